@@ -1,5 +1,5 @@
 // Runs a watchdog around a program of any kind. When a run ends unfinished, the newest memory snapshot is saved with
-// the SDK's own function: to start the program once more, only to save, would need a program that can still start.
+// the SDK's own function. Starting the program once more, only to save, would need a program that can still start.
 // docs/decisions/runs.md
 
 #include "run.h"
@@ -53,17 +53,17 @@ int run(const RunOptions& options, Console& console) {
   recovery::WatchdogOptions watchdog = options.watchdog;
   watchdog.start = recovery::start_asked_for(options.starts_anew ? std::optional(recovery::Start::fresh) : std::nullopt,
                                              options.start_token);
-  if (options.hang_after_seconds > 0) watchdog.hang_after = to_milliseconds(options.hang_after_seconds);
+  if (options.hang_after_seconds > 0) watchdog.recovery.hang_after = to_milliseconds(options.hang_after_seconds);
   if (options.callback_timeout_seconds > 0)
-    watchdog.callback_timeout = to_milliseconds(options.callback_timeout_seconds);
+    watchdog.recovery.callback_timeout = to_milliseconds(options.callback_timeout_seconds);
   watchdog.limit_names = {
       .hang_after = "--hang-after", .callback_timeout = "--callback-timeout", .start_timeout = "--start-timeout"};
-  watchdog.place_rest = to_milliseconds(options.place_rest_seconds);
-  watchdog.start_timeout = to_milliseconds(options.start_timeout_seconds);
-  watchdog.stop_grace = to_milliseconds(options.stop_grace_seconds);
+  watchdog.recovery.place_rest = to_milliseconds(options.place_rest_seconds);
+  watchdog.recovery.start_timeout = to_milliseconds(options.start_timeout_seconds);
+  watchdog.recovery.stop_grace = to_milliseconds(options.stop_grace_seconds);
   const std::vector<std::string> added = recovery::faults_of_environment();
-  watchdog.faults.insert(watchdog.faults.end(), added.begin(), added.end());
-  if (watchdog.recover_from == recovery::RecoverFrom::survivors) {
+  watchdog.recovery.faults.insert(watchdog.recovery.faults.end(), added.begin(), added.end());
+  if (watchdog.recovery.recover_from == recovery::RecoverFrom::survivors) {
     watchdog.when_unfinished = [&](std::int64_t step, std::span<const std::byte> snapshot) {
       save_what_is_left(watchdog.run_directory, step, snapshot, console);
     };
@@ -82,24 +82,24 @@ void add_recovery_choices(CLI::App& command, RunOptions& options) {
   using recovery::WhenSlow;
   const std::vector<std::pair<std::string, WhenLost>> losses = {{"wait", WhenLost::wait}, {"shrink", WhenLost::shrink}};
   command
-      .add_option("--when-lost", options.watchdog.when_lost,
+      .add_option("--when-lost", options.watchdog.recovery.when_lost,
                   "After a loss without a spare: wait for a new process, or shrink (default) until it is ready")
       ->transform(one_of(losses))
       ->type_name("wait|shrink");
   const std::vector<std::pair<std::string, RecoverFrom>> sources = {{"survivors", RecoverFrom::survivors},
                                                                     {"savepoint", RecoverFrom::savepoint}};
   command
-      .add_option("--recover-from", options.watchdog.recover_from,
+      .add_option("--recover-from", options.watchdog.recovery.recover_from,
                   "survivors (default): they keep their state; savepoint: all processes start again from it")
       ->transform(one_of(sources))
       ->type_name("survivors|savepoint");
-  command.add_flag("--start-when-gone,!--start-at-once", options.watchdog.start_when_gone,
+  command.add_flag("--start-when-gone,!--start-at-once", options.watchdog.recovery.start_when_gone,
                    "Start a new process only after the old one on its device has ended (default for GPUs), or at once "
                    "(default for CPUs)");
   const std::vector<std::pair<std::string, WhenSlow>> slow = {
       {"report", WhenSlow::report}, {"deal", WhenSlow::deal}, {"replace", WhenSlow::replace}};
   command
-      .add_option("--when-slow", options.watchdog.when_slow,
+      .add_option("--when-slow", options.watchdog.recovery.when_slow,
                   "A replica is slower than the others: report it (default), deal it fewer shards, or replace it with "
                   "a spare")
       ->transform(one_of(slow))
@@ -147,7 +147,8 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->expected(0, 1);
   command.add_flag("--plain", watchdog.is_plain_program,
                    "The program does not use Holdfast: exit code 0 ends it, any other code makes all start again");
-  command.add_option("--spares", watchdog.spares, "Additional processes, ready to replace a failed one at once")
+  command
+      .add_option("--spares", watchdog.recovery.spares, "Additional processes, ready to replace a failed one at once")
       ->check(CLI::Range(0, recovery::kMaxReplicas).description(""));
   command
       .add_option("--max-replicas", watchdog.max_replicas,
@@ -155,7 +156,9 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->check(CLI::Range(1, recovery::kMaxReplicas).description(""));
   command.add_option("--run-dir", watchdog.run_directory, "The folder for journal, lock and savepoints")
       ->capture_default_str();
-  command.add_option("--max-restarts", watchdog.max_restarts, "Restarts within ten minutes; one more ends the run")
+  command
+      .add_option("--max-restarts", watchdog.recovery.max_restarts,
+                  "Restarts within ten minutes; one more ends the run")
       ->capture_default_str()
       ->check(whole_of<int>(0));
   add_recovery_choices(command, options);
@@ -165,12 +168,13 @@ void add_run_options(CLI::App& command, RunOptions& options) {
     levels.emplace_back(name(level), level);
   }
   command
-      .add_option("--log-level", watchdog.log_level,
+      .add_option("--log-level", watchdog.recovery.log_level,
                   "The least important lines to log: debug shows every decision, warning one line for each failure")
       ->transform(one_of(levels))
       ->type_name("debug|info|warning|error");
   command
-      .add_option("--inject", watchdog.faults, "A fault to inject, such as rank=1,step=120,fault=kill; may be repeated")
+      .add_option("--inject", watchdog.recovery.faults,
+                  "A fault to inject, such as rank=1,step=120,fault=kill; may be repeated")
       ->allow_extra_args(false);
 }
 

@@ -1,13 +1,19 @@
+// The tree of XXH3-128 of digest.h. Every byte of a run passes through here several times: states are
+// compared, savepoints written and read back. So the hash is chosen for the processor at run time, and
+// leaves can be computed by several threads. See docs/decisions/savepoints.md.
+
 #include "holdfast/base/digest.h"
 
+#include <fmt/format.h>
 #include <xxhash.h>
 
 #include <algorithm>
 
 #include "holdfast/base/error.h"
 
-// The same function for the processor at hand: Debian's library is otherwise made for the oldest one. Chunks of fp32
-// are saved and loaded 7 % faster with it (one core of a Xeon, libxxhash 0.8.1, 2026-11-21).
+// Chooses the hash's vector code at run time: Debian's library is otherwise compiled for the oldest
+// processor. Chunks of fp32 are saved and loaded 7 % faster with it (one core of a Xeon, libxxhash
+// 0.8.1, 2026-11-21).
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #endif
@@ -15,6 +21,7 @@
 namespace holdfast {
 namespace {
 
+// The canonical form is big-endian, and so the same on every machine.
 Digest canonical(XXH128_hash_t hash) {
   XXH128_canonical_t form;
   XXH128_canonicalFromHash(&form, hash);
@@ -45,7 +52,8 @@ Digest Digest::from_hex(std::string_view text) {
   Digest digest;
   const bool has_length = text.size() == 2 * digest.bytes.size();
   if (!has_length || !std::all_of(text.begin(), text.end(), [](char c) { return hex_value(c) >= 0; })) {
-    throw Error(ErrorCode::invalid_argument, "\"" + std::string(text) + "\" is no digest: 32 hexadecimal digits are");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("\"{}\" is not a digest; give 32 lower-case hexadecimal digits", text));
   }
   for (std::size_t i = 0; i < digest.bytes.size(); ++i) {
     digest.bytes[i] = static_cast<std::uint8_t>(hex_value(text[2 * i]) * 16 + hex_value(text[2 * i + 1]));
@@ -68,7 +76,7 @@ Digest digest_of_leaves(std::span<const Digest> leaves, std::uint64_t length) {
 
 struct DigestBuilder::State {
   std::vector<Digest> leaves;
-  std::vector<std::byte> unfinished;  // bytes of the leaf that is not full yet
+  std::vector<std::byte> unfinished;  // bytes of the leaf that is not complete
   std::uint64_t length = 0;
 };
 
@@ -81,6 +89,7 @@ void DigestBuilder::update(std::span<const std::byte> bytes) {
   HOLDFAST_ASSERT(state_ != nullptr);
   state_->length += bytes.size();
   std::vector<std::byte>& unfinished = state_->unfinished;
+  // Completes the leaf that earlier calls left unfinished.
   if (!unfinished.empty()) {
     const std::size_t wanted = std::min(kLeafBytes - unfinished.size(), bytes.size());
     unfinished.insert(unfinished.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(wanted));
@@ -89,6 +98,7 @@ void DigestBuilder::update(std::span<const std::byte> bytes) {
     state_->leaves.push_back(digest_leaf(unfinished));
     unfinished.clear();
   }
+  // Whole leaves are hashed where they are, without a copy.
   for (; bytes.size() >= kLeafBytes; bytes = bytes.subspan(kLeafBytes)) {
     state_->leaves.push_back(digest_leaf(bytes.first(kLeafBytes)));
   }

@@ -1,5 +1,7 @@
 #include "holdfast/base/dtype.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
 
@@ -14,6 +16,7 @@ struct Row {
   std::size_t bytes;
 };
 
+// In the order of the enumerators, since row() looks a type up by its number. The names are stored in files.
 constexpr std::array<Row, 13> kRows = {{{DType::f64, "f64", 8},
                                         {DType::f32, "f32", 4},
                                         {DType::f16, "f16", 2},
@@ -48,7 +51,8 @@ DType dtype_from_name(std::string_view name) {
   for (const Row& candidate : kRows) {
     if (candidate.name == name) return candidate.dtype;
   }
-  throw Error(ErrorCode::invalid_argument, "no element type is called \"" + std::string(name) + "\"");
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("there is no element type \"{}\"; use one such as f32, bf16 or i64", name));
 }
 
 }  // namespace holdfast

@@ -1,4 +1,10 @@
+// What an errno value means for a user. system_error() classifies it and adds the advice that holds
+// whatever was tried; file_error.cpp adds advice for files. `refused` and `input_output` are two codes
+// because a restart meets the first again and may not meet the second (docs/decisions/recovery.md).
+
 #include "holdfast/base/error.h"
+
+#include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -44,6 +50,7 @@ std::string_view to_string(ErrorCode code) {
     case ErrorCode::unsupported:
       return "unsupported";
   }
+  // Only a number that is not an enumerator gets here.
   return "unknown";
 }
 
@@ -56,6 +63,7 @@ static ErrorCode code_of(int error_number) {
       return ErrorCode::not_found;
     case ENOMEM:
       return ErrorCode::out_of_memory;
+    // Rights, a read-only file system or a folder instead of a file do not pass by themselves.
     case EACCES:
     case EPERM:
     case EROFS:
@@ -70,7 +78,8 @@ static ErrorCode code_of(int error_number) {
   }
 }
 
-// Advice for limits that a process is started with. For other failures the advice depends on what was tried.
+// Advice for limits that a process is started with. For other failures the advice depends on what was
+// tried.
 static std::string limit_to_raise(int error_number) {
   switch (error_number) {
     case EMFILE:
@@ -78,20 +87,20 @@ static std::string limit_to_raise(int error_number) {
       return "; close files or raise the limit of open files (ulimit -n)";
     case EFBIG:
       return "; raise the limit of a file's size (ulimit -f), which shared memory obeys too, or choose a file system "
-             "that "
-             "takes larger files";
+             "that takes larger files";
     default:
       return "";
   }
 }
 
 Error system_error(int error_number, const std::string& sentence) {
-  return Error(code_of(error_number),
-               sentence + ": " + std::generic_category().message(error_number) + limit_to_raise(error_number));
+  return Error(code_of(error_number), fmt::format("{}: {}{}", sentence, std::generic_category().message(error_number),
+                                                  limit_to_raise(error_number)));
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {
-  std::fprintf(stderr, "holdfast: broken promise: %s (%s:%d); please report this\n", condition, file, line);
+  std::fprintf(stderr, "holdfast: broken promise: %s (%s:%d); this is a bug in Holdfast, please report it\n", condition,
+               file, line);
   std::abort();
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
-// Whether a file may still be written: the rule of File that the first failure is the last attempt.
+// Whether a file may still be written. It keeps the rule of File that nothing is tried again after the
+// first failure.
+
+#include <fmt/format.h>
 
 #include <exception>
 #include <mutex>
@@ -15,7 +18,7 @@ namespace holdfast {
 // May be used from several threads at once.
 class FileHealth {
  public:
-  // Runs `action`, or throws in its place when an earlier one failed. `path` is named in the sentence.
+  // Runs `action`. Throws instead when an earlier action failed. `path` is named in the sentence.
   template <typename Action>
   void attempt(const std::string& path, const Action& action) {
     require_alive(path);
@@ -36,7 +39,8 @@ class FileHealth {
     if (!first_failure_) return;
     throw Error(
         first_failure_->code(),
-        path + " is given up after a failure, write it again under another name; it was: " + first_failure_->what());
+        fmt::format("{} is given up after an earlier failure; write it again under another name; the failure was: {}",
+                    path, first_failure_->what()));
   }
 
   void remember(const Error& failure) {

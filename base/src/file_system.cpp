@@ -1,7 +1,13 @@
+// The operating system's files. Loops continue system calls that were interrupted or did only part of
+// the work, and every error names the path, the size and the offset. What makes a savepoint durable
+// depends on the details here: a file is dead after its first failed write, and a folder that was
+// created is synced too (docs/decisions/savepoints.md).
+
 #include "holdfast/base/file_system.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,7 +31,8 @@ namespace {
   throw file_error(error_number, sentence);
 }
 
-// Repeats a system call that a signal interrupted. No signals come so fast that this many in a row would be theirs.
+// Repeats a system call that a signal interrupted. The limit ends a loop that no real series of
+// signals would cause.
 template <typename Call>
 auto uninterrupted(Call call) {
   constexpr int kAttempts = 1000;
@@ -36,10 +43,11 @@ auto uninterrupted(Call call) {
 
 FileDescriptor open_descriptor(SystemCalls& calls, const std::string& path, int flags, const std::string& purpose) {
   FileDescriptor descriptor(uninterrupted([&] { return calls.open(path.c_str(), flags | O_CLOEXEC, 0666); }));
-  if (!descriptor.is_open()) fail(errno, "cannot " + purpose + " " + path);
+  if (!descriptor.is_open()) fail(errno, fmt::format("cannot {} {}", purpose, path));
   return descriptor;
 }
 
+// A file of the operating system. It is closed by its descriptor and dead after its first failure.
 class PosixFile : public File {
  public:
   PosixFile(SystemCalls& calls, FileDescriptor descriptor, std::string path)
@@ -57,6 +65,7 @@ class PosixFile : public File {
         return calls_.pread(descriptor_.value(), rest.data(), rest.size(), static_cast<std::int64_t>(offset + total));
       });
       if (count < 0) fail(errno, describe("read", rest.size(), offset + total));
+      // Only 0 is the end of the file: a system call may return less than was asked for.
       if (count == 0) break;
       total += static_cast<std::size_t>(count);
     }
@@ -77,7 +86,8 @@ class PosixFile : public File {
     health_.attempt(path_, [&] {
       const int result = calls_.sync_file_range(descriptor_.value(), static_cast<std::int64_t>(offset),
                                                 static_cast<std::int64_t>(bytes), SYNC_FILE_RANGE_WRITE);
-      // Anything else says that the hint was not taken: no file of that kind, no such system call, a signal.
+      // Any other errno only means that the hint was not taken: another kind of file, no such system call,
+      // a signal.
       const bool is_lost = result != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
       if (is_lost) fail(errno, describe("start to write back", bytes, offset));
     });
@@ -86,7 +96,7 @@ class PosixFile : public File {
   void sync() override {
     health_.attempt(path_, [&] {
       if (uninterrupted([&] { return calls_.fsync(descriptor_.value()); }) != 0) {
-        fail(errno, "cannot bring " + path_ + " to stable storage");
+        fail(errno, fmt::format("cannot bring {} to stable storage", path_));
       }
     });
   }
@@ -97,7 +107,8 @@ class PosixFile : public File {
       const auto written = uninterrupted([&] {
         return calls_.pwrite(descriptor_.value(), bytes.data(), bytes.size(), static_cast<std::int64_t>(offset));
       });
-      // A write of nothing would be tried for ever; no file system is known to answer so without an error.
+      // A file system that writes 0 bytes without an error would keep this loop going forever. None is
+      // known to do so.
       if (written <= 0) fail(written < 0 ? errno : EIO, describe("write", bytes.size(), offset));
       bytes = bytes.subspan(static_cast<std::size_t>(written));
       offset += static_cast<std::uint64_t>(written);
@@ -105,8 +116,7 @@ class PosixFile : public File {
   }
 
   std::string describe(const std::string& verb, std::uint64_t bytes, std::uint64_t offset) const {
-    return "cannot " + verb + " " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) + " of " +
-           path_;
+    return fmt::format("cannot {} {} bytes at offset {} of {}", verb, bytes, offset, path_);
   }
 
   SystemCalls& calls_;
@@ -134,7 +144,7 @@ class PosixFileSystem : public FileSystem {
   }
 
   void rename(const std::string& from, const std::string& to) override {
-    if (calls_.rename(from.c_str(), to.c_str()) != 0) fail(errno, "cannot rename " + from + " to " + to);
+    if (calls_.rename(from.c_str(), to.c_str()) != 0) fail(errno, fmt::format("cannot rename {} to {}", from, to));
   }
 
   void remove(const std::string& path) override {
@@ -144,13 +154,14 @@ class PosixFileSystem : public FileSystem {
   void sync_folder(const std::string& path) override {
     const FileDescriptor folder = open_descriptor(calls_, path, O_RDONLY | O_DIRECTORY, "open folder");
     const int result = uninterrupted([&] { return calls_.fsync(folder.value()); });
-    // EINVAL: this file system cannot sync folders, and there is nothing that a caller could do about it.
-    if (result != 0 && errno != EINVAL) fail(errno, "cannot bring folder " + path + " to stable storage");
+    // EINVAL: this file system cannot sync folders, and no caller could do anything about it.
+    if (result != 0 && errno != EINVAL) fail(errno, fmt::format("cannot bring folder {} to stable storage", path));
   }
 
   std::vector<std::string> list(const std::string& path) override {
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
     if (folder == nullptr) fail(errno, "cannot list folder " + path);
+    // readdir() reports an error only through errno.
     std::vector<std::string> names;
     errno = 0;
     while (const dirent* entry = ::readdir(folder.get())) {
@@ -171,12 +182,13 @@ class PosixFileSystem : public FileSystem {
   }
 
   void create_folders(const std::string& path) override {
-    // From the first that is missing: a folder is durable when the one that it lies in was synced.
+    // A folder's name is stored in its parent. Without a sync of the parent, a power cut could remove
+    // the folder with all durable files in it.
     std::vector<std::string> missing;
     for (std::string folder = path; !exists(folder); folder = parent_folder(folder)) missing.push_back(folder);
     for (; !missing.empty(); missing.pop_back()) {
       const std::string& folder = missing.back();
-      // EEXIST: another process was faster, and may be about to sync.
+      // EEXIST: another process was faster, but may not have synced yet.
       if (calls_.mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail(errno, "cannot create folder " + folder);
       sync_folder(parent_folder(folder));
     }
@@ -197,6 +209,10 @@ FileSystem& posix_file_system() {
 
 std::unique_ptr<FileSystem> posix_file_system(SystemCalls& calls) {
   return std::make_unique<PosixFileSystem>(calls);
+}
+
+std::string path_in_folder(const std::string& folder, const std::string& name) {
+  return fmt::format("{}/{}", folder, name);
 }
 
 std::string parent_folder(const std::string& path) {

@@ -1,3 +1,7 @@
+// The one place that writes to standard error, by way of spdlog. Processes that write to one terminal do
+// not share a lock, so each line is one write(2) that also clears the row of a progress line. Nothing
+// here is destroyed at exit, since destructors and exit handlers may log (docs/decisions/recovery.md).
+
 #include "holdfast/base/log.h"
 
 #include <spdlog/details/null_mutex.h>
@@ -23,10 +27,10 @@ constexpr std::array<std::string_view, 4> kLevelNames{"debug", "info", "warning"
 struct Sink {
   std::mutex mutex;
   std::function<void(LogLevel, std::string_view)> function;  // guarded by mutex
-  std::atomic<LogLevel> least = LogLevel::info;              // of standard error
+  std::atomic<LogLevel> least = LogLevel::info;              // the lowest level for standard error
 };
 
-// This and the logger are never destroyed: what runs while the process exits may log.
+// This and the logger are never destroyed: code that runs while the process exits may log.
 Sink& sink() {
   static Sink& instance = *new Sink;
   return instance;
@@ -45,7 +49,8 @@ std::string_view colour_of(spdlog::level::level_enum level) {
   }
 }
 
-// A line is one write, since other processes write to the same terminal. spdlog's own sinks use several writes.
+// Each line is one write, since other processes write to the same terminal. spdlog's own sinks use
+// several writes.
 class StandardError final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -53,6 +58,7 @@ class StandardError final : public spdlog::sinks::base_sink<spdlog::details::nul
     formatter_->format(message, line);
     const std::string_view plain(line.data(), line.size());
     if (!is_terminal(STDERR_FILENO)) return write_all(plain);
+    // Only the level has a color. The colors are those of spdlog's own sinks.
     const std::size_t begin = message.color_range_start;
     const std::size_t end = message.color_range_end;
     std::string shown(kClearLine);
@@ -66,6 +72,7 @@ class StandardError final : public spdlog::sinks::base_sink<spdlog::details::nul
   static void write_all(std::string_view text) {
     while (!text.empty()) {
       const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+      // A reader that has gone, or a full disk: the line is lost, and the training goes on.
       if (written < 0 && errno != EINTR) return;
       if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
     }

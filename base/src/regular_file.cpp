@@ -1,6 +1,7 @@
 #include "holdfast/base/regular_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -10,7 +11,7 @@
 namespace holdfast {
 namespace {
 
-// Signals do not come fast enough to interrupt this many calls in a row.
+// No real series of signals interrupts this many calls in a row.
 constexpr int kMostInterruptions = 1000;
 
 std::string kind_of(mode_t mode) {
@@ -21,17 +22,19 @@ std::string kind_of(mode_t mode) {
 }
 
 Error not_regular(const std::string& purpose, const std::string& what) {
-  return Error(ErrorCode::invalid_file,
-               "cannot " + purpose + ": it is " + what + ", not a regular file; give another path, or move it away");
+  return Error(
+      ErrorCode::invalid_file,
+      fmt::format("cannot {}: it is {}, not a regular file; give another path, or move it away", purpose, what));
 }
 
 Error cannot_open(const std::string& path, int flags, const std::string& purpose, int error_number) {
   struct stat status {};
   const bool is_link = ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  // ELOOP has two meanings: a link with O_NOFOLLOW, and links that lead back to themselves.
   if (error_number == ELOOP && is_link) {
     return not_regular(purpose, (flags & O_NOFOLLOW) != 0 ? "a symbolic link" : "a loop of symbolic links");
   }
-  // What open(2) says of sockets, and of devices that have no driver.
+  // open(2) fails so for sockets, and for devices without a driver.
   if (error_number == ENXIO || error_number == ENODEV) return not_regular(purpose, "a socket or a device");
   return file_error(error_number, "cannot " + purpose);
 }
@@ -44,13 +47,14 @@ FileDescriptor open_regular_file(const std::string& path, int flags, const std::
 }
 
 FileDescriptor open_regular_file(const std::string& path, int flags, const std::string& purpose, SystemCalls& calls) {
-  // O_NONBLOCK has no meaning for regular files. Without it, opening a FIFO would wait for another process.
+  // O_NONBLOCK does nothing for regular files. Without it, opening a FIFO would wait for another process.
   const int all_flags = flags | O_NONBLOCK | O_CLOEXEC;
   FileDescriptor file(calls.open(path.c_str(), all_flags, 0644));
   for (int attempt = 1; !file.is_open() && errno == EINTR && attempt < kMostInterruptions; ++attempt) {
     file = FileDescriptor(calls.open(path.c_str(), all_flags, 0644));
   }
   if (!file.is_open()) throw cannot_open(path, flags, purpose, errno);
+  // The open file is checked, not its path: another file cannot take its place in between.
   struct stat status {};
   if (::fstat(file.value(), &status) != 0) throw file_error(errno, "cannot " + purpose);
   if (!S_ISREG(status.st_mode)) throw not_regular(purpose, kind_of(status.st_mode));

@@ -1,6 +1,10 @@
+// Loads NVIDIA's libraries from where a user has them: from the system, or from the packages of a Python environment.
+// If no place works, the error gives the loader's reason for each of them. See docs/decisions/devices.md.
+
 #include "holdfast/base/shared_library.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <link.h>
 
 #include <algorithm>
@@ -10,6 +14,7 @@
 #include <system_error>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
 
 namespace holdfast {
 namespace {
@@ -18,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolders = "HOLDFAST_LIBRARY_PATH";
 
-// FOLDER/nvidia/*/lib, sorted.
+// The existing folders FOLDER/nvidia/*/lib, sorted: where NVIDIA's Python packages keep their libraries.
 std::vector<std::string> folders_of_packages(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code error;
@@ -37,7 +42,7 @@ void add_if_there(const std::string& path, std::vector<std::string>& paths) {
 
 std::string reason_of_the_loader(const std::string& path) {
   const char* const reason = ::dlerror();
-  return reason == nullptr ? path + " cannot be loaded" : reason;
+  return reason == nullptr ? path + " cannot be loaded, and the loader gives no reason" : reason;
 }
 
 }  // namespace
@@ -48,8 +53,8 @@ std::vector<std::string> library_candidates(const std::string& name, const std::
   std::istringstream list(folders);
   for (std::string folder; std::getline(list, folder, ':');) {
     if (folder.empty()) continue;
-    add_if_there(folder + "/" + name, paths);
-    for (const std::string& package : folders_of_packages(folder)) add_if_there(package + "/" + name, paths);
+    add_if_there(path_in_folder(folder, name), paths);
+    for (const std::string& package : folders_of_packages(folder)) add_if_there(path_in_folder(package, name), paths);
   }
   paths.push_back(name);
   return paths;
@@ -57,12 +62,14 @@ std::vector<std::string> library_candidates(const std::string& name, const std::
 
 SharedLibrary SharedLibrary::load(const std::string& name) {
   const char* const folders = std::getenv(kFolders);
-  std::string reasons;
+  std::vector<std::string> reasons;
   for (const std::string& path : library_candidates(name, folders == nullptr ? "" : folders)) {
+    // RTLD_NOW: a library that lacks a symbol fails here, and not in the middle of a training. RTLD_LOCAL: its
+    // symbols do not replace those of the program.
     if (void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return SharedLibrary(handle, path);
-    reasons += (reasons.empty() ? "" : "; ") + reason_of_the_loader(path);
+    reasons.push_back(reason_of_the_loader(path));
   }
-  throw Error(ErrorCode::unavailable, reasons);
+  throw Error(ErrorCode::unavailable, fmt::format("{}", fmt::join(reasons, "; ")));
 }
 
 SharedLibrary::SharedLibrary(void* handle, const std::string& name) : handle_(handle), path_(name) {

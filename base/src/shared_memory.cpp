@@ -1,6 +1,11 @@
+// Memory that outlives the process that created it: replicas add gradients in it, and the watchdog keeps
+// snapshots there after their process has died. A memfd has no name in any folder, so nothing is left
+// when the last process goes (docs/decisions/recovery.md).
+
 #include "holdfast/base/shared_memory.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,9 +35,9 @@ void FileDescriptor::reset() {
 
 SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes) {
   FileDescriptor descriptor(::memfd_create(name.c_str(), MFD_CLOEXEC));
-  if (!descriptor.is_open()) throw system_error(errno, "cannot create shared memory \"" + name + "\"");
+  if (!descriptor.is_open()) throw system_error(errno, fmt::format("cannot create shared memory \"{}\"", name));
   if (::ftruncate(descriptor.value(), static_cast<off_t>(bytes)) != 0) {
-    throw system_error(errno, "cannot give shared memory \"" + name + "\" " + std::to_string(bytes) + " bytes");
+    throw system_error(errno, fmt::format("cannot grow shared memory \"{}\" to {} bytes", name, bytes));
   }
   return SharedMemory(std::move(descriptor), bytes, true);
 }
@@ -55,14 +60,15 @@ SharedMemory::SharedMemory(FileDescriptor descriptor, std::size_t bytes, bool is
     : descriptor_(std::move(descriptor)), bytes_(bytes), is_writable_(is_writable) {
   struct stat status {};
   if (::fstat(descriptor_.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+  // An access to a mapping beyond the end of the memory would be SIGBUS.
   if (static_cast<std::size_t>(status.st_size) < bytes) {
-    throw Error(ErrorCode::invalid_argument, "shared memory has " + std::to_string(status.st_size) + " bytes where " +
-                                                 std::to_string(bytes) + " are to be mapped");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("shared memory has {} bytes, too few to map {}; map the size with which it was created",
+                            status.st_size, bytes));
   }
   const int protection = is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
   void* address = ::mmap(nullptr, bytes, protection, MAP_SHARED, descriptor_.value(), 0);
-  if (address == MAP_FAILED)
-    throw system_error(errno, "cannot map " + std::to_string(bytes) + " bytes of shared memory");
+  if (address == MAP_FAILED) throw system_error(errno, fmt::format("cannot map {} bytes of shared memory", bytes));
   data_ = static_cast<std::byte*>(address);
 }
 
@@ -77,6 +83,7 @@ SharedMemory::SharedMemory(SharedMemory&& other) noexcept
       is_writable_(other.is_writable_) {}
 
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  // The destructor of `other` releases what this object had.
   std::swap(descriptor_, other.descriptor_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
@@ -90,7 +97,9 @@ std::span<std::byte> SharedMemory::writable() {
 }
 
 FileDescriptor SharedMemory::read_only_descriptor() const {
-  const std::string path = "/proc/self/fd/" + std::to_string(descriptor_.value());
+  // Opening through /proc gives a descriptor with rights of its own. A duplicate would share the rights to
+  // write.
+  const std::string path = fmt::format("/proc/self/fd/{}", descriptor_.value());
   FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor.is_open()) throw system_error(errno, "cannot open shared memory for reading through " + path);
   return descriptor;

@@ -1,5 +1,7 @@
 #include "holdfast/base/shown_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "holdfast/base/utf8.h"
@@ -7,7 +9,8 @@
 namespace holdfast {
 namespace {
 
-// The length of the character that `text` begins with; 0 where that is not UTF-8. U+0000 counts as not UTF-8.
+// The length of the character that `text` begins with; 0 when it does not begin with UTF-8. U+0000
+// counts as not UTF-8.
 std::size_t bytes_of_character(std::string_view text) {
   for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(4, text.size()); ++bytes) {
     if (is_utf8(text.substr(0, bytes))) return bytes;
@@ -15,7 +18,7 @@ std::size_t bytes_of_character(std::string_view text) {
   return 0;
 }
 
-// U+0001 to U+001F, U+007F, and U+0080 to U+009F.
+// The control characters: U+0001 to U+001F, U+007F, and U+0080 to U+009F.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (character.size() == 1) return first < ' ' || first == 0x7F;
@@ -37,7 +40,7 @@ struct Beginning {
   bool is_all = true;
 };
 
-// The characters of `text`, escaped where they have to be, as far as they fit into `most` bytes.
+// The characters of `text`, escaped where necessary, as far as they fit into `most` bytes.
 Beginning beginning_of(std::string_view text, std::size_t most) {
   Beginning result;
   while (!text.empty()) {
@@ -55,7 +58,7 @@ Beginning beginning_of(std::string_view text, std::size_t most) {
 
 std::string shown_text(std::string_view text, std::size_t most) {
   const Beginning beginning = beginning_of(text, most);
-  return beginning.is_all ? beginning.text : beginning.text + "... (" + std::to_string(text.size()) + " bytes)";
+  return beginning.is_all ? beginning.text : fmt::format("{}... ({} bytes)", beginning.text, text.size());
 }
 
 std::string quoted_text(std::string_view text, std::size_t most) {

@@ -10,8 +10,8 @@
 namespace holdfast {
 namespace {
 
-// Longer than a peer on another core needs to finish a small reduction, short enough not to steal a core that the peer
-// needs.
+// Long enough for a peer on another core to finish a small reduction. Short enough not to take a core
+// away from a peer that needs it.
 constexpr int kSpins = 2000;
 
 constexpr std::uint32_t kCancelled = 1;
@@ -51,8 +51,9 @@ SignalWord::Outcome SignalWord::wait_until(std::uint32_t target, Deadline deadli
       continue;
     }
     if (deadline.has_passed()) return Outcome::deadline_passed;
-    // The kernel compares the word again before it sleeps, so a change since the load above is not missed. Not the
-    // private variant: peers are processes. A read-only mapping is enough for waiting and waking.
+    // The kernel compares the word again before it sleeps, so a change since the load above is not
+    // missed. This is not the private variant, because peers are other processes. A read-only mapping is
+    // enough for waiting and waking.
     const timespec timeout = to_timespec(deadline.remaining());
     ::syscall(SYS_futex, &word_, FUTEX_WAIT, word, &timeout, nullptr, 0);
   }

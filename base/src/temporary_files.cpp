@@ -31,7 +31,7 @@ std::vector<std::string> remove_temporary_files(FileSystem& files, const std::st
   std::vector<std::string> removed;
   for (const std::string& name : files.list(folder)) {
     if (!is_temporary_name(name)) continue;
-    files.remove(std::string(folder).append("/").append(name));
+    files.remove(path_in_folder(folder, name));
     removed.push_back(name);
   }
   return removed;

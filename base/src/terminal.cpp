@@ -1,3 +1,7 @@
+// Widths of UTF-8 text in columns, for the progress line: a line that is one column too wide wraps, and
+// the next one no longer replaces it. The text may contain bytes that are not
+// UTF-8. So it is decoded one character at a time, and each bad byte counts as the '?' that replaces it.
+
 #include "holdfast/base/terminal.h"
 
 #include <clocale>
@@ -18,7 +22,7 @@ struct Character {
   int columns = 0;  // -1: not a character that can be shown
 };
 
-// The length of a character by its first byte; 0: no character begins with it.
+// The length of a character, from its first byte; 0 for a byte that begins no character.
 std::size_t utf8_length(unsigned char first) {
   if (first < 0x80) return 1;
   if (first >= 0xC2 && first < 0xE0) return 2;
@@ -26,7 +30,7 @@ std::size_t utf8_length(unsigned char first) {
   return first >= 0xF0 && first < 0xF5 ? 4 : 0;
 }
 
-// Negative: not well-formed.
+// The number of the character that `bytes` are; negative when they are not well-formed.
 std::int32_t code_point(std::string_view bytes) {
   const auto first = static_cast<unsigned char>(bytes.front());
   if (bytes.size() == 1) return first;
@@ -40,8 +44,8 @@ std::int32_t code_point(std::string_view bytes) {
   return value < kLeast[bytes.size()] || value > 0x10FFFF || is_surrogate ? -1 : value;
 }
 
-// The C library knows the widths; it needs a UTF-8 locale, which this thread takes for a moment. Without such a locale,
-// a width that is too large is better than one that is too small.
+// The C library knows the widths. It needs a UTF-8 locale, which this thread uses for the call only.
+// Without such a locale, a width that is too large is better than one that is too small.
 int width_of(std::int32_t character) {
   if (character < 0x80) return character >= 0x20 && character != 0x7F ? 1 : -1;
   static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
@@ -52,7 +56,7 @@ int width_of(std::int32_t character) {
   return width;
 }
 
-// The first character of the rest of a text, which is not empty.
+// The first character of a text that is not empty.
 Character first_of(std::string_view text) {
   const std::size_t length = utf8_length(static_cast<unsigned char>(text.front()));
   if (length == 0 || length > text.size()) return {text.substr(0, 1), -1};

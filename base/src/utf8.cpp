@@ -7,7 +7,8 @@
 namespace holdfast {
 namespace {
 
-// A sequence's first byte says how many follow, and bounds the first of them; the others are 80 to BF.
+// The first byte of a sequence says how many bytes follow, and bounds the second one. All further bytes
+// are 80 to BF.
 struct Lead {
   std::uint8_t first;
   std::uint8_t last;

@@ -1,3 +1,7 @@
+// Calls functions before and after every file operation: tests inject faults and cut the power with it,
+// and the savepoint writer reports what it is doing to the watchdog. An injected failure must make a
+// file as dead as a real one does, so each file has a health of its own (docs/decisions/testing.md).
+
 #include "holdfast/base/watched_file_system.h"
 
 #include <utility>
@@ -11,7 +15,7 @@ struct Watchers {
   FileWatcher before;
   FileWatcher after;
 
-  // Calls act() between the two.
+  // Calls before(), act() and after(), the last also when act() throws.
   template <typename Act>
   auto around(const FileOperation& operation, const Act& act) const {
     before(operation);
@@ -20,6 +24,7 @@ struct Watchers {
   }
 
  private:
+  // A destructor calls `after`, so that an exception of the operation does not skip it.
   struct Ended {
     ~Ended() {
       if (after) after(operation);
@@ -29,6 +34,7 @@ struct Watchers {
   };
 };
 
+// Reports each operation. Only size_bytes() is passed on silently.
 class WatchedFile : public File {
  public:
   WatchedFile(std::unique_ptr<File> target, std::string path, std::shared_ptr<const Watchers> watchers)

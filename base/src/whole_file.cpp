@@ -1,5 +1,7 @@
 #include "holdfast/base/whole_file.h"
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "holdfast/base/whole_writer.h"
 
@@ -20,8 +22,10 @@ std::string read_text_file(FileSystem& files, const std::string& path) {
   const std::unique_ptr<File> file = files.open_for_reading(path);
   const std::uint64_t bytes = file->size_bytes();
   if (bytes > kLargest)
-    throw Error(ErrorCode::invalid_file,
-                path + " has " + std::to_string(bytes) + " bytes, more than a text of ours has");
+    throw Error(
+        ErrorCode::invalid_file,
+        fmt::format("{} has {} bytes, more than the 64 MiB of the largest text file that is read; give another file",
+                    path, bytes));
   std::string text(bytes, '\0');
   text.resize(file->read_at(0, std::as_writable_bytes(std::span(text))));
   return text;

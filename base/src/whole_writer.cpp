@@ -16,7 +16,7 @@ WholeWriter::~WholeWriter() {
     file_.reset();
     files_.remove(temporary_);
   } catch (...) {
-    // The error that brought us here says more; remove_temporary_files finds what is left.
+    // The error that led here says more. remove_temporary_files() finds a file that stays.
   }
 }
 
@@ -36,7 +36,7 @@ void WholeWriter::commit() {
   file_.reset();
   files_.rename(temporary_, path_);
   is_renamed_ = true;
-  // After a power cut the folder could otherwise still hold the old name.
+  // Without this, a power cut could undo the rename.
   files_.sync_folder(parent_folder(path_));
 }
 

@@ -1,3 +1,7 @@
+// Tries what a hijacked helper might try, one action a run. The tests start the helper itself for this, so that they
+// check the sandbox of the very program that is installed. Whatever an action needs is opened before the sandbox is
+// entered.
+
 #include "attempts.h"
 
 #include <fcntl.h>
@@ -22,7 +26,8 @@ void* map(int protection, int flags, int descriptor) {
   return ::mmap(nullptr, 4096, protection, flags, descriptor, 0);
 }
 
-// Asks for more than the limit, and touches it. Compilers leave memory out that nobody reads.
+// Allocates more than the limit and touches it. The pointer is volatile because compilers drop memory that nothing
+// reads.
 int take_memory() {
   constexpr std::size_t kBytes = std::size_t{4} << 30;
   void* volatile memory = std::malloc(kBytes);
@@ -31,6 +36,7 @@ int take_memory() {
   return kNotStopped;
 }
 
+// What honest parsing needs must still work: allocating, growing, freeing, writing.
 int compute() {
   void* volatile memory = std::malloc(std::size_t{64} << 20);
   if (memory == nullptr) return kNotStopped;
@@ -40,11 +46,12 @@ int compute() {
   return ::write(STDOUT_FILENO, "done", 4) == 4 ? 0 : kNotStopped;
 }
 
+// An empty asm statement keeps the compiler from removing the endless loop.
 void take_processor() {
   for (;;) __asm__ volatile("");
 }
 
-// Through the 32-bit interface the numbers mean other calls.
+// In the 32-bit interface the same numbers mean other calls, so the filter must refuse that interface.
 void call_by_other_interface() {
 #if defined(__x86_64__)
   long result = 20;  // getpid of i386

@@ -1,4 +1,9 @@
+// Attributes are not compressed, so the size of the file bounds every allocation here. Names and values are checked
+// before they are passed on, because HDF5 returns whatever the file says.
+
 #include "attribute_reader.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -16,12 +21,13 @@ using format::NamedArray;
 
 struct NameList {
   std::vector<std::string> names;
-  std::uint64_t room;  // for how many more
+  std::uint64_t room;  // how many more names fit
 };
 
 herr_t append_name(hid_t, const char* name, const H5A_info_t*, void* data) {
   try {
     auto& list = *static_cast<NameList*>(data);
+    // A negative result ends HDF5's iteration with an error.
     if (list.room-- == 0) return -1;
     list.names.emplace_back(name);
     return 0;
@@ -35,39 +41,39 @@ herr_t append_name(hid_t, const char* name, const H5A_info_t*, void* data) {
 std::vector<std::string> AttributeReader::list(hid_t object, const std::string& owner, std::uint64_t max_count) const {
   NameList list{.names = {}, .room = max_count};
   check_.succeeded(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, append_name, &list),
-                   "the attributes of " + owner + " cannot be listed");
+                   fmt::format("the attributes of {} cannot be listed", owner));
   for (const std::string& name : list.names) {
     const bool is_valid = !name.empty() && name.size() <= format::kMaxTreePathBytes && is_utf8(name);
-    check_.require(is_valid, "an attribute of " + owner + " has no valid name");
+    check_.require(is_valid, fmt::format("an attribute of {} has no valid name", owner));
   }
   std::sort(list.names.begin(), list.names.end());
   return std::move(list.names);
 }
 
 Hdf5Attribute AttributeReader::read(hid_t object, const std::string& name, const std::string& owner) const {
-  const std::string label = "attribute \"" + name + "\" of " + owner;
+  const std::string label = fmt::format("attribute \"{}\" of {}", name, owner);
   const Handle attribute =
       check_.opened(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, label + " cannot be opened");
-  const Handle type = check_.opened(H5Aget_type(attribute), H5Tclose, "no type of " + label);
-  const Handle space = check_.opened(H5Aget_space(attribute), H5Sclose, "no space of " + label);
+  const Handle type = check_.opened(H5Aget_type(attribute), H5Tclose, "cannot read the type of " + label);
+  const Handle space = check_.opened(H5Aget_space(attribute), H5Sclose, "cannot read the dataspace of " + label);
   const bool is_string = H5Tget_class(type) == H5T_STRING;
   return {name, is_string ? read_strings(attribute, type, space, label) : read_numbers(attribute, type, space, label)};
 }
 
 AttributeReader::Shape AttributeReader::read_shape(hid_t space, const std::string& label) const {
-  const int axes = check_.succeeded(H5Sget_simple_extent_ndims(space), "no shape of " + label);
+  const int axes = check_.succeeded(H5Sget_simple_extent_ndims(space), "cannot read the shape of " + label);
   check_.require(axes <= static_cast<int>(kMaxAxes), label + " has too many axes");
   std::vector<hsize_t> extents(static_cast<std::size_t>(axes));
-  check_.succeeded(H5Sget_simple_extent_dims(space, extents.data(), nullptr), "no shape of " + label);
+  check_.succeeded(H5Sget_simple_extent_dims(space, extents.data(), nullptr), "cannot read the shape of " + label);
   return {extents.begin(), extents.end()};
 }
 
-// As `type` has them. Attributes are not compressed: the file bounds what is allocated.
+// Returns the elements as `type` has them. Attributes are not compressed, so the file bounds what is allocated.
 std::vector<std::byte> AttributeReader::read_elements(hid_t attribute, hid_t type, const Shape& shape,
                                                       const std::string& label) const {
   std::uint64_t bytes = 0;
   const bool is_possible = multiply_shape(shape, H5Tget_size(type), bytes) && bytes <= file_bytes_;
-  check_.require(is_possible, label + " declares more than the file holds");
+  check_.require(is_possible, label + " declares more bytes than the file has");
   std::vector<std::byte> elements(bytes);
   if (bytes > 0) check_.succeeded(H5Aread(attribute, type, elements.data()), label + " cannot be read");
   return elements;
@@ -76,14 +82,15 @@ std::vector<std::byte> AttributeReader::read_elements(hid_t attribute, hid_t typ
 AttributeReader::Value AttributeReader::read_numbers(hid_t attribute, hid_t type, hid_t space,
                                                      const std::string& label) const {
   const std::optional<ElementType> element = types_.find(type);
-  check_.require(element.has_value(), label + " has a type that is not read (" + class_name(type) + ")");
+  check_.require(element.has_value(), fmt::format("{} has an unsupported type ({})", label, class_name(type)));
   NamedArray array{"", element->dtype, {0}, {}};
+  // A null space has no value: h5py writes it for Empty.
   if (H5Sget_simple_extent_type(space) == H5S_NULL) return array;
   array.shape = read_shape(space, label);
   array.bytes = read_elements(attribute, type, array.shape, label);
   if (element->is_big_endian) swap_bytes(size_bytes(element->dtype), array.bytes);
   check_.require(element->dtype != DType::boolean || are_truth_values(array.bytes),
-                 label + " has truth values that are neither true nor false");
+                 label + " has boolean elements other than 0 and 1");
   return array;
 }
 

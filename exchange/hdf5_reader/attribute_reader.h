@@ -1,6 +1,6 @@
 #pragma once
 
-// The attributes of groups and datasets.
+// Reads the attributes of groups and datasets.
 
 #include <cstdint>
 #include <string>
@@ -13,11 +13,11 @@ namespace holdfast::hdf5_reader {
 
 class AttributeReader {
  public:
-  // All of them outlive it. The file's size bounds what an attribute may declare.
+  // All references must outlive the object. The file's size bounds what an attribute may declare.
   AttributeReader(const format::Checker& check, const ElementTypes& types, std::uint64_t file_bytes)
       : check_(check), types_(types), file_bytes_(file_bytes) {}
 
-  // Sorted. At most `max_count`. `owner` names the object in errors.
+  // Returns the names, sorted, and at most `max_count` of them. `owner` names the object in errors.
   std::vector<std::string> list(hid_t object, const std::string& owner, std::uint64_t max_count) const;
   format::Hdf5Attribute read(hid_t object, const std::string& name, const std::string& owner) const;
 

@@ -1,4 +1,10 @@
+// Checks what a dataset declares before anything is read or allocated for it. Compression allows small files to
+// declare huge arrays, so sizes are compared with the stored bytes. The order of the questions matters, because HDF5
+// acts on some of them.
+
 #include "dataset_reader.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -13,13 +19,13 @@ namespace {
 using format::Filter;
 using format::Handle;
 
-// What is read at once, where the chunks allow it.
+// The number of bytes read at once, where the chunks allow it.
 constexpr std::uint64_t kReadBytes = std::uint64_t{8} << 20;
 
-// What a file holds in place of a string of variable length: its length, and where it is.
+// The bytes that refer to a string of variable length: its length and its position.
 constexpr std::size_t kReferenceBytes = 4 + 8 + 4;
 
-// Whole rows of chunks, so that every chunk is decoded once.
+// Returns whole rows of chunks, so that every chunk is decoded once.
 std::uint64_t rows_at_once(const DatasetInfo& info, std::uint64_t row_bytes) {
   const std::uint64_t wanted = std::max<std::uint64_t>(1, kReadBytes / row_bytes);
   if (!info.chunked) return wanted;
@@ -27,7 +33,7 @@ std::uint64_t rows_at_once(const DatasetInfo& info, std::uint64_t row_bytes) {
   return wanted <= chunk_rows ? chunk_rows : wanted / chunk_rows * chunk_rows;
 }
 
-// Of the grid of chunks; as many as can be counted.
+// Returns the number of chunks in the grid, or the largest number if 64 bits cannot count them.
 std::uint64_t count_chunks(const ChunkedStorage& storage) {
   std::vector<std::uint64_t> grid;
   for (std::size_t axis = 0; axis < storage.shape.size(); ++axis) {
@@ -40,9 +46,10 @@ std::uint64_t count_chunks(const ChunkedStorage& storage) {
 
 }  // namespace
 
-// The order matters: HDF5 opens other files when it is asked for the shape of a virtual dataset.
+// Storage is checked before the shape: HDF5 opens other files when asked for the shape of a virtual dataset.
 DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) const {
-  const Handle creation = check_.opened(H5Dget_create_plist(dataset), H5Pclose, "no creation list of " + label);
+  const Handle creation =
+      check_.opened(H5Dget_create_plist(dataset), H5Pclose, "cannot read the creation properties of " + label);
   check_.require(H5Pget_external_count(creation) == 0, label + format::kStoredOutside);
   const H5D_layout_t layout = H5Pget_layout(creation);
   check_.require(layout != H5D_VIRTUAL, label + format::kVirtual);
@@ -51,8 +58,9 @@ DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) con
   DatasetInfo info;
   describe_type(dataset, label, info);
   info.shape = read_shape(dataset, label);
-  check_.require(!info.is_text || info.shape.empty(), label + " is an array of strings, and only single ones are read");
-  check_.require(multiply_shape(info.shape, info.element_bytes, info.bytes), label + " is larger than 64 bits count");
+  check_.require(!info.is_text || info.shape.empty(),
+                 label + " is an array of strings, and only single strings are supported");
+  check_.require(multiply_shape(info.shape, info.element_bytes, info.bytes), label + " is too large for a 64-bit size");
   info.stored_bytes = H5Dget_storage_size(dataset);
   if (layout == H5D_CHUNKED) info.chunked = describe_chunks(creation, dataset, info, label);
   check_sizes(info, label);
@@ -60,7 +68,7 @@ DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) con
 }
 
 void DatasetReader::describe_type(hid_t dataset, const std::string& label, DatasetInfo& info) const {
-  const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "no type of " + label);
+  const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "cannot read the type of " + label);
   info.element_bytes = H5Tis_variable_str(type) > 0 ? kReferenceBytes : H5Tget_size(type);
   info.is_text = H5Tget_class(type) == H5T_STRING;
   if (info.is_text) return;
@@ -69,7 +77,7 @@ void DatasetReader::describe_type(hid_t dataset, const std::string& label, Datas
     return;
   }
   check_.require(is_keras_bfloat16(dataset, type, label),
-                 label + " has elements of a type that is not read (" + class_name(type) + ")");
+                 fmt::format("{} has elements of an unsupported type ({})", label, class_name(type)));
   info.type = {DType::bf16};
   info.is_opaque = true;
 }
@@ -82,13 +90,13 @@ bool DatasetReader::is_keras_bfloat16(hid_t dataset, hid_t type, const std::stri
 }
 
 std::vector<std::uint64_t> DatasetReader::read_shape(hid_t dataset, const std::string& label) const {
-  const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "no space of " + label);
+  const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "cannot read the dataspace of " + label);
   const H5S_class_t kind = H5Sget_simple_extent_type(space);
   check_.require(kind == H5S_SCALAR || kind == H5S_SIMPLE, label + " has no shape");
-  const int axes = check_.succeeded(H5Sget_simple_extent_ndims(space), "no shape of " + label);
+  const int axes = check_.succeeded(H5Sget_simple_extent_ndims(space), "cannot read the shape of " + label);
   check_.require(axes <= static_cast<int>(kMaxAxes), label + " has too many axes");
   std::vector<hsize_t> extents(static_cast<std::size_t>(axes));
-  check_.succeeded(H5Sget_simple_extent_dims(space, extents.data(), nullptr), "no shape of " + label);
+  check_.succeeded(H5Sget_simple_extent_dims(space, extents.data(), nullptr), "cannot read the shape of " + label);
   return {extents.begin(), extents.end()};
 }
 
@@ -99,28 +107,31 @@ ChunkedStorage DatasetReader::describe_chunks(hid_t creation, hid_t dataset, con
   storage.element_bytes = info.element_bytes;
   storage.stored_bytes = info.stored_bytes;
   std::vector<hsize_t> chunk(info.shape.size());
+  // The chunk must have as many axes as the dataset, none of them empty.
   const int axes = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
   const bool is_possible = !chunk.empty() && axes == static_cast<int>(chunk.size()) &&
                            std::find(chunk.begin(), chunk.end(), 0U) == chunk.end();
-  check_.require(is_possible, label + " has impossible chunks");
+  check_.require(is_possible, label + " has an invalid chunk shape");
   storage.chunk_shape.assign(chunk.begin(), chunk.end());
   check_.require(multiply_shape(storage.chunk_shape, storage.element_bytes, storage.chunk_bytes),
-                 label + " has impossible chunks");
+                 label + " has an invalid chunk shape");
   storage.filters = read_filters(creation, storage.element_bytes, label);
 
-  const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "no type of " + label);
+  const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "cannot read the type of " + label);
+  // Where the file defines no fill value, zeros stand for it.
   storage.fill_value.resize(storage.element_bytes);
   H5D_fill_value_t kind = H5D_FILL_VALUE_UNDEFINED;
-  check_.succeeded(H5Pfill_value_defined(creation, &kind), "no fill value of " + label);
+  check_.succeeded(H5Pfill_value_defined(creation, &kind), "cannot read the fill value of " + label);
   if (kind != H5D_FILL_VALUE_UNDEFINED) {
-    check_.succeeded(H5Pget_fill_value(creation, type, storage.fill_value.data()), "no fill value of " + label);
+    check_.succeeded(H5Pget_fill_value(creation, type, storage.fill_value.data()),
+                     "cannot read the fill value of " + label);
   }
   return storage;
 }
 
 std::vector<FilterStep> DatasetReader::read_filters(hid_t creation, std::size_t element_bytes,
                                                     const std::string& label) const {
-  const int count = check_.succeeded(H5Pget_nfilters(creation), "no filters of " + label);
+  const int count = check_.succeeded(H5Pget_nfilters(creation), "cannot read the filters of " + label);
   std::vector<FilterStep> steps;
   for (int i = 0; i < count; ++i) {
     unsigned flags = 0;
@@ -133,36 +144,38 @@ std::vector<FilterStep> DatasetReader::read_filters(hid_t creation, std::size_t 
   const auto compressing = std::count_if(steps.begin(), steps.end(), [](const FilterStep& step) {
     return step.filter == Filter::deflate || step.filter == Filter::zstd;
   });
+  // With two compressing filters, the size between them would be unknown (see size_before in filters.cpp).
   check_.require(compressing <= 1, label + " is compressed twice");
   return steps;
 }
 
 void DatasetReader::check_sizes(const DatasetInfo& info, const std::string& label) const {
-  const std::string sizes = label + " declares " + std::to_string(info.bytes) + " bytes, and " +
-                            std::to_string(info.stored_bytes) + " are stored";
+  const std::string sizes =
+      fmt::format("{} declares {} bytes, but {} are stored", label, info.bytes, info.stored_bytes);
   check_.require(info.stored_bytes <= file_bytes_, sizes);
   check_.require(format::may_declare(info.bytes, info.stored_bytes), sizes);
   check_.require(!info.is_text || info.bytes <= file_bytes_, sizes);
   if (!info.chunked) {
-    // All bytes are there, or none yet: then they are the fill value.
+    // Either all bytes are stored, or none yet; then all elements are the fill value.
     check_.require(info.stored_bytes == info.bytes || info.stored_bytes == 0, sizes);
     return;
   }
   if (info.stored_bytes == 0) return;
-  // Every place of the grid is looked at.
+  // Reading looks at every position of the grid, so empty positions must not be free.
   const std::uint64_t chunks = count_chunks(*info.chunked);
-  check_.require(chunks <= info.stored_bytes, label + " is cut into " + std::to_string(chunks) + " chunks, and " +
-                                                  std::to_string(info.stored_bytes) + " bytes are stored");
+  check_.require(chunks <= info.stored_bytes, fmt::format("{} is cut into {} chunks, but only {} bytes are stored",
+                                                          label, chunks, info.stored_bytes));
 }
 
+// The caller limits what one piece may take. A chunk is decoded next to the piece, so both count.
 void DatasetReader::check_memory(const DatasetInfo& info, std::uint64_t rows, std::uint64_t row_bytes,
                                  const std::string& label) const {
   const std::uint64_t piece_bytes = rows * row_bytes;
   const std::uint64_t chunk_bytes = info.chunked ? info.chunked->chunk_bytes : 0;
   if (piece_bytes <= max_memory_bytes_ && chunk_bytes <= max_memory_bytes_ - piece_bytes) return;
   throw Error(ErrorCode::out_of_memory,
-              label + " is stored in chunks that take " + std::to_string(std::max(piece_bytes, chunk_bytes)) +
-                  " bytes of memory at once, and " + std::to_string(max_memory_bytes_) + " are allowed");
+              fmt::format("{} is stored in chunks that take {} bytes of memory at once, and {} are allowed", label,
+                          std::max(piece_bytes, chunk_bytes), max_memory_bytes_));
 }
 
 void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::string& label,
@@ -178,13 +191,14 @@ void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::stri
     const std::uint64_t count = std::min(step, rows - row);
     elements.resize(count * row_bytes);
     if (info.chunked) {
+      // The chunks are counted, to find out below whether some could not be found.
       chunks += read_chunk_rows(dataset, *info.chunked, row, count, check_, label, elements);
     } else {
       read_plain_rows(dataset, info, row, count, elements, label);
     }
     if (info.type.is_big_endian) swap_bytes(size_bytes(info.type.dtype), elements);
     check_.require(info.type.dtype != DType::boolean || are_truth_values(elements),
-                   label + " has truth values that are neither true nor false");
+                   label + " has boolean elements other than 0 and 1");
     sink.add_elements(elements);
     row += count;
   }
@@ -201,13 +215,14 @@ std::string DatasetReader::read_text(hid_t dataset, const std::string& label) co
   return std::move(take_strings(check_, type, space, elements, label).at(0));
 }
 
-// HDF5 may report a chunk as absent that it could not find in a damaged index.
+// HDF5 may report a chunk as absent if it cannot find it in a damaged index.
 void DatasetReader::check_all_were_read(hid_t dataset, std::uint64_t chunks, const std::string& label) const {
-  const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "no space of " + label);
+  const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "cannot read the dataspace of " + label);
   hsize_t stored = 0;
-  check_.succeeded(H5Dget_num_chunks(dataset, space, &stored), "the chunks of " + label + " cannot be counted");
-  check_.require(stored == chunks, label + " has " + std::to_string(stored) + " chunks, and " + std::to_string(chunks) +
-                                       " of them can be found");
+  check_.succeeded(H5Dget_num_chunks(dataset, space, &stored),
+                   fmt::format("the chunks of {} cannot be counted", label));
+  check_.require(stored == chunks,
+                 fmt::format("{} has {} chunks, but only {} of them can be found", label, stored, chunks));
 }
 
 void DatasetReader::read_plain_rows(hid_t dataset, const DatasetInfo& info, std::uint64_t row, std::uint64_t rows,

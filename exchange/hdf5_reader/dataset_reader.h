@@ -1,6 +1,6 @@
 #pragma once
 
-// Datasets: what they declare, and their elements.
+// Reads datasets: what they declare, and their elements.
 
 #include <cstdint>
 #include <optional>
@@ -14,21 +14,22 @@
 
 namespace holdfast::hdf5_reader {
 
-// Checked: it is stored in this file alone, by filters that are read, and declares what it may.
+// What a dataset declares. It was checked: the dataset is stored in this file alone, all its filters are supported,
+// and its size is within the limits.
 struct DatasetInfo {
   ElementType type{};
-  bool is_opaque = false;  // Keras's bfloat16, whose attribute `dtype` says so
-  bool is_text = false;    // one string, not of `type`
+  bool is_opaque = false;  // Keras's bfloat16, known by its attribute `dtype`
+  bool is_text = false;    // a single string; `type` is not used
   std::size_t element_bytes = 0;
   std::vector<std::uint64_t> shape;
-  std::uint64_t bytes = 0;                // of all elements; of a string of variable length, what refers to it
+  std::uint64_t bytes = 0;                // of all elements; for a string of variable length, of the reference
   std::uint64_t stored_bytes = 0;         // in the file
   std::optional<ChunkedStorage> chunked;  // empty for contiguous and compact storage
 };
 
 class DatasetReader {
  public:
-  // All of them outlive it.
+  // All references must outlive the object.
   DatasetReader(const format::Checker& check, const ElementTypes& types, const AttributeReader& attributes,
                 std::uint64_t file_bytes, std::uint64_t max_memory_bytes)
       : check_(check),
@@ -37,12 +38,12 @@ class DatasetReader {
         file_bytes_(file_bytes),
         max_memory_bytes_(max_memory_bytes) {}
 
-  // Reads no element. `label` names the dataset in errors.
+  // Reads no elements. `label` names the dataset in errors.
   DatasetInfo describe(hid_t dataset, const std::string& label) const;
-  // Hands all elements of a dataset that is not a text to the sink, in pieces of a few MiB or one row of chunks. Throws
-  // Error{out_of_memory} before the first piece where a piece is larger than allowed.
+  // Passes all elements of a dataset that is not a text to `sink`, in pieces of a few MiB or one row of chunks.
+  // Throws Error{out_of_memory} before the first piece if a piece is larger than allowed.
   void read(hid_t dataset, const DatasetInfo& info, const std::string& label, format::TreeSink& sink) const;
-  // It is a text.
+  // The dataset must be a text.
   std::string read_text(hid_t dataset, const std::string& label) const;
 
  private:

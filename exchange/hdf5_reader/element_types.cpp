@@ -1,3 +1,6 @@
+// HDF5 describes types by their fields: size, order, exponent, mantissa. A type is supported only if it equals one of
+// a list, so that unusual floats and integers are refused instead of being converted.
+
 #include "element_types.h"
 
 #include <algorithm>
@@ -12,14 +15,14 @@ using format::Checker;
 using format::Handle;
 
 Handle copy_type(const Checker& check, hid_t type) {
-  return check.opened(H5Tcopy(type), H5Tclose, "no element type");
+  return check.opened(H5Tcopy(type), H5Tclose, "cannot create an element type");
 }
 
-// As HDF5 2.0 has it: 1 sign bit, 8 exponent bits with bias 127, 7 mantissa bits.
+// As in HDF5 2.0: 1 sign bit, 8 exponent bits with bias 127, 7 mantissa bits.
 Handle bfloat16_type(const Checker& check) {
   Handle type = copy_type(check, H5T_IEEE_F32LE);
-  check.succeeded(H5Tset_fields(type, 15, 7, 8, 0, 7), "no bfloat16 type");
-  check.succeeded(H5Tset_size(type, 2), "no bfloat16 type");
+  check.succeeded(H5Tset_fields(type, 15, 7, 8, 0, 7), "cannot create the bfloat16 type");
+  check.succeeded(H5Tset_size(type, 2), "cannot create the bfloat16 type");
   return type;
 }
 
@@ -37,11 +40,13 @@ bool is_boolean(hid_t type) {
 ElementTypes::ElementTypes(const Checker& check) {
   constexpr std::array kAll = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,
                                DType::i32, DType::i64, DType::u8,  DType::u16,  DType::u32, DType::u64};
+  // HDF5 compares types by all their fields, so each type is made once in each byte order.
   for (const DType dtype : kAll) {
     const Handle little = dtype == DType::bf16 ? bfloat16_type(check) : format::element_type(check, dtype);
     for (const bool is_big_endian : {false, true}) {
       Handle stored = copy_type(check, little);
-      check.succeeded(H5Tset_order(stored, is_big_endian ? H5T_ORDER_BE : H5T_ORDER_LE), "no element type");
+      check.succeeded(H5Tset_order(stored, is_big_endian ? H5T_ORDER_BE : H5T_ORDER_LE),
+                      "cannot create an element type");
       numbers_.push_back({std::move(stored), {dtype, is_big_endian}});
     }
   }

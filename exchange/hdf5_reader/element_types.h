@@ -1,6 +1,6 @@
 #pragma once
 
-// Which of HDF5's element types are read, as what.
+// The HDF5 element types that are supported, and the DType that each becomes.
 
 #include <cstddef>
 #include <optional>
@@ -22,7 +22,8 @@ class ElementTypes {
  public:
   explicit ElementTypes(const format::Checker& check);
 
-  // Of numbers in either order of bytes, and of h5py's bool: an enumeration of one byte with FALSE = 0 and TRUE = 1.
+  // Finds the type of numbers in either byte order, and of h5py's bool: an enumeration of one byte with FALSE = 0 and
+  // TRUE = 1.
   std::optional<ElementType> find(hid_t type) const;
 
  private:
@@ -33,13 +34,13 @@ class ElementTypes {
   std::vector<Number> numbers_;
 };
 
-// For errors: "references".
+// The kind of type for errors, such as "references".
 std::string class_name(hid_t type);
 
-// Turns each element round.
+// Reverses the bytes of each element.
 void swap_bytes(std::size_t element_bytes, std::span<std::byte> elements);
 
-// Each byte is 0 or 1.
+// True when each byte is 0 or 1.
 bool are_truth_values(std::span<const std::byte> elements);
 
 }  // namespace holdfast::hdf5_reader

@@ -1,3 +1,6 @@
+// Undoes HDF5's filters: deflate, shuffle, fletcher32, zstd. Each decoder gets the exact length that it must produce
+// and fails otherwise. That is what HDF5 1.10's pipeline does not check. Reasons: docs/decisions/exchange.md.
+
 #include "filters.h"
 
 #include <zlib.h>
@@ -12,12 +15,13 @@ using format::Filter;
 
 constexpr std::size_t kChecksumBytes = 4;
 
-// One's complement sum of 16 bits: zero only for zeros.
+// The one's complement sum of 16-bit words. It is zero only for zeros.
 std::uint32_t fold(std::uint32_t sum) {
   return (sum & 0xFFFFU) + (sum >> 16U);
 }
 
-// As HDF5 computes it: over words of 16 bits, the first byte being the higher one, and a last odd byte alone.
+// Computes the checksum as HDF5 does: over 16-bit words, the first byte being the higher one, with a last odd byte
+// alone.
 std::uint32_t fletcher32(std::span<const std::byte> bytes) {
   std::uint32_t first = 0;
   std::uint32_t second = 0;
@@ -39,7 +43,7 @@ bool check_and_remove_checksum(std::vector<std::byte>& bytes) {
   return fletcher32(bytes) == stored;
 }
 
-// A tail that is no whole element stays where it is.
+// Trailing bytes that are not a whole element stay where they are.
 void unshuffle(std::size_t element_bytes, std::vector<std::byte>& bytes) {
   const std::size_t count = bytes.size() / element_bytes;
   std::vector<std::byte> plain(bytes);
@@ -50,6 +54,7 @@ void unshuffle(std::size_t element_bytes, std::vector<std::byte>& bytes) {
   bytes = std::move(plain);
 }
 
+// `expected` is the exact size: a result that is shorter or longer is damage.
 bool inflate(std::size_t expected, std::vector<std::byte>& bytes) {
   std::vector<std::byte> plain(expected);
   uLongf size = expected;
@@ -66,7 +71,7 @@ bool decode_zstd(std::size_t expected, std::vector<std::byte>& bytes) {
   return ::ZSTD_isError(size) == 0 && size == expected;
 }
 
-// Of the bytes that a compressing step got: all steps before it keep the length or add a checksum.
+// Returns the size that a compressing step received: every step before it keeps the length or adds a checksum.
 std::size_t size_before(std::span<const FilterStep> earlier, std::uint32_t skipped, std::size_t chunk_bytes) {
   for (std::size_t i = 0; i < earlier.size(); ++i) {
     if (earlier[i].filter == Filter::fletcher32 && (skipped >> i & 1U) == 0) chunk_bytes += kChecksumBytes;
@@ -93,6 +98,7 @@ bool undo(const FilterStep& step, std::size_t expected, std::vector<std::byte>& 
 
 bool decode_chunk(std::span<const FilterStep> steps, std::uint32_t skipped, std::size_t chunk_bytes,
                   std::vector<std::byte>& bytes) {
+  // Filters are undone in reverse order.
   for (std::size_t i = steps.size(); i-- > 0;) {
     if ((skipped >> i & 1U) != 0) continue;
     if (!undo(steps[i], size_before(steps.first(i), skipped, chunk_bytes), bytes)) return false;

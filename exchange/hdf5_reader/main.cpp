@@ -1,9 +1,10 @@
-// holdfast-hdf5-reader: parses a stranger's HDF5 file, locked in, and writes its content to standard output as
-// hdf5/tree_stream.h describes. Started by read_hdf5_tree alone: descriptor 3 is the file's memory.
+// holdfast-hdf5-reader: parses an HDF5 file of another program inside a sandbox and writes its content to standard
+// output as foreign_hdf5/tree_stream.h describes. Only read_hdf5_tree starts it. Descriptor 3 is the file's memory.
 //
 //   holdfast-hdf5-reader PARENT MAX_ARRAY_BYTES MAX_OBJECTS SECONDS MAX_MEMORY_BYTES all|heads
-//   holdfast-hdf5-reader --try ACTION      locks itself in and tries what it must not be able to do; see attempts.h
+//   holdfast-hdf5-reader --try ACTION      enters the sandbox and tries a forbidden action; see attempts.h
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -52,6 +53,7 @@ bool parse_number(std::string_view text, std::uint64_t& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// The arguments come from the library itself, so a mistake needs no message, only an exit code.
 bool parse_arguments(const std::vector<std::string_view>& arguments, Request& request) {
   if (arguments.size() != 6 || (arguments[5] != "all" && arguments[5] != "heads")) return false;
   request.part = arguments[5] == "all" ? TreePart::all : TreePart::heads;
@@ -60,7 +62,8 @@ bool parse_arguments(const std::vector<std::string_view>& arguments, Request& re
          parse_number(arguments[4], request.max_memory_bytes);
 }
 
-// To the pipe, in pieces of a useful size. There is nobody to tell when it fails: the parent sees the end.
+// Writes to the pipe in pieces of a useful size. A failure cannot be reported to anybody: the parent sees the pipe
+// end.
 class Output {
  public:
   void write(std::span<const std::byte> bytes) {
@@ -91,18 +94,19 @@ class Output {
   std::vector<std::byte> buffer_;
 };
 
-// The file's memory cannot shrink, since only the parent's memory file backs it, so no read of it can fail.
+// Only the parent's memory file backs this mapping, and it cannot shrink, so reading the mapping cannot fail.
 std::span<const std::byte> map_file() {
   struct stat status {};
   if (::fstat(kInput, &status) != 0 || status.st_size <= 0) ::_exit(kUsage);
   const auto bytes = static_cast<std::size_t>(status.st_size);
   void* address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, kInput, 0);
   if (address == MAP_FAILED) ::_exit(kUsage);
+  // The mapping stays. The sandbox allows no use of the descriptor.
   ::close(kInput);
   return {static_cast<const std::byte*>(address), bytes};
 }
 
-// A piece is a row of chunks, which may be most of a compressed dataset; the rest is the libraries' own.
+// A piece is a row of chunks, which may be most of a compressed dataset. The rest of the memory is for the libraries.
 SandboxLimits limits_for(const Request& request, std::uint64_t file_bytes) {
   const std::uint64_t piece_bytes =
       std::min({request.max_array_bytes, request.max_memory_bytes, 64 * std::min(file_bytes, kGiB * 1024)});
@@ -111,6 +115,7 @@ SandboxLimits limits_for(const Request& request, std::uint64_t file_bytes) {
           .output = kOutput};
 }
 
+// Every problem is reported through the pipe, since the sandbox leaves no other way.
 void read_tree(std::span<const std::byte> file, const Request& request, TreeEncoder& encoder) {
   const TreeLimits limits{.max_array_bytes = request.max_array_bytes,
                           .max_objects = request.max_objects,
@@ -122,22 +127,24 @@ void read_tree(std::span<const std::byte> file, const Request& request, TreeEnco
   } catch (const Error& error) {
     encoder.refuse(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    encoder.refuse(ErrorCode::out_of_memory, "it asks for more memory than such a file should need");
+    encoder.refuse(ErrorCode::out_of_memory, "parsing it takes more memory than such a file should need");
   }
 }
 
 int run(const Request& request) {
+  // A helper must not outlive its reader.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have died before the line above.
+  // The parent may have died before the call above.
   if (static_cast<std::uint64_t>(::getppid()) != request.parent) return kUsage;
   const std::span<const std::byte> file = map_file();
   Output output;
   TreeEncoder encoder([&](std::span<const std::byte> bytes) { output.write(bytes); });
   if (!prepare_hdf5()) {
-    encoder.refuse(ErrorCode::unavailable, "HDF5 cannot be set up");
+    encoder.refuse(ErrorCode::unavailable, "HDF5 cannot be initialised");
   } else if (!lock_in(limits_for(request, file.size()))) {
-    encoder.refuse(ErrorCode::unsupported, std::string("this system cannot lock in a reader of strangers' files (") +
-                                               std::strerror(errno) + "), so none is read");
+    encoder.refuse(ErrorCode::unsupported, fmt::format("this system cannot put the reader of HDF5 files into a sandbox "
+                                                       "({}), so files of other programs are not read",
+                                                       std::strerror(errno)));
   } else {
     read_tree(file, request, encoder);
   }
@@ -148,7 +155,7 @@ int run(const Request& request) {
 }  // namespace
 }  // namespace holdfast::hdf5_reader
 
-// Leaves by _exit: handlers of the libraries would do what a locked-in process may not.
+// Leaves by _exit: exit handlers of the libraries would make forbidden system calls.
 int main(int argc, char** argv) {
   using namespace holdfast::hdf5_reader;
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);

@@ -1,3 +1,7 @@
+// A seccomp filter that allows a handful of system calls, and resource limits for memory and processor time. HDF5's
+// parser has memory-safety faults that a crafted file can reach. A fault may then waste memory and time within the
+// limits, but cannot open, connect to or start anything. Reasons: docs/decisions/exchange.md.
+
 #include "sandbox.h"
 
 #include <linux/audit.h>
@@ -16,6 +20,7 @@
 namespace holdfast::hdf5_reader {
 namespace {
 
+// System calls have different numbers on each architecture, so the filter checks the architecture first.
 #if defined(__x86_64__) && !defined(__ILP32__)
 constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__) && defined(__LP64__)
@@ -24,8 +29,8 @@ constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t kArchitecture = 0;
 #endif
 
-// Allocating (the C library asks how much memory there is before it sorts), ending, the clock, which some kernels do
-// not give without a call, and sleeping, which HDF5 does after a wrong checksum. None of them touches a file.
+// Calls that touch no file: allocating (the C library asks for the amount of memory before it sorts), ending, the
+// clock (a real call on some kernels), and sleeping (HDF5 does that after a wrong checksum).
 constexpr std::array kHarmless = {
     __NR_brk,          __NR_munmap,     __NR_mremap,         __NR_madvise,      __NR_sysinfo,
     __NR_futex,        __NR_exit_group, __NR_exit,           __NR_rt_sigreturn, __NR_clock_gettime,
@@ -34,7 +39,8 @@ constexpr std::array kHarmless = {
 constexpr std::uint32_t kNumberOffset = offsetof(seccomp_data, nr);
 constexpr std::uint32_t kArchitectureOffset = offsetof(seccomp_data, arch);
 
-// The lower or upper 32 bits of an argument: a filter compares 32 at a time (and both architectures are little-endian).
+// The lower or upper 32 bits of an argument. A filter compares 32 bits at a time, and both architectures are
+// little-endian.
 constexpr std::uint32_t lower_half(unsigned argument) {
   return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + argument * sizeof(std::uint64_t));
 }
@@ -42,8 +48,8 @@ constexpr std::uint32_t upper_half(unsigned argument) {
   return lower_half(argument) + std::uint32_t{sizeof(std::uint32_t)};
 }
 
-// A program of the kernel's filter machine. Every block begins with the call's number loaded; one that loads something
-// else ends with an answer, and is skipped as a whole by other calls.
+// A program for the kernel's filter machine. Every block starts with the call's number loaded. A block that loads
+// anything else ends with an answer, and other calls skip it completely.
 class CallFilter {
  public:
   CallFilter() {
@@ -57,7 +63,7 @@ class CallFilter {
     answer(SECCOMP_RET_ALLOW);
   }
 
-  // Where the argument is `value` exactly.
+  // Allows the call if the argument is exactly `value`.
   void allow_with_argument(std::uint32_t call, unsigned argument, std::uint32_t value) {
     skip_unless_equal(call, 6);
     load(upper_half(argument));
@@ -68,7 +74,7 @@ class CallFilter {
     answer(SECCOMP_RET_KILL_PROCESS);
   }
 
-  // Where the lower half of the argument has none of the bits.
+  // Allows the call if the lower half of the argument has none of the bits.
   void allow_without_bits(std::uint32_t call, unsigned argument, std::uint32_t bits) {
     skip_unless_equal(call, 4);
     load(lower_half(argument));
@@ -77,7 +83,7 @@ class CallFilter {
     answer(SECCOMP_RET_KILL_PROCESS);
   }
 
-  // Where the lower half of one argument has none of the bits, and that of another has the needed one.
+  // Allows the call if the mapping is anonymous (argument 3) and not executable (argument 2).
   void allow_anonymous_mapping(std::uint32_t call) {
     skip_unless_equal(call, 6);
     load(lower_half(2));
@@ -125,14 +131,15 @@ bool set_limit(int resource, std::uint64_t value, std::uint64_t hard_value) {
   return ::setrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0;
 }
 
-// A limit that somebody set lower stays as low. One second above the processor's limit a signal that can be told from
-// others becomes SIGKILL.
+// A lower limit that was set before stays in force. The hard limit is one second above the soft one: the soft limit
+// sends a signal that can be recognised, the hard one SIGKILL.
 bool lower_limit(int resource, std::uint64_t value) {
   rlimit limit{};
   if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) return false;
   return limit.rlim_max <= value || set_limit(resource, value, value + 1);
 }
 
+// No core dump, no file, no new descriptor; bounded memory and processor time.
 bool set_limits(const SandboxLimits& limits) {
   return set_limit(RLIMIT_CORE, 0, 0) && set_limit(RLIMIT_FSIZE, 0, 0) && set_limit(RLIMIT_NOFILE, 0, 0) &&
          lower_limit(RLIMIT_AS, limits.memory_bytes) && lower_limit(RLIMIT_CPU, limits.cpu_seconds);
@@ -154,6 +161,8 @@ bool lock_in(const SandboxLimits& limits) {
   for (const long call : kHarmless) filter.allow(static_cast<std::uint32_t>(call));
   filter.allow_anonymous_mapping(__NR_mmap);
   filter.allow_without_bits(__NR_mprotect, 2, PROT_EXEC);
+  // The order matters: the filter forbids the calls that set the limits. The kernel demands no-new-privileges before
+  // a filter.
   return set_limits(limits) && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && filter.install();
 }
 

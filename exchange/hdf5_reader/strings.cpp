@@ -11,6 +11,7 @@ namespace {
 using format::Checker;
 using format::Handle;
 
+// A fixed-length string ends at its first NUL, or is filled up with NULs or blanks, as its type says.
 std::string without_padding(std::string_view text, H5T_str_t padding) {
   if (padding == H5T_STR_NULLTERM) return std::string(text.substr(0, text.find('\0')));
   const char filler = padding == H5T_STR_SPACEPAD ? ' ' : '\0';
@@ -30,10 +31,12 @@ std::vector<std::string> copy_fixed_strings(hid_t type, std::span<const std::byt
 std::vector<std::string> take_variable_strings(hid_t type, hid_t space, std::span<std::byte> elements) {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < elements.size(); i += sizeof(char*)) {
+    // The bytes hold a pointer, which may be unaligned.
     const char* text = nullptr;
     std::copy_n(elements.data() + i, sizeof text, reinterpret_cast<std::byte*>(&text));
     texts.emplace_back(text == nullptr ? "" : text);
   }
+  // The pointers belong to HDF5.
   if (!elements.empty()) H5Dvlen_reclaim(type, space, H5P_DEFAULT, elements.data());
   return texts;
 }
@@ -42,12 +45,12 @@ std::vector<std::string> take_variable_strings(hid_t type, hid_t space, std::spa
 
 Handle string_memory_type(const Checker& check, hid_t stored, const std::string& label) {
   if (H5Tis_variable_str(stored) <= 0) {
-    check.require(H5Tget_size(stored) > 0, label + " has strings of no size");
-    return check.opened(H5Tcopy(stored), H5Tclose, "no string type");
+    check.require(H5Tget_size(stored) > 0, label + " has strings of size 0");
+    return check.opened(H5Tcopy(stored), H5Tclose, "cannot create a string type");
   }
-  Handle type = check.opened(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
-  check.succeeded(H5Tset_size(type, H5T_VARIABLE), "no string type");
-  check.succeeded(H5Tset_cset(type, H5Tget_cset(stored)), "no string type");
+  Handle type = check.opened(H5Tcopy(H5T_C_S1), H5Tclose, "cannot create a string type");
+  check.succeeded(H5Tset_size(type, H5T_VARIABLE), "cannot create a string type");
+  check.succeeded(H5Tset_cset(type, H5Tget_cset(stored)), "cannot create a string type");
   return type;
 }
 

@@ -1,4 +1,10 @@
+// Walks a file with HDF5's own parser, inside the sandbox. All objects are listed and checked before any is sent, so
+// that nothing is sent of a file that asks for too much. The walk uses no recursion and hard links only, and visits
+// each object once. Reasons: docs/decisions/exchange.md.
+
 #include "tree_parser.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
@@ -30,7 +36,7 @@ struct Link {
 
 struct LinkList {
   std::vector<Link> links;
-  std::uint64_t room;  // for how many more
+  std::uint64_t room;  // how many more links fit
   bool is_full = false;
 };
 
@@ -46,7 +52,7 @@ herr_t append_link(hid_t, const char* name, const H5L_info_t* info, void* data) 
   }
 }
 
-// As in a record; see tree_stream.h.
+// The size in a record; see tree_stream.h.
 std::uint64_t size_of(const Hdf5Attribute& attribute) {
   constexpr std::uint64_t kHead = 16;
   if (const auto* text = std::get_if<std::string>(&attribute.value)) return kHead + text->size();
@@ -58,6 +64,7 @@ std::uint64_t size_of(const Hdf5Attribute& attribute) {
   return bytes;
 }
 
+// Lists, checks and reads the objects of one file.
 class Parser {
  public:
   Parser(std::span<const std::byte> file, const TreeLimits& limits, TreePart part)
@@ -71,7 +78,7 @@ class Parser {
         image_(file),
         file_(open()) {}
 
-  // Looks at all objects before it reads any, so that nothing is handed over of a file that asks for too much.
+  // Checks all objects before it reads any, so that nothing is sent of a file that asks for too much.
   void parse(TreeSink& sink) {
     list_objects();
     for (const std::string& path : groups_) {
@@ -83,9 +90,10 @@ class Parser {
   }
 
  private:
+  // The driver reads from memory, so HDF5 needs no descriptor.
   Handle open() {
     const Handle access = driver_access_list(check_, image_);
-    // An absolute name, so that HDF5 does not ask for the working directory.
+    // The name is absolute, so that HDF5 does not ask for the working directory.
     return check_.opened(H5Fopen("/file", H5F_ACC_RDONLY, access), H5Fclose, "HDF5 cannot open it");
   }
 
@@ -93,11 +101,11 @@ class Parser {
     const std::string from_root = "/" + path;
     Handle object =
         check_.opened(H5Oopen(file_, from_root.c_str(), H5P_DEFAULT), H5Oclose, label_of(path) + " cannot be opened");
-    check_.require(H5Iget_type(object) == kind, label_of(path) + " is not what it seemed");
+    check_.require(H5Iget_type(object) == kind, label_of(path) + " is of another kind than its listing says");
     return object;
   }
 
-  // Walks the groups without recursion, through hard links alone and to each object once.
+  // Visits each object once, without recursion and through hard links alone.
   void list_objects() {
     std::vector<std::string> waiting{""};
     note_object(object_info(""), "");
@@ -110,7 +118,7 @@ class Parser {
         const H5O_info_t info = object_info(path);
         note_object(info, path);
         check_.require(info.type == H5O_TYPE_GROUP || info.type == H5O_TYPE_DATASET,
-                       label_of(path) + " is a named type, which is no data");
+                       label_of(path) + " is a named type, which holds no data");
         if (info.type == H5O_TYPE_GROUP) {
           waiting.push_back(path);
         } else {
@@ -129,46 +137,45 @@ class Parser {
     LinkList list{.links = {}, .room = limits_.max_objects};
     const herr_t result = H5Literate(handle, H5_INDEX_NAME, H5_ITER_INC, nullptr, append_link, &list);
     check_.require(!list.is_full, too_many_objects());
-    check_.succeeded(result, "the links of " + label_of(group) + " cannot be listed");
+    check_.succeeded(result, fmt::format("the links of {} cannot be listed", label_of(group)));
     return std::move(list.links);
   }
 
-  std::string too_many_objects() const {
-    return "it has more than " + std::to_string(limits_.max_objects) + " objects";
-  }
+  std::string too_many_objects() const { return fmt::format("it has more than {} objects", limits_.max_objects); }
 
   void check_link(const Link& link, const std::string& path) const {
     const std::string name_problem = format::problem_of_name(link.name);
-    check_.require(name_problem.empty(), label_of(path) + " " + name_problem);
+    check_.require(name_problem.empty(), fmt::format("{} {}", label_of(path), name_problem));
     check_.require(link.is_hard, label_of(path) + format::kNoHardLink);
     const std::string path_problem = format::problem_of_path(path);
-    check_.require(path_problem.empty(), label_of(path) + " " + path_problem);
+    check_.require(path_problem.empty(), fmt::format("{} {}", label_of(path), path_problem));
   }
 
   H5O_info_t object_info(const std::string& path) const {
     const std::string from_root = "/" + path;
     H5O_info_t info{};
     check_.succeeded(H5Oget_info_by_name2(file_, from_root.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT),
-                     label_of(path) + " cannot be looked at");
+                     label_of(path) + " cannot be inspected");
     return info;
   }
 
   void note_object(const H5O_info_t& info, const std::string& path) {
+    // An object that is visited twice is a loop or has two names.
     check_.require(addresses_.insert(info.addr).second, label_of(path) + format::kSecondName);
     check_.require(addresses_.size() <= limits_.max_objects, too_many_objects());
-    constexpr std::uint64_t kHead = 300;  // of a record with 32 axes
+    constexpr std::uint64_t kHead = 300;  // the head of a record with 32 axes
     note_head_bytes(kHead + path.size());
   }
 
   void note_dataset(const std::string& path) {
     const DatasetInfo info = dataset_reader_.describe(open_object(path, H5I_DATASET), label_of(path));
     const bool is_countable = !__builtin_add_overflow(declared_bytes_, info.bytes, &declared_bytes_);
-    check_.require(is_countable && declared_bytes_ <= format::max_declared_bytes(file_bytes_, limits_),
-                   "its datasets declare " + std::to_string(declared_bytes_) + " bytes and more, and the file has " +
-                       std::to_string(file_bytes_));
-    // Honest datasets do not share their bytes.
+    check_.require(
+        is_countable && declared_bytes_ <= format::max_declared_bytes(file_bytes_, limits_),
+        fmt::format("its datasets declare at least {} bytes, but the file has only {}", declared_bytes_, file_bytes_));
+    // Honest datasets do not share bytes.
     stored_bytes_ += info.stored_bytes;
-    check_.require(stored_bytes_ <= file_bytes_, "its datasets take more bytes than the file has");
+    check_.require(stored_bytes_ <= file_bytes_, "its datasets store more bytes than the file has");
     (info.is_text ? texts_ : datasets_).push_back(path);
   }
 
@@ -182,8 +189,9 @@ class Parser {
     const std::string label = label_of(path);
     const Handle dataset = open_object(path, H5I_DATASET);
     const DatasetInfo info = dataset_reader_.describe(dataset, label);
-    check_.require(!info.is_text, label + " is not what it seemed");
+    check_.require(!info.is_text, label + " is of another kind than its listing says");
     std::vector<Hdf5Attribute> attributes = read_attributes(dataset, label);
+    // The attribute says that the elements are bfloat16, which the element type already says.
     if (info.is_opaque) std::erase_if(attributes, [](const Hdf5Attribute& each) { return each.name == "dtype"; });
     sink.add_dataset({{path, info.type.dtype, info.shape, {}}, std::move(attributes)});
     if (part_ == TreePart::all) dataset_reader_.read(dataset, info, label, sink);
@@ -192,7 +200,8 @@ class Parser {
   void read_text(const std::string& path, TreeSink& sink) {
     const std::string label = label_of(path);
     const Handle dataset = open_object(path, H5I_DATASET);
-    check_.require(dataset_reader_.describe(dataset, label).is_text, label + " is not what it seemed");
+    check_.require(dataset_reader_.describe(dataset, label).is_text,
+                   label + " is of another kind than its listing says");
     std::string text = dataset_reader_.read_text(dataset, label);
     note_head_bytes(text.size());
     sink.add_text({path, std::move(text), read_attributes(dataset, label)});

@@ -1,7 +1,7 @@
 #pragma once
 
-// The content of a stranger's HDF5 file by HDF5's own parser, which a crafted file can make do anything: only for a
-// process that is locked in (sandbox.h).
+// Reads the content of an HDF5 file of another program with HDF5's own parser. A crafted file can make that parser do
+// anything, so it must run inside the sandbox (sandbox.h).
 
 #include <cstddef>
 #include <span>
@@ -10,17 +10,17 @@
 
 namespace holdfast::hdf5_reader {
 
-// Sets HDF5 up for this process: what it does once, before the process is locked in. False when HDF5 refuses.
+// Does HDF5's one-time initialisation for this process, before it enters the sandbox. Returns false if HDF5 fails.
 bool prepare_hdf5();
 
-// `heads`: names, types, shapes, attributes and texts, without the elements of datasets.
+// `heads` means names, types, shapes, attributes and texts, without the elements of datasets.
 enum class TreePart { all, heads };
 
-// Throws Error{invalid_file} with the problem alone (the caller names the file), and out_of_memory where the rows of
-// chunks of a dataset are larger than the limits allow. Call prepare_hdf5 first. Takes memory for a few pieces, not for
-// the whole.
+// Throws Error{invalid_file} with the problem alone (the caller adds the file), and Error{out_of_memory} where a
+// dataset's row of chunks is larger than the limits allow. prepare_hdf5 must have been called. Takes memory for a few
+// pieces, not for the whole content.
 //
-// What is refused here rather than before HDF5 sees the file: see foreign_check.h.
+// foreign_check.h says what is checked here and what was checked before HDF5 saw the file.
 void parse_hdf5_tree(std::span<const std::byte> file, const format::TreeLimits& limits, TreePart part,
                      format::TreeSink& sink);
 

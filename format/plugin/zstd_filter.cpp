@@ -1,8 +1,8 @@
-// HDF5's registered filter 32015, zstd, as a plugin: with its folder in HDF5_PLUGIN_PATH, any program that uses HDF5
-// reads and writes zstd chunks. It calls nothing of HDF5, so that one module serves every version of it, and the copies
-// that programs bring with them.
+// HDF5's registered filter 32015, zstd, as a plug-in. With its folder in HDF5_PLUGIN_PATH, any program that
+// uses HDF5 reads and writes zstd chunks. It calls no function of HDF5, so one module serves every version
+// of the library, including copies that programs ship.
 //
-// Chunks come from files of anybody: nothing is believed of a frame but what its bytes can hold.
+// Chunks come from files of unknown origin: a frame is refused when it claims more than its bytes can hold.
 
 #include <H5PLextern.h>
 #include <zstd.h>
@@ -23,7 +23,7 @@ struct Free {
 };
 using Buffer = std::unique_ptr<void, Free>;
 
-// What HDF5 calls failure: a size of 0, with its buffer left alone.
+// HDF5 takes a size of 0 for a failure; its buffer must then be unchanged.
 constexpr std::size_t kFailure = 0;
 
 std::size_t replace(void** buffer, std::size_t* buffer_bytes, Buffer replacement, std::size_t capacity,
@@ -35,14 +35,14 @@ std::size_t replace(void** buffer, std::size_t* buffer_bytes, Buffer replacement
 }
 
 std::size_t decompress(std::size_t frame_bytes, std::size_t* buffer_bytes, void** buffer) {
-  // A block of 4 bytes stands for 128 KiB at most.
+  // A block of 4 bytes expands to 128 KiB at most.
   constexpr std::uint64_t kMaxBytesPerByte = std::uint64_t{128} * 1024 / 4;
   const unsigned long long size = ZSTD_getFrameContentSize(*buffer, frame_bytes);
   if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR || size == 0) return kFailure;
   if (size / kMaxBytesPerByte > frame_bytes) return kFailure;
   Buffer content(std::malloc(size));
   if (content == nullptr) return kFailure;
-  // Reports what follows the frame, and a frame that has more or fewer bytes than it said, too.
+  // Also fails for bytes after the frame, and for a frame with more or fewer bytes than it states.
   if (ZSTD_decompress(content.get(), size, *buffer, frame_bytes) != size) return kFailure;
   return replace(buffer, buffer_bytes, std::move(content), size, size);
 }

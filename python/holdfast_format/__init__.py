@@ -4,14 +4,14 @@
     arrays = holdfast_format.load("step-1000.h5")         # {"model/dense/kernel": array(...), ...}
     step = holdfast_format.metadata("step-1000.h5")["step"]
 
-Compressed arrays need HDF5's filter 32015 (zstd): install hdf5plugin, or let HDF5_PLUGIN_PATH name the folder of
-Holdfast's plugin. bfloat16 arrays are of ml_dtypes.bfloat16 where ml_dtypes is installed; otherwise they are uint16,
-each number the upper half of a float32.
+Compressed arrays need HDF5's filter 32015 (zstd): install hdf5plugin, or set HDF5_PLUGIN_PATH to the folder of
+Holdfast's plugin. bfloat16 arrays have the type ml_dtypes.bfloat16 if ml_dtypes is installed. Otherwise they are
+uint16, and each number is the upper half of a float32.
 
-Magic, version and length are always checked before HDF5 sees the file. With verify=True, all its digests are: of
-header, index and HDF5's structures first, then of each array. That needs the package xxhash.
+Magic, version and length are always checked before HDF5 sees the file. verify=True also checks all digests: first those
+of the header, the index and HDF5's structures, then that of each array. This needs the package xxhash.
 
-Only reads. HDF5's library parses the file: do not open files of people whose programs you would not run.
+The package only reads. HDF5's library parses the file, so do not open files of people whose programs you would not run.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ __all__ = ["FormatError", "load", "metadata"]
 _MAGIC = b"\x89HLD\r\n\x1a\n"
 _VERSION = 2
 _HEADER_BYTES = 512
-_SIGNED_BYTES = 496  # of the header: the digest of these stands behind them
+_SIGNED_BYTES = 496  # first bytes of the header; their digest follows them
 _PIECES_BEGIN = 4096
 _METADATA = "metadata"
 _ZSTD = 32015
@@ -36,14 +36,14 @@ _ANOTHER = "use another savepoint or a copy of this one"
 
 
 class FormatError(Exception):
-    """The file is damaged, no array file, of another version, or needs something that is not installed."""
+    """The file is damaged, is not an array file, has another version, or needs something that is not installed."""
 
 
 def load(path, verify=False):
-    """Returns all arrays of the file, by name, sorted by name.
+    """Returns a dict of all arrays of the file, sorted by name.
 
-    With verify=True, every digest of the file is checked, which needs the package xxhash; without it, what is damaged
-    but not cut off may go unnoticed. Raises FormatError, and OSError where the file cannot be read.
+    verify=True checks every digest of the file and needs the package xxhash. Otherwise damage may go unnoticed, unless
+    the file was cut off. Raises FormatError, and OSError if the file cannot be read.
     """
     xxhash = _import_xxhash() if verify else None
     with _open(path, xxhash) as (file, _):
@@ -57,9 +57,9 @@ def load(path, verify=False):
 
 
 def metadata(path, verify=False):
-    """Returns what the file's writer said of it: in a savepoint a dict with the step, the seed, the model and more.
+    """Returns the metadata of the file's writer: in a savepoint a dict with the step, the seed, the model and more.
 
-    verify and what is raised: as of load().
+    verify and exceptions: as in load().
     """
     xxhash = _import_xxhash() if verify else None
     with _open(path, xxhash) as (file, index):
@@ -74,9 +74,9 @@ def metadata(path, verify=False):
 
 @contextlib.contextmanager
 def _open(path, xxhash):
-    """The file and its index, once they were checked, and what HDF5 or a parser says of it later as damage.
+    """Yields the checked file and its index (None without xxhash).
 
-    No index where there is no xxhash to check it.
+    Exceptions of HDF5 and of parsers within the block become a FormatError that says that the file is damaged.
     """
     with open(path, "rb") as file:
         index = _check_frame(path, file, xxhash)
@@ -84,24 +84,24 @@ def _open(path, xxhash):
         with h5py.File(path, "r") as file:
             yield file, index
     except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-        # What the system refuses has a number: a lock, a permission, a disk.
+        # Errors of the system (a lock, a permission, a disk) have a number and say nothing about the content.
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise FormatError(f"{path} is damaged: {error}; {_ANOTHER}") from error
+        raise FormatError(f"{path} is damaged (its parser says: {error}); {_ANOTHER}") from error
 
 
 def _check_frame(path, file, xxhash):
-    """What docs/format.md demands before anything is parsed, in its order; digests where there is xxhash."""
+    """Makes the checks that docs/format.md demands before anything is parsed; digests only with xxhash."""
     header = file.read(_HEADER_BYTES)
     if header[: len(_MAGIC)] != _MAGIC:
-        raise FormatError(f"{path} is no array file of Holdfast; it begins with {header[:8]!r}")
+        raise FormatError(f"{path} is not an array file of Holdfast: it begins with {header[:8]!r}; check the path")
     if len(header) < _HEADER_BYTES:
         raise FormatError(f"{path} was cut off within its first {_HEADER_BYTES} bytes; {_ANOTHER}")
     if xxhash is not None:
         _require_digest(path, "header", header[_SIGNED_BYTES:], [header[:_SIGNED_BYTES]], xxhash)
     version, _, file_bytes, index_offset, index_bytes = struct.unpack_from("<IIQQQ", header, len(_MAGIC))
     if version != _VERSION:
-        remedy = "install a newer holdfast-format" if version > _VERSION else "no Holdfast reads it any more"
+        remedy = "install a newer holdfast-format" if version > _VERSION else "no Holdfast reads this version any more"
         raise FormatError(f"{path} has version {version} of the format; {remedy}")
     actual_bytes = os.fstat(file.fileno()).st_size
     if actual_bytes != file_bytes:
@@ -111,7 +111,7 @@ def _check_frame(path, file, xxhash):
 
 
 def _check_index(path, file, digest, offset, length, xxhash):
-    """The index, and with it the structures that HDF5 is to parse."""
+    """Reads the index, and checks it and the structures that HDF5 will parse."""
     index = _read_range(path, file, offset, length)
     _require_digest(path, "index", digest, [index], xxhash)
     if length < 40:
@@ -126,16 +126,16 @@ def _check_index(path, file, digest, offset, length, xxhash):
 
 
 def _metadata_digest(index):
-    """Of the first record, behind its name, four bytes, the one extent and the offset."""
+    """The digest in the first record: it follows the name, four bytes, the single extent and the offset."""
     (name_bytes,) = struct.unpack_from("<H", index, 40)
     start = 42 + name_bytes + 4 + 8 + 8
     return index[start : start + 16]
 
 
 def _read_range(path, file, offset, length):
-    # Never more memory than the file has bytes, whatever a damaged number says.
+    # A damaged number must not make this take more memory than the file has bytes.
     if offset + length > os.fstat(file.fileno()).st_size:
-        raise FormatError(f"{path} says that it has {length} bytes at offset {offset}, which are not there; {_ANOTHER}")
+        raise FormatError(f"{path} claims {length} bytes at offset {offset}, but it ends before them; {_ANOTHER}")
     file.seek(offset)
     return file.read(length)
 
@@ -154,11 +154,11 @@ def _datasets(path, file):
         if isinstance(thing, h5py.Dataset) and name != _METADATA:
             found.append((name, thing))
 
-    # Follows hard links only.
+    # visititems follows hard links only.
     file.visititems(visit)
     for name, dataset in found:
         if dataset.is_virtual or dataset.external:
-            raise FormatError(f'array "{name}" of {path} does not lie in the file; only Holdfast\'s own files are read')
+            raise FormatError(f'array "{name}" of {path} is stored outside the file; use a file that Holdfast wrote')
     return sorted(found, key=lambda item: item[0].encode())
 
 
@@ -168,7 +168,7 @@ def _read(path, name, dataset):
     try:
         return dataset[()]
     except OSError as error:
-        raise FormatError(f'array "{name}" of {path} cannot be read: {error}; use another savepoint') from error
+        raise FormatError(f'array "{name}" of {path} cannot be read (HDF5 says: {error}); {_ANOTHER}') from error
 
 
 def _uses_zstd(dataset):
@@ -183,13 +183,13 @@ def _require_zstd(path, name):
         pass
     if not h5py.h5z.filter_avail(_ZSTD):
         raise FormatError(
-            f'array "{name}" of {path} is compressed with zstd; "pip install hdf5plugin", or let HDF5_PLUGIN_PATH name '
-            "the folder holdfast/hdf5-plugins of an installed Holdfast before Python starts"
+            f'array "{name}" of {path} is compressed with zstd; run "pip install hdf5plugin", or set HDF5_PLUGIN_PATH '
+            "to the folder holdfast/hdf5-plugins of an installed Holdfast before Python starts"
         )
 
 
 def _as_declared(path, name, dataset, stored):
-    """Types that HDF5 lacks are stored as another one, and an attribute names them."""
+    """Converts types that HDF5 lacks: they are stored as another type, and an attribute names the real one."""
     declared = _text(dataset.attrs.get("dtype", ""))
     if declared == "":
         return numpy.asarray(stored)
@@ -216,7 +216,7 @@ def _import_xxhash():
     try:
         import xxhash
     except ImportError as error:
-        raise FormatError('verifying needs the package xxhash; "pip install xxhash", or load without') from error
+        raise FormatError('verify=True needs xxhash; run "pip install xxhash", or use verify=False') from error
     return xxhash
 
 
@@ -230,7 +230,7 @@ def _check_digest(path, name, dataset, stored, xxhash):
 
 
 def _digest(data, xxhash):
-    """A tree of XXH3-128 over leaves of 64 KiB; docs/format.md."""
+    """XXH3-128 over a tree of 64 KiB leaves, as docs/format.md specifies."""
     view = memoryview(data)
     root = xxhash.xxh3_128()
     for first in range(0, len(view), _LEAF_BYTES):

@@ -67,7 +67,7 @@ std::vector<std::string> beginning_of(const Fault& fault, int replicas, std::int
 
 std::string name_of(const Fault& fault) {
   std::string name(to_string(fault.kind));
-  if (recovery::takes_target(fault.kind)) name.append("-").append(to_string(fault.target));
+  if (recovery::takes_target(fault.kind)) name.append("-").append(recovery::to_string(fault.target));
   return name;
 }
 
@@ -78,7 +78,7 @@ std::string_view name_of(MatrixRank rank) {
 std::string name_of(const Fault& fault, MatrixRank rank, int replicas) {
   return name_of(fault)
       .append("-")
-      .append(to_string(fault.phase))
+      .append(recovery::to_string(fault.phase))
       .append("-")
       .append(name_of(rank))
       .append("-")

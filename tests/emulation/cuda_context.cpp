@@ -1,4 +1,4 @@
-// What operations need of a device, in the host's memory.
+// The part of CudaContext that operations need, in the host's memory.
 
 #include "compute/cuda/runtime/cuda_context.h"
 
@@ -28,9 +28,9 @@ CudaContext::CudaContext(int device) : device_(device) {}
 
 CudaContext::~CudaContext() = default;
 
-CudaContext::Turn::Turn(CudaContext& context) : lock_(context.mutex_) {}
+CudaContext::StreamLock::StreamLock(CudaContext& context) : lock_(context.mutex_) {}
 
-// No more than was asked for, and nothing in it that could pass for a number.
+// Exactly as large as asked for, and filled with NaN.
 void CudaContext::reserve_workspace(std::size_t bytes) {
   if (bytes <= workspace_bytes_) return;
   workspace_blocks_.push_back(allocate(bytes));

@@ -1,6 +1,6 @@
 #pragma once
 
-// What kernels use of CUDA's language, for a host's compiler and one thread at a time.
+// The part of CUDA's language that kernels use, for a host's compiler and one thread at a time.
 
 #include <cuda_runtime_api.h>
 
@@ -17,7 +17,7 @@
 #undef __grid_constant__
 #define __global__
 #define __device__
-// Blocks may be threads of the host (races/fiber_grid.cpp), each with shared memory of its own.
+// Blocks may be threads of the host (races/fiber_grid.cpp), each with its own shared memory.
 #define __shared__ static thread_local
 #define __launch_bounds__(...)
 #define __grid_constant__

@@ -1,4 +1,4 @@
-// The calls of the CUDA runtime that kernels' host code makes, for memory of the host.
+// The calls of the CUDA runtime that the host code of kernels makes, for memory of the host.
 
 #include <cuda_runtime_api.h>
 
@@ -11,7 +11,7 @@
 
 namespace holdfast::compute {
 
-// Without the names that the libraries have for what went wrong.
+// The errors do not have the libraries' own names of failures.
 void check_cuda(cudaError_t status, const std::string& call) {
   if (status != cudaSuccess) throw Error(ErrorCode::unavailable, call + " failed: " + std::to_string(status));
 }
@@ -24,7 +24,7 @@ static thread_local int current_device = 0;
 static thread_local cudaError_t last_error = cudaSuccess;
 static char the_stream = 0;
 
-// What a stream and an event of device 0 take.
+// The stream and the event of device 0.
 static cudaError_t on_the_device() {
   if (current_device != 0) last_error = cudaErrorInvalidResourceHandle;
   return current_device == 0 ? cudaSuccess : cudaErrorInvalidResourceHandle;

@@ -1,4 +1,5 @@
-// What gpu/kernels and gpu/layers test, with the kernels of a CUDA device run by the host, and libraries in its memory.
+// The back end for the tests of gpu/kernels and gpu/layers on a machine without a device: the host runs CUDA's kernels,
+// and the libraries work in its memory.
 
 #include "compute/cuda/backend/cuda_kernels.h"
 #include "compute/cuda/kernels/cuda_dropout.h"

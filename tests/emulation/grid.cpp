@@ -19,14 +19,14 @@ Index grid_size;
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{256} * 1024;
-// More turns than any kernel here waits.
+// More rounds than any kernel here waits.
 constexpr std::uint64_t kMostTurns = 1'000'000;
 
 struct Thread {
   ucontext_t context{};
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(kStackBytes);
   bool is_done = false;
-  std::uint64_t given = 0;  // to other lanes of its warp
+  std::uint64_t given = 0;  // the value for other lanes of its warp
 };
 
 struct Barrier {
@@ -102,7 +102,7 @@ void wait_for_block() {
   wait_at(0, block_size.x);
 }
 
-// All happens in one order.
+// Threads run one at a time, so nothing has to be done.
 void fence() {}
 void order_atomic(const void*) {}
 

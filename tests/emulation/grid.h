@@ -1,9 +1,9 @@
 #pragma once
 
-// A grid of a kernel's threads on the host, one block after the other, its threads in turns: each runs until it waits
-// for others. What a device does at once happens in one order here, so that a race between threads is not seen (unless
-// races/fiber_grid.cpp is linked instead). But what a kernel computes, which threads wait for which, and what it reads
-// and writes are as on a device.
+// Runs a kernel's grid on the host, one block after another. Each thread of a block runs until it waits for others.
+// Concurrent work thus happens in one order, and races between threads are not seen; races/fiber_grid.cpp, which can be
+// linked instead, sees them. What a kernel computes, reads and writes, and which threads wait for which, is as on a
+// device.
 
 #include <cstdint>
 #include <cstring>
@@ -15,7 +15,7 @@ struct Index {
   unsigned x = 0;
 };
 
-// Of the running thread.
+// The indexes of the running thread.
 extern Index thread_index;
 extern Index block_index;
 extern Index block_size;
@@ -23,21 +23,22 @@ extern Index grid_size;
 
 inline constexpr unsigned kWarp = 32;
 
-// Whether the current device is that of the streams; else the runtime's last error says so.
+// Whether the current device is that of the streams. If not, sets the runtime's last error.
 bool can_launch();
 
-// Ends the process, saying why, where threads wait for others that never come.
+// Runs the grid. Ends the process with a message if threads wait for others that never come.
 void run_grid(unsigned blocks, unsigned threads, std::function<void()> kernel);
 
-// Until all threads of the block are here.
+// Waits until all threads of the block are here.
 void wait_for_block();
 
-// What else orders memory for a device: __threadfence(), and an atomic operation at `place` after one. They matter only
-// where races are looked for (races/fiber_grid.cpp).
+// The other operations that order memory: __threadfence(), and an atomic operation on `place` after it. They only
+// matter in races/fiber_grid.cpp.
 void fence();
 void order_atomic(const void* place);
 
-// `value` of the lane, after all lanes of the mask have given theirs. Ends the process where that lane is none of them.
+// Returns the `value` of the lane, after all lanes of the mask have given theirs. Ends the process if the lane is not
+// in the mask.
 std::uint64_t exchange_words(unsigned mask, std::uint64_t value, unsigned lane);
 
 template <class Value>

@@ -18,7 +18,7 @@ struct Description {
   const float* bias = nullptr;
 };
 
-// By columns.
+// A matrix that is stored by columns.
 struct Layout {
   cudaDataType_t type = CUDA_R_32F;
   std::uint64_t rows = 0;
@@ -30,7 +30,7 @@ struct Preference {
   std::map<int, std::uint32_t> alignments;
 };
 
-// What an algorithm was found for; it is copied as the library's own are.
+// The problem that an algorithm was found for. It is copied like the library's own algorithms.
 struct Algorithm {
   int number;  // in the order of the heuristic
   std::uint32_t left_alignment;

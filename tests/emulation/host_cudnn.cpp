@@ -15,9 +15,9 @@ namespace {
 
 struct Descriptor {
   cudnnBackendDescriptorType_t type{};
-  std::map<int, std::vector<std::int64_t>> integers{};  // enumerations, too
-  std::map<int, std::vector<void*>> pointers{};         // descriptors, too
-  const Engine* engine = nullptr;                       // of the library's, for whatever stands for one
+  std::map<int, std::vector<std::int64_t>> integers{};  // and enumerations
+  std::map<int, std::vector<void*>> pointers{};         // and descriptors
+  const Engine* engine = nullptr;                       // for descriptors that stand for an engine
 };
 
 Descriptor& own(cudnnBackendDescriptor_t descriptor) {
@@ -32,7 +32,7 @@ bool is_of_pointers(cudnnBackendAttributeType_t type) {
   return type == CUDNN_TYPE_HANDLE || type == CUDNN_TYPE_VOID_PTR || type == CUDNN_TYPE_BACKEND_DESCRIPTOR;
 }
 
-// In the order sample, channel, row, column, with the channels last in memory.
+// Axes in the order sample, channel, row, column; the channels are last in memory.
 class Images {
  public:
   Images(const Descriptor& tensor, void* elements)
@@ -70,7 +70,7 @@ class Images {
   void* elements_;
 };
 
-// `to` gets, for each of its elements, the sum over all windows and elements of a window that `term` belongs to.
+// Each element of `to` becomes the sum of `term` over all windows and elements of windows that belong to it.
 class Convolution {
  public:
   Convolution(const Descriptor& windows, const Images& images, const Images& kernel, const Images& outputs)
@@ -147,7 +147,7 @@ class Convolution {
   const Images& outputs_;
 };
 
-// By the identity that the tensor has.
+// The array with the identity of the tensor.
 void* array_of(const Descriptor& pack, const Descriptor& tensor) {
   const std::int64_t identity = tensor.integers.at(CUDNN_ATTR_TENSOR_UNIQUE_ID).front();
   const std::vector<std::int64_t>& identities = pack.integers.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
@@ -179,7 +179,7 @@ void execute(const Descriptor& operation, const Descriptor& pack) {
   }
 }
 
-// Descriptors inside another one, in those that the caller has made.
+// Reads descriptors inside another one into those that the caller has made.
 std::int64_t fill(const Descriptor& descriptor, cudnnBackendAttributeName_t name, std::int64_t limit,
                   const cudnnBackendDescriptor_t* made) {
   if (name == CUDNN_ATTR_ENGINECFG_ENGINE) {

@@ -1,9 +1,8 @@
 #pragma once
 
-// cuDNN's graph API in the host's memory, as far as convolutions ask for it. Of the strides of kernels it makes what
-// the library makes of them: nothing. A kernel for images with the channels last is taken to be [filter, row, column,
-// channel]. What an array may not be relied on for (its alignment, the library's own part of the workspace) is checked
-// or spoilt.
+// The part of cuDNN's graph API that convolutions need, in the host's memory. Like the library, it ignores the strides
+// of kernels: with images that have the channels last, a kernel counts as [filter, row, column, channel]. It checks the
+// alignment of arrays, and overwrites the library's part of the workspace.
 
 #include <cudnn_graph.h>
 
@@ -16,18 +15,18 @@ struct Engine {
   std::int64_t index = 0;
   std::vector<cudnnBackendNumericalNote_t> numerical_notes{};
   std::vector<cudnnBackendBehaviorNote_t> behavior_notes{};
-  cudnnStatus_t plan = CUDNN_STATUS_SUCCESS;  // what making a plan of it ends with
-  std::int64_t workspace_bytes = 1000;        // that it asks for, and fills
+  cudnnStatus_t plan = CUDNN_STATUS_SUCCESS;  // the result of making a plan of it
+  std::int64_t workspace_bytes = 1000;        // that it needs, and overwrites
 };
 
 struct Library {
-  std::vector<Engine> engines = {Engine{.index = 1}};  // as the heuristic names them
-  std::vector<Engine> fallback{};                      // as it names them when nothing else serves
-  bool was_misled = false;                             // by an alignment that an array does not have
-  std::vector<std::int64_t> executions{};              // of which engine
+  std::vector<Engine> engines = {Engine{.index = 1}};  // in the heuristic's order
+  std::vector<Engine> fallback{};                      // the engines of the fallback
+  bool was_misled = false;                             // an array lacked the alignment that was declared
+  std::vector<std::int64_t> executions{};              // the engine of each execution
 };
 
-// The only one.
+// There is one library in the process.
 Library& library();
 
 }  // namespace holdfast::host_cudnn

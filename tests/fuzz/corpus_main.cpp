@@ -1,5 +1,5 @@
-// Feeds a fuzz target its corpus, without libFuzzer: corpus_main FOLDER. Each file is given whole, cut off at every
-// length up to 1024 bytes, and with every one of its first 1024 bytes changed.
+// Runs a fuzz target on its corpus, without libFuzzer: corpus_main FOLDER. Each file is passed whole, cut off at every
+// length up to 1024 bytes, and with each of its first 1024 bytes changed.
 
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +13,7 @@
 namespace {
 
 void give(const std::vector<char>& bytes) {
-  // A copy of exactly this size, so that the sanitizer sees a read beyond it.
+  // A copy of exactly this size, so that the sanitizer notices a read beyond its end.
   const std::vector<std::uint8_t> copy(bytes.begin(), bytes.end());
   static_cast<void>(LLVMFuzzerTestOneInput(copy.data(), copy.size()));
 }

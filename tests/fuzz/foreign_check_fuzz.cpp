@@ -1,5 +1,5 @@
-// The look at strangers' HDF5 files that comes before HDF5's own. It says nothing of what it passes; this looks for
-// reads outside the file, for circles, and for memory beyond the input's.
+// The check of foreign HDF5 files that runs before HDF5 reads them. Its result cannot be verified here; the target
+// looks for reads outside the file, endless loops, and memory out of proportion to the input.
 
 #include "foreign_hdf5/foreign_check.h"
 

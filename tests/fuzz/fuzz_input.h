@@ -1,6 +1,6 @@
 #pragma once
 
-// What every fuzz target shares. A target calls a reader with any bytes; the reader may throw Error and nothing else.
+// What all fuzz targets share. A target calls a reader with any bytes. The reader may throw Error and nothing else.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 #include "holdfast/base/error.h"
 
-// What libFuzzer and corpus_main call. Other values than 0 mean nothing to us.
+// libFuzzer and corpus_main.cpp call it. It always returns 0.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace holdfast::fuzz {
 
-// Whether `action` came to its end without an Error; other exceptions pass, and end the program.
+// Whether `action` ended without an Error. Other exceptions are not caught and end the program.
 template <typename Action>
 bool succeeds(Action action) {
   try {

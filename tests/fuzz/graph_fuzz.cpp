@@ -1,4 +1,4 @@
-// The JSON form of a model, and that what was accepted is written as a text that gives the same text again.
+// Reads the JSON form of a model. A model that was accepted must be written as a text that reads back to the same text.
 
 #include "fuzz_input.h"
 #include "holdfast/nn/sequential.h"

@@ -1,4 +1,5 @@
-// The index of an array file. There is one way to write an index: what was accepted is what its content encodes to.
+// Reads the index of an array file. There is only one way to write an index, so bytes that were accepted must equal the
+// encoding of their content.
 
 #include "container/index.h"
 
@@ -17,7 +18,7 @@ static std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t off
   return number;
 }
 
-// The index must begin where HDF5's structures end, which it says itself; no mutation would find the number.
+// The index must begin where HDF5's structures end, and it contains that offset. No mutation would find the number.
 static std::uint64_t own_offset(std::span<const std::byte> bytes) {
   return bytes.size() < 24 ? 0 : number_at(bytes, 8) + number_at(bytes, 16);
 }

@@ -1,5 +1,5 @@
-// The decoder of literals, beside zstd: what it accepts, zstd accepts with the same bytes. The first byte says how wide
-// elements are, and the rest is the frame, whose size is taken from its header.
+// Compares the decoder of literals with zstd: what it accepts, zstd must accept with the same bytes. The first byte of
+// the input gives the size of an element. The rest is the frame, whose size is taken from its header.
 
 #include "codec/literals_decoder.h"
 
@@ -15,7 +15,7 @@
 using namespace holdfast;
 using namespace holdfast::format;
 
-// As zstd decodes them; empty for a frame that it refuses.
+// The bytes as zstd decodes them; empty for a frame that it refuses.
 static std::vector<std::byte> decode_by_zstd(std::span<const std::byte> frame, std::size_t chunk_bytes) {
   static ZSTD_DCtx* const context = ZSTD_createDCtx();
   ZSTD_DCtx_setParameter(context, ZSTD_d_forceIgnoreChecksum, ZSTD_d_ignoreChecksum);

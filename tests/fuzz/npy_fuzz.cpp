@@ -1,4 +1,4 @@
-// The .npy reader, and that our header for what it accepted says the same.
+// Reads .npy files. For an array that was accepted, our own header must describe the same array.
 
 #include "fuzz_input.h"
 #include "holdfast/base/shape_bytes.h"

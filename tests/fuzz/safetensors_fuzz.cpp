@@ -1,4 +1,4 @@
-// The safetensors reader, and that our header for what it accepted says the same.
+// Reads safetensors files. For arrays that were accepted, our own header must describe the same arrays.
 
 #include "fuzz_input.h"
 #include "holdfast/format/exchange/safetensors.h"

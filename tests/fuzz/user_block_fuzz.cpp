@@ -1,4 +1,4 @@
-// The header of an array file, as it is and with the digest that it should have: no mutation would find that.
+// Reads the header of an array file, unchanged and with a correct digest, which no mutation would find.
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ using namespace holdfast;
 using namespace holdfast::format;
 
 static void decode(std::span<const std::byte> head) {
-  // Of a file that ends with its header, and of one as long as the header says.
+  // As the header of a file that ends with it, and of a file as long as the header says.
   fuzz::succeeds([&] { decode_user_block("a", head, head.size()); });
   if (head.size() < 24) return;
   std::uint64_t stated_bytes = 0;

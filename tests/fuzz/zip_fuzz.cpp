@@ -1,4 +1,4 @@
-// The ZIP reader with all members decompressed.
+// Reads ZIP files and decompresses all members.
 
 #include "fuzz_input.h"
 #include "zip/zip.h"

@@ -174,7 +174,7 @@ TEST(SeveralRuns, RefuseCallsThatDifferBetweenProcesses) {
   const TemporaryFolder folder;
   const ProgramResult others = run_calls("other_calls", folder);
   EXPECT_EQ(others.exit_code, 1) << others.output;
-  EXPECT_THAT(others.output, HasSubstr("must make the same calls"));
+  EXPECT_THAT(others.output, HasSubstr("must make the same supervise() calls"));
 }
 
 // The error was "never registered as a worker", and named headers that a program of the SDK does not use.

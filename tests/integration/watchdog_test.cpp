@@ -70,10 +70,10 @@ class RunDirectory : public TemporaryFolder {
 
 WatchdogOptions options_for(const RunDirectory& directory, int replicas, const std::vector<std::string>& script) {
   WatchdogOptions options{.replicas = replicas,
+                          .recovery = {.max_restarts = 3},
                           .run_directory = directory.path(),
                           .command = {kProgram, directory.path(), std::to_string(replicas)},
-                          .executable = kProgram,
-                          .max_restarts = 3};
+                          .executable = kProgram};
   options.command.insert(options.command.end(), script.begin(), script.end());
   return options;
 }
@@ -200,8 +200,8 @@ TEST(Watchdog, BlamesNoStepForDeathsOnTheWayToIt) {
 TEST(Watchdog, StartsASuccessorAfterTheConfirmedEndOnRequest) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"compute", "kill@1:0", "wait_for_a_peer@0:0", "finish"});
-  options.start_when_gone = true;
-  options.when_lost = WhenLost::wait;
+  options.recovery.start_when_gone = true;
+  options.recovery.when_lost = WhenLost::wait;
 
   const RunOutcome outcome = run_watchdog(options);
 
@@ -293,7 +293,7 @@ TEST(Watchdog, NamesTheReplicaThatHangsAndNotItsPeersThatWait) {
 TEST(Watchdog, NamesWhatHangsInTheBackgroundOfAReplicaThatTrains) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"hang_in_the_background@1:0", "wait_for_a_peer@0:0", "finish"});
-  options.hang_after = 500ms;
+  options.recovery.hang_after = 500ms;
 
   const RunOutcome outcome = run_watchdog(options);
 
@@ -325,8 +325,8 @@ TEST(Watchdog, NamesTheReplicaWithTheLeastProgressWhenAllWaitForEachOther) {
 TEST(Watchdog, GivesUpWhenWorkersNeverGetReady) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"hang_before_join"});
-  options.start_timeout = 300ms;
-  options.max_restarts = 1;
+  options.recovery.start_timeout = 300ms;
+  options.recovery.max_restarts = 1;
 
   const RunOutcome outcome = run_watchdog(options);
 
@@ -338,7 +338,7 @@ TEST(Watchdog, GivesUpWithTheLastCauseWhenTheBudgetIsSpent) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"exit_before_join"});
   // Fewer failures than those that would end the run without a budget.
-  options.max_restarts = 1;
+  options.recovery.max_restarts = 1;
 
   const RunOutcome outcome = run_watchdog(options);
 
@@ -372,7 +372,7 @@ TEST(Watchdog, SaysWhichExecutableCannotBeStarted) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {});
   options.executable = directory.path() + "/missing";
-  options.max_restarts = 0;
+  options.recovery.max_restarts = 0;
 
   const RunOutcome outcome = run_watchdog(options);
 
@@ -395,7 +395,7 @@ TEST(Watchdog, ShowsTheMemoryOfSurvivorsAgain) {
   const RunDirectory directory;
   WatchdogOptions options =
       options_for(directory, 3, {"show", "kill@1:0", "wait_for_a_peer@0:0", "wait_for_a_peer@2:0", "finish"});
-  options.when_lost = WhenLost::wait;
+  options.recovery.when_lost = WhenLost::wait;
 
   const RunOutcome outcome = run_watchdog(options);
 
@@ -428,7 +428,7 @@ TEST(Watchdog, RefusesArenasOfUnequalSizes) {
 TEST(Watchdog, FiresAFaultOnceInTheLifeOfARun) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"train", "finish"});
-  options.faults = {"rank=0,step=5,fault=throw", "rank=1,step=9,fault=kill", "rank=0,step=12,fault=exit"};
+  options.recovery.faults = {"rank=0,step=5,fault=throw", "rank=1,step=9,fault=kill", "rank=0,step=12,fault=exit"};
 
   const RunOutcome first = run_watchdog(options);
   const std::vector<std::string> causes = directory.causes();
@@ -485,10 +485,11 @@ TEST(Watchdog, RefusesOptionsThatCannotWork) {
   EXPECT_EQ(code_of([](auto& options) { options.replicas = 0; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.replicas = kMaxReplicas + 1; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.command.clear(); }), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of([](auto& options) { options.hang_after = 0ms; }), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of([](auto& options) { options.place_rest = 0ms; }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([](auto& options) { options.recovery.hang_after = 0ms; }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([](auto& options) { options.recovery.place_rest = 0ms; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.worker_config = "\xff"; }), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of([](auto& options) { options.faults = {"rank=2,step=1,fault=kill"}; }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([](auto& options) { options.recovery.faults = {"rank=2,step=1,fault=kill"}; }),
+            ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.run_directory = "/dev/null/run"; }), ErrorCode::refused);
 }
 
@@ -578,7 +579,7 @@ TEST(Watchdog, ContinuesAfterAFaultThatKilledIt) {
 
   const int status = program.wait();
   WatchdogOptions options = options_for(directory, 2, {"train", "finish"});
-  options.faults = {"rank=1,step=5,fault=kill-watchdog"};
+  options.recovery.faults = {"rank=1,step=5,fault=kill-watchdog"};
   const RunOutcome outcome = run_watchdog(options);
 
   ASSERT_TRUE(WIFSIGNALED(status));

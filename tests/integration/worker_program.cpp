@@ -159,12 +159,12 @@ void tell_restarts(Worker& worker) {
 void work_until_stop(Worker& worker) {
   worker.report_event("working", "{}");
   int answered = 0;
-  for (std::int64_t step = 0; !worker.stop_requested(); ++step) {
+  for (std::int64_t step = 0; !worker.requests().stop; ++step) {
     worker.enter(Phase::computing, step);
     std::this_thread::sleep_for(1ms);
     worker.count_samples(10);
-    if (worker.regroup_requested()) throw Error(ErrorCode::cancelled, "the replicas regroup");
-    if (const int asked = worker.savepoint_requested(); asked > answered) {
+    if (worker.requests().regroup) throw Error(ErrorCode::cancelled, "the replicas regroup");
+    if (const int asked = worker.requests().savepoint; asked > answered) {
       worker.report_savepoint(answered = asked, worker.run_directory() + "/a.h5", step);
     }
   }
@@ -172,15 +172,15 @@ void work_until_stop(Worker& worker) {
 }
 
 void refuse_savepoint(Worker& worker) {
-  while (worker.savepoint_requested() == 0) {
+  while (worker.requests().savepoint == 0) {
     worker.beat();
     std::this_thread::sleep_for(1ms);
   }
-  worker.report_no_savepoint(worker.savepoint_requested(), "the disk is full");
+  worker.report_no_savepoint(worker.requests().savepoint, "the disk is full");
 }
 
 void die_when_asked_for_a_savepoint(Worker& worker) {
-  while (worker.savepoint_requested() == 0) {
+  while (worker.requests().savepoint == 0) {
     worker.beat();
     std::this_thread::sleep_for(1ms);
   }
@@ -292,9 +292,9 @@ int supervise(const std::vector<std::string>& arguments) {
   options.run_directory = arguments.at(1);
   options.command = arguments;
   for (const std::string& argument : arguments) {
-    if (argument.starts_with("fault=")) options.faults.push_back(argument.substr(6));
+    if (argument.starts_with("fault=")) options.recovery.faults.push_back(argument.substr(6));
     if (argument.starts_with("place_rest=")) {
-      options.place_rest = std::chrono::milliseconds(std::stoi(argument.substr(11)));
+      options.recovery.place_rest = std::chrono::milliseconds(std::stoi(argument.substr(11)));
     }
   }
   const RunOutcome outcome = run_watchdog(options);

@@ -1,4 +1,4 @@
-"""`holdfast convert` both ways, with the real libraries on the other side, as a user runs it."""
+"""Runs `holdfast convert` in both directions, as a user does, with the real libraries on the other side."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SUFFIXES = {"weights": ".weights.h5", "archive": ".keras", "legacy_weights": ".h
 
 
 def holdfast(*words, exit_code=0):
-    """What the command says."""
+    """Runs the command; returns what it printed."""
     program = os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "holdfast")
     result = subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=120)
     assert result.returncode == exit_code, (result.returncode, result.stdout, result.stderr)

@@ -1,4 +1,4 @@
-"""What the tests of safetensors and .npz files share: arrays of all types, and the program that converts."""
+"""Shared by the tests of safetensors and .npz files: arrays of all types, and the program that converts."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ SHAPES = [(), (1,), (7,), (2, 0, 5), (3, 4), (2, 3, 4, 5), (300, 400)]
 
 
 def arrays():
-    """Every type in every shape, with random bits: NaN payloads and denormals too."""
+    """Every type in every shape, with random bits that include NaN payloads and denormals."""
     random = np.random.default_rng(5)
     result = {}
     for dtype in map(np.dtype, TYPES):
@@ -45,7 +45,7 @@ def convert(source, target, path_in, path_out):
 
 
 def refusal(source, path_in, path_out):
-    """The sentence with which a file is refused; nothing is written then."""
+    """Returns the sentence that refuses a file, and checks that nothing was written."""
     result = run(source, "npz", path_in, path_out)
     assert result.returncode == 1, (result.returncode, result.stderr)
     assert not os.path.exists(path_out)

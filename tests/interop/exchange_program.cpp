@@ -1,5 +1,5 @@
-// exchange_program FROM TO IN OUT: reads IN as FROM and writes it as TO (safetensors, npz or holdfast). Prints the
-// sentence of an Error and exits with 1.
+// exchange_program FROM TO IN OUT: reads IN as FROM and writes OUT as TO (safetensors, npz or holdfast). Prints the
+// sentence of an Error to standard error and exits with 1.
 
 #include <cstdio>
 #include <map>

@@ -1,6 +1,6 @@
-"""Files that Holdfast wrote, read bit for bit by other people's HDF5 programs and by holdfast_format.
+"""Other HDF5 programs and holdfast_format read the files that Holdfast wrote, bit for bit.
 
-The process of pytest has hdf5plugin; what must work without it runs in a process of its own.
+The process of pytest has hdf5plugin loaded. Tests that must work without it start a process of their own.
 """
 
 import json
@@ -30,10 +30,10 @@ NUMPY_TYPES = {
     "i8": numpy.int8, "i16": numpy.int16, "i32": numpy.int32, "i64": numpy.int64,
     "u8": numpy.uint8, "u16": numpy.uint16, "u32": numpy.uint32, "u64": numpy.uint64, "boolean": numpy.bool_,
 }  # fmt: skip
-# As programs see types that HDF5 lacks.
+# Types that HDF5 lacks, as other programs see them.
 HDF5_TYPES = {**NUMPY_TYPES, "bf16": numpy.uint16, "boolean": numpy.uint8}
 
-# Compares a file's arrays with the bytes that they should have, with nothing but h5py; says how many there were.
+# Compares a file's arrays with their expected bytes, with h5py alone, and prints their number.
 READ_ALL = """
 import json, pathlib, sys
 import h5py
@@ -108,7 +108,7 @@ def test_h5py_with_our_plugin_reads_every_array(samples, arrays, mode, python):
     assert done.stdout.split()[0] == str(len(arrays))
 
 
-# Otherwise the test above would show nothing of our plugin.
+# Without this test, the one above would prove nothing about our plugin.
 @pytest.mark.parametrize("python", [sys.executable, DEBIAN_PYTHON])
 def test_h5py_without_a_plugin_cannot_read_them(samples, tmp_path, python):
     if not has_h5py(python):
@@ -143,7 +143,7 @@ def test_h5py_without_a_plugin_reads_what_is_not_compressed(samples, tmp_path, p
     assert done.returncode == 0, done.stderr
 
 
-def test_both_plugins_read_what_the_other_wrote(tmp_path):
+def test_each_plugin_reads_what_the_other_wrote(tmp_path):
     content = numpy.arange(50_000, dtype=numpy.float32).reshape(100, 500)
     write = """
 import sys, h5py, numpy
@@ -243,7 +243,7 @@ def test_holdfast_format_reports_a_chunk_that_is_damaged(samples, tmp_path):
         holdfast_format.load(damaged)
 
 
-# Also by as little as cuts only the index, which HDF5 never looks at.
+# A cut of a few bytes hits only the index, which HDF5 never reads.
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("verify", [False, True])
 def test_holdfast_format_reports_a_file_that_was_cut_off_or_appended_to(samples, tmp_path, mode, verify):
@@ -259,7 +259,7 @@ def test_holdfast_format_reports_a_file_that_was_cut_off_or_appended_to(samples,
             read(changed, verify=verify)
 
 
-# What HDF5 would parse is checked before it does.
+# Everything that HDF5 parses is checked before.
 @pytest.mark.parametrize(
     "part, offset",
     [("header", 60), ("header", 500), ("HDF5 structures", 512 + 20), ("index", -30), ("metadata", 4096)],
@@ -280,11 +280,11 @@ def test_holdfast_format_tells_damaged_structures_from_a_file_that_cannot_be_rea
         holdfast_format.load(tmp_path)
 
 
-def test_holdfast_format_says_what_is_no_file_of_its_own(samples, tmp_path):
+def test_holdfast_format_refuses_other_files_and_versions(samples, tmp_path):
     plain = tmp_path / "plain.h5"
     with h5py.File(plain, "w") as file:
         file["x"] = [1, 2, 3]
-    with pytest.raises(holdfast_format.FormatError, match="no array file"):
+    with pytest.raises(holdfast_format.FormatError, match="not an array file"):
         holdfast_format.load(plain)
 
     other = tmp_path / "other.h5"

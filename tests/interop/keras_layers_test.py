@@ -1,4 +1,4 @@
-"""Keras's files, read and written again by Holdfast, and loaded by Keras: bit for bit, for many kinds of layers."""
+"""Keras loads its own files after Holdfast has read and written them, bit for bit, for many kinds of layers."""
 
 import keras
 import numpy as np
@@ -77,7 +77,7 @@ def test_keras_loads_what_it_wrote_after_holdfast_read_and_wrote_it(kind, tmp_pa
         program("write", ours, back, form)
 
         assert_same_bits(values(load(back, form, model)), expected)
-        # Every weight is there once, and nothing is an unnamed rest.
+        # Every weight occurs once, and every weight has a name.
         found = arrays(ours)
         assert sorted(value.tobytes() for value in found.values()) == sorted(value.tobytes() for value in expected)
         assert all(name.startswith("model/") for name in found), found.keys()
@@ -156,7 +156,7 @@ class Scale(layers.Layer):
         return inputs * self.factors
 
 
-def test_a_class_that_nobody_knows_keeps_numbers_and_comes_back(tmp_path):
+def test_an_unknown_class_keeps_numbers_and_survives(tmp_path):
     model = functional((4,), layers.Dense(3, name="before"), Scale(name="mine"))
     scramble(model, seed=5)
     expected = values(model)
@@ -175,7 +175,7 @@ def test_a_class_that_nobody_knows_keeps_numbers_and_comes_back(tmp_path):
     assert "\"mine\"" in message and "Scale" in message
 
 
-def test_what_is_no_keras_file_is_said_to_be_none(tmp_path):
+def test_other_files_are_refused_as_not_keras(tmp_path):
     (tmp_path / "text.keras").write_text("PK is how it starts\n")
     np.savez(tmp_path / "arrays.npz", a=np.zeros(3))
 

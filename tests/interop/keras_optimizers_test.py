@@ -1,4 +1,4 @@
-"""The state of Keras's optimizers through Holdfast: bit for bit, and called by its slots where a file says enough."""
+"""The state of Keras's optimizers survives Holdfast bit for bit, and has names where a file says enough."""
 
 import h5py
 import keras
@@ -14,7 +14,7 @@ def schedule():
     return optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
 
 
-# The class, and the slots that each trainable variable has.
+# An optimizer, and the slots that it has for each trainable variable.
 OPTIMIZERS = {
     "SGD": (lambda: optimizers.SGD(0.1), []),
     "SGD_momentum": (lambda: optimizers.SGD(0.1, momentum=0.9, nesterov=True), ["momentum"]),
@@ -36,7 +36,7 @@ OPTIMIZERS = {
 
 
 def trained(make):
-    """Square layers of one shape, so that no shape tells one slot from another."""
+    """All layers are square and of one shape, so that shapes cannot identify a slot."""
     model = keras.Sequential([keras.Input((3,)), layers.Dense(3, name="one"), layers.BatchNormalization(name="norm"),
                               layers.Dense(3, name="two")])
     model.compile(make(), keras.losses.MeanSquaredError())
@@ -81,8 +81,10 @@ def test_the_state_goes_from_an_archive_into_the_other_forms_and_back(kind, tmp_
 
 
 def state_in(path, form, make):
-    """As Keras loads it. From a legacy file Keras 3.15 restores no state but the scalars, not even from its own: there
-    the file is read as Keras's own code reads its list."""
+    """The state as Keras loads it.
+
+    From a legacy file, even its own, Keras 3.15 restores only the scalars. So the list is read with Keras's code.
+    """
     if form == "legacy_model":
         assert type(keras.saving.load_model(path).optimizer) is type(make())
         with h5py.File(path) as file:
@@ -112,7 +114,7 @@ def test_each_slot_is_called_by_its_name(kind, tmp_path):
         found = {name: value for name, value in arrays(tmp_path / f"{form}.h5").items() if name.startswith("optimizer/")}
 
         assert set(found) == expected
-        # Keras's own variables say to whom they belong: "adam/sequential_one_kernel_momentum".
+        # The path of a Keras variable names its weight: "adam/sequential_one_kernel_momentum".
         by_path = {variable.path: keras.ops.convert_to_numpy(variable) for variable in model.optimizer.variables}
         for slot in slots:
             for weight in weights:

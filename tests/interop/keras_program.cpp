@@ -1,9 +1,10 @@
 // Reads and writes Keras files for the tests in Python:
-//   keras_program read IN OUT.h5            a Keras file as a Holdfast file
-//   keras_program write IN.h5 OUT FORM      a Holdfast file as a Keras file
+//   keras_program read IN OUT.h5            converts a Keras file to a Holdfast file
+//   keras_program write IN.h5 OUT FORM      converts a Holdfast file to a Keras file
 //   keras_program pack METADATA.json ARRAYS.txt VALUES OUT.h5
-//       a Holdfast file of f32 arrays: a line "name extent extent ..." for each, and their values one after the other
-//   keras_program savepoint IN LIKE.h5 OUT.h5  a Keras file's values as a savepoint like another
+//       makes a Holdfast file of f32 arrays from a line "name extent extent ..." for each, and all values in order
+//   keras_program savepoint IN LIKE.h5 OUT.h5
+//       a Keras file's values as a savepoint like LIKE.h5
 
 #include <cstdio>
 #include <fstream>

@@ -1,6 +1,6 @@
-"""Files of models that multi_gpu_model of Keras 2 wrapped, once and again, are read as their base models.
+"""Models that multi_gpu_model of Keras 2 wrapped, once or several times, are read as their base models.
 
-The files are made with h5py alone, as Keras 2 wrote them: fixed-length strings, weights called "dense_1/kernel:0".
+The files are made with h5py alone, as Keras 2 wrote them: fixed-length strings, weights named "dense_1/kernel:0".
 """
 
 import json
@@ -11,7 +11,7 @@ import pytest
 
 from keras_support import arrays, program
 
-# No bytecode at all: whoever looked at it would fail.
+# Not bytecode: code that looked at it would fail.
 LAMBDA = ["not base64 and no code", None, None]
 
 
@@ -22,7 +22,7 @@ def layer(class_name, name, *callers, **config):
 
 
 def base_model(trainable=True):
-    """Two inputs would change nothing: one, a convolution, a normalisation, a nested Sequential and an output."""
+    """An input, a convolution, a normalisation, a nested Sequential and an output. A second input would add nothing."""
     inner = {"name": "sequential_1", "layers": [layer("Dense", "dense_1", units=3), layer("Dense", "dense_2", units=3)]}
     layers = [
         layer("InputLayer", "input_1", batch_input_shape=[None, 4, 4, 2]),
@@ -56,7 +56,7 @@ def is_frozen(config, name):
 
 
 def flattened(config, groups):
-    """A model's weights where it is a layer: trainable ones first."""
+    """The weights of a model that is a layer: trainable ones first."""
     everything = {name: value for weights in groups.values() for name, value in weights.items()}
     later = [name for name in everything if "moving_" in name or is_frozen(config, name)]
     return {name: everything[name] for name in [n for n in everything if n not in later] + later}
@@ -106,7 +106,7 @@ def write(path, config, groups, whole=True, optimizer=None):
 
 
 def tree(path):
-    """Everything that a file says, its JSON parsed."""
+    """The whole content of a file, with its JSON parsed."""
     result = {}
 
     def note(name, item):
@@ -115,7 +115,7 @@ def tree(path):
             if key in attributes:
                 attributes[key] = json.dumps(json.loads(attributes[key]), sort_keys=True)
         value = (item.dtype.str, item.shape, item[()].tobytes()) if isinstance(item, h5py.Dataset) else None
-        # A group that nothing is said of is there because a path goes through it.
+        # A group without attributes exists only because a path goes through it.
         if value or attributes:
             result[name] = (str(sorted(attributes.items())).replace("b'", "'"), value)
 
@@ -148,7 +148,7 @@ def test_a_wrapped_model_is_read_as_its_base_model_bit_for_bit(times, trainable,
 
 
 @pytest.mark.parametrize("times", [1, 2, 3, 10])
-def test_weights_alone_of_a_wrapped_model_are_the_base_models(times, tmp_path):
+def test_a_weights_file_of_a_wrapped_model_has_the_base_models_weights(times, tmp_path):
     config, groups = base_model()
     wrapped = write(tmp_path / "wrapped.h5", *wrap(config, groups, times), whole=False)
     program("read", wrapped, tmp_path / "ours.h5")
@@ -161,7 +161,7 @@ def test_weights_alone_of_a_wrapped_model_are_the_base_models(times, tmp_path):
     assert all(found[name].tobytes() == expected[name].tobytes() for name in expected)
 
 
-def test_names_that_tensorflow_numbered_again_are_told_by_their_place(tmp_path):
+def test_names_that_tensorflow_numbered_again_are_matched_by_position(tmp_path):
     config, groups = base_model()
     outer_config, outer_groups = wrap(config, groups, 2)
     renamed = {name: {weight.replace("/", "_1/", 1): value for weight, value in weights.items()}

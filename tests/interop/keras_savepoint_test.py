@@ -1,4 +1,4 @@
-"""Holdfast savepoints as Keras models, and Keras weights as savepoints."""
+"""Holdfast savepoints become Keras models, and Keras weights become savepoints."""
 
 import json
 
@@ -31,7 +31,7 @@ METRICS = [{"kind": "sparse_categorical_accuracy", "name": "accuracy"}]
 
 
 def in_keras(optimizer="adam"):
-    """The model as its user would write it with Keras."""
+    """The model as a user would write it with Keras."""
     config = {key: value for key, value in OPTIMIZERS[optimizer][0].items() if key != "kind"}
     make = {"adam": optimizers.Adam, "adamw": optimizers.AdamW}.get(optimizer, optimizers.SGD)
     model = keras.Sequential([
@@ -55,7 +55,7 @@ def in_keras(optimizer="adam"):
 
 
 def graph():
-    """The same as Holdfast's savepoints describe it."""
+    """The same model as Holdfast's savepoints describe it."""
     dense = {"kernel_initializer": "glorot_uniform", "bias_initializer": "zeros"}
     convolution = {"kernel_initializer": "normal(0.05)", "bias_initializer": "zeros"}
     return {"format": "holdfast.sequential", "version": 1, "input_shape": [9, 8, 2], "layers": [
@@ -77,7 +77,7 @@ def graph():
 
 
 def savepoint(folder, optimizer="adam", seed=1, stem="savepoint", step=41, **options):
-    """A file as Holdfast writes it, and its arrays."""
+    """Writes a savepoint as Holdfast does; returns its path and its arrays."""
     model = in_keras("sgd")
     configuration, slots = OPTIMIZERS[optimizer]
     configuration = {**configuration, **options}
@@ -203,13 +203,13 @@ def test_a_savepoint_survives_keras_bit_for_bit(form, optimizer, tmp_path):
     found = arrays(tmp_path / "back.h5")
     assert found.keys() == content.keys()
     for name, value in content.items():
-        is_kept = form != "legacy_weights" or name.startswith("model/")  # which has no place for an optimizer
+        is_kept = form != "legacy_weights" or name.startswith("model/")  # legacy_weights cannot hold an optimizer
         assert found[name].tobytes() == (value if is_kept else np.zeros_like(value)).tobytes(), name
     with h5py.File(tmp_path / "back.h5") as back:
         assert json.loads(back["metadata"][()])["step"] == (0 if form == "legacy_weights" else 41)
 
 
-def test_weights_that_keras_trained_become_a_savepoint_whatever_the_layers_are_called(tmp_path):
+def test_weights_that_keras_trained_become_a_savepoint_whatever_the_names_of_layers(tmp_path):
     model = in_keras()
     renamed = keras.models.clone_model(model, clone_function=lambda layer: type(layer).from_config(
         {**layer.get_config(), "name": "other_" + layer.name}))
@@ -224,7 +224,7 @@ def test_weights_that_keras_trained_become_a_savepoint_whatever_the_layers_are_c
             for weight in layer.weights:
                 name = f"model/{layer.name.removeprefix('other_')}/{weight.name}"
                 assert found[name].tobytes() == np.asarray(weight.value).tobytes(), (form, name)
-        # The state of an optimizer for other weights would be wrong.
+        # An optimizer's state of other weights would be wrong.
         assert not any(value.any() for name, value in found.items() if name.startswith("optimizer/"))
         (tmp_path / "out.h5").unlink()
 
@@ -266,7 +266,7 @@ def test_a_model_with_its_channels_first_computes_the_same_with_its_channels_las
         images = np.random.default_rng(5).normal(size=(3, 2, 6, 5)).astype("f4")
         expected, found = model(images), last(images.transpose(0, 2, 3, 1))
 
-        # The same sums of up to 60 products in another order: 60 * 2^-24 relative to values of a few tens.
+        # Both add the same 60 products at most, in different orders: 60 * 2^-24 relative to values of a few tens.
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
         for path in (tmp_path / "out.h5", tmp_path / "last.keras"):
             path.unlink()
@@ -293,7 +293,7 @@ def test_another_model_is_an_error_that_names_the_layer(tmp_path):
         assert message.startswith("incompatible: "), message
 
 
-def test_a_layer_that_keras_files_are_not_written_for_is_an_error(tmp_path):
+def test_a_layer_that_keras_lacks_is_an_error(tmp_path):
     metadata = {"kind": "savepoint", "graph": {"format": "holdfast.sequential", "version": 1, "input_shape": [3],
                                                "layers": [{"kind": "Hologram", "name": "h", "config": {}}]}}
     pack(tmp_path / "s.h5", metadata, {})

@@ -1,4 +1,4 @@
-"""What the tests against Keras share: the program under test, and Keras's files of all forms."""
+"""Shared by the tests against Keras: the program under test, and Keras files of all forms."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ def program(*words, fails=False):
 
 
 def save(model, folder, form, stem="from_keras"):
-    """As Keras itself writes it."""
+    """Saves the model as Keras itself does; returns the path."""
     path = folder / (stem + "_" + form + SUFFIXES[form])
     if form == "weights":
         model.save_weights(path)
@@ -35,7 +35,7 @@ def save(model, folder, form, stem="from_keras"):
 
 
 def load(path, form, model):
-    """The model that Keras loads; for weights alone, `model` with other weights before."""
+    """The model that Keras loads. Weights alone are loaded into `model`, whose own are overwritten first."""
     if form in ("archive", "legacy_model"):
         return keras.saving.load_model(path, compile=False)
     scramble(model)
@@ -44,7 +44,7 @@ def load(path, form, model):
 
 
 def scramble(model, seed=0):
-    """Random values that any type holds and that none of them starts with."""
+    """Assigns random values that every type can hold and that no variable starts with."""
     generator = np.random.default_rng(seed)
     for variable in model.variables:
         if "seed_generator" in variable.path:
@@ -58,7 +58,7 @@ def scramble(model, seed=0):
 
 
 def values(model):
-    """The bytes of all weights, in Keras's order."""
+    """The values of all weights, in Keras's order."""
     return [keras.ops.convert_to_numpy(weight) for weight in model.weights]
 
 
@@ -70,7 +70,7 @@ def assert_same_bits(actual, expected):
 
 
 def arrays(path):
-    """Of a Holdfast file; bf16 as its bits."""
+    """The arrays of a Holdfast file; bf16 as uint16."""
     result = {}
     with h5py.File(path, "r") as file:
         file.visititems(lambda name, item: result.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)

@@ -1,5 +1,5 @@
-// learning_rates_program: prints a line of JSON for each of some schedules: its configuration, and the rates behind 0,
-// 1, 2, ... updates.
+// learning_rates_program: prints one line of JSON for each of some schedules, with its configuration and the rates
+// after 0, 1, 2, ... updates.
 
 #include <cstdio>
 #include <memory>

@@ -1,4 +1,4 @@
-"""Schedules give the rates that Keras's schedules of the same options give."""
+"""Holdfast's schedules give the same rates as Keras's schedules with the same options."""
 
 import json
 import os
@@ -29,6 +29,6 @@ def test_rates_are_those_of_keras():
         schedule = CLASSES[line["configuration"]["kind"]](**options)
         expected = [float(schedule(step)) for step in range(len(line["rates"]))]
 
-        # Keras computes in float: some roundings of 2^-24 of the largest rate, ours has one. Powers and cosines of
-        # floats may be off by a few more.
+        # Keras computes in float, with several roundings of 2^-24 of the largest rate; ours has one. Powers and cosines
+        # of floats may be off by a few more.
         np.testing.assert_allclose(line["rates"], expected, rtol=2e-6, atol=2e-8, err_msg=str(line["configuration"]))

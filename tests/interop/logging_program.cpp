@@ -1,6 +1,6 @@
-// A small training that logs, for tests in Python of what it writes:
+// A small training that logs; Python tests read what it writes:
 //   logging_program RUN_DIRECTORY
-// Five epochs of 16 steps, with a savepoint behind every second one. Faults come through HOLDFAST_FAULTS.
+// Trains five epochs of 16 steps, with a savepoint after every second epoch. HOLDFAST_FAULTS injects faults.
 
 #include <string>
 

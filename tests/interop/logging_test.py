@@ -1,4 +1,4 @@
-"""What CSVLogger and TensorBoard write, as Python's csv and TensorBoard itself read it, behind failures too."""
+"""Python's csv and TensorBoard read what CSVLogger and TensorBoard callbacks write, also after failures."""
 
 import csv
 import os
@@ -12,7 +12,7 @@ EPOCHS = 5
 
 
 def train(folder, faults="", exit_code=0):
-    """Runs logging_program to its end, with what it says when that is another."""
+    """Runs logging_program and checks its exit code; a failure shows what it printed."""
     program = os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "logging_program")
     environment = {**os.environ, "HOLDFAST_FAULTS": faults}
     result = subprocess.run([program, folder], capture_output=True, text=True, timeout=300, env=environment)
@@ -25,7 +25,7 @@ def rows(folder):
 
 
 def points(folder, part):
-    """[(step, value)] by tag, as TensorBoard shows them: of all files together, without what was taken back."""
+    """[(step, value)] by tag, as TensorBoard shows them: all files together, without points that were withdrawn."""
     board = EventAccumulator(str(folder / "tensorboard" / part), size_guidance={"tensors": 0, "scalars": 0}).Reload()
     scalars = {tag: [(event.step, event.value) for event in board.Scalars(tag)] for tag in board.Tags()["scalars"]}
     tensors = {tag: [(event.step, event.tensor_proto.float_val[0]) for event in board.Tensors(tag)]
@@ -40,7 +40,7 @@ def undisturbed(tmp_path_factory):
     return folder
 
 
-def test_a_table_has_keras_columns_and_a_row_an_epoch(undisturbed):
+def test_a_table_has_keras_columns_and_one_row_for_each_epoch(undisturbed):
     table = rows(undisturbed)
 
     assert list(table[0]) == ["epoch", "loss", "mean_absolute_error", "val_loss", "val_mean_absolute_error"]
@@ -48,7 +48,7 @@ def test_a_table_has_keras_columns_and_a_row_an_epoch(undisturbed):
     assert float(table[-1]["val_loss"]) < float(table[0]["val_loss"])
 
 
-def test_tensorboard_shows_what_the_table_has_under_keras_names(undisturbed):
+def test_tensorboard_shows_the_values_of_the_table_under_keras_names(undisturbed):
     table = rows(undisturbed)
     for part, prefix in (("train", ""), ("validation", "val_")):
         expected = {"epoch_" + name: [(epoch, float(np.float32(row[prefix + name]))) for epoch, row in enumerate(table)]
@@ -59,12 +59,12 @@ def test_tensorboard_shows_what_the_table_has_under_keras_names(undisturbed):
 
 @pytest.mark.parametrize("faults", [
     "rank=0,step=40,fault=kill",  # another process becomes the primary rank
-    "rank=0,step=31,phase=callback,fault=kill",  # in front of an epoch's end
+    "rank=0,step=31,phase=callback,fault=kill",  # just before an epoch ends
     "rank=0,step=60,fault=kill;rank=1,step=60,fault=kill",  # back to the watchdog's memory or the savepoint of step 32
 ])
 def test_a_recovery_neither_repeats_nor_loses_an_epoch(faults, undisturbed, tmp_path):
     train(tmp_path / "run", faults)
-    # Each has its restart, whether the watchdog saw a death first by the replica's mutex or by its exit.
+    # Each death has its restart, whether the watchdog first noticed the replica's mutex or its exit.
     assert (tmp_path / "run/journal.jsonl").read_text().count('"event":"restart"') == faults.count("fault=")
 
     assert (tmp_path / "run/log.csv").read_bytes() == (undisturbed / "log.csv").read_bytes()
@@ -72,12 +72,12 @@ def test_a_recovery_neither_repeats_nor_loses_an_epoch(faults, undisturbed, tmp_
         assert points(tmp_path / "run", part) == points(undisturbed, part)
 
 
-def test_a_start_goes_on_from_what_its_savepoint_knows(undisturbed, tmp_path):
-    # In the fourth epoch, of which the savepoint of the second knows nothing.
+def test_a_start_continues_the_logs_from_its_savepoint(undisturbed, tmp_path):
+    # In the fourth epoch, which the savepoint of the second does not contain.
     train(tmp_path / "run", "rank=0,step=55,fault=kill-watchdog", exit_code=-9)
     assert len(rows(tmp_path / "run")) == 3
     with open(tmp_path / "run/log.csv", "a") as file:
-        file.write("3,0.5")  # as a kill leaves a row
+        file.write("3,0.5")  # a row cut off by a kill
     shown = sorted((tmp_path / "run/tensorboard/train").iterdir())
     shown[-1].write_bytes(shown[-1].read_bytes()[:-5])
 

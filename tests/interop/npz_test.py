@@ -1,4 +1,4 @@
-"""NumPy and Python's zipfile read what Holdfast writes, and the other way round, bit for bit."""
+"""NumPy and Python's zipfile read what Holdfast writes, and vice versa, bit for bit."""
 
 import io
 import json
@@ -12,14 +12,14 @@ from exchange import arrays, assert_same_bits, convert, refusal
 
 
 def load(path):
-    """What numpy.load gives, bfloat16 as ml_dtypes has it."""
+    """The arrays of numpy.load, with bfloat16 as the type of ml_dtypes."""
     with np.load(path, allow_pickle=False) as file:
         return {name: file[name].view(ml_dtypes.bfloat16) if file[name].dtype == "V2" else file[name]
                 for name in file.files}
 
 
 def convert_twice(tmp_path):
-    """From a.npz through a file of ours to b.npz."""
+    """Converts a.npz to a Holdfast file and that to b.npz."""
     convert("npz", "holdfast", tmp_path / "a.npz", tmp_path / "a.h5")
     convert("holdfast", "npz", tmp_path / "a.h5", tmp_path / "b.npz")
     return load(tmp_path / "b.npz")
@@ -33,7 +33,7 @@ def test_numpy_reads_what_holdfast_writes(tmp_path, save):
 
 
 def test_numpy_reads_what_came_from_numpy_twice(tmp_path):
-    """The second time bfloat16 comes as |V2."""
+    """The second time, bfloat16 arrives as |V2."""
     values = np.arange(5).astype(ml_dtypes.bfloat16)
     np.savez(tmp_path / "first.npz", a=values)
     np.savez(tmp_path / "a.npz", **np.load(tmp_path / "first.npz"))
@@ -61,7 +61,7 @@ def test_all_versions_of_the_header(tmp_path):
 
 
 class Pipe(io.RawIOBase):
-    """Cannot go back, so that zipfile writes data descriptors."""
+    """A file that cannot seek, so that zipfile writes data descriptors."""
 
     def __init__(self, path):
         self.file = open(path, "wb")
@@ -124,7 +124,7 @@ def test_metadata_is_a_member_of_its_own(tmp_path):
     assert np.load(tmp_path / "b.npz")["holdfast.metadata.json"] == metadata.encode()
 
 
-def test_what_could_run_code_or_is_no_number_is_refused(tmp_path):
+def test_types_that_could_run_code_or_are_not_numbers_are_refused(tmp_path):
     structured = np.zeros(2, dtype=[("x", "f4"), ("y", "i2")])
     for name, values in {"objects": np.array([{}], dtype=object), "text": np.array(["é"]), "bytes": np.array([b"a"]),
                          "complex": np.zeros(2, np.complex64), "dates": np.zeros(2, "M8[s]"),

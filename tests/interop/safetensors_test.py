@@ -1,4 +1,4 @@
-"""The safetensors library reads what Holdfast writes, and the other way round, bit for bit."""
+"""The safetensors library reads what Holdfast writes, and vice versa, bit for bit."""
 
 import json
 

@@ -1,7 +1,7 @@
-// write_samples FOLDER: for Python's tests, files of every element type and shape beside the bytes that they should
-// give.
+// write_samples FOLDER: writes files of every element type and shape for the Python tests, and the bytes that readers
+// must get.
 //
-//   FOLDER/<mode>.h5            one for each way to store arrays
+//   FOLDER/<mode>.h5            one file for each way to store arrays
 //   FOLDER/samples.json         metadata of the files
 //   FOLDER/arrays.json          a list of {name, dtype, shape, file}
 //   FOLDER/<number>.bin         an array's bytes
@@ -26,7 +26,7 @@ const std::vector<DType> kTypes = {DType::f64, DType::f32, DType::f16,    DType:
                                    DType::i16, DType::i32, DType::i64,    DType::u8,   DType::u16,
                                    DType::u32, DType::u64, DType::boolean};
 
-// Numbers of a fixed sequence (a 64-bit linear congruential generator's upper bits), the same on every machine.
+// A fixed sequence of numbers (the upper bits of a 64-bit linear congruential generator), the same on every machine.
 class Numbers {
  public:
   std::uint8_t next() {
@@ -42,7 +42,7 @@ NamedArray make_array(const std::string& name, DType dtype, std::vector<std::uin
   const std::uint64_t elements = std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
   NamedArray array{name, dtype, std::move(shape), std::vector<std::byte>(elements * size_bytes(dtype))};
   for (std::size_t i = 0; i < array.bytes.size(); ++i) {
-    // The highest byte of an element takes few values, as exponents do, so that compression has something to do.
+    // The highest byte of an element takes few values, as exponents do, so that compression has an effect.
     const bool is_highest = i % size_bytes(dtype) == size_bytes(dtype) - 1;
     const std::uint8_t number = numbers.next();
     if (dtype == DType::boolean) {

@@ -1,4 +1,4 @@
-// Compiled without the sanitizer, which sees only kernels and what this file tells it.
+// Compiled without the sanitizer, so that it sees only the kernels and what this file reports to it.
 
 #include "races/fiber_grid.h"
 
@@ -26,8 +26,8 @@ void __tsan_release(void* place);
 
 static std::atomic<int> report_count = 0;
 
-// Called by the sanitizer for each race that it reports. Each costs milliseconds, so tests that make races stop after
-// some.
+// The sanitizer calls this for each race that it reports. A report takes milliseconds, so tests that make races stop
+// after some.
 extern "C" void __tsan_on_report(void*) {
   constexpr int kEnough = 10;
   if (++report_count % kEnough != 0) return;
@@ -46,9 +46,9 @@ Index grid_size;
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{64} * 1024;
-// More turns than any kernel here waits.
+// More rounds than any kernel here waits.
 constexpr std::uint64_t kMostTurns = 1'000'000;
-constexpr unsigned kOrdersNothing = 1;  // of a switch
+constexpr unsigned kOrdersNothing = 1;  // the flag of a switch that does not order memory
 
 struct Thread {
   ucontext_t context{};
@@ -56,7 +56,7 @@ struct Thread {
   void* fiber = nullptr;
   bool is_done = false;
   bool has_fenced = false;
-  std::uint64_t given = 0;  // to other lanes of its warp
+  std::uint64_t given = 0;  // the value for other lanes of its warp
 };
 
 struct Barrier {
@@ -69,8 +69,8 @@ struct Block {
   void* own_fiber = nullptr;
   std::vector<std::unique_ptr<Thread>> threads;
   std::map<std::uint64_t, Barrier> barriers;  // by warp and mask; 0 is the block's
-  // What a barrier orders. Two take turns: a thread that arrives at the next barrier has passed the one before the
-  // last.
+  // The memory order of a barrier. Two alternate, because a thread that arrives at the next barrier has passed the one
+  // before the last.
   char barrier_orders[2]{};
   char end_orders = 0;
 };
@@ -126,7 +126,7 @@ void make_threads(Block& block) {
     thread->context.uc_stack.ss_size = kStackBytes;
     thread->context.uc_link = nullptr;
     makecontext(&thread->context, run_thread, 0);
-    // After the allocation of its stack, which counts as a store.
+    // This comes after the allocation of the stack, which counts as a store.
     if (is_by_thread()) thread->fiber = __tsan_create_fiber(0);
     block.threads.push_back(std::move(thread));
   }
@@ -161,12 +161,12 @@ int reported_races() {
   return report_count;
 }
 
-// The sanitizer sees that the grid begins after what was before, and ends before what comes after, as in a stream.
+// As in a stream, the sanitizer sees everything before the grid as earlier, and everything after it as later.
 void run_grid(unsigned blocks, unsigned threads, std::function<void()> kernel) {
   running_kernel = std::move(kernel);
   block_size.x = threads;
   grid_size.x = blocks;
-  std::atomic<unsigned> turn = 0;  // which the sanitizer does not see
+  std::atomic<unsigned> turn = 0;  // the sanitizer does not see this
   std::vector<std::thread> hosts;
   for (unsigned block = 0; block < blocks; ++block) {
     hosts.emplace_back([block, &turn] {

@@ -1,29 +1,29 @@
 #pragma once
 
-// emulation/grid.h for the thread sanitizer, which sees the blocks and threads of this grid as concurrent. Each block
-// is a thread of the host with shared memory of its own, and each thread of a block is a fiber of the sanitizer. In
-// fact they take turns, one at a time, but a turn does not order memory for the sanitizer. Only a kernel's own means
-// do: a barrier, an atomic operation after a fence, the end of the grid. A shuffle does not order memory.
+// An implementation of emulation/grid.h whose blocks and threads the thread sanitizer sees as concurrent. Each block is
+// a thread of the host with its own shared memory, and each thread of a block is a fiber of the sanitizer. They run one
+// at a time, but a switch between them does not order memory for the sanitizer. Only the kernel's own operations do: a
+// barrier, an atomic operation after a fence, the end of the grid. A shuffle does not order memory.
 //
-// The sanitizer has room for 255 concurrent threads, and may miss races where there are more. So races between blocks
-// are seen best where each block is one thread. Not seen: what lanes of a warp may see of each other's stores beyond
-// that order, and stores that take long to arrive.
+// The sanitizer can follow 255 concurrent threads, and may miss races between more. So races between blocks are best
+// looked for with one thread for each block. It does not see stores that lanes of a warp see in another order, nor
+// stores that arrive late.
 
 namespace holdfast::emulation {
 
 enum class Granularity {
-  threads,  // each of them may race with each
-  blocks    // the threads of a block are one, so that larger grids have room
+  threads,  // all threads may race with each other
+  blocks    // a block counts as one thread, so that larger grids are possible
 };
 
 struct RaceSettings {
   Granularity granularity = Granularity::threads;
-  // To prove that races are seen: where false, these do not order memory until some races were reported.
+  // If false, these do not order memory until some races were reported. This shows that races are seen.
   bool are_barriers_ordered = true;
   bool are_fences_ordered = true;
 };
 
-// The settings of grids that run from here on.
+// Sets how grids run from now on.
 RaceSettings& race_settings();
 
 // How many races the sanitizer has reported since the process began.

@@ -1,5 +1,6 @@
-// Races between threads of a kernel, as the thread sanitizer sees them: kernels with shared memory, shuffles, atomic
-// operations or flags, compiled for the host, on grids whose threads run at once for the sanitizer (fiber_grid.h).
+// Looks for races between the threads of a kernel with the thread sanitizer. Kernels with shared memory, shuffles,
+// atomic operations or flags are compiled for the host and run on grids that the sanitizer sees as concurrent
+// (fiber_grid.h).
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@
 #include "holdfast/core/memory_space.h"
 #include "races/fiber_grid.h"
 
-// The tests say what a report means, and two tests may find the same race.
+// Reports do not end the process: the tests judge them, and two tests may find the same race.
 extern "C" const char* __tsan_default_options() {
   return "exitcode=0:suppress_equal_stacks=0:suppress_equal_addresses=0:report_thread_leaks=0:history_size=7";
 }
@@ -37,8 +38,8 @@ using emulation::race_settings;
 
 // Rows, columns and elements that give a grid two or three blocks, or some dozens.
 struct Sizes {
-  std::int64_t few;   // rows of a warp each
-  std::int64_t rows;  // of a block each
+  std::int64_t few;   // rows that are computed by a warp each
+  std::int64_t rows;  // rows that are computed by a block each
   std::int64_t elements;
 };
 
@@ -48,7 +49,7 @@ constexpr Sizes kLarge = {.few = 100, .rows = 7, .elements = 20'000};
 constexpr std::int64_t kShortRow = 10;
 constexpr std::int64_t kLongRow = 1500;
 
-// Memory as a device has it, with numbers between `first` and `first` + 1.
+// An array of the emulated device, with numbers between `first` and `first` + 1.
 class Arrays {
  public:
   float* make(std::int64_t floats, float first = 0) {
@@ -76,7 +77,7 @@ struct Kernels {
   void (*run)(const Sizes& sizes, Arrays& arrays);
 };
 
-// One workspace for all: a kernel finds what the one before it left.
+// All kernels share a workspace, so each finds what the one before it left there.
 SumWorkspace& sum_workspace() {
   static SumWorkspace workspace{};
   return workspace;
@@ -240,7 +241,7 @@ TEST_P(KernelRaces, AreNotBetweenBlocksOfALargerGrid) {
 INSTANTIATE_TEST_SUITE_P(All, KernelRaces, testing::ValuesIn(kKernels),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Proves that the tests above see races.
+// Shows that the tests above see races.
 using WithoutBarriers = KernelRaces;
 
 TEST_P(WithoutBarriers, ThreadsRaceForSharedMemory) {

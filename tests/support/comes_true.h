@@ -8,10 +8,10 @@
 
 namespace holdfast {
 
-// How long tests wait for what other processes and threads do: far longer than that takes.
+// How long tests wait for other processes and threads: far longer than these take.
 inline constexpr std::chrono::seconds kPatience(60);
 
-// Looks again and again, until `condition` holds or the time of kPatience has passed.
+// Evaluates `condition` again and again until it holds. Returns false when kPatience has passed.
 inline bool comes_true(const std::function<bool()>& condition) {
   const Deadline deadline = Deadline::after(kPatience);
   while (!condition()) {

@@ -1,3 +1,6 @@
+// Keeps two versions of names and bytes: what is safe, and what was changed since the last sync. A power cut draws
+// which of the changes survived. The rules are in crash_disk.h.
+
 #include "support/crash_disk.h"
 
 #include <algorithm>
@@ -102,7 +105,7 @@ CrashDisk::FileNames CrashDisk::names_after(Names loss, Random& random) const {
     for (std::size_t i = 0; i < kept; ++i) change(names, unsafe_changes_[i]);
     return names;
   }
-  // What concerns the name or the file of a lost change is lost with it.
+  // A change of the same name or file as a lost change is lost too.
   std::set<std::string> lost_names;
   std::set<std::size_t> lost_files;
   for (const NameChange& done : unsafe_changes_) {

@@ -1,14 +1,13 @@
 #pragma once
 
-// What a disk may hold after a power cut: a model that is fed with the operations of a program, one by one, and tells
-// at any moment what could be found on the disk if the power went then.
+// What a disk may contain after a power cut. The model gets the operations of a program, one by one. At any moment it
+// draws what could be found on the disk if the power failed then.
 //
-// It is as hostile as file systems are allowed to be. Written bytes are safe when their file was synced; until then
-// each sector of each write may be there or not, whatever came before or after it, and a file may have its new length
-// with zeros or rubbish in it. Creating, renaming and removing is safe when the folder was synced, and for that alone:
-// syncing a file does not save its name. Until then a file system with a journal keeps the first so many of these
-// operations, another one any of them, in order only where they concern the same name or file; a rename may leave both
-// names.
+// It is as hostile as file systems are allowed to be. Written bytes are safe once their file was synced. Until then,
+// each sector of each write may or may not be on the disk, in any order. A file may have its new length, with zeros or
+// garbage in it. A create, rename or remove is safe once its folder was synced; syncing a file does not save its
+// name. Until then, a file system with a journal keeps the first few of these operations. Another one keeps any of
+// them, in order only if they concern the same name or file. A rename may leave both names.
 
 #include <cstdint>
 #include <mutex>
@@ -26,14 +25,14 @@ struct DiskOperation {
   std::vector<std::byte> content;  // of a write
 };
 
-// Passes everything on to `target` and remembers what changes the disk, in order.
+// Passes everything on to `target` and records, in order, the operations that change the disk.
 class OperationRecorder {
  public:
   explicit OperationRecorder(FileSystem& target);
 
   FileSystem& files() { return *files_; }
   std::vector<DiskOperation> operations() const;
-  // How many there are so far.
+  // How many operations there are so far.
   std::size_t count() const;
 
  private:
@@ -42,6 +41,7 @@ class OperationRecorder {
   std::unique_ptr<FileSystem> files_;
 };
 
+// One thread at a time.
 class CrashDisk {
  public:
   enum class Names { all_kept, none_kept, first_kept, any_kept };
@@ -49,19 +49,19 @@ class CrashDisk {
   struct Loss {
     Names names;
     Data data;
-    bool keeps_length = false;    // of a file that grew, where its last bytes are lost
-    bool leaves_rubbish = false;  // where bytes are lost inside a file, instead of zeros
+    bool keeps_length = false;    // a file that grew keeps its length even if its last bytes are lost
+    bool leaves_rubbish = false;  // bytes that are lost inside a file become random instead of zero
   };
   using Random = std::mt19937_64;
 
-  // `contents` is safe.
+  // A disk on which `contents` are safe.
   explicit CrashDisk(const FileContents& contents);
 
   void apply(const DiskOperation& done);
 
-  // What is found after a power cut now. The same `random` gives the same.
+  // The files that are found if the power fails now. The same state of `random` gives the same files.
   FileContents after_power_cut(const Loss& loss, Random& random) const;
-  // With a loss that is drawn too.
+  // The same with a loss that is drawn too.
   FileContents after_power_cut(Random& random) const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// GPUs that are not there: the file that the fake NVML (support/fake_nvml) answers from, and the environment that makes
-// programs and this process ask it.
+// GPUs that do not exist: the file from which the fake NVML (support/fake_nvml) answers, and the environment that makes
+// this process and its programs use it.
 
 #include <cstdlib>
 #include <fstream>
@@ -15,7 +15,7 @@
 
 namespace holdfast {
 
-// One that has nothing to complain of.
+// A GPU without any problem.
 inline nlohmann::json a_gpu(int number) {
   const std::string digit = std::to_string(number);
   return {{"name", "NVIDIA H200"},
@@ -50,7 +50,7 @@ inline nlohmann::json gpus(int count) {
   return facts;
 }
 
-// A variable of this process's environment while the object lives; programs that it starts have it, too.
+// Sets an environment variable of this process as long as the object exists. Programs that it starts inherit it.
 class Variable {
  public:
   Variable(const std::string& name, const std::string& value) : name_(name) {
@@ -72,7 +72,7 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-// They are there as long as the object.
+// The GPUs exist as long as the object.
 class FakeGpus {
  public:
   explicit FakeGpus(nlohmann::json facts, const std::string& library = "libfake_nvml.so") : library_(library) {
@@ -82,7 +82,7 @@ class FakeGpus {
     std::ofstream(events()).flush();
   }
 
-  // Where a line {"device": 1, "xid": 79} makes it happen.
+  // The file to which a test appends events, such as the line {"device": 1, "xid": 79}.
   std::string events() const { return folder_ / "events"; }
   void happen(const nlohmann::json& event) const { std::ofstream(events(), std::ios::app) << event << std::endl; }
   void lose(std::size_t device) const { std::ofstream(lost_when(device)).flush(); }

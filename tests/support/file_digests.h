@@ -10,8 +10,8 @@
 
 namespace holdfast {
 
-// Digests of all files in a folder and below it, by their paths there. They are equal where nothing was written,
-// renamed or removed.
+// Digests of all files in a folder and below it, by their paths there. Two results are equal if nothing was written,
+// renamed or removed between them.
 inline std::map<std::string, std::string> file_digests(const std::string& folder) {
   std::map<std::string, std::string> digests;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {

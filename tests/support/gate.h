@@ -5,7 +5,7 @@
 
 namespace holdfast {
 
-// Lets threads through only when the test says so.
+// Holds threads until the test opens it.
 class Gate {
  public:
   void pass() {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Some tests are as thorough as they are given time. HOLDFAST_LONG_TESTS=1 in the environment asks for their long runs,
-// which take minutes; without it they take seconds.
+// Some tests can be more thorough when they have more time. HOLDFAST_LONG_TESTS=1 in the environment asks for their
+// long runs, which take minutes; without it they take seconds.
 
 #include <cstdlib>
 #include <string_view>

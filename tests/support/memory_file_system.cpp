@@ -1,3 +1,5 @@
+// Fails with the errors that the operating system would give, so that code under test takes the same paths.
+
 #include "support/memory_file_system.h"
 
 #include <algorithm>

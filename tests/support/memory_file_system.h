@@ -1,7 +1,7 @@
 #pragma once
 
-// Files in memory: hundreds of thousands of openings take no disk. Thread-safe as every FileSystem is; open files stay
-// readable when they are removed or replaced, as on a disk. Nothing can be lost, so the syncs do nothing.
+// Files in memory, for tests that open hundreds of thousands of them. Thread-safe, as every FileSystem is. Open files
+// stay readable when they are removed or replaced, as on a disk. Nothing can be lost, so the syncs do nothing.
 
 #include <map>
 #include <mutex>
@@ -13,12 +13,12 @@
 
 namespace holdfast {
 
-// By path.
+// The bytes of files, by path.
 using FileContents = std::map<std::string, std::vector<std::byte>>;
 
 class MemoryFileSystem : public FileSystem {
  public:
-  // With these files in it, and their folders.
+  // Contains these files and their folders.
   explicit MemoryFileSystem(const FileContents& contents = {});
 
   FileContents contents() const;
@@ -40,7 +40,7 @@ class MemoryFileSystem : public FileSystem {
     std::vector<std::byte> bytes;  // guarded by mutex
   };
 
-  // With mutex_ held.
+  // The caller holds mutex_.
   std::map<std::string, std::shared_ptr<Content>>::iterator find(const std::string& path, const std::string& purpose);
   void require_folder(const std::string& path, const std::string& purpose) const;
   void add_folders(const std::string& path);

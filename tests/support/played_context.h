@@ -8,7 +8,7 @@
 
 namespace holdfast {
 
-// A training that the test plays.
+// A TrainingContext whose values the test sets: for tests of callbacks without a training.
 class PlayedContext final : public TrainingContext {
  public:
   int rank() const override { return rank_number; }
@@ -31,7 +31,7 @@ class PlayedContext final : public TrainingContext {
     if (options.when_durable) options.when_durable();
   }
 
-  // What a savepoint is made by.
+  // Writes what stands for a savepoint.
   std::function<void(const std::string& path)> write = [](const std::string& path) {
     posix_file_system().create(path);
   };

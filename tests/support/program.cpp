@@ -1,3 +1,5 @@
+// Starts programs in process groups of their own, so that a test that gives up leaves no process of theirs running.
+
 #include "support/program.h"
 
 #include <fcntl.h>
@@ -16,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Appends what the program says until it closes its output; false when the moment passes before.
+// Appends the program's output until the program closes it. Returns false when `until` comes first.
 bool collect(int descriptor, Clock::time_point until, std::string& output) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -30,7 +32,7 @@ bool collect(int descriptor, Clock::time_point until, std::string& output) {
   }
 }
 
-// Blocks until the process has ended; false when the moment passes before.
+// Blocks until the process has ended. Returns false when `until` comes first.
 bool is_over(int pid, Clock::time_point until) {
   while (Clock::now() < until) {
     siginfo_t info{};
@@ -57,7 +59,7 @@ RunningProgram::RunningProgram(const std::string& path, const std::vector<std::s
     ::setpgid(0, 0);
     ::dup2(ends[1], STDOUT_FILENO);
     ::dup2(ends[1], STDERR_FILENO);
-    ::signal(SIGPIPE, SIG_DFL);  // whoever started the tests may have it ignored
+    ::signal(SIGPIPE, SIG_DFL);  // it may be ignored in the process that started the tests
     ::execv(path.c_str(), pointers.data());
     ::_exit(127);
   }

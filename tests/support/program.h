@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs the programs that were built, as a user would, and looks at what they say.
+// Runs programs of this build as a user would, and returns what they write.
 
 #include <sys/wait.h>
 
@@ -14,15 +14,15 @@
 namespace holdfast {
 
 struct ProgramResult {
-  int exit_code = -1;  // 128 + signal when one ended it
-  std::string output;  // standard output and error together
+  int exit_code = -1;  // 128 + the signal's number if a signal ended it
+  std::string output;  // standard output and standard error together
   bool timed_out = false;
 };
 
-// A program that runs in a process group of its own, which is killed when the object goes.
+// A program that runs in a process group of its own, which the destructor kills.
 class RunningProgram {
  public:
-  // `arguments` without the program's name. The output is collected in the background.
+  // `arguments` do not include the program's name. The output is collected in the background.
   RunningProgram(const std::string& path, const std::vector<std::string>& arguments);
   ~RunningProgram();
   RunningProgram(const RunningProgram&) = delete;
@@ -30,9 +30,9 @@ class RunningProgram {
 
   int pid() const { return pid_; }
   void signal(int number) const;
-  // Nobody reads it any more: the next write into it fails.
+  // Stops reading the output: the next write of the program fails.
   void close_output();
-  // Kills it after the time limit.
+  // Waits for the end of the program, and kills it after the time limit.
   ProgramResult wait(std::chrono::seconds limit = std::chrono::seconds(120));
 
  private:
@@ -44,7 +44,7 @@ class RunningProgram {
 ProgramResult run_program(const std::string& path, const std::vector<std::string>& arguments,
                           std::chrono::seconds limit = std::chrono::seconds(120));
 
-// Path of a program of this build.
+// The path of a program of this build.
 std::string built_program(const std::string& name);
 
 std::string read_file(const std::string& path);

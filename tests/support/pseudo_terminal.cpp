@@ -1,3 +1,5 @@
+// What a user would see on a terminal: tests compare the screen, not the bytes, because many bytes show one picture.
+
 #include "support/pseudo_terminal.h"
 
 #include <poll.h>
@@ -12,7 +14,7 @@
 namespace holdfast {
 namespace {
 
-// Nothing else writes to it.
+// Written by the test itself: no program under test writes this sequence.
 constexpr std::string_view kEndOfWhatWasWritten = "\x1b[99m";
 
 winsize size_of(int columns) {
@@ -122,7 +124,7 @@ const TerminalScreen& PseudoTerminal::screen() {
   while (!text.ends_with(kEndOfWhatWasWritten)) {
     pollfd readable{.fd = own_end_, .events = POLLIN, .revents = 0};
     char bytes[4096];
-    if (::poll(&readable, 1, 10'000) != 1) throw std::runtime_error("the pseudo terminal says nothing");
+    if (::poll(&readable, 1, 10'000) != 1) throw std::runtime_error("nothing was written to the pseudo terminal");
     const ssize_t count = ::read(own_end_, bytes, sizeof bytes);
     if (count <= 0) throw std::runtime_error("the pseudo terminal cannot be read");
     text.append(bytes, static_cast<std::size_t>(count));

@@ -1,6 +1,6 @@
 #pragma once
 
-// A terminal for a test: what is written to its end for programs, a model of a screen shows.
+// A terminal for a test. A program writes to one end, and a model of a screen shows the result.
 
 #include <memory>
 #include <string>
@@ -9,23 +9,23 @@
 
 namespace holdfast {
 
-// Models what our lines need: it wraps lines that are too long, and wraps all lines anew when its width changes, as
-// most terminals do.
+// A model of what our lines need. It wraps lines that are too long, and wraps all lines again when its width changes,
+// as most terminals do.
 class TerminalScreen {
  public:
   explicit TerminalScreen(int columns) : columns_(columns) {}
 
-  // Characters that take one column, \r, \n, and the escape sequences K, J and m; throws at any other.
+  // Accepts characters that take one column, \r, \n, and the escape sequences K, J and m. Throws for all others.
   void take(std::string_view text);
   void resize(int columns);
 
-  // From the first to the last that is not empty, without spaces at their ends.
+  // The rows from the first to the last that is not empty, without spaces at their ends.
   std::vector<std::string> rows() const;
 
  private:
   struct Row {
     std::string text{};
-    bool goes_on = false;  // the next row is the same line
+    bool goes_on = false;  // the next row continues this line
   };
 
   void put(char character);
@@ -36,7 +36,7 @@ class TerminalScreen {
   std::vector<Row> rows_{1};
   std::size_t row_ = 0;
   std::size_t column_ = 0;
-  std::string escape_{};  // that has begun
+  std::string escape_{};  // an escape sequence that has begun
 };
 
 class PseudoTerminal {
@@ -46,10 +46,10 @@ class PseudoTerminal {
   PseudoTerminal(const PseudoTerminal&) = delete;
   PseudoTerminal& operator=(const PseudoTerminal&) = delete;
 
-  // For the program: a descriptor that is a terminal.
+  // The end for the program: a descriptor that is a terminal.
   int program_end() const { return program_end_; }
   void resize(int columns);
-  // What was written until now.
+  // The screen with everything that was written so far.
   const TerminalScreen& screen();
   const std::string& written() const { return written_; }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Ranks as threads: they share the code of processes, but a test sees inside them. Each rank gets arenas as the
-// watchdog would hand them out.
+// Ranks as threads. They run the code of the processes, and a test can look inside them. Each rank gets arenas as the
+// watchdog would give them to its process.
 
 #include <unistd.h>
 
@@ -24,33 +24,34 @@ class ThreadGroup {
  public:
   explicit ThreadGroup(int ranks) : made_(static_cast<std::size_t>(ranks)) {}
 
-  std::unique_ptr<MemoryCommunicator> connect(const MemoryCommunicatorShape& shape) {
+  std::unique_ptr<MemoryCommunicator> connect(const CommunicatorShape& shape) {
     const std::lock_guard lock(mutex_);
     if (is_cancelled_) throw Error(ErrorCode::cancelled, "there is no further generation of these threads");
     const std::size_t number = made_[static_cast<std::size_t>(shape.rank)]++;
-    constexpr std::size_t kArenaBytes = MemoryCommunicatorShape::kArenaBytes;
+    constexpr std::size_t kArenaBytes = MemoryCommunicator::kArenaBytes;
     std::vector<SharedMemory>& arenas = arenas_[number];
     while (static_cast<int>(arenas.size()) < shape.size)
       arenas.push_back(SharedMemory::create("test-arena", kArenaBytes));
-    std::vector<std::shared_ptr<SharedMemory>>& blocks = blocks_[shape.blocks_bytes()];
+    std::vector<std::shared_ptr<SharedMemory>>& blocks = blocks_[MemoryCommunicator::blocks_bytes(shape)];
     while (static_cast<int>(blocks.size()) < shape.size)
-      blocks.push_back(std::make_shared<SharedMemory>(SharedMemory::create("test-blocks", shape.blocks_bytes())));
+      blocks.push_back(
+          std::make_shared<SharedMemory>(SharedMemory::create("test-blocks", MemoryCommunicator::blocks_bytes(shape))));
     MemoryCommunicator::Memory memory;
     for (const SharedMemory& arena : arenas)
       memory.arenas.push_back(SharedMemory::map_read_only(arena.read_only_descriptor(), kArenaBytes));
     const auto rank = static_cast<std::size_t>(shape.rank);
     memory.own_arena = SharedMemory::map_writable(FileDescriptor(::dup(arenas[rank].descriptor())), kArenaBytes);
     memory.own_blocks = blocks[rank];
-    // Views of their own, as peers in other processes have: what orders accesses lies in memory that is seen at several
-    // places too, which the thread sanitizer cannot know.
+    // Each rank gets mappings of its own, as a process does. The words that order the accesses are in memory that is
+    // mapped several times too, which the thread sanitizer cannot know.
     for (const auto& of_rank : blocks) {
       memory.blocks.push_back(std::make_shared<SharedMemory>(
-          SharedMemory::map_read_only(of_rank->read_only_descriptor(), shape.blocks_bytes())));
+          SharedMemory::map_read_only(of_rank->read_only_descriptor(), MemoryCommunicator::blocks_bytes(shape))));
     }
     return std::make_unique<MemoryCommunicator>(shape, std::move(memory));
   }
 
-  // What the watchdog does when a generation ends.
+  // Does what the watchdog does when a generation ends.
   void cancel_all() {
     const std::lock_guard lock(mutex_);
     is_cancelled_ = true;
@@ -64,12 +65,24 @@ class ThreadGroup {
   bool is_cancelled_ = false;
   std::vector<std::size_t> made_;
   std::map<std::size_t, std::vector<SharedMemory>> arenas_;
-  // By size: what a rank writes into is the same in each of its communicators, as in a process.
+  // By size: all communicators of a rank write into the same memory, as in a process.
   std::map<std::size_t, std::vector<std::shared_ptr<SharedMemory>>> blocks_;
 };
 
-// Runs body(rank) in one thread each. When one throws, the others are cancelled; the exception of the first that failed
-// is rethrown.
+// The meeting of a rank of such threads.
+class ThreadMeeting final : public Meeting {
+ public:
+  explicit ThreadMeeting(ThreadGroup& group) : group_(group) {}
+
+  void prepare(const CommunicatorShape&, int) override {}
+  std::unique_ptr<Communicator> connect(const CommunicatorShape& shape) override { return group_.connect(shape); }
+
+ private:
+  ThreadGroup& group_;
+};
+
+// Runs body(rank) in one thread for each rank. When one throws, the others are cancelled, and the first exception is
+// rethrown.
 inline void run_ranks(int ranks, ThreadGroup& group, const std::function<void(int rank)>& body) {
   std::mutex mutex;
   std::exception_ptr failure;

@@ -5,7 +5,7 @@
 
 namespace holdfast {
 
-// A new folder that is deleted with everything in it.
+// Creates a new folder and deletes it, with everything in it, in the destructor.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -15,7 +15,7 @@ class TemporaryFolder {
 
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  // Of its entries, sorted.
+  // The names of its entries, sorted.
   std::vector<std::string> names() const;
 
  private:

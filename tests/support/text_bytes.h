@@ -6,7 +6,7 @@
 
 namespace holdfast {
 
-// They belong to `text`.
+// The bytes of `text`, valid as long as it is.
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Replicas as threads of the test.
+// Runs replicas as threads of the test.
 
 #include <chrono>
 #include <functional>
@@ -16,7 +16,7 @@ namespace holdfast {
 struct ThreadRun {
   int replicas = 1;
   int shards = 4;
-  std::vector<int> dealt{};  // by rank; empty: evenly
+  std::vector<int> dealt{};  // shards by rank; empty: as even as possible
   std::uint64_t seed = 3;
   int workers = 1;
   std::string run_directory{};
@@ -29,7 +29,7 @@ struct ThreadRun {
   std::chrono::milliseconds collective_timeout = std::chrono::seconds(60);
 };
 
-// Calls train(replica) on each rank. The first failure is rethrown.
+// Calls train(replica) on each rank, in threads. The first exception is rethrown.
 inline void train_on_threads(const ThreadRun& run, const std::function<void(Replica&)>& train) {
   ThreadGroup group(run.replicas);
   run_ranks(run.replicas, group, [&](int rank) {
@@ -49,7 +49,7 @@ inline void train_on_threads(const ThreadRun& run, const std::function<void(Repl
     place->device = run.device;
     place->memory_snapshot_every = run.memory_snapshot_every;
     place->now = run.now;
-    place->connect = [&group](const MemoryCommunicatorShape& shape) { return group.connect(shape); };
+    place->meeting = std::make_shared<ThreadMeeting>(group);
     Replica replica(std::move(place));
     train(replica);
   });

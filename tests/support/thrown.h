@@ -1,6 +1,6 @@
 #pragma once
 
-// What an action throws, for tests of failures.
+// The error that an action throws, for tests of failures.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 namespace holdfast {
 
-// Fails the test when nothing is thrown.
+// The code of the Error that `action` throws. Fails the test when it throws nothing.
 inline ErrorCode code_thrown_by(const std::function<void()>& action) {
   try {
     action();

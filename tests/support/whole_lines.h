@@ -6,7 +6,7 @@
 
 namespace holdfast {
 
-// The whole lines of a file that may still grow: text after the last end of a line does not count yet.
+// The complete lines of a file that may still grow. Text after the last line end is left out.
 inline std::vector<std::string> whole_lines(const std::string& path) {
   std::vector<std::string> lines;
   std::ifstream file(path);

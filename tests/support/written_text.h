@@ -1,6 +1,6 @@
 #pragma once
 
-// A text as what is written piece by piece.
+// A function that writes the pieces of a text, as code that writes piece by piece takes it.
 
 #include <cstddef>
 #include <cstring>

@@ -1,5 +1,7 @@
 #include "bytes/array_checks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,7 +14,7 @@
 namespace holdfast::format {
 
 void refuse_to_write(const std::string& path, const std::string& problem) {
-  throw Error(ErrorCode::invalid_argument, "cannot write " + path + ": " + problem);
+  throw Error(ErrorCode::invalid_argument, fmt::format("cannot write {}: {}", path, problem));
 }
 
 void check_arrays(const std::string& path, std::span<const ArrayView> arrays) {
@@ -20,20 +22,20 @@ void check_arrays(const std::string& path, std::span<const ArrayView> arrays) {
   for (const ArrayView& array : arrays) {
     if (!is_utf8(array.name)) refuse_to_write(path, "the name of an array is not UTF-8 text; rename the array");
     const std::string label = "array " + quoted_text(array.name);
-    if (!names.insert(array.name).second) refuse_to_write(path, label + " is there twice; rename one of the two");
+    if (!names.insert(array.name).second) refuse_to_write(path, label + " occurs twice; rename one of the two");
     std::uint64_t bytes = 0;
     if (!multiply_shape(array.shape, size_bytes(array.dtype), bytes) || bytes != array.bytes.size()) {
-      refuse_to_write(path, label + " comes with " + std::to_string(array.bytes.size()) +
-                                " bytes, and its shape takes " + std::to_string(bytes) + "; give it all its elements");
+      refuse_to_write(path, fmt::format("{} has {} bytes, but its shape needs {}; pass all of its elements", label,
+                                        array.bytes.size(), bytes));
     }
     if (array.dtype == DType::boolean && !holds_booleans(array.bytes)) {
-      refuse_to_write(path, label + " is boolean and holds other bytes than 0 and 1; give it those alone");
+      refuse_to_write(path, label + " is boolean but holds bytes other than 0 and 1; use only these");
     }
   }
 }
 
 void check_metadata(const std::string& path, std::string_view metadata_json) {
-  if (!is_json(metadata_json)) refuse_to_write(path, "the metadata is not JSON; give a JSON text");
+  if (!is_json(metadata_json)) refuse_to_write(path, "the metadata is not JSON; pass a JSON text");
 }
 
 bool is_json(std::string_view text) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What holds of arrays in every format of exchange.
+// Checks of arrays and metadata that several formats of exchange share.
 
 #include <cstddef>
 #include <span>
@@ -14,17 +14,17 @@ namespace holdfast::format {
 // Throws Error{invalid_argument, "cannot write PATH: PROBLEM"}.
 [[noreturn]] void refuse_to_write(const std::string& path, const std::string& problem);
 
-// Throws Error{invalid_argument} unless every array has a name of its own in UTF-8, the bytes of its shape and, where
-// it is boolean, only 0 and 1.
+// Throws Error{invalid_argument} unless every array has a name in UTF-8 that no other has, the bytes of its shape
+// and, if it is boolean, only the values 0 and 1.
 void check_arrays(const std::string& path, std::span<const ArrayView> arrays);
 
-// Throws Error{invalid_argument} unless it is UTF-8 and JSON.
+// Throws Error{invalid_argument} unless the text is JSON in UTF-8.
 void check_metadata(const std::string& path, std::string_view metadata_json);
 
-// UTF-8 without NUL (which the JSON library would take for the end) and one JSON text.
+// True for one JSON text in UTF-8 without NUL, which the JSON library would take for the end of the text.
 bool is_json(std::string_view text);
 
-// No byte of another value than 0 and 1, which alone are booleans in C++.
+// True when every byte is 0 or 1. C++ gives no meaning to a bool of another value.
 bool holds_booleans(std::span<const std::byte> bytes);
 
 }  // namespace holdfast::format

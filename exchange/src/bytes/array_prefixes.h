@@ -2,7 +2,7 @@
 
 namespace holdfast::format {
 
-// What the names of a savepoint's arrays begin with.
+// The prefixes of the arrays' names in a savepoint.
 inline constexpr const char* kModelPrefix = "model/";
 inline constexpr const char* kOptimizerPrefix = "optimizer/";
 

@@ -1,25 +1,28 @@
 #include "bytes/byte_source.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace holdfast::format {
 
 void refuse_file(const std::string& path, const std::string& problem) {
-  throw Error(ErrorCode::invalid_file, path + " " + problem);
+  throw Error(ErrorCode::invalid_file, fmt::format("{} {}", path, problem));
 }
 
 void refuse_memory(const std::string& path, std::uint64_t bytes, std::uint64_t most) {
-  throw Error(ErrorCode::out_of_memory, path + " cannot be read: " + std::to_string(bytes) +
-                                            " bytes of it have to be in memory at once, and " + std::to_string(most) +
-                                            " are allowed" + kAllowMoreMemory);
+  throw Error(ErrorCode::out_of_memory,
+              fmt::format("cannot read {}: {} bytes of it must be in memory at once, and {} are allowed{}", path, bytes,
+                          most, kAllowMoreMemory));
 }
 
 namespace {
 
 [[noreturn]] void report_end(const ByteSource& source, std::uint64_t offset, std::size_t bytes) {
-  refuse_file(source.path(), "ends before the " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
-                                 ": it was cut off; use another copy of it");
+  refuse_file(source.path(),
+              fmt::format("ends before the {} bytes at offset {}: it was cut off or is damaged; use another copy of it",
+                          bytes, offset));
 }
 
 }  // namespace
@@ -32,6 +35,7 @@ void FileSource::read(std::uint64_t offset, std::span<std::byte> out) {
 }
 
 void MemorySource::read(std::uint64_t offset, std::span<std::byte> out) {
+  // Two comparisons, because offset + size could overflow.
   if (offset > bytes_.size() || out.size() > bytes_.size() - offset) report_end(*this, offset, out.size());
   const auto piece = bytes_.subspan(offset, out.size());
   std::copy(piece.begin(), piece.end(), out.begin());
@@ -39,7 +43,7 @@ void MemorySource::read(std::uint64_t offset, std::span<std::byte> out) {
 
 std::span<const std::byte> ByteCursor::bytes(std::size_t count) {
   if (count > bytes_.size()) {
-    refuse_file(path_, "is damaged: " + std::string(what_) + " ends too early; use another copy of it");
+    refuse_file(path_, fmt::format("is damaged: {} ends too early; use another copy of it", what_));
   }
   const auto taken = bytes_.first(count);
   bytes_ = bytes_.subspan(count);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The bytes of a file that somebody else wrote, wherever they are: on disk or, for tests, in memory. And a cursor that
-// never reads past the end of a piece of them.
+// The bytes of a file that another program wrote, on disk or (for tests) in memory, and a cursor that never reads
+// past the end of a part of them.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,11 +21,11 @@ namespace holdfast::format {
 // Throws Error{invalid_file, "PATH PROBLEM"}.
 [[noreturn]] void refuse_file(const std::string& path, const std::string& problem);
 
-// What to do where a file needs more memory than a caller allows.
+// The advice in errors about files that need more memory than the caller allows.
 inline constexpr const char* kAllowMoreMemory =
     "; allow more with --max-memory (AnyFileOptions::max_memory_bytes) if you trust the file";
 
-// Throws Error{out_of_memory} for a file of which `bytes` have to be in memory at once where `most` are allowed.
+// Throws Error{out_of_memory} for a file that needs `bytes` in memory at once where `most` are allowed.
 [[noreturn]] void refuse_memory(const std::string& path, std::uint64_t bytes, std::uint64_t most);
 
 // Turns std::bad_alloc into an Error that names the file.
@@ -34,7 +34,7 @@ auto within_memory(const std::string& path, Action action) {
   try {
     return action();
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "no memory to load " + path + "; free some memory and try again");
+    throw Error(ErrorCode::out_of_memory, "not enough memory to load " + path + "; free some memory and try again");
   }
 }
 
@@ -42,10 +42,10 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  // Named in errors.
+  // The name of the file in errors.
   virtual const std::string& path() const = 0;
   virtual std::uint64_t size_bytes() const = 0;
-  // Fills `out`. Throws Error{invalid_file} when the bytes end before.
+  // Fills `out`. Throws Error{invalid_file} when the file ends too early.
   virtual void read(std::uint64_t offset, std::span<std::byte> out) = 0;
 };
 
@@ -63,7 +63,7 @@ class FileSource : public ByteSource {
   std::uint64_t size_bytes_;
 };
 
-// The bytes belong to the caller.
+// Does not own the bytes: they must outlive the object.
 class MemorySource : public ByteSource {
  public:
   MemorySource(std::string path, std::span<const std::byte> bytes) : path_(std::move(path)), bytes_(bytes) {}
@@ -80,7 +80,8 @@ class MemorySource : public ByteSource {
 // Takes little-endian numbers and text from the front of `bytes`.
 class ByteCursor {
  public:
-  // `path` and `what` ("the directory of its members") are named in the error when the bytes end too early.
+  // Errors name `path` and `what` ("the directory of its members") when the bytes end too early. All three arguments
+  // must outlive the cursor.
   ByteCursor(const std::string& path, std::string_view what, std::span<const std::byte> bytes)
       : path_(path), what_(what), bytes_(bytes) {}
 

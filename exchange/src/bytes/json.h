@@ -1,6 +1,6 @@
 #pragma once
 
-// JSON as the files of other frameworks have it.
+// The JSON type for files of other frameworks.
 
 #include <nlohmann/json.hpp>
 

@@ -12,7 +12,7 @@ struct Axis {
   std::uint64_t stride;  // in elements of the array that is read
 };
 
-// The axes of the result.
+// The axes of the result, in its order.
 std::vector<Axis> axes_of(std::span<const std::uint64_t> shape, std::span<const std::size_t> axes) {
   std::vector<std::uint64_t> strides(shape.size(), 1);
   for (std::size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
@@ -21,13 +21,14 @@ std::vector<Axis> axes_of(std::span<const std::uint64_t> shape, std::span<const 
   return result;
 }
 
-// The width is a constant, so that a copy is one load and one store.
+// The width is a template argument, so that the compiler copies an element with one load and one store.
 template <std::size_t kBytes>
 void copy(const std::byte* in, std::span<const Axis> axes, std::span<std::byte> out) {
   std::vector<std::uint64_t> index(axes.size(), 0);
   std::uint64_t from = 0;
   for (std::size_t to = 0; to < out.size(); to += kBytes) {
     std::memcpy(out.data() + to, in + from * kBytes, kBytes);
+    // An odometer: the last axis of the result runs fastest, and `from` follows with that axis's stride in the input.
     for (std::size_t axis = axes.size(); axis-- > 0;) {
       from += axes[axis].stride;
       if (++index[axis] < axes[axis].extent) break;

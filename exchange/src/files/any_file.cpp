@@ -1,4 +1,10 @@
+// One class for each kind of file, with one interface. HDF5 files and Keras archives share TreeContent. Their
+// elements arrive in the order of the file's datasets, while names depend on the whole file. So naming runs once with
+// a number in place of each array's elements, and the elements are matched by these numbers later.
+
 #include "holdfast/format/exchange/any_file.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -25,6 +31,7 @@ using Wants = std::function<bool(const ArrayInfo&)>;
 
 }  // namespace
 
+// What each kind of file must provide.
 class AnyFile::Content {
  public:
   virtual ~Content() = default;
@@ -108,6 +115,7 @@ class NpzContent : public AnyFile::Content {
     for (std::size_t i = 0; i < infos_.size(); ++i) {
       const ArrayInfo& array = infos_[i];
       if (!wants(array) || size_bytes(array) == 0) continue;
+      // Small arrays are read whole, since read() also reorders column-major ones. Larger ones stay in pieces.
       if (size_bytes(array) <= kWholeBytes) {
         take(array, read(array));
       } else {
@@ -122,14 +130,14 @@ class NpzContent : public AnyFile::Content {
   std::vector<ArrayInfo> infos_;
 };
 
-// Where the arrays of an HDF5 file or a Keras archive come from: the datasets of a tree in their order, then the
+// The source of the arrays of an HDF5 file or a Keras archive: the datasets of a tree in their order, then the
 // members of the archive.
 class TreeSource {
  public:
   virtual ~TreeSource() = default;
   virtual const ForeignHdf5& file() const = 0;
   virtual FileKind kind(const Hdf5Tree& tree) const = 0;
-  // Names the arrays of the tree. `asset` gives the bytes of a member.
+  // Names the arrays of the tree. `asset` returns the bytes of a member.
   virtual ArraySet name_arrays(Hdf5Tree tree,
                                const std::function<std::vector<std::byte>(std::size_t)>& asset) const = 0;
   virtual std::size_t assets() const { return 0; }
@@ -182,8 +190,8 @@ class TreeContent : public AnyFile::Content {
       : path_(std::move(path)), source_(std::move(source)) {
     Hdf5Tree tree = source_->file().read_heads();
     kind = source_->kind(tree);
-    // Naming reorders arrays and may leave some out, but does not look at elements. So each array holds a number
-    // instead, by which it is found again.
+    // Naming may reorder or drop arrays, but does not look at elements. So each array holds a number instead, by
+    // which it is found again.
     const std::size_t datasets = tree.datasets.size();
     for (std::size_t i = 0; i < datasets; ++i) tree.datasets[i].array.bytes = number_as_bytes(i);
     const ArraySet set =
@@ -212,6 +220,7 @@ class TreeContent : public AnyFile::Content {
       const std::size_t array = arrays_of_[number];
       if (array != kNone && wants(infos_[array])) take(infos_[array], piece);
     };
+    // The helper sends all elements, wanted or not: it parses the file once from start to end.
     source_->file().read_elements(give);
     const std::size_t datasets = arrays_of_.size() - source_->assets();
     for (std::size_t i = datasets; i < arrays_of_.size(); ++i) {
@@ -238,8 +247,8 @@ class TreeContent : public AnyFile::Content {
   std::unique_ptr<TreeSource> source_;
   std::string metadata_;
   std::vector<ArrayInfo> infos_;
-  std::vector<std::size_t> arrays_of_;     // the number of a dataset or asset -> that of its array
-  mutable std::optional<ArraySet> whole_;  // from the first read() on
+  std::vector<std::size_t> arrays_of_;     // number of a dataset or asset -> index of its array
+  mutable std::optional<ArraySet> whole_;  // since the first read()
 };
 
 std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::string& path, const TreeLimits& limits,
@@ -265,7 +274,7 @@ bool starts_with(std::span<const std::byte> bytes, std::string_view start) {
   return bytes.size() >= start.size() && std::memcmp(bytes.data(), start.data(), start.size()) == 0;
 }
 
-// HDF5's signature stands at 0, 512, 1024 and so on, each time twice as far. None when it stands nowhere.
+// HDF5's signature is at offset 0, 512, 1024 or a further power of two. Empty if it is at none of them.
 std::optional<std::uint64_t> find_hdf5(FileSource& source) {
   constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
   std::array<std::byte, kSignature.size()> bytes{};
@@ -278,16 +287,17 @@ std::optional<std::uint64_t> find_hdf5(FileSource& source) {
 }
 
 FileKind kind_of_hdf5(const std::string& path, std::uint64_t offset) {
-  // As Holdfast's files have it: what its index says would be missed.
+  // Holdfast's files have HDF5 at this offset. Reading one as plain HDF5 would skip the checks of its index.
   if (offset == kUserBlockBytes) {
     refuse_file(path,
-                "is HDF5 behind a header that is not Holdfast's: a Holdfast file whose first bytes are damaged, or "
-                "another program's; use another copy of it");
+                "is HDF5 after 512 bytes that are not Holdfast's header: a Holdfast file whose first bytes are "
+                "damaged, or a file of another program; use another copy of it");
   }
   return FileKind::hdf5;
 }
 
 bool is_safetensors(FileSource& source, std::span<const std::byte> start) {
+  // A safetensors file has no signature: a plausible length, then the brace of its JSON.
   if (start.size() < 9 || start[8] != std::byte{'{'}) return false;
   const std::uint64_t length = ByteCursor(source.path(), "its header", start).u64();
   return length <= std::min(kMaxSafetensorsHeaderBytes, source.size_bytes() - 8);
@@ -296,8 +306,8 @@ bool is_safetensors(FileSource& source, std::span<const std::byte> start) {
 [[noreturn]] void refuse_pickle(const std::string& path) {
   throw Error(ErrorCode::unsupported,
               path +
-                  " holds pickled Python objects (as torch.save writes them), which are code and are never run; save "
-                  "it with safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")");
+                  " holds pickled Python objects (as torch.save writes them), which can run code and are never loaded; "
+                  "save the weights with safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")");
 }
 
 FileKind kind_of_archive(FileSource& source) {
@@ -307,6 +317,7 @@ FileKind kind_of_archive(FileSource& source) {
                        [&](const ZipEntry& entry) { return entry.name.ends_with(end); });
   };
   if (has_member("data.pkl")) refuse_pickle(source.path());
+  // Keras's archives have a configuration; archives of weights alone have an HDF5 member.
   return has_member("config.json") || has_member(".weights.h5") ? FileKind::keras : FileKind::npz;
 }
 
@@ -328,9 +339,10 @@ FileKind recognise(FileSystem& files, const std::string& path) {
   if (is_safetensors(source, start)) return FileKind::safetensors;
   if (const auto offset = find_hdf5(source)) return kind_of_hdf5(path, *offset);
   if (starts_with(start, "\x80")) refuse_pickle(path);
-  refuse_file(path, "is no file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras, HDF5): its " +
-                        std::to_string(source.size_bytes()) +
-                        " bytes begin like none of them; check the path, or use another copy of it");
+  refuse_file(path,
+              fmt::format("is not a file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras, "
+                          "HDF5): its {} bytes begin like none of these; check the path, or use another copy of it",
+                          source.size_bytes()));
 }
 
 AnyFile::AnyFile(std::string path, FileKind kind, std::uint64_t file_bytes, std::unique_ptr<Content> content)
@@ -366,8 +378,8 @@ const ArrayInfo* AnyFile::find(std::string_view name) const {
 std::vector<std::byte> AnyFile::read(std::string_view name) const {
   const ArrayInfo* array = find(name);
   if (array == nullptr) {
-    throw Error(ErrorCode::not_found, path_ + " has no array " + quoted_text(name) + " among its " +
-                                          std::to_string(arrays().size()) + "; \"holdfast inspect\" lists them");
+    throw Error(ErrorCode::not_found, fmt::format("{} has no array {} among its {}; \"holdfast inspect\" lists them",
+                                                  path_, quoted_text(name), arrays().size()));
   }
   return content_->read(*array);
 }

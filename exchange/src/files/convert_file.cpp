@@ -1,4 +1,11 @@
+// Converts between all kinds of files. What the output cannot hold is not an error, since most conversions want
+// weights alone, but each omission becomes a note. Half of an optimizer's state would move weights in wrong
+// directions, so it is converted completely or not at all. Reasons: docs/decisions/exchange.md.
+
 #include "holdfast/format/exchange/convert_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -38,14 +45,15 @@ KerasForm keras_form(ConvertTarget target) {
   }
 }
 
-// Keras tells its files apart by their names, and loads none of another.
+// Keras recognises its files by their names, and does not load a file with another name.
 void check_keras_name(const std::string& path, ConvertTarget target) {
   const bool is_legacy_name = (path.ends_with(".h5") || path.ends_with(".hdf5")) && !path.ends_with(".weights.h5");
   const auto require = [&](bool is_right, const std::string& end) {
     if (is_right) return;
-    throw Error(ErrorCode::invalid_argument, "cannot write " + path + " as " + std::string(name(target)) +
-                                                 ": Keras loads it only by a name that ends in " + end +
-                                                 "; choose such a name");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("cannot write {} as {}: Keras only loads it from a name that ends in {}; choose such a name", path,
+                    name(target), end));
   };
   if (target == ConvertTarget::keras) require(path.ends_with(".keras"), ".keras");
   if (target == ConvertTarget::keras_weights) require(path.ends_with(".weights.h5"), ".weights.h5");
@@ -55,8 +63,7 @@ void check_keras_name(const std::string& path, ConvertTarget target) {
 void check_output(FileSystem& files, const std::string& path, ConvertTarget target, bool replaces_output) {
   check_keras_name(path, target);
   if (replaces_output || !files.exists(path)) return;
-  throw Error(ErrorCode::invalid_argument,
-              path + " exists; choose another name, or say that it may be replaced (--force)");
+  throw Error(ErrorCode::invalid_argument, path + " exists; choose another name, or allow replacing it (--force)");
 }
 
 bool is_optimizer_slot(const std::string& name) {
@@ -68,6 +75,7 @@ bool has_optimizer(const ArraySet& set) {
                      [](const NamedArray& array) { return is_optimizer_slot(array.name); });
 }
 
+// State that is zero everywhere counts as none: keras_to_savepoint makes it so.
 bool has_optimizer_values(const ArraySet& set) {
   return std::any_of(set.arrays.begin(), set.arrays.end(), [](const NamedArray& array) {
     return is_optimizer_slot(array.name) &&
@@ -75,7 +83,7 @@ bool has_optimizer_values(const ArraySet& set) {
   });
 }
 
-// "savepoint", "keras" or what another writer chose.
+// Returns "savepoint", "keras" or the value of another writer.
 std::string kind_of(const ArraySet& set) {
   return text_member(parse_keras_json(set.metadata, "the metadata"), "kind");
 }
@@ -84,17 +92,16 @@ constexpr const char* kSavepoint = "savepoint";
 constexpr const char* kKeras = "keras";
 
 std::string describe(DType dtype, const std::vector<std::uint64_t>& shape) {
-  std::string text;
-  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
-  return std::string(name(dtype)) + " [" + text + "]";
+  return fmt::format("{} [{}]", name(dtype), fmt::join(shape, ", "));
 }
 
 [[noreturn]] void refuse_names(const std::string& problem) {
-  throw Error(ErrorCode::incompatible, "the arrays do not fit the savepoint that they are to be like: " + problem +
-                                           "; give a savepoint of the same model");
+  throw Error(
+      ErrorCode::incompatible,
+      fmt::format("the arrays do not fit the given savepoint: {}; give a savepoint of the same model", problem));
 }
 
-// The arrays of `set` for those of `like` with the same names.
+// Matches the arrays of `set` with those of `like` by name.
 class ByName {
  public:
   ByName(const ArraySet& set, const ArraySet& like) : like_(like) {
@@ -105,7 +112,7 @@ class ByName {
     const bool has_all = std::all_of(like_.arrays.begin(), like_.arrays.end(),
                                      [&](const NamedArray& wanted) { return unused_.contains(wanted.name); });
     ArraySet result{.arrays = {}, .metadata = like_.metadata};
-    // An optimizer's state goes over whole or not at all.
+    // An optimizer's state is taken over completely or not at all.
     for (const NamedArray& wanted : like_.arrays) {
       if (has_all || wanted.name.starts_with(kModelPrefix)) result.arrays.push_back(take(wanted));
     }
@@ -118,11 +125,11 @@ class ByName {
  private:
   const NamedArray& take(const NamedArray& wanted) {
     const auto found = unused_.find(wanted.name);
-    if (found == unused_.end()) refuse_names("array " + quoted_text(wanted.name) + " is missing");
+    if (found == unused_.end()) refuse_names(fmt::format("array {} is missing", quoted_text(wanted.name)));
     const NamedArray& array = *found->second;
     if (array.dtype != wanted.dtype || array.shape != wanted.shape) {
-      refuse_names("array " + quoted_text(wanted.name) + " is " + describe(array.dtype, array.shape) +
-                   " where the savepoint has " + describe(wanted.dtype, wanted.shape));
+      refuse_names(fmt::format("array {} is {} where the savepoint has {}", quoted_text(wanted.name),
+                               describe(array.dtype, array.shape), describe(wanted.dtype, wanted.shape)));
     }
     unused_.erase(found);
     return array;
@@ -138,6 +145,7 @@ class Converter {
   Converter(FileSystem& files, std::string input, std::string output, const ConvertOptions& options)
       : files_(files), input_(std::move(input)), output_(std::move(output)), options_(options) {
     result_.to = options.to ? *options.to : convert_target_for(output_);
+    // Checked before the input is read, which may take long.
     check_output(files, output_, result_.to, options.replaces_output);
   }
 
@@ -146,10 +154,11 @@ class Converter {
       return convert_all();
     } catch (const Error& error) {
       const std::string sentence = error.what();
+      // A sentence that names a file already is complete.
       if (sentence.find(input_) != std::string::npos || sentence.find(output_) != std::string::npos) throw;
-      // What knows of arrays alone cannot say of which file they are.
+      // The sentence comes from code that knows arrays but no files, so the files are added here.
       const std::string like = options_.like.empty() ? "" : " like " + options_.like;
-      throw Error(error.code(), "cannot convert " + input_ + " to " + output_ + like + ": " + sentence);
+      throw Error(error.code(), fmt::format("cannot convert {} to {}{}: {}", input_, output_, like, sentence));
     }
   }
 
@@ -175,18 +184,17 @@ class Converter {
   ArraySet as_savepoint(const ArraySet& set) {
     const ArraySet like = read_any(files_, options_.like);
     if (kind_of(like) != kSavepoint) {
-      throw Error(ErrorCode::invalid_argument, options_.like +
-                                                   " is no savepoint of a model that Holdfast knows; give "
-                                                   "one that a run wrote");
+      throw Error(ErrorCode::invalid_argument, options_.like + " is not a savepoint; give one that a run wrote");
     }
     ArraySet savepoint = to_savepoint(set, like);
     if (has_optimizer_values(savepoint)) return savepoint;
     if (has_optimizer(set)) {
-      note("the optimizer's state of " + input_ + " is left out: it does not fit the optimizer of " + options_.like);
+      note(fmt::format("the optimizer's state of {} is left out: it does not fit the optimizer of {}", input_,
+                       options_.like));
     } else if (has_optimizer(savepoint)) {
-      note("the optimizer's state is zero, since " + input_ + " has none");
+      note(fmt::format("the optimizer's state is zero, since {} has none", input_));
     } else if (has_optimizer(like)) {
-      note("the optimizer's state of " + options_.like + " is left out, since " + input_ + " has none");
+      note(fmt::format("the optimizer's state of {} is left out, since {} has none", options_.like, input_));
     }
     return savepoint;
   }
@@ -209,8 +217,8 @@ class Converter {
     write_npz(files_, output_, set.metadata, arrays);
     if (std::any_of(arrays.begin(), arrays.end(), [](const ArrayView& view) { return view.dtype == DType::bf16; })) {
       note(
-          "NumPy has no bf16: numpy.load gives such arrays as voids of two bytes, and array.view(ml_dtypes.bfloat16) "
-          "their numbers");
+          "NumPy has no bf16: numpy.load returns such arrays as voids of two bytes, and array.view(ml_dtypes.bfloat16) "
+          "gives their numbers");
     }
   }
 
@@ -232,7 +240,7 @@ class Converter {
       result_.bytes += size_bytes(array);
     }
     result_.arrays = written.size();
-    // A slot is called otherwise there: "momentum" what is "m" here.
+    // Slots have other names in Keras: "momentum" for "m".
     const bool keeps_optimizer =
         std::any_of(names.begin(), names.end(), [](const std::string& name) { return is_optimizer_slot(name); });
     note_left_out(set, [&](const std::string& name) {
@@ -241,13 +249,14 @@ class Converter {
     if (kind == kSavepoint) note_metadata();
   }
 
-  // Returns the kind of the metadata.
+  // Returns the metadata's kind.
   std::string require_model(const ArraySet& set, bool takes_keras) const {
     std::string kind = kind_of(set);
     if (kind == kSavepoint || (takes_keras && kind == kKeras)) return kind;
     throw Error(ErrorCode::invalid_argument,
-                "cannot write " + output_ + " as " + std::string(name(result_.to)) + ": " + input_ +
-                    " does not say of which layers its arrays are; name a savepoint of the same model (--like)");
+                fmt::format("cannot write {} as {}: {} does not say which layers its arrays belong to; name a "
+                            "savepoint of the same model (--like)",
+                            output_, name(result_.to), input_));
   }
 
   template <typename IsKept>
@@ -258,15 +267,15 @@ class Converter {
       if (array.name.starts_with(kOptimizerPrefix)) {
         ++slots;
       } else {
-        note("array " + quoted_text(array.name) + " is left out, for which the output has no place");
+        note(fmt::format("array {} is left out: the output has no place for it", quoted_text(array.name)));
       }
     }
     if (slots > 0)
-      note("the optimizer's state (" + std::to_string(slots) + (slots == 1 ? " array" : " arrays") + ") is left out");
+      note(fmt::format("the optimizer's state ({}{}) is left out", slots, slots == 1 ? " array" : " arrays"));
   }
 
   void note_metadata() {
-    note("of the metadata, what the output has no place for (epoch, seed, history, callbacks) is left out");
+    note("the metadata that the output has no place for (epoch, seed, history, callbacks) is left out");
   }
 
   void note(std::string sentence) { result_.notes.push_back(std::move(sentence)); }
@@ -293,10 +302,8 @@ std::string_view name(ConvertTarget target) {
 ConvertTarget convert_target_from_name(std::string_view name) {
   const auto found = std::find(kTargetNames.begin(), kTargetNames.end(), name);
   if (found != kTargetNames.end()) return static_cast<ConvertTarget>(found - kTargetNames.begin());
-  std::string all;
-  for (const std::string_view known : kTargetNames) all += (all.empty() ? "" : ", ") + std::string(known);
-  throw Error(ErrorCode::invalid_argument,
-              quoted_text(name) + " is no kind of file that is written; take one of " + all);
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} is not a kind of file that can be written; use one of {}",
+                                                       quoted_text(name), fmt::join(kTargetNames, ", ")));
 }
 
 ConvertTarget convert_target_for(const std::string& path) {
@@ -311,9 +318,9 @@ ConvertTarget convert_target_for(const std::string& path) {
     if (path.ends_with(end)) return target;
   }
   throw Error(ErrorCode::invalid_argument,
-              "the name of " + path +
-                  " does not tell what kind of file to write; end it in .h5 (Holdfast), .safetensors, .npz, .keras or "
-                  ".weights.h5 (Keras), or name the kind (--to)");
+              fmt::format("the name of {} does not say what kind of file to write; end it in .h5 (Holdfast), "
+                          ".safetensors, .npz, .keras or .weights.h5 (Keras), or name the kind (--to)",
+                          path));
 }
 
 Conversion convert_file(FileSystem& files, const std::string& input, const std::string& output,
@@ -328,8 +335,8 @@ ArraySet to_savepoint(const ArraySet& set, const ArraySet& like) {
   if (!has_our_names) return from_pytorch(set, like);
   if (kind_of(like) != kSavepoint) {
     throw Error(ErrorCode::invalid_argument,
-                "the arrays are to become a savepoint like one that is none: its metadata "
-                "is not of kind \"savepoint\"; give a savepoint of the same model");
+                "cannot turn the arrays into a savepoint: the file to imitate is not a savepoint (its metadata is not "
+                "of kind \"savepoint\"); give a savepoint of the same model");
   }
   return ByName(set, like).take();
 }

@@ -1,4 +1,11 @@
+// Checks an HDF5 file of another program before HDF5 parses it. HDF5 1.10 has memory-safety faults that a crafted
+// file can reach. This check finds most crafted files in code whose every read is checked against the file's end.
+//
+// The structures are those of the HDF5 File Format Specification, version 3.0. Reasons: docs/decisions/exchange.md.
+
 #include "foreign_hdf5/foreign_check.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
@@ -13,7 +20,6 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/shape_bytes.h"
 
-// The structures are those of the HDF5 File Format Specification, version 3.0.
 namespace holdfast::format {
 namespace {
 
@@ -28,7 +34,7 @@ void require(bool condition, const std::string& problem) {
   if (!condition) refuse(problem);
 }
 
-// A part of the file that is read from its start to its end.
+// A range of the file that is read from start to end.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -36,7 +42,7 @@ class Cursor {
   std::size_t size() const { return rest_.size(); }
 
   std::span<const std::byte> take(std::uint64_t count) {
-    require(count <= rest_.size(), "its structures lead beyond their end");
+    require(count <= rest_.size(), "one of its structures ends too early");
     const std::span<const std::byte> taken = rest_.first(count);
     rest_ = rest_.subspan(count);
     return taken;
@@ -52,7 +58,7 @@ class Cursor {
     const std::span<const std::byte> taken = take(bytes);
     return {reinterpret_cast<const char*>(taken.data()), taken.size()};
   }
-  // Takes the bytes if there are enough.
+  // Consumes the signature's bytes if there are enough, whether they match or not.
   bool has_signature(std::string_view signature) {
     return rest_.size() >= signature.size() && text(signature.size()) == signature;
   }
@@ -73,14 +79,15 @@ enum MessageType : std::uint64_t {
   kSymbolTable = 17,
 };
 
-constexpr std::uint64_t kSharedMessage = 2;  // flag: the message is a reference to one elsewhere
+constexpr std::uint64_t kSharedMessage = 2;  // flag: the message refers to one that is stored elsewhere
 
-// What the messages of one header say of a dataset.
+// What the messages of one header declare about a dataset.
 struct Declared {
   std::optional<std::uint64_t> elements;
   std::optional<std::uint64_t> element_bytes;
 };
 
+// Walks the objects of one file without recursion. Each step is bounded by the size of the file or by the limits.
 class Check {
  public:
   Check(std::span<const std::byte> file, const TreeLimits& limits) : file_(file), limits_(limits) {}
@@ -95,21 +102,21 @@ class Check {
   }
 
  private:
-  // Addresses of the file's own count from the superblock.
+  // All addresses count from the superblock, as they do in the file.
   std::uint64_t room_at(std::uint64_t address) const {
     const std::uint64_t room = file_.size() - base_;
     return address <= room ? room - address : 0;
   }
 
-  // The fixed start of a structure.
+  // The fixed head of a structure.
   Cursor head_at(std::uint64_t address, std::uint64_t bytes) const {
     const bool is_inside = address <= file_.size() - base_ && bytes <= room_at(address);
-    require(is_inside, "its structures lead outside the file");
+    require(is_inside, "its structures point outside the file");
     return Cursor(file_.subspan(base_ + address, bytes));
   }
 
-  // What follows, as long as the file says. No byte belongs to two structures of a file that was written honestly;
-  // without this each of many could claim the whole file.
+  // The body of a structure, whose length the file declares. In an honest file no byte belongs to two structures.
+  // Without this sum, each of many structures could claim the whole file.
   Cursor body_at(std::uint64_t address, std::uint64_t bytes) {
     const Cursor body = head_at(address, bytes);
     body_bytes_ += bytes;
@@ -117,26 +124,25 @@ class Check {
     return body;
   }
 
-  // Each structure has one owner in a file that was written honestly; without this a circle would never end.
-  void visit(std::uint64_t address) {
-    require(visited_.insert(address).second, "its structures lead back to where they were");
-  }
+  // In an honest file each structure has one owner. Without this check a loop would never end.
+  void visit(std::uint64_t address) { require(visited_.insert(address).second, "its structures form a loop"); }
 
+  // The signature may be at 0, 512, 1024 and so on, after bytes that other programs may use (the user block).
   std::uint64_t find_superblock() const {
     constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
     for (std::uint64_t offset = 0; offset < file_.size(); offset = offset == 0 ? 512 : 2 * offset) {
       if (Cursor(file_.subspan(offset)).has_signature(kSignature)) return offset;
     }
-    refuse("it is no HDF5 file (no signature)");
+    refuse("it is not an HDF5 file (no signature)");
   }
 
-  // Returns the address of the root's header.
+  // Returns the address of the root's object header.
   std::uint64_t check_superblock() {
     base_ = find_superblock();
     Cursor cursor(file_.subspan(base_));
     cursor.take(8);
     const std::uint64_t version = cursor.integer(1);
-    require(version <= 3, "its superblock has version " + std::to_string(version) + ", and 0 to 3 are read");
+    require(version <= 3, fmt::format("its superblock has version {}, and only 0 to 3 are supported", version));
     return version <= 1 ? check_old_superblock(cursor, version) : check_new_superblock(cursor);
   }
 
@@ -147,7 +153,7 @@ class Check {
     const std::uint64_t declared_base = cursor.address();
     cursor.address();  // free space
     check_end(declared_base, cursor.address());
-    require(cursor.address() == kUndefined, "it is one of several files that belong together");
+    require(cursor.address() == kUndefined, "it is one part of a file that is split into several");
     cursor.address();  // of the root's name
     return cursor.address();
   }
@@ -157,7 +163,7 @@ class Check {
     cursor.take(1);
     const std::uint64_t declared_base = cursor.address();
     const std::uint64_t extension = cursor.address();
-    require(extension == kUndefined || room_at(extension) > 0, "its structures lead outside the file");
+    require(extension == kUndefined || room_at(extension) > 0, "its structures point outside the file");
     check_end(declared_base, cursor.address());
     return cursor.address();
   }
@@ -166,54 +172,56 @@ class Check {
     const std::uint64_t offset_bytes = cursor.integer(1);
     const std::uint64_t length_bytes = cursor.integer(1);
     require(offset_bytes == kAddressBytes && length_bytes == kAddressBytes,
-            "it has offsets of " + std::to_string(offset_bytes) + " and lengths of " + std::to_string(length_bytes) +
-                " bytes, and 8 of each are read");
+            fmt::format("it has offsets of {} bytes and lengths of {} bytes, and only 8 bytes each are supported",
+                        offset_bytes, length_bytes));
   }
 
-  // Others may have put bytes before the superblock, or taken some away, after the file was written.
+  // After the file was written, a program may have put bytes in front of the superblock or cut some off.
   void check_end(std::uint64_t declared_base, std::uint64_t end) const {
-    require(declared_base <= end, "it ends before it starts");
+    require(declared_base <= end, "its declared end lies before its start");
     const std::uint64_t present = file_.size() - base_;
-    require(end - declared_base <= present, "it was cut off: it has " + std::to_string(present) +
-                                                " bytes, and says that it has " + std::to_string(end - declared_base));
+    require(end - declared_base <= present,
+            fmt::format("it was cut off: it has {} bytes, and its superblock says {}", present, end - declared_base));
   }
 
   void add_object(const std::string& path, std::uint64_t address) {
     require(objects_.insert(address).second, label_of(path) + kSecondName);
-    require(objects_.size() <= limits_.max_objects,
-            "it has more than " + std::to_string(limits_.max_objects) + " objects");
+    require(objects_.size() <= limits_.max_objects, fmt::format("it has more than {} objects", limits_.max_objects));
     name_bytes_ += path.size();
-    // Paths repeat what is in the file once for each group above.
-    require(name_bytes_ <= 4 * file_.size() + (1U << 20U), "its names are larger than the file can hold");
+    // A path repeats the names of all groups above, so paths may be longer than the file's own names.
+    require(name_bytes_ <= 4 * file_.size() + (1U << 20U), "its names take more bytes than the file can hold");
     waiting_.emplace_back(path, address);
   }
 
+  // Checks a link and queues its object. Soft and external links could lead anywhere, so only hard ones pass.
   void add_link(const std::string& group, const std::string& name, bool is_hard, std::uint64_t address) {
     const std::string path = group.empty() ? name : group + "/" + name;
     const std::string name_problem = problem_of_name(name);
-    require(name_problem.empty(), label_of(path) + " " + name_problem);
+    require(name_problem.empty(), fmt::format("{} {}", label_of(path), name_problem));
     require(is_hard, label_of(path) + kNoHardLink);
     const std::string path_problem = problem_of_path(path);
-    require(path_problem.empty(), label_of(path) + " " + path_problem);
+    require(path_problem.empty(), fmt::format("{} {}", label_of(path), path_problem));
     add_object(path, address);
   }
 
   void check_object(const std::string& path, std::uint64_t address) {
     Declared declared;
+    // Headers of version 2 have a signature. Those of version 1 start with their version number.
     if (head_at(address, 4).has_signature("OHDR")) {
       check_new_header(path, address, declared);
     } else {
       check_old_header(path, address, declared);
     }
+    // A group declares neither.
     if (!declared.elements || !declared.element_bytes) return;
     std::uint64_t bytes = 0;
     const bool is_countable = !__builtin_mul_overflow(*declared.elements, *declared.element_bytes, &bytes);
-    require(is_countable, label_of(path) + " is larger than 64 bits count");
-    require(may_declare(bytes, file_.size()), label_of(path) + " declares " + std::to_string(bytes) +
-                                                  " bytes, and the file has " + std::to_string(file_.size()));
+    require(is_countable, label_of(path) + " is too large for a 64-bit size");
+    require(may_declare(bytes, file_.size()),
+            fmt::format("{} declares {} bytes, but the file has only {}", label_of(path), bytes, file_.size()));
   }
 
-  // Blocks of messages that are still to be read.
+  // A block of messages that is still to be read.
   struct Block {
     std::uint64_t address;
     std::uint64_t bytes;
@@ -221,7 +229,7 @@ class Check {
 
   void check_old_header(const std::string& path, std::uint64_t address, Declared& declared) {
     Cursor head = head_at(address, 16);
-    require(head.integer(1) == 1, label_of(path) + " has no header that is read");
+    require(head.integer(1) == 1, label_of(path) + " has an object header of an unsupported version");
     head.take(7);
     std::vector<Block> blocks{{address + 16, head.integer(4)}};
     while (!blocks.empty()) {
@@ -241,14 +249,16 @@ class Check {
   void check_new_header(const std::string& path, std::uint64_t address, Declared& declared) {
     constexpr std::uint64_t kChecksumBytes = 4;
     constexpr std::uint64_t kMaxHeadBytes = 34;
+    // The head has a variable length, and a small file may end within the longest one.
     const std::uint64_t available = std::min(room_at(address), kMaxHeadBytes);
     Cursor head = head_at(address, available);
     head.take(4);
-    require(head.integer(1) == 2, label_of(path) + " has no header that is read");
+    require(head.integer(1) == 2, label_of(path) + " has an object header of an unsupported version");
     const std::uint64_t flags = head.integer(1);
     if ((flags & 0x20U) != 0) head.take(16);  // times
     if ((flags & 0x10U) != 0) head.take(4);   // limits of attribute storage
     const std::uint64_t bytes = head.integer(std::size_t{1} << (flags & 3U));
+    // Continuations begin with a signature and end with a checksum. The messages of the first block have neither.
     std::vector<Block> blocks{{address + available - head.size(), bytes}};
     for (bool is_first = true; !blocks.empty(); is_first = false) {
       const Block block = blocks.back();
@@ -256,7 +266,7 @@ class Check {
       Cursor cursor = body_at(block.address, block.bytes);
       if (!is_first) {
         require(cursor.has_signature("OCHK") && cursor.size() >= kChecksumBytes,
-                label_of(path) + " has a header that breaks off");
+                label_of(path) + " has an incomplete object header");
         cursor = Cursor(cursor.take(cursor.size() - kChecksumBytes));
       }
       check_new_messages(path, cursor, (flags & 4U) != 0, declared, blocks);
@@ -277,6 +287,7 @@ class Check {
 
   void check_message(const std::string& path, std::uint64_t type, std::uint64_t flags, Cursor message,
                      Declared& declared, std::vector<Block>& blocks) {
+    // A shared message is stored elsewhere: the helper checks it when HDF5 has found it.
     if ((flags & kSharedMessage) != 0) return;
     switch (type) {
       case kDataspace:
@@ -312,11 +323,11 @@ class Check {
     const std::uint64_t version = message.integer(1);
     const std::uint64_t axes = message.integer(1);
     message.take(version == 1 ? 6 : 2);
-    require((version == 1 || version == 2) && axes <= kMaxAxes, label_of(path) + " has a shape that is not read");
+    require((version == 1 || version == 2) && axes <= kMaxAxes, label_of(path) + " has an unsupported shape");
     std::vector<std::uint64_t> shape;
     for (std::uint64_t axis = 0; axis < axes; ++axis) shape.push_back(message.integer(8));
     std::uint64_t elements = 0;
-    require(multiply_shape(shape, 1, elements), label_of(path) + " is larger than 64 bits count");
+    require(multiply_shape(shape, 1, elements), label_of(path) + " is too large for a 64-bit size");
     declared.elements = elements;
   }
 
@@ -328,10 +339,10 @@ class Check {
   }
 
   static void check_filters(const std::string& path, Cursor& message) {
-    constexpr std::uint64_t kFirstNamed = 256;  // in version 2 those below have no name
+    constexpr std::uint64_t kFirstNamed = 256;  // in version 2, filters below this number have no name
     const std::uint64_t version = message.integer(1);
     const std::uint64_t count = message.integer(1);
-    require(version == 1 || version == 2, label_of(path) + " has filters that are not read");
+    require(version == 1 || version == 2, label_of(path) + " has a filter list of an unsupported version");
     if (version == 1) message.take(6);
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t number = message.integer(2);
@@ -355,14 +366,16 @@ class Check {
     add_link(group, name, type == 0, type == 0 ? message.address() : kUndefined);
   }
 
+  // Reads the names of an old group: a heap of names, and a tree whose leaves are symbol tables.
   void check_symbols(const std::string& group, std::uint64_t tree, std::uint64_t heap) {
     visit(heap);
     Cursor head = head_at(heap, 32);
-    require(head.has_signature("HEAP"), label_of(group) + " has no names");
+    require(head.has_signature("HEAP"), label_of(group) + " has no heap of names");
     head.take(4);
     const std::uint64_t names_bytes = head.integer(8);
     head.take(8);
     const std::uint64_t names = head.address();
+    // Counts the names once for the whole group; symbol_name then looks into them freely.
     body_at(names, names_bytes);
     std::vector<std::uint64_t> nodes{tree};
     while (!nodes.empty()) {
@@ -408,6 +421,7 @@ class Check {
   std::string symbol_name(const std::string& group, std::uint64_t names, std::uint64_t names_bytes,
                           std::uint64_t offset) {
     require(offset < names_bytes, label_of(group) + " has a link without a name");
+    // A name ends with NUL. One that is too long is cut here and then refused for its length.
     const std::uint64_t room = std::min<std::uint64_t>(names_bytes - offset, kMaxTreePathBytes + 1);
     const std::span<const std::byte> bytes = file_.subspan(base_ + names + offset, room);
     const auto end = std::find(bytes.begin(), bytes.end(), std::byte{0});
@@ -419,8 +433,8 @@ class Check {
   std::uint64_t base_ = 0;
   std::uint64_t body_bytes_ = 0;
   std::uint64_t name_bytes_ = 0;
-  std::set<std::uint64_t> visited_;  // structures that are no headers of objects
-  std::set<std::uint64_t> objects_;  // headers that a link names
+  std::set<std::uint64_t> visited_;  // all structures but object headers
+  std::set<std::uint64_t> objects_;  // object headers that a link names
   std::vector<std::pair<std::string, std::uint64_t>> waiting_;
 };
 

@@ -1,5 +1,10 @@
+// Reads an HDF5 file of another program in three steps: copy it into shared memory, check its structure, and let a
+// sandboxed process parse the copy. Parser and checks see the same bytes even if the file changes meanwhile, and a
+// fault of the parser cannot harm this process. Reasons: docs/decisions/exchange.md.
+
 #include "foreign_hdf5/foreign_file.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -23,40 +28,42 @@ std::vector<std::string> reader_arguments(const TreeLimits& limits, bool heads_o
       std::to_string(limits.time.count()), std::to_string(limits.max_memory_bytes), heads_only ? "heads" : "all"};
 }
 
+// Says how the helper ended. SIGSYS comes from the sandbox, SIGXCPU from its limit.
 std::string describe(const std::optional<ReaderExit>& exit) {
-  if (!exit) return "its end was taken by other code";
-  if (exit->signal == SIGSYS) return "it tried what reading does not need";
-  if (exit->signal == SIGXCPU) return "it computed for too long";
-  if (exit->signal != 0)
-    return std::string("signal ") + std::to_string(exit->signal) + ", " + ::strsignal(exit->signal);
-  return "exit code " + std::to_string(exit->code);
+  if (!exit) return "another part of this process collected its exit status";
+  if (exit->signal == SIGSYS) return "it tried a forbidden system call";
+  if (exit->signal == SIGXCPU) return "it used too much processor time";
+  if (exit->signal != 0) return fmt::format("signal {}, {}", exit->signal, ::strsignal(exit->signal));
+  return fmt::format("exit code {}", exit->code);
 }
 
+// A helper that ends early was killed by the sandbox or by a fault of the parser. Both count as a fault of the file.
 Hdf5Tree read_through_helper(const SharedMemory& file, const TreeLimits& limits, const DecodeOptions& options) {
   ReaderProcess reader(find_hdf5_reader(), reader_arguments(limits, options.heads_only), file, limits.time);
   try {
     return decode_tree(reader, file.size_bytes(), limits, options);
   } catch (const ReaderEnded&) {
     throw Error(ErrorCode::invalid_file,
-                "the program that reads HDF5 files gave up on it (" + describe(reader.wait()) + ")");
+                fmt::format("the program that reads HDF5 files failed on it ({})", describe(reader.wait())));
   }
 }
 
-// `problem` says what is wrong with the file, or with reading it.
+// Adds the file and the advice. `problem` says what is wrong with the file or with reading it.
 Error refusal(const std::string& label, const Error& problem) {
   const bool is_the_file = problem.code() == ErrorCode::invalid_file;
   const bool is_memory = problem.code() == ErrorCode::out_of_memory;
   return Error(problem.code(),
                label + (is_the_file ? " is refused: " : " cannot be read: ") + problem.what() +
-                   (is_the_file ? "; let the program that made it write a plain file, or use another copy" : "") +
+                   (is_the_file ? "; write a plain file with the program that made it, or use another copy" : "") +
                    (is_memory ? kAllowMoreMemory : ""));
 }
 
+// The size is checked before the memory is allocated.
 SharedMemory allocate(std::uint64_t bytes, const std::string& label, const TreeLimits& limits) {
   constexpr std::uint64_t kSmallest = 48;  // a superblock
   if (bytes < kSmallest) {
     throw Error(ErrorCode::invalid_file,
-                label + " is not an HDF5 file: it has " + std::to_string(bytes) + " bytes; check the path");
+                fmt::format("{} is not an HDF5 file: it has only {} bytes; check the path", label, bytes));
   }
   if (bytes > limits.max_memory_bytes) refuse_memory(label, bytes, limits.max_memory_bytes);
   return SharedMemory::create("holdfast-hdf5", bytes);
@@ -64,6 +71,7 @@ SharedMemory allocate(std::uint64_t bytes, const std::string& label, const TreeL
 
 }  // namespace
 
+// Turns problems without a file name into errors that name the file.
 template <typename Action>
 auto ForeignHdf5::with_label(const Action& action) const {
   try {
@@ -72,7 +80,7 @@ auto ForeignHdf5::with_label(const Action& action) const {
     throw refusal(label_, error);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory,
-                "no memory for the content of " + label_ + "; free some memory and try again");
+                fmt::format("not enough memory for the content of {}; free some memory and try again", label_));
   }
 }
 
@@ -88,7 +96,8 @@ ForeignHdf5::ForeignHdf5(FileSystem& files, const std::string& path, const TreeL
   const std::unique_ptr<File> file = files.open_for_reading(path);
   memory_ = allocate(file->size_bytes(), path, limits);
   if (file->read_at(0, memory_.writable()) < memory_.size_bytes()) {
-    throw Error(ErrorCode::invalid_file, path + " shrank while it was read; try again when nobody writes to it");
+    throw Error(ErrorCode::invalid_file,
+                path + " became shorter while it was read; try again when no program writes to it");
   }
   with_label([&] { check_foreign_hdf5(memory_.readable(), limits_); });
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-// Another program's HDF5 file in memory. The helper process (tree.h) parses it as often as needed: once for names and
-// shapes, and again for elements, which need not all be held at once. It parses this copy, whatever happens to the file
-// meanwhile.
+// A copy of another program's HDF5 file in memory. The helper process (tree.h) parses this copy as often as needed:
+// once for names and shapes, again for elements, which need not be held at the same time. Changes to the file on disk
+// have no effect.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,18 +18,18 @@ namespace holdfast::format {
 
 class ForeignHdf5 {
  public:
-  // Reads the whole file and looks at its structure. Throws as read_hdf5_tree does, and Error{out_of_memory} where the
-  // file is larger than the limits allow, before memory is taken for it.
+  // Reads the whole file and checks its structure. Throws as read_hdf5_tree does, and Error{out_of_memory} for a file
+  // above the limits, before memory is allocated for it.
   ForeignHdf5(FileSystem& files, const std::string& path, const TreeLimits& limits = {});
-  // Takes a file of `bytes` that `fill` writes, such as a member of an archive. `label` stands for the path in errors.
+  // Takes a file of `bytes` that `fill` writes, such as a member of an archive. `label` names the file in errors.
   ForeignHdf5(std::uint64_t bytes, const std::string& label, const TreeLimits& limits,
               const std::function<void(std::span<std::byte>)>& fill);
 
-  // The same bytes give the same tree each time.
+  // Each call returns the same tree.
   Hdf5Tree read() const;
-  // The tree with arrays that have no bytes.
+  // The tree without elements: its arrays have no bytes.
   Hdf5Tree read_heads() const;
-  // Gives the elements of all datasets, in the order of the tree and in pieces of a few MiB.
+  // Calls `take` with the elements of all datasets, in the order of the tree and in pieces of a few MiB.
   void read_elements(const std::function<void(std::size_t dataset, std::span<const std::byte> elements)>& take) const;
 
  private:

@@ -23,7 +23,7 @@ Json as_json(const NamedArray& numbers) {
   with_element(numbers.dtype, [&](auto element) {
     using Element = decltype(element);
     for (std::size_t offset = 0; offset < numbers.bytes.size(); offset += Element::kBytes) {
-      // JSON has neither NaN nor infinity: the library writes null.
+      // JSON has neither NaN nor infinity: the library writes null for them.
       list.push_back(Element::load(numbers.bytes.data() + offset));
     }
   });

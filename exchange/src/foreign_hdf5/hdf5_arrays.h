@@ -1,6 +1,6 @@
 #pragma once
 
-// What an HDF5 file of anybody holds, as arrays and metadata; see exchange/hdf5.h.
+// The content of any HDF5 file as arrays and metadata; see exchange/hdf5.h.
 
 #include "foreign_hdf5/tree.h"
 #include "holdfast/format/array_set.h"

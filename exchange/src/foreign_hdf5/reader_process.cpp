@@ -1,6 +1,11 @@
+// Starts the helper so that it inherits two descriptors and nothing else. A hostile file may take it over, so it gets
+// no environment, no other open file and no signal handler. It is watched by a process descriptor and killed when it
+// stops making progress. Reasons: docs/decisions/exchange.md.
+
 #include "foreign_hdf5/reader_process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -22,7 +27,7 @@ namespace {
 
 constexpr const char* kProgramName = "holdfast-hdf5-reader";
 
-// The numbers under which the program finds its input and output.
+// The descriptor numbers at which the helper expects output and input.
 constexpr int kOutputNumber = 1;
 constexpr int kInputNumber = 3;
 
@@ -36,10 +41,10 @@ PathSetting& path_setting() {
   return instance;
 }
 
-// Above the numbers that the child's descriptors are moved to, so that none of them is overwritten by another.
+// Duplicates above the numbers that the child uses, so that moving one descriptor there cannot overwrite another.
 FileDescriptor duplicate_high(int descriptor) {
   FileDescriptor result(::fcntl(descriptor, F_DUPFD_CLOEXEC, 16));
-  if (!result.is_open()) throw system_error(errno, "cannot hand a descriptor to the reader of HDF5 files");
+  if (!result.is_open()) throw system_error(errno, "cannot pass a descriptor to the reader of HDF5 files");
   return result;
 }
 
@@ -73,7 +78,7 @@ class SpawnPlan {
  private:
   static constexpr const char* kProblem = "cannot prepare the start of the reader of HDF5 files";
 
-  // A terminal's Ctrl-C is the application's business: the child has a process group of its own.
+  // The child gets a process group of its own: the application decides what Ctrl-C at the terminal does.
   void set_signals() {
     sigset_t none;
     sigset_t all;
@@ -91,10 +96,11 @@ class SpawnPlan {
   posix_spawnattr_t attributes_;
 };
 
-// False when nothing happened for so long.
+// Returns false when the descriptor stayed silent for the whole time.
 bool wait_for_input(int descriptor, std::chrono::seconds patience) {
   const Deadline deadline = Deadline::after(patience);
   for (;;) {
+    // Rounded up, so that poll() does not return just before the deadline and spin.
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
     pollfd entry{.fd = descriptor, .events = POLLIN, .revents = 0};
     const int ready = ::poll(&entry, 1, static_cast<int>(std::min<long>(left, 1'000'000)));
@@ -110,10 +116,10 @@ ReaderProcess::ReaderProcess(const std::string& program, std::vector<std::string
                              std::chrono::seconds patience)
     : patience_(patience) {
   int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "cannot create a pipe to the reader of HDF5 files");
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "cannot create a pipe from the reader of HDF5 files");
   pipe_ = FileDescriptor(ends[0]);
   const FileDescriptor writing(ends[1]);
-  // A hint: a larger pipe saves changes between the two processes.
+  // Only a hint: a larger pipe saves switches between the two processes.
   static_cast<void>(::fcntl(ends[0], F_SETPIPE_SZ, 1 << 20));
   const FileDescriptor output = duplicate_high(writing.value());
   const FileDescriptor input = duplicate_high(file.read_only_descriptor().value());
@@ -125,7 +131,7 @@ void ReaderProcess::start(const std::string& program, std::vector<std::string> a
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
-  // Nothing of the environment, which may hold secrets and settings of HDF5, is the helper's business.
+  // The environment may hold secrets and settings of HDF5, so the helper gets an empty one.
   char* environment[] = {nullptr};
 
   const SpawnPlan plan(file, pipe);
@@ -133,8 +139,9 @@ void ReaderProcess::start(const std::string& program, std::vector<std::string> a
       ::posix_spawn(&pid_, program.c_str(), plan.actions(), plan.attributes(), pointers.data(), environment);
   if (result != 0) {
     const Error error = system_error(result, "cannot start the reader of HDF5 files " + program);
-    throw Error(ErrorCode::unavailable, error.what() + std::string("; install Holdfast wholly"));
+    throw Error(ErrorCode::unavailable, error.what() + std::string("; install all of Holdfast"));
   }
+  // A process descriptor cannot be confused with another process that gets the same number later.
   process_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   if (!process_.is_open()) {
     const Error error = system_error(errno, "cannot watch the reader of HDF5 files (Linux 5.3 is needed)");
@@ -150,7 +157,7 @@ ReaderProcess::~ReaderProcess() {
   try {
     wait();
   } catch (const Error&) {
-    // It has the signal; whoever reaps this process's children finds it.
+    // The helper has received the signal and ends. Only its status was not collected.
   }
 }
 
@@ -161,8 +168,9 @@ void ReaderProcess::kill() const {
 void ReaderProcess::read(std::span<std::byte> out) {
   while (!out.empty()) {
     if (!wait_for_input(pipe_.value(), patience_)) {
-      throw Error(ErrorCode::deadline_exceeded, "the program that reads HDF5 files made no progress for " +
-                                                    std::to_string(patience_.count()) + " s and was stopped");
+      throw Error(ErrorCode::deadline_exceeded, fmt::format("the program that reads HDF5 files made no progress for {} "
+                                                            "s and was stopped; use another copy of the file",
+                                                            patience_.count()));
     }
     const ssize_t count = ::read(pipe_.value(), out.data(), out.size());
     if (count < 0 && errno == EINTR) continue;
@@ -180,6 +188,7 @@ std::optional<ReaderExit> ReaderProcess::wait() {
     pid = ::waitpid(pid_, &status, 0);
   } while (pid < 0 && errno == EINTR);
   is_reaped_ = true;
+  // An application may reap all children itself, or have the system do so.
   if (pid < 0) return std::nullopt;
   if (WIFSIGNALED(status)) return ReaderExit{.code = 0, .signal = WTERMSIG(status)};
   return ReaderExit{.code = WEXITSTATUS(status), .signal = 0};
@@ -196,6 +205,7 @@ std::string find_hdf5_reader() {
     if (!path_setting().path.empty()) return path_setting().path;
   }
   std::error_code ignored;
+  // /proc/self/exe is the running program itself, whatever its arguments claim.
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   const std::filesystem::path places[] = {here, here.parent_path() / "libexec" / "holdfast", HOLDFAST_LIBEXEC_FOLDER};
   std::string names;
@@ -204,9 +214,9 @@ std::string find_hdf5_reader() {
     if (::access(path.c_str(), X_OK) == 0) return path;
     names += (names.empty() ? "" : ", ") + place.string();
   }
-  throw Error(ErrorCode::unavailable, std::string("the program ") + kProgramName +
-                                          " that reads HDF5 files is in none of " + names +
-                                          "; install Holdfast wholly, or name it with set_hdf5_reader_path");
+  throw Error(ErrorCode::unavailable, fmt::format("the program {}, which reads HDF5 files, was not found in {}; "
+                                                  "install all of Holdfast, or set its path with set_hdf5_reader_path",
+                                                  kProgramName, names));
 }
 
 }  // namespace holdfast::format

@@ -1,7 +1,7 @@
 #pragma once
 
-// A run of the helper program that parses a stranger's HDF5 file: started with the file's bytes as its only input and
-// a pipe as its only way out, killed when it makes no progress, and gone with the object.
+// One run of the helper program that parses an HDF5 file of another program. The file's bytes are its only input and
+// a pipe is its only output. It is killed when it makes no progress, and when the object is destroyed.
 
 #include <chrono>
 #include <optional>
@@ -16,26 +16,27 @@ namespace holdfast::format {
 
 // How a helper ended.
 struct ReaderExit {
-  int code = 0;    // when no signal ended it
-  int signal = 0;  // 0 when none did
+  int code = 0;    // exit code, if no signal ended it
+  int signal = 0;  // 0 if it exited by itself
 };
 
 class ReaderProcess : public RecordSource {
  public:
-  // Starts `program` with `arguments` (without its own name). It finds the file's memory under descriptor 3 and the
-  // pipe under 1, an empty environment, no signal handlers and nothing else open. Throws Error{input_output,
+  // Starts `program` with `arguments` (without its own name). The program finds the file's memory at descriptor 3 and
+  // the pipe at 1, an empty environment, no signal handlers and no other open descriptor. Throws Error{input_output,
   // unavailable}.
   ReaderProcess(const std::string& program, std::vector<std::string> arguments, const SharedMemory& file,
                 std::chrono::seconds patience);
-  // Kills it, unless it has ended.
+  // Kills the program, unless it has ended.
   ~ReaderProcess() override;
   ReaderProcess(const ReaderProcess&) = delete;
   ReaderProcess& operator=(const ReaderProcess&) = delete;
 
-  // Throws Error{deadline_exceeded} when nothing comes for the time of `patience`, and ReaderEnded when the pipe ends.
+  // Blocks until `out` is full. Throws Error{deadline_exceeded} when no byte arrives within `patience`, and
+  // ReaderEnded when the pipe ends.
   void read(std::span<std::byte> out) override;
-  // Blocks until it has ended by itself, for the time of `patience` at most; then it is killed. Empty when somebody
-  // else in this process took its status.
+  // Blocks until the program has ended by itself, at most for `patience`; then kills it. Empty when other code in
+  // this process collected its exit status.
   std::optional<ReaderExit> wait();
 
  private:
@@ -49,12 +50,12 @@ class ReaderProcess : public RecordSource {
   bool is_reaped_ = false;
 };
 
-// The pipe ended before the tree did.
+// The pipe ended before the tree was complete.
 struct ReaderEnded {};
 
-// Where the helper program is: as set_hdf5_reader_path says; else beside the running program; else in
-// ../libexec/holdfast from there; else where this build of Holdfast installs it. Throws Error{unavailable} naming the
-// places.
+// Finds the helper program: at the path of set_hdf5_reader_path; otherwise next to the running program, in
+// ../libexec/holdfast from there, or where this build of Holdfast is installed. Throws Error{unavailable} naming
+// these folders.
 std::string find_hdf5_reader();
 
 }  // namespace holdfast::format

@@ -1,10 +1,10 @@
 #pragma once
 
-// The content of an HDF5 file that is not ours, as plain values: groups, datasets and their attributes. HDF5's own
-// parser has faults on crafted files, so a tree is read in a child process that may do nothing but read this one file,
-// and only after a look at the file's structure (read_hdf5_tree).
+// The content of an HDF5 file of another program as plain values: groups, datasets and their attributes. HDF5's own
+// parser has faults on crafted files. So a tree is read in a sandboxed child process that can access only this file,
+// after a check of the file's structure (read_hdf5_tree).
 //
-// Not everything that HDF5 can hold has a place here; what has none is refused by name, never left out.
+// Content that has no place here is refused by name, never left out.
 
 #include <chrono>
 #include <cstddef>
@@ -21,8 +21,8 @@
 
 namespace holdfast::format {
 
-// A string, an array of strings (in the file: one axis, of any fixed or variable length), or numbers. An empty list of
-// names comes as numbers of shape (0) where h5py wrote it, which has no empty array of strings.
+// A string, an array of strings (in the file: one axis, fixed or variable length), or numbers. h5py has no empty
+// array of strings: it writes an empty list of names as numbers of shape (0).
 struct Hdf5Attribute {
   std::string name;
   std::variant<std::string, std::vector<std::string>, NamedArray> value;  // the array's name is empty
@@ -38,14 +38,14 @@ struct Hdf5Dataset {
   std::vector<Hdf5Attribute> attributes;
 };
 
-// A dataset that is one string.
+// A dataset that is a single string.
 struct Hdf5Text {
   std::string path;  // without a leading '/'
   std::string text;
   std::vector<Hdf5Attribute> attributes;
 };
 
-// No two of all have one path.
+// All paths differ.
 struct Hdf5Tree {
   std::vector<Hdf5Group> groups;      // sorted by path (as bytes), so parents come first; the root is always there
   std::vector<Hdf5Dataset> datasets;  // sorted by path
@@ -56,52 +56,52 @@ struct Hdf5Tree {
   const Hdf5Text* find_text(std::string_view path) const;
 };
 
-// Null when there is none of that name.
+// Null if no attribute has this name.
 const Hdf5Attribute* find_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name);
 
-// What no file goes beyond, read or written.
+// Limits of every file, read or written.
 inline constexpr std::size_t kMaxTreePathBytes = 4096;
 inline constexpr std::size_t kMaxTreePathParts = 128;
 
 struct TreeLimits {
   std::uint64_t max_array_bytes = std::uint64_t{64} << 30;  // of all datasets together
   std::uint64_t max_objects = 1'000'000;
-  // For the file itself, and for the part of one dataset that must be in memory at once: a row of its chunks.
+  // Applies to the file itself, and to the part of one dataset that must be in memory at once: a row of its chunks.
   std::uint64_t max_memory_bytes = std::numeric_limits<std::uint64_t>::max();
-  std::chrono::seconds time = std::chrono::seconds(600);  // without progress, not of the whole
+  std::chrono::seconds time = std::chrono::seconds(600);  // without progress, not in total
 };
 
-// Every dataset's elements, whatever its storage (contiguous, compact, chunked with shuffle, deflate, fletcher32,
-// zstd), from little- or big-endian. bfloat16 as Keras stores it (opaque of 2 bytes with attribute `dtype` =
-// "bfloat16", which is not listed then) and as newer HDF5 has it (a float of 8 exponent and 7 mantissa bits) becomes
-// DType::bf16; HDF5's enumeration of FALSE and TRUE (h5py's bool) becomes DType::boolean. All names and strings are
-// UTF-8 without NUL; an attribute without a value (HDF5's null space) is an empty string or numbers of shape (0).
-// Attributes are sorted by name. Strings, of datasets and attributes, may have fixed or variable length and be stored
-// as ASCII or UTF-8; padding is not part of them. All names, attributes and texts together are as large as the file
-// allows that is not compressed.
+// Reads every dataset's elements, in little or big endian, from contiguous, compact or chunked storage (with shuffle,
+// deflate, fletcher32, zstd). bfloat16 becomes DType::bf16, whether stored as Keras does (opaque, 2 bytes, with an
+// attribute `dtype` = "bfloat16", which is then not listed) or as newer HDF5 does (a float of 8 exponent and 7
+// mantissa bits). HDF5's enumeration of FALSE and TRUE (h5py's bool) becomes DType::boolean. All names and strings
+// are UTF-8 without NUL. Strings may have fixed or variable length and be stored as ASCII or UTF-8; padding is
+// removed. An attribute without a value (HDF5's null space) is an empty string or numbers of shape (0). Attributes
+// are sorted by name. Names, attributes and texts together are bounded by the size of the file, since they are not
+// compressed.
 //
-// Takes memory for the file and for its arrays. Throws Error{not_found, input_output} of the file system;
-// Error{invalid_file} for what is damaged, hostile or uses what a stranger's file may not: soft, external or
-// user-defined links, an object with two names, virtual or external storage, other filters, named types, and datasets
-// or attributes of references, compounds, times, other enumerations and opaque types, datasets that are arrays of
-// strings, attributes that are arrays of strings with several axes, naming the object; nothing of the file has run as
-// code then.
+// Takes memory for the file and for its arrays. Throws Error{not_found, input_output} of the file system. Throws
+// Error{invalid_file}, naming the object, for content that is damaged, hostile or not allowed in a foreign file:
+// soft, external or user-defined links, an object with two names, virtual or external storage, other filters, named
+// types; datasets or attributes of references, compounds, times, other enumerations and opaque types; datasets that
+// are arrays of strings; attributes that are arrays of strings with several axes. No content of the file is ever run
+// as code.
 Hdf5Tree read_hdf5_tree(FileSystem& files, const std::string& path, const TreeLimits& limits = {});
 
-// The same of a file in memory, such as a member of an archive. `label` stands for the path in errors.
+// The same for a file in memory, such as a member of an archive. `label` names the file in errors.
 Hdf5Tree read_hdf5_tree(std::span<const std::byte> file, const std::string& label, const TreeLimits& limits = {});
 
-// A plain HDF5 file that stock h5py and Keras read: contiguous datasets, hard links only, no times. bf16 is stored as
-// Keras does, boolean as h5py does, strings as UTF-8 of variable length. Groups that paths imply need not be listed;
-// nothing needs to be sorted. The same tree gives the same bytes, in whatever order it lists its objects and
-// attributes. Throws Error{invalid_argument} for what such a file cannot hold: names and strings that are not UTF-8 or
-// hold NUL, two objects of one path, an attribute of bf16, an attribute `dtype` of a bf16 dataset, numbers whose bytes
-// do not fit their shape.
+// Writes a plain HDF5 file that stock h5py and Keras read: contiguous datasets, hard links only, no times. bf16 is
+// stored as Keras does, boolean as h5py does, strings as UTF-8 of variable length. Groups that paths imply need not
+// be listed, and nothing needs to be sorted. The same tree gives the same bytes, in any order of its objects and
+// attributes. Throws Error{invalid_argument} for what such a file cannot hold: names and strings that are not UTF-8
+// or contain NUL, two objects of one path, an attribute of bf16, an attribute `dtype` of a bf16 dataset, numbers
+// whose bytes do not fit their shape.
 //
-// Whole or not at all, durable on return.
+// The file is written completely or not at all, and is durable on return.
 void write_hdf5_tree(FileSystem& files, const std::string& path, const Hdf5Tree& tree);
 
-// The bytes of the file that write_hdf5_tree writes. `label` stands for the path in errors.
+// Returns the bytes of the file that write_hdf5_tree writes. `label` names the file in errors.
 std::vector<std::byte> compose_hdf5_tree(const std::string& label, const Hdf5Tree& tree);
 
 }  // namespace holdfast::format

@@ -1,5 +1,7 @@
 #include "foreign_hdf5/tree_names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "foreign_hdf5/tree.h"
@@ -9,14 +11,14 @@ namespace holdfast::format {
 
 std::string problem_of_name(std::string_view name) {
   if (name.empty() || name == "." || name == "..") return "has a part that is empty, \".\" or \"..\"";
-  if (name.find('/') != std::string_view::npos) return "has a part with '/' inside";
+  if (name.find('/') != std::string_view::npos) return "has a part that contains '/'";
   return is_utf8(name) ? "" : "is not UTF-8 text";
 }
 
 std::string problem_of_path(std::string_view path) {
-  if (path.size() > kMaxTreePathBytes) return "is longer than " + std::to_string(kMaxTreePathBytes) + " bytes";
+  if (path.size() > kMaxTreePathBytes) return fmt::format("is longer than {} bytes", kMaxTreePathBytes);
   for (std::size_t parts = 1;; ++parts) {
-    if (parts > kMaxTreePathParts) return "lies in more than " + std::to_string(kMaxTreePathParts - 1) + " groups";
+    if (parts > kMaxTreePathParts) return fmt::format("lies in more than {} groups", kMaxTreePathParts - 1);
     const std::size_t slash = path.find('/');
     const std::string problem = problem_of_name(path.substr(0, slash));
     if (!problem.empty() || slash == std::string_view::npos) return problem;
@@ -27,7 +29,7 @@ std::string problem_of_path(std::string_view path) {
 std::string printable(std::string text) {
   if (text.size() > kMaxPrintableBytes) {
     std::size_t end = kMaxPrintableBytes;
-    while (end > 0 && (text[end] & 0xC0) == 0x80) --end;  // not within a character
+    while (end > 0 && (text[end] & 0xC0) == 0x80) --end;  // never cuts a character
     text.resize(end);
   }
   if (!is_utf8(text)) {
@@ -36,7 +38,7 @@ std::string printable(std::string text) {
   }
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
-  // U+0080 to U+009F are controls, too.
+  // U+0080 to U+009F are control characters, too.
   for (std::size_t i = 0; i + 1 < text.size(); ++i) {
     if (text[i] == '\xC2' && static_cast<unsigned char>(text[i + 1]) < 0xA0) text[i] = text[i + 1] = '?';
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The names that a tree may have, in a file of ours and of strangers.
+// Rules for names in a tree, for our files and for those of other programs.
 
 #include <cstddef>
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace holdfast::format {
 
-// What is wrong with the path of a group or dataset ("holds an empty part"); empty when nothing is.
+// Says what is wrong with the path of a group or dataset ("is longer than 4096 bytes"); empty for a valid path.
 std::string problem_of_path(std::string_view path);
 
-// The same of one part, a link's name in its group.
+// The same for one part of a path: a link's name in its group.
 std::string problem_of_name(std::string_view name);
 
-// For errors about a hostile file, whose names may hold what a terminal obeys: at most kMaxPrintableBytes of it, with
-// '?' for controls, and for all that is not ASCII in a text that is not UTF-8.
+// Makes text safe for errors. The names in a hostile file may hold sequences that a terminal obeys. Returns at most
+// kMaxPrintableBytes, with '?' for control characters and, where the text is not UTF-8, for everything that is not
+// ASCII.
 inline constexpr std::size_t kMaxPrintableBytes = 2000;
 std::string printable(std::string text);
 

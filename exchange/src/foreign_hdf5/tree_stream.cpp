@@ -1,4 +1,10 @@
+// The records between the helper process and this one. A crafted file may control the helper, so the decoder trusts
+// nothing. Every length is checked against a bound that follows from the file's size, memory grows only with bytes
+// that have arrived, and order and names are checked again. Reasons: docs/decisions/exchange.md.
+
 #include "foreign_hdf5/tree_stream.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -22,9 +28,10 @@ constexpr std::array kDTypesByCode = {DType::f64, DType::f32, DType::f16,    DTy
 constexpr std::array kCodes = {ErrorCode::invalid_file, ErrorCode::out_of_memory, ErrorCode::unsupported,
                                ErrorCode::unavailable};
 
-// What is received at once.
+// The most bytes that are received at once.
 constexpr std::uint64_t kReceivedBytes = std::uint64_t{4} << 20;
 
+// Encodes the payload of one record.
 class PayloadWriter {
  public:
   void write_u8(std::uint8_t value) { bytes_.push_back(static_cast<std::byte>(value)); }
@@ -74,7 +81,8 @@ class PayloadWriter {
 };
 
 [[noreturn]] void refuse_records(const std::string& problem) {
-  throw Error(ErrorCode::invalid_file, "the program that reads HDF5 files was made to send nonsense (" + problem + ")");
+  throw Error(ErrorCode::invalid_file,
+              fmt::format("the program that reads HDF5 files sent invalid records ({})", problem));
 }
 
 void require_record(bool condition, const std::string& problem) {
@@ -85,7 +93,7 @@ bool are_truth_values(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte value) { return value <= std::byte{1}; });
 }
 
-// Reads a payload that lies in memory whole; everything that it returns is checked.
+// Reads a payload that lies in memory completely. Everything that it returns is checked.
 class PayloadReader {
  public:
   explicit PayloadReader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -110,14 +118,15 @@ class PayloadReader {
     return text;
   }
 
-  // Type and shape; `bytes` is what they take.
+  // Reads type and shape. `bytes` becomes the size of the elements.
   NamedArray read_numbers_head(std::uint64_t& bytes) {
     const std::uint8_t dtype = read_u8();
     require_record(dtype < kDTypesByCode.size(), "an element type does not exist");
     NamedArray array{"", kDTypesByCode[dtype], std::vector<std::uint64_t>(read_u8()), {}};
     require_record(array.shape.size() <= kMaxAxes, "a shape has too many axes");
     for (std::uint64_t& extent : array.shape) extent = read_u64();
-    require_record(multiply_shape(array.shape, size_bytes(array.dtype), bytes), "a shape is larger than 64 bits count");
+    require_record(multiply_shape(array.shape, size_bytes(array.dtype), bytes),
+                   "a shape is too large for a 64-bit size");
     return array;
   }
 
@@ -171,14 +180,14 @@ class PayloadReader {
     NamedArray array = read_numbers_head(bytes);
     const std::span<const std::byte> elements = read_bytes(bytes);
     array.bytes.assign(elements.begin(), elements.end());
-    require_record(array.dtype != DType::boolean || are_truth_values(elements),
-                   "a truth value is neither true nor false");
+    require_record(array.dtype != DType::boolean || are_truth_values(elements), "a boolean element is neither 0 nor 1");
     return array;
   }
 
   std::span<const std::byte> rest_;
 };
 
+// Builds a tree from records, and checks each record against those before it.
 class TreeDecoder {
  public:
   TreeDecoder(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits, const DecodeOptions& options)
@@ -197,7 +206,7 @@ class TreeDecoder {
   }
 
  private:
-  // False at the end.
+  // Returns false at the end.
   bool decode_record() {
     std::array<std::byte, 9> head{};
     source_.read(head);
@@ -208,6 +217,7 @@ class TreeDecoder {
       decode_elements(bytes);
       return true;
     }
+    // A refusal may come at any time. Everything else must wait until the latest dataset is complete.
     require_record(kind == Record::refused || missing_elements_ == 0, "elements are missing");
     const std::vector<std::byte> payload = read_payload(bytes);
     return decode_payload(kind, PayloadReader(payload));
@@ -236,6 +246,7 @@ class TreeDecoder {
   }
 
   std::vector<std::byte> read_payload(std::uint64_t bytes) {
+    // The payload is allocated as a whole, so its size is checked first.
     require_record(bytes <= room_for_heads_, "names, attributes and texts are larger than the file can hold");
     room_for_heads_ -= bytes;
     std::vector<std::byte> payload(bytes);
@@ -262,7 +273,7 @@ class TreeDecoder {
     check_path(path);
     require_record(tree_.datasets.empty() || tree_.datasets.back().array.name < path, "datasets are not sorted");
     require_record(tree_.texts.empty(), "a dataset follows a text");
-    require_record(tree_.find_group(path) == nullptr, "a dataset is a group, too");
+    require_record(tree_.find_group(path) == nullptr, "a dataset is also a group");
     std::uint64_t bytes = 0;
     Hdf5Dataset dataset{payload.read_numbers_head(bytes), {}};
     dataset.array.name = path;
@@ -270,8 +281,10 @@ class TreeDecoder {
     payload.require_end();
     require_record(bytes <= room_for_elements_, "datasets are larger than the file can hold");
     room_for_elements_ -= bytes;
+    // With heads alone, no elements follow.
     missing_elements_ = options_.heads_only ? 0 : bytes;
-    // Without this the vector would double and copy; where compression claims more, that is the price.
+    // Without the reservation the vector would double and copy. Where compression claims more than this, that price
+    // is paid.
     const bool keeps_elements = !options_.heads_only && !options_.take;
     if (keeps_elements && bytes / 4 <= file_bytes_) dataset.array.bytes.reserve(bytes);
     tree_.datasets.push_back(std::move(dataset));
@@ -281,15 +294,16 @@ class TreeDecoder {
     Hdf5Text text{payload.read_text(), {}, {}};
     check_path(text.path);
     require_record(tree_.texts.empty() || tree_.texts.back().path < text.path, "texts are not sorted");
+    // Lists of one kind are sorted, so duplicates within them are found by order; between kinds they need a search.
     const bool is_new = tree_.find_group(text.path) == nullptr && tree_.find_dataset(text.path) == nullptr;
-    require_record(is_new, "a text is a group or an array, too");
+    require_record(is_new, "a text is also a group or an array");
     text.text = payload.read_text();
     text.attributes = payload.read_attributes();
     payload.require_end();
     tree_.texts.push_back(std::move(text));
   }
 
-  // Memory is taken as the elements come: who claims them has to send them.
+  // Memory grows with the elements that arrive, so a false claim costs nothing.
   void decode_elements(std::uint64_t bytes) {
     require_record(bytes > 0 && bytes <= missing_elements_, "more elements come than were announced");
     const DType dtype = tree_.datasets.back().array.dtype;
@@ -302,10 +316,11 @@ class TreeDecoder {
       elements.resize(known + count);
       const std::span<std::byte> piece = std::span(elements).subspan(known);
       source_.read(piece);
-      require_record(dtype != DType::boolean || are_truth_values(piece), "a truth value is neither true nor false");
+      require_record(dtype != DType::boolean || are_truth_values(piece), "a boolean element is neither 0 nor 1");
       if (options_.take) options_.take(tree_.datasets.size() - 1, piece);
       bytes -= count;
     }
+    // The buffer has served its purpose. The tree's arrays must have no bytes.
     if (options_.take && missing_elements_ == 0) std::vector<std::byte>().swap(elements);
   }
 
@@ -315,7 +330,7 @@ class TreeDecoder {
     require_record(problem_of_path(path).empty(), "a path is not valid");
     const std::size_t slash = path.rfind('/');
     const std::string_view parent = slash == std::string::npos ? "" : std::string_view(path).substr(0, slash);
-    require_record(tree_.find_group(parent) != nullptr, "a path leads through no group");
+    require_record(tree_.find_group(parent) != nullptr, "a path names a group that is missing");
   }
 
   [[noreturn]] static void decode_refusal(PayloadReader& payload) {
@@ -336,6 +351,7 @@ class TreeDecoder {
 
 }  // namespace
 
+// Small files may declare the amount that is always allowed; larger ones what compression could make of them.
 std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& limits) {
   const std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t compressed = file_bytes > largest / kMaxCompression ? largest : file_bytes * kMaxCompression;
@@ -343,6 +359,7 @@ std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& lim
 }
 
 std::uint64_t max_head_bytes(std::uint64_t file_bytes) {
+  // Paths repeat the names of groups, so heads may be larger than the file. The division avoids an overflow.
   return 4 * std::min(file_bytes, std::numeric_limits<std::uint64_t>::max() / 8) + (std::uint64_t{1} << 20);
 }
 
@@ -386,6 +403,7 @@ void TreeEncoder::refuse(ErrorCode code, std::string_view problem) {
   const auto* known = std::find(kCodes.begin(), kCodes.end(), code);
   PayloadWriter payload;
   payload.write_u8(known == kCodes.end() ? std::uint8_t{0} : static_cast<std::uint8_t>(known - kCodes.begin()));
+  // A longer text would only be cut by the receiver.
   payload.write_text(problem.substr(0, kMaxPrintableBytes));
   write_record(static_cast<std::uint8_t>(Record::refused), payload.bytes());
 }

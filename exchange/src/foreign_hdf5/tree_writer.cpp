@@ -1,3 +1,9 @@
+// Writes HDF5 files for other programs. The same tree must give the same bytes, so objects and attributes are sorted
+// and no times are stored. All arguments are checked before HDF5 sees them: any failure after that is a lack of
+// memory.
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,7 +22,7 @@ namespace {
 
 constexpr const char* kDTypeAttribute = "dtype";
 
-// What is to be written, in its order: groups (parents before their children), datasets, texts; attributes by name.
+// What to write, in order: groups (parents before their children), datasets, texts; attributes by name.
 struct Plan {
   std::map<std::string, std::vector<const Hdf5Attribute*>> groups;
   std::map<std::string, const Hdf5Dataset*> datasets;
@@ -30,11 +36,11 @@ std::vector<const Hdf5Attribute*> sorted(const std::vector<Hdf5Attribute>& attri
   return result;
 }
 
-// Of arguments, before HDF5 sees any.
+// Checks the arguments before HDF5 sees any.
 class Planner {
  public:
   explicit Planner(const std::string& label)
-      : check_(ErrorCode::invalid_argument, "cannot write " + label + ": ", "; change it and write again") {}
+      : check_(ErrorCode::invalid_argument, fmt::format("cannot write {}: ", label), "; change it and write again") {}
 
   Plan plan(const Hdf5Tree& tree) const {
     Plan plan;
@@ -64,8 +70,11 @@ class Planner {
   }
 
  private:
-  static std::string describe(const std::string& kind, const std::string& path) { return kind + " \"" + path + "\""; }
+  static std::string describe(const std::string& kind, const std::string& path) {
+    return fmt::format("{} \"{}\"", kind, path);
+  }
 
+  // HDF5 needs every group on the way to an object.
   static void add_implied_groups(Plan& plan) {
     std::vector<std::string> paths;
     for (const auto& [path, attributes] : plan.groups) paths.push_back(path);
@@ -79,13 +88,13 @@ class Planner {
   }
 
   void check_is_no_group(const Plan& plan, const std::string& kind, const std::string& path) const {
-    check_.require(!plan.groups.contains(path), describe(kind, path) + " is a group, too");
+    check_.require(!plan.groups.contains(path), describe(kind, path) + " is also a group");
   }
 
   void check_path(const std::string& path) const {
-    check_.require(is_utf8(path), "a path of " + std::to_string(path.size()) + " bytes is not UTF-8 text without NUL");
+    check_.require(is_utf8(path), fmt::format("a path of {} bytes is not UTF-8 text without NUL", path.size()));
     const std::string problem = problem_of_path(path);
-    check_.require(problem.empty(), describe("path", path) + " " + problem);
+    check_.require(problem.empty(), fmt::format("{} {}", describe("path", path), problem));
   }
 
   void check_dataset(const Hdf5Dataset& dataset) const {
@@ -95,7 +104,7 @@ class Planner {
     check_numbers(array, label);
     check_attributes(dataset.attributes, label);
     check_.require(array.dtype != DType::bf16 || find_attribute(dataset.attributes, kDTypeAttribute) == nullptr,
-                   label + " has an attribute dtype, which says that it is bf16");
+                   label + " has an attribute dtype, which is reserved for bf16");
   }
 
   void check_text(const Hdf5Text& text) const {
@@ -109,8 +118,8 @@ class Planner {
     std::set<std::string_view> names;
     for (const Hdf5Attribute& attribute : attributes) {
       check_.require(!attribute.name.empty() && attribute.name.size() <= kMaxTreePathBytes && is_utf8(attribute.name),
-                     "an attribute of " + owner + " has no valid name");
-      const std::string label = "attribute \"" + attribute.name + "\" of " + owner;
+                     fmt::format("an attribute of {} has no valid name", owner));
+      const std::string label = fmt::format("attribute \"{}\" of {}", attribute.name, owner);
       check_.require(names.insert(attribute.name).second, label + " is listed twice");
       std::visit([&](const auto& value) { check_value(value, label); }, attribute.value);
     }
@@ -124,16 +133,15 @@ class Planner {
   }
   void check_value(const NamedArray& array, const std::string& label) const {
     check_numbers(array, label);
-    check_.require(array.dtype != DType::bf16, label + " is bf16, which an attribute cannot say");
+    check_.require(array.dtype != DType::bf16, label + " is bf16, which an attribute cannot hold");
   }
 
   void check_numbers(const NamedArray& array, const std::string& label) const {
     std::uint64_t bytes = 0;
     const bool is_countable = multiply_shape(array.shape, size_bytes(array.dtype), bytes);
-    check_.require(array.shape.size() <= kMaxAxes, label + " has more than " + std::to_string(kMaxAxes) + " axes");
+    check_.require(array.shape.size() <= kMaxAxes, fmt::format("{} has more than {} axes", label, kMaxAxes));
     check_.require(is_countable && bytes == array.bytes.size(),
-                   label + " comes with " + std::to_string(array.bytes.size()) + " bytes, and its shape takes " +
-                       std::to_string(bytes));
+                   fmt::format("{} has {} bytes, but its shape needs {}", label, array.bytes.size(), bytes));
   }
 
   Checker check_;
@@ -141,21 +149,23 @@ class Planner {
 
 class TreeComposer {
  public:
-  // `image` must outlive it.
+  // `image` must outlive the object.
   TreeComposer(const std::string& label, GrowingImage& image)
       : check_(Checker::of_writing(label)), link_list_(utf8_link_list(check_)), file_(create_file(image)) {}
 
   void write(const Plan& plan) {
     for (const auto& [path, attributes] : plan.groups) {
+      // The map is sorted, so parents are created before their children.
       const Handle group = path.empty() ? open_root() : create_group(path);
       for (const Hdf5Attribute* attribute : attributes) write_attribute(group, *attribute);
     }
     for (const auto& [path, dataset] : plan.datasets) write_dataset(*dataset);
     for (const auto& [path, text] : plan.texts) write_text(*text);
-    check_.succeeded(file_.reset(), "cannot close it");
+    check_.succeeded(file_.reset(), "cannot close the file");
   }
 
  private:
+  // The file is composed in memory, and HDF5 never touches the disk.
   Handle create_file(GrowingImage& image) const {
     const Handle creation = untimed_list(check_, H5P_FILE_CREATE);
     const Handle access = driver_access_list(check_, image);
@@ -204,7 +214,8 @@ class TreeComposer {
   }
 
   void write_value(hid_t owner, const std::string& name, const std::string& text) const {
-    const Handle space = check_.opened(H5Screate(H5S_SCALAR), H5Sclose, "no space for attribute " + name);
+    const Handle space =
+        check_.opened(H5Screate(H5S_SCALAR), H5Sclose, "cannot create a dataspace for attribute " + name);
     const char* pointer = text.c_str();
     write_value(owner, name, string_type(), space, &pointer);
   }
@@ -221,9 +232,10 @@ class TreeComposer {
     write_value(owner, name, stored_type(array.dtype), space, array.bytes.data());
   }
 
-  // `elements` may be null when there are none.
+  // `elements` may be null if the space has no elements.
   void write_value(hid_t owner, const std::string& name, hid_t type, hid_t space, const void* elements) const {
-    const Handle creation = check_.opened(H5Pcreate(H5P_ATTRIBUTE_CREATE), H5Pclose, "no attribute creation list");
+    const Handle creation =
+        check_.opened(H5Pcreate(H5P_ATTRIBUTE_CREATE), H5Pclose, "cannot create an attribute creation list");
     check_.succeeded(H5Pset_char_encoding(creation, H5T_CSET_UTF8), "cannot set UTF-8 names");
     const Handle attribute = check_.opened(H5Acreate2(owner, name.c_str(), type, space, creation, H5P_DEFAULT),
                                            H5Aclose, "cannot create attribute " + name);
@@ -235,26 +247,28 @@ class TreeComposer {
     const std::vector<hsize_t> extents(shape.begin(), shape.end());
     const hid_t id = shape.empty() ? H5Screate(H5S_SCALAR)
                                    : H5Screate_simple(static_cast<int>(shape.size()), extents.data(), nullptr);
-    return check_.opened(id, H5Sclose, "no space");
+    return check_.opened(id, H5Sclose, "cannot create a dataspace");
   }
 
   Handle string_type() const {
-    Handle type = check_.opened(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
-    check_.succeeded(H5Tset_size(type, H5T_VARIABLE), "no string type");
-    check_.succeeded(H5Tset_cset(type, H5T_CSET_UTF8), "no string type");
+    Handle type = check_.opened(H5Tcopy(H5T_C_S1), H5Tclose, "cannot create a string type");
+    check_.succeeded(H5Tset_size(type, H5T_VARIABLE), "cannot create a string type");
+    check_.succeeded(H5Tset_cset(type, H5T_CSET_UTF8), "cannot create a string type");
     return type;
   }
 
   Handle stored_type(DType dtype) const {
-    if (dtype == DType::bf16) return check_.opened(H5Tcreate(H5T_OPAQUE, 2), H5Tclose, "no opaque type");
+    // HDF5 1.10 has no bfloat16. Keras stores it as two opaque bytes with an attribute that names the type.
+    if (dtype == DType::bf16) return check_.opened(H5Tcreate(H5T_OPAQUE, 2), H5Tclose, "cannot create an opaque type");
     if (dtype == DType::boolean) return boolean_type();
     return element_type(check_, dtype);
   }
 
+  // As h5py stores bool: an enumeration of FALSE and TRUE in one byte.
   Handle boolean_type() const {
-    Handle type = check_.opened(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "no enumeration");
+    Handle type = check_.opened(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "cannot create an enumeration");
     for (const auto& [name, value] : {std::pair<const char*, std::int8_t>{"FALSE", 0}, {"TRUE", 1}}) {
-      check_.succeeded(H5Tenum_insert(type, name, &value), "no enumeration");
+      check_.succeeded(H5Tenum_insert(type, name, &value), "cannot create an enumeration");
     }
     return type;
   }
@@ -271,13 +285,14 @@ std::vector<std::byte> compose_hdf5_tree(const std::string& label, const Hdf5Tre
   try {
     std::size_t bytes = 0;
     for (const Hdf5Dataset& dataset : tree.datasets) bytes += dataset.array.bytes.size();
-    // Growing step by step would copy the image again and again.
+    // Growing in steps would copy the image again and again.
     GrowingImage image(bytes + bytes / 8);
     const Session session;
     TreeComposer(label, image).write(plan);
     return image.take_bytes();
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "no memory to compose " + label + "; free some memory and try again");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("not enough memory to compose {}; free some memory and try again", label));
   }
 }
 

@@ -1,4 +1,10 @@
+// Decides by content which form a Keras file has, and calls the reader or writer of that form. Readers turn a file
+// into arrays and a description (keras_content.h). Writers start from these, or from a savepoint that was turned into
+// them.
+
 #include "holdfast/format/exchange/keras.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -23,7 +29,7 @@ std::string config_label(const std::string& path) {
   return "the model's configuration in " + path;
 }
 
-// Takes an attribute's text out of the tree: the description keeps it elsewhere.
+// Removes an attribute's text from the tree, because the description keeps it elsewhere.
 std::string take_text(Hdf5Tree& tree, const std::string& name) {
   std::vector<Hdf5Attribute>& attributes = tree.groups.front().attributes;
   std::string text = text_attribute(attributes, name);
@@ -31,7 +37,7 @@ std::string take_text(Hdf5Tree& tree, const std::string& name) {
   return text;
 }
 
-// The opposite of take_text: a whole-model file has the configuration as an attribute of its root.
+// The reverse of take_text: a whole-model file has the configuration as an attribute of its root.
 void add_config(KerasDescription& description) {
   const Hdf5Attribute attribute = {"model_config", description.config};
   for (Hdf5Group& group : description.groups) {
@@ -40,6 +46,7 @@ void add_config(KerasDescription& description) {
   description.groups.push_back({.path = "", .attributes = {attribute}});
 }
 
+// A weights file has no configuration, so names follow from classes alone.
 ArraySet read_weights(Hdf5Tree tree) {
   KerasContent content;
   content.description.form = KerasForm::weights;
@@ -60,6 +67,7 @@ ArraySet read_legacy_model(Hdf5Tree tree, const std::string& path) {
   KerasContent content;
   content.description.form = KerasForm::legacy_model;
   const KerasOptimizer optimizer = legacy_optimizer(tree, path);
+  // Wrappers are removed before the configuration is used, so that all names are those of the base model.
   std::string& config = content.description.config = take_text(tree, "model_config");
   Json parsed = config.empty() ? Json() : parse_keras_json(config, config_label(path));
   content.description.replicated = unwrap_replicas(tree, kModelWeights, parsed, path);
@@ -86,10 +94,10 @@ bool is_keras_tree(const Hdf5Tree& tree) {
 
 ArraySet read_keras_tree(Hdf5Tree tree, const std::string& path) {
   if (!is_keras_tree(tree)) {
-    throw Error(ErrorCode::invalid_file, path +
-                                             " is no Keras file: it has neither groups \"vars\" (as .weights.h5 has) "
-                                             "nor an attribute layer_names (as older files have); save the model with "
-                                             "Keras");
+    throw Error(ErrorCode::invalid_file,
+                path +
+                    " is not a Keras file: it has neither groups \"vars\" (as .weights.h5 has) nor an attribute "
+                    "layer_names (as older files have); save the model with Keras");
   }
   require_no_texts(tree, path);
   if (is_legacy_weights(tree, kModelWeights)) return read_legacy_model(std::move(tree), path);
@@ -103,9 +111,9 @@ std::string_view name(KerasForm form) {
 KerasForm keras_form_from_name(std::string_view name) {
   const auto found = std::find(kFormNames.begin(), kFormNames.end(), name);
   if (found != kFormNames.end()) return static_cast<KerasForm>(found - kFormNames.begin());
-  throw Error(ErrorCode::invalid_argument, "\"" + std::string(name) +
-                                               "\" is no form of Keras file; use weights, archive, legacy_weights or "
-                                               "legacy_model");
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("\"{}\" is not a form of Keras file; use weights, archive, legacy_weights or legacy_model", name));
 }
 
 ArraySet read_keras(FileSystem& files, const std::string& path) {
@@ -137,8 +145,8 @@ ArraySet keras_to_savepoint(const ArraySet& keras, const ArraySet& like) {
   const Json like_metadata = parse_keras_json(like.metadata, "the savepoint's metadata");
   if (!is_savepoint(like_metadata)) {
     throw Error(ErrorCode::invalid_argument,
-                "the weights are to become a savepoint like one that is none: its metadata is not of kind "
-                "\"savepoint\"; give a savepoint of the same model");
+                "cannot turn the Keras weights into a savepoint: the file to imitate is not a savepoint (its metadata "
+                "is not of kind \"savepoint\"); give a savepoint of the same model");
   }
   return savepoint_from_keras(keras, keras_description(metadata), like, like_metadata);
 }

@@ -1,4 +1,10 @@
+// Translates the graph and the configuration in a savepoint's metadata to Keras's configuration of the same model.
+// Holdfast's options have Keras's names and meanings, so most of it is copied. An optimizer, loss or schedule that
+// Keras lacks is left out; a layer that it lacks is an error.
+
 #include "keras/keras_graph.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -16,11 +22,12 @@ namespace {
   throw Error(ErrorCode::unsupported, "the savepoint cannot become a Keras model: " + problem);
 }
 
+// An object as Keras serialises it.
 Json keras_object(const std::string& module, const std::string& class_name, Json config) {
   return {{"module", module}, {"class_name", class_name}, {"config", std::move(config)}, {"registered_name", nullptr}};
 }
 
-// "normal(0.05)" is the only one that Keras calls otherwise.
+// Only "normal(0.05)" has another name in Keras.
 Json initializer(const std::string& name) {
   if (!name.starts_with("normal(")) return name;
   double deviation = 0;
@@ -32,18 +39,19 @@ bool has_images(const std::string& kind) {
   return kind == "Conv2D" || kind == "MaxPooling2D" || kind == "AveragePooling2D" || kind == "Flatten";
 }
 
-// Holdfast's options have Keras's names and meanings; what else Keras knows has its default.
+// Holdfast's options have Keras's names and meanings. Keras's other options keep their defaults.
 Json layer_config(const Json& layer) {
   const std::string kind = text_member(layer, "kind");
   const std::string name = text_member(layer, "name");
   constexpr std::array kKinds = {"Dense",   "Conv2D",  "MaxPooling2D",       "AveragePooling2D",
                                  "Flatten", "Dropout", "BatchNormalization", "Activation"};
   if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
-    refuse_savepoint("its layer " + quoted_text(name) + " is of kind " + quoted_text(kind) +
-                     ", which Keras files cannot be written for");
+    refuse_savepoint(
+        fmt::format("its layer {} is of kind {}, which cannot be written as a Keras layer; write another kind of file",
+                    quoted_text(name), quoted_text(kind)));
   }
   if (name.empty() || name.find('/') != std::string::npos) {
-    refuse_savepoint("Keras takes no layer called " + quoted_text(name) + "; rename it");
+    refuse_savepoint(fmt::format("Keras does not accept the layer name {}; rename the layer", quoted_text(name)));
   }
   Json config = member(layer, "config");
   if (!config.is_object()) config = Json::object();
@@ -58,11 +66,12 @@ Json layer_config(const Json& layer) {
 
 Json batch_shape(const Json& sample) {
   Json shape = Json::array({nullptr});
-  if (!sample.is_array()) refuse_savepoint("its graph has no input shape");
+  if (!sample.is_array()) refuse_savepoint("its graph has no input shape; give a savepoint of a Sequential");
   shape.insert(shape.end(), sample.begin(), sample.end());
   return shape;
 }
 
+// Keras requires unique names of layers, and the input layer is our addition.
 std::string unused_name(const Json& layers, std::string name) {
   std::set<std::string> taken;
   for (const Json& layer : layers) taken.insert(text_member(layer, "name"));
@@ -73,13 +82,14 @@ std::string unused_name(const Json& layers, std::string name) {
 const Json& graph_of(const Json& metadata) {
   const Json& graph = member(metadata, "graph");
   if (text_member(graph, "format") != "holdfast.sequential" || member(graph, "version") != 1) {
-    refuse_savepoint("its graph is not of format holdfast.sequential 1");
+    refuse_savepoint("its graph is not of format holdfast.sequential 1; give a savepoint of a Sequential");
   }
-  if (!member(graph, "layers").is_array()) refuse_savepoint("its graph has no list of layers");
+  if (!member(graph, "layers").is_array())
+    refuse_savepoint("its graph has no list of layers; give a savepoint of a Sequential");
   return graph;
 }
 
-// {"kind": "...", options} with the options that Keras has under the same names.
+// Turns {"kind": "...", options} into a Keras object with the same options.
 Json renamed(const Json& configuration, const std::string& module, const std::string& class_name) {
   Json config = configuration;
   config.erase("kind");
@@ -113,11 +123,11 @@ constexpr std::array kMetrics = {ClassName{"binary_accuracy", "BinaryAccuracy"},
 constexpr std::array kSchedules = {
     ClassName{"cosine_decay", "CosineDecay"}, ClassName{"exponential_decay", "ExponentialDecay"},
     ClassName{"piecewise_constant_decay", "PiecewiseConstantDecay"}, ClassName{"polynomial_decay", "PolynomialDecay"}};
-// Of options, which Keras calls otherwise.
+// Options that have other names in Keras.
 constexpr std::array kClippings = {ClassName{"clip_value", "clipvalue"}, ClassName{"clip_norm", "clipnorm"},
                                    ClassName{"global_clip_norm", "global_clipnorm"}};
 
-// Nothing where Keras does not know the optimizer, or its schedule.
+// Empty if Keras lacks the optimizer or its schedule.
 std::optional<Json> optimizer_object(const Json& configuration) {
   auto optimizer = object_of_kind(configuration, "keras.optimizers", kOptimizers);
   if (!optimizer) return std::nullopt;
@@ -136,6 +146,7 @@ std::optional<Json> optimizer_object(const Json& configuration) {
   return optimizer;
 }
 
+// Null unless Keras has both the optimizer and the loss.
 Json compile_config(const Json& configuration) {
   const auto optimizer = optimizer_object(member(configuration, "optimizer"));
   const auto loss = object_of_kind(member(configuration, "loss"), "keras.losses", kLosses);
@@ -156,13 +167,14 @@ std::uint64_t count_member(const Json& list, std::size_t index) {
   return is_there ? list[index].get<std::uint64_t>() : 0;
 }
 
-// How many windows fit along an axis; 0 where none does.
+// The number of windows that fit along an axis; 0 if none does.
 std::uint64_t windows(std::uint64_t extent, std::uint64_t size, std::uint64_t stride, bool is_padded) {
   if (size == 0 || stride == 0 || extent == 0) return 0;
   if (is_padded) return (extent - 1) / stride + 1;
   return extent < size ? 0 : (extent - size) / stride + 1;
 }
 
+// Follows the size of an image through one layer.
 void apply(const Json& layer, std::array<std::uint64_t, 3>& image) {
   const std::string kind = text_member(layer, "kind");
   const Json& config = member(layer, "config");

@@ -1,6 +1,6 @@
 #pragma once
 
-// The graph of a Holdfast savepoint (holdfast.sequential), as Keras's configuration of the same model.
+// Converts the graph of a Holdfast savepoint (holdfast.sequential) to Keras's configuration of the same model.
 
 #include <array>
 #include <cstdint>
@@ -11,23 +11,25 @@
 
 namespace holdfast::format {
 
-// A savepoint's metadata, checked: {"kind": "savepoint", "graph": {"format": "holdfast.sequential", ...}, ...}.
+// True for a savepoint's metadata: {"kind": "savepoint", "graph": {"format": "holdfast.sequential", ...}, ...}. Only
+// "kind" is looked at.
 bool is_savepoint(const Json& metadata);
 
-// {"module": "keras", "class_name": "Sequential", "config": ..., "compile_config": ...}. The layers keep their names.
-// Optimizer, loss and metrics are in compile_config where Keras has the same. Throws Error{unsupported} for a graph or
-// a layer that is not known here.
+// Returns {"module": "keras", "class_name": "Sequential", "config": ..., "compile_config": ...}. The layers keep
+// their names. compile_config holds optimizer, loss and metrics if Keras has the same. Throws Error{unsupported} for
+// a graph or a layer that is unknown here.
 Json keras_config_of_savepoint(const Json& metadata);
 
-// The names of the optimizer's slots on both sides.
+// The name of an optimizer's slot on both sides.
 struct SlotName {
   std::string holdfast;
   std::string keras;
 };
-// In Keras's order, for the optimizer in the metadata's "configuration"; empty when it has none or is not known.
+// The slots in Keras's order, for the optimizer in the metadata's "configuration". Empty if the optimizer has no
+// slots or is unknown.
 std::vector<SlotName> optimizer_slots(const Json& metadata);
 
-// Height, width and channels in front of the layer `name`; zeros where it does not get images.
+// Height, width and channels of the input of layer `name`; zeros if it does not get images.
 std::array<std::uint64_t, 3> image_before(const Json& metadata, const std::string& name);
 
 }  // namespace holdfast::format

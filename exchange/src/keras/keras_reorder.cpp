@@ -1,3 +1,7 @@
+// A dense layer after a flattened image has its rows in the image's order of axes. Keras models may keep channels
+// first; Holdfast keeps them last. So these rows must be reordered, and 16-bit weights widened, before values can
+// move between the two.
+
 #include "keras/keras_reorder.h"
 
 #include <bit>
@@ -7,10 +11,11 @@
 namespace holdfast::format {
 namespace {
 
+// The state of a walk through the layers in order.
 struct ReorderWalk {
-  bool is_channels_first = false;             // what the last layer that cares gave out
-  std::size_t flattens = 0;                   //
-  std::optional<std::size_t> turned_flatten;  // the one whose order is still to be undone
+  bool is_channels_first = false;             // what the last layer with a data format produces
+  std::size_t flattens = 0;                   // Flatten layers so far
+  std::optional<std::size_t> turned_flatten;  // the Flatten whose order the next weights see
   std::map<std::string, std::size_t> found;
 };
 
@@ -29,12 +34,13 @@ void visit(const KerasLayer& layer, ReorderWalk& walk) {
       const bool sees_input = !is_dense || variable.name == "kernel";
       if (sees_input) walk.found.emplace(layer.array_path + "/" + variable.name, *walk.turned_flatten);
     }
-    // What a dense layer gives out has an order of its own.
+    // The output of a dense layer has an order of its own.
     if (is_dense) walk.turned_flatten.reset();
   }
   for (const KerasLayer& child : layer.children) visit(child, walk);
 }
 
+// IEEE binary16 to binary32, exact for every value.
 float from_half(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits >> 15) << 31;
   const std::uint32_t exponent = (bits >> 10) & 31;
@@ -52,7 +58,7 @@ float from_bfloat(std::uint16_t bits) {
 
 }  // namespace
 
-std::map<std::string, std::size_t> variables_behind_flatten(const KerasModel& model) {
+std::map<std::string, std::size_t> variables_after_flatten(const KerasModel& model) {
   ReorderWalk walk;
   for (const KerasLayer& layer : model.layers()) visit(layer, walk);
   return std::move(walk.found);
@@ -61,7 +67,7 @@ std::map<std::string, std::size_t> variables_behind_flatten(const KerasModel& mo
 bool reorder_rows(NamedArray& array, const std::array<std::uint64_t, 3>& image) {
   const auto [height, width, channels] = image;
   const std::uint64_t rows = array.shape.empty() ? 0 : array.shape[0];
-  // Each factor first, so that no product overflows.
+  // Each factor is checked first, so that no product overflows.
   if (rows == 0 || rows > std::uint64_t{1} << 31 || height > rows || width > rows || channels > rows) return false;
   if (height * width > rows || height * width * channels != rows) return false;
   const std::size_t row_bytes = array.bytes.size() / rows;

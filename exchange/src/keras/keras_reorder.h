@@ -1,6 +1,6 @@
 #pragma once
 
-// Weights of a model with its channels first, in the order of one with its channels last.
+// Reorders weights of a channels-first model for one with channels last.
 
 #include <array>
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace holdfast::format {
 
-// Of each variable (by KerasSlot::array) whose first axis runs over channels, rows and columns of a flattened image
-// with its channels first: the index of the Flatten in front of it among the model's Flatten layers. Keras's own
-// Flatten turns images round where it is told that their channels are first; where it is not, what comes behind it sees
-// channels, rows, columns.
-std::map<std::string, std::size_t> variables_behind_flatten(const KerasModel& model);
+// Finds the variables (by KerasSlot::array) whose first axis runs over channels, rows and columns of a flattened
+// channels-first image. Each is mapped to the index, among the model's Flatten layers, of the Flatten in front of it.
+// Keras's own Flatten reorders images only if it knows that their channels are first. Otherwise the layers after it
+// see channels, rows, columns.
+std::map<std::string, std::size_t> variables_after_flatten(const KerasModel& model);
 
-// Turns axis 0 from (channels, height, width) to (height, width, channels). `image` is height, width and channels.
-// False where the axis has another extent.
+// Reorders axis 0 from (channels, height, width) to (height, width, channels). `image` is height, width and channels.
+// Returns false if the axis has another extent.
 bool reorder_rows(NamedArray& array, const std::array<std::uint64_t, 3>& image);
 
-// The bytes as f32; false for types that f32 does not hold exactly.
+// Converts the array to f32. Returns false for types that f32 cannot hold exactly.
 bool widen_to_f32(NamedArray& array);
 
 }  // namespace holdfast::format

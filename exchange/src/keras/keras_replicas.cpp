@@ -1,4 +1,10 @@
+// Finds and removes the wrappers of multi_gpu_model. A wrapper is recognised by its structure: inputs, at least two
+// Lambda slices for each, one base model fed by the slices, and concatenations fed by the base model. A model that
+// only resembles one stays as it is.
+
 #include "keras/keras_replicas.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -19,7 +25,7 @@ bool is_class(const Json& layer, std::string_view class_name) {
   return text_member(layer, "class_name") == class_name;
 }
 
-// Keras 1 had one layer for all ways of merging.
+// Keras 1 had one layer class for all ways of merging.
 bool is_concatenation(const Json& layer) {
   const Json& options = member(layer, "config");
   const Json& axis = is_class(layer, "Merge") ? member(options, "concat_axis") : member(options, "axis");
@@ -28,14 +34,14 @@ bool is_concatenation(const Json& layer) {
   return is_kind && (axis == 0 || axis.is_null());
 }
 
-// The names in lists in lists of calls: [[["lambda_1", 0, 0, {}]], ...]. Anything else is no call.
+// Collects the names in nested lists of calls: [[["lambda_1", 0, 0, {}]], ...]. Ignores everything else.
 void collect_callers(const Json& nodes, std::size_t depth, std::vector<std::string>& names) {
   if (!nodes.is_array() || depth > 3) return;
   if (!nodes.empty() && nodes.front().is_string()) return names.push_back(nodes.front().get<std::string>());
   for (const Json& node : nodes) collect_callers(node, depth + 1, names);
 }
 
-// True when the layer is called, and with the outputs of `layers` alone.
+// True if the layer is called, and only with the outputs of `layers`.
 bool is_fed_by(const Json& layer, const std::set<std::string>& layers) {
   std::vector<std::string> callers;
   collect_callers(member(layer, "inbound_nodes"), 0, callers);
@@ -49,7 +55,7 @@ struct Parts {
   const Json* base = nullptr;
 };
 
-// The base model's entry in a wrapper's configuration; null when it is no wrapper.
+// Returns the base model's entry in a wrapper's configuration; null if it is not a wrapper.
 const Json* base_of(const Json& config) {
   const Json& layers = layers_of_config(config);
   if (!layers.is_array() || is_sequential(config)) return nullptr;
@@ -68,24 +74,26 @@ const Json* base_of(const Json& config) {
       return nullptr;
     }
   }
+  // multi_gpu_model made at least two slices of each input.
   const bool has_slices = !parts.inputs.empty() && parts.slices.size() >= 2 * parts.inputs.size();
   if (parts.base == nullptr || concatenations == 0 || !has_slices) return nullptr;
   const std::set<std::string> base_name = {layer_name(*parts.base)};
   for (const Json& layer : layers) {
     if (is_class(layer, "InputLayer")) continue;
     const bool is_slice = is_class(layer, "Lambda");
+    // Slices see inputs, the base model sees slices, and concatenations see the base model.
     if (!is_fed_by(layer, is_slice ? parts.inputs : &layer == parts.base ? parts.slices : base_name)) return nullptr;
   }
   return parts.base;
 }
 
-// A direct layer of the base model and the indices of its weights in the wrapper's list.
+// A direct layer of the base model, and the indices of its weights in the wrapper's list.
 struct Share {
   std::string layer;
   std::vector<std::size_t> weights;
 };
 
-// By position: Keras listed the trainable weights of all layers, then the others.
+// By position: Keras listed the trainable weights of all layers first, then the others.
 std::vector<Share> shares_by_position(const KerasModel& model, const std::vector<std::string>& weights) {
   const std::vector<KerasSlot> slots = model.legacy_slots();
   std::vector<Share> shares;
@@ -103,7 +111,7 @@ std::vector<Share> shares_by_position(const KerasModel& model, const std::vector
   return shares;
 }
 
-// To the index of the direct layer that a layer is or lies in.
+// Layer name -> index of the direct layer that it is or lies in.
 using Owners = std::map<std::string, std::size_t, std::less<>>;
 
 void collect_names(const KerasLayer& layer, std::size_t owner, Owners& owners) {
@@ -112,6 +120,7 @@ void collect_names(const KerasLayer& layer, std::size_t owner, Owners& owners) {
   for (const KerasLayer& child : layer.children) collect_names(child, owner, owners);
 }
 
+// The names of groups in a path, without the last part.
 std::vector<std::string> parts_of(const std::string& path) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -123,7 +132,7 @@ std::vector<std::string> parts_of(const std::string& path) {
   return parts;
 }
 
-// By the names of layers in the weight's name: an exact name first, then one that TensorFlow 1 numbered again.
+// By the layer names in the weight's name: an exact match first, then a name that TensorFlow 1 numbered again.
 std::optional<std::size_t> owner_of(const std::string& weight, const Owners& owners) {
   const std::vector<std::string> parts = parts_of(weight);
   for (const std::string& part : parts) {
@@ -151,7 +160,7 @@ std::vector<Share> shares_by_name(const KerasModel& model, const std::vector<std
   return shares;
 }
 
-// Without a configuration the weights' names alone say which layers there are.
+// Without a configuration only the weights' names show which layers there are.
 std::vector<Share> shares_of_names(const std::vector<std::string>& weights) {
   Owners owners;
   std::vector<Share> shares;
@@ -174,7 +183,7 @@ void set_list(Hdf5Group& group, const std::string& name, std::vector<std::string
   group.attributes.push_back({name, std::move(texts)});
 }
 
-// True for the groups of `layers` and what lies in them.
+// True for the groups of `layers` and everything in them.
 bool is_below(const std::string& path, const std::set<std::string>& layers) {
   for (std::size_t end = path.size(); end != std::string::npos && end > 0; end = path.rfind('/', end - 1)) {
     if (layers.contains(path.substr(0, end))) return true;
@@ -190,14 +199,15 @@ void move_datasets(Hdf5Tree& tree, std::map<std::string, std::string> moves, con
     moves.erase(move);
   }
   if (!moves.empty()) {
-    throw Error(ErrorCode::invalid_file, label + " lists the weight " + quoted_text(moves.begin()->first) +
-                                             ", which it does not have; save it again");
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{} lists the weight {}, which it does not have; save the model again with Keras", label,
+                            quoted_text(moves.begin()->first)));
   }
   std::sort(tree.datasets.begin(), tree.datasets.end(),
             [](const Hdf5Dataset& a, const Hdf5Dataset& b) { return a.array.name < b.array.name; });
 }
 
-// Puts each share of the weights of `base` in a group of its own, and drops the wrapper's groups.
+// Moves each share of the weights of `base` into a group of its own, and removes the wrapper's groups.
 void move_weights(Hdf5Tree& tree, const std::string& root, const std::vector<LegacyLayer>& wrapper,
                   const LegacyLayer& base, const std::vector<Share>& shares, const std::string& label) {
   std::set<std::string> dropped;
@@ -224,7 +234,7 @@ void move_weights(Hdf5Tree& tree, const std::string& root, const std::vector<Leg
   move_datasets(tree, std::move(moves), label);
 }
 
-// The only layer with weights; null when there are several or none.
+// Returns the only layer with weights; null if several layers have weights, or none.
 const LegacyLayer* only_layer_with_weights(const std::vector<LegacyLayer>& layers) {
   const LegacyLayer* only = nullptr;
   for (const LegacyLayer& layer : layers) {
@@ -235,8 +245,8 @@ const LegacyLayer* only_layer_with_weights(const std::vector<LegacyLayer>& layer
   return only;
 }
 
-// True when the layers' names alone look like a wrapper's: inputs and at least two slices for each, the base, something
-// behind it.
+// True if the layers' names alone look like a wrapper's: inputs, at least two slices for each, the base model, and
+// something after it.
 bool looks_wrapped(const std::vector<LegacyLayer>& layers, const LegacyLayer& base) {
   std::size_t slices = 0;
   std::size_t inputs = 0;
@@ -269,11 +279,13 @@ std::size_t unwrap_replicas(Hdf5Tree& tree, const std::string& root, Json& confi
   if (const LegacyLayer* weights = only_layer_with_weights(layers)) {
     const KerasModel model(base_config, "the base model in " + label);
     std::vector<Share> shares = shares_by_position(model, weights->weights);
+    // Positions fail for unknown classes. Names may still identify the layers.
     if (shares.empty()) shares = shares_by_name(model, weights->weights);
     if (shares.empty()) {
       throw Error(ErrorCode::unsupported,
-                  label + " holds a replicated model, and its " + std::to_string(weights->weights.size()) +
-                      " weights cannot be told to the layers of its base model; save the base model alone with Keras");
+                  fmt::format("{} holds a replicated model, but its {} weights cannot be assigned to the layers of its "
+                              "base model; save the base model alone with Keras",
+                              label, weights->weights.size()));
     }
     move_weights(tree, root, layers, *weights, shares, label);
   }

@@ -1,9 +1,9 @@
 #pragma once
 
-// De-replication: Keras 1 and 2 ran a model on several GPUs by wrapping it in another (multi_gpu_model): inputs, a
-// Lambda for each GPU and input that cuts out its part of the batch, the base model shared by all, and a Concatenate
-// for each output. Saving such a model saved the wrapper, and training it again wrapped it once more. Here the wrappers
-// are taken off a file's tree. What a Lambda would do is not looked at.
+// Removes replication from legacy Keras files. Keras 1 and 2 ran a model on several GPUs by wrapping it in another
+// one (multi_gpu_model): inputs, a Lambda for each GPU and input that cuts out its part of the batch, the shared base
+// model, and a Concatenate for each output. Saving such a model saved the wrapper, and training it again added
+// another wrapper. The code of a Lambda is never looked at.
 
 #include <cstddef>
 #include <string>
@@ -13,10 +13,9 @@
 
 namespace holdfast::format {
 
-// Turns the tree of a legacy file into its base model's, as if that had been saved: the layers' groups below `root`
-// and, where there is one, the configuration. Returns how many wrappers there were; one at most can be told where the
-// file has no configuration (`config` is null). Throws Error{unsupported} where the base model's layers cannot be told
-// apart.
+// Turns the tree of a legacy file into that of its base model: the layers' groups below `root` and, unless it is
+// null, the configuration. Returns the number of wrappers. Without a configuration at most one wrapper can be
+// recognised. Throws Error{unsupported} if the weights cannot be assigned to the base model's layers.
 std::size_t unwrap_replicas(Hdf5Tree& tree, const std::string& root, Json& config, const std::string& label);
 
 }  // namespace holdfast::format

@@ -1,4 +1,11 @@
+// Moves values between Keras's arrays and a savepoint's. Layers are matched by order and variables by name, because
+// users name layers differently on the two sides. An optimizer's state is taken over only if all of it fits. Reasons:
+// docs/decisions/exchange.md.
+
 #include "keras/keras_savepoint.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -22,7 +29,7 @@ NamedArray scalar(const std::string& name, DType dtype, Number value) {
   return array;
 }
 
-// Keras counts in 32 bits with JAX and PyTorch, in 64 with TensorFlow, and takes both.
+// Keras counts in 32 bits with JAX and PyTorch, in 64 with TensorFlow, and accepts both.
 NamedArray iteration(std::int64_t step) {
   const std::string name = std::string(kOptimizerPrefix) + "iteration";
   const bool is_short = step <= std::numeric_limits<std::int32_t>::max();
@@ -40,8 +47,9 @@ ArraysByName by_name(const std::vector<NamedArray>& arrays) {
 const NamedArray& get(const ArraysByName& arrays, const std::string& name) {
   const auto found = arrays.find(name);
   if (found != arrays.end()) return *found->second;
-  throw Error(ErrorCode::invalid_argument,
-              "array " + quoted_text(name) + " is missing, which the model's layers have; give the whole savepoint");
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("the array {} of the model's layers is missing; give the complete savepoint", quoted_text(name)));
 }
 
 // Adds the optimizer's arrays in Keras's order.
@@ -54,7 +62,7 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
   const Json& optimizer = member(member(metadata, "configuration"), "optimizer");
   const Json& step = member(metadata, "step");
   add(iteration(step.is_number_integer() ? step.get<std::int64_t>() : 0));
-  // Of a schedule, Keras has no variable.
+  // Keras has no variable for a schedule.
   if (!member(optimizer, "learning_rate").is_object()) {
     const auto rate = static_cast<float>(number_member(optimizer, "learning_rate"));
     add(scalar(std::string(kOptimizerPrefix) + "learning_rate", DType::f32, rate));
@@ -70,9 +78,7 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
 }
 
 std::string shape_text(const std::vector<std::uint64_t>& shape) {
-  std::string text;
-  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
-  return "(" + text + ")";
+  return fmt::format("({})", fmt::join(shape, ", "));
 }
 
 std::string layer_of(const KerasSlot& slot) {
@@ -89,8 +95,8 @@ struct Match {
   std::string array;
 };
 
-// Finds the Keras model's array for each variable of the savepoint's model: the layers are the same in the same order,
-// whatever they are called.
+// Finds the Keras model's array for each variable of the savepoint's model. Both must have the same layers in the
+// same order; their names may differ.
 class Matcher {
  public:
   Matcher(const KerasDescription& description, const KerasModel& target) : description_(description), target_(target) {}
@@ -103,20 +109,25 @@ class Matcher {
 
  private:
   std::vector<Match> match_models(const KerasModel& source) const {
-    if (!source.is_complete()) differ("some of the Keras model's layers are of classes that Holdfast does not know");
+    if (!source.is_complete())
+      differ(
+          "some of the Keras model's layers are of classes that Holdfast does not know; convert a model of known "
+          "layers");
     std::vector<KerasSlot> found = source.slots();
     for (KerasSlot& slot : found) slot.array = kModelPrefix + slot.array;
     return match_lists(target_.slots(), found);
   }
 
-  // A legacy file lists the layers in order, and the variables of each.
+  // A legacy file lists the layers in order, and each layer's variables.
   std::vector<Match> match_legacy() const {
     const std::map<std::string, std::string> arrays = arrays_by_path();
     std::vector<KerasSlot> found;
     for (const std::string& layer : list_of("", "layer_names")) {
       for (const std::string& weight : list_of(layer, "weight_names")) {
         const auto array = arrays.find(layer + "/" + weight);
-        if (array == arrays.end()) differ("it lists " + quoted_text(weight) + ", which it does not have");
+        if (array == arrays.end())
+          differ(fmt::format("their file lists {}, which it does not have; save the model again with Keras",
+                             quoted_text(weight)));
         found.push_back({.array = array->second,
                          .variable = legacy_variable_name(weight),
                          .weights_path = "",
@@ -131,7 +142,7 @@ class Matcher {
     return in_target_order(match_lists(expected, found), expected);
   }
 
-  // `matches` point into `expected`; the result into the target.
+  // `matches` point into `expected`, the result into the target.
   std::vector<Match> in_target_order(const std::vector<Match>& matches, const std::vector<KerasSlot>& expected) const {
     std::map<std::string, std::string> arrays;
     for (std::size_t i = 0; i < matches.size(); ++i) arrays[expected[i].array] = matches[i].array;
@@ -153,11 +164,12 @@ class Matcher {
     for (const KerasSlot& slot : target_.slots()) {
       const auto array = arrays.find(slot.weights_path);
       if (array == arrays.end()) {
-        differ("layer \"" + layer_of(slot) + "\" has a " + slot.variable + ", which the Keras file would have as \"" +
-               slot.weights_path + "\" and has not");
+        differ(fmt::format("layer \"{}\" has a {}, which the Keras file should have at \"{}\" but lacks",
+                           layer_of(slot), slot.variable, slot.weights_path));
       }
       result.push_back({&slot, array->second});
     }
+    // The file may have more variables than the savepoint's model.
     const auto count = static_cast<std::size_t>(std::count_if(
         arrays.begin(), arrays.end(), [](const auto& array) { return array.second.starts_with(kModelPrefix); }));
     if (count != result.size()) differ_in_count(result.size(), count);
@@ -171,16 +183,15 @@ class Matcher {
   }
 
   [[noreturn]] static void differ_in_count(std::size_t expected, std::size_t found) {
-    differ("its layers have " + std::to_string(expected) + " variables, and the Keras model has " +
-           std::to_string(found));
+    differ(fmt::format("its layers have {} variables, but the Keras model has {}", expected, found));
   }
 
   static std::vector<Match> match_lists(const std::vector<KerasSlot>& expected, const std::vector<KerasSlot>& found) {
     std::vector<Match> result;
     for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
       if (!is_same_variable(found[i].variable, expected[i].variable)) {
-        differ("layer \"" + layer_of(expected[i]) + "\" has a " + expected[i].variable + " where the Keras model has " +
-               quoted_text(found[i].array));
+        differ(fmt::format("layer \"{}\" has a {} where the Keras model has {}", layer_of(expected[i]),
+                           expected[i].variable, quoted_text(found[i].array)));
       }
       result.push_back({&expected[i], found[i].array});
     }
@@ -192,7 +203,7 @@ class Matcher {
   const KerasModel& target_;
 };
 
-// The Keras optimizer's class, as far as the file says it: "Adam", or the optimizer's own name "adam".
+// The Keras optimizer's class, as far as the file names it: "Adam", or the optimizer's own name "adam".
 std::string optimizer_class(const KerasDescription& description, const Json& config) {
   const std::string compiled = text_member(member(member(config, "compile_config"), "optimizer"), "class_name");
   if (!compiled.empty()) return compiled;
@@ -206,7 +217,7 @@ std::string optimizer_class(const KerasDescription& description, const Json& con
   return "";
 }
 
-// "AdamW" and "adam_w_1" are both "adamw".
+// "AdamW" and "adam_w_1" both become "adamw".
 std::string plain_name(std::string_view class_name) {
   std::string plain;
   for (const char c : without_number(class_name)) {
@@ -215,6 +226,7 @@ std::string plain_name(std::string_view class_name) {
   return plain;
 }
 
+// Replaces the values of a savepoint by those of a Keras model.
 class Merger {
  public:
   Merger(const ArraySet& keras, const KerasDescription& description, const ArraySet& like, const Json& metadata)
@@ -226,7 +238,7 @@ class Merger {
     if (description.config.empty()) return;
     config_ = parse_keras_json(description.config, "the Keras model's configuration");
     source_.emplace(config_, "the Keras model's configuration");
-    behind_flatten_ = variables_behind_flatten(*source_);
+    after_flatten_ = variables_after_flatten(*source_);
   }
 
   ArraySet merge() {
@@ -242,30 +254,31 @@ class Merger {
     const auto target = targets_.find(name);
     if (target == targets_.end()) differ("the savepoint lacks its array " + quoted_text(name));
     const NamedArray& source = get(arrays_, keras_name);
-    const std::string place = "layer \"" + layer_of(*match.slot) + "\": " + match.slot->variable;
+    const std::string place = fmt::format("layer \"{}\": {}", layer_of(*match.slot), match.slot->variable);
     if (source.shape != target->second->shape) {
-      differ(place + " has shape " + shape_text(target->second->shape) + ", and the Keras model's \"" + keras_name +
-             "\" has " + shape_text(source.shape));
+      differ(fmt::format("{} has shape {}, but the Keras model's \"{}\" has {}", place,
+                         shape_text(target->second->shape), keras_name, shape_text(source.shape)));
     }
     NamedArray array = source;
     array.name = name;
     if (!widen_to_f32(array)) {
-      differ(place + " is f32, and the Keras model's \"" + keras_name + "\" is " +
-             std::string(holdfast::name(source.dtype)) + "; save it with float32 weights");
+      differ(fmt::format("{} is f32, but the Keras model's \"{}\" is {}; save it with float32 weights", place,
+                         keras_name, holdfast::name(source.dtype)));
     }
     reorder(array, match, place);
     *target->second = std::move(array);
   }
 
   void reorder(NamedArray& array, const Match& match, const std::string& place) const {
-    const auto found = behind_flatten_.find(match.array.substr(std::string_view(kModelPrefix).size()));
-    if (found == behind_flatten_.end()) return;
+    const auto found = after_flatten_.find(match.array.substr(std::string_view(kModelPrefix).size()));
+    if (found == after_flatten_.end()) return;
     std::size_t number = 0;
     for (const KerasLayer& layer : target_.layers()) {
       if (layer.class_name != "Flatten" || number++ != found->second) continue;
       if (reorder_rows(array, image_before(metadata_, layer.array_path))) return;
     }
-    differ(place + " sees a flattened image with its channels first, and the savepoint's model has none of that size");
+    differ(place +
+           " follows a Flatten of channels-first images, but the savepoint's model has no Flatten of that size");
   }
 
   void merge_optimizer() {
@@ -286,23 +299,23 @@ class Merger {
     if (state) take_step();
   }
 
-  // The array that is called so where the file's optimizer was understood; else the next in its list.
+  // Returns the array with the slot's name if the file's optimizer was understood; otherwise the next in its list.
   std::string state_of(const SlotName& slot, const Match& match, const std::string& next) const {
     const std::string name = kOptimizerPrefix + slot.keras + match.array.substr(std::string_view("model").size());
     return arrays_.contains(name) ? name : next;
   }
 
-  // Momentum and the like of other weights would push these into nowhere.
+  // State of other weights (such as momentum) would push these weights in a wrong direction.
   void clear(const std::string& name) {
     const auto target = targets_.find(name);
     if (target != targets_.end()) std::fill(target->second->bytes.begin(), target->second->bytes.end(), std::byte{0});
   }
 
-  // What the Keras optimizer has for each trainable variable; nothing where it is another optimizer.
+  // Returns the optimizer's arrays for all trainable variables; empty if it is another optimizer.
   std::optional<std::vector<std::string>> optimizer_state(std::size_t slots) const {
     const std::string wanted = text_member(member(member(metadata_, "configuration"), "optimizer"), "kind");
     std::string found = plain_name(optimizer_class(description_, config_));
-    // Their state is the same.
+    // Adam and AdamW have the same state.
     if (found == "adam" || found == "adamw") found = wanted.starts_with("adam") ? wanted : found;
     std::vector<std::string> state;
     for (const std::string& array : description_.optimizer) {
@@ -324,7 +337,7 @@ class Merger {
     const bool is_count = (count.dtype == DType::i32 || count.dtype == DType::i64) && count.shape.empty() &&
                           count.bytes.size() == size_bytes(count.dtype);
     if (!is_count) return;
-    // Little-endian, so that the short one fills the lower half.
+    // Both are little-endian, so a short count fills the lower half.
     std::memcpy(&step, count.bytes.data(), count.bytes.size());
     if (step < 0) differ("the Keras optimizer's count of iterations is negative");
     Json metadata = metadata_;
@@ -338,7 +351,7 @@ class Merger {
   const KerasModel target_;
   Json config_;
   std::optional<KerasModel> source_;
-  std::map<std::string, std::size_t> behind_flatten_;
+  std::map<std::string, std::size_t> after_flatten_;
   ArraySet result_;
   std::map<std::string, NamedArray*, std::less<>> targets_;
   std::vector<Match> matches_;

@@ -1,4 +1,10 @@
+// A .keras archive comes from anybody, and its HDF5 weights must be in memory to be parsed. Keras stores members
+// uncompressed, so a member that expands a lot is refused before memory is allocated for it. The weights are parsed
+// like every HDF5 file of another program (foreign_file.h).
+
 #include "keras_files/keras_archive.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -15,8 +21,8 @@ constexpr const char* kMetadataMember = "metadata.json";
 constexpr const char* kWeightsMember = "model.weights.h5";
 constexpr const char* kAssetPrefix = "assets/";
 
-// Keras stores its members uncompressed. A member that another program compressed beyond these ratios may have only so
-// many bytes: neither weights nor a configuration compress so well.
+// Keras stores its members uncompressed. A member that another program compressed beyond these ratios may have only
+// so many bytes, because neither weights nor a configuration compress that well.
 constexpr std::uint64_t kMaxFreeWeightsBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxWeightsRatio = 100;
 constexpr std::uint64_t kMaxFreeTextBytes = std::uint64_t{4} << 20;
@@ -36,6 +42,7 @@ std::vector<std::byte> as_bytes(const std::string& text) {
 bool is_keras_archive(FileSystem& files, const std::string& path) {
   std::array<std::byte, 4> start{};
   const std::size_t size = files.open_for_reading(path)->read_at(0, start);
+  // The signature of the first member. An archive without members would not be a Keras file.
   constexpr std::array<std::byte, 4> kZip = {std::byte{'P'}, std::byte{'K'}, std::byte{3}, std::byte{4}};
   return size == start.size() && start == kZip;
 }
@@ -53,24 +60,24 @@ KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const Tre
     } else if (entry.name.starts_with(kAssetPrefix)) {
       assets_.push_back(entry);
     } else {
-      throw Error(ErrorCode::unsupported, path + " has the member " + quoted_text(entry.name) +
-                                              ", which no .keras file of weights in HDF5 has; save the model with "
-                                              "Keras's own weights_format, h5");
+      throw Error(ErrorCode::unsupported, fmt::format("{} has the member {}, which a .keras file with HDF5 weights "
+                                                      "does not have; save the model with Keras's weights_format h5",
+                                                      path, quoted_text(entry.name)));
     }
   }
   if (config_.empty() || weights == nullptr || weights->size_bytes == 0) {
-    throw Error(ErrorCode::invalid_file, path +
-                                             " is no .keras file: it lacks config.json or model.weights.h5; save "
-                                             "the model again with Keras");
+    throw Error(
+        ErrorCode::invalid_file,
+        path + " is not a .keras file: it lacks config.json or model.weights.h5; save the model again with Keras");
   }
+  // Only now, when all members are known to be expected ones, is memory taken for the weights.
   weights_ = std::make_unique<const ForeignHdf5>(read_weights(*weights, limits));
 }
 
 std::string KerasArchive::read_text(const ZipEntry& entry) const {
   if (entry.size_bytes > kMaxKerasJsonBytes) {
-    refuse_keras_model(entry.name + " in " + source_.path(), "has " + std::to_string(entry.size_bytes) +
-                                                                 " bytes where at most " +
-                                                                 std::to_string(kMaxKerasJsonBytes) + " are read");
+    refuse_keras_model(fmt::format("{} in {}", entry.name, source_.path()),
+                       fmt::format("has {} bytes, and at most {} are read", entry.size_bytes, kMaxKerasJsonBytes));
   }
   if (is_compressed_beyond(entry, kMaxFreeTextBytes, kMaxTextRatio)) refuse_growth(entry);
   const std::vector<std::byte> bytes = reader_.read(entry);
@@ -78,20 +85,22 @@ std::string KerasArchive::read_text(const ZipEntry& entry) const {
 }
 
 void KerasArchive::refuse_growth(const ZipEntry& entry) const {
-  refuse_file(source_.path(), "is refused: its member " + quoted_text(entry.name) + " would grow from " +
-                                  std::to_string(entry.stored_bytes) + " to " + std::to_string(entry.size_bytes) +
-                                  " bytes; if you trust it, save the model again with Keras");
+  refuse_file(
+      source_.path(),
+      fmt::format(
+          "is refused: its member {} would grow from {} to {} bytes; if you trust it, save the model again with Keras",
+          quoted_text(entry.name), entry.stored_bytes, entry.size_bytes));
 }
 
 ForeignHdf5 KerasArchive::read_weights(const ZipEntry& entry, const TreeLimits& limits) const {
-  const std::string label = std::string(kWeightsMember) + " in " + source_.path();
+  const std::string label = fmt::format("{} in {}", kWeightsMember, source_.path());
   if (is_compressed_beyond(entry, kMaxFreeWeightsBytes, kMaxWeightsRatio)) refuse_growth(entry);
   return {entry.size_bytes, label, limits, [&](std::span<std::byte> memory) { reader_.read_into(entry, memory); }};
 }
 
 KerasContent KerasArchive::content(Hdf5Tree tree,
                                    const std::function<std::vector<std::byte>(std::size_t asset)>& bytes_of) const {
-  const std::string weights = std::string(kWeightsMember) + " in " + source_.path();
+  const std::string weights = fmt::format("{} in {}", kWeightsMember, source_.path());
   const std::string label = "the model's configuration in " + source_.path();
   KerasContent content;
   content.description.form = KerasForm::archive;
@@ -99,6 +108,7 @@ KerasContent KerasArchive::content(Hdf5Tree tree,
   content.description.archive_metadata = metadata_;
   for (std::size_t i = 0; i < assets_.size(); ++i) {
     const ZipEntry& asset = assets_[i];
+    // Assets are arrays of bytes, so that they survive a conversion to a Holdfast file.
     content.description.paths.emplace(asset.name, asset.name);
     content.arrays.push_back({asset.name, DType::u8, {asset.size_bytes}, bytes_of(i)});
   }
@@ -121,6 +131,7 @@ void write_keras_archive(FileSystem& files, const std::string& path, const Keras
       hdf5.arrays.push_back(array);
     }
   }
+  // In the order in which Keras writes them.
   std::vector<ZipMember> members = {
       {kMetadataMember, as_bytes(content.description.archive_metadata)},
       {kConfigMember, as_bytes(content.description.config)},

@@ -1,7 +1,7 @@
 #pragma once
 
-// Keras 3's archives: a ZIP file of the model's configuration, its weights as an HDF5 file, and whatever its layers add
-// under assets/.
+// Keras 3's archives: a ZIP file with the model's configuration, its weights as an HDF5 file, and files that layers
+// add under assets/.
 
 #include <cstddef>
 #include <functional>
@@ -17,10 +17,10 @@
 
 namespace holdfast::format {
 
-// By the first bytes.
+// Looks at the first bytes only.
 bool is_keras_archive(FileSystem& files, const std::string& path);
 
-// An archive whose weights are in memory as they lie in it, and parsed when they are asked for.
+// An archive whose weights are in memory as stored. They are parsed when they are needed.
 class KerasArchive {
  public:
   // Throws as read_keras does.
@@ -33,8 +33,8 @@ class KerasArchive {
     reader_.read_pieces(asset, take);
   }
 
-  // What the archive holds, with the arrays of `tree`, which is that of weights(). `bytes_of` gives the bytes of asset
-  // number `asset`.
+  // Returns the archive's content with the arrays of `tree`, which must be the tree of weights(). `bytes_of` returns
+  // the bytes of asset number `asset`.
   KerasContent content(Hdf5Tree tree, const std::function<std::vector<std::byte>(std::size_t asset)>& bytes_of) const;
 
  private:
@@ -50,7 +50,7 @@ class KerasArchive {
   std::unique_ptr<const ForeignHdf5> weights_;
 };
 
-// `content` has the paths of a weights file, and a configuration.
+// `content` must have a configuration and the paths of a weights file.
 void write_keras_archive(FileSystem& files, const std::string& path, const KerasContent& content);
 
 }  // namespace holdfast::format

@@ -1,3 +1,6 @@
+// Keras's weights files number the variables of a layer instead of naming them. These tables hold the names in
+// Keras's order, by class. A class or an option that the tables lack gives no names at all, never wrong ones.
+
 #include "keras_files/keras_class.h"
 
 #include <algorithm>
@@ -17,13 +20,14 @@ bool is_lower(char c) {
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
+// Like \w in Python's regular expressions, as far as names of classes need it.
 bool is_word(char c) {
   return is_upper(c) || is_lower(c) || is_digit(c) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
 }
 
 struct Variable {
   std::string_view name;
-  std::string_view flag = "";  // the option that switches it off when false
+  std::string_view flag = "";  // the option that removes the variable when false
   bool flag_default = true;
   bool is_trainable = true;
 };
@@ -72,7 +76,7 @@ const std::array kClasses = {
     Class{"LayerNormalization", &kScaleAndShift},
     Class{"GroupNormalization", &kScaleAndShift},
     Class{"Embedding", &kEmbedding},
-    // Layers whose variables are their children's.
+    // Layers whose variables belong to their children.
     Class{"SimpleRNN", &kNothing},
     Class{"GRU", &kNothing},
     Class{"LSTM", &kNothing},
@@ -91,7 +95,7 @@ const Variables kAttention = {{"scale", "use_scale", false}};
 const std::array kSmallClasses = {Class{"RMSNormalization", &kRms}, Class{"PReLU", &kAlpha},
                                   Class{"AdditiveAttention", &kAttention}, Class{"Attention", &kAttention}};
 
-// Layers that hold nothing.
+// Layers without variables.
 constexpr std::array<std::string_view, 62> kBareClasses = {"Activation",
                                                            "ActivityRegularization",
                                                            "Add",
@@ -155,7 +159,7 @@ constexpr std::array<std::string_view, 62> kBareClasses = {"Activation",
                                                            "UpSampling3D",
                                                            "ZeroPadding2D"};
 
-// Groups that are named after an attribute of their parent.
+// Groups that are named after an attribute of their parent instead of a class.
 struct Attribute {
   std::string_view name;
   std::string_view class_name;
@@ -173,6 +177,7 @@ constexpr std::array kLayerAttributes = {
     Attribute{"_output_dense", "EinsumDense"},
 };
 
+// Returns null for an unknown class.
 const Variables* variables_of(std::string_view class_name) {
   for (const Class& known : kClasses) {
     if (known.name == class_name) return known.variables;
@@ -185,13 +190,14 @@ const Variables* variables_of(std::string_view class_name) {
   return is_bare ? &kNothing : nullptr;
 }
 
-// Options that add variables which the tables do not have.
+// True for options that add variables which the tables lack.
 bool has_unusual_variables(const Json& config) {
   return flag_member(config, "renorm", false) || flag_member(config, "use_gate", false) ||
          !member(config, "lora_rank").is_null() || !member(config, "quantization_config").is_null() ||
          text_member(config, "score_mode") == "concat" || flag_member(config, "rms_scaling", false);
 }
 
+// "dense_12" becomes "dense"; "conv2d" stays.
 std::string_view without_counter(std::string_view snake_name) {
   std::size_t end = snake_name.size();
   while (end > 0 && is_digit(snake_name[end - 1])) --end;
@@ -199,6 +205,7 @@ std::string_view without_counter(std::string_view snake_name) {
   return snake_name.substr(0, end - 1);
 }
 
+// Finds a group's class by its name: an attribute of a layer, or a class in snake case with a counter.
 const Variables* variables_of_group(std::string_view snake_name) {
   for (const Attribute& attribute : kLayerAttributes) {
     if (attribute.name == snake_name) return variables_of(attribute.class_name);
@@ -218,8 +225,8 @@ std::string keras_snake_case(std::string_view class_name) {
   for (const char c : class_name) {
     if (is_word(c)) word.push_back(c);
   }
-  // First a break before each capital that small letters follow, unless the letter before it ended such a word itself;
-  // then between a small letter and a capital.
+  // First a break is added before each capital that small letters follow, unless the letter in front of it ended such
+  // a word itself. Then one is added between each small letter and a capital.
   std::string parted;
   for (std::size_t i = 0; i < word.size();) {
     parted.push_back(word[i++]);
@@ -251,6 +258,7 @@ std::vector<std::string> guess_keras_variables(std::string_view snake_name, std:
   if (variables == nullptr) return {};
   const auto is_optional = [](const Variable& variable) { return !variable.flag.empty(); };
   const auto optional = static_cast<std::size_t>(std::count_if(variables->begin(), variables->end(), is_optional));
+  // Either all optional variables exist, or none: any other number leaves open which ones are missing.
   const bool has_all = count == variables->size();
   if (!has_all && count + optional != variables->size()) return {};
   std::vector<std::string> names;

@@ -1,4 +1,10 @@
+// Every array of a Keras file becomes an array here, under the best name that is known, and the description keeps its
+// path. So nothing is lost, and the same file can be written again. Arrays that no rule names get the prefix
+// "extra/".
+
 #include "keras_files/keras_content.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -19,6 +25,7 @@ ArraySet finish_keras(KerasContent content) {
 }
 
 NamedArray* KerasCollector::find(const std::string& path) const {
+  // Datasets are sorted by path.
   const auto found = std::lower_bound(
       tree_.datasets.begin(), tree_.datasets.end(), path,
       [](const Hdf5Dataset& dataset, const std::string& wanted) { return dataset.array.name < wanted; });
@@ -33,6 +40,7 @@ std::string KerasCollector::take(const std::string& path, const std::string& nam
   NamedArray* dataset = find(path);
   HOLDFAST_ASSERT(dataset != nullptr && taken_.insert(path).second);
   std::string unique = name;
+  // Two rules may give one name. The path makes it unique.
   while (!names_.insert(unique).second) unique = kExtraPrefix + path + (unique == name ? "" : "_");
   content_.description.paths.emplace(unique, path);
   content_.arrays.push_back(
@@ -53,7 +61,7 @@ void KerasCollector::take_groups() {
   }
 }
 
-// In the model's order; empty where it is not known.
+// Returns them in the model's order; empty where that order is not known.
 std::vector<KerasShape> KerasCollector::trainables(const KerasModel* model) const {
   std::map<std::string_view, const NamedArray*> by_name;
   for (const NamedArray& array : content_.arrays) by_name.emplace(array.name, &array);
@@ -83,9 +91,9 @@ void KerasCollector::take_optimizer(const std::vector<std::string>& paths, const
 
 void require_no_texts(const Hdf5Tree& tree, const std::string& label) {
   if (tree.texts.empty()) return;
-  throw Error(ErrorCode::invalid_file, label + " holds the text " + quoted_text(tree.texts.front().path) +
-                                           " among its arrays, and Keras's files of weights hold none; let Keras "
-                                           "save the model");
+  throw Error(ErrorCode::invalid_file, fmt::format("{} holds the text {} among its arrays, but Keras's weight files "
+                                                   "hold no texts; save the model again with Keras",
+                                                   label, quoted_text(tree.texts.front().path)));
 }
 
 Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescription& description) {
@@ -94,20 +102,21 @@ Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescriptio
   for (const NamedArray& array : arrays) {
     const auto path = description.paths.find(array.name);
     if (path == description.paths.end()) {
-      throw Error(ErrorCode::invalid_argument, "array " + quoted_text(array.name) +
-                                                   " has no place in the Keras file that the metadata describes; "
-                                                   "remove it, or read the Keras file again");
+      throw Error(ErrorCode::invalid_argument, fmt::format("array {} has no place in the Keras file that the metadata "
+                                                           "describes; remove it, or read the Keras file again",
+                                                           quoted_text(array.name)));
     }
     tree.datasets.push_back({.array = array, .attributes = {}});
     tree.datasets.back().array.name = path->second;
   }
   std::set<std::string_view> names;
   for (const NamedArray& array : arrays) names.insert(array.name);
+  // A missing array would leave a gap in the Keras file, where Keras expects a variable.
   for (const auto& [name, path] : description.paths) {
     if (!names.contains(name)) {
-      throw Error(ErrorCode::invalid_argument, "array " + quoted_text(name) +
-                                                   " is missing, which the Keras file has as " + quoted_text(path) +
-                                                   "; read the Keras file again");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the array {}, which the Keras file stores as {}, is missing; read the Keras file again",
+                              quoted_text(name), quoted_text(path)));
     }
   }
   return tree;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A Keras file's arrays and what else it says, while it is read or composed.
+// The arrays of a Keras file and the rest of its content, while it is read or composed.
 
 #include <set>
 #include <string>
@@ -20,23 +20,23 @@ struct KerasContent {
   KerasDescription description;
 };
 
-// Sorted, and the description as metadata: what read_keras returns.
+// Sorts the arrays and turns the description into metadata, as read_keras returns them.
 ArraySet finish_keras(KerasContent content);
 
-// Takes datasets out of a tree one by one and gives them their names.
+// Takes datasets out of a tree one at a time and names them.
 class KerasCollector {
  public:
   KerasCollector(Hdf5Tree& tree, KerasContent& content) : tree_(tree), content_(content) {}
 
-  // The dataset at `path`, which must be there and not taken yet, as the array `name`; another name where that is
-  // taken. Returns the name.
+  // Takes the dataset at `path`, which must exist and not be taken yet, as the array `name`, or as another name if
+  // that is in use. Returns the name.
   std::string take(const std::string& path, const std::string& name);
   bool has(const std::string& path) const;
-  // What nobody took, as "extra/<path>".
+  // Takes all datasets that are left, as "extra/<path>".
   void take_rest();
-  // The groups with attributes, for the description.
+  // Puts the groups that have attributes into the description.
   void take_groups();
-  // The optimizer's variables at `paths`, in Keras's order. `model` may be null.
+  // Takes the optimizer's variables at `paths`, which are in Keras's order. `model` may be null.
   void take_optimizer(const std::vector<std::string>& paths, const KerasOptimizer& optimizer, const KerasModel* model);
 
  private:
@@ -49,11 +49,12 @@ class KerasCollector {
   std::set<std::string> names_;
 };
 
-// Throws Error{invalid_file} for a tree with texts, which no file of weights has: they would be lost. `label` names it.
+// Throws Error{invalid_file} for a tree with texts: no weight file has any, and they would be lost. `label` names the
+// file.
 void require_no_texts(const Hdf5Tree& tree, const std::string& label);
 
-// The file that the description tells of: each array at its path, and the groups. Throws Error{invalid_argument} for an
-// array without a path and a path without an array.
+// Returns the file that the description describes: each array at its path, and the groups. Throws
+// Error{invalid_argument} for an array without a path and for a path without an array.
 Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescription& description);
 
 }  // namespace holdfast::format

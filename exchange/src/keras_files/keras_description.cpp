@@ -1,4 +1,9 @@
+// The description travels as JSON in the metadata of an ArraySet, which users may change before they write a file
+// again. So it is parsed as untrusted input, and errors never quote the JSON library.
+
 #include "keras_files/keras_description.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -7,9 +12,10 @@
 namespace holdfast::format {
 namespace {
 
-// Of a list that is too long for one attribute: each holds up to 64 KiB.
+// The most attributes over which a long list is split. Each holds up to 64 KiB.
 constexpr std::size_t kMaxParts = 1000;
 
+// Numbers in attributes travel as hexadecimal bytes, so that no bit changes on the way through JSON.
 std::string to_hex(const std::vector<std::byte>& bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
@@ -94,17 +100,19 @@ KerasDescription keras_description(const Json& metadata) {
     description.replicated = keras.value("replicated", std::size_t{0});
     return description;
   } catch (const Error& error) {
-    throw Error(ErrorCode::invalid_argument, std::string("the metadata's \"keras\" is not what read_keras makes: ") +
-                                                 error.what() + "; read the Keras file again");
-  } catch (const std::exception&) {
-    // The exceptions come from the JSON library or from a malformed number, and their texts speak of code.
     throw Error(ErrorCode::invalid_argument,
-                "the metadata's \"keras\" is not what read_keras makes: it lacks form, paths, optimizer or groups, or "
-                "one of them is of another kind; read the Keras file again");
+                fmt::format("the metadata's \"keras\" does not come from read_keras: {}; read the Keras file again",
+                            error.what()));
+  } catch (const std::exception&) {
+    // These exceptions come from the JSON library or from a malformed number. Their texts speak of code.
+    throw Error(ErrorCode::invalid_argument,
+                "the metadata's \"keras\" does not come from read_keras: it lacks form, paths, optimizer or groups, or "
+                "one of them has a wrong type; read the Keras file again");
   }
 }
 
 std::vector<std::string> list_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name) {
+  // Returns whether the attribute exists, even if it is not a list.
   const auto append = [&](const std::string& key, std::vector<std::string>& texts) {
     const Hdf5Attribute* attribute = find_attribute(attributes, key);
     if (attribute == nullptr) return false;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a Keras file says besides its arrays, kept in an ArraySet's metadata, so that the same file can be written
-// again.
+// The content of a Keras file besides its arrays. It is kept in an ArraySet's metadata, so that the same file can be
+// written again.
 
 #include <map>
 #include <string>
@@ -15,23 +15,23 @@ namespace holdfast::format {
 
 struct KerasDescription {
   KerasForm form = KerasForm::weights;
-  std::string config;                        // the model's, a JSON text; empty when there is none
-  std::string archive_metadata;              // an archive's metadata.json; empty when there is none
-  std::map<std::string, std::string> paths;  // of each array: the dataset in the HDF5 file, or the archive's member
+  std::string config;                        // the model's configuration as JSON text; may be empty
+  std::string archive_metadata;              // an archive's metadata.json; may be empty
+  std::map<std::string, std::string> paths;  // array name -> dataset in the HDF5 file, or member of the archive
   std::vector<std::string> optimizer;        // names of its arrays, in Keras's order
-  std::vector<Hdf5Group> groups;             // those with attributes
-  std::size_t replicated = 0;                // how many times multi_gpu_model had wrapped it
+  std::vector<Hdf5Group> groups;             // groups with attributes
+  std::size_t replicated = 0;                // how many wrappers of multi_gpu_model were removed
 };
 
 std::string keras_metadata(const KerasDescription& description);
-// `metadata` is parsed. Throws Error{invalid_argument}.
+// `metadata` is the parsed JSON. Throws Error{invalid_argument}.
 KerasDescription keras_description(const Json& metadata);
 
-// The texts of a list attribute ("layer_names"), also where it is split in parts ("layer_names0", ...); empty when
-// there is none.
+// Returns the texts of a list attribute ("layer_names"), even if it is split into parts ("layer_names0", ...). Empty
+// if the attribute is missing.
 std::vector<std::string> list_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name);
 bool has_list_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name);
-// Empty where there is none.
+// Empty if the attribute is missing.
 std::string text_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name);
 
 }  // namespace holdfast::format

@@ -1,4 +1,10 @@
+// Lays the same arrays out as another form of Keras file. Forms differ in paths, in the order of variables and in
+// where the optimizer and its configuration are kept. All of that follows from the model's configuration, so an
+// unknown layer makes another form impossible.
+
 #include "keras_files/keras_forms.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -9,8 +15,8 @@
 namespace holdfast::format {
 namespace {
 
-// What the files say of the Keras that could have written them. Its backend is never looked at by Keras 3; Keras 2
-// turned kernels round for another than its own.
+// What the files say about the Keras version that wrote them. Keras 3 ignores the backend. Keras 2 reordered kernels
+// for any backend but its own.
 constexpr const char* kKerasVersion = "3.0.0";
 constexpr const char* kBackend = "tensorflow";
 constexpr const char* kModelWeightsPrefix = "model_weights/";
@@ -20,13 +26,14 @@ bool is_weights_form(KerasForm form) {
 }
 
 [[noreturn]] void refuse_form(KerasForm form, const std::string& problem) {
-  throw Error(ErrorCode::unsupported, "cannot write the Keras model as " + std::string(name(form)) + ": " + problem);
+  throw Error(ErrorCode::unsupported, fmt::format("cannot write the Keras model as {}: {}", name(form), problem));
 }
 
 Hdf5Group group(std::string path, std::vector<Hdf5Attribute> attributes) {
   return {.path = std::move(path), .attributes = std::move(attributes)};
 }
 
+// For the error alone: the user should learn which layer is the obstacle.
 const KerasLayer* first_unknown(const std::vector<KerasLayer>& layers) {
   for (const KerasLayer& layer : layers) {
     if (!layer.is_known) return &layer;
@@ -35,17 +42,20 @@ const KerasLayer* first_unknown(const std::vector<KerasLayer>& layers) {
   return nullptr;
 }
 
+// Gives every array its path in the new form, and collects the attributes that belong to that form.
 class Composer {
  public:
   Composer(const KerasContent& content, const Json& config, KerasForm form)
       : content_(content), form_(form), config_(config), model_(config, "the model's configuration") {
     if (!model_.is_complete()) {
       const KerasLayer* unknown = first_unknown(model_.layers());
-      refuse_form(form, (unknown == nullptr ? "its class is"
-                                            : "its layer \"" + unknown->array_path + "\" is of class " +
-                                                  unknown->class_name + ", whose variables are") +
-                            " not known; write the form that was read");
+      if (unknown == nullptr) refuse_form(form, "its class is unknown; write the form that was read");
+      refuse_form(
+          form,
+          fmt::format("its layer \"{}\" is of class {}, whose variables are unknown; write the form that was read",
+                      unknown->array_path, unknown->class_name));
     }
+    // Each array must find a place. What is left at the end would be lost.
     for (const NamedArray& array : content.arrays) unplaced_.insert(array.name);
   }
 
@@ -57,7 +67,7 @@ class Composer {
       compose_legacy(form_ == KerasForm::legacy_model ? kModelWeights : "");
     }
     if (!unplaced_.empty()) {
-      refuse_form(form_, "array \"" + *unplaced_.begin() + "\" belongs to none of its layers; remove it");
+      refuse_form(form_, fmt::format("array \"{}\" belongs to none of its layers; remove it", *unplaced_.begin()));
     }
     return std::move(result_);
   }
@@ -65,7 +75,7 @@ class Composer {
  private:
   void place(const std::string& array, const std::string& path) {
     if (unplaced_.erase(array) == 0)
-      refuse_form(form_, "it lacks the array \"" + array + "\"; give all of its weights");
+      refuse_form(form_, fmt::format("it lacks the array \"{}\"; pass all of its weights", array));
     result_.paths.emplace(array, path);
   }
 
@@ -75,7 +85,7 @@ class Composer {
     for (std::size_t i = 0; i < result_.optimizer.size(); ++i) {
       place(result_.optimizer[i], "optimizer/vars/" + std::to_string(i));
     }
-    // Which optimizer it is stands nowhere else in such a file.
+    // Nothing else in such a file says which optimizer it is.
     const std::string optimizer = optimizer_name();
     if (!result_.optimizer.empty() && !optimizer.empty()) {
       result_.groups.push_back(group("optimizer/vars", {{"name", optimizer}}));
@@ -98,7 +108,7 @@ class Composer {
     if (form_ == KerasForm::legacy_model) {
       compose_legacy_model();
     } else {
-      // Weights alone have no place for an optimizer's state.
+      // A file of weights alone has no place for the optimizer's state.
       for (const std::string& array : content_.description.optimizer) unplaced_.erase(array);
     }
   }
@@ -129,7 +139,7 @@ class Composer {
     result_.groups.push_back(group(kOptimizerWeights, {{"weight_names", weights}}));
   }
 
-  // Its own name, or Keras's name for its class.
+  // The optimizer's own name, or Keras's name for its class.
   std::string optimizer_name() const {
     const Json training = training_config();
     const Json& optimizer = member(training, "optimizer_config");
@@ -137,7 +147,7 @@ class Composer {
     return name.empty() ? keras_snake_case(text_member(optimizer, "class_name")) : name;
   }
 
-  // A legacy file keeps what compile() was given in an attribute of its own; an archive in the configuration.
+  // A legacy file keeps the arguments of compile() in an attribute of its own, an archive in the configuration.
   Json training_config() const {
     Json training = member(config_, "compile_config");
     if (!training.is_object()) return text_of_group("training_config");
@@ -179,7 +189,7 @@ class Composer {
   std::set<std::string> unplaced_;
 };
 
-// The paths of a whole-model file without the model.
+// Turns the paths of a whole-model file into those of a file of weights alone.
 void drop_model(KerasContent& content) {
   KerasDescription& description = content.description;
   const std::string prefix = kModelWeightsPrefix;
@@ -190,6 +200,7 @@ void drop_model(KerasContent& content) {
   std::erase_if(description.groups,
                 [&](const Hdf5Group& g) { return g.path != kModelWeights && !g.path.starts_with(prefix); });
   for (Hdf5Group& g : description.groups) g.path.erase(0, std::min(prefix.size(), g.path.size()));
+  // The optimizer's state and the configuration belong to the model, which is dropped.
   description.optimizer.clear();
   description.config.clear();
 }
@@ -199,7 +210,7 @@ void drop_model(KerasContent& content) {
 KerasContent lay_out(KerasContent content, KerasForm form) {
   if (content.description.config.empty()) {
     refuse_form(form,
-                "it was read from a file without the model's configuration, which says in what order its layers stand; "
+                "it was read from a file without the model's configuration, which defines the order of its layers; "
                 "convert the .keras file instead");
   }
   const Json config = parse_keras_json(content.description.config, "the model's configuration");

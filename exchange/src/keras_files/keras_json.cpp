@@ -1,4 +1,10 @@
+// JSON from a Keras file is scanned before it is parsed. The JSON library copies and prints by recursion, so deep
+// nesting would overflow the stack. Python's json module also writes NaN and Infinity, which are not JSON: they
+// become null.
+
 #include "keras_files/keras_json.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
@@ -8,14 +14,15 @@
 namespace holdfast::format {
 namespace {
 
-// The JSON library copies and prints by recursion. A model wrapped in another takes four levels.
+// The JSON library copies and prints by recursion. One model inside another takes four levels.
 constexpr std::size_t kMaxDepth = 1000;
 
 struct Scan {
   std::size_t depth = 0;
-  std::vector<std::size_t> numbers;  // where Python wrote NaN or Infinity, which are no JSON
+  std::vector<std::size_t> numbers;  // positions of NaN and Infinity, which are not JSON
 };
 
+// Finds nesting and special numbers in one pass, and skips strings, where neither counts.
 Scan scan(std::string_view text) {
   Scan result;
   std::size_t depth = 0;
@@ -38,13 +45,14 @@ Scan scan(std::string_view text) {
   return result;
 }
 
-// With null for each of them.
+// Returns the text with null in place of each number.
 std::string without_special_numbers(std::string_view text, const std::vector<std::size_t>& places) {
   std::string result;
   std::size_t begin = 0;
   for (const std::size_t place : places) {
     for (const std::string_view number : {"NaN", "Infinity"}) {
       if (text.substr(place, number.size()) != number) continue;
+      // A minus sign belongs to the number and must go with it.
       const bool is_negative = place > begin && text[place - 1] == '-';
       result.append(text, begin, place - begin - (is_negative ? 1 : 0));
       result += "null";
@@ -57,20 +65,18 @@ std::string without_special_numbers(std::string_view text, const std::vector<std
 }  // namespace
 
 [[noreturn]] void refuse_keras_model(const std::string& label, const std::string& problem) {
-  throw Error(ErrorCode::invalid_file, label + " " + problem + "; save the model again with Keras");
+  throw Error(ErrorCode::invalid_file, fmt::format("{} {}; save the model again with Keras", label, problem));
 }
 
 Json parse_keras_json(std::string_view text, const std::string& label) {
   if (text.size() > kMaxKerasJsonBytes) {
-    refuse_keras_model(label, "has " + std::to_string(text.size()) + " bytes where at most " +
-                                  std::to_string(kMaxKerasJsonBytes) + " are read");
+    refuse_keras_model(label, fmt::format("has {} bytes, and at most {} are read", text.size(), kMaxKerasJsonBytes));
   }
   const Scan found = scan(text);
-  if (found.depth > kMaxDepth)
-    refuse_keras_model(label, "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  if (found.depth > kMaxDepth) refuse_keras_model(label, fmt::format("is nested deeper than {} levels", kMaxDepth));
   Json json = found.numbers.empty() ? Json::parse(text, nullptr, false)
                                     : Json::parse(without_special_numbers(text, found.numbers), nullptr, false);
-  if (json.is_discarded()) refuse_keras_model(label, "is no JSON");
+  if (json.is_discarded()) refuse_keras_model(label, "is not JSON");
   return json;
 }
 

@@ -1,4 +1,10 @@
+// Legacy files list layers and weights in attributes. Keras itself loads them by position and ignores the weights'
+// names. Where the configuration is known and the names agree with it, positions decide here, too; otherwise the
+// names in the file do.
+
 #include "keras_files/keras_legacy.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -23,6 +29,7 @@ std::string_view without_output_number(std::string_view weight) {
   return has_number ? weight.substr(0, colon) : weight;
 }
 
+// Takes the weights that the lists name, then the optimizer's, then the rest.
 class LegacyReader {
  public:
   LegacyReader(Hdf5Tree& tree, const std::string& root, const KerasModel* model, const std::string& label,
@@ -45,8 +52,8 @@ class LegacyReader {
  private:
   void require_dataset(const std::string& path) const {
     if (!collector_.has(path)) {
-      refuse_keras_model(label_,
-                         "lists the weight " + quoted_text(path) + ", which it does not have, or lists it twice");
+      refuse_keras_model(
+          label_, fmt::format("lists the weight {}, which it does not have, or lists it twice", quoted_text(path)));
     }
   }
 
@@ -57,7 +64,7 @@ class LegacyReader {
       paths.push_back(join_path(group.path, weight));
       require_dataset(paths.back());
       if (!once.insert(paths.back()).second)
-        refuse_keras_model(label_, "lists the weight " + quoted_text(paths.back()) + " twice");
+        refuse_keras_model(label_, fmt::format("lists the weight {} twice", quoted_text(paths.back())));
     }
     return paths;
   }
@@ -77,8 +84,8 @@ class LegacyReader {
     }
   }
 
-  // By position, as Keras itself loads them, where the configuration says what is to be expected and the variables'
-  // names agree; else from the names in the file.
+  // By position, as Keras itself loads them, if the configuration says which variables to expect and their names
+  // agree. Otherwise by the names in the file.
   std::vector<std::string> array_names(const LegacyLayer& layer) const {
     std::vector<std::string> names;
     const std::vector<KerasSlot> slots = slots_of(layer.name);
@@ -92,6 +99,7 @@ class LegacyReader {
       names.push_back(layer.name + "/" + legacy_variable(layer.name, weight));
       once.insert(names.back());
     }
+    // Names in the file may coincide after their prefixes are removed. Then numbers are used.
     if (once.size() == names.size()) return names;
     for (std::size_t i = 0; i < names.size(); ++i) names[i] = layer.name + "/" + std::to_string(i);
     return names;
@@ -105,7 +113,7 @@ class LegacyReader {
   Hdf5Tree& tree_;
   const std::string root_;
   const KerasModel* model_;
-  std::map<std::string, const KerasLayer*> layers_;  // the model's direct ones, by name
+  std::map<std::string, const KerasLayer*> layers_;  // the model's direct layers, by name
   const std::string& label_;
   KerasCollector collector_;
 };
@@ -119,7 +127,7 @@ std::string_view without_number(std::string_view name) {
 }
 
 bool is_same_variable(std::string_view found, std::string_view expected) {
-  // Keras 2 called a depthwise kernel so where Keras 3 says kernel.
+  // Keras 2 named a kernel depthwise_kernel where Keras 3 says kernel.
   return found == expected || (found == "depthwise_kernel" && expected == "kernel");
 }
 
@@ -135,6 +143,7 @@ bool is_legacy_weights(const Hdf5Tree& tree, const std::string& root) {
 KerasOptimizer legacy_optimizer(const Hdf5Tree& tree, const std::string& label) {
   const std::vector<Hdf5Attribute>& attributes = tree.find_group("")->attributes;
   KerasOptimizer optimizer;
+  // Keras 3 and older versions order the optimizer's slots differently.
   optimizer.is_keras_3 = text_attribute(attributes, "keras_version").starts_with("3");
   const std::string training = text_attribute(attributes, "training_config");
   if (!training.empty()) {
@@ -167,7 +176,7 @@ std::vector<LegacyLayer> legacy_layers(const Hdf5Tree& tree, const std::string& 
   for (const std::string& name : list_attribute(group->attributes, kLayerNames)) {
     const Hdf5Group* layer = tree.find_group(join_path(root, name));
     if (layer == nullptr)
-      refuse_keras_model(label, "lists the layer " + quoted_text(name) + ", which it does not have");
+      refuse_keras_model(label, fmt::format("lists the layer {}, which it does not have", quoted_text(name)));
     layers.push_back({name, list_attribute(layer->attributes, kWeightNames)});
   }
   return layers;

@@ -1,4 +1,10 @@
+// Keras's files do not say which variable is which: position and group follow from the model's configuration. This is
+// Keras's own walk over layers, containers and wrappers. The configuration comes from anybody, so nesting, layers and
+// names are bounded.
+
 #include "keras_files/keras_model.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
@@ -8,26 +14,27 @@
 namespace holdfast::format {
 namespace {
 
-// Of models in models and wrappers in wrappers.
+// Limits of models in models and of wrappers in wrappers.
 constexpr std::size_t kMaxNesting = 64;
 constexpr std::size_t kMaxLayers = 100'000;
 constexpr std::size_t kMaxPathBytes = std::size_t{32} << 20;
 
-// A model's list of layers; null for a class that is no Sequential or functional model.
+// Returns a model's list of layers; null for a class that is not a Sequential or functional model.
 const Json& layers_of_class(std::string_view class_name, const Json& options) {
   static const Json nothing;
   if (class_name != "Sequential" && class_name != "Functional" && class_name != "Model") return nothing;
-  // Keras 1 and early Keras 2 wrote a Sequential's layers themselves.
+  // Keras 1 and early Keras 2 wrote a Sequential's layers as a bare list.
   const Json& layers = options.is_array() ? options : member(options, "layers");
   return layers.is_array() ? layers : nothing;
 }
 
-// A functional model lists operations that are no layers, such as a plain "+", beside its layers.
+// Besides layers, a functional model lists operations such as a plain "+".
 bool is_operation(const Json& layer) {
   const std::string module = text_member(layer, "module");
   return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
 }
 
+// Builds the layers recursively, within the limits above.
 class Builder {
  public:
   explicit Builder(const std::string& label) : label_(label) {}
@@ -40,12 +47,13 @@ class Builder {
  private:
   KerasLayer build(const std::string& class_name, const Json& options, const KerasLayer& parent,
                    const std::string& array_part, const std::string& weights_part) {
-    if (++nesting_ > kMaxNesting) refuse("nests layers deeper than " + std::to_string(kMaxNesting) + " levels");
+    if (++nesting_ > kMaxNesting) refuse(fmt::format("nests layers deeper than {} levels", kMaxNesting));
     KerasLayer layer;
     layer.class_name = class_name;
     layer.array_path = join_path(parent.array_path, array_part);
     layer.weights_path = join_path(parent.weights_path, weights_part);
     count(layer);
+    // A frozen container freezes everything in it.
     layer.is_trainable = parent.is_trainable && flag_member(options, "trainable", true);
     layer.data_format = text_member(options, "data_format");
     if (const Json& layers = layers_of_class(class_name, options); layers.is_array()) {
@@ -61,17 +69,16 @@ class Builder {
 
   [[noreturn]] void refuse(const std::string& problem) const { refuse_keras_model(label_, problem); }
 
-  // Every layer repeats the names of those that it lies in, and a wrapper can stand for two of its layer: a small text
-  // could ask for any amount of memory.
+  // Every layer repeats the names of the layers around it, and a wrapper can contain its layer twice. So a small text
+  // could demand any amount of memory.
   void count(const KerasLayer& layer) {
     path_bytes_ += layer.array_path.size() + layer.weights_path.size();
     if (++layers_ > kMaxLayers || path_bytes_ > kMaxPathBytes) {
-      refuse("has more than " + std::to_string(kMaxLayers) + " layers, or names of more than " +
-             std::to_string(kMaxPathBytes) + " bytes");
+      refuse(fmt::format("has more than {} layers, or names of more than {} bytes", kMaxLayers, kMaxPathBytes));
     }
   }
 
-  // Keras names the groups of a list after the classes, and counts each.
+  // Keras names the groups of a list after the classes of its layers, and numbers equal ones.
   void add_container(KerasLayer& owner, const Json& list, const std::string& key, bool skips_inputs) {
     std::map<std::string, std::size_t> used;
     std::set<std::string> names;
@@ -83,12 +90,14 @@ class Builder {
       const std::size_t number = used[group]++;
       if (number > 0) group += "_" + std::to_string(number);
       std::string name = layer_name(entry);
+      // Array names must be unique, so a layer without a name of its own, or with a used one, is named after its
+      // group.
       if (name.empty() || !names.insert(name).second) name = group;
       owner.children.push_back(build(entry, owner, name, key + "/" + group));
     }
   }
 
-  // True when all parts are known.
+  // Returns true if all parts are known.
   bool add_parts(KerasLayer& layer, const Json& options) {
     const std::string& kind = layer.class_name;
     if (kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN") return add_part(layer, kind + "Cell", "cell", options);
@@ -111,6 +120,7 @@ class Builder {
     return config.is_object() && add_part(layer, text_member(config, "class_name"), key, member(config, "config"));
   }
 
+  // A Bidirectional layer without a configuration for its backward layer uses the forward one for both.
   bool add_directions(KerasLayer& layer, const Json& options) {
     const Json& forward = member(options, "layer");
     const Json& backward = member(options, "backward_layer");
@@ -118,6 +128,7 @@ class Builder {
            add_part(layer, backward.is_object() ? backward : forward, "backward_layer");
   }
 
+  // Attention has four projections with the same option.
   bool add_projections(KerasLayer& layer, const Json& options) {
     const Json projection = {{"use_bias", flag_member(options, "use_bias", true)}};
     for (const char* key : {"query_dense", "key_dense", "value_dense", "output_dense"}) {
@@ -160,7 +171,7 @@ bool is_sequential(const Json& config) {
 
 KerasModel::KerasModel(const Json& config, const std::string& label) {
   if (!config.is_object() || !member(config, "class_name").is_string()) {
-    refuse_keras_model(label, "is no Keras model");
+    refuse_keras_model(label, "is not a Keras model");
   }
   root_ = Builder(label).build(config, {}, "", "");
   index(root_);
@@ -185,6 +196,7 @@ std::vector<KerasSlot> KerasModel::legacy_slots() const {
 std::vector<KerasSlot> legacy_slots(const KerasLayer& layer) {
   std::vector<KerasSlot> slots;
   append_slots(layer, slots);
+  // Keras lists weights of a model as trainable ones, then the others, each in the order of layers.
   std::stable_partition(slots.begin(), slots.end(), [](const KerasSlot& slot) { return slot.is_trainable; });
   return slots;
 }

@@ -1,3 +1,7 @@
+// Keras stores an optimizer's variables as one numbered list. Their meaning follows from the order in which each
+// class of optimizer creates its slots. Names are used only if the number and all shapes fit; otherwise the numbers
+// stay.
+
 #include "keras_files/keras_optimizer.h"
 
 #include <optional>
@@ -8,12 +12,13 @@ namespace {
 constexpr const char* kIteration = "iteration";
 constexpr const char* kLearningRate = "learning_rate";
 
-// Each pass goes over the trainable variables once, and makes all its slots for one before it goes to the next.
+// Each pass visits the trainable variables once. It creates all of its slots for one variable before it goes to the
+// next.
 using Pass = std::vector<std::string>;
 
 struct Layout {
   std::vector<Pass> passes;
-  std::vector<std::string> last;  // scalars behind all others
+  std::vector<std::string> last;  // scalars after all others
 };
 
 bool is_integer(DType dtype) {
@@ -45,7 +50,7 @@ std::optional<Layout> layout_of_class(const std::string& kind, const Json& optio
   return std::nullopt;
 }
 
-// What every optimizer of Keras 3 can have in front of its own slots.
+// Slots that every optimizer of Keras 3 may have in front of its own.
 void add_common_passes(const Json& options, Layout& layout) {
   std::vector<Pass> common;
   if (flag_member(options, "use_ema", false)) common.push_back({"average"});
@@ -53,6 +58,7 @@ void add_common_passes(const Json& options, Layout& layout) {
   layout.passes.insert(layout.passes.begin(), common.begin(), common.end());
 }
 
+// Before Keras 3, each slot had a pass of its own.
 void split_passes(Layout& layout) {
   std::vector<Pass> split;
   for (const Pass& pass : layout.passes) {
@@ -65,7 +71,7 @@ bool fits(const KerasShape& variable, std::span<const std::uint64_t> shape) {
   return std::equal(variable.shape.begin(), variable.shape.end(), shape.begin(), shape.end());
 }
 
-// Names in order; empty when their number or a shape is another.
+// Returns the names in order; empty if their number or a shape differs.
 std::vector<std::string> apply(const Layout& layout, std::size_t first, std::span<const KerasShape> variables,
                                std::span<const KerasShape> trainables) {
   std::vector<std::string> names;
@@ -88,6 +94,7 @@ std::vector<std::string> keras_optimizer_names(const KerasOptimizer& optimizer, 
                                                std::span<const KerasShape> trainables) {
   std::vector<std::string> names;
   if (!variables.empty() && variables[0].shape.empty() && is_integer(variables[0].dtype)) names.push_back(kIteration);
+  // A learning rate that follows a schedule is not a variable.
   if (names.size() == 1 && variables.size() > 1 && variables[1].shape.empty() && optimizer.is_keras_3 &&
       !is_integer(variables[1].dtype) && !member(member(optimizer.config, "config"), kLearningRate).is_object()) {
     names.push_back(kLearningRate);

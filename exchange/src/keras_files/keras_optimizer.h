@@ -1,6 +1,6 @@
 #pragma once
 
-// The names of an optimizer's variables, which Keras keeps as one numbered list.
+// Names the variables of an optimizer, which Keras keeps as one numbered list.
 
 #include <cstdint>
 #include <span>
@@ -13,21 +13,21 @@
 
 namespace holdfast::format {
 
-// An optimizer's variable in its file, or a trainable variable of the model.
+// The type and shape of an optimizer's variable in its file, or of a trainable variable of the model.
 struct KerasShape {
-  std::string name;  // of a trainable variable: its array, "dense/kernel"
+  std::string name;  // for a trainable variable: its array, "dense/kernel"
   DType dtype;
   std::vector<std::uint64_t> shape;
 };
 
 struct KerasOptimizer {
-  Json config;             // {"class_name": ..., "config": ...}; null when it is not known
-  bool is_keras_3 = true;  // before, all of one slot came first, then all of the next, and no learning rate
+  Json config;             // {"class_name": ..., "config": ...}; null if unknown
+  bool is_keras_3 = true;  // older ones list slot after slot, without a learning rate
 };
 
-// "iteration", "learning_rate", "momentum/dense/kernel", ... for each of `variables`, which are in Keras's order;
-// `trainables` are the model's trainable variables in its order. Where the optimizer or the model's order is not known,
-// or their shapes do not fit, what is no iteration and no learning rate is called by its number.
+// Returns "iteration", "learning_rate", "momentum/dense/kernel", ... for each of `variables`. These are in Keras's
+// order; `trainables` are the model's trainable variables in its order. If the optimizer or the model's order is
+// unknown, or shapes do not fit, all but iteration and learning rate are named by their numbers.
 std::vector<std::string> keras_optimizer_names(const KerasOptimizer& optimizer, std::span<const KerasShape> variables,
                                                std::span<const KerasShape> trainables);
 

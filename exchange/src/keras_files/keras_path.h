@@ -1,6 +1,6 @@
 #pragma once
 
-// Paths of groups, layers and arrays in Keras's files: parts with '/' between them. The root's is empty.
+// Paths of groups, layers and arrays in Keras's files: parts separated by '/'. The root's path is empty.
 
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Keras's HDF5 files, once they are trees.
+// Reads Keras's HDF5 files from trees.
 
 #include <string>
 
@@ -9,10 +9,10 @@
 
 namespace holdfast::format {
 
-// Whether Keras's weights are in it, of any form.
+// True if the tree holds Keras's weights in any form.
 bool is_keras_tree(const Hdf5Tree& tree);
 
-// As read_keras; `path` is named in errors.
+// Returns what read_keras returns; `path` is used in errors.
 ArraySet read_keras_tree(Hdf5Tree tree, const std::string& path);
 
 }  // namespace holdfast::format

@@ -1,3 +1,7 @@
+// A weights file names groups after classes and attributes and numbers the variables. If the configuration is known,
+// layers get their own names. Otherwise names are guessed from the classes, but only where the number of variables
+// leaves no doubt.
+
 #include "keras_files/keras_weights.h"
 
 #include <algorithm>
@@ -17,12 +21,14 @@ struct VariablePath {
   std::size_t index;
 };
 
+// Keras writes numbers without leading zeros. Nine digits keep the index within its type.
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 9 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
          (text == "0" || text[0] != '0');
 }
 
+// Splits "layers/dense/vars/0" into its owner and its index; empty for any other path.
 std::optional<VariablePath> parse_path(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string_view::npos || !is_number(path.substr(slash + 1))) return std::nullopt;
@@ -35,7 +41,7 @@ std::optional<VariablePath> parse_path(std::string_view path) {
   return result;
 }
 
-// Without the groups that stand for lists of layers.
+// Removes the groups that stand for lists of layers.
 std::string without_lists(std::string_view path) {
   std::string result;
   while (!path.empty()) {
@@ -50,13 +56,14 @@ std::string without_lists(std::string_view path) {
   return result;
 }
 
+// Collects the variables of each owner, names them, and takes everything else as it is.
 class WeightsReader {
  public:
   WeightsReader(Hdf5Tree& tree, const KerasModel* model, KerasContent& content)
       : tree_(tree), model_(model), collector_(tree, content) {}
 
   void read(const KerasOptimizer& optimizer) {
-    std::map<std::string, std::map<std::size_t, std::string>> owners;  // to the paths of their variables
+    std::map<std::string, std::map<std::size_t, std::string>> owners;  // owner -> index -> path
     for (const Hdf5Dataset& dataset : tree_.datasets) {
       if (const auto path = parse_path(dataset.array.name)) owners[path->owner][path->index] = dataset.array.name;
     }
@@ -76,7 +83,7 @@ class WeightsReader {
   void take_variables(const std::string& owner, const std::map<std::size_t, std::string>& paths) {
     const std::string prefix = array_prefix(owner);
     std::vector<std::string> names;
-    // A gap says that this is not the list that the tables know.
+    // A gap means that this is not the list that the tables know.
     if (paths.rbegin()->first + 1 == paths.size()) names = variable_names(owner, paths.size());
     for (const auto& [index, path] : paths) {
       collector_.take(path, prefix + (names.empty() ? std::to_string(index) : names[index]));
@@ -84,9 +91,10 @@ class WeightsReader {
   }
 
   std::string array_prefix(const std::string& owner) const {
+    // Objects inside the optimizer keep their paths.
     if (owner.starts_with("optimizer/")) return owner + "/";
     if (owner.empty()) return kModelPrefix;
-    // The nearest object that the configuration knows.
+    // Finds the nearest object that the configuration knows.
     for (std::size_t end = owner.size(); model_ != nullptr && end != std::string::npos && end > 0;
          end = owner.rfind('/', end - 1)) {
       if (const KerasLayer* layer = model_->find(std::string_view(owner).substr(0, end))) {
@@ -109,7 +117,7 @@ class WeightsReader {
     return names;
   }
 
-  // A wrapper's only layer says what it is in its name alone, if at all.
+  // Only its name says what a wrapper's layer is, if anything does.
   std::string guessed_class(const std::string& owner) const {
     const std::string_view part = last_part(owner);
     const Hdf5Group* group = part == "layer" ? tree_.find_group(owner + "/vars") : nullptr;

@@ -1,13 +1,13 @@
 #pragma once
 
-// The HDF5 weights of Keras 3: a group for each object that has variables, reached by the classes of layers and the
-// names of attributes, and in its group "vars" the variables "0", "1", ...
+// The HDF5 weights of Keras 3. Each object with variables has a group, reached by classes of layers and names of
+// attributes. Its group "vars" holds the variables "0", "1", ...
 
 #include "keras_files/keras_content.h"
 
 namespace holdfast::format {
 
-// True where the tree has any group "vars".
+// True if the tree has any group "vars".
 bool is_keras_weights(const Hdf5Tree& tree);
 
 // Adds the tree's arrays, paths and groups to `content`. `model` may be null.

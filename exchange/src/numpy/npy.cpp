@@ -1,4 +1,10 @@
+// The .npy header is the text of a Python dictionary. NumPy parses it with Python's own parser; this parser accepts
+// only what NumPy writes: three known keys, one string, one truth value and one tuple. Nothing is evaluated, and
+// pickled objects are refused.
+
 #include "numpy/npy.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -20,10 +26,10 @@ constexpr std::size_t kNpyAlignment = 64;
 
 struct NpyType {
   DType dtype;
-  std::string_view name;  // without the order of bytes
+  std::string_view name;  // without the byte order
 };
 
-// bf16 as ml_dtypes names it.
+// bf16 has the name that ml_dtypes uses.
 constexpr std::array<NpyType, 13> kNpyTypes = {{{DType::f64, "f8"},
                                                 {DType::f32, "f4"},
                                                 {DType::f16, "f2"},
@@ -38,20 +44,20 @@ constexpr std::array<NpyType, 13> kNpyTypes = {{{DType::f64, "f8"},
                                                 {DType::u64, "u8"},
                                                 {DType::boolean, "b1"}}};
 
-// Where in which file, for errors.
+// An array in a file, for errors.
 struct Place {
   const std::string& path;
   const std::string& array;
 
   [[noreturn]] void refuse(const std::string& problem) const {
-    refuse_file(path, "is damaged: array " + quoted_text(array) + " " + problem + "; use another copy of it");
+    refuse_file(path, fmt::format("is damaged: array {} {}; use another copy of it", quoted_text(array), problem));
   }
   [[noreturn]] void unsupported(const std::string& problem) const {
-    throw Error(ErrorCode::unsupported, path + " has array " + quoted_text(array) + " " + problem);
+    throw Error(ErrorCode::unsupported, fmt::format("{} has array {} {}", path, quoted_text(array), problem));
   }
 };
 
-// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } and nothing else of Python's language.
+// Parses {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } and nothing else of Python.
 class DictionaryParser {
  public:
   DictionaryParser(const Place& place, std::string_view text) : place_(place), text_(text) {}
@@ -76,7 +82,7 @@ class DictionaryParser {
       } else {
         fail();
       }
-      // The comma is missing only behind the last entry.
+      // Only the last entry may lack a comma.
       if (!take(',')) {
         expect('}');
         break;
@@ -136,7 +142,7 @@ class DictionaryParser {
     return value;
   }
 
-  // (), (3,), (3, 4) and (3, 4,); (3) would be no tuple.
+  // Accepts (), (3,), (3, 4) and (3, 4,), but not (3), which is not a tuple in Python.
   std::vector<std::uint64_t> tuple() {
     std::vector<std::uint64_t> numbers;
     bool has_comma = true;
@@ -144,7 +150,8 @@ class DictionaryParser {
     while (!take(')')) {
       if (!has_comma) fail();
       if (numbers.size() == kMaxAxes) {
-        place_.unsupported("with more than " + std::to_string(kMaxAxes) + " axes; reshape it before it is saved");
+        // Arrays of Holdfast have at most this many axes, like those of NumPy 1.
+        place_.unsupported(fmt::format("with more than {} axes; reshape it before saving", kMaxAxes));
       }
       numbers.push_back(integer());
       has_comma = take(',');
@@ -156,19 +163,20 @@ class DictionaryParser {
   void read_type(NpyHeader& header) {
     skip_space();
     if (!text_.starts_with('\'') && !text_.starts_with('"')) {
-      place_.unsupported("of a structured type; save each of its fields as an array of its own");
+      place_.unsupported("of a structured type; save each of its fields as a separate array");
     }
     const std::string_view name = string();
     if (name.ends_with('O')) {
-      place_.unsupported("of Python objects, which would have to be run to be read; save plain numbers");
+      place_.unsupported("of Python objects, which cannot be read without running code; save plain numbers");
     }
     const auto* found = std::find_if(kNpyTypes.begin(), kNpyTypes.end(),
                                      [&](const NpyType& type) { return !name.empty() && type.name == name.substr(1); });
+    // Types of one byte and voids may have any order or "|"; all others must say which order they have.
     const bool is_ordered = found != kNpyTypes.end() && size_bytes(found->dtype) > 1 && found->dtype != DType::bf16;
     const bool has_order = name.starts_with('<') || name.starts_with('>');
     if (found == kNpyTypes.end() || (is_ordered ? !has_order : !has_order && !name.starts_with('|'))) {
-      place_.unsupported("of NumPy's type " + quoted_text(name) +
-                         ", which Holdfast lacks; convert it before it is saved");
+      place_.unsupported(fmt::format("of NumPy's type {}, which Holdfast does not support; convert it before saving",
+                                     quoted_text(name)));
     }
     header.dtype = found->dtype;
     header.is_big_endian = name.starts_with('>');
@@ -178,6 +186,7 @@ class DictionaryParser {
   std::string_view text_;
 };
 
+// Reverses the bytes of each element in place.
 void swap_bytes(std::span<std::byte> bytes, std::size_t element_bytes) {
   for (std::size_t i = 0; i < bytes.size(); i += element_bytes) {
     const auto element = bytes.subspan(i, element_bytes);
@@ -185,10 +194,10 @@ void swap_bytes(std::span<std::byte> bytes, std::size_t element_bytes) {
   }
 }
 
-// Of the same elements with the last axis varying fastest.
+// Returns the same elements with the last axis varying fastest.
 std::vector<std::byte> row_major(std::span<const std::byte> bytes, std::size_t element_bytes,
                                  std::span<const std::uint64_t> shape) {
-  // As they lie there, the elements are the rows of the shape turned round.
+  // In Fortran order, the elements are those of a row-major array with the axes reversed.
   const std::vector<std::uint64_t> reversed(shape.rbegin(), shape.rend());
   std::vector<std::size_t> axes(shape.size());
   std::iota(axes.rbegin(), axes.rend(), std::size_t{0});
@@ -200,15 +209,15 @@ std::vector<std::byte> row_major(std::span<const std::byte> bytes, std::size_t e
 NpyHeader parse_npy_header(const std::string& path, const std::string& array, std::span<const std::byte> bytes) {
   const Place place{path, array};
   ByteCursor cursor(path, "the header of an array", bytes);
-  if (cursor.text(kNpyMagic.size()) != kNpyMagic) place.refuse("does not begin as a .npy file does");
+  if (cursor.text(kNpyMagic.size()) != kNpyMagic) place.refuse("does not begin like a .npy file");
   const std::uint16_t version = cursor.u16();  // the major number first
   if (version < 1 || version > 3) {
-    place.unsupported("in version " + std::to_string(version % 256) + "." + std::to_string(version / 256) +
-                      " of .npy; save it with a NumPy that writes version 1.0, 2.0 or 3.0");
+    place.unsupported(fmt::format("in version {}.{} of .npy; save it with a NumPy that writes version 1.0, 2.0 or 3.0",
+                                  version % 256, version / 256));
   }
   const std::size_t text_bytes = version == 1 ? cursor.u16() : cursor.u32();
   if (text_bytes > kMaxNpyHeadBytes - 12) {
-    place.refuse("has a header of " + std::to_string(text_bytes) + " bytes, longer than any that NumPy writes");
+    place.refuse(fmt::format("has a header of {} bytes, longer than any that NumPy writes", text_bytes));
   }
   const std::string text = cursor.text(text_bytes);
   NpyHeader header;
@@ -222,8 +231,8 @@ std::uint64_t check_npy_size(const std::string& path, const std::string& array, 
   std::uint64_t data_bytes = 0;
   if (!multiply_shape(header.shape, size_bytes(header.dtype), data_bytes) ||
       data_bytes != file_bytes - header.data_offset) {
-    Place{path, array}.refuse("has " + std::to_string(file_bytes - header.data_offset) +
-                              " bytes of elements, and its shape " + std::to_string(data_bytes));
+    Place{path, array}.refuse(
+        fmt::format("has {} bytes of elements, but its shape needs {}", file_bytes - header.data_offset, data_bytes));
   }
   return data_bytes;
 }
@@ -231,7 +240,7 @@ std::uint64_t check_npy_size(const std::string& path, const std::string& array, 
 void check_and_swap(const std::string& path, const std::string& array, const NpyHeader& header,
                     std::span<std::byte> elements) {
   if (header.dtype == DType::boolean && !holds_booleans(elements)) {
-    Place{path, array}.refuse("is boolean and holds other bytes than 0 and 1");
+    Place{path, array}.refuse("is boolean but holds bytes other than 0 and 1");
   }
   if (header.is_big_endian) swap_bytes(elements, size_bytes(header.dtype));
 }
@@ -239,6 +248,7 @@ void check_and_swap(const std::string& path, const std::string& array, const Npy
 NamedArray parse_npy(const std::string& path, const std::string& name, std::vector<std::byte> bytes) {
   NpyHeader header = parse_npy_header(path, name, bytes);
   check_npy_size(path, name, header, bytes.size());
+  // The header is removed in place, so that the elements are never held twice.
   bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(header.data_offset));
   check_and_swap(path, name, header, bytes);
   if (header.is_fortran && header.shape.size() > 1) bytes = row_major(bytes, size_bytes(header.dtype), header.shape);
@@ -250,17 +260,19 @@ std::vector<std::byte> compose_npy_header(const ArrayView& array) {
                                   [&](const NpyType& entry) { return entry.dtype == array.dtype; });
   HOLDFAST_ASSERT(type != kNpyTypes.end());
   std::string shape;
-  for (const std::uint64_t extent : array.shape) shape += std::to_string(extent) + ", ";
-  // A tuple of one keeps its comma.
+  for (const std::uint64_t extent : array.shape) shape += fmt::format("{}, ", extent);
+  // A tuple of one element keeps its comma.
   if (array.shape.size() == 1) shape.pop_back();
   if (array.shape.size() > 1) shape.resize(shape.size() - 2);
-  std::string text = "{'descr': '" + std::string(size_bytes(array.dtype) == 1 ? "|" : "<") + std::string(type->name) +
-                     "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 size_bytes(array.dtype) == 1 ? "|" : "<", type->name, shape);
+  // The magic string, two bytes of version and two of length. Spaces fill up the header, and a line feed ends it, as
+  // in NumPy.
   const std::size_t prefix = kNpyMagic.size() + 4;
   const std::size_t total = (prefix + text.size() + 1 + kNpyAlignment - 1) / kNpyAlignment * kNpyAlignment;
   text.resize(total - prefix - 1, ' ');
   text += '\n';
-  // 32 axes of 20 digits are far from what the 16 bits of version 1.0 count.
+  // 32 axes of 20 digits each are far below the 16-bit length of version 1.0.
   std::string header(kNpyMagic);
   header += {'\1', '\0', static_cast<char>(text.size()), static_cast<char>(text.size() >> 8)};
   header += text;

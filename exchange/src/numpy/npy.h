@@ -22,25 +22,26 @@ struct NpyHeader {
   std::size_t data_offset = 0;
 };
 
-// The most that parse_npy_header needs. A longer header is refused, since no plain array has one.
+// The most bytes that parse_npy_header needs. A longer header is refused, since no plain array has one.
 inline constexpr std::size_t kMaxNpyHeadBytes = 12 + 0xFFFF;
 
-// `path` and `array` are named in errors. Throws as read_npz does. What follows the header is not looked at.
+// Errors name `path` and `array`. Throws as read_npz does. Bytes after the header are ignored.
 NpyHeader parse_npy_header(const std::string& path, const std::string& array, std::span<const std::byte> bytes);
 
-// How many bytes the elements have. Throws when the member's size, `file_bytes`, is not theirs and the header's.
+// Returns the size of the elements in bytes. Throws when header and elements do not add up to `file_bytes`, the size
+// of the member.
 std::uint64_t check_npy_size(const std::string& path, const std::string& array, const NpyHeader& header,
                              std::uint64_t file_bytes);
 
-// The array, little-endian and row-major, of all bytes of a .npy file.
+// Returns the array, little-endian and row-major; `bytes` is a whole .npy file.
 NamedArray parse_npy(const std::string& path, const std::string& name, std::vector<std::byte> bytes);
 
-// For elements that were not read through parse_npy: swaps their bytes where the header says so, and refuses truth
-// values other than 0 and 1. `elements` are whole.
+// For elements that were read without parse_npy. Swaps their bytes where the header says so, and refuses truth values
+// other than 0 and 1. `elements` must be whole elements.
 void check_and_swap(const std::string& path, const std::string& array, const NpyHeader& header,
                     std::span<std::byte> elements);
 
-// What stands before the elements, a multiple of 64 bytes.
+// Returns everything that precedes the elements. Its size is a multiple of 64 bytes.
 std::vector<std::byte> compose_npy_header(const ArrayView& array);
 
 }  // namespace holdfast::format

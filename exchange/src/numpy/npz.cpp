@@ -37,6 +37,7 @@ void write_npz(FileSystem& files, const std::string& path, std::string_view meta
   check_metadata(path, metadata_json);
   check_arrays(path, arrays);
   std::vector<ArrayView> sorted(arrays.begin(), arrays.end());
+  // Equal arrays must give equal bytes, in whatever order the caller has them.
   std::sort(sorted.begin(), sorted.end(), [](const ArrayView& a, const ArrayView& b) { return a.name < b.name; });
 
   ZipWriter writer(files, path);
@@ -46,6 +47,7 @@ void write_npz(FileSystem& files, const std::string& path, std::string_view meta
   }
   for (const ArrayView& array : sorted) {
     const std::vector<std::byte> header = compose_npy_header(array);
+    // Header and elements are two pieces of one member, so the elements are not copied.
     const std::array<std::span<const std::byte>, 2> pieces = {header, array.bytes};
     writer.add(array.name + std::string(kNpySuffix), pieces);
   }

@@ -1,5 +1,7 @@
 #include "numpy/npz_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,21 +10,21 @@
 namespace holdfast::format {
 namespace {
 
-// The most that metadata may have. Holdfast does not write larger ones, and a text is parsed whole.
+// The longest metadata that is read. Holdfast writes none that is longer, and JSON is parsed as a whole.
 constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{64} << 20;
 
 std::string read_metadata(const std::string& path, const ZipReader& archive, const ZipEntry& entry) {
   if (entry.size_bytes > kMaxMetadataBytes) {
-    refuse_file(path, "has metadata of " + std::to_string(entry.size_bytes) + " bytes where at most " +
-                          std::to_string(kMaxMetadataBytes) + " are read; remove " + quoted_text(entry.name) +
-                          " from the archive");
+    refuse_file(path, fmt::format("has {} bytes of metadata, and at most {} are read; remove {} from the archive",
+                                  entry.size_bytes, kMaxMetadataBytes, quoted_text(entry.name)));
   }
   const std::vector<std::byte> bytes = archive.read(entry);
   std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!is_json(text)) refuse_file(path, "has metadata of Holdfast that is not JSON; use another copy of it");
+  if (!is_json(text)) refuse_file(path, "has Holdfast metadata that is not JSON; use another copy of it");
   return text;
 }
 
+// Reads only the start of a member: opening an archive must not decompress its elements.
 NpzFile::Entry read_head(const std::string& path, const ZipReader& archive, const ZipEntry& member) {
   NpzFile::Entry entry{
       .name = member.name.substr(0, member.name.size() - kNpySuffix.size()), .member = member, .header = {}};
@@ -40,8 +42,8 @@ NpzFile::NpzFile(ByteSource& source) : source_(source), archive_(source) {
     } else if (member.name.ends_with(kNpySuffix)) {
       entries_.push_back(read_head(source.path(), archive_, member));
     } else {
-      refuse_file(source.path(),
-                  "has a member " + quoted_text(member.name) + ", which is not an array; remove it from the archive");
+      refuse_file(source.path(), fmt::format("has a member {}, which is not an array; remove it from the archive",
+                                             quoted_text(member.name)));
     }
   }
   std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
@@ -52,7 +54,7 @@ NamedArray NpzFile::read(const Entry& entry) const {
 }
 
 void NpzFile::read_pieces(const Entry& entry, const std::function<void(std::span<const std::byte>)>& take) const {
-  // The lengths of the header and of the pieces are not multiples of an element's length.
+  // Neither the header nor a piece ends at an element's boundary, so the rest of each piece waits for the next.
   const std::size_t element_bytes = size_bytes(entry.header.dtype);
   std::size_t to_skip = entry.header.data_offset;
   std::vector<std::byte> waiting;

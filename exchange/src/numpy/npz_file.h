@@ -1,6 +1,6 @@
 #pragma once
 
-// A .npz archive whose arrays' headers were read and checked; their elements are read one array at a time.
+// A .npz archive whose headers were read and checked. Elements are read one array at a time.
 
 #include <cstddef>
 #include <functional>
@@ -30,12 +30,12 @@ class NpzFile {
   // Throws as read_npz does. `source` must outlive the object.
   explicit NpzFile(ByteSource& source);
 
-  // JSON; "{}" where the archive has none.
+  // JSON; "{}" if the archive has none.
   const std::string& metadata() const { return metadata_; }
   // Sorted by name.
   const std::vector<Entry>& entries() const { return entries_; }
   NamedArray read(const Entry& entry) const;
-  // The elements in pieces of a few MiB, with the first axis varying fastest where the header says so.
+  // Calls `take` with the elements in pieces of a few MiB. If the header says Fortran order, they stay in that order.
   void read_pieces(const Entry& entry, const std::function<void(std::span<const std::byte>)>& take) const;
 
  private:

@@ -1,4 +1,11 @@
+// One walk over the savepoint's graph serves both directions: it says for each layer which arrays correspond and how
+// their axes are ordered, and an Exchange moves the values. So the two directions cannot disagree. pytorch.h has the
+// table of layers.
+
 #include "holdfast/format/exchange/pytorch.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -20,17 +27,16 @@ namespace {
 using Shape = std::vector<std::uint64_t>;
 
 std::string text_of(const Shape& shape) {
-  std::string text;
-  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
-  return "[" + text + "]";
+  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// How the elements of one of our arrays lie in PyTorch's: seen in shape `seen`, transposed, seen in shape `theirs`.
+// The order of one of our arrays' elements in PyTorch: viewed in shape `seen`, transposed, then viewed in shape
+// `theirs`.
 struct Order {
   Shape seen;
   std::vector<std::size_t> axes;
   Shape theirs;
-  bool swaps_gates = false;  // of three blocks of rows, the first two change places
+  bool swaps_gates = false;  // swaps the first two of three blocks of rows
 };
 
 Order unchanged(const Shape& shape) {
@@ -56,6 +62,7 @@ std::vector<std::byte> to_theirs(const std::vector<std::byte>& bytes, std::size_
   return result;
 }
 
+// The reverse of to_theirs: gates first, then the inverse permutation of axes.
 std::vector<std::byte> to_ours(std::vector<std::byte> bytes, std::size_t element_bytes, const Order& order) {
   if (order.swaps_gates) swap_first_two_of_three(bytes);
   Shape shape;
@@ -67,7 +74,7 @@ std::vector<std::byte> to_ours(std::vector<std::byte> bytes, std::size_t element
   return transpose(bytes, element_bytes, shape, axes);
 }
 
-// The arrays of one savepoint by their layers and entries.
+// The arrays of one savepoint, by layer and entry.
 class Model {
  public:
   explicit Model(const ArraySet& savepoint) {
@@ -76,7 +83,7 @@ class Model {
     }
   }
 
-  // Null when the layer has no such entry.
+  // Returns null if the layer has no such entry.
   const NamedArray* find(const GraphLayer& layer, const std::string& entry) {
     const auto found = arrays_.find(std::string(kModelPrefix) + layer.name + "/" + entry);
     if (found == arrays_.end()) return nullptr;
@@ -87,9 +94,10 @@ class Model {
   void require_all_claimed() const {
     for (const auto& [name, array] : arrays_) {
       if (!claimed_.contains(name)) {
-        throw Error(ErrorCode::unsupported, "array " + quoted_text(name) +
-                                                " is no weight that PyTorch has for a layer of the graph; "
-                                                "remove it or the layer");
+        throw Error(
+            ErrorCode::unsupported,
+            fmt::format("array {} has no counterpart in PyTorch for a layer of the graph; remove it or the layer",
+                        quoted_text(name)));
       }
     }
   }
@@ -99,21 +107,22 @@ class Model {
   std::set<std::string> claimed_;
 };
 
-// One of the two directions. `ours` is an array of the savepoint, or of the one that the result shall be like.
+// One of the two directions. `ours` is an array of the savepoint, or of the savepoint that the result must be like.
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
   virtual void move(const NamedArray& ours, const std::string& theirs, const Order& order) = 0;
-  // Our one bias is the sum of PyTorch's two.
+  // Our single bias is the sum of PyTorch's two.
   virtual void move_sum(const NamedArray& ours, const std::string& first, const std::string& second) = 0;
-  // The two rows of ours are two arrays there.
+  // The two rows of our array are two arrays in PyTorch.
   virtual void move_rows(const NamedArray& ours, const std::string& first, const std::string& second,
                          const Order& row) = 0;
-  // How many batches the running averages saw, which PyTorch needs only to average without a momentum.
+  // The number of batches that the running averages saw. PyTorch needs it only for averages without momentum.
   virtual void count_batches(const std::string& theirs) = 0;
 };
 
+// Collects arrays under PyTorch's names.
 class ToPyTorch : public Exchange {
  public:
   ArraySet take() {
@@ -122,8 +131,9 @@ class ToPyTorch : public Exchange {
     const auto twice = std::adjacent_find(set_.arrays.begin(), set_.arrays.end(),
                                           [](const NamedArray& a, const NamedArray& b) { return a.name == b.name; });
     if (twice != set_.arrays.end()) {
-      throw Error(ErrorCode::invalid_argument, "two layers of the graph would both be " + quoted_text(twice->name) +
-                                                   " in PyTorch; rename one of them");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("two arrays would both be named {} in PyTorch; rename one of their layers",
+                              quoted_text(twice->name)));
     }
     return std::move(set_);
   }
@@ -134,6 +144,7 @@ class ToPyTorch : public Exchange {
 
   void move_sum(const NamedArray& ours, const std::string& first, const std::string& second) override {
     set_.arrays.push_back({first, ours.dtype, ours.shape, ours.bytes});
+    // PyTorch adds both biases, so the second is zero.
     set_.arrays.push_back({second, ours.dtype, ours.shape, std::vector<std::byte>(ours.bytes.size())});
   }
 
@@ -152,7 +163,7 @@ class ToPyTorch : public Exchange {
   ArraySet set_{.arrays = {}, .metadata = R"({"format":"pt"})"};
 };
 
-// Where the second is zero the first keeps its bits, the sign of its own zero too.
+// If the second is zero, the first keeps its bits, even the sign of a zero.
 template <typename Float>
 void add(std::vector<std::byte>& first, const std::vector<std::byte>& second) {
   for (std::size_t i = 0; i < first.size(); i += sizeof(Float)) {
@@ -166,9 +177,11 @@ void add(std::vector<std::byte>& first, const std::vector<std::byte>& second) {
   }
 }
 
+// Takes arrays of a state dict by name, and knows which ones are left.
 class FromPyTorch : public Exchange {
  public:
   explicit FromPyTorch(const ArraySet& state_dict) {
+    // DataParallel and DistributedDataParallel put "module." in front of every name.
     const bool is_replicated = std::all_of(state_dict.arrays.begin(), state_dict.arrays.end(),
                                            [](const NamedArray& array) { return array.name.starts_with(kReplicated); });
     for (const NamedArray& array : state_dict.arrays) {
@@ -178,9 +191,10 @@ class FromPyTorch : public Exchange {
 
   void require_all_taken() const {
     if (theirs_.empty()) return;
-    throw Error(ErrorCode::incompatible, "the state dict has " + quoted_text(theirs_.begin()->first) +
-                                             ", for which the savepoint has no array; take the savepoint of the same "
-                                             "model");
+    throw Error(
+        ErrorCode::incompatible,
+        fmt::format("the state dict has {}, for which the savepoint has no array; use a savepoint of the same model",
+                    quoted_text(theirs_.begin()->first)));
   }
 
   std::vector<NamedArray> take() {
@@ -200,8 +214,9 @@ class FromPyTorch : public Exchange {
     } else if (ours.dtype == DType::f64) {
       add<double>(sum, addend);
     } else if (std::any_of(addend.begin(), addend.end(), [](std::byte byte) { return byte != std::byte{0}; })) {
-      throw Error(ErrorCode::unsupported, "the sum of " + quoted_text(first) + " and " + quoted_text(second) +
-                                              " is taken of f32 and f64 alone; convert the state dict to f32");
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{} and {} can be added only as f32 or f64; convert the state dict to f32",
+                              quoted_text(first), quoted_text(second)));
     }
     add_array(ours, std::move(sum));
   }
@@ -226,25 +241,27 @@ class FromPyTorch : public Exchange {
   const std::vector<std::byte>& fetch(const std::string& theirs, const NamedArray& ours, const Shape& shape) {
     const auto found = theirs_.find(theirs);
     if (found == theirs_.end()) {
-      throw Error(ErrorCode::incompatible, "the state dict lacks " + quoted_text(theirs) + " for array " +
-                                               quoted_text(ours.name) + "; give the modules the names of the layers");
+      throw Error(ErrorCode::incompatible,
+                  fmt::format("the state dict lacks {} for array {}; give the modules the names of the layers",
+                              quoted_text(theirs), quoted_text(ours.name)));
     }
     const NamedArray& array = *found->second;
     if (array.shape != shape || array.dtype != ours.dtype) {
-      throw Error(ErrorCode::incompatible,
-                  quoted_text(theirs) + " of the state dict is " + std::string(name(array.dtype)) +
-                      text_of(array.shape) + " where array " + quoted_text(ours.name) + " of the savepoint needs " +
-                      std::string(name(ours.dtype)) + text_of(shape) + "; take the savepoint of the same model");
+      throw Error(ErrorCode::incompatible, fmt::format("{} of the state dict is {}{}, but array {} of the savepoint "
+                                                       "needs {}{}; use a savepoint of the same model",
+                                                       quoted_text(theirs), name(array.dtype), text_of(array.shape),
+                                                       quoted_text(ours.name), name(ours.dtype), text_of(shape)));
     }
+    // Arrays that no layer takes are an error at the end.
     theirs_.erase(found);
     return array.bytes;
   }
 
-  std::map<std::string, const NamedArray*> theirs_;  // those that no layer took
+  std::map<std::string, const NamedArray*> theirs_;  // arrays that no layer has taken
   std::vector<NamedArray> arrays_;
 };
 
-// Goes through the layers in order, and knows how what flows between them lies in PyTorch.
+// Visits the layers in order, and tracks how the data between them is ordered in PyTorch.
 class LayerWalk {
  public:
   LayerWalk(const ArraySet& savepoint, Exchange& exchange)
@@ -272,12 +289,14 @@ class LayerWalk {
     if (layer.kind == "Flatten") return flatten();
     static const std::set<std::string> kWithoutWeights = {"Activation", "AveragePooling2D", "Dropout", "MaxPooling2D"};
     if (kWithoutWeights.contains(layer.kind)) return;
-    throw Error(ErrorCode::unsupported, "layer " + quoted_text(layer.name) + " is of kind " + quoted_text(layer.kind) +
-                                            ", which has no counterpart in PyTorch here; leave it out of the model");
+    throw Error(ErrorCode::unsupported,
+                fmt::format("layer {} is of kind {}, which cannot be converted to PyTorch; leave it out of the model",
+                            quoted_text(layer.name), quoted_text(layer.kind)));
   }
 
-  // Where an image was flattened, its elements lie by channels in PyTorch.
+  // PyTorch flattens an image with its channels first.
   void flatten() {
+    // With one channel both orders are the same.
     if (rank_ == kImageRank && channels_ > 1) flattened_channels_ = channels_;
     rank_ = 1;
   }
@@ -290,6 +309,7 @@ class LayerWalk {
     channels_ = kernel.shape[1];
   }
 
+  // The kernel's rows follow the flattened image: positions, then channels. PyTorch has channels, then positions.
   Order order_of_dense(const NamedArray& kernel) const {
     Order order = transposed(kernel.shape, {1, 0});
     if (flattened_channels_ == 0) return order;
@@ -298,11 +318,11 @@ class LayerWalk {
     return order;
   }
 
-  // How many places of the flattened image there are.
+  // The number of positions in the flattened image.
   std::uint64_t positions(const NamedArray& array, std::uint64_t inputs) const {
     if (inputs % flattened_channels_ != 0) {
-      refuse(array, "has " + std::to_string(inputs) + " inputs, and the flattened image " +
-                        std::to_string(flattened_channels_) + " channels, which do not divide them");
+      refuse(array, fmt::format("has {} inputs, which are not a multiple of the {} channels of the flattened image",
+                                inputs, flattened_channels_));
     }
     return inputs / flattened_channels_;
   }
@@ -320,6 +340,7 @@ class LayerWalk {
     const NamedArray& kernel = get(layer, has_long_name ? "depthwise_kernel" : "kernel", 4);
     Order order = transposed(kernel.shape, {2, 3, 0, 1});
     channels_ = order.theirs[0] * order.theirs[1];
+    // PyTorch sees the multiplier as more output channels of a grouped convolution.
     order.theirs = {channels_, 1, order.theirs[2], order.theirs[3]};
     exchange_.move(kernel, theirs(layer, "weight"), order);
     move_if_there(layer, "bias", "bias");
@@ -338,7 +359,7 @@ class LayerWalk {
     move_feature(layer, "beta", "bias");
   }
 
-  // One number for each input.
+  // An array with one number for each input.
   void move_feature(const GraphLayer& layer, const std::string& ours, const std::string& their_entry) {
     if (model_.find(layer, ours) == nullptr) return;
     const NamedArray& array = get(layer, ours, 1);
@@ -368,8 +389,9 @@ class LayerWalk {
     const NamedArray* bias = model_.find(layer, "bias");
     if (bias == nullptr) return;
     if (bias->shape.size() != 2 || bias->shape[0] != 2 || bias->shape[1] % 3 != 0) {
-      refuse(*bias, "has shape " + text_of(bias->shape) +
-                        " where a GRU with reset_after has [2, 3 u]; PyTorch has no other kind of GRU");
+      refuse(*bias,
+             fmt::format("has shape {}, but a GRU with reset_after has [2, 3 u], and PyTorch has no other kind of GRU",
+                         text_of(bias->shape)));
     }
     Order row = unchanged({bias->shape[1]});
     row.swaps_gates = true;
@@ -381,10 +403,10 @@ class LayerWalk {
          {std::pair{"kernel", "weight_ih_l0"}, {"recurrent_kernel", "weight_hh_l0"}}) {
       const NamedArray& kernel = get(layer, entry, 2);
       if (kernel.shape[1] % gates != 0) {
-        refuse(kernel,
-               "has shape " + text_of(kernel.shape) + ", which is not made of " + std::to_string(gates) + " gates");
+        refuse(kernel, fmt::format("has shape {}, which cannot be split into {} gates", text_of(kernel.shape), gates));
       }
       Order order = transposed(kernel.shape, {1, 0});
+      // Only a GRU orders its gates differently.
       order.swaps_gates = gates == 3;
       exchange_.move(kernel, theirs(layer, their_entry), order);
       channels_ = kernel.shape[1] / gates;
@@ -400,23 +422,23 @@ class LayerWalk {
   const NamedArray& get(const GraphLayer& layer, const std::string& entry, std::size_t axes) {
     const NamedArray* array = model_.find(layer, entry);
     if (array == nullptr) {
-      throw Error(ErrorCode::invalid_argument, "the savepoint has no array " + quoted_text(entry) + " for its " +
-                                                   quoted_text(layer.kind) + " layer " + quoted_text(layer.name) +
-                                                   "; give a whole savepoint");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the savepoint has no array {} for its {} layer {}; give a complete savepoint",
+                              quoted_text(entry), quoted_text(layer.kind), quoted_text(layer.name)));
     }
     if (array->shape.size() != axes) {
-      refuse(*array, "has shape " + text_of(array->shape) + " where a " + layer.kind + " has " + std::to_string(axes) +
-                         " axes");
+      refuse(*array, fmt::format("has shape {}, but a {} needs {} axes", text_of(array->shape), layer.kind, axes));
     }
     return *array;
   }
 
   [[noreturn]] static void refuse(const NamedArray& array, const std::string& problem) {
-    throw Error(ErrorCode::invalid_argument, "array " + quoted_text(array.name) + " of the savepoint " + problem +
-                                                 "; give a savepoint that fits its graph");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("array {} of the savepoint {}; give a savepoint that fits its graph",
+                            quoted_text(array.name), problem));
   }
 
-  // PyTorch's names have dots.
+  // PyTorch separates names by dots.
   static std::string theirs(const GraphLayer& layer, const std::string& entry) {
     std::string module = layer.name;
     std::replace(module.begin(), module.end(), '/', '.');
@@ -426,9 +448,9 @@ class LayerWalk {
   const Graph graph_;
   Model model_;
   Exchange& exchange_;
-  std::size_t rank_ = 0;                  // of one sample between the layers
+  std::size_t rank_ = 0;                  // axes of one sample between the layers
   std::uint64_t channels_ = 0;            // extent of its last axis
-  std::uint64_t flattened_channels_ = 0;  // of the image whose elements are the inputs; 0 when they are no image's
+  std::uint64_t flattened_channels_ = 0;  // of the flattened image that is the input; 0 for other inputs
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "pytorch/pytorch_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "bytes/json.h"
@@ -11,12 +13,13 @@ namespace {
 void require(bool condition, const char* problem) {
   if (!condition) {
     throw Error(ErrorCode::invalid_argument,
-                std::string("the savepoint's metadata has no graph of a Sequential (") + problem +
-                    "), which says what its arrays are to PyTorch; give a savepoint of a Sequential");
+                fmt::format("the savepoint's metadata has no valid graph of a Sequential ({}), so its arrays cannot be "
+                            "mapped to PyTorch; give a savepoint of a Sequential",
+                            problem));
   }
 }
 
-// Null where there is none.
+// Returns null if the member is missing.
 const Json& member(const Json& object, const char* key) {
   static const Json kNull;
   const auto found = object.find(key);
@@ -27,16 +30,16 @@ const Json& member(const Json& object, const char* key) {
 
 Graph parse_graph(const std::string& metadata) {
   const Json parsed = Json::parse(metadata, nullptr, false);
-  require(parsed.is_object(), "it is no JSON object");
+  require(parsed.is_object(), "it is not a JSON object");
   const Json& json = member(parsed, "graph");
   require(json.is_object() && member(json, "format") == "holdfast.sequential" && member(json, "version") == 1,
           "its \"graph\" is not of the format holdfast.sequential, version 1");
   const Json& shape = member(json, "input_shape");
   require(
       shape.is_array() && std::all_of(shape.begin(), shape.end(), [](const Json& n) { return n.is_number_unsigned(); }),
-      "its \"input_shape\" is no list of numbers");
+      "its \"input_shape\" is not a list of numbers");
   const Json& layers = member(json, "layers");
-  require(layers.is_array(), "its \"layers\" are no list");
+  require(layers.is_array(), "its \"layers\" are not a list");
   Graph graph{.input_shape = shape.get<std::vector<std::uint64_t>>(), .layers = {}};
   for (const Json& layer : layers) {
     require(layer.is_object() && member(layer, "kind").is_string() && member(layer, "name").is_string(),

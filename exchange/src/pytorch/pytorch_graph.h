@@ -1,6 +1,6 @@
 #pragma once
 
-// What the exchange with PyTorch needs to know of a model's graph.
+// The parts of a model's graph that the exchange with PyTorch needs.
 
 #include <cstdint>
 #include <string>
@@ -20,7 +20,7 @@ struct Graph {
   std::vector<GraphLayer> layers;
 };
 
-// The graph of a Sequential in a savepoint's metadata. Throws Error{invalid_argument} when there is none.
+// Parses the graph of a Sequential from a savepoint's metadata. Throws Error{invalid_argument} if it has none.
 Graph parse_graph(const std::string& metadata);
 
 }  // namespace holdfast::format

@@ -1,4 +1,9 @@
+// Writes the bytes that the safetensors library would write for the same arrays and metadata, so that files can be
+// compared. The library's metadata maps strings to strings, and any other JSON travels as one string in it.
+
 #include "holdfast/format/exchange/safetensors.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -13,7 +18,7 @@
 namespace holdfast::format {
 namespace {
 
-// An object of strings that comes back as it was written stands for itself.
+// An object of strings is stored as such if it comes back byte for byte; any other JSON is stored as one text.
 std::map<std::string, std::string> metadata_for(std::string_view metadata_json) {
   const nlohmann::json parsed = nlohmann::json::parse(metadata_json);
   const bool is_flat = parsed.is_object() && !parsed.contains(std::string(kSafetensorsHoldfastKey)) &&
@@ -33,11 +38,11 @@ ArraySet read_safetensors_from(ByteSource& source) {
 
 std::string compose_header(const std::string& path, std::string_view metadata_json, std::span<const ArrayView> arrays) {
   std::string header = compose_safetensors_header(metadata_for(metadata_json), arrays);
-  // So that the first array is aligned.
+  // Padding aligns the first array.
   header.resize((header.size() + 7) / 8 * 8, ' ');
   if (header.size() > kMaxSafetensorsHeaderBytes) {
-    refuse_to_write(path, "names and metadata take " + std::to_string(header.size()) + " bytes, and the format has " +
-                              std::to_string(kMaxSafetensorsHeaderBytes) + " for them; use several files");
+    refuse_to_write(path, fmt::format("names and metadata take {} bytes, and the format allows {}; use several files",
+                                      header.size(), kMaxSafetensorsHeaderBytes));
   }
   return header;
 }
@@ -60,7 +65,7 @@ void write_safetensors(FileSystem& files, const std::string& path, std::string_v
   check_arrays(path, arrays);
   for (const ArrayView& array : arrays) {
     if (array.name == kSafetensorsMetadata) {
-      refuse_to_write(path, "\"__metadata__\" is no name for an array in this format; rename it");
+      refuse_to_write(path, "an array cannot be named \"__metadata__\" in this format; rename it");
     }
   }
   std::vector<ArrayView> sorted(arrays.begin(), arrays.end());

@@ -1,4 +1,8 @@
+// Reads the header once and elements on demand, so that opening a file takes memory for names and shapes alone.
+
 #include "safetensors/safetensors_file.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -9,18 +13,21 @@
 namespace holdfast::format {
 namespace {
 
+// The length is compared with the file before memory is allocated for the header.
 std::string read_header(ByteSource& source) {
   const std::string& path = source.path();
   if (source.size_bytes() < kSafetensorsLengthBytes) {
-    refuse_file(path, "is no safetensors file: it has " + std::to_string(source.size_bytes()) + " bytes");
+    refuse_file(path,
+                fmt::format("is not a safetensors file: it has only {} bytes; check the path", source.size_bytes()));
   }
   std::array<std::byte, kSafetensorsLengthBytes> length_bytes{};
   source.read(0, length_bytes);
   const std::uint64_t length = ByteCursor(path, "the length of its header", length_bytes).u64();
   const std::uint64_t most = std::min(kMaxSafetensorsHeaderBytes, source.size_bytes() - kSafetensorsLengthBytes);
   if (length > most) {
-    refuse_file(path, "is no whole safetensors file: it claims a header of " + std::to_string(length) +
-                          " bytes where at most " + std::to_string(most) + " are possible; use another copy of it");
+    refuse_file(path, fmt::format("is not a complete safetensors file: it claims a header of {} bytes, and at most {} "
+                                  "are possible; use another copy of it",
+                                  length, most));
   }
   std::string header(length, '\0');
   source.read(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(header)));
@@ -30,7 +37,7 @@ std::string read_header(ByteSource& source) {
 std::string metadata_of(const std::string& path, const SafetensorsHeader& header) {
   const auto ours = header.metadata.find(kSafetensorsHoldfastKey);
   if (ours == header.metadata.end()) return nlohmann::json(header.metadata).dump();
-  if (!is_json(ours->second)) refuse_file(path, "has metadata of Holdfast that is not JSON; use another copy of it");
+  if (!is_json(ours->second)) refuse_file(path, "has Holdfast metadata that is not JSON; use another copy of it");
   return ours->second;
 }
 
@@ -48,9 +55,10 @@ SafetensorsFile::SafetensorsFile(ByteSource& source) : source_(source) {
 
 void SafetensorsFile::read_part(const SafetensorsEntry& entry, std::uint64_t begin, std::span<std::byte> out) const {
   source_.read(data_offset_ + entry.begin + begin, out);
+  // C++ gives no meaning to a bool of another value, so the bytes cannot be passed on.
   if (entry.dtype == DType::boolean && !holds_booleans(out)) {
-    refuse_file(source_.path(),
-                "has boolean array " + quoted_text(entry.name) + " with other bytes than 0 and 1; save it as U8");
+    refuse_file(source_.path(), fmt::format("has a boolean array {} with bytes other than 0 and 1; save it as U8",
+                                            quoted_text(entry.name)));
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A safetensors file whose header was read and checked; its arrays are read one at a time.
+// A safetensors file whose header was read and checked. Elements are read one array at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace holdfast::format {
 
-// Of the header's own length, in front of it.
+// The length of the header, in front of it.
 inline constexpr std::size_t kSafetensorsLengthBytes = 8;
-// In the header's metadata: JSON that is no object of strings.
+// The key in the header's metadata for JSON that is not an object of strings.
 inline constexpr const char* kSafetensorsHoldfastKey = "holdfast.metadata";
 
 class SafetensorsFile {
@@ -24,12 +24,12 @@ class SafetensorsFile {
   // Throws as read_safetensors does. `source` must outlive the object.
   explicit SafetensorsFile(ByteSource& source);
 
-  // As read_safetensors gives it.
+  // As read_safetensors returns it.
   const std::string& metadata() const { return metadata_; }
   // Sorted by name.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   std::vector<std::byte> read(const SafetensorsEntry& entry) const;
-  // In pieces of a few MiB.
+  // Calls `take` with the elements in pieces of a few MiB.
   void read_pieces(const SafetensorsEntry& entry, const std::function<void(std::span<const std::byte>)>& take) const;
 
  private:

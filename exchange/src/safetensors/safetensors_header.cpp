@@ -1,4 +1,10 @@
+// The header of a safetensors file may come from anybody. It is parsed by events, so that no tree of JSON is built
+// and deep nesting costs nothing. Afterwards the arrays must cover the rest of the file exactly, without gaps and
+// overlaps.
+
 #include "safetensors/safetensors_header.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -18,7 +24,7 @@ struct SafetensorsType {
   std::string_view name;
 };
 
-// In the order of the safetensors library, from the last to the first.
+// Ordered as in the safetensors library, from last to first.
 constexpr std::array<SafetensorsType, 13> kSafetensorsTypes = {{{DType::u64, "U64"},
                                                                 {DType::i64, "I64"},
                                                                 {DType::f64, "F64"},
@@ -33,6 +39,7 @@ constexpr std::array<SafetensorsType, 13> kSafetensorsTypes = {{{DType::u64, "U6
                                                                 {DType::u8, "U8"},
                                                                 {DType::boolean, "BOOL"}}};
 
+// The position of a type in this order.
 std::size_t rank_of(DType dtype) {
   const auto* found = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
                                    [&](const SafetensorsType& type) { return type.dtype == dtype; });
@@ -40,8 +47,7 @@ std::size_t rank_of(DType dtype) {
   return static_cast<std::size_t>(found - kSafetensorsTypes.begin());
 }
 
-// Takes the events of the JSON parser, so that no tree of a stranger's JSON is ever built. It returns false, which ends
-// the parsing, for everything that the header may not hold.
+// Handles the JSON parser's events. Returning false ends the parsing, for everything that the header may not hold.
 //
 //   start -> root <-> metadata
 //            root <-> tensor <-> shape
@@ -66,7 +72,8 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   bool end_object() override {
     if (state_ == State::root) return go_to(State::end);
     if (state_ == State::tensor && (!seen_.dtype || !seen_.shape || !seen_.offsets)) {
-      return fail("array " + quoted_text(header_.entries.back().name) + " lacks its dtype, shape or data_offsets");
+      return fail(
+          fmt::format("array {} lacks its dtype, shape or data_offsets", quoted_text(header_.entries.back().name)));
     }
     return go_to(State::root);
   }
@@ -74,7 +81,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   bool key(std::string& name) override {
     key_ = name;
     if (state_ == State::root && key_ == kSafetensorsMetadata) {
-      if (has_metadata_) return fail("it has two \"__metadata__\"");
+      if (has_metadata_) return fail("there are two \"__metadata__\"");
       has_metadata_ = true;
     }
     if (state_ == State::tensor) return tensor_key();
@@ -83,7 +90,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
 
   bool string(std::string& text) override {
     if (state_ == State::metadata) {
-      return header_.metadata.emplace(key_, text).second || fail("it has two metadata " + quoted_text(key_));
+      return header_.metadata.emplace(key_, text).second || fail("there are two metadata entries " + quoted_text(key_));
     }
     if (state_ == State::tensor && key_ == "dtype") return take_dtype(text);
     return fail_at_value();
@@ -103,8 +110,9 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     SafetensorsEntry* entry = header_.entries.empty() ? nullptr : &header_.entries.back();
     if (state_ == State::shape) {
       if (entry->shape.size() == kMaxAxes) {
-        throw Error(ErrorCode::unsupported, path_ + " has array " + quoted_text(entry->name) + " with more than " +
-                                                std::to_string(kMaxAxes) + " axes; reshape it before it is saved");
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("{} has array {} with more than {} axes; reshape it before saving", path_,
+                                quoted_text(entry->name), kMaxAxes));
       }
       entry->shape.push_back(value);
       return true;
@@ -120,13 +128,13 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   bool number_float(double /*value*/, const std::string& /*text*/) override { return fail_at_value(); }
   bool binary(Json::binary_t& /*value*/) override { return fail_at_value(); }
   bool parse_error(std::size_t position, const std::string& /*token*/, const Json::exception& /*error*/) override {
-    return fail("it is no JSON at byte " + std::to_string(position));
+    return fail(fmt::format("the text is not JSON at byte {}", position));
   }
 
  private:
   enum class State { start, root, metadata, tensor, shape, offsets, end };
 
-  // Which keys of the array under way were there.
+  // The keys that the current array has had so far.
   struct Seen {
     bool dtype = false;
     bool shape = false;
@@ -138,13 +146,14 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     offsets_ = 0;
     return true;
   }
+  // Keeps the first problem, which is the cause of later ones.
   bool fail(const std::string& problem) {
     if (problem_.empty()) problem_ = problem;
     return false;
   }
   bool fail_at_value() {
-    return fail(state_ == State::start ? "it is no JSON object"
-                                       : "the value of " + quoted_text(key_) + " is not what it should be");
+    return fail(state_ == State::start ? "the text is not a JSON object"
+                                       : fmt::format("the value of {} has a wrong type or form", quoted_text(key_)));
   }
 
   bool tensor_key() {
@@ -153,8 +162,8 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
                  : key_ == "data_offsets" ? &seen_.offsets
                                           : nullptr;
     if (seen == nullptr || *seen) {
-      return fail("array " + quoted_text(header_.entries.back().name) + " has an unknown or second " +
-                  quoted_text(key_));
+      return fail(fmt::format("array {} has an unknown or second {}", quoted_text(header_.entries.back().name),
+                              quoted_text(key_)));
     }
     *seen = true;
     return true;
@@ -164,9 +173,9 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     const auto* found = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
                                      [&](const SafetensorsType& type) { return type.name == name; });
     if (found == kSafetensorsTypes.end()) {
-      throw Error(ErrorCode::unsupported, path_ + " has array " + quoted_text(header_.entries.back().name) +
-                                              " of type " + quoted_text(name) +
-                                              ", which Holdfast lacks; convert it before it is saved");
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{} has array {} of type {}, which Holdfast does not support; convert it before saving",
+                              path_, quoted_text(header_.entries.back().name), quoted_text(name)));
     }
     header_.entries.back().dtype = found->dtype;
     return true;
@@ -183,7 +192,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
 };
 
 [[noreturn]] void refuse_header(const std::string& path, const std::string& problem) {
-  refuse_file(path, "is no whole safetensors file: in its header, " + problem + "; use another copy of it");
+  refuse_file(path, fmt::format("is not a valid safetensors file: in its header, {}; use another copy of it", problem));
 }
 
 void check_names(const std::string& path, const std::vector<SafetensorsEntry>& entries) {
@@ -192,28 +201,27 @@ void check_names(const std::string& path, const std::vector<SafetensorsEntry>& e
   for (const SafetensorsEntry& entry : entries) names.push_back(entry.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) refuse_header(path, "array " + quoted_text(*twice) + " is there twice");
+  if (twice != names.end()) refuse_header(path, fmt::format("array {} occurs twice", quoted_text(*twice)));
 }
 
 void check_places(const std::string& path, const std::vector<SafetensorsEntry>& entries, std::uint64_t data_bytes) {
   std::uint64_t end = 0;
   for (const SafetensorsEntry& entry : entries) {
     const std::string label = "array " + quoted_text(entry.name);
+    // Entries are sorted by their bytes, so each must begin where the one before it ends.
     if (entry.begin != end || entry.end < entry.begin || entry.end > data_bytes) {
-      refuse_header(path, label + " lies at bytes " + std::to_string(entry.begin) + " to " + std::to_string(entry.end) +
-                              " where " + std::to_string(end) + " to at most " + std::to_string(data_bytes) +
-                              " are left for it");
+      refuse_header(path, fmt::format("{} lies at bytes {} to {}, but must begin at {} and end by {}", label,
+                                      entry.begin, entry.end, end, data_bytes));
     }
     std::uint64_t bytes = 0;
     if (!multiply_shape(entry.shape, size_bytes(entry.dtype), bytes) || bytes != entry.end - entry.begin) {
-      refuse_header(path, label + " has " + std::to_string(entry.end - entry.begin) + " bytes, and its shape " +
-                              std::to_string(bytes));
+      refuse_header(path,
+                    fmt::format("{} has {} bytes, but its shape needs {}", label, entry.end - entry.begin, bytes));
     }
     end = entry.end;
   }
   if (end != data_bytes) {
-    refuse_header(path, "the arrays end at byte " + std::to_string(end) + " of the " + std::to_string(data_bytes) +
-                            " that follow it");
+    refuse_header(path, fmt::format("the arrays end at byte {} of the {} that follow the header", end, data_bytes));
   }
 }
 
@@ -223,7 +231,7 @@ std::string joined_by_commas(std::span<const std::uint64_t> numbers) {
   return text;
 }
 
-// The caller has checked that it is UTF-8.
+// The caller has checked that the text is UTF-8.
 std::string quote(std::string_view text) {
   return Json(text).dump();
 }
@@ -231,8 +239,8 @@ std::string quote(std::string_view text) {
 }  // namespace
 
 SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes) {
-  if (!json.starts_with('{')) refuse_header(path, "the first byte is no brace");
-  if (!is_utf8(json)) refuse_header(path, "there are bytes that are no text in UTF-8");
+  if (!json.starts_with('{')) refuse_header(path, "the first byte is not a brace");
+  if (!is_utf8(json)) refuse_header(path, "some bytes are not UTF-8");
   HeaderEvents events(path);
   if (!Json::sax_parse(json, &events) || !events.is_complete()) refuse_header(path, events.problem());
   SafetensorsHeader header = events.take();

@@ -23,7 +23,7 @@ struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::f32;
   std::vector<std::uint64_t> shape;
-  std::uint64_t begin = 0;  // of its bytes, counted from the end of the header
+  std::uint64_t begin = 0;  // first byte, counted from the end of the header
   std::uint64_t end = 0;
 };
 
@@ -32,15 +32,15 @@ struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries;  // in the order of their bytes
 };
 
-// Checks everything against `data_bytes`, the length of what follows the header, so that no array claims more than the
-// file holds. Throws as read_safetensors does.
+// Checks all entries against `data_bytes`, the number of bytes after the header, so that no array claims more than
+// the file holds. Throws as read_safetensors does.
 SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes);
 
-// The JSON alone. `arrays` lie behind it in their order.
+// Returns the JSON alone. The bytes of `arrays` must follow it in the same order.
 std::string compose_safetensors_header(const std::map<std::string, std::string>& metadata,
                                        std::span<const ArrayView> arrays);
 
-// The order in which the safetensors library lays out arrays: the largest elements first, so that all are aligned.
+// Sorts as the safetensors library does: the largest elements first, so that all arrays are aligned.
 void sort_for_safetensors(std::vector<ArrayView>& arrays);
 
 }  // namespace holdfast::format

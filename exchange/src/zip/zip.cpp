@@ -1,5 +1,7 @@
 #include "zip/zip.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string_view>
 
@@ -11,12 +13,14 @@ namespace {
 
 constexpr std::size_t kMaxMemberNameBytes = 0xFFFF;
 
+// A part "." or ".." would lead out of the folder into which another program unpacks the archive. An empty part would
+// give two names to one file.
 std::string problem_of_parts(std::string_view name) {
   while (true) {
     const std::size_t slash = name.find('/');
     const std::string_view part = name.substr(0, slash);
-    if (part.empty()) return "has an empty part between its slashes";
-    if (part == "." || part == "..") return "has a part \"" + std::string(part) + "\"";
+    if (part.empty()) return "has an empty part between slashes";
+    if (part == "." || part == "..") return fmt::format("has a part \"{}\"", part);
     if (slash == std::string_view::npos) return "";
     name.remove_prefix(slash + 1);
   }
@@ -25,9 +29,10 @@ std::string problem_of_parts(std::string_view name) {
 }  // namespace
 
 std::string problem_of_member_name(const std::string& name) {
-  if (name.size() > kMaxMemberNameBytes) return "is longer than " + std::to_string(kMaxMemberNameBytes) + " bytes";
+  if (name.size() > kMaxMemberNameBytes) return fmt::format("is longer than {} bytes", kMaxMemberNameBytes);
   if (!is_utf8(name)) return "is not UTF-8 text";
-  if (name.find('\\') != std::string::npos) return "holds a backslash";
+  // Windows takes a backslash for a separator.
+  if (name.find('\\') != std::string::npos) return "contains a backslash";
   if (name.starts_with('/')) return "is an absolute path";
   return problem_of_parts(name);
 }

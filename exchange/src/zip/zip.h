@@ -1,12 +1,12 @@
 #pragma once
 
-// ZIP archives, as far as .npz and .keras files need them (PKWARE's APPNOTE 6.3): members stored or deflated, ZIP64,
-// data descriptors. Nothing is ever unpacked to disk.
+// Reads and writes ZIP archives as far as .npz and .keras files need them (PKWARE's APPNOTE 6.3): stored or deflated
+// members, ZIP64, data descriptors. Nothing is ever unpacked to disk.
 //
-// A stranger's archive is taken strictly: every record is where the others say that it is, members do not overlap, each
-// name occurs once and is a relative path without "..", the CRC-32 of every member holds. Encrypted members, archives
-// of several volumes and other kinds of compression are refused by name. A member that claims over 4 GiB and over 100
-// times its compressed size is refused before memory is taken for it, and so is an archive that does so in sum.
+// An archive may come from anybody, so it is checked strictly. Every record lies where the others say, members do not
+// overlap, each name occurs once and is a relative path without "..", and each CRC-32 matches. Encrypted members,
+// archives in several volumes and other compression methods are refused by name. So is a member, or a whole archive,
+// that claims more than 4 GiB and more than 100 times its compressed size, before any memory is allocated.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,53 +27,54 @@ struct ZipMember {
   std::vector<std::byte> bytes;
 };
 
-// All members in the order of the archive's directory; entries for folders are left out. Throws Error{invalid_file}
-// for what is damaged or hostile, Error{unsupported} for what other tools may read, and what the file system threw.
+// Returns all members in the order of the archive's directory, without folders. Throws Error{invalid_file} for
+// damaged or hostile content, Error{unsupported} for features that this reader lacks, and what the file system threw.
 std::vector<ZipMember> read_zip(FileSystem& files, const std::string& path);
 std::vector<ZipMember> read_zip(ByteSource& source);
 
-// Stored, with one fixed time: the same members give the same bytes. Whole or not at all, durable on return. Throws
-// Error{invalid_argument} for a name that read_zip would refuse, or that occurs twice.
+// Writes the members uncompressed and with a fixed time, so that equal members give equal bytes. The file is written
+// completely or not at all, and is durable on return. Throws Error{invalid_argument} for a name that read_zip would
+// refuse, or that occurs twice.
 void write_zip(FileSystem& files, const std::string& path, std::span<const ZipMember> members);
 
 struct ZipEntry {
   std::string name;
   std::uint64_t size_bytes = 0;    // uncompressed
-  std::uint64_t stored_bytes = 0;  //
+  std::uint64_t stored_bytes = 0;  // in the archive
   std::uint64_t data_offset = 0;   // of the stored bytes
   std::uint32_t crc = 0;           // of the uncompressed bytes
   bool is_deflated = false;
 };
 
-// Reads one member after the other. Not for several threads at once.
+// Reads members one at a time. One thread at a time may use it.
 class ZipReader {
  public:
-  // Reads and checks the directory and all that describes the members, but not their content. `source` must outlive
-  // the reader.
+  // Reads and checks all records of the archive, but not the members' content. `source` must outlive the reader.
   explicit ZipReader(ByteSource& source);
 
   // In the order of the directory, without folders.
   const std::vector<ZipEntry>& entries() const { return entries_; }
   std::vector<std::byte> read(const ZipEntry& entry) const;
-  // The same into memory of exactly the member's size.
+  // Reads into `out`, which must have exactly the member's size.
   void read_into(const ZipEntry& entry, std::span<std::byte> out) const;
-  // In pieces of at most 1 MiB, in order. Throws for damage, which may be found only after the last piece.
+  // Calls `take` with the content in pieces of at most 1 MiB, in order. Damage may be found only after the last
+  // piece.
   void read_pieces(const ZipEntry& entry, const std::function<void(std::span<const std::byte>)>& take) const;
-  // The first bytes of a member, at most `most`; their CRC-32 is not checked.
+  // Returns the first bytes of a member, at most `most`. Their CRC-32 is not checked.
   std::vector<std::byte> read_start(const ZipEntry& entry, std::size_t most) const;
 
  private:
-  // `take` says whether it wants more. False when it does not.
+  // Calls `take` until it returns false, and then returns false.
   bool feed(const ZipEntry& entry, const std::function<bool(std::span<const std::byte>)>& take) const;
 
   ByteSource& source_;
   std::vector<ZipEntry> entries_;
 };
 
-// Writes one member after the other, so that no copy of them is needed.
+// Writes members one at a time, so that they are never copied together.
 class ZipWriter {
  public:
-  // Sizes, offsets and counts from here on take ZIP64's records; lower only in tests.
+  // From these sizes, offsets and counts on, ZIP64's records are written. Only tests set lower values.
   struct Limits {
     std::uint64_t bytes = 0xFFFF'FFFF;
     std::uint64_t members = 0xFFFF;
@@ -82,7 +83,7 @@ class ZipWriter {
   ZipWriter(FileSystem& files, const std::string& path) : ZipWriter(files, path, Limits{}) {}
   ZipWriter(FileSystem& files, const std::string& path, const Limits& limits);
 
-  // The member's content is all pieces, one after the other.
+  // Writes a member whose content is all pieces in order.
   void add(const std::string& name, std::span<const std::span<const std::byte>> pieces);
   void commit();
 
@@ -104,7 +105,7 @@ class ZipWriter {
   std::set<std::string> names_;
 };
 
-// Why `name` is no name for a member ("is an absolute path"); empty when it is one.
+// Says why `name` cannot be a member's name ("is an absolute path"); empty when it can.
 std::string problem_of_member_name(const std::string& name);
 
 }  // namespace holdfast::format

@@ -1,3 +1,7 @@
+// Writes ZIP archives without compression. Equal members must give equal bytes, so every member gets the same time,
+// the same permissions and no optional field. ZIP64's records appear only where 32 bits are too few.
+
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -10,17 +14,18 @@
 namespace holdfast::format {
 namespace {
 
-// 1980-01-01 00:00, the first that the format can say.
+// 1980-01-01 00:00, the earliest time that the format can express.
 constexpr std::uint16_t kTime = 0;
 constexpr std::uint16_t kDate = (1 << 5) | 1;
-// Made on Unix by version 4.5; an ordinary file that everybody may read and its owner write.
+// Made on Unix by version 4.5 of the format; an ordinary file, readable by all and writable by its owner.
 constexpr std::uint16_t kMadeBy = (3 << 8) | 45;
 constexpr std::uint32_t kFileAttributes = std::uint32_t{0100644} << 16;
 
-// Version of the format that a reader needs.
+// The version of the format that a reader needs.
 constexpr std::uint16_t kVersion = 20;
 constexpr std::uint16_t kVersion64 = 45;
 
+// Collects little-endian fields of a record.
 class RecordWriter {
  public:
   RecordWriter& u16(std::uint64_t value) { return put(value, 2); }
@@ -44,7 +49,7 @@ class RecordWriter {
   std::vector<std::byte> bytes_;
 };
 
-// A 32-bit field and, when it is too small, its place in ZIP64's extra field.
+// Fills 32-bit fields, and collects values that do not fit for the ZIP64 extra field.
 class WideFields {
  public:
   explicit WideFields(std::uint64_t limit) : limit_(limit) {}
@@ -54,7 +59,7 @@ class WideFields {
     extra_.u64(value);
     return zip::kFull32;
   }
-  // A local header must hold both sizes when it holds one.
+  // A local header that holds one size in 64 bits must hold both.
   void add_always(std::uint64_t value) { extra_.u64(value); }
 
   bool is_used() const { return extra_.size() > 0; }
@@ -78,10 +83,11 @@ std::uint16_t flags_of(const std::string& name) {
   return is_ascii ? 0 : zip::kUtf8Flag;
 }
 
+// The CRC-32 of all pieces in order, needed before the content because the header precedes it.
 std::uint32_t crc_of(std::span<const std::span<const std::byte>> pieces) {
   uLong crc = crc32_z(0, nullptr, 0);
   for (const auto piece : pieces) {
-    // A null pointer would begin anew.
+    // zlib starts a new checksum when it gets a null pointer.
     if (!piece.empty()) crc = crc32_z(crc, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
   }
   return static_cast<std::uint32_t>(crc);
@@ -96,8 +102,8 @@ void ZipWriter::add(const std::string& name, std::span<const std::span<const std
   std::string problem = problem_of_member_name(name);
   if (!names_.insert(name).second) problem = "occurs twice";
   if (!problem.empty()) {
-    throw Error(ErrorCode::invalid_argument, "cannot write " + writer_.path() + ": the member name " +
-                                                 quoted_text(name) + " " + problem + "; rename it");
+    throw Error(ErrorCode::invalid_argument, fmt::format("cannot write {}: the member name {} {}; rename the member",
+                                                         writer_.path(), quoted_text(name), problem));
   }
   std::uint64_t bytes = 0;
   for (const auto piece : pieces) bytes += piece.size();
@@ -139,6 +145,7 @@ std::vector<std::byte> ZipWriter::directory() const {
 }
 
 std::vector<std::byte> ZipWriter::end(std::uint64_t directory_bytes) const {
+  // The directory has just been appended, so it begins this far in front of the current end.
   const std::uint64_t start = writer_.appended_bytes() - directory_bytes;
   const std::uint64_t count = members_.size();
   RecordWriter record;

@@ -1,5 +1,10 @@
+// Checks what is to be written before any byte is, and writes what surrounds the pieces. A file that the
+// reader would refuse must never be made, so both sides have the same rules: names.h, shape_bytes.h and
+// docs/format.md. The index and its digests: docs/decisions/savepoints.md.
+
 #include "array_files/array_content.h"
 
+#include <fmt/format.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -18,42 +23,45 @@ namespace holdfast::format {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& problem) {
-  throw Error(ErrorCode::invalid_argument, "cannot write " + path + ": " + problem);
+  throw Error(ErrorCode::invalid_argument, fmt::format("cannot write {}: {}", path, problem));
 }
 
 void check_array(const std::string& path, const ArrayView& array) {
   if (!is_utf8(array.name)) refuse(path, "the name of an array is not UTF-8 text; rename the array");
   const std::string label = "array " + quoted_text(array.name);
   if (!is_valid_name(array.name)) {
-    refuse(path, label + " has no valid name; use 1 to " + std::to_string(kMaxNameBytes) + " bytes in up to " +
-                     std::to_string(kMaxNameParts) + " parts separated by '/', none of them empty, \".\" or \"..\"");
+    refuse(path,
+           fmt::format("{} has no valid name; use 1 to {} bytes, in up to {} parts separated by '/'; no part may be "
+                       "empty, \".\" or \"..\"",
+                       label, kMaxNameBytes, kMaxNameParts));
   }
   if (array.shape.size() > kMaxAxes) {
-    refuse(path, label + " has " + std::to_string(array.shape.size()) + " axes, and the format has at most " +
-                     std::to_string(kMaxAxes) + "; give it another shape");
+    refuse(path, fmt::format("{} has {} axes, and the format allows at most {}; give it another shape", label,
+                             array.shape.size(), kMaxAxes));
   }
   std::uint64_t bytes = 0;
   if (!multiply_shape(array.shape, size_bytes(array.dtype), bytes) || bytes != array.bytes.size()) {
-    refuse(path, label + " comes with " + std::to_string(array.bytes.size()) + " bytes, and its shape takes " +
-                     std::to_string(bytes) + "; give it all its elements");
+    refuse(path, fmt::format("{} comes with {} bytes, and its shape takes {} bytes; pass all its elements", label,
+                             array.bytes.size(), bytes));
   }
 }
 
-// A name can be an array or a group of arrays, once.
+// Each name belongs to one array or to one group of arrays.
 void check_names(const std::string& path, std::span<const ArrayView> arrays) {
   std::set<std::string_view> names{kMetadataName};
   for (const ArrayView& array : arrays) {
     if (!names.insert(array.name).second) {
-      refuse(path, "the name " + quoted_text(array.name) +
-                       " is taken; rename one of the arrays (\"metadata\" is not an array)");
+      refuse(path, fmt::format("the name {} is taken; rename one of the arrays (\"metadata\" is not an array)",
+                               quoted_text(array.name)));
     }
   }
+  // HDF5 cannot have an array and a group of one name, so no array may be inside another one.
   for (const ArrayView& array : arrays) {
     const std::string_view name = array.name;
     for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
       if (names.contains(name.substr(0, slash))) {
-        refuse(path, quoted_text(array.name) + " would lie inside the array " + quoted_text(name.substr(0, slash)) +
-                         "; rename one of them");
+        refuse(path, fmt::format("{} would lie inside the array {}; rename one of them", quoted_text(array.name),
+                                 quoted_text(name.substr(0, slash))));
       }
     }
   }
@@ -61,14 +69,14 @@ void check_names(const std::string& path, std::span<const ArrayView> arrays) {
 
 void check_arguments(const std::string& path, std::string_view metadata_json, std::span<const ArrayView> arrays,
                      const WriteOptions& options) {
-  // The JSON library takes a NUL for the end of its input, and a file would hand it back as padding.
+  // The JSON library takes a NUL for the end of its input, and HDF5's readers take it for padding.
   if (metadata_json.find('\0') != std::string_view::npos || !nlohmann::json::accept(metadata_json))
     refuse(path, "the metadata is not JSON; give a JSON text");
   if (options.zstd_level < ZSTD_minCLevel() || options.zstd_level > ZSTD_maxCLevel()) {
-    refuse(path, "zstd has no level " + std::to_string(options.zstd_level) + "; choose 1 to " +
-                     std::to_string(ZSTD_maxCLevel()));
+    refuse(path, fmt::format("zstd has no level {}; choose 1 to {}", options.zstd_level, ZSTD_maxCLevel()));
   }
-  if (options.threads < 0) refuse(path, "there are no " + std::to_string(options.threads) + " threads; give 0 or more");
+  if (options.threads < 0)
+    refuse(path, fmt::format("{} threads are not possible; use 0 for all cores, or more", options.threads));
   for (const ArrayView& array : arrays) check_array(path, array);
   check_names(path, arrays);
 }
@@ -96,6 +104,8 @@ ArrayContent::ArrayContent(const std::string& path, std::string_view metadata_js
 }
 
 Digest write_structure(File& file, const std::string& path, Index index, const WriteOptions& options) {
+  // The filter that the file names has zstd's level as its parameter. Frames of literals have no level, and
+  // the file states 1.
   const int shown_level = options.compression == Compression::zstd ? options.zstd_level : 1;
   Hdf5View view = compose_view(path, index, shown_level);
   view.superblock.resize(kDataOffset - kUserBlockBytes);

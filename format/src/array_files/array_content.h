@@ -1,7 +1,7 @@
 #pragma once
 
-// What every way of writing an array file has in common: the check of what is asked for before, and the structure
-// around the pieces behind.
+// What every way of writing an array file has in common: the check of the arguments before the pieces,
+// and the structure around the pieces after them.
 
 #include <span>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace holdfast::format {
 
-// What the caller gave, checked and in the order of the file. Valid while that is.
+// The caller's arrays, checked and in the order of the file. Valid as long as the caller's memory.
 struct ArrayContent {
   // Throws Error{invalid_argument} for what the format cannot hold, naming `path`.
   ArrayContent(const std::string& path, std::string_view metadata_json, std::span<const ArrayView> arrays,
@@ -24,8 +24,8 @@ struct ArrayContent {
   std::vector<ArrayView> sorted;
 };
 
-// Writes all but the pieces, which `index` has the places of. The header goes last: a file without it is no file yet.
-// Returns the file's digest.
+// Writes everything except the pieces, whose offsets are in `index`. The header is written last: no reader
+// accepts a file without it. Returns the file's digest.
 Digest write_structure(File& file, const std::string& path, Index index, const WriteOptions& options);
 
 }  // namespace holdfast::format

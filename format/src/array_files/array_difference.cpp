@@ -1,10 +1,11 @@
 #include "holdfast/format/array_difference.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <string>
 #include <type_traits>
 
 #include "holdfast/base/elements.h"
@@ -13,13 +14,14 @@
 namespace holdfast::format {
 namespace {
 
-// Integers are subtracted as such: as doubles, large ones that differ would be equal.
+// Integers are subtracted as integers: as doubles, two large ones that differ could be equal.
 template <typename Value>
 double distance(Value a, Value b) {
   if constexpr (std::is_integral_v<Value>) {
     const auto larger = static_cast<std::uint64_t>(std::max(a, b));
     return static_cast<double>(larger - static_cast<std::uint64_t>(std::min(a, b)));
   } else {
+    // Two equal infinities have no distance. Their difference would be NaN.
     return a == b ? 0 : std::abs(static_cast<double>(a) - static_cast<double>(b));
   }
 }
@@ -28,7 +30,7 @@ double relative(double distance, double a, double b) {
   if (distance == 0) return 0;
   if (std::isinf(a) || std::isinf(b)) return std::numeric_limits<double>::infinity();
   const double largest = std::max(std::abs(a), std::abs(b));
-  // Halves, since the distance of two large numbers may be beyond what a double holds.
+  // Halves, since the distance of two large numbers may exceed what a double holds.
   return std::isinf(distance) ? 2 * (std::abs(a / 2 - b / 2) / largest) : distance / largest;
 }
 
@@ -60,9 +62,9 @@ void compare(const std::byte* a, const std::byte* b, const std::optional<double>
 ArrayDifference difference_of(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
                               const std::optional<double>& tolerance) {
   if (a.size() != b.size()) {
-    throw Error(ErrorCode::invalid_argument, "arrays of " + std::to_string(a.size()) + " and " +
-                                                 std::to_string(b.size()) +
-                                                 " bytes are compared; give two of one type and shape");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("cannot compare arrays of {} and {} bytes; give two of one type and shape", a.size(), b.size()));
   }
   return with_element(dtype, [&]<typename Element>(Element) {
     ArrayDifference result{.elements = a.size() / Element::kBytes};

@@ -1,6 +1,10 @@
-// The reading half of array_file.h.
+// The reading half of array_file.h. Each part of the file is checked against its digest before it is
+// parsed: header, index, metadata, then each piece. HDF5 is not needed to read, so its parser never sees
+// a file of unknown origin here. See docs/decisions/savepoints.md.
 
 #include "holdfast/format/array_file.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <new>
@@ -21,13 +25,13 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
 [[noreturn]] void fail_damaged(const std::string& path, const std::string& problem) {
   throw Error(ErrorCode::invalid_file,
-              path + " is damaged: " + problem + "; use another savepoint or a copy of this one");
+              fmt::format("{} is damaged: {}; use another savepoint or a copy of this one", path, problem));
 }
 
-// Exactly `count` bytes, which the header says are there.
+// Exactly `count` bytes, which exist according to the header.
 std::vector<std::byte> read_range(File& file, const std::string& path, std::uint64_t offset, std::uint64_t count) {
   std::vector<std::byte> bytes(count);
-  if (file.read_at(offset, bytes) != count) fail_damaged(path, "it ends too early");
+  if (file.read_at(offset, bytes) != count) fail_damaged(path, "it ends in the middle of what its header promises");
   return bytes;
 }
 
@@ -42,12 +46,13 @@ Index read_index(File& file, const std::string& path, const UserBlock& block) {
   const std::vector<std::byte> bytes = read_range(file, path, block.index_offset, block.index_bytes);
   const Digest actual = digest(bytes);
   if (actual != block.index_digest) {
-    fail_damaged(path, "its index has digest " + actual.hex() + " where its header says " + block.index_digest.hex());
+    fail_damaged(
+        path, fmt::format("its index has digest {}, and its header says {}", actual.hex(), block.index_digest.hex()));
   }
   return decode_index(path, bytes, block.index_offset);
 }
 
-// Of HDF5's superblock and structures, which only others read.
+// The digest of HDF5's superblock and structures, which only other programs read.
 Digest digest_of_structure(File& file, const std::string& path, const Index& index) {
   DigestBuilder builder;
   builder.update(read_range(file, path, kUserBlockBytes, kDataOffset - kUserBlockBytes));
@@ -61,6 +66,7 @@ Digest digest_of_structure(File& file, const std::string& path, const Index& ind
 }  // namespace
 
 bool begins_as_array_file(std::span<const std::byte> head) {
+  // The magic number is enough: a damaged file of ours must be reported as damaged, not as foreign.
   return has_array_file_magic(head);
 }
 
@@ -79,6 +85,7 @@ struct ArrayFile::State {
   std::string metadata;
   std::vector<ArrayInfo> infos;
 
+  // The decoder of the index has checked that arrays are sorted by name.
   const IndexedArray* find(std::string_view name) const {
     const auto found =
         std::lower_bound(index.arrays.begin(), index.arrays.end(), name,
@@ -89,8 +96,9 @@ struct ArrayFile::State {
   const IndexedArray& get(std::string_view name) const {
     const IndexedArray* array = find(name);
     if (array == nullptr) {
-      throw Error(ErrorCode::not_found, path + " has no array \"" + std::string(name) + "\" among its " +
-                                            std::to_string(infos.size()) + "; \"holdfast inspect\" lists them");
+      throw Error(ErrorCode::not_found,
+                  fmt::format("{} has no array \"{}\" among its {} arrays; \"holdfast inspect\" lists them", path, name,
+                              infos.size()));
     }
     return *array;
   }
@@ -98,21 +106,25 @@ struct ArrayFile::State {
   ReadTarget target(const Target& target) const {
     const IndexedArray& array = get(target.name);
     if (target.out.size() != size_bytes(array.info)) {
-      throw Error(ErrorCode::invalid_argument,
-                  "array \"" + array.info.name + "\" of " + path + " has " + std::to_string(size_bytes(array.info)) +
-                      " bytes, not " + std::to_string(target.out.size()) + "; give it room for exactly those");
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("array \"{}\" of {} has {} bytes and cannot be read into {}; pass memory of exactly its size",
+                      array.info.name, path, size_bytes(array.info), target.out.size()));
     }
     return {&array, target.out};
   }
 
   void read_metadata() {
+    // The metadata is stored as an array, so it is read and checked like one.
     metadata.resize(size_bytes(index.metadata.info));
     const ReadTarget text{&index.metadata, std::as_writable_bytes(std::span(metadata))};
     read_pieces(*file, path, std::span(&text, 1), {.threads = 1});
     if (metadata.find('\0') != std::string::npos || !nlohmann::json::accept(metadata)) {
-      throw Error(ErrorCode::invalid_file, path +
-                                               " is undamaged but not what the format allows: its metadata is no JSON"
-                                               "; write it again with Holdfast, or use another file");
+      throw Error(
+          ErrorCode::invalid_file,
+          fmt::format("{} is undamaged but not what the format allows: its metadata is not JSON; write it again "
+                      "with Holdfast, or use another file",
+                      path));
     }
   }
 };
@@ -125,7 +137,7 @@ ArrayFile& ArrayFile::operator=(ArrayFile&&) noexcept = default;
 ArrayFile ArrayFile::open(FileSystem& files, const std::string& path, const ReadOptions& options) {
   if (options.threads < 0) {
     throw Error(ErrorCode::invalid_argument,
-                "cannot read " + path + " with " + std::to_string(options.threads) + " threads; give 0 or more");
+                fmt::format("cannot read {} with {} threads; use 0 for all cores, or more", path, options.threads));
   }
   auto state = std::make_unique<State>();
   state->path = path;
@@ -133,13 +145,15 @@ ArrayFile ArrayFile::open(FileSystem& files, const std::string& path, const Read
   state->file = files.open_for_reading(path);
   state->block = read_user_block(*state->file, path);
   try {
+    // What the index needs in memory is in proportion to its size, whatever it claims.
     state->index = read_index(*state->file, path, state->block);
     state->read_metadata();
     for (const IndexedArray& array : state->index.arrays) state->infos.push_back(array.info);
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "no memory for the index of " + path + " of " +
-                                              std::to_string(state->block.index_bytes) +
-                                              " bytes; free some memory and try again");
+    throw Error(
+        ErrorCode::out_of_memory,
+        fmt::format("cannot read {}: there is no memory for its index of {} bytes; free some memory and try again",
+                    path, state->block.index_bytes));
   }
   return ArrayFile(std::move(state));
 }
@@ -164,9 +178,9 @@ std::vector<std::byte> ArrayFile::read(std::string_view name) const {
     read_into(name, bytes);
     return bytes;
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "no memory for the " + std::to_string(count) + " bytes of array \"" +
-                                              std::string(name) + "\" of " + state_->path +
-                                              "; free some memory and try again");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("there is no memory for the {} bytes of array \"{}\" of {}; free some memory and try again",
+                            count, name, state_->path));
   }
 }
 
@@ -189,7 +203,7 @@ void ArrayFile::read_parts(std::string_view name, const std::function<void(std::
 
 void ArrayFile::verify_structure() const {
   if (digest_of_structure(*state_->file, state_->path, state_->index) != state_->index.structure) {
-    fail_damaged(state_->path, "HDF5's structures do not have the digest that the index names");
+    fail_damaged(state_->path, "HDF5's structures do not have the digest that is in its index");
   }
 }
 

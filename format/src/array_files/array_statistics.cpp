@@ -1,3 +1,7 @@
+// Three passes, because each needs what the pass before it found: the sums need the range, which scales
+// the values so that no square overflows, and the distances need the mean. Every sum has one order, so
+// the same bytes give the same bits.
+
 #include "holdfast/format/array_statistics.h"
 
 #include <algorithm>
@@ -17,13 +21,13 @@ void for_each_finite(std::span<const std::byte> bytes, const Action& action) {
   }
 }
 
-// A power of two that brings all values to the size of 1, so that no square overflows.
+// A power of two that scales the largest value to about 1, so that no square overflows.
 double scale_for(const ArrayStatistics& range) {
   const double largest = std::max(std::abs(range.minimum), std::abs(range.maximum));
   return largest == 0 ? 1 : std::ldexp(1.0, std::clamp(-std::ilogb(largest), -1000, 1000));
 }
 
-// What the passes carry from piece to piece.
+// The sums that a pass carries from piece to piece.
 struct Sums {
   double& sum;
   double& squares;
@@ -76,7 +80,7 @@ void measure_distances(std::span<const std::byte> bytes, ArrayStatistics& result
   for_each_finite<Element>(bytes, [&](double value) {
     distances += (value * scale - mean) * (value * scale - mean);
     const double place = width == 0 ? 0 : (value * scale - begin) / width * ArrayStatistics::kBins;
-    // A value lies outside the range only where somebody changed the file between two passes.
+    // A value lies outside the range only if the file changed between two passes.
     constexpr double kLast = ArrayStatistics::kBins - 1;
     ++result.histogram[place > 0 ? static_cast<std::size_t>(std::min(place, kLast)) : 0];
   });

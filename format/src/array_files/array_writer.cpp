@@ -1,4 +1,7 @@
-// The writing half of array_file.h.
+// The writing half of array_file.h: an atomic write of the pieces, in several threads, and the structure
+// around them.
+
+#include <fmt/format.h>
 
 #include <new>
 
@@ -21,7 +24,8 @@ Digest write_array_file(FileSystem& files, const std::string& path, std::string_
       result = write_structure(file, path, encoder.finish(), options);
     });
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "no memory to write " + path + "; free some memory and try again");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("cannot write {}: there is no memory; free some memory and try again", path));
   }
   return result;
 }

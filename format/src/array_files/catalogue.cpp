@@ -1,8 +1,13 @@
+// Finds savepoints. Damage is a property of a file, so a damaged one is set aside and the one before is
+// the best there is. An error of the disk, or missing rights, may pass: going back silently would cost
+// work that is perhaps not lost, so it ends the search unless a copy of the same step can be read. See
+// docs/decisions/savepoints.md.
+
 #include "holdfast/format/catalogue.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -19,16 +24,10 @@ constexpr std::string_view kSavepointSuffix = ".h5";
 constexpr std::string_view kDamagedSuffix = ".damaged";
 constexpr int kListings = 100;
 
-std::string in_folder(const std::string& folder, const std::string& name) {
-  return std::string(folder).append("/").append(name);
-}
-
 }  // namespace
 
 std::string savepoint_name(std::int64_t step) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%010" PRId64, step);
-  return std::string(kSavepointPrefix).append(digits).append(kSavepointSuffix);
+  return fmt::format("{}{:010}{}", kSavepointPrefix, step, kSavepointSuffix);
 }
 
 std::optional<std::int64_t> savepoint_step(std::string_view name) {
@@ -40,7 +39,7 @@ std::optional<std::int64_t> savepoint_step(std::string_view name) {
     if (c < '0' || c > '9' || __builtin_mul_overflow(step, 10, &step) || __builtin_add_overflow(step, c - '0', &step))
       return std::nullopt;
   }
-  // One name for each step, or two files could claim to be the same.
+  // Each step has one name. Otherwise two files could claim to be the same savepoint.
   if (savepoint_name(step) != name) return std::nullopt;
   return step;
 }
@@ -52,10 +51,10 @@ std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string
     const std::optional<std::int64_t> step = savepoint_step(name);
     if (!step) continue;
     try {
-      const std::uint64_t bytes = files.open_for_reading(in_folder(folder, name))->size_bytes();
+      const std::uint64_t bytes = files.open_for_reading(path_in_folder(folder, name))->size_bytes();
       entries.push_back({.name = name, .step = *step, .file_bytes = bytes});
     } catch (const Error& failure) {
-      // Only a regular file can be a savepoint, whatever its name; the next start of the run sets anything else aside.
+      // Only a regular file can be a savepoint. Anything else is set aside at the next start of the run.
       const bool is_none = failure.code() == ErrorCode::not_found || failure.code() == ErrorCode::invalid_file;
       if (!is_none) throw;
     }
@@ -65,6 +64,7 @@ std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string
 }
 
 std::optional<double> metric_of(std::string_view metadata_json, const std::string& name) {
+  // Without exceptions: the metadata may be any JSON, since its meaning is up to the writer.
   const auto metadata = nlohmann::json::parse(metadata_json, nullptr, false);
   if (!metadata.is_object()) return std::nullopt;
   const auto metrics = metadata.find("metrics");
@@ -81,10 +81,9 @@ Digest verify_savepoint(FileSystem& files, const std::string& path, const ReadOp
 }
 
 std::string set_aside(FileSystem& files, const std::string& path, const std::string& why) {
-  std::string target = path + std::string(kDamagedSuffix);
-  for (int number = 2; files.exists(target); ++number) {
-    target = path + std::string(kDamagedSuffix) + "-" + std::to_string(number);
-  }
+  std::string target = fmt::format("{}{}", path, kDamagedSuffix);
+  for (int number = 2; files.exists(target); ++number) target = fmt::format("{}{}-{}", path, kDamagedSuffix, number);
+  // The rename comes first. If the explanation cannot be written, the file is out of the way nevertheless.
   files.rename(path, target);
   files.sync_folder(parent_folder(path));
   write_whole_file(files, target + ".txt", std::as_bytes(std::span(std::string(why).append("\n"))));
@@ -99,7 +98,7 @@ struct Candidate {
   std::string path;
 };
 
-// One search: what it may do, and what it has met.
+// One search: what it may do, and what it has met so far.
 class Search {
  public:
   Search(FileSystem& files, std::span<const std::string> folders,
@@ -108,6 +107,7 @@ class Search {
 
   std::optional<std::string> run() {
     if (options_.is_owner) remove_leftovers();
+    // A file that is deleted between listing and reading starts the search again.
     for (listings_left_ = kListings;; --listings_left_) {
       has_changed_ = false;
       unreadable_.reset();
@@ -145,6 +145,7 @@ class Search {
         if (listings_left_ == kListings) report({.path = folders_[folder], .why = error.what()});
       }
     }
+    // One folder that can be listed is enough, since each may contain all savepoints.
     if (failure && listed == 0) throw *failure;
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
       return std::pair(-a.step, a.folder) < std::pair(-b.step, b.folder);
@@ -152,24 +153,25 @@ class Search {
     return candidates;
   }
 
-  // Does not look at the files: which of them can be read is found by reading.
+  // Does not open the files: try_all() finds out which of them can be read.
   void append(std::size_t folder, std::vector<Candidate>& candidates) {
     if (!files_.exists(folders_[folder])) return;
     for (const std::string& name : files_.list(folders_[folder])) {
       const std::optional<std::int64_t> step = savepoint_step(name);
-      if (step) candidates.push_back({*step, folder, in_folder(folders_[folder], name)});
+      if (step) candidates.push_back({*step, folder, path_in_folder(folders_[folder], name)});
     }
   }
 
   std::optional<std::string> try_all(const std::vector<Candidate>& candidates) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (is_readable(candidates[i].path)) {
-        // A copy of them was taken: only so are they passed over.
+        // Files that could not be read are passed over only because this copy could be read.
         for (const Problem& problem : waiting_) report(problem);
         return candidates[i].path;
       }
       if (has_changed_) return std::nullopt;
       const bool is_last_copy = i + 1 == candidates.size() || candidates[i + 1].step != candidates[i].step;
+      // All copies of this step were tried, and at least one may be whole on a disk that fails.
       if (is_last_copy && unreadable_) throw Error(*unreadable_);
     }
     return std::nullopt;
@@ -191,7 +193,7 @@ class Search {
         pass_over(path, failure.what());
         return;
       case ErrorCode::not_found:
-        // What is listed and never there is passed over in the end.
+        // A file that is listed and never exists is passed over in the end.
         has_changed_ = listings_left_ > 0;
         return;
       case ErrorCode::input_output:
@@ -200,7 +202,7 @@ class Search {
         waiting_.push_back({.path = path, .why = failure.what()});
         return;
       default:
-        throw;  // the one that is handled, of whatever type the reader threw
+        throw;  // the exception that is being handled, with the type that the reader threw
     }
   }
 
@@ -209,7 +211,7 @@ class Search {
     try {
       if (options_.is_owner) problem.set_aside_as = set_aside(files_, path, why);
     } catch (const Error& failure) {
-      problem.why += std::string("; it could not be set aside: ") + failure.what();
+      problem.why += fmt::format("; it could not be set aside: {}", failure.what());
     }
     report(problem);
   }
@@ -219,9 +221,9 @@ class Search {
   const std::function<void(const std::string& path)>& read_;
   const FindOptions& options_;
   int listings_left_ = kListings;
-  bool has_changed_ = false;         // since the folders were listed
-  std::optional<Error> unreadable_;  // of the step that is tried
-  std::vector<Problem> waiting_;     // of the same, to be reported when a copy is taken
+  bool has_changed_ = false;         // a file was deleted since the folders were listed
+  std::optional<Error> unreadable_;  // the first such error of the step that is tried
+  std::vector<Problem> waiting_;     // all of them, to be reported when a copy is taken
 };
 
 }  // namespace

@@ -1,3 +1,6 @@
+// Measures with the writer itself rather than with a model of disk and cores: what counts is the time of
+// a whole save, fsync included. Why `fast` is the default nevertheless: docs/decisions/savepoints.md.
+
 #include "holdfast/format/compression_choice.h"
 
 #include <algorithm>
@@ -9,7 +12,7 @@
 namespace holdfast::format {
 namespace {
 
-// Of bytes that are to be removed whatever happens.
+// A file of the trial, which is removed whatever happens.
 class TrialFile {
  public:
   TrialFile(FileSystem& files, const std::string& folder)
@@ -18,7 +21,7 @@ class TrialFile {
     try {
       if (files_.exists(path_)) files_.remove(path_);
     } catch (...) {
-      // The figures, or the error that brought us here, say more; remove_temporary_files() finds what is left.
+      // The figures, or the error that led here, say more. remove_temporary_files() finds a file that stays.
     }
   }
   TrialFile(const TrialFile&) = delete;
@@ -32,7 +35,8 @@ class TrialFile {
   const std::string path_;
 };
 
-// The first part of each array, in proportion: parameters and an optimizer's slots shrink differently.
+// The first part of each array, in proportion, because parameters and an optimizer's slots shrink
+// differently.
 std::vector<ArrayView> sample_of(std::span<const ArrayView> arrays, std::uint64_t most_bytes) {
   std::uint64_t total = 0;
   for (const ArrayView& array : arrays) total += array.bytes.size();

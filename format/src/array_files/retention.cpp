@@ -1,4 +1,10 @@
+// A pure function of the entries and the policy. First it collects what is protected whatever the policy
+// says, then what the policy does not ask for, then what the budget takes away. Why the best savepoints
+// are files like all others: docs/decisions/savepoints.md.
+
 #include "holdfast/format/retention.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,13 +24,14 @@ Entries by_step(std::span<const SavepointEntry> entries) {
   return sorted;
 }
 
-// The end when none is whole.
+// The newest entry that is known to be whole; the end if no entry is.
 Entries::const_iterator newest_whole(const Entries& entries) {
   const auto found = std::find_if(entries.rbegin(), entries.rend(), [](const auto& entry) { return entry.is_whole; });
   return found == entries.rend() ? entries.end() : std::prev(found.base());
 }
 
-// Steps of the best `count`, the very best first.
+// The steps of the best `count`, the very best first. The sort is stable, so the older of two equal ones
+// wins.
 std::vector<std::int64_t> best_steps(const Entries& entries, std::int64_t count, BestValue best) {
   Entries measured;
   std::copy_if(entries.begin(), entries.end(), std::back_inserter(measured),
@@ -43,7 +50,7 @@ bool is_kept_for_ever(const SavepointEntry& entry, const RetentionPolicy& policy
   return policy.keep_every_steps > 0 && entry.step % policy.keep_every_steps == 0;
 }
 
-// Adds to `given_up` until the rest fits the budget, but nothing of what is protected.
+// Adds entries to `given_up`, the oldest first, until the rest fits the budget. Protected entries stay.
 void obey_budget(const Entries& entries, std::uint64_t max_bytes, const Steps& is_protected, Steps& given_up) {
   std::uint64_t bytes = 0;
   for (const SavepointEntry& entry : entries) {
@@ -86,9 +93,8 @@ std::vector<std::string> savepoints_to_delete(std::span<const SavepointEntry> en
 void check(const RetentionPolicy& policy) {
   if (policy.keep_last < 0 || policy.keep_best < 0 || policy.keep_every_steps < 0) {
     throw Error(ErrorCode::invalid_argument,
-                "the numbers of savepoints and steps to keep are " + std::to_string(policy.keep_last) + ", " +
-                    std::to_string(policy.keep_best) + " and " + std::to_string(policy.keep_every_steps) +
-                    "; give none that is negative");
+                fmt::format("keep_last {}, keep_best {} and keep_every_steps {} must not be negative; use 0 or more",
+                            policy.keep_last, policy.keep_best, policy.keep_every_steps));
   }
 }
 

@@ -1,4 +1,10 @@
+// A savepoint is read back before an older one is deleted, which costs as much as a load. The bytes mostly
+// come from the page cache, so this finds errors of our code and of memory. Against errors of the disk
+// there are the copies. See docs/decisions/savepoints.md.
+
 #include "holdfast/format/savepoint_keeper.h"
+
+#include <fmt/format.h>
 
 #include <memory>
 #include <utility>
@@ -8,21 +14,14 @@
 #include "holdfast/format/array_file.h"
 
 namespace holdfast::format {
-namespace {
-
-std::string in_folder(const std::string& folder, const std::string& name) {
-  return std::string(folder).append("/").append(name);
-}
-
-}  // namespace
-
 SavepointKeeper::SavepointKeeper(FileSystem& files, std::string folder, KeeperOptions options)
     : files_(files), folder_(std::move(folder)), options_(std::move(options)) {
   check(options_.retention);
 }
 
 void SavepointKeeper::keep(const std::string& name) {
-  forget(in_folder(folder_, name));
+  // A run that went back writes the same name again: what is remembered about it concerns another file.
+  forget(path_in_folder(folder_, name));
   verify(folder_, name);
   for (const std::string& folder : options_.copies) {
     try {
@@ -30,7 +29,7 @@ void SavepointKeeper::keep(const std::string& name) {
       verify(folder, name);
       prune(folder);
     } catch (const Error& failure) {
-      report({.path = in_folder(folder, name), .why = failure.what()});
+      report({.path = path_in_folder(folder, name), .why = failure.what()});
     }
   }
   prune(folder_);
@@ -41,17 +40,19 @@ std::vector<std::string> SavepointKeeper::prune() {
 }
 
 void SavepointKeeper::read_back(const std::string& folder, const std::string& name) {
-  const std::string path = in_folder(folder, name);
+  const std::string path = path_in_folder(folder, name);
   const Digest digest = verify_savepoint(files_, path, {.threads = options_.threads});
-  const auto original = whole_.find(in_folder(folder_, name));
+  // A copy that is whole but has other content would be found as a savepoint of this run.
+  const auto original = whole_.find(path_in_folder(folder_, name));
   if (original != whole_.end() && original->second != digest) {
-    throw Error(ErrorCode::invalid_file, path + " is no copy of " + original->first);
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{} is not a copy of {}: their digests differ", path, original->first));
   }
   whole_[path] = digest;
 }
 
 void SavepointKeeper::verify(const std::string& folder, const std::string& name) {
-  const std::string path = in_folder(folder, name);
+  const std::string path = path_in_folder(folder, name);
   try {
     read_back(folder, name);
   } catch (const Error& failure) {
@@ -67,10 +68,10 @@ void SavepointKeeper::set_aside_and_report(const std::string& path, const std::s
 
 void SavepointKeeper::copy(const std::string& name, const std::string& folder) {
   constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
-  forget(in_folder(folder, name));
+  forget(path_in_folder(folder, name));
   files_.create_folders(folder);
-  const std::unique_ptr<File> source = files_.open_for_reading(in_folder(folder_, name));
-  write_whole_file(files_, in_folder(folder, name), [&](File& target) {
+  const std::unique_ptr<File> source = files_.open_for_reading(path_in_folder(folder_, name));
+  write_whole_file(files_, path_in_folder(folder, name), [&](File& target) {
     std::vector<std::byte> piece(kPieceBytes);
     for (std::uint64_t offset = 0;;) {
       const std::size_t bytes = source->read_at(offset, piece);
@@ -87,7 +88,7 @@ void SavepointKeeper::forget(const std::string& path) {
   metrics_.erase(path);
 }
 
-// Calls `look`, which may find that a file is damaged or gone. A damaged one is set aside.
+// Calls `look`, which may find that the file is damaged or was deleted. A damaged one is set aside.
 bool SavepointKeeper::is_there_and_sound(const std::string& path, const std::function<void()>& look) {
   try {
     look();
@@ -99,11 +100,11 @@ bool SavepointKeeper::is_there_and_sound(const std::string& path, const std::fun
   }
 }
 
-// Removes from `entries` those newer ones that are damaged.
+// Removes damaged entries from the end of `entries` until the newest one is whole.
 void SavepointKeeper::find_newest_whole(const std::string& folder, std::vector<SavepointEntry>& entries) {
   while (!entries.empty()) {
     SavepointEntry& newest = entries.back();
-    const std::string path = in_folder(folder, newest.name);
+    const std::string path = path_in_folder(folder, newest.name);
     newest.is_whole = whole_.contains(path) || is_there_and_sound(path, [&] { read_back(folder, newest.name); });
     if (newest.is_whole) return;
     entries.pop_back();
@@ -112,7 +113,7 @@ void SavepointKeeper::find_newest_whole(const std::string& folder, std::vector<S
 
 void SavepointKeeper::find_metrics(const std::string& folder, std::vector<SavepointEntry>& entries) {
   std::erase_if(entries, [&](SavepointEntry& entry) {
-    const std::string path = in_folder(folder, entry.name);
+    const std::string path = path_in_folder(folder, entry.name);
     return !is_there_and_sound(path, [&] { entry.metric = metric(path); });
   });
 }
@@ -130,9 +131,10 @@ std::vector<std::string> SavepointKeeper::prune(const std::string& folder) {
   std::vector<std::string> names = savepoints_to_delete(entries, options_.retention);
   if (options_.is_trial) return names;
   for (const std::string& name : names) {
-    files_.remove(in_folder(folder, name));
-    forget(in_folder(folder, name));
+    files_.remove(path_in_folder(folder, name));
+    forget(path_in_folder(folder, name));
   }
+  // One sync for all. A power cut before it brings deleted files back, which does no harm.
   if (!names.empty()) files_.sync_folder(folder);
   return names;
 }

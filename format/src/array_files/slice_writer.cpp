@@ -1,4 +1,11 @@
+// Several processes write one file. Where a slice begins depends on the encoded sizes of the slices before
+// it. So every process encodes first, and then learns the sizes of all others from their summaries. Only
+// slice 0 creates and renames the file; the index is put together from the summaries. The bytes equal
+// those of write_array_file() because both use PieceEncoder.
+
 #include "holdfast/format/slice_writer.h"
+
+#include <fmt/format.h>
 
 #include <atomic>
 #include <new>
@@ -15,7 +22,7 @@
 namespace holdfast::format {
 namespace {
 
-// Of a run: its length in the file, then its pieces, then the digests of its leaves.
+// Appends one run of a summary: its length in the file, its pieces, and the digests of its leaves.
 void append_run(std::vector<std::byte>& bytes, const PieceEncoder::RunResult& result, std::uint64_t stored_bytes) {
   append(bytes, stored_bytes);
   append(bytes, static_cast<std::uint32_t>(result.pieces.size()));
@@ -32,7 +39,7 @@ struct SummarizedRun {
   PieceEncoder::RunResult result;
 };
 
-// Summaries come from another process: one that was cut off must not be read beyond its end.
+// Reads a summary that came from another process. One that was cut off must not be read beyond its end.
 class SummaryReader {
  public:
   SummaryReader(const std::string& path, std::span<const std::byte> bytes) : path_(path), rest_(bytes) {}
@@ -58,9 +65,10 @@ class SummaryReader {
   }
 
   [[noreturn]] void fail() const {
-    throw Error(ErrorCode::invalid_argument, "the slices of " + path_ +
-                                                 " do not fit together: give every writer the same names, shapes, "
-                                                 "metadata and options, and the summaries in the order of the slices");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the slices of {} do not fit together; give every writer the same names, shapes, "
+                            "metadata and options, and pass the summaries in the order of the slices",
+                            path_));
   }
 
  private:
@@ -97,6 +105,7 @@ struct SliceWriter::State {
     if (slice.slice == 0) target.emplace(files, path);
   }
 
+  // Slices get equal numbers of runs, as far as possible.
   std::size_t first_of(int number) const {
     return encoder.runs().size() * static_cast<std::size_t>(number) / static_cast<std::size_t>(slice.slices);
   }
@@ -110,10 +119,11 @@ struct SliceWriter::State {
         encoded[i].assign(bytes.begin(), bytes.end());
       }
     };
+    // A failed thread ends the others by taking all that is left.
     run_in_threads(thread_count(options.threads), work, [&] { next = encoded.size(); });
   }
 
-  // Returns where this slice begins in the file, and of which temporary file.
+  // Returns the name of the temporary file and the offset at which this slice begins in it.
   std::pair<std::string, std::uint64_t> take_summaries(std::span<const std::vector<std::byte>> summaries) {
     std::string temporary;
     std::uint64_t offset = kDataOffset;
@@ -145,15 +155,15 @@ struct SliceWriter::State {
   std::size_t first_run;
   std::size_t end_run;
   std::vector<std::vector<std::byte>> encoded;
-  std::optional<WholeWriter> target;  // of slice 0
+  std::optional<WholeWriter> target;  // for slice 0 only
 };
 
 SliceWriter::SliceWriter(FileSystem& files, const std::string& path, std::string_view metadata_json,
                          std::span<const ArrayView> arrays, const Slice& slice, const WriteOptions& options) {
   if (slice.slices < 1 || slice.slice < 0 || slice.slice >= slice.slices) {
-    throw Error(ErrorCode::invalid_argument, "cannot write " + path + ": there is no slice " +
-                                                 std::to_string(slice.slice) + " of " + std::to_string(slice.slices) +
-                                                 "; count from 0");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("cannot write {}: slice {} of {} does not exist; slices are counted from 0", path,
+                            slice.slice, slice.slices));
   }
   state_ = std::make_unique<State>(files, path, metadata_json, arrays, slice, options);
 }
@@ -175,12 +185,14 @@ std::vector<std::byte> SliceWriter::encode() {
     }
     return summary;
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "no memory to encode slice " + std::to_string(state_->slice.slice) + " of " +
-                                              state_->path + "; use more slices or free some memory");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("there is no memory to encode slice {} of {}; use more slices or free some memory",
+                            state_->slice.slice, state_->path));
   }
 }
 
 void SliceWriter::write(std::span<const std::vector<std::byte>> summaries) {
+  // The results of all slices are needed in slice 0 for the index, and their sizes in every slice.
   auto [temporary, offset] = state_->take_summaries(summaries);
   const std::unique_ptr<File> opened = state_->target ? nullptr : state_->files.open_for_writing(temporary);
   File& file = opened ? *opened : *state_->target->file();

@@ -1,7 +1,7 @@
 #pragma once
 
-// Bits that are read from the last one to the first, as zstd's coders want it (RFC 8878, section 4.1). For the few: it
-// checks every step.
+// Reads bits from the last one to the first, as zstd's coders need it (RFC 8878, section 4.1). It checks
+// every step, so it is for places that read few bits.
 
 #include <bit>
 #include <cstddef>
@@ -11,16 +11,16 @@ namespace holdfast::format {
 
 class BackwardBits {
  public:
-  // The last byte is not zero: its highest bit marks the end.
+  // The last byte must not be zero: its highest bit marks the end of the bits.
   explicit BackwardBits(std::span<const std::byte> bytes)
       : BackwardBits(bytes, 8 * bytes.size() - 9 +
                                 static_cast<std::size_t>(std::bit_width(std::to_integer<unsigned>(bytes.back())))) {}
-  // Of which the first `left` are still to be read.
+  // The first `left` bits of `bytes` are still to be read.
   BackwardBits(std::span<const std::byte> bytes, std::size_t left) : bytes_(bytes), left_(left) {}
 
   std::size_t left() const { return left_; }
 
-  // The next up to 16 bits; zeros stand for those that are not there.
+  // The next `bits` bits, at most 16. Bits beyond the end are zeros.
   unsigned peek(unsigned bits) const {
     const std::size_t first = left_ > bits ? left_ - bits : 0;
     unsigned value = 0;

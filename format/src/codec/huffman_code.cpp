@@ -1,3 +1,7 @@
+// Huffman's own algorithm may make words longer than the 11 bits that the format allows. Package-merge finds
+// the best code within the limit. Whole numbers and stable sorts only: the same counts give the same code on
+// every machine, and so the same savepoint.
+
 #include "codec/huffman_code.h"
 
 #include <algorithm>
@@ -11,9 +15,9 @@ namespace {
 
 constexpr std::size_t kMaxSymbols = 256;
 
-// Package-merge (Larmore and Hirschberg, 1990). In each of kMaxCodeBits rounds, the symbols are merged by count with
-// the pairs ("packages") of the round before. A symbol's length is the number of rounds in which it is among what the
-// last round's first 2 n - 2 entries are made of.
+// Package-merge (Larmore and Hirschberg, 1990). Each of kMaxCodeBits rounds merges the symbols, by count, with
+// the pairs ("packages") of the round before. The first 2 n - 2 entries of the last round are made of symbols
+// of all rounds. A symbol's length is the number of rounds in which it is among these.
 class LengthLimiter {
  public:
   // `counts` in ascending order.
@@ -21,7 +25,7 @@ class LengthLimiter {
     for (unsigned round = 0; round < kMaxCodeBits; ++round) merge(is_symbol_[round]);
   }
 
-  // Of the symbols in their order.
+  // The length for each symbol, in the order of `counts`.
   std::array<std::uint8_t, kMaxSymbols> lengths() const {
     std::array<std::uint8_t, kMaxSymbols> lengths{};
     std::size_t wanted = 2 * counts_.size() - 2;
@@ -52,12 +56,12 @@ class LengthLimiter {
   }
 
   std::span<const std::uint32_t> counts_;
-  std::size_t entries_ = 0;  // of the round before
+  std::size_t entries_ = 0;  // the number of entries of the round before
   std::array<std::uint64_t, 2 * kMaxSymbols> weights_{};
   std::array<std::array<bool, 2 * kMaxSymbols>, kMaxCodeBits> is_symbol_{};
 };
 
-// The longest words come first, and words of one length in the order of their bytes.
+// Words are numbered from the longest to the shortest, and words of one length in the order of their bytes.
 void assign_words(HuffmanCode& code) {
   unsigned next = 0;
   for (unsigned bits = code.max_bits; bits > 0; --bits) {
@@ -71,7 +75,8 @@ void assign_words(HuffmanCode& code) {
 }  // namespace
 
 ByteCounts count_bytes(std::span<const std::byte> bytes) {
-  // Equal bytes often follow each other, and an addition would wait for the one before it in the same place.
+  // Equal bytes often follow each other, and an addition has to wait for the one before it at the same
+  // address. Several tables avoid that.
   constexpr std::size_t kTables = 8;
   std::array<ByteCounts, kTables> tables{};
   std::size_t i = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The Huffman code of a zstd block's literals: from how often each byte occurs to the code words (RFC 8878, section
-// 4.2.1). Whole numbers only, so that the same bytes give the same code on every machine.
+// The Huffman code of the literals of a zstd block, made from how often each byte occurs (RFC 8878, section
+// 4.2.1). It uses whole numbers only, so the same bytes give the same code on every machine.
 
 #include <array>
 #include <cstddef>
@@ -15,9 +15,10 @@ inline constexpr unsigned kMaxCodeBits = 11;
 
 using ByteCounts = std::array<std::uint32_t, 256>;
 
+// How often each byte occurs.
 ByteCounts count_bytes(std::span<const std::byte> bytes);
 
-// Of each byte's code word, in bits; 0 for a byte that does not occur.
+// The length of each byte's code word, in bits; 0 for a byte that does not occur.
 using CodeLengths = std::array<std::uint8_t, 256>;
 
 struct HuffmanCode {
@@ -26,7 +27,7 @@ struct HuffmanCode {
   unsigned max_bits = 0;
 };
 
-// The best code with words of up to kMaxCodeBits, for at least two different bytes.
+// The best code with words of at most kMaxCodeBits. At least two different bytes must occur.
 HuffmanCode huffman_code(const ByteCounts& counts);
 
 }  // namespace holdfast::format

@@ -1,3 +1,7 @@
+// Decodes several bytes with each look-up, from a table of 11 bits, and four streams side by side. A fast loop
+// runs as long as no stream can reach an end; a slow one that checks every step does the rest. Streams may come
+// from anybody. See docs/decisions/savepoints.md.
+
 #include "codec/huffman_decoder.h"
 
 #include <algorithm>
@@ -14,16 +18,16 @@ namespace {
 
 constexpr unsigned kBytesAt = 8;
 constexpr unsigned kCountAt = 56;
-// All but the last, which has no room behind another one.
+// All bytes of an entry except the last, for which there is no room after another byte.
 constexpr DecodeEntry kLeadingBytes = (DecodeEntry{1} << (kCountAt - 8)) - (DecodeEntry{1} << kBytesAt);
 constexpr DecodeEntry kLengthAndCount = DecodeEntry{0xFF} | DecodeEntry{0xFF} << kCountAt;
 
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
-// Of 64 bits, one is the mark below and seven may be used up when it is loaded.
+// Of the 64 bits of a load, one is the mark (Stream::bits), and up to seven are used up already.
 constexpr unsigned kStepsOfALoad = 5;
 static_assert(kStepsOfALoad * kMaxCodeBits <= 64 - 1 - 7);
 constexpr std::size_t kMaxLoadedBytes = kStepsOfALoad * kMaxEntryBytes;
-// An entry is stored as a whole, however few of its bytes count.
+// A whole entry is stored, even if only some of its bytes count.
 constexpr std::size_t kStoredBeyond = sizeof(DecodeEntry) - kMaxEntryBytes;
 
 std::uint64_t load_word(const std::byte* bytes) {
@@ -32,17 +36,17 @@ std::uint64_t load_word(const std::byte* bytes) {
   return word;
 }
 
-// One stream, on its way.
+// One stream that is being decoded.
 struct Stream {
   std::span<const std::byte> bytes;
   const std::byte* in;  // where `bits` were loaded from
-  // What is still to be read, from the highest bit on, a 1 that marks the end of it, and zeros.
+  // From the highest bit on: the bits that are still to be read, a 1 that marks their end, and zeros.
   std::uint64_t bits;
   std::byte* out;
   std::byte* end;
 };
 
-// False for bytes that are no stream.
+// Returns false for bytes that are not a stream.
 bool begin_stream(std::span<const std::byte> bytes, std::span<std::byte> out, Stream& stream) {
   if (bytes.empty() || bytes.back() == std::byte{0}) return false;
   stream = {bytes, bytes.data(), 0, out.data(), out.data() + out.size()};
@@ -53,7 +57,7 @@ bool begin_stream(std::span<const std::byte> bytes, std::span<std::byte> out, St
   return true;
 }
 
-// How often the stream can be loaded and decoded without a look at its ends.
+// How many loads the stream allows before one could reach beyond an end of its input or output.
 std::size_t safe_rounds(const Stream& stream) {
   if (stream.bytes.size() < kWordBytes) return 0;
   const auto room = static_cast<std::size_t>(stream.end - stream.out);
@@ -65,7 +69,7 @@ HOLDFAST_INLINE void decode_step(const DecodeEntry* entries, std::uint64_t& bits
   const DecodeEntry entry = entries[bits >> (64 - kMaxCodeBits)];
   const std::uint64_t bytes = std::rotr(entry, kBytesAt);
   std::memcpy(out, &bytes, sizeof(bytes));
-  // The shift looks at six bits by itself; the length has no others.
+  // The mask costs nothing: a shift uses six bits anyway. The length has no more.
   bits <<= entry & 63;
   out += entry >> kCountAt;
 }
@@ -118,7 +122,7 @@ BackwardBits rest_of(const Stream& stream) {
   return {stream.bytes, 8 * (before + kWordBytes) - static_cast<std::size_t>(std::countr_zero(stream.bits))};
 }
 
-// The last bytes of a stream, and whether it ends with them.
+// Decodes the last bytes of a stream. Returns whether the stream ends exactly with them.
 bool finish_stream(const DecodeTable& table, const Stream& stream) {
   BackwardBits bits = rest_of(stream);
   for (std::byte* out = stream.out; out != stream.end;) {
@@ -136,7 +140,7 @@ bool finish_stream(const DecodeTable& table, const Stream& stream) {
   return bits.left() == 0;
 }
 
-// `first` is of one byte.
+// Puts one byte in front of an entry. `first` is an entry of one byte.
 DecodeEntry prepend(DecodeEntry first, DecodeEntry entry) {
   return first + ((entry & kLeadingBytes) << 8) + (entry & kLengthAndCount);
 }
@@ -147,7 +151,7 @@ DecodeTable::DecodeTable() : levels_(std::size_t{2} << kMaxCodeBits) {}
 
 void DecodeTable::fill(const CodeLengths& lengths) {
   lengths_ = lengths;
-  // In the order of their words: the longest first, and those of one length in the order of their bytes.
+  // Sorts the bytes by their words: the longest first, and those of one length in the order of the bytes.
   std::array<std::size_t, kMaxCodeBits + 1> counts{};
   for (const std::uint8_t bits : lengths) ++counts[bits];
   unsigned shortest = 1;
@@ -162,25 +166,25 @@ void DecodeTable::fill(const CodeLengths& lengths) {
   for (unsigned bits = 0; bits <= kMaxCodeBits; ++bits) fill_level(bits, shortest, std::span(by_word).first(count));
 }
 
-// Each word that fits goes before whatever the bits behind it begin with.
+// Puts each word that fits in front of the entries for the bits that follow it.
 void DecodeTable::fill_level(unsigned bits, unsigned shortest, std::span<const std::uint8_t> by_word) {
   DecodeEntry* const begin = levels_.data() + (std::size_t{1} << bits);
-  // Above what cannot be told yet, since its word is longer.
+  // The lowest entries stay empty: their words are longer than `bits`.
   DecodeEntry* to = begin + (std::size_t{1} << bits);
-  // With words of one bit, more of them may follow than an entry has room for.
+  // With words of one bit, more bytes could follow than an entry has room for.
   const unsigned most_bits = shortest == 1 ? kMaxEntryBytes - 1 : kMaxCodeBits;
   for (std::size_t i = by_word.size(); i-- > 0 && lengths_[by_word[i]] <= bits;) {
     const unsigned length = lengths_[by_word[i]];
-    const unsigned behind = bits - length;
-    const unsigned known = std::min(behind, most_bits);
+    const unsigned following = bits - length;
+    const unsigned known = std::min(following, most_bits);
     const DecodeEntry first = DecodeEntry{1} << kCountAt | DecodeEntry{by_word[i]} << kBytesAt | length;
     const DecodeEntry* const next = level(known);
-    to -= std::size_t{1} << behind;
-    if (known == behind) {
-      for (std::size_t rest = 0; rest < std::size_t{1} << behind; ++rest) to[rest] = prepend(first, next[rest]);
+    to -= std::size_t{1} << following;
+    if (known == following) {
+      for (std::size_t rest = 0; rest < std::size_t{1} << following; ++rest) to[rest] = prepend(first, next[rest]);
     } else {
-      for (std::size_t rest = 0; rest < std::size_t{1} << behind; ++rest) {
-        to[rest] = prepend(first, next[rest >> (behind - known)]);
+      for (std::size_t rest = 0; rest < std::size_t{1} << following; ++rest) {
+        to[rest] = prepend(first, next[rest >> (following - known)]);
       }
     }
   }

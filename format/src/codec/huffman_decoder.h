@@ -1,8 +1,8 @@
 #pragma once
 
-// Literals of a zstd block back from their Huffman code: four streams side by side, several bytes a step. Bytes come
-// from anybody: whatever they are, nothing beside `out` is written, and what is accepted is what any zstd decoder makes
-// of them.
+// Decodes the Huffman-coded literals of a zstd block: four streams in parallel, several bytes in each step.
+// The bytes may come from anybody. Whatever they are, only `out` is written, and a result that is accepted is
+// that of any zstd decoder.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace holdfast::format {
 
-// What the next bits stand for: the length of their words in the lowest byte, up to kMaxEntryBytes bytes above it, and
-// their number in the highest one.
+// What the next bits stand for: one or several bytes. The lowest byte of an entry is the length of their words
+// in bits. Above it are the bytes, at most kMaxEntryBytes. The highest byte is their number.
 using DecodeEntry = std::uint64_t;
 inline constexpr std::size_t kMaxEntryBytes = 6;
 
-// Which bytes any kMaxCodeBits bits begin with.
+// The entry for each value of the next kMaxCodeBits bits.
 class DecodeTable {
  public:
   DecodeTable();
 
-  // Of a complete code.
+  // Fills the table for a complete code: one in which every sequence of bits begins with a word.
   void fill(const CodeLengths& lengths);
-  // By the next kMaxCodeBits bits; each of at least one byte.
+  // Indexed by the next kMaxCodeBits bits. Each entry has at least one byte.
   const DecodeEntry* entries() const { return level(kMaxCodeBits); }
   const CodeLengths& lengths() const { return lengths_; }
 
@@ -33,13 +33,14 @@ class DecodeTable {
   const DecodeEntry* level(unsigned bits) const { return levels_.data() + (std::size_t{1} << bits); }
   void fill_level(unsigned bits, unsigned shortest, std::span<const std::uint8_t> by_word);
 
-  // What any `bits` bits begin with, from 1 << bits on, for every number of bits up to kMaxCodeBits.
+  // A table for each number of bits from 0 to kMaxCodeBits; the one for `bits` bits begins at 1 << bits.
   std::vector<DecodeEntry> levels_;
   CodeLengths lengths_{};
 };
 
-// Decodes `streams`, four behind the sizes of the first three, to `out`. False, with `out` undefined, unless they hold
-// exactly that many bytes and nothing else. `out` takes at least four bytes.
+// Decodes `streams`, the sizes of the first three streams followed by four streams, to `out`. Returns false,
+// with `out` undefined, unless they contain exactly that many bytes and nothing else. `out` has at least four
+// bytes.
 [[nodiscard]] bool decode_streams(std::span<const std::byte> streams, const DecodeTable& table,
                                   std::span<std::byte> out);
 

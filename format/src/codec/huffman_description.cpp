@@ -1,3 +1,7 @@
+// The description of a code in a zstd block: the weights of its bytes, listed or coded by finite states
+// (RFC 8878, sections 4.1 and 4.2.1). It is written and read a few times per chunk, so it is written for
+// clarity. The reader takes bytes of unknown origin. See docs/decisions/savepoints.md.
+
 #include "codec/huffman_description.h"
 
 #include <algorithm>
@@ -12,8 +16,8 @@ namespace {
 
 constexpr std::size_t kMaxWeights = 255;
 
-// The format's weights: 0 for a byte that does not occur, and more the shorter its word is. The last byte's follows
-// from the others, so that it is left out.
+// The weights of the format: 0 for a byte that does not occur, and larger for shorter words. The last weight
+// follows from the others, so it is left out.
 std::vector<std::uint8_t> weights_of(const HuffmanCode& code) {
   std::vector<std::uint8_t> weights;
   for (const std::uint8_t bits : code.bits) {
@@ -24,7 +28,7 @@ std::vector<std::uint8_t> weights_of(const HuffmanCode& code) {
   return weights;
 }
 
-// Bits from the lowest of the first byte on.
+// Writes bits, beginning with the lowest bit of the first byte.
 class BitWriter {
  public:
   void put(unsigned value, unsigned bits) {
@@ -58,7 +62,7 @@ std::array<std::uint8_t, kStates> spread(std::span<const unsigned> shares) {
   return weight_at;
 }
 
-// How many of the coder's states each weight gets: in proportion, and one at least for what occurs.
+// How many of the coder's states each weight gets: in proportion to its count, and at least one if it occurs.
 std::array<unsigned, kWeightCount> share_states(std::span<const std::uint8_t> weights) {
   std::array<unsigned, kWeightCount> counts{};
   for (const std::uint8_t weight : weights) ++counts[weight];
@@ -66,7 +70,7 @@ std::array<unsigned, kWeightCount> share_states(std::span<const std::uint8_t> we
   for (std::size_t w = 0; w < kWeightCount; ++w) {
     if (counts[w] > 0) shares[w] = std::max(1U, static_cast<unsigned>(counts[w] * kStates / weights.size()));
   }
-  // Rounding is made up for where it matters least.
+  // Rounding errors are corrected at the largest share, where they matter least.
   unsigned sum = 0;
   for (const unsigned share : shares) sum += share;
   for (; sum < kStates; ++sum) ++*std::max_element(shares.begin(), shares.end());
@@ -74,7 +78,8 @@ std::array<unsigned, kWeightCount> share_states(std::span<const std::uint8_t> we
   return shares;
 }
 
-// Section 4.1.1: each share plus one, in as many bits as what is left to share needs; small values take a bit less.
+// Section 4.1.1: each share plus one, in as many bits as the states that are left need. Small values take one
+// bit less.
 void write_shares(std::span<const unsigned> shares, BitWriter& writer) {
   writer.put(kStatesLog - 5, 4);
   unsigned left = kStates;
@@ -86,7 +91,7 @@ void write_shares(std::span<const unsigned> shares, BitWriter& writer) {
     writer.put(is_upper ? value + short_values : value, value < short_values ? bits - 1 : bits);
     left -= shares[w];
     if (shares[w] > 0) continue;
-    // A zero is followed by the number of further zeros, in digits of two bits, of which 3 means "and more".
+    // After a zero comes the number of further zeros, in digits of two bits, where 3 means that more follow.
     unsigned zeros = 0;
     while (shares[w + 1 + zeros] == 0) ++zeros;
     w += zeros;
@@ -95,8 +100,8 @@ void write_shares(std::span<const unsigned> shares, BitWriter& writer) {
   }
 }
 
-// A finite-state coder (section 4.1). Coding goes backwards: from the state that stands for the next symbol to one that
-// stands for this symbol, and what the decoder needs for the way back is written.
+// A finite-state coder (section 4.1). It codes backwards: it goes from the state of the next symbol to a state
+// of this symbol, and writes the bits that the decoder needs to come back.
 class StateCoder {
  public:
   explicit StateCoder(std::span<const unsigned> shares) : states_(shares.size()) {
@@ -104,7 +109,7 @@ class StateCoder {
     for (unsigned state = 0; state < kStates; ++state) states_[weight_at[state]].push_back(state);
   }
 
-  // The first state of a weight reads at least one bit when it is left; at the end of the bits that stops the decoder.
+  // Leaving the first state of a weight takes at least one bit. At the end of the bits this stops the decoder.
   unsigned first(std::uint8_t weight) const { return states_[weight].front(); }
 
   unsigned go(unsigned next_state, std::uint8_t weight, BitWriter& writer) const {
@@ -120,7 +125,7 @@ class StateCoder {
   std::vector<std::vector<unsigned>> states_;  // of each weight, ascending
 };
 
-// Empty where this is no way to write them: a coder needs two different weights.
+// Returns no bytes if the weights cannot be coded: a coder needs two different weights.
 std::vector<std::uint8_t> code_weights(std::span<const std::uint8_t> weights) {
   if (std::count(weights.begin(), weights.end(), weights.front()) == std::ssize(weights)) return {};
   const auto shares = share_states(weights);
@@ -151,12 +156,12 @@ std::vector<std::uint8_t> list_weights(std::span<const std::uint8_t> weights) {
   return bytes;
 }
 
-// What BitWriter wrote.
+// Reads what BitWriter wrote.
 class BitReader {
  public:
   explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  // Beyond the end there are zeros.
+  // Bits beyond the end are zeros.
   unsigned take(unsigned bits) {
     unsigned value = 0;
     for (unsigned i = 0; i < bits; ++i, ++taken_) {
@@ -217,7 +222,7 @@ class StateDecoder {
     for (std::size_t i = 0; i + 1 < weights.size(); ++i) {
       const Step& step = steps_[state[i % 2]];
       weights[i] = step.weight;
-      // The end is where the bits no longer suffice; the other state still stands for a weight.
+      // The weights end where too few bits are left. The other state still stands for a weight.
       if (step.bits > bits.left()) {
         weights[i + 1] = steps_[state[(i + 1) % 2]].weight;
         return i + 2;
@@ -236,7 +241,7 @@ class StateDecoder {
   std::array<Step, kStates> steps_;
 };
 
-// Both return how many weights there are, or 0 where `bytes` do not hold any.
+// Both functions return how many weights there are, or 0 if `bytes` do not contain any.
 std::size_t decode_weights(std::span<const std::byte> bytes, std::span<std::uint8_t, kMaxWeights> weights) {
   BitReader reader(bytes);
   std::array<unsigned, kWeightCount> shares{};
@@ -253,9 +258,9 @@ std::size_t unlist_weights(std::span<const std::byte> bytes, std::size_t count,
   return count;
 }
 
-// False unless they are those of a complete code.
+// Returns false unless the weights are those of a complete code.
 bool lengths_of(std::span<const std::uint8_t> weights, CodeLengths& lengths) {
-  unsigned taken = 0;  // of all words of max_bits, those that the bytes' words are or begin
+  unsigned taken = 0;  // how many words of max_bits begin with the word of a byte
   for (const std::uint8_t weight : weights) {
     if (weight > kMaxCodeBits) return false;
     taken += 1U << weight >> 1;

@@ -1,6 +1,6 @@
 #pragma once
 
-// How a zstd block describes the Huffman code of its literals (RFC 8878, sections 4.2.1 and 4.1).
+// Writes and reads the description of a Huffman code in a zstd block (RFC 8878, sections 4.2.1 and 4.1).
 
 #include <cstddef>
 #include <span>
@@ -11,12 +11,13 @@ namespace holdfast::format {
 
 inline constexpr std::size_t kMaxDescriptionBytes = 129;
 
-// Writes the code's description to `out`, with room for kMaxDescriptionBytes, and returns its size: 0 for a code that
-// the format cannot describe.
+// Writes the description of `code` to `out`, which has room for kMaxDescriptionBytes, and returns its size.
+// Returns 0 for a code that the format cannot describe.
 std::size_t describe_code(const HuffmanCode& code, std::byte* out);
 
-// The way back, from bytes of anybody that begin with a description, and go on behind it. Returns its size, or 0, with
-// `lengths` undefined, for what describes no complete code, or does so as describe_code() never does.
+// Reads a description from the beginning of `bytes`, which may come from anybody and must go on after it.
+// Returns its size. Returns 0, with `lengths` undefined, for bytes that do not describe a complete code, or
+// do so in a way in which describe_code() never does.
 std::size_t read_description(std::span<const std::byte> bytes, CodeLengths& lengths);
 
 }  // namespace holdfast::format

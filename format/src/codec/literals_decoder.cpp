@@ -1,3 +1,8 @@
+// zstd copies every plane before the shuffle is undone, and decodes one byte at a time. This decoder takes
+// exactly the frames that our encoder makes: stored planes go from the frame straight to the elements, and
+// coded ones are decoded several bytes at a time. Any other frame is left to zstd. See
+// docs/decisions/savepoints.md.
+
 #include "codec/literals_decoder.h"
 
 #include <algorithm>
@@ -17,7 +22,7 @@ std::uint64_t read_little_endian(std::span<const std::byte> bytes) {
   return value;
 }
 
-// Takes the first bytes away; none where there are too few.
+// Removes the first `count` bytes and returns them; returns no bytes when there are too few.
 std::span<const std::byte> take(std::span<const std::byte>& bytes, std::size_t count) {
   if (count > bytes.size()) return {};
   const std::span<const std::byte> taken = bytes.first(count);
@@ -25,7 +30,8 @@ std::span<const std::byte> take(std::span<const std::byte>& bytes, std::size_t c
   return taken;
 }
 
-// The header of coded literals says what the block's does, and no sequences follow.
+// Whether a coded block contains only literals: its literals' header has the sizes of the block, and no
+// sequences follow.
 bool is_of_literals(std::span<const std::byte> stored, std::size_t bytes) {
   if (bytes < kMinCodedBytes || stored.size() <= kLiteralsHeaderBytes || stored.back() != std::byte{0}) return false;
   const std::uint64_t header = read_little_endian(stored.first(kLiteralsHeaderBytes));
@@ -40,7 +46,7 @@ bool LiteralsDecoder::decode(std::span<const std::byte> frame, std::size_t chunk
   if (!find_blocks(frame, chunk_bytes, element_bytes)) return false;
   scratch_.resize(element_bytes * kMaxBlockBytes);
   const std::size_t blocks = blocks_.size() / element_bytes;
-  std::size_t first = 0;  // of the blocks' elements
+  std::size_t first = 0;  // byte of the elements that the blocks begin with
   for (std::size_t b = 0; b < blocks; ++b) {
     std::array<const std::byte*, kMaxPlanes> planes{};
     for (std::size_t p = 0; p < element_bytes; ++p) {
@@ -56,7 +62,7 @@ bool LiteralsDecoder::decode(std::span<const std::byte> frame, std::size_t chunk
   return true;
 }
 
-// Where they are in the frame, if it is one of ours all in all.
+// Finds all blocks. Returns false unless the whole frame is one that our encoder makes.
 bool LiteralsDecoder::find_blocks(std::span<const std::byte> frame, std::size_t chunk_bytes, std::size_t planes) {
   blocks_.clear();
   if (chunk_bytes == 0 || frame.size() < kFrameHeaderBytes) return false;
@@ -81,7 +87,7 @@ bool LiteralsDecoder::find_blocks(std::span<const std::byte> frame, std::size_t 
   return frame.size() == kChecksumBytes;
 }
 
-// Where its bytes are: in the frame or in `scratch`. Null for a damaged block.
+// Returns where the decoded bytes are: in the frame or in `scratch`. Null for a damaged block.
 const std::byte* LiteralsDecoder::decode_block(const Block& block, std::byte* scratch) {
   if (block.kind == BlockKind::raw) return block.stored.data();
   if (block.kind == BlockKind::repeated) {

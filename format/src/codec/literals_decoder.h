@@ -1,9 +1,11 @@
 #pragma once
 
-// Frames that LiteralsEncoder made, back to elements: what was stored as it is goes straight to its place among the
-// elements' bytes, and only what has a code is decoded first. A frame may come from anybody. Whatever it holds, only
-// `out` is written, and what is accepted is what any zstd decoder makes of it, but for the frame's checksum, which
-// nobody looks at here: for frames whose digest was checked.
+// Decodes frames that LiteralsEncoder made, straight to elements. Planes that were stored go to the elements
+// without a copy, and only coded planes are decoded first.
+//
+// A frame may come from anybody. Whatever it contains, only `out` is written. A frame that is accepted gives
+// what any zstd decoder gives, except that its checksum is ignored: use it for frames whose digest was
+// checked.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,14 +18,14 @@
 
 namespace holdfast::format {
 
-// Not for several threads at once.
+// One thread at a time.
 class LiteralsDecoder {
  public:
   explicit LiteralsDecoder(ShuffleMethod method = ShuffleMethod::vectors) : method_(method) {}
 
-  // Fills `out` with the elements that are first among the frame's `chunk_bytes`; all are whole elements of 1, 2, 4 or
-  // 8 bytes. False, with `out` undefined, for any frame that LiteralsEncoder would not make of planes of
-  // `element_bytes`: it may be a good one all the same.
+  // Fills `out` with the first elements of a frame of `chunk_bytes`. Both sizes are whole elements of 1, 2, 4
+  // or 8 bytes. Returns false, with `out` undefined, for a frame that LiteralsEncoder would not make of planes
+  // of such elements. zstd may accept that frame.
   [[nodiscard]] bool decode(std::span<const std::byte> frame, std::size_t chunk_bytes, std::size_t element_bytes,
                             std::span<std::byte> out);
 
@@ -39,7 +41,7 @@ class LiteralsDecoder {
 
   const ShuffleMethod method_;
   std::vector<Block> blocks_;
-  std::vector<std::byte> scratch_;  // a block of each plane
+  std::vector<std::byte> scratch_;  // one block for each plane
   DecodeTable table_;
 };
 

@@ -1,10 +1,12 @@
 #pragma once
 
-// Zstd frames of literals only: what Huffman's code can gain of planes of bytes, at a multiple of the speed at which
-// zstd looks for matches, which weights hardly have. Every block is a plane or a part of one, and is stored as it is,
-// as one repeated byte, or in a Huffman code of its own (RFC 8878). Any zstd decoder reads them.
+// Makes zstd frames that contain literals only. They gain what a Huffman code can gain from planes of bytes,
+// several times faster than zstd, which looks for matches that weights hardly have. Each block is a plane or
+// a part of one. It is stored as it is, as one repeated byte, or in a Huffman code of its own (RFC 8878). Any
+// zstd decoder reads such frames.
 //
-// The bytes depend on the content alone: not on the processor, nor on zstd's version, which has no part in it.
+// The bytes depend on the content alone: not on the processor, and not on zstd's version, since zstd is not
+// used.
 
 #include <array>
 #include <cstddef>
@@ -16,14 +18,15 @@
 
 namespace holdfast::format {
 
-// The code words of every two neighbouring bytes, joined: one step for two bytes, where few bytes occur.
+// The joined code words of every pair of bytes. With it, two bytes are coded in one step. It pays if few
+// different bytes occur.
 class PairTable {
  public:
   PairTable() : pairs_(65536) {}
 
-  // By byte; 0 for one without a word, and then for all its pairs.
+  // `words` are indexed by byte. A byte without a word has 0, and then all its pairs do.
   void fill(const std::array<std::uint32_t, 256>& words);
-  // By the first byte plus 256 times the second.
+  // Indexed by the first byte plus 256 times the second.
   std::span<const std::uint32_t> words() const { return pairs_; }
 
  private:
@@ -33,11 +36,11 @@ class PairTable {
   std::vector<std::size_t> bytes_;  // that have words
 };
 
-// Not for several threads at once.
+// One thread at a time.
 class LiteralsEncoder {
  public:
-  // One frame of `content`, with content size and checksum; its planes lie one after the other. `content` has
-  // between 1 byte and 4 GiB, and a whole number of planes. Valid until the next call.
+  // Returns one frame of `content`, with content size and checksum. `content` consists of whole planes of
+  // `plane_bytes`, one after the other, and has 1 byte to 4 GiB. The result is valid until the next call.
   std::span<const std::byte> encode(std::span<const std::byte> content, std::size_t plane_bytes);
 
  private:

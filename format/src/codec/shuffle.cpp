@@ -1,3 +1,7 @@
+// Loading and saving spend much of their time here, so elements are shuffled in vectors of 16 bytes: each
+// round splits or joins pairs of bytes, and log2(element size) rounds do the whole shuffle. Results of
+// loading are stored past the caches. See docs/decisions/savepoints.md.
+
 #include "codec/shuffle.h"
 
 #include <algorithm>
@@ -19,7 +23,7 @@ namespace {
 typedef std::uint8_t Vector __attribute__((vector_size(16)));
 constexpr std::size_t kVector = sizeof(Vector);
 
-// even = bytes 0, 2, 4 ... of a, then of b; odd = bytes 1, 3, 5 ...
+// even = bytes 0, 2, 4 ... of a, then those of b; odd = bytes 1, 3, 5 ... of a, then those of b.
 template <std::size_t... kIndex>
 HOLDFAST_INLINE void split_pairs(const Vector& a, const Vector& b, Vector& even, Vector& odd,
                                  std::index_sequence<kIndex...>) {
@@ -27,7 +31,7 @@ HOLDFAST_INLINE void split_pairs(const Vector& a, const Vector& b, Vector& even,
   odd = __builtin_shufflevector(a, b, static_cast<int>(2 * kIndex + 1)...);
 }
 
-// The way back: low = a[0], b[0], a[1], b[1] ..., and high goes on from there.
+// The reverse: low = a[0], b[0], a[1], b[1] ..., and high continues from there.
 template <std::size_t... kIndex>
 HOLDFAST_INLINE void join_pairs(const Vector& a, const Vector& b, Vector& low, Vector& high,
                                 std::index_sequence<kIndex...>) {
@@ -35,7 +39,8 @@ HOLDFAST_INLINE void join_pairs(const Vector& a, const Vector& b, Vector& low, V
   high = __builtin_shufflevector(a, b, static_cast<int>((kIndex + kVector) / 2 + kIndex % 2 * kVector)...);
 }
 
-// kWidth vectors of elements become one vector of each plane: each round halves the distance of bytes of one plane.
+// Turns kWidth vectors of elements into one vector for each plane. Each round halves the distance between bytes
+// of one plane.
 template <std::size_t kWidth>
 HOLDFAST_INLINE void split_planes(std::array<Vector, kWidth>& vectors) {
   for (std::size_t round = 1; round < kWidth; round *= 2) {
@@ -60,7 +65,7 @@ HOLDFAST_INLINE void join_planes(std::array<Vector, kWidth>& vectors) {
   }
 }
 
-// Returns how many elements it did: whole vectors only.
+// Returns how many elements it shuffled: only whole vectors.
 template <std::size_t kWidth>
 std::size_t shuffle_vectors(const std::byte* in, std::size_t count, std::size_t plane, std::byte* out) {
   std::size_t i = 0;
@@ -77,7 +82,7 @@ struct Store {
   void operator()(const Vector& vector, std::byte* out) const { std::memcpy(out, &vector, sizeof(vector)); }
 };
 
-// To aligned places; the caches are left to others.
+// Stores to aligned addresses past the caches, which keep other data.
 struct StorePastCaches {
   void operator()(const Vector& vector, std::byte* out) const {
 #if defined(__SSE2__)
@@ -90,7 +95,7 @@ struct StorePastCaches {
   }
 };
 
-// Such stores may be seen later than those that follow them, unless they are told to wait.
+// Without this, stores past the caches may become visible after the stores that follow them.
 void finish_stores() {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -100,11 +105,11 @@ void finish_stores() {
 template <std::size_t kWidth>
 using Planes = std::array<const std::byte*, kWidth>;
 
-// Elements [i, count) as far as whole vectors go. Returns the first that is left.
+// Unshuffles the elements [i, count) as far as they fill whole vectors. Returns the first that is left.
 template <std::size_t kWidth, typename StoreVector>
 std::size_t unshuffle_vectors(const Planes<kWidth>& planes, std::size_t i, std::size_t count, std::byte* out,
                               const StoreVector& store) {
-  // No store to `out` can change this one.
+  // A local copy: the compiler knows that no store to `out` changes it.
   const Planes<kWidth> from = planes;
   for (; i + kVector <= count; i += kVector) {
     std::array<Vector, kWidth> vectors;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Little-endian integers and digests in bytes.
+// Writes little-endian integers and digests into bytes and reads them back, on any machine.
 
 #include <cstddef>
 #include <cstdint>

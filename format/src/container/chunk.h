@@ -1,6 +1,6 @@
 #pragma once
 
-// How an array is cut into chunks. What becomes of a chunk is chunk_codec's business.
+// How an array is cut into chunks. chunk_codec.h compresses them.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,19 +9,20 @@
 namespace holdfast::format {
 
 inline constexpr std::size_t kMaxChunkBytes = std::size_t{1} << 20;
-// A chunk is the largest part of at most kMaxChunkBytes that is one range of the row-major bytes: as many whole rows
-// (or, where a row is larger, parts of one) as fit. Chunks at the end of the axis that is cut are padded with zeros to
-// full size.
+
+// A chunk is the largest part of at most kMaxChunkBytes that is one range of the row-major bytes: as many
+// whole rows as fit, or a part of a row where a row is larger. Chunks at the end of the axis that is cut
+// are padded with zeros to full size, as HDF5 requires.
 class ChunkGrid {
  public:
-  // One chunk's place in its array.
+  // The position of one chunk in its array.
   struct Piece {
     std::vector<std::uint64_t> offset;  // of the first element, on each axis
     std::size_t first_byte;
     std::size_t bytes;  // without the padding
   };
 
-  // At least one axis, none of them 0, and bytes that memory can hold.
+  // `shape` has at least one axis, and none of them is 0.
   ChunkGrid(std::vector<std::uint64_t> shape, std::size_t element_bytes);
 
   const std::vector<std::uint64_t>& chunk_shape() const { return chunk_shape_; }

@@ -1,4 +1,4 @@
-// For ZSTD_d_forceIgnoreChecksum. Debian's shared library has it, too.
+// For ZSTD_d_forceIgnoreChecksum, which Debian's shared library has too.
 #define ZSTD_STATIC_LINKING_ONLY
 #include "container/chunk_codec.h"
 
@@ -24,6 +24,7 @@ ChunkEncoder::ChunkEncoder(std::optional<int> zstd_level) : context_(nullptr, ZS
 std::span<const std::byte> ChunkEncoder::encode(std::span<const std::byte> bytes, std::size_t chunk_bytes,
                                                 std::size_t element_bytes) {
   HOLDFAST_ASSERT(bytes.size() <= chunk_bytes && chunk_bytes % element_bytes == 0);
+  // A full chunk of single bytes is its own shuffle.
   std::span<const std::byte> shuffled = bytes;
   if (element_bytes > 1 || bytes.size() < chunk_bytes) {
     shuffled_.resize(chunk_bytes);
@@ -37,7 +38,7 @@ std::span<const std::byte> ChunkEncoder::encode_by_zstd(std::span<const std::byt
   frame_.resize(ZSTD_compressBound(shuffled.size()));
   const std::size_t size =
       ZSTD_compress2(context_.get(), frame_.data(), frame_.size(), shuffled.data(), shuffled.size());
-  // With room for the worst case, only memory can be wanting.
+  // The buffer has room for the worst case, so only a lack of memory can fail.
   if (ZSTD_isError(size)) throw std::bad_alloc();
   return std::span(frame_).first(size);
 }
@@ -57,7 +58,7 @@ bool ChunkDecoder::decode(std::span<const std::byte> frame, std::size_t chunk_by
   HOLDFAST_ASSERT(out.size() <= chunk_bytes && chunk_bytes % element_bytes == 0);
   if (options_.skip_checksum && literals_.decode(frame, chunk_bytes, element_bytes, out)) return true;
   if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != chunk_bytes) return false;
-  // Anything that follows the frame would be decoded as another one.
+  // Bytes after the frame would be decoded as a second one.
   if (ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) return false;
   if (element_bytes == 1 && out.size() == chunk_bytes) return decode_frame(frame, out);
   shuffled_.resize(chunk_bytes);

@@ -1,7 +1,8 @@
 #pragma once
 
-// How a chunk becomes a zstd frame and comes back. Knows nothing of HDF5, and chunks know nothing of each other, so
-// that several threads can make and read them, each with an encoder or decoder of its own.
+// Turns a chunk into a zstd frame and back. Chunks are independent, so several threads can encode and
+// decode them, each with an object of its own. HDF5's filter pipeline is not used: nothing is registered
+// with HDF5, and no file can make a plug-in load (docs/decisions/savepoints.md).
 
 #include <zstd.h>
 
@@ -18,20 +19,20 @@
 
 namespace holdfast::format {
 
-// The fewest bytes in which zstd can hold a chunk: 13 bytes of frame and 4 a block of 128 KiB. A file that claims more
-// chunks than it could hold is refused before memory is taken for them.
+// The fewest bytes in which zstd can store a chunk: 13 bytes of frame and 4 for each block of 128 KiB. A
+// file that claims more chunks than it can contain is refused before memory is allocated for them.
 std::uint64_t min_frame_bytes(std::size_t chunk_bytes);
 
-// Makes frames of chunks: HDF5's shuffle (byte b of all elements, then byte b + 1), then one zstd frame with content
-// size and checksum. Not for several threads at once.
+// Makes frames: HDF5's shuffle (byte b of all elements, then byte b + 1), then one zstd frame with content
+// size and checksum. One thread at a time.
 class ChunkEncoder {
  public:
-  // `zstd_level` must lie within zstd's bounds. Without one, frames are of literals only (literals_frame.h): their
-  // bytes then depend on the content alone, and not on zstd's version.
+  // `zstd_level` must lie within zstd's bounds. Without a level, frames contain literals only
+  // (literals_frame.h): their bytes then depend on the content alone, and not on zstd's version.
   explicit ChunkEncoder(std::optional<int> zstd_level);
 
-  // `bytes` padded with zeros to `chunk_bytes`, encoded; both are whole elements of 1, 2, 4 or 8 bytes. The result is
-  // valid until the next call.
+  // Pads `bytes` with zeros to `chunk_bytes` and encodes them. Both are whole elements of 1, 2, 4 or 8
+  // bytes. The result is valid until the next call.
   std::span<const std::byte> encode(std::span<const std::byte> bytes, std::size_t chunk_bytes,
                                     std::size_t element_bytes);
 
@@ -45,20 +46,21 @@ class ChunkEncoder {
 };
 
 struct DecodeOptions {
-  // The frame's own checksum costs about a fifth of the time. Only for frames whose digest was checked already.
+  // Skips the frame's own checksum, which takes about a fifth of the time. Only for frames whose digest
+  // was checked already.
   bool skip_checksum = false;
-  // Whether what comes out goes to memory past the caches, since nobody reads it soon.
+  // Stores the result past the caches: for data that is not read soon.
   bool past_caches = false;
 };
 
-// The way back, of frames that anybody made. Those that are ours take a way of their own, twice as fast as zstd's,
-// where the checksum may be skipped. Not for several threads at once.
+// Decodes frames of any origin. Frames of our own encoder take a path that is twice as fast as zstd's, if
+// the checksum may be skipped. One thread at a time.
 class ChunkDecoder {
  public:
   explicit ChunkDecoder(const DecodeOptions& options = {});
 
-  // Fills `out` from the beginning of the chunk. False, with `out` undefined, unless `frame` is exactly one undamaged
-  // zstd frame of `chunk_bytes`.
+  // Fills `out` from the beginning of the chunk. Returns false, with `out` undefined, unless `frame` is
+  // exactly one undamaged zstd frame of `chunk_bytes`.
   [[nodiscard]] bool decode(std::span<const std::byte> frame, std::size_t chunk_bytes, std::size_t element_bytes,
                             std::span<std::byte> out);
 

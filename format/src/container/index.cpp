@@ -1,4 +1,10 @@
+// Writes and reads the index. Its digest shows that it is undamaged, not who wrote it, so the decoder
+// checks every number. It accepts only what our encoder can write: offsets, for example, must follow from
+// the order and the sizes. See docs/format.md and docs/decisions/savepoints.md.
+
 #include "container/index.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -13,12 +19,12 @@
 namespace holdfast::format {
 namespace {
 
-// docs/format.md fixes the numbers.
+// The number of a type in the file is its position here, as docs/format.md specifies.
 constexpr DType kDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,    DType::i32,
                              DType::i64, DType::u8,  DType::u16, DType::u32,  DType::u64, DType::boolean};
 
 constexpr std::size_t kHeadBytes = 40;
-constexpr std::size_t kFixedRecordBytes = 2 + 4 + 8 + 16 + 4;  // of an array, without name, shape and pieces
+constexpr std::size_t kFixedRecordBytes = 2 + 4 + 8 + 16 + 4;  // for one array, without name, shape and pieces
 constexpr std::size_t kPieceRecordBytes = 20;
 
 std::uint8_t dtype_number(DType dtype) {
@@ -49,7 +55,7 @@ void append_record(std::vector<std::byte>& bytes, const IndexedArray& array) {
   }
 }
 
-// Walks the index's bytes and refuses what no writer of ours writes.
+// Walks through the bytes of the index and refuses what no writer of ours writes.
 class Decoder {
  public:
   Decoder(const std::string& path, std::span<const std::byte> bytes) : path_(path), rest_(bytes) {}
@@ -62,11 +68,12 @@ class Decoder {
     index.hdf5_offset = integer<std::uint64_t>();
     index.hdf5_bytes = integer<std::uint64_t>();
     index.structure = take_digest(take_bytes(sizeof(Digest)), 0);
+    // The count is limited by the bytes of the index before memory is reserved for it.
     require(count >= 1 && count - 1 <= rest_.size() / kFixedRecordBytes, "counts more arrays than it holds");
     index.metadata = record();
     index.arrays.reserve(count - 1);
     for (std::uint32_t i = 1; i < count; ++i) index.arrays.push_back(array_record(index));
-    require(rest_.empty(), "goes on behind its last array");
+    require(rest_.empty(), "goes on after its last array");
     check_places(index, index_offset);
     return index;
   }
@@ -74,8 +81,10 @@ class Decoder {
  private:
   void require(bool condition, const std::string& problem) const {
     if (condition) return;
-    throw Error(ErrorCode::invalid_file, path_ + " is undamaged but not what the format allows: its index " + problem +
-                                             "; write it again with Holdfast, or use another file");
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{} is undamaged but not what the format allows: its index {}; write it again with "
+                            "Holdfast, or use another file",
+                            path_, problem));
   }
 
   std::span<const std::byte> take_bytes(std::size_t count) {
@@ -119,11 +128,13 @@ class Decoder {
     const std::string& name = array.info.name;
     std::uint64_t bytes = 0;
     require(multiply_shape(array.info.shape, size_bytes(array.info.dtype), bytes), name + " exceeds 64 bits");
+    // One content has one form: the writer never compresses small arrays.
     require(array.info.storage == Storage::contiguous || bytes > kMaxUncompressedBytes,
-            "compresses " + name + " in vain");
+            "compresses " + name + ", which is too small for that");
     const PieceSizes sizes = piece_sizes(array.info);
     const auto count = integer<std::uint32_t>();
-    require(count == sizes.count && count <= rest_.size() / kPieceRecordBytes, "cuts " + name + " in a wrong way");
+    require(count == sizes.count && count <= rest_.size() / kPieceRecordBytes,
+            "cuts " + name + " into a wrong number of pieces");
     array.pieces.reserve(count);
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto stored_bytes = integer<std::uint32_t>();
@@ -138,7 +149,7 @@ class Decoder {
 
   IndexedArray array_record(const Index& index) {
     IndexedArray array = record();
-    require(array.info.name != kMetadataName, "calls an array as the metadata");
+    require(array.info.name != kMetadataName, "gives an array the name of the metadata");
     require(index.arrays.empty() || index.arrays.back().info.name < array.info.name, "is not sorted by name");
     return array;
   }
@@ -150,12 +161,13 @@ class Decoder {
             "has no metadata");
     std::vector<std::uint64_t> offsets{metadata.offset};
     for (const IndexedArray& array : index.arrays) offsets.push_back(array.offset);
+    // Computes all offsets from the sizes and compares them with those of the file.
     const std::uint64_t end = place_pieces(index);
     bool are_right = offsets[0] == metadata.offset;
     for (std::size_t i = 0; i < index.arrays.size(); ++i) {
       are_right = are_right && offsets[i + 1] == index.arrays[i].offset;
     }
-    require(are_right && index.hdf5_offset == end, "puts arrays at wrong places");
+    require(are_right && index.hdf5_offset == end, "puts arrays at wrong offsets");
     require(index_offset >= end && index.hdf5_bytes == index_offset - end, "does not reach from the data to the end");
   }
 

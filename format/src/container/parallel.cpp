@@ -35,7 +35,7 @@ void run_in_threads(int threads, const std::function<void()>& work, const std::f
   try {
     for (int i = 1; i < threads; ++i) others.emplace_back(guarded);
   } catch (const std::system_error&) {
-    // The system has no more threads: those that run do all the work.
+    // The system starts no more threads: those that run do all the work.
   }
   guarded();
   for (std::thread& thread : others) thread.join();

@@ -1,16 +1,16 @@
 #pragma once
 
-// The same work in several threads.
+// Runs the same work in several threads.
 
 #include <functional>
 
 namespace holdfast::format {
 
-// The cores that this process may use, when `wanted` is 0; at least 1.
+// `wanted`, or the number of cores that this process may use when `wanted` is 0. At least 1.
 int thread_count(int wanted);
 
-// Calls work() in `threads` threads, this one among them, and waits for all. The first exception is rethrown; before
-// that, `cancel` is called once, so that the others do not wait for the one that failed.
+// Calls work() in `threads` threads, including this one, and waits for all of them. When one throws,
+// `cancel` is called once, so that the others do not wait for it; the first exception is then rethrown.
 void run_in_threads(int threads, const std::function<void()>& work, const std::function<void()>& cancel);
 
 }  // namespace holdfast::format

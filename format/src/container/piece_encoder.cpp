@@ -1,3 +1,7 @@
+// Plans all pieces first and encodes them later, in any order and in any process. The plan depends only
+// on names, shapes and options, so every thread and every replica makes the same one. The bytes of the
+// file do not depend on which of them encoded what.
+
 #include "container/piece_encoder.h"
 
 #include <algorithm>
@@ -52,6 +56,7 @@ void PieceEncoder::plan(const ArrayView& view, Storage storage) {
 }
 
 void PieceEncoder::plan_runs() {
+  // Small pieces are collected into runs of about 1 MiB, which are written with one system call.
   std::size_t run_bytes = kMaxChunkBytes;
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (run_bytes >= kMaxChunkBytes) {
@@ -78,7 +83,7 @@ std::pair<std::size_t, std::size_t> PieceEncoder::leaves_of(const PlannedPiece& 
 }
 
 std::span<const std::byte> PieceEncoder::encode(const Run& run, Workspace& workspace) {
-  // Large pieces go to the file from where they are.
+  // A large piece is written from where it is, without a copy.
   if (run.piece_count == 1) return encode_piece(pieces_[run.first_piece], workspace.chunk_encoder);
   workspace.bytes.clear();
   for (std::size_t i = 0; i < run.piece_count; ++i) {
@@ -92,6 +97,7 @@ std::span<const std::byte> PieceEncoder::encode(const Run& run, Workspace& works
 std::span<const std::byte> PieceEncoder::encode_piece(const PlannedPiece& piece, ChunkEncoder& encoder) {
   PlannedArray& array = arrays_[piece.array];
   const auto [first, last] = leaves_of(piece);
+  // A leaf may reach into the next piece. It belongs to the piece in which it begins.
   for (std::size_t leaf = first; leaf < last; ++leaf) {
     const std::span<const std::byte> rest = array.view.bytes.subspan(leaf * kLeafBytes);
     array.leaves[leaf] = digest_leaf(rest.first(std::min(kLeafBytes, rest.size())));
@@ -99,6 +105,7 @@ std::span<const std::byte> PieceEncoder::encode_piece(const PlannedPiece& piece,
   std::span<const std::byte> stored = bytes_of(piece);
   Digest stored_digest;
   if (array.storage == Storage::contiguous) {
+    // Pieces of an uncompressed array are whole leaves, so their digests need no second pass.
     stored_digest = digest_of_leaves(std::span(array.leaves).subspan(first, last - first), stored.size());
   } else {
     const ChunkGrid grid(array.view.shape, size_bytes(array.view.dtype));

@@ -1,8 +1,8 @@
 #pragma once
 
-// Cuts arrays into pieces and turns pieces into the bytes that are stored, with their digests. The work is dealt in
-// runs: consecutive pieces that are written at once. Runs know nothing of each other, so that any number of threads, or
-// of processes that each hold a part of the state, make the same file.
+// Cuts arrays into pieces and turns pieces into the bytes that are stored, with their digests. The unit of
+// work is a run: consecutive pieces that are written at once. Runs are independent, so any number of
+// threads, or of processes that hold the same state, make the same file.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace holdfast::format {
 
-// Pieces of one array or of several small ones.
+// Consecutive pieces: of one array, or of several small ones.
 struct Run {
   std::size_t first_piece;
   std::size_t piece_count;
@@ -28,22 +28,22 @@ class PieceEncoder {
   PieceEncoder(const ArrayView& metadata, std::span<const ArrayView> arrays, Compression compression);
 
   const std::vector<Run>& runs() const { return runs_; }
-  // All the arrays' bytes, uncompressed.
+  // The uncompressed bytes of all arrays.
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t bytes_of(const Run& run) const;
 
-  // What a thread needs to encode: not for several threads at once.
+  // The buffers of one thread that encodes.
   struct Workspace {
     explicit Workspace(const WriteOptions& options);
     ChunkEncoder chunk_encoder;
     std::vector<std::byte> bytes;
   };
-  // The run's bytes in the file; what follows up to the next multiple of kAlignment is zero, as it is in a new file
-  // where nothing was written. Valid until the workspace is used again. Different runs may be encoded in different
-  // threads.
+  // Returns the run's bytes in the file. The bytes up to the next multiple of kAlignment are zero; a new
+  // file has zeros where nothing was written. The result is valid until the workspace is used again.
+  // Different runs may be encoded in different threads.
   std::span<const std::byte> encode(const Run& run, Workspace& workspace);
 
-  // What a run left behind, for the one that puts the index together from runs of several processes.
+  // The result of a run, for the process that puts the index together from the runs of all processes.
   struct RunResult {
     std::vector<Piece> pieces;
     std::vector<Digest> leaves;
@@ -53,7 +53,7 @@ class PieceEncoder {
   bool fits(const Run& run, const RunResult& result) const;
   void set_result(const Run& run, const RunResult& result);
 
-  // All arrays with pieces, digests and places, once every run was encoded or its result set. Without the HDF5 part.
+  // The index, without the HDF5 part. Every run was encoded or its result was set before.
   Index finish() const;
 
  private:

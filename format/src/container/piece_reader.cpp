@@ -1,4 +1,11 @@
+// Reads, checks and decodes pieces in several threads, and asks the disk for pieces ahead. A compressed
+// piece is decoded only after its digest was checked. An uncompressed one is read straight into the
+// caller's memory and checked there: an error leaves that memory undefined. See
+// docs/decisions/savepoints.md.
+
 #include "container/piece_reader.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,22 +21,24 @@
 namespace holdfast::format {
 namespace {
 
-// So many pieces are on their way from the disk while one is decoded: loading a cold GiB took two thirds of the time
-// (two threads, virtual disk, 2026-11-21). For small ones the call costs more than it brings.
+// How many pieces are requested from the disk while one is decoded. With it, loading a cold GiB took two
+// thirds of the time (two threads, virtual disk, 2026-11-21). For small pieces the call costs more than
+// it gains.
 constexpr std::size_t kPiecesAhead = 8;
 constexpr std::size_t kMinBytesAhead = 64 * 1024;
 
-// What is stored as it is is read and digested in parts that stay in a core's cache between the two: a warm load of one
-// thread takes 5 % less time than with whole pieces (Xeon with 2 MiB of second-level cache, 2026-11-21). For pieces
-// that are decoded it brings nothing.
+// Uncompressed pieces are read and digested in parts that stay in a core's cache between the two steps. A
+// warm load in one thread takes 5 % less time than with whole pieces (Xeon with 2 MiB of second-level
+// cache, 2026-11-21). For compressed pieces it gains nothing.
 constexpr std::size_t kPartBytes = 128 * 1024;
 
 [[noreturn]] void fail(const std::string& path, const IndexedArray& array, const std::string& problem) {
-  throw Error(ErrorCode::invalid_file, path + " is damaged: array \"" + array.info.name + "\" " + problem +
-                                           "; use another savepoint or a copy of this one");
+  throw Error(ErrorCode::invalid_file,
+              fmt::format("{} is damaged: array \"{}\" {}; use another savepoint or a copy of this one", path,
+                          array.info.name, problem));
 }
 
-// Where a piece is in the file, and which part of the array it holds.
+// Where a piece is in the file, and which part of the array it contains.
 struct PiecePlace {
   std::uint64_t offset;
   std::size_t stored_bytes;
@@ -43,7 +52,7 @@ class PieceReader {
   PieceReader(File& file, const std::string& path, const DecodeOptions& options)
       : file_(file), path_(path), decoder_(options) {}
 
-  // `out` has the piece's uncompressed size.
+  // `out` has the uncompressed size of the piece.
   void read(const IndexedArray& array, const PiecePlace& place, std::span<std::byte> out) {
     const bool is_contiguous = array.info.storage == Storage::contiguous;
     if (is_contiguous && place.stored_bytes % kAlignment == 0) {
@@ -56,13 +65,12 @@ class PieceReader {
     if (is_contiguous) {
       std::copy(stored.begin(), stored.end(), out.begin());
     } else if (!decoder_.decode(stored, piece_sizes(array.info).bytes, size_bytes(array.info.dtype), out)) {
-      fail(path_, array,
-           "has a chunk at offset " + std::to_string(place.offset) + " that is no zstd frame of its size");
+      fail(path_, array, fmt::format("has a chunk at offset {} that is not a zstd frame of its size", place.offset));
     }
   }
 
  private:
-  // `out` takes the piece and the zeros behind it.
+  // `out` receives the piece and the zeros after it.
   void read_checked(const IndexedArray& array, const PiecePlace& place, std::span<std::byte> out) {
     const std::size_t part_bytes = array.info.storage == Storage::contiguous ? kPartBytes : out.size();
     DigestBuilder builder;
@@ -74,7 +82,7 @@ class PieceReader {
     const std::span<const std::byte> padding = out.subspan(place.stored_bytes);
     if (builder.finish() != place.digest ||
         std::any_of(padding.begin(), padding.end(), [](std::byte b) { return b != std::byte{0}; })) {
-      fail(path_, array, "does not have the digest that the index names, near offset " + std::to_string(place.offset));
+      fail(path_, array, fmt::format("does not have the digest that the index gives, near offset {}", place.offset));
     }
   }
 
@@ -105,7 +113,8 @@ std::vector<PiecePlace> places_of(const IndexedArray& array) {
   return places;
 }
 
-// Calls work(reader, i) for i below `count`, in several threads, each with a reader that make_reader() gives it.
+// Calls work(reader, i) for each i below `count`, in several threads. Each thread has a reader of its own,
+// made by make_reader().
 template <typename MakeReader, typename Work>
 void for_each_in_threads(const MakeReader& make_reader, std::size_t count, int threads, const Work& work) {
   std::atomic<std::size_t> next = 0;
@@ -117,7 +126,7 @@ void for_each_in_threads(const MakeReader& make_reader, std::size_t count, int t
   run_in_threads(useful, serve, [&] { next = count; });
 }
 
-// Adds up what several threads have done.
+// Adds up the progress of several threads.
 class ProgressCount {
  public:
   ProgressCount(const VerifyOptions& options, const Index& index) : progress_(options.progress) {
@@ -167,7 +176,7 @@ void read_pieces(File& file, const std::string& path, std::span<const ReadTarget
     file.start_reading(tasks[i].place.offset, tasks[i].place.stored_bytes);
   };
   for (std::size_t i = 0; i < kPiecesAhead; ++i) ask_for(i);
-  // Whoever is told of a piece looks at it.
+  // A caller that asks for arrivals reads each piece at once, so it should be in the caches.
   const bool past_caches = !options.arrived;
   const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = past_caches}); };
   for_each_in_threads(make_reader, tasks.size(), options.threads, [&](PieceReader& reader, std::size_t i) {
@@ -203,7 +212,7 @@ void read_pieces_in_order(File& file, const std::string& path, const IndexedArra
 
 void verify_pieces(File& file, const std::string& path, const Index& index, const VerifyOptions& options) {
   ProgressCount count(options, index);
-  // Each piece's digest is computed right after it was decoded.
+  // Each piece is digested right after it was decoded, so it should be in the caches.
   const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = false}); };
   for_each_in_threads(make_reader, index.arrays.size() + 1, options.threads, [&](PieceReader& reader, std::size_t i) {
     verify_array(reader, path, i == 0 ? index.metadata : index.arrays[i - 1], count);

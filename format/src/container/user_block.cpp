@@ -1,4 +1,10 @@
+// Checks the header in the order of docs/format.md, so that each kind of problem has a sentence of its own:
+// not our file, cut off, damaged, another version, another length. Version 1 was never released and is not
+// read (docs/decisions/savepoints.md).
+
 #include "container/user_block.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +17,7 @@
 namespace holdfast::format {
 namespace {
 
-// As PNG's: a byte above 127 and both line ends, so that a transfer as text does not go unnoticed.
+// Built like PNG's: a byte above 127 and both kinds of line end, so that a transfer as text is noticed.
 constexpr std::array<std::uint8_t, 8> kMagic = {0x89, 'H', 'L', 'D', '\r', '\n', 0x1A, '\n'};
 constexpr std::array<std::uint8_t, 8> kHdf5Magic = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1A, '\n'};
 
@@ -55,28 +61,28 @@ UserBlock decode_user_block(const std::string& path, std::span<const std::byte> 
     fail(path, "is an HDF5 file without the header that Holdfast writes; give a file that Holdfast wrote");
   }
   if (head.size() >= kMagic.size() && !begins_with(head, kMagic)) {
-    fail(path, "is no Holdfast file, or its first bytes are damaged; give a file that Holdfast wrote");
+    fail(path, "is not a Holdfast file, or its first bytes are damaged; give a file that Holdfast wrote");
   }
   if (head.size() < kUserBlockBytes) {
-    fail(path, "has " + std::to_string(actual_bytes) + " bytes, fewer than the " + std::to_string(kUserBlockBytes) +
-                   " of a Holdfast file's header: it is cut off" + kUseAnother);
+    fail(path, fmt::format("has {} bytes, fewer than the {} of a Holdfast file's header: it is cut off{}", actual_bytes,
+                           kUserBlockBytes, kUseAnother));
   }
+  // Every version has this digest at this offset, so damage is never taken for another version.
   if (digest(head.first(kBlockDigestOffset)) != take_digest(head, kBlockDigestOffset)) {
-    fail(path, std::string("is damaged: its header does not have the digest that it names") + kUseAnother);
+    fail(path, std::string("is damaged: its header does not have the digest that it contains") + kUseAnother);
   }
   const auto version = take<std::uint32_t>(head, kVersionOffset);
   if (version != kFormatVersion) {
     throw Error(
         ErrorCode::unsupported,
-        path + " has format version " + std::to_string(version) + ", and this Holdfast reads version " +
-            std::to_string(kFormatVersion) +
-            (version < kFormatVersion ? "; version 1 was never released: read it with the Holdfast that wrote it"
-                                      : "; use the Holdfast that wrote it or a later one"));
+        fmt::format("{} has format version {}, and this Holdfast reads version {}; {}", path, version, kFormatVersion,
+                    version < kFormatVersion ? "version 1 was never released: read it with the Holdfast that wrote it"
+                                             : "use the Holdfast that wrote it or a later one"));
   }
   const auto file_bytes = take<std::uint64_t>(head, kFileBytesOffset);
   if (file_bytes != actual_bytes) {
-    fail(path, "has " + std::to_string(actual_bytes) + " bytes where its header says " + std::to_string(file_bytes) +
-                   ": it was cut off or appended to" + kUseAnother);
+    fail(path, fmt::format("has {} bytes, and its header says {}: it was cut off or appended to{}", actual_bytes,
+                           file_bytes, kUseAnother));
   }
   const UserBlock block{.file_bytes = file_bytes,
                         .index_offset = take<std::uint64_t>(head, kIndexOffsetOffset),

@@ -1,3 +1,6 @@
+// A file driver for HDF5 that forwards every access to a DriverImage. HDF5 is C: an exception must not pass
+// through it, so each callback turns one into HDF5's failure value.
+
 #include "hdf5/driver_image.h"
 
 #include <limits>
@@ -8,9 +11,9 @@ namespace holdfast::format {
 namespace {
 
 struct DriverFile {
-  H5FD_t base;  // first: HDF5 takes the whole for its own part
+  H5FD_t base;  // must be first: HDF5 has a pointer to it and passes that to the driver
   DriverImage* image;
-  haddr_t end;  // how far HDF5 has handed out space
+  haddr_t end;  // of the space that HDF5 has allocated
 };
 static_assert(std::is_standard_layout_v<DriverFile>, "a pointer to the whole is a pointer to its first member");
 
@@ -30,6 +33,7 @@ bool succeeds(const Work& work) {
   }
 }
 
+// The access list carries a pointer to the image.
 H5FD_t* driver_open(const char*, unsigned, hid_t access_list, haddr_t) {
   const auto* image = static_cast<DriverImage* const*>(H5Pget_driver_info(access_list));
   auto* file = image == nullptr ? nullptr : new (std::nothrow) DriverFile{.base = {}, .image = *image, .end = 0};
@@ -69,6 +73,7 @@ herr_t driver_write(H5FD_t* base, H5FD_mem_t, hid_t, haddr_t address, std::size_
   return succeeds([&] { return driver_file(base).image->write(address, bytes); }) ? 0 : -1;
 }
 
+// HDF5 truncates a file to its final size when it closes it.
 herr_t driver_truncate(H5FD_t* base, hid_t, hbool_t) {
   const DriverFile& file = driver_file(base);
   return succeeds([&] { return file.image->finish(file.end); }) ? 0 : -1;
@@ -95,7 +100,7 @@ hid_t register_driver() {
 }  // namespace
 
 Handle driver_access_list(const Checker& check, DriverImage& image) {
-  static const hid_t driver = register_driver();  // guarded by the session
+  static const hid_t driver = register_driver();  // the caller holds a Session
   check.succeeded(driver, "HDF5 does not take our file driver");
   Handle list = check.opened(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no file access list");
   DriverImage* pointer = &image;

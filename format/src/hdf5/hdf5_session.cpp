@@ -1,4 +1,10 @@
+// HDF5 has settings for the whole process: by default it prints its errors, and it loads plug-ins for the
+// filters that a file names. A Session holds one lock for the process, turns both off, and restores the
+// application's settings at its end.
+
 #include "hdf5/hdf5_session.h"
+
+#include <fmt/format.h>
 
 #include <array>
 #include <cstring>
@@ -16,8 +22,10 @@ std::mutex& session_mutex() {
 
 Session::Session() : lock_(session_mutex()) {
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
+  // Errors become sentences (hdf5_message()) instead of text on standard error.
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   H5PLget_loading_state(&plugins_);
+  // No plug-in is loaded, whatever filters a file names.
   H5PLset_loading_state(0);
 }
 
@@ -42,14 +50,15 @@ std::string hdf5_message() {
   };
   std::array<char, 256> text{};
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, text.data());
-  return text[0] == '\0' ? "" : " (HDF5: " + std::string(text.data()) + ")";
+  return text[0] == '\0' ? "" : fmt::format(" (HDF5: {})", text.data());
 }
 
 Checker::Checker(ErrorCode code, std::string head, std::string tail)
     : code_(code), head_(std::move(head)), tail_(std::move(tail)) {}
 
 Checker Checker::of_writing(const std::string& path) {
-  return {ErrorCode::out_of_memory, "cannot compose " + path + ": ", "; free some memory and try again"};
+  return {ErrorCode::out_of_memory, fmt::format("cannot compose the HDF5 structures of {}: ", path),
+          "; free some memory and try again"};
 }
 
 void Checker::fail(const std::string& problem) const {

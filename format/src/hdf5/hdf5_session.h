@@ -1,7 +1,7 @@
 #pragma once
 
-// What every use of HDF5's library here stands on: one lock for the whole process, handles that close themselves, and
-// errors that name the file. Only for sources in this folder: the header names HDF5.
+// The base of every use of the HDF5 library: one lock for the whole process, handles that close themselves,
+// and errors that name the file.
 
 #include <hdf5.h>
 
@@ -13,8 +13,9 @@
 
 namespace holdfast::format {
 
-// Held by every function that calls HDF5, for as long as it has any handle. The settings that it changes belong to the
-// whole process (or thread), and an application may use HDF5 too: they are put back.
+// Held by every function that calls HDF5, as long as it has any handle. An application may use HDF5 too, and
+// the settings that a Session changes belong to the whole process or thread, so the destructor restores
+// them.
 class Session {
  public:
   Session();
@@ -29,7 +30,7 @@ class Session {
   unsigned plugins_ = 0;
 };
 
-// One of HDF5's objects, closed by the function that HDF5 has for its kind.
+// Owns one HDF5 object and closes it with the function for its kind.
 class Handle {
  public:
   Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
@@ -38,7 +39,7 @@ class Handle {
   Handle& operator=(Handle&&) = delete;
 
   operator hid_t() const { return id_; }
-  // Negative when HDF5 failed to close, which for a file means to write it.
+  // Closes the object. Negative when that failed; for a file this means that it could not be written.
   herr_t reset();
 
  private:
@@ -46,21 +47,23 @@ class Handle {
   herr_t (*close_)(hid_t);
 };
 
-// What HDF5 says of its latest failure, in brackets behind a blank; the innermost entry names the cause.
+// HDF5's own words for its latest failure, as " (HDF5: ...)". The innermost entry of its stack names the
+// cause. Empty when HDF5 reports nothing.
 std::string hdf5_message();
 
-// Names the file and what to do in the errors of one pass through it: head + problem + tail.
+// Makes the errors of one pass through a file: head + problem + tail, which name the file and what to do.
 class Checker {
  public:
   Checker(ErrorCode code, std::string head, std::string tail);
-  // Arguments were checked and no disk is involved: what can still be wanting is memory.
+  // For composing a file in memory. Arguments were checked and no disk is involved, so only memory can be
+  // missing.
   static Checker of_writing(const std::string& path);
 
   [[noreturn]] void fail(const std::string& problem) const;
   void require(bool condition, const std::string& problem) const {
     if (!condition) fail(problem);
   }
-  // Of a call that returns something negative when it fails.
+  // Checks the result of a call that returns something negative when it fails.
   template <typename Result>
   Result succeeded(Result result, const std::string& problem) const {
     if (result < 0) fail(problem + hdf5_message());
@@ -76,19 +79,20 @@ class Checker {
   std::string tail_;
 };
 
-// A property list of `kind` (H5P_FILE_CREATE, H5P_GROUP_CREATE, H5P_DATASET_CREATE) without object times, which would
-// make the bytes of equal content differ.
+// A property list of `kind` (H5P_FILE_CREATE, H5P_GROUP_CREATE, H5P_DATASET_CREATE) without object times.
+// Times would make the bytes of equal content differ.
 Handle untimed_list(const Checker& check, hid_t kind);
 
 // A link creation list for names in UTF-8.
 Handle utf8_link_list(const Checker& check);
 
-// For a file's access list: structures of HDF5 1.8 are compact and have no limit of 64 KiB on attributes; later ones
-// mark a file as open for writing, which outlives a writer that died.
+// Sets the versions of HDF5's structures on a file's access list. Those of HDF5 1.8 are compact and have no
+// limit of 64 KiB on attributes. Later ones mark a file as open for writing, and the mark stays when the
+// writer dies.
 void set_format_bounds(const Checker& check, hid_t access_list);
 
-// The little-endian type of the elements; bf16 and boolean as the unsigned integers of their size, since HDF5 1.10 has
-// neither.
+// The little-endian type of the elements. HDF5 1.10 has no bf16 and no boolean, so these are unsigned
+// integers of the same size.
 Handle element_type(const Checker& check, DType dtype);
 
 // IEEE binary16, which HDF5 1.10 has no name for: 1 sign bit, 5 exponent bits with bias 15, 10 mantissa bits.

@@ -25,7 +25,7 @@ bool GrowingImage::write(std::uint64_t address, std::span<const std::byte> in) {
   return true;
 }
 
-// What HDF5 did not hand out in the end does not belong to the file.
+// HDF5 may give space back before it closes the file. That space does not belong to the file.
 bool GrowingImage::finish(haddr_t end) {
   bytes_.resize(end);
   return true;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Files of HDF5 that are blocks of memory.
+// HDF5 files that are blocks of memory.
 
 #include <cstddef>
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace holdfast::format {
 
-// A file that is only read. `bytes` must outlive it.
+// A file that is only read. `bytes` must outlive the object.
 class FixedImage : public DriverImage {
  public:
   explicit FixedImage(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -26,10 +26,10 @@ class FixedImage : public DriverImage {
   std::span<const std::byte> bytes_;
 };
 
-// A file that is being written; it is whole when HDF5 has closed it.
+// A file that is being written. It is complete when HDF5 has closed it.
 class GrowingImage : public DriverImage {
  public:
-  // With memory for so many bytes; it may become larger.
+  // Reserves memory for `capacity` bytes. The file may become larger.
   explicit GrowingImage(std::size_t capacity) { bytes_.reserve(capacity); }
 
   std::vector<std::byte> take_bytes() { return std::move(bytes_); }

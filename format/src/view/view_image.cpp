@@ -30,7 +30,7 @@ haddr_t ViewImage::allocate_data(std::uint64_t bytes) {
   return data_offset_;
 }
 
-// Structures that left HDF5's cache come back.
+// HDF5 reads back structures that left its cache.
 bool ViewImage::read(std::uint64_t address, std::span<std::byte> out) const {
   return address >= structures_offset_ && read_bytes(structures_, address - structures_offset_, out);
 }
@@ -40,13 +40,14 @@ bool ViewImage::write(std::uint64_t address, std::span<const std::byte> in) {
     write_bytes(structures_, address - structures_offset_, in);
     return true;
   }
+  // Data is dropped: it is in the file already.
   if (address >= kDataOffset) return true;
   if (address < kUserBlockBytes || address + in.size() > kDataOffset) return false;
   write_bytes(superblock_, address - kUserBlockBytes, in);
   return true;
 }
 
-// Space that HDF5 handed out and never wrote to belongs to the file, too.
+// Space that HDF5 allocated and never wrote to belongs to the file too.
 bool ViewImage::finish(haddr_t end) {
   if (end >= structures_offset_) structures_.resize(end - structures_offset_);
   return true;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Lets HDF5 lay out a file whose data is already written: hands out the places that the data has, drops what HDF5
-// writes there, and keeps HDF5's own structures in memory.
+// Lets HDF5 describe a file whose data is already written. When HDF5 allocates space for data, it gets the
+// offset that the data has; what it writes there is dropped. HDF5's own structures are kept in memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace holdfast::format {
 
 class ViewImage : public DriverImage {
  public:
-  // HDF5's own structures lie from there on, but for the superblock.
+  // HDF5's own structures, except the superblock, begin at `structures_offset`.
   explicit ViewImage(std::uint64_t structures_offset) : structures_offset_(structures_offset) {}
 
-  // The place of the next data that HDF5 allocates.
+  // Where the next data that HDF5 allocates is. An allocation of another size fails.
   void expect_data(std::uint64_t offset, std::uint64_t bytes);
   bool is_data_expected() const { return data_bytes_ != 0; }
 
-  const std::vector<std::byte>& superblock() const { return superblock_; }  // from kUserBlockBytes on
+  const std::vector<std::byte>& superblock() const { return superblock_; }  // begins at kUserBlockBytes
   const std::vector<std::byte>& structures() const { return structures_; }
 
   haddr_t allocate(H5FD_mem_t kind, std::uint64_t bytes, haddr_t& end) override;

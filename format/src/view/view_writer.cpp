@@ -1,4 +1,11 @@
+// Leads HDF5, through a file driver of ours, to describe datasets that are written already. Several threads
+// can so write pieces at offsets that they choose themselves, and HDF5's parser never runs on a file of
+// unknown origin. The price: a test must hold both descriptions of a file equal, for every kind of file
+// that we write. See docs/decisions/savepoints.md.
+
 #include "view/view_writer.h"
+
+#include <fmt/format.h>
 
 #include <set>
 #include <utility>
@@ -13,7 +20,7 @@
 namespace holdfast::format {
 namespace {
 
-// Types that HDF5 does not have are stored as another one, and an attribute names them.
+// Types that HDF5 does not have are stored as another type, and an attribute names the real one.
 bool needs_dtype_attribute(DType dtype) {
   return dtype == DType::bf16 || dtype == DType::boolean;
 }
@@ -83,13 +90,15 @@ class ViewWriter {
                          "cannot create dataset " + name);
   }
 
+  // Without this check, a change in how HDF5 allocates could describe data that is elsewhere.
   void require_announced_was_taken(const std::string& name) const {
-    check_.require(!image_.is_data_expected(), "HDF5 gave array " + name + " no place");
+    check_.require(!image_.is_data_expected(), fmt::format("HDF5 did not allocate space for array {}", name));
   }
 
   Handle create_contiguous(const IndexedArray& array, hid_t type, hid_t space) const {
     const Handle creation = untimed_list(check_, H5P_DATASET_CREATE);
     check_.succeeded(H5Pset_layout(creation, H5D_CONTIGUOUS), "no contiguous layout");
+    // HDF5 then allocates the data while it creates the dataset, so the expected offset is taken below.
     check_.succeeded(H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY), "no early allocation");
     check_.succeeded(H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER), "cannot leave out fill values");
     image_.expect_data(array.offset, array.info.stored_bytes);
@@ -104,14 +113,14 @@ class ViewWriter {
     const Handle creation = untimed_list(check_, H5P_DATASET_CREATE);
     check_.succeeded(H5Pset_chunk(creation, static_cast<int>(chunk.size()), chunk.data()), "no chunked layout");
     check_.succeeded(H5Pset_shuffle(creation), "no shuffle filter");
-    // Optional, since this process does not register the filter: HDF5 stores our chunks as they are.
+    // Optional, since this process does not register the filter. HDF5 then stores our chunks as they are.
     check_.succeeded(H5Pset_filter(creation, kZstdFilter, H5Z_FLAG_OPTIONAL, 1, &zstd_level_), "no zstd filter");
     Handle dataset = create_dataset(array.info.name, type, space, creation);
     add_chunks(array, grid, dataset);
     return dataset;
   }
 
-  // The driver drops what HDF5 writes to the data's places, so any byte will do: HDF5 only passes a pointer on.
+  // The driver drops what HDF5 writes as data, so any byte will do: HDF5 only passes a pointer on.
   void add_chunks(const IndexedArray& array, const ChunkGrid& grid, hid_t dataset) const {
     static constexpr std::byte kNothing{};
     std::uint64_t offset = array.offset;

@@ -1,3 +1,7 @@
+// The watchdog creates all memory of a generation, and gives each rank one writable arena and read-only views of the
+// others. So a replica can damage no memory of its peers, and a cancelled generation is cancelled in every arena at
+// once. docs/decisions/recovery.md
+
 #include "channel/arena_exchange.h"
 
 #include <sys/stat.h>
@@ -7,6 +11,8 @@
 #include <functional>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "channel/descriptors.h"
 #include "channel/messages.h"
@@ -23,7 +29,7 @@ SignalWord& signal_of(SharedMemory& arena) {
 std::string list(const std::vector<std::size_t>& sizes) {
   std::string text;
   for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
-    text += (rank == 0 ? "rank " : ", rank ") + std::to_string(rank) + ": " + std::to_string(sizes[rank]);
+    text += fmt::format("{}{}: {}", rank == 0 ? "rank " : ", rank ", rank, sizes[rank]);
   }
   return text;
 }
@@ -34,7 +40,7 @@ bool are_alike(const std::vector<std::size_t>& sizes) {
 
 std::size_t size_of(const FileDescriptor& descriptor) {
   struct stat status {};
-  if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+  if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, "cannot read the size of shared memory");
   return static_cast<std::size_t>(status.st_size);
 }
 
@@ -78,7 +84,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const Reques
   }
   if (wanted.front() < sizeof(SignalWord)) {
     return refuse(number, ErrorCode::invalid_argument,
-                  "shared memory of " + std::to_string(wanted.front()) + " bytes has no room for its signal word");
+                  fmt::format("shared memory of {} bytes has no room for its signal word", wanted.front()));
   }
   try {
     return create(number, requests);
@@ -91,8 +97,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, const Reques
   const std::size_t bytes = requests.front()->bytes;
   std::vector<SharedMemory> created;
   for (int rank = 0; rank < replicas_; ++rank) {
-    const std::string name =
-        "holdfast-arena-g" + std::to_string(generation_) + "-" + std::to_string(number) + "-r" + std::to_string(rank);
+    const std::string name = fmt::format("holdfast-arena-g{}-{}-r{}", generation_, number, rank);
     created.push_back(SharedMemory::create(name, bytes));
   }
   std::vector<Reply> replies;
@@ -133,7 +138,7 @@ std::uint64_t ArenaExchange::arrivals(int rank) const {
 ArenaExchange::Reply ArenaExchange::cancelled(int rank, int number) const {
   return {rank,
           {.body = arena_refusal({generation_, number}, ErrorCode::cancelled,
-                                 "generation " + std::to_string(generation_) + " was ended")}};
+                                 fmt::format("generation {} was ended", generation_))}};
 }
 
 std::vector<ArenaExchange::Reply> ArenaExchange::cancel() {

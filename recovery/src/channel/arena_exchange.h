@@ -1,6 +1,7 @@
 #pragma once
 
-// The watchdog's part in shared arenas of one generation: it owns the memory, hands it out, and ends all waits in it.
+// The watchdog's side of the arenas of one generation. It owns the memory, gives it to the ranks, and can end all
+// waits in it.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,16 +23,18 @@ class ArenaExchange {
     int rank = 0;
     Message message;
   };
-  // Notes that `rank` wants its `number`th arena, of `bytes`, and shows `shown` to its peers, where that is open. Empty
-  // until all ranks have asked for that number; then one reply for each of them: its own descriptor at its rank's
-  // place, writable, those of its peers read-only, and behind them what all have shown; or an error.
+  // Records that `rank` asks for its arena number `number`, of `bytes`, and shows `shown` to its peers, if that is
+  // open. Returns nothing until all ranks have asked for that number. Then it returns one reply for each rank, or
+  // errors. A reply has a descriptor for each rank, writable for the own one and read-only for the others, and then
+  // the descriptors that all have shown.
   std::vector<Reply> request(int rank, int number, std::size_t bytes, FileDescriptor shown = {});
 
-  // How often `rank` has counted its words up, in all its arenas. A rank that hangs in a collective is behind.
+  // How often `rank` has signalled its peers, summed over all its arenas. A rank that hangs in a collective has the
+  // lowest number.
   std::uint64_t arrivals(int rank) const;
 
-  // Ends every wait on the first word of every arena, and returns refusals with Error{cancelled} for the ranks that
-  // wait for an exchange. A request that comes later is refused so, too.
+  // Ends every wait on the first word of every arena. Returns refusals with Error{cancelled} for the ranks that wait
+  // for an exchange. Later requests are refused in the same way.
   std::vector<Reply> cancel();
 
  private:
@@ -39,7 +42,7 @@ class ArenaExchange {
     std::size_t bytes = 0;
     FileDescriptor shown{};
   };
-  using Requests = std::vector<std::optional<Request>>;  // by rank; empty: has not asked
+  using Requests = std::vector<std::optional<Request>>;  // by rank; empty: it has not asked yet
 
   std::vector<Reply> answer(int number, const Requests& requests);
   std::vector<Reply> create(int number, const Requests& requests);
@@ -50,7 +53,7 @@ class ArenaExchange {
   int replicas_;
   bool is_cancelled_ = false;
   std::map<int, Requests> wanted_;
-  std::vector<SharedMemory> arenas_;  // one of each rank in turn
+  std::vector<SharedMemory> arenas_;  // one for each rank, exchange after exchange
 };
 
 }  // namespace holdfast::recovery

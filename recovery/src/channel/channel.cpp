@@ -1,3 +1,7 @@
+// A packet must fit into the socket's buffer, so a long text travels in a memory file whose descriptor the packet
+// carries. Everything from the peer is checked: a broken replica must not break the watchdog.
+// docs/decisions/recovery.md
+
 #include "channel/channel.h"
 
 #include <fcntl.h>
@@ -12,13 +16,15 @@
 #include <span>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::recovery {
 namespace {
 
-// A packet must fit into the socket's buffer, of which Linux grants about 200 KiB unless told otherwise.
+// Linux grants a socket a buffer of about 200 KiB by default.
 constexpr std::size_t kMaxTextInPacket = std::size_t{32} * 1024;
 // SCM_MAX_FD of the kernel.
 constexpr std::size_t kMaxDescriptors = 253;
@@ -29,12 +35,12 @@ struct PacketHeader {
 };
 
 std::string to_text(const nlohmann::json& body) {
-  // What a worker reports may quote bytes that are not UTF-8; that must not make the report fail.
+  // A report of a worker may quote bytes that are not UTF-8. The report must not fail for that.
   std::string text = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() > Channel::kMaxMessageBytes) {
-    throw Error(ErrorCode::invalid_argument, "a message to a process has " + std::to_string(text.size()) +
-                                                 " bytes; at most " + std::to_string(Channel::kMaxMessageBytes) +
-                                                 " are allowed");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("cannot send a message of {} bytes to a process; at most {} are allowed", text.size(),
+                            Channel::kMaxMessageBytes));
   }
   return text;
 }
@@ -45,7 +51,7 @@ SharedMemory in_memory(const std::string& text) {
   return memory;
 }
 
-// One packet for sendmsg or recvmsg: header, text and room for descriptors.
+// One packet for sendmsg or recvmsg: the header, the text and room for descriptors.
 class Packet {
  public:
   Packet(PacketHeader& header, std::span<char> text) {
@@ -112,14 +118,16 @@ void send_packet(int socket, Packet& packet, Deadline deadline) {
 nlohmann::json parse(std::span<const char> text) {
   nlohmann::json body = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
   if (!body.is_object()) {
-    throw Error(ErrorCode::input_output, "a packet of " + std::to_string(text.size()) + " bytes is no message");
+    throw Error(ErrorCode::input_output,
+                fmt::format("a process sent a packet of {} bytes that is not a message", text.size()));
   }
   return body;
 }
 
 nlohmann::json parse_in_memory(std::vector<FileDescriptor>& descriptors, std::size_t text_bytes) {
   if (descriptors.empty() || text_bytes > Channel::kMaxMessageBytes) {
-    throw Error(ErrorCode::input_output, "a message of " + std::to_string(text_bytes) + " bytes came without its text");
+    throw Error(ErrorCode::input_output,
+                fmt::format("a process sent a message of {} bytes without its text", text_bytes));
   }
   const SharedMemory memory = SharedMemory::map_read_only(std::move(descriptors.front()), text_bytes);
   descriptors.erase(descriptors.begin());
@@ -174,7 +182,8 @@ std::optional<Message> Channel::try_receive() {
   Message message{.body = {}, .descriptors = packet.take_descriptors()};
   const std::size_t inline_bytes = header.is_in_memory != 0 ? 0 : header.text_bytes;
   if (packet.is_truncated() || static_cast<std::size_t>(bytes) != sizeof header + inline_bytes) {
-    throw Error(ErrorCode::input_output, "a packet of " + std::to_string(bytes) + " bytes is no whole message");
+    throw Error(ErrorCode::input_output,
+                fmt::format("a process sent a packet of {} bytes that is not a whole message", bytes));
   }
   message.body = header.is_in_memory != 0 ? parse_in_memory(message.descriptors, header.text_bytes)
                                           : parse(std::span<const char>(text).first(inline_bytes));

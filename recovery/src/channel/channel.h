@@ -1,7 +1,8 @@
 #pragma once
 
-// One end of a connection between watchdog and worker: JSON messages that may carry file descriptors, kept whole and in
-// order. A message too long for a packet travels in a memory file, so its length is limited by kMaxMessageBytes only.
+// One end of a connection between watchdog and worker. It carries JSON messages with file descriptors, whole and in
+// order. A message that is too long for a packet travels in a memory file, so that only kMaxMessageBytes limits its
+// length.
 
 #include <cstddef>
 #include <optional>
@@ -27,18 +28,18 @@ class Channel {
   static std::pair<Channel, Channel> create();
   explicit Channel(FileDescriptor socket);
 
-  // Any thread. Throws Error{invalid_argument} for a message over the limit, Error{deadline_exceeded} when the peer
-  // does not read, Error{unavailable} when it is gone.
+  // Blocks while the peer's buffer is full. Any thread. Throws Error{invalid_argument} for a message over the limit,
+  // Error{deadline_exceeded} when the peer does not read, Error{unavailable} when it is gone.
   void send(const Message& message, Deadline deadline) const;
 
-  // Never blocks; empty when there is no message. After the peer has closed its end, what it sent before still comes.
-  // Throws Error{input_output} for what is no message. One thread at a time.
+  // Never blocks; empty when there is no message. What the peer sent before it closed its end is still received.
+  // Throws Error{input_output} for bytes that are not a message. One thread at a time.
   std::optional<Message> try_receive();
-  // Until there is something to receive, the peer has closed its end, or the deadline passes.
+  // Blocks until there is something to receive, the peer has closed its end, or the deadline passes.
   void wait_until_readable(Deadline deadline) const;
   bool is_closed() const { return is_closed_; }
 
-  // Ends the connection for both ends, and every wait for it.
+  // Ends the connection at both ends, and every wait for it.
   void shut_down() const;
 
   int descriptor() const { return socket_.value(); }

@@ -12,7 +12,7 @@ namespace holdfast::recovery {
 namespace {
 
 int poll_timeout(Deadline deadline) {
-  // Rounded up: rounded down, the last millisecond would be spent spinning.
+  // Rounded up. Otherwise the last millisecond would be spent in a busy loop.
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
   return static_cast<int>(std::min<std::chrono::milliseconds::rep>(milliseconds, std::numeric_limits<int>::max()));
 }
@@ -30,7 +30,7 @@ bool wait_for_descriptor(int descriptor, short events, Deadline deadline) {
 }
 
 FileDescriptor duplicate(int descriptor) {
-  // Never 0, 1 or 2, which a started process gets for its own use.
+  // Never 0, 1 or 2, which are the standard streams of a process that is started.
   FileDescriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 3));
   if (!copy.is_open()) throw system_error(errno, "cannot duplicate a file descriptor");
   return copy;

@@ -1,13 +1,14 @@
 #pragma once
 
-// What channels, processes and locks need of file descriptors.
+// Helpers for file descriptors, for channels, processes and locks.
 
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/shared_memory.h"
 
 namespace holdfast::recovery {
 
-// Until poll(2) reports one of `events` (or an error or the end) or the deadline passes; false when it passed.
+// Blocks until poll(2) reports one of `events`, an error or the end, or until the deadline. False when the deadline
+// passed.
 bool wait_for_descriptor(int descriptor, short events, Deadline deadline);
 
 // The same open file under another number, closed at exec. Throws Error{input_output}.

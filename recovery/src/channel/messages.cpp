@@ -1,6 +1,11 @@
+// Both ends are the same build of the library. A member that is missing or has the wrong type throws, and the watchdog
+// takes that for a failure of the sender. docs/decisions/recovery.md
+
 #include "channel/messages.h"
 
 #include <string>
+
+#include <fmt/format.h>
 
 #include "holdfast/base/error.h"
 #include "journal/journal.h"
@@ -61,9 +66,11 @@ Worker::Work parse_work(const nlohmann::json& message) {
 
 void check_work(const Worker::Work& work) {
   if (work.shards >= 1 && work.shards <= kMostShards && work.at_once >= 1) return;
-  throw Error(ErrorCode::invalid_argument, "said that it computes " + std::to_string(work.shards) + " shards, " +
-                                               std::to_string(work.at_once) + " at once; 1 to " +
-                                               std::to_string(kMostShards) + " and at least 1 are possible");
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format(
+          "reported that it computes {} shards, {} at once; possible are 1 to {} shards, and at least 1 at once",
+          work.shards, work.at_once, kMostShards));
 }
 
 nlohmann::json arena_request(ArenaNumber which, std::size_t bytes) {
@@ -88,7 +95,7 @@ ArenaNumber arena_number_of(const nlohmann::json& message) {
 
 void check_arena_reply(const nlohmann::json& message) {
   if (!message.contains("error")) return;
-  // Both ends are the same build of the library, so that an enumerator's number is the same to both.
+  // Both ends are the same build of the library, so an enumerator has the same number in both.
   throw Error(static_cast<ErrorCode>(message.at("code").get<int>()), message.at("error").get<std::string>());
 }
 

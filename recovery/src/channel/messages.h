@@ -1,14 +1,13 @@
 #pragma once
 
-// What watchdog and workers say to each other over their channel: JSON objects with a "kind".
+// The messages between watchdog and workers: JSON objects with a "kind".
 //
 //   worker to watchdog:  joined | ready | checked_in {generation, step} | failure {what, is_unrecoverable} | finished |
 //                        event {name, details} | arena_request {generation, number, bytes} |
 //                        snapshot_request {bytes} | work {generation, shards, at_once} | savepoint_made {number, path,
 //                        step} | savepoint_not_made {number, why}
 //   watchdog to worker:  hello {...} | welcome {generation, rank, size, shards; with descriptors of memory snapshots} |
-//                        restart {...} | regroup {generation} | stop | snapshot_memory {; with a descriptor} |
-//                        make_savepoint {number} |
+//                        regroup {generation} | stop | snapshot_memory {; with a descriptor} | make_savepoint {number} |
 //                        arena {generation, number, bytes; with descriptors by rank} |
 //                        arena {generation, number, error, code}
 
@@ -51,7 +50,7 @@ inline constexpr const char* kArena = "arena";
 inline constexpr const char* kSnapshotMemory = "snapshot_memory";
 inline constexpr const char* kMakeSavepoint = "make_savepoint";
 
-// What a worker is told when it starts.
+// The first message to a worker: what it was started for.
 struct Hello {
   int intended_rank = 0;
   int replicas = 0;
@@ -66,12 +65,12 @@ struct Hello {
 nlohmann::json hello_message(const Hello& hello);
 Hello parse_hello(const nlohmann::json& message);
 
-// What the members of a generation are told.
+// The message to each member of a new generation.
 struct Welcome {
   int generation = 0;
   int rank = 0;
   int size = 0;
-  std::vector<int> shards{};  // by rank; empty: as the program deals them
+  std::vector<int> shards{};  // by rank; empty: as the program assigns them
 };
 
 nlohmann::json welcome_message(const Welcome& welcome);
@@ -79,7 +78,7 @@ Welcome parse_welcome(const nlohmann::json& message);
 
 nlohmann::json work_message(int generation, const Worker::Work& work);
 Worker::Work parse_work(const nlohmann::json& message);
-// Throws Error{invalid_argument} for what nobody can compute.
+// Throws Error{invalid_argument} for numbers that are not possible.
 void check_work(const Worker::Work& work);
 
 // Which exchange of arenas a message is about.

@@ -1,3 +1,6 @@
+// The loop that serves requests also sees deaths and hangs, so nothing that comes through the socket is waited for. A
+// peer that is silent or does not read loses its place, and the loop accepts one peer per turn. docs/decisions/runs.md
+
 #include "control/control_socket.h"
 
 #include <fcntl.h>
@@ -11,6 +14,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 
 namespace holdfast::recovery {
@@ -21,14 +26,14 @@ using nlohmann::json;
 
 constexpr const char* kSocketName = "/control";
 constexpr int kBacklog = 64;
-// After a failed accept(2), which would fail again at once: no descriptors are left.
+// The pause after a failed accept(2), which would fail again at once: no descriptors are left.
 constexpr std::chrono::seconds kRest(1);
 
 std::string path_in(const std::string& run_directory) {
   return run_directory + kSocketName;
 }
 
-// Of the process, for as long as the object lives: a socket has the rights that it is bound with.
+// Sets the umask of the process while it lives, because a socket gets its rights when it is bound.
 class OwnerOnly {
  public:
   OwnerOnly() : before_(::umask(0177)) {}
@@ -45,8 +50,8 @@ void remove_stale(const std::string& path) {
   if (::lstat(path.c_str(), &status) != 0) return;
   if (!S_ISSOCK(status.st_mode)) {
     throw Error(ErrorCode::already_running, path +
-                                                " is there and is no socket, so this run cannot be asked or steered "
-                                                "from outside; move it away and start the run again");
+                                                " exists and is not a socket, so other processes cannot talk to this "
+                                                "run; move it away and start the run again");
   }
   ::unlink(path.c_str());
 }
@@ -65,7 +70,7 @@ FileDescriptor listen_in(const std::string& run_directory) {
   return listener;
 }
 
-// The rights of the socket say the same; this holds also where they were changed.
+// The rights of the socket already ensure this. The check holds even where they were changed.
 bool is_owner(int peer) {
   ucred credentials{};
   socklen_t bytes = sizeof credentials;
@@ -85,12 +90,13 @@ ControlAddress::ControlAddress(const std::string& run_directory) {
   if (path.size() >= sizeof value_.sun_path) {
     folder_ = FileDescriptor(::open(run_directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!folder_.is_open()) throw system_error(errno, "cannot open the run directory " + run_directory);
-    path = path_in("/proc/self/fd/" + std::to_string(folder_.value()));
+    path = path_in(fmt::format("/proc/self/fd/{}", folder_.value()));
   }
   std::memcpy(value_.sun_path, path.data(), path.size());
 }
 
-// One peer: reads a line, has it answered, reads the next. Lives as long as something is under way for it.
+// One peer: reads a line, waits for the answer, sends it, reads the next line. Lives while an operation for it is
+// pending.
 class ControlSocket::Client : public std::enable_shared_from_this<Client> {
  public:
   Client(asio::io_context& io, FileDescriptor peer, const Handler& handler, const Limits& limits)
@@ -98,7 +104,7 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
 
   void start() { read(); }
 
-  // Waits for a line, so that hanging up takes nothing from anybody.
+  // It waits for a line, so closing the connection loses nothing.
   bool is_idle() const { return !is_answering_; }
   bool has_ended() const { return !socket_.is_open(); }
 
@@ -113,7 +119,7 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
     is_answering_ = false;
     if (const std::size_t end = input_.find('\n'); end != std::string::npos) return take_line(end);
     if (input_.size() > limits_.line_bytes)
-      return answer_and_hang_up("the request is longer than " + std::to_string(limits_.line_bytes) + " bytes");
+      return answer_and_hang_up(fmt::format("the request is longer than {} bytes", limits_.line_bytes));
     limit_time();
     socket_.async_wait(asio::posix::stream_descriptor::wait_read,
                        [self = shared_from_this()](const boost::system::error_code& error) {
@@ -134,9 +140,9 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
     const std::string line = input_.substr(0, end);
     input_.erase(0, end + 1);
     is_answering_ = true;
-    timer_.cancel();  // who answers has a deadline
+    timer_.cancel();  // the handler that answers has a deadline of its own
     const json request = json::parse(line, nullptr, false);
-    if (!request.is_object()) return answer_and_hang_up("the request is no JSON object in one line");
+    if (!request.is_object()) return answer_and_hang_up("the request is not a JSON object in one line");
     handler_(request, [self = shared_from_this()](const json& body) { self->answer(body); });
   }
 
@@ -154,7 +160,7 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
     answer(refusal(sentence));
   }
 
-  // At once as far as it goes: the watchdog may be about to end.
+  // Sends as much as possible at once, because the watchdog may be about to end.
   void send() {
     while (sent_ < output_.size()) {
       const ssize_t count =
@@ -166,7 +172,7 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
     }
     output_.clear();
     if (is_last_) return hang_up();
-    // Not at once: of a peer that sends line after line the others would hear nothing.
+    // Posted, because a peer that sends line after line would otherwise block the others.
     asio::post(socket_.get_executor(), [self = shared_from_this()] {
       if (!self->has_ended()) self->read();
     });
@@ -221,7 +227,7 @@ void ControlSocket::wait_for_peers() {
   });
 }
 
-// One a turn of the loop, so that deaths and beats are seen between two of a crowd.
+// One peer per turn of the loop, so that deaths and heartbeats are seen in between when many connect.
 void ControlSocket::accept_one() {
   FileDescriptor peer(::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!peer.is_open() && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) return rest();
@@ -242,7 +248,7 @@ void ControlSocket::rest() {
   });
 }
 
-// The one that has been silent for longest goes; none where all wait for an answer.
+// Closes the connection that has been silent for longest. False when all wait for an answer.
 bool ControlSocket::make_room() {
   clients_.remove_if([](const std::weak_ptr<Client>& client) {
     const auto live = client.lock();

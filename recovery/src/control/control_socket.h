@@ -1,8 +1,8 @@
 #pragma once
 
-// The watchdog's ear for other processes: a Unix stream socket in the run directory that speaks lines of JSON
-// (holdfast/recovery/run_control.h). Whoever may write to it can do no more than ask: lines, clients and the time that
-// each has are bounded, and what is no request is answered with a sentence.
+// The Unix socket in the run directory by which other processes talk to the watchdog, in lines of JSON
+// (holdfast/recovery/run_control.h). A peer can only make requests: lines, clients and the time of each client are
+// bounded, and anything else is answered with a sentence.
 
 #include <sys/un.h>
 
@@ -22,8 +22,8 @@
 
 namespace holdfast::recovery {
 
-// The socket's address, also where the run directory's path is longer than an address may be. Throws Error naming the
-// directory. Valid as long as the object.
+// The address of the socket, also when the run directory's path is longer than an address may be. Valid as long as
+// the object lives. Throws Error that names the directory.
 class ControlAddress {
  public:
   explicit ControlAddress(const std::string& run_directory);
@@ -35,12 +35,12 @@ class ControlAddress {
   sockaddr_un value_{};
 };
 
-// The answer to what is not done.
+// The answer to a request that is not met.
 nlohmann::json refusal(const std::string& sentence);
 
 class ControlSocket {
  public:
-  // To be called once, from the io_context's thread, now or later; it may outlive the peer and the socket, but not the
+  // Call it once, from the io_context's thread, now or later. It may outlive the peer and the socket, but not the
   // io_context.
   using Answer = std::function<void(const nlohmann::json&)>;
   using Handler = std::function<void(const nlohmann::json& request, const Answer& answer)>;
@@ -48,13 +48,14 @@ class ControlSocket {
   struct Limits {
     std::size_t line_bytes = 4096;  // of a request
     std::size_t clients = 32;
-    std::chrono::milliseconds idle = std::chrono::seconds(10);  // for a peer to send its line, or to read its answer
+    std::chrono::milliseconds idle =
+        std::chrono::seconds(10);  // that a peer has to send its line, or to read its answer
   };
 
-  // For the owner of the run directory: the socket of a watchdog that died is replaced. Throws Error, also where
-  // something else has that name.
+  // For the owner of the run directory: replaces the socket of a watchdog that died. Throws Error, also when the name
+  // belongs to something that is not a socket.
   ControlSocket(boost::asio::io_context& io, const std::string& run_directory, Handler handler, Limits limits);
-  // Hangs up, and removes the socket.
+  // Closes all connections and removes the socket.
   ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
@@ -74,7 +75,7 @@ class ControlSocket {
   const Limits limits_;
   boost::asio::posix::stream_descriptor listener_;
   boost::asio::steady_timer rest_;
-  std::list<std::weak_ptr<Client>> clients_;  // the oldest first; may have ended
+  std::list<std::weak_ptr<Client>> clients_;  // the oldest first; they may have ended
 };
 
 }  // namespace holdfast::recovery

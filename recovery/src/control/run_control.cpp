@@ -1,3 +1,6 @@
+// The client side. Every step has the caller's deadline: a watchdog that is stopped by a signal still accepts
+// connections, but never answers. docs/decisions/runs.md
+
 #include "holdfast/recovery/run_control.h"
 
 #include <poll.h>
@@ -7,6 +10,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "control/control_socket.h"
 #include "holdfast/base/error.h"
@@ -14,13 +19,14 @@
 namespace holdfast::recovery {
 namespace {
 
-// A status of kMaxReplicas processes has some 20 KiB.
+// A status of kMaxReplicas processes has about 20 KiB.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20;
 constexpr std::chrono::milliseconds kConnectRetryPeriod(10);
 
 Error late(const std::string& run_directory) {
-  return Error(ErrorCode::deadline_exceeded,
-               "the watchdog of run " + run_directory + " did not answer in time; is it stopped, or its machine busy?");
+  return Error(
+      ErrorCode::deadline_exceeded,
+      fmt::format("the watchdog of run {} did not answer in time; is it stopped, or its machine busy?", run_directory));
 }
 
 FileDescriptor connect_to(const std::string& run_directory, Deadline deadline) {
@@ -29,13 +35,13 @@ FileDescriptor connect_to(const std::string& run_directory, Deadline deadline) {
   if (!socket.is_open()) throw system_error(errno, "cannot make a socket");
   while (::connect(socket.value(), reinterpret_cast<const sockaddr*>(&address.value()), sizeof(sockaddr_un)) != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED) {
-      throw Error(ErrorCode::not_found, "no run is live in " + run_directory +
-                                            " (nobody listens at its socket \"control\"); \"holdfast report " +
-                                            run_directory + "\" tells what became of it");
+      throw Error(ErrorCode::not_found, fmt::format("no run is live in {} (no process listens on its socket "
+                                                    "\"control\"); \"holdfast report {}\" shows how it ended",
+                                                    run_directory, run_directory));
     }
     if (errno == EINTR) continue;
     if (errno != EAGAIN) throw system_error(errno, "cannot connect to the watchdog of run " + run_directory);
-    // A full queue gives no sign when there is room again.
+    // The kernel does not report when a full queue has room again.
     if (deadline.has_passed()) throw late(run_directory);
     wait_for_descriptor(-1, 0, Deadline::at(std::min(deadline.moment(), Deadline::Clock::now() + kConnectRetryPeriod)));
   }
@@ -44,7 +50,8 @@ FileDescriptor connect_to(const std::string& run_directory, Deadline deadline) {
 
 Error gone(const std::string& run_directory) {
   return Error(ErrorCode::input_output,
-               "the watchdog of run " + run_directory + " hung up without an answer; has the run just ended?");
+               fmt::format("the watchdog of run {} closed the connection without an answer; has the run just ended?",
+                           run_directory));
 }
 
 void send_all(int socket, const std::string& text, const std::string& run_directory, Deadline deadline) {
@@ -71,7 +78,9 @@ std::string receive_line(int socket, const std::string& run_directory, Deadline 
     text.append(bytes, static_cast<std::size_t>(count));
     if (const std::size_t end = text.find('\n'); end != std::string::npos) return text.substr(0, end);
     if (text.size() > kMaxAnswerBytes) {
-      throw Error(ErrorCode::input_output, "the answer of run " + run_directory + " does not end");
+      throw Error(ErrorCode::input_output,
+                  fmt::format("the answer of run {} is longer than an answer can be; is this a watchdog of Holdfast?",
+                              run_directory));
     }
   }
 }
@@ -80,7 +89,7 @@ std::string receive_line(int socket, const std::string& run_directory, Deadline 
 
 std::string ask_run(const std::string& run_directory, const std::string& request, Deadline deadline) {
   if (request.find('\n') != std::string::npos) {
-    throw Error(ErrorCode::invalid_argument, "a request to a run has more than one line");
+    throw Error(ErrorCode::invalid_argument, "a request to a run must be one line");
   }
   const FileDescriptor socket = connect_to(run_directory, deadline);
   send_all(socket.value(), request + "\n", run_directory, deadline);

@@ -1,8 +1,13 @@
+// Requests are met without waiting. A request for a savepoint is answered when rank 0 reports that it is durable. If
+// the generation ends before rank 0 began it, the next generation's rank 0 is asked again. docs/decisions/runs.md
+
 #include "control/run_requests.h"
 
 #include <unistd.h>
 
 #include <chrono>
+
+#include <fmt/format.h>
 
 #include "control/control_socket.h"
 
@@ -15,9 +20,9 @@ constexpr int kSavepointSeconds = 600;
 constexpr int kMostSavepointSeconds = 3600;
 
 constexpr const char* kIsPlain =
-    "the program does not register with the watchdog, so that its processes can only start and end together";
+    "the program does not register with the watchdog, so its processes can only start and end together";
 
-// 0 for what is no int, which no request may ask for.
+// 0 for a value that is not an int; no request may ask for 0.
 int number_in(const json& request, const char* name, int otherwise) {
   const json value = request.value(name, json(otherwise));
   if (!value.is_number_integer()) return 0;
@@ -40,7 +45,7 @@ void RunRequests::obey(const json& request, const Answer& answer, Moment now) {
   if (command == "status") return answer(status(now));
   if (command == "scale") return answer(scale(number_in(request, "replicas", 0)));
   if (command == "snapshot") return snapshot(number_in(request, "seconds", kSavepointSeconds), answer, now);
-  answer(refusal("\"" + command + "\" is none of the commands status, scale and snapshot"));
+  answer(refusal(fmt::format("\"{}\" is not one of the commands status, scale and snapshot", command)));
 }
 
 void RunRequests::look(Moment now) {
@@ -62,18 +67,18 @@ json RunRequests::status(Moment now) {
 
 json RunRequests::scale(int replicas) {
   if (replicas < 1 || replicas > run_.max_replicas) {
-    return refusal("this run may have 1 to " + std::to_string(run_.max_replicas) +
-                   " replicas, and another number was " + "asked for");
+    return refusal(
+        fmt::format("this run can have 1 to {} replicas; ask for a number in this range", run_.max_replicas));
   }
   if (run_.state().policy.all_start_together) return refusal(kIsPlain);
   run_.scale(replicas);
-  if (run_.state().target != replicas) return refusal("the run is ending, so it stays as it is");
+  if (run_.state().target != replicas) return refusal("the run is ending, so its number of replicas stays as it is");
   return {{"ok", true}, {"target", replicas}};
 }
 
 void RunRequests::snapshot(int seconds, const Answer& answer, Moment now) {
   if (seconds < 1 || seconds > kMostSavepointSeconds) {
-    return answer(refusal("a savepoint may take 1 to " + std::to_string(kMostSavepointSeconds) + " seconds"));
+    return answer(refusal(fmt::format("a savepoint may take 1 to {} seconds", kMostSavepointSeconds)));
   }
   const State& state = run_.state();
   if (state.policy.all_start_together) return answer(refusal(kIsPlain));
@@ -81,7 +86,8 @@ void RunRequests::snapshot(int seconds, const Answer& answer, Moment now) {
     return answer(refusal("the run is ending, so no further savepoint is made on request"));
   }
   if (savepoints_.add(answer, now + std::chrono::seconds(seconds)) == 0) {
-    return answer(refusal(std::to_string(SavepointRequests::kMost) + " such requests wait already"));
+    return answer(refusal(
+        fmt::format("{} requests for a savepoint are waiting already; ask again later", SavepointRequests::kMost)));
   }
   pass_on_savepoints();
 }

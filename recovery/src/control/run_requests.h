@@ -1,7 +1,7 @@
 #pragma once
 
-// What others may ask of a live run (holdfast/recovery/run_control.h), however the questions come: status, scale and
-// snapshot. The caller brings the time.
+// The requests to a live run (holdfast/recovery/run_control.h): status, scale and snapshot. Independent of the
+// socket, and of the clock: the caller passes the time.
 
 #include <cstdint>
 #include <functional>
@@ -21,16 +21,16 @@ class RunRequests {
  public:
   using Answer = SavepointRequests::Answer;
 
-  // The run as far as requests reach into it.
+  // The parts of the run that requests need.
   struct Run {
     int max_replicas = kMaxReplicas;
-    std::vector<std::string> devices{};  // by place; empty: they have no names
+    std::vector<std::string> devices{};  // by device slot; empty: the slots have no names
     std::function<const State&()> state;
     std::function<std::map<int, Sight>()> sights;
     std::function<const RestartCounts&()> restarts;
-    std::function<nlohmann::json(Moment now)> device_events{};  // a list; empty: there is none
+    std::function<nlohmann::json(Moment now)> device_events{};  // a list; empty: no list is kept
     std::function<void(int replicas)> scale;
-    // Of the first rank of the generation that runs; again of the next one's, until there is an answer.
+    // Asks rank 0 of the running generation. Called again in each generation until there is an answer.
     std::function<void(int number)> ask_for_savepoint;
   };
 
@@ -38,7 +38,7 @@ class RunRequests {
 
   // `answer` is called once, now or later.
   void take(const nlohmann::json& request, const Answer& answer, Moment now);
-  // To be called often: for rates, and for requests whose time has passed.
+  // Call it often. It updates rates, and refuses requests whose time has passed.
   void look(Moment now);
 
   void savepoint_made(int number, const std::string& path, std::int64_t step);

@@ -1,3 +1,6 @@
+// Rates are computed from repeated looks at the counters of the processes. A process reports totals only, so that a
+// look that is missed loses nothing.
+
 #include "control/run_status.h"
 
 #include <unistd.h>
@@ -5,6 +8,8 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+
+#include <fmt/format.h>
 
 #include "decide/membership.h"
 
@@ -22,7 +27,7 @@ std::int64_t restarts_of(const RestartCounts& restarts, int rank) {
   return found == restarts.by_rank.end() ? 0 : found->second;
 }
 
-// Who tries the place, if anybody.
+// The member that tries the device slot, or null.
 json tried_by(const State& state, int place) {
   const auto found = std::find_if(state.members.begin(), state.members.end(), [&](const Member& member) {
     return member.place == place && is_able(member) && is_on_trial(state, member);
@@ -33,9 +38,9 @@ json tried_by(const State& state, int place) {
 }  // namespace
 
 void SampleRate::look(std::uint64_t samples, Moment now) {
-  // What comes before the first step is no training.
+  // Time before the first step is not training.
   if (samples != (changes_.empty() ? 0 : changes_.back().samples)) changes_.push_back({samples, now});
-  // Two stay, however slow the steps are.
+  // Two entries stay, however slow the steps are.
   while (changes_.size() > 2 && now - changes_.front().moment > kWindow) changes_.pop_front();
 }
 
@@ -63,7 +68,7 @@ json RunStatus::device_of(std::size_t place) const {
   return place < devices_.size() ? json(devices_[place]) : json(nullptr);
 }
 
-// Of the places that are left out.
+// Describes the device slots that are left out.
 json RunStatus::describe_rests(const State& state, Moment now) const {
   json rests = json::array();
   for (std::size_t i = 0; i < state.places.size(); ++i) {
@@ -108,7 +113,7 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
   return {{"phase", to_string(state.phase)},
           {"generation", state.generation},
           {"target", state.target},
-          {"spares", state.policy.spares},
+          {"spares", state.policy.recovery.spares},
           {"step", step},
           {"samples_per_second", rate},
           {"restarts", restarts.all},
@@ -120,7 +125,7 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
 std::uint64_t resident_bytes(int pid) {
   std::uint64_t all_pages = 0;
   std::uint64_t resident_pages = 0;
-  std::ifstream("/proc/" + std::to_string(pid) + "/statm") >> all_pages >> resident_pages;
+  std::ifstream(fmt::format("/proc/{}/statm", pid)) >> all_pages >> resident_pages;
   return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 

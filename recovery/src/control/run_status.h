@@ -1,7 +1,7 @@
 #pragma once
 
-// What `holdfast status` shows: the supervisor's view of a run, and how fast each process gets on, learnt from looking
-// at it again and again. The caller brings the time.
+// What `holdfast status` shows: the supervisor's view of a run, and how fast each process trains, which repeated
+// looks at it show. The caller passes the time.
 
 #include <cstdint>
 #include <deque>
@@ -19,23 +19,23 @@
 
 namespace holdfast::recovery {
 
-// A process as it looks at one moment.
+// The counters of a process at one moment.
 struct Sight {
   int pid = 0;
   std::int64_t step = -1;
   Phase phase = Phase::starting;
-  std::uint64_t progress = 0;  // counts up with each sign of life
+  std::uint64_t progress = 0;  // counts heartbeats
   std::uint64_t samples = 0;   // that it has trained on
-  int shards = 0;              // that it computes in a step of the newest generation; 0: it has not said so
+  int shards = 0;              // that it computes in a step of the newest generation; 0: not reported
 };
 
-// Samples a second over the last kWindow.
+// Samples per second over the last kWindow.
 class SampleRate {
  public:
   static constexpr std::chrono::seconds kWindow{10};
 
   void look(std::uint64_t samples, Moment now);
-  // Right while steps come in their usual time, and falling from then on.
+  // Correct while steps take their usual time. It falls while a step takes longer.
   double per_second(Moment now) const;
 
  private:
@@ -48,12 +48,12 @@ class SampleRate {
 
 class RunStatus {
  public:
-  // `devices` are the names of the places, if they have any.
+  // `devices` are the names of the device slots; empty: they have none.
   explicit RunStatus(std::vector<std::string> devices = {}) : devices_(std::move(devices)) {}
 
   void look(const std::map<int, Sight>& sights, Moment now);
 
-  // `restarts` are all of the run.
+  // `restarts` counts those of the whole run.
   nlohmann::json describe(const State& state, const std::map<int, Sight>& sights, const RestartCounts& restarts,
                           Moment now) const;
 
@@ -71,7 +71,7 @@ class RunStatus {
   std::map<int, Course> courses_;  // by member
 };
 
-// Of the process's physical memory; 0 when it is gone.
+// Physical memory that the process uses; 0 when it is gone.
 std::uint64_t resident_bytes(int pid);
 
 }  // namespace holdfast::recovery

@@ -117,14 +117,14 @@ void go_on_stopping(Draft& draft, const std::string& sentence) {
 // A newcomer that fails while others go on has a budget of its own: however often it fails, that of the run is kept
 // for those that train, and their progress does not make it start again at once.
 void replace_lost(Draft& draft, const Loss& loss) {
-  const RestartPolicy& policy = draft.state.policy.restart;
+  const RecoveryOptions& options = draft.state.policy.recovery;
   RestartHistory& history = loss.others_go_on ? draft.state.newcomers : draft.state.history;
   blame_place(draft, subject(draft).place, loss.sentence);
   if (draft.event.is_unrecoverable) {
     because(draft, "a new process would meet it again, so the others go on without one");
     return open_if_possible(draft);
   }
-  if (!allows_restart(policy, history, draft.now)) {
+  if (!allows_restart(options, history, draft.now)) {
     if (!loss.others_go_on) {
       return end_run(draft, kExitGaveUp, budget_spent(draft) + "; the last failure was " + loss.sentence,
                      budget_spent(draft));
@@ -133,16 +133,16 @@ void replace_lost(Draft& draft, const Loss& loss) {
     return open_if_possible(draft);
   }
   const int without_progress = history.without_progress;
-  history = with_restart(policy, std::move(history), draft.now);
+  history = with_restart(options, std::move(history), draft.now);
   if (loss.is_a_further_one) history.without_progress = without_progress;
   because(draft, "restart " + std::to_string(history.restarts.size()) + " of at most " + restart_limit(draft));
-  start_what_is_missing(draft, pause_before(policy, history));
+  start_what_is_missing(draft, pause_before(draft.state.policy.restart, history));
   open_if_possible(draft);
 }
 
 std::string restart_limit(const Draft& draft) {
-  const RestartPolicy& policy = draft.state.policy.restart;
-  return std::to_string(policy.max_restarts) + " restarts within " + seconds(policy.restart_window);
+  const RecoveryOptions& options = draft.state.policy.recovery;
+  return std::to_string(options.max_restarts) + " restarts within " + seconds(options.restart_window);
 }
 
 std::string budget_spent(const Draft& draft) {
@@ -241,7 +241,7 @@ void try_places_at_once(Draft& draft) {
 bool can_others_go_on(const Draft& draft) {
   if (!has_any(draft.state, is_in_generation)) return false;
   const int missing = wanted(draft.state) - count_in_generation(draft.state);
-  return draft.state.policy.when_lost == WhenLost::shrink || count_stage(draft.state, Stage::ready) >= missing;
+  return draft.state.policy.recovery.when_lost == WhenLost::shrink || count_stage(draft.state, Stage::ready) >= missing;
 }
 
 std::string no_place_is_free() {

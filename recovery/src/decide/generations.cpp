@@ -26,7 +26,7 @@ bool waits_for_more(const Draft& draft) {
   const int there = count_stage(draft.state, Stage::waiting) + count_stage(draft.state, Stage::ready);
   const bool is_more_expected = has_stage(draft.state, Stage::starting) || !draft.state.pending_starts.empty();
   if (there >= wanted(draft.state) || !is_more_expected || draft.state.is_stop_requested) return false;
-  return !has_stage(draft.state, Stage::waiting) || draft.state.policy.when_lost == WhenLost::wait;
+  return !has_stage(draft.state, Stage::waiting) || draft.state.policy.recovery.when_lost == WhenLost::wait;
 }
 
 void on_nobody_left(Draft& draft) {
@@ -37,9 +37,9 @@ void on_nobody_left(Draft& draft) {
 
 // Members that leave their generations again and again, and none fails, would go on with that for ever.
 bool is_allowed_unexplained(Draft& draft) {
-  const RestartPolicy& policy = draft.state.policy.restart;
-  if (allows_restart(policy, draft.state.history, draft.now)) {
-    draft.state.history = with_restart(policy, std::move(draft.state.history), draft.now);
+  const RecoveryOptions& options = draft.state.policy.recovery;
+  if (allows_restart(options, draft.state.history, draft.now)) {
+    draft.state.history = with_restart(options, std::move(draft.state.history), draft.now);
     draft.state.is_end_unexplained = false;
     return true;
   }

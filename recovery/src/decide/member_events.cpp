@@ -40,7 +40,7 @@ void on_slow(Draft& draft) {
     return because(draft, "but no generation runs with it");
   }
   std::optional<Moment>& last = draft.state.places.at(subject(draft).place).slow_replaced_at;
-  const bool is_again = last && draft.now - *last < draft.state.policy.restart.restart_window;
+  const bool is_again = last && draft.now - *last < draft.state.policy.recovery.restart_window;
   draft.state.places.at(subject(draft).place).is_slow = draft.state.places.at(subject(draft).place).is_slow || is_again;
   if (draft.state.places.at(subject(draft).place).is_slow) {
     return because(draft,
@@ -48,7 +48,7 @@ void on_slow(Draft& draft) {
   }
   if (draft.state.is_stop_requested) return because(draft, "the run is to stop, so it stays");
   if (!has_stage(draft.state, Stage::ready)) return because(draft, "it stays until a spare is ready");
-  if (!allows_restart(draft.state.policy.restart, draft.state.history, draft.now))
+  if (!allows_restart(draft.state.policy.recovery, draft.state.history, draft.now))
     return because(draft, "it stays: " + restart_limit(draft) + " are spent");
   last = draft.now;
   because(draft, "a spare takes its place");
@@ -74,11 +74,11 @@ bool nobody_is_left_to_finish(const Draft& draft) {
 }
 
 void begin_to_finish(Draft& draft) {
-  because(draft, "all have; they have " + seconds(draft.state.policy.restart.stop_grace) + " to leave");
+  because(draft, "all have; they have " + seconds(draft.state.policy.recovery.stop_grace) + " to leave");
   draft.state.phase = RunPhase::finishing;
   draft.state.pending_starts.clear();
   dismiss_those_in(draft, {Stage::starting, Stage::ready});
-  draft.state.give_up_at = draft.now + draft.state.policy.restart.stop_grace;
+  draft.state.give_up_at = draft.now + draft.state.policy.recovery.stop_grace;
 }
 
 void on_failure(Draft& draft, const std::string& cause, bool is_explained) {
@@ -150,7 +150,7 @@ void remove_subject(Draft& draft) {
   const bool is_held_up = has_any(draft.state, [&draft](const Member& member) { return holds_up(draft, member); });
   if (is_gathering && !is_held_up) draft.state.give_up_at.reset();
   if (is_gathering && draft.state.policy.all_start_together) start_what_is_due(draft, "those before them are gone");
-  if (draft.state.policy.start_when_gone) start_what_is_due(draft, "its place is empty");
+  if (draft.state.policy.starts_when_gone()) start_what_is_due(draft, "its place is empty");
   conclude_if_all_are_gone(draft);
   open_if_possible(draft);
 }

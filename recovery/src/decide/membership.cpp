@@ -15,7 +15,7 @@ int load_of(const State& state, int place) {
 
 // The most processes that a place has when all that the run should have are dealt to all places in turn.
 int share_of_a_place(const State& state) {
-  const int all = state.target + state.policy.spares;
+  const int all = state.target + state.policy.recovery.spares;
   return (all + state.policy.places - 1) / state.policy.places;
 }
 
@@ -91,7 +91,7 @@ int wanted(const State& state) {
 }
 
 int count_missing(const State& state) {
-  return std::max(0, wanted(state) + state.policy.spares - count_able(state));
+  return std::max(0, wanted(state) + state.policy.recovery.spares - count_able(state));
 }
 
 bool is_resting(const Place& place, Moment now) {
@@ -157,9 +157,9 @@ std::optional<Moment> next_end_of_a_rest(const State& state, Moment now) {
 }
 
 std::chrono::milliseconds rest_of_a_place(const SupervisorPolicy& policy, int times_left_out) {
-  std::chrono::milliseconds rest = policy.place_rest;
+  std::chrono::milliseconds rest = policy.recovery.place_rest;
   for (int i = 1; i < times_left_out && rest < policy.longest_place_rest; ++i) rest *= 2;
-  return std::min(rest, std::max(policy.place_rest, policy.longest_place_rest));
+  return std::min(rest, std::max(policy.recovery.place_rest, policy.longest_place_rest));
 }
 
 std::vector<int> training_by_rank(const State& state) {

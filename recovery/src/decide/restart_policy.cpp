@@ -5,20 +5,20 @@
 namespace holdfast::recovery {
 namespace {
 
-bool is_recent(const RestartPolicy& policy, Moment restart, Moment now) {
-  return now - restart < policy.restart_window;
+bool is_recent(const RecoveryOptions& options, Moment restart, Moment now) {
+  return now - restart < options.restart_window;
 }
 
 }  // namespace
 
-bool allows_restart(const RestartPolicy& policy, const RestartHistory& history, Moment now) {
+bool allows_restart(const RecoveryOptions& options, const RestartHistory& history, Moment now) {
   const auto recent = std::count_if(history.restarts.begin(), history.restarts.end(),
-                                    [&](Moment restart) { return is_recent(policy, restart, now); });
-  return recent < policy.max_restarts;
+                                    [&](Moment restart) { return is_recent(options, restart, now); });
+  return recent < options.max_restarts;
 }
 
-RestartHistory with_restart(const RestartPolicy& policy, RestartHistory history, Moment now) {
-  std::erase_if(history.restarts, [&](Moment restart) { return !is_recent(policy, restart, now); });
+RestartHistory with_restart(const RecoveryOptions& options, RestartHistory history, Moment now) {
+  std::erase_if(history.restarts, [&](Moment restart) { return !is_recent(options, restart, now); });
   history.restarts.push_back(now);
   ++history.without_progress;
   return history;

@@ -5,18 +5,17 @@
 #include <chrono>
 #include <vector>
 
+#include "holdfast/base/recovery_options.h"
+
 namespace holdfast::recovery {
 
 using Moment = std::chrono::steady_clock::time_point;
 
 struct RestartPolicy {
-  int max_restarts = 20;  // within restart_window
-  std::chrono::milliseconds restart_window = std::chrono::minutes(10);
   // The first restart comes at once, the second after shortest_pause, then twice as late each time; progress starts
   // that afresh.
   std::chrono::milliseconds shortest_pause{100};
   std::chrono::milliseconds longest_pause{5000};
-  std::chrono::milliseconds stop_grace{8000};     // between asking processes to leave and killing them
   std::chrono::milliseconds kill_timeout{30000};  // for a killed process to be gone
 };
 
@@ -25,9 +24,9 @@ struct RestartHistory {
   int without_progress = 0;
 };
 
-bool allows_restart(const RestartPolicy& policy, const RestartHistory& history, Moment now);
+bool allows_restart(const RecoveryOptions& options, const RestartHistory& history, Moment now);
 // Forgets what is older than the window.
-RestartHistory with_restart(const RestartPolicy& policy, RestartHistory history, Moment now);
+RestartHistory with_restart(const RecoveryOptions& options, RestartHistory history, Moment now);
 // Before the newest restart in `history`.
 std::chrono::milliseconds pause_before(const RestartPolicy& policy, const RestartHistory& history);
 

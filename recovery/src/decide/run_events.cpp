@@ -18,9 +18,9 @@ constexpr std::chrono::seconds kSameWish(1);
 void on_start(Draft& draft) {
   HOLDFAST_ASSERT(draft.state.phase == RunPhase::idle);
   because(draft, "the run starts with " + std::to_string(draft.state.target) + " replicas and " +
-                     std::to_string(draft.state.policy.spares) + " spares");
+                     std::to_string(draft.state.policy.recovery.spares) + " spares");
   draft.state.phase = RunPhase::gathering;
-  for (int i = 0; i < draft.state.target + draft.state.policy.spares; ++i)
+  for (int i = 0; i < draft.state.target + draft.state.policy.recovery.spares; ++i)
     start_process(draft, i % draft.state.policy.places);
 }
 
@@ -66,10 +66,10 @@ void on_stop_requested(Draft& draft) {
     because(draft, "no replica has anything to save");
     return end_run(draft, kExitStopped, stopped());
   }
-  because(draft, "replicas have " + seconds(draft.state.policy.restart.stop_grace) + " to save and leave");
+  because(draft, "replicas have " + seconds(draft.state.policy.recovery.stop_grace) + " to save and leave");
   dismiss_those_in(draft, {Stage::starting, Stage::ready});
   act(draft, {.kind = ActionKind::ask_to_stop});
-  draft.state.give_up_at = draft.now + draft.state.policy.restart.stop_grace;
+  draft.state.give_up_at = draft.now + draft.state.policy.recovery.stop_grace;
   open_if_possible(draft);
 }
 
@@ -134,7 +134,7 @@ void on_directory_lost(Draft& draft) {
 void dismiss_surplus(Draft& draft) {
   const auto is_surplus = [&draft] {
     return count_able(draft.state) - count_in_generation(draft.state) >
-           std::max(0, wanted(draft.state) - count_in_generation(draft.state)) + draft.state.policy.spares;
+           std::max(0, wanted(draft.state) - count_in_generation(draft.state)) + draft.state.policy.recovery.spares;
   };
   while (is_surplus() && !draft.state.pending_starts.empty()) draft.state.pending_starts.pop_back();
   for (const Stage stage : {Stage::starting, Stage::ready}) {
@@ -175,7 +175,7 @@ Moment start_of(const Draft& draft, const PendingStart& pending) {
 
 // By a killed process whose memory the next one there may need.
 bool is_held(const Draft& draft, int place) {
-  return draft.state.policy.start_when_gone &&
+  return draft.state.policy.starts_when_gone() &&
          has_any(draft.state, [&](const Member& member) { return holds_place(draft, member, place); });
 }
 
@@ -237,7 +237,7 @@ void on_patience_lost(Draft& draft) {
   if (!draft.state.is_stop_requested) return end_run(draft, kExitGaveUp, "gave up: " + remaining + " cannot be killed");
   end_run(draft, kExitStopped,
           "stopped as asked, but " + remaining + " had to be killed after " +
-              seconds(draft.state.policy.restart.stop_grace));
+              seconds(draft.state.policy.recovery.stop_grace));
 }
 
 }  // namespace holdfast::recovery

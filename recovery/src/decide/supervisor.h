@@ -59,23 +59,21 @@ struct Verdict {
 };
 
 struct SupervisorPolicy {
+  RecoveryOptions recovery{};
   int replicas = 1;
-  int spares = 0;
-  int places = 1;  // devices; member n starts on place n modulo places
-  WhenLost when_lost = WhenLost::shrink;
+  int places = 1;              // devices; member n starts on place n modulo places
   bool keep_survivors = true;  // false: any failure ends all processes, which start again from the newest savepoint
   bool all_start_together = false;  // with !keep_survivors: none starts before all that failed or were ended are gone
-  bool start_when_gone = false;     // a new process starts when those that were killed on its place are gone
   int failures_of_a_step = 3;       // in as many processes: then it is the step that is to blame, and the run ends
   int failures_of_a_place = 3;      // one after the other, without progress: it is left out if there is another
   // Starts on one place that fail in the same way while no process of the run has ever got ready: then the run ends.
   int failures_of_a_start = 3;
-  // A place that was left out is tried again after place_rest, twice as long each further time.
-  std::chrono::milliseconds place_rest = std::chrono::minutes(10);
   std::chrono::milliseconds longest_place_rest = std::chrono::hours(2);
   // Of a process that nobody waits for: its start would take processors from those who go on.
   std::chrono::milliseconds start_delay{0};
   RestartPolicy restart{};
+
+  bool starts_when_gone() const { return recovery.start_when_gone.value_or(false); }
 };
 
 // How many shards each of these is to compute, by rank; both empty: as many as the others. It holds for them alone.

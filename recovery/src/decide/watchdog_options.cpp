@@ -51,12 +51,12 @@ void check_open_files(const WatchdogOptions& options) {
   constexpr rlim_t kOfAReplica = 6;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t needed = kOfTheWatchdog + kOfAReplica * static_cast<rlim_t>(options.replicas + options.spares);
+  const rlim_t needed = kOfTheWatchdog + kOfAReplica * static_cast<rlim_t>(options.replicas + options.recovery.spares);
   if (limit.rlim_cur >= needed) return;
   throw Error(ErrorCode::unavailable,
               "the watchdog cannot run: it may have " + std::to_string(limit.rlim_cur) + " files open, and needs " +
                   std::to_string(needed) + " for " + std::to_string(options.replicas) + " replicas and " +
-                  std::to_string(options.spares) + " spares; raise the limit of open files (ulimit -n)");
+                  std::to_string(options.recovery.spares) + " spares; raise the limit of open files (ulimit -n)");
 }
 
 }  // namespace
@@ -68,51 +68,47 @@ int most_replicas(const WatchdogOptions& options) {
 void check_options(const WatchdogOptions& options) {
   check_count("max_replicas", options.max_replicas, 0, kMaxReplicas);
   check_count("replicas", options.replicas, 1, most_replicas(options));
-  check_count("spares", options.spares, 0, kMaxReplicas);
-  if (options.spares > 0 && options.is_plain_program) {
+  check_count("spares", options.recovery.spares, 0, kMaxReplicas);
+  if (options.recovery.spares > 0 && options.is_plain_program) {
     refuse("a spare waits to be told that it is needed, which a program that does not register cannot be");
   }
-  if (options.when_slow != WhenSlow::report && options.is_plain_program) {
+  if (options.recovery.when_slow != WhenSlow::report && options.is_plain_program) {
     refuse("how fast a program computes that does not register is not known, so nobody can be dealt less or replaced");
   }
-  if (options.when_slow == WhenSlow::replace && options.recover_from == RecoverFrom::savepoint) {
+  if (options.recovery.when_slow == WhenSlow::replace && options.recovery.recover_from == RecoverFrom::savepoint) {
     refuse("with recover_from savepoint the replacement of a slow replica would send all back to the newest savepoint");
   }
   if (options.run_directory.empty()) refuse("run_directory is empty");
   if (options.command.empty()) refuse("command is empty");
-  check_count("max_restarts", options.max_restarts, 0, std::numeric_limits<int>::max());
-  check_duration("place_rest", options.place_rest);
-  check_duration("start_timeout", options.start_timeout);
-  check_duration("stop_grace", options.stop_grace);
-  check_duration("restart_window", options.restart_window);
-  if (options.hang_after) check_duration("hang_after", *options.hang_after);
-  if (options.callback_timeout) check_duration("callback_timeout", *options.callback_timeout);
+  check_count("max_restarts", options.recovery.max_restarts, 0, std::numeric_limits<int>::max());
+  check_duration("place_rest", options.recovery.place_rest);
+  check_duration("start_timeout", options.recovery.start_timeout);
+  check_duration("stop_grace", options.recovery.stop_grace);
+  check_duration("restart_window", options.recovery.restart_window);
+  if (options.recovery.hang_after) check_duration("hang_after", *options.recovery.hang_after);
+  if (options.recovery.callback_timeout) check_duration("callback_timeout", *options.recovery.callback_timeout);
   check_utf8("run_directory", options.run_directory);
   check_utf8("worker_config", options.worker_config);
-  for (const std::string& fault : options.faults) parse_fault(fault, options.replicas + options.spares);
+  for (const std::string& fault : options.recovery.faults)
+    parse_fault(fault, options.replicas + options.recovery.spares);
   check_open_files(options);
 }
 
 HangLimits hang_limits_of(const WatchdogOptions& options) {
-  return {.starting = options.start_timeout,
-          .hang_after = options.hang_after,
-          .callback_timeout = options.callback_timeout,
+  return {.starting = options.recovery.start_timeout,
+          .hang_after = options.recovery.hang_after,
+          .callback_timeout = options.recovery.callback_timeout,
           .names = options.limit_names};
 }
 
 SupervisorPolicy policy_of(const WatchdogOptions& options) {
-  return {.replicas = options.replicas,
-          .spares = options.spares,
+  const bool keep_survivors = options.recovery.recover_from == RecoverFrom::survivors && !options.is_plain_program;
+  return {.recovery = options.recovery,
+          .replicas = options.replicas,
           .places = options.devices.empty() ? options.replicas : static_cast<int>(options.devices.size()),
-          .when_lost = options.when_lost,
-          .keep_survivors = options.recover_from == RecoverFrom::survivors && !options.is_plain_program,
+          .keep_survivors = keep_survivors,
           .all_start_together = options.is_plain_program,
-          .start_when_gone = options.start_when_gone.value_or(false),
-          .place_rest = options.place_rest,
-          .start_delay = kStartDelay,
-          .restart = {.max_restarts = options.max_restarts,
-                      .restart_window = options.restart_window,
-                      .stop_grace = options.stop_grace}};
+          .start_delay = kStartDelay};
 }
 
 }  // namespace holdfast::recovery

@@ -1,6 +1,8 @@
 #include <bit>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/draws.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/faults.h"
@@ -20,8 +22,9 @@ std::string corrupt(const Corruption& corruption, std::span<const std::span<floa
   std::uint64_t count = 0;
   for (const std::span<float> block : blocks) count += block.size();
   if (count == 0) {
-    throw Error(ErrorCode::invalid_argument, "a fault was to make a " + std::string(to_string(corruption.target)) +
-                                                 " wrong, but this model has none; choose another target");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a fault cannot change a {}, because this model has none; choose another target",
+                            to_string(corruption.target)));
   }
   Draws draws(corruption.seed);
   const std::uint64_t chosen = draws.below(count);
@@ -34,8 +37,8 @@ std::string corrupt(const Corruption& corruption, std::span<const std::span<floa
     }
     index -= block.size();
   }
-  return (corruption.is_nan ? "a NaN as" : "bit " + std::to_string(bit) + " of") + " float " + std::to_string(chosen) +
-         " of " + std::to_string(count);
+  return fmt::format("{} float {} of {}", corruption.is_nan ? "a NaN as" : fmt::format("bit {} of", bit), chosen,
+                     count);
 }
 
 }  // namespace holdfast::recovery

@@ -1,8 +1,13 @@
+// Everything that is known about kinds, phases and targets is in three tables, so that a new kind is an enumerator and
+// a row. Parser, random plans and strikes read them. docs/decisions/testing.md
+
 #include "faults/fault_kinds.h"
 
 #include <algorithm>
 #include <chrono>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "faults/fault_strikes.h"
 #include "holdfast/base/error.h"
@@ -83,7 +88,7 @@ const auto& find_row(const Rows& rows, Value value) {
   return *found;
 }
 
-// Where a target can be changed: while it is there, and nobody else works with it.
+// The phases in which a target can be changed: while it exists, and while nothing else uses it.
 std::span<const FaultPhase> phases_of(CorruptionTarget target) {
   static constexpr std::array kLoss{FaultPhase::backward};
   static constexpr std::array kGradient{FaultPhase::backward, FaultPhase::before_update};
@@ -114,8 +119,7 @@ std::span<const FaultPhase> phases_of(const Fault& fault) {
 std::string reason_of(const Fault& fault) {
   switch (row_of(fault.kind).means) {
     case FaultMeans::state:
-      return "a " + std::string(to_string(fault.target)) +
-             " can be changed only where it is at hand and nobody else works with it";
+      return fmt::format("a {} can be changed only while it exists and nothing else uses it", to_string(fault.target));
     case FaultMeans::pace:
       return "it lasts whole steps";
     case FaultMeans::files:
@@ -199,19 +203,19 @@ FaultPhase default_phase(const Fault& fault) {
 
 std::string objection_to(const Fault& fault) {
   const std::string phase(to_string(fault.phase));
-  if (must_have_step(fault.phase) && !fault.step) return "lacks step=, which phase=" + phase + " belongs to";
+  if (must_have_step(fault.phase) && !fault.step) return fmt::format("lacks step=, which phase={} requires", phase);
   if (!may_have_step(fault.phase) && fault.step) {
-    return "gives a step, and in phase=" + phase + " none is known; leave step= out";
+    return fmt::format("gives a step, but phase={} belongs to no step; leave step= out", phase);
   }
   if (is_of_rank_zero(fault.phase) && fault.rank != 0) {
-    return "is for rank " + std::to_string(fault.rank) + ", and rank 0 alone gets to phase=" + phase;
+    return fmt::format("is for rank {}, but only rank 0 reaches phase={}", fault.rank, phase);
   }
   if (fault.phase == FaultPhase::start && fault.generation) {
-    return "gives a generation, and a process in phase=start is part of none; leave generation= out";
+    return "gives a generation, but a process in phase=start is part of no generation; leave generation= out";
   }
   const std::span<const FaultPhase> phases = phases_of(fault);
   if (std::find(phases.begin(), phases.end(), fault.phase) != phases.end()) return "";
-  return "makes no sense in phase=" + phase + ": " + reason_of(fault) + "; allowed for it are " + list(phases);
+  return fmt::format("cannot strike in phase={}: {}; use one of the phases {}", phase, reason_of(fault), list(phases));
 }
 
 }  // namespace holdfast::recovery

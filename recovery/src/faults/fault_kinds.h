@@ -1,7 +1,7 @@
 #pragma once
 
-// The tables of faults: what there is, what it is called, what it takes, and what it does. A new kind is an enumerator
-// and a row.
+// The tables of faults: their names, the keys that they take, and what they do. A new kind is an enumerator and a
+// row.
 
 #include <array>
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace holdfast::recovery {
 
-// By what a fault acts, which decides where it can.
+// How a fault acts. That decides in which phases it can strike.
 enum class FaultMeans {
   process,  // the process does it to itself, anywhere
   state,    // training changes a number for it
@@ -38,7 +38,7 @@ inline constexpr std::array<FaultKeyName, 5> kFaultKeyNames{
 
 using Strike = void (*)(const Fault& fault, const Faults::Place& place);
 
-// What is understood where the keys are not given.
+// The values of keys that are not given.
 struct FaultDefaults {
   std::chrono::milliseconds duration{};
   double factor = 1;
@@ -51,7 +51,7 @@ struct FaultKindRow {
   std::string_view other_name;  // empty: none
   FaultMeans means;
   FaultKeys keys;
-  Strike strike;  // of FaultMeans::process alone
+  Strike strike;  // only for FaultMeans::process
   FaultDefaults defaults{};
 };
 
@@ -78,7 +78,7 @@ std::span<const CorruptionTargetRow> corruption_target_rows();
 const FaultKindRow& row_of(FaultKind kind);
 const FaultPhaseRow& row_of(FaultPhase phase);
 
-// Where the fault, but for its phase, is most at home.
+// The phase of a fault whose specification names none.
 FaultPhase default_phase(const Fault& fault);
 
 }  // namespace holdfast::recovery

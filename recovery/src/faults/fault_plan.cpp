@@ -1,3 +1,6 @@
+// Faults have one form, their specification, in options, environment and plan files. An error says what is allowed,
+// since specifications are typed by hand. docs/decisions/testing.md
+
 #include "holdfast/recovery/fault_plan.h"
 
 #include <algorithm>
@@ -9,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <fmt/format.h>
+
 #include "faults/fault_kinds.h"
 #include "holdfast/base/error.h"
 
@@ -18,7 +23,7 @@ namespace {
 constexpr std::int64_t kLongestMilliseconds = 3'600'000;
 constexpr double kHighestFactor = 1000;
 
-// Reads one specification; `seen_` tells which keys it has had.
+// Reads one specification.
 class Parser {
  public:
   Parser(std::string_view specification, int ranks) : specification_(specification), ranks_(ranks) {
@@ -29,7 +34,7 @@ class Parser {
     split();
     if (!has("rank")) fail("lacks rank=");
     if (!has("fault")) fail("lacks fault=");
-    // What the other keys mean depends on the kind.
+    // The meaning of the other keys depends on the kind.
     fault_.kind = choice("fault", fault_kind_rows());
     take_place();
     take_parameters();
@@ -57,13 +62,14 @@ class Parser {
 
   void take(std::string_view pair) {
     const std::size_t equals = pair.find('=');
-    if (equals == std::string_view::npos) fail("has \"" + std::string(pair) + "\" where KEY=VALUE is expected");
+    if (equals == std::string_view::npos) fail(fmt::format("has \"{}\" where KEY=VALUE is expected", pair));
     const std::string_view key = pair.substr(0, equals);
-    if (has(key)) fail("gives " + std::string(key) + " twice");
+    if (has(key)) fail(fmt::format("gives {} twice", key));
     if (!is_known(key)) {
-      fail("has the unknown key \"" + std::string(key) +
-           "\"; allowed are rank, step, fault, phase and generation, and, by the kind of fault, duration_ms, "
-           "factor, count, seed and target");
+      fail(
+          fmt::format("has the unknown key \"{}\"; allowed are rank, step, fault, phase and generation, and, by the "
+                      "kind of fault, duration_ms, factor, count, seed and target",
+                      key));
     }
     seen_.push_back({key, pair.substr(equals + 1)});
   }
@@ -92,7 +98,7 @@ class Parser {
     for (const Pair& pair : seen_) {
       const FaultKeys key = key_of(pair.key);
       if (key != kNoKeys && (row.keys & key) == 0) {
-        fail("gives " + std::string(pair.key) + "=, which fault=" + std::string(row.name) + " does not take");
+        fail(fmt::format("gives {}=, which fault={} does not take", pair.key, row.name));
       }
     }
     fault_.duration = row.defaults.duration;
@@ -112,8 +118,7 @@ class Parser {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
     if (error != std::errc{} || end != text.end() || value < lowest || value > highest) {
-      fail("has " + std::string(key) + "=" + std::string(text) + " where a number from " + std::to_string(lowest) +
-           " to " + std::to_string(highest) + " is allowed");
+      fail(fmt::format("has {}={} where a number from {} to {} is allowed", key, text, lowest, highest));
     }
     return value;
   }
@@ -122,9 +127,9 @@ class Parser {
     const std::string_view text = value_of("factor");
     double value = 0;
     const auto [end, error] = std::from_chars(text.begin(), text.end(), value, std::chars_format::fixed);
-    // Written so that a NaN is refused too.
+    // Written so that a NaN is refused, too.
     if (error != std::errc{} || end != text.end() || !(value > 1 && value <= kHighestFactor)) {
-      fail("has factor=" + std::string(text) + " where a number above 1, up to 1000, is allowed");
+      fail(fmt::format("has factor={} where a number above 1, up to 1000, is allowed", text));
     }
     return value;
   }
@@ -137,7 +142,7 @@ class Parser {
       if (row.name == text || (!row.other_name.empty() && row.other_name == text)) return row.value;
       allowed += (allowed.empty() ? "" : ", ") + std::string(row.name);
     }
-    fail("has " + std::string(key) + "=" + std::string(text) + "; allowed are " + allowed);
+    fail(fmt::format("has {}={}; allowed are {}", key, text, allowed));
   }
 
   const Pair* find(std::string_view key) const {
@@ -148,7 +153,7 @@ class Parser {
   std::string_view value_of(std::string_view key) const { return find(key)->value; }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(ErrorCode::invalid_argument, "the fault \"" + std::string(specification_) + "\" " + what);
+    throw Error(ErrorCode::invalid_argument, fmt::format("the fault \"{}\" {}", specification_, what));
   }
 
   std::string_view specification_;
@@ -157,7 +162,7 @@ class Parser {
   std::vector<Pair> seen_;
 };
 
-// The shortest text that reads as this number again.
+// The shortest text that parses to this number.
 std::string shortest(double value) {
   std::array<char, 64> text{};
   const auto result = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
@@ -176,7 +181,7 @@ Fault parse_entry(std::string_view specification, int ranks, const std::string& 
   try {
     return parse_fault(specification, ranks);
   } catch (const Error& error) {
-    throw Error(error.code(), place + " of the plan of faults: " + error.what());
+    throw Error(error.code(), fmt::format("{} of the plan of faults: {}", place, error.what()));
   }
 }
 
@@ -187,7 +192,7 @@ std::vector<Fault> parse_lines(std::string_view text, int ranks) {
     const std::string_view line = text.substr(0, end);
     const std::string_view specification = trim(line.substr(0, line.find('#')));
     if (!specification.empty()) {
-      faults.push_back(parse_entry(specification, ranks, "line " + std::to_string(number)));
+      faults.push_back(parse_entry(specification, ranks, fmt::format("line {}", number)));
     }
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
@@ -207,7 +212,7 @@ std::string specification_of(const nlohmann::json& entry, const std::string& pla
   std::string specification;
   for (const auto& [key, value] : entry.items()) {
     if (!value.is_string() && !value.is_number()) refuse_entry(place);
-    specification += (specification.empty() ? "" : ",") + key + "=";
+    specification += fmt::format("{}{}=", specification.empty() ? "" : ",", key);
     specification += value.is_string() ? value.get<std::string>() : value.dump();
   }
   return specification;
@@ -216,11 +221,11 @@ std::string specification_of(const nlohmann::json& entry, const std::string& pla
 std::vector<Fault> parse_json(std::string_view text, int ranks) {
   const nlohmann::json entries = nlohmann::json::parse(text, nullptr, false);
   if (!entries.is_array()) {
-    throw Error(ErrorCode::invalid_argument, "the plan of faults begins with [ but is no JSON list");
+    throw Error(ErrorCode::invalid_argument, "the plan of faults begins with [ but is not a JSON list");
   }
   std::vector<Fault> faults;
   for (const nlohmann::json& entry : entries) {
-    const std::string place = "entry " + std::to_string(faults.size() + 1);
+    const std::string place = fmt::format("entry {}", faults.size() + 1);
     faults.push_back(parse_entry(specification_of(entry, place), ranks, place));
   }
   return faults;
@@ -238,7 +243,7 @@ std::vector<Fault> parse_fault_plan(std::string_view text, int ranks) {
 
 std::string to_string(const Fault& fault) {
   const FaultKeys keys = row_of(fault.kind).keys;
-  std::string text = "rank=" + std::to_string(fault.rank);
+  std::string text = fmt::format("rank={}", fault.rank);
   const auto add = [&](std::string_view key, std::string_view value) {
     text.append(",").append(key).append("=").append(value);
   };

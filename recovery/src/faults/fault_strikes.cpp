@@ -1,3 +1,6 @@
+// Faults are made with the system's own means (signals, mmap, RLIMIT_AS), so that recovery meets what it would meet in
+// a real failure. docs/decisions/testing.md
+
 #include "faults/fault_strikes.h"
 
 #include <fcntl.h>
@@ -25,6 +28,8 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/draws.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
@@ -36,16 +41,16 @@ namespace {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-// Runs in a child that shares nothing but the copied memory of a process with several threads, so it may make system
-// calls only. It keeps no descriptor: the process may be killed meanwhile, and whoever waits for its channel to close
-// or its lock to be released must not wait for this child.
+// Runs in a forked child of a process with several threads, so it may only make system calls. It keeps no descriptor.
+// The process may be killed meanwhile, and then its channel must close and its lock must be released at once.
 [[noreturn]] void wake_later(pid_t sleeper, std::chrono::milliseconds duration) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::close_range(0, ~0U, 0);
   if (::getppid() != sleeper) ::_exit(0);
   timespec left{.tv_sec = duration.count() / 1000, .tv_nsec = duration.count() % 1000 * 1'000'000};
   while (::nanosleep(&left, &left) != 0 && errno == EINTR) continue;
-  // Until the sleeper, awake, kills this child: on a busy machine it may not sleep yet when the first signal comes.
+  // Repeats the signal until the awakened process kills this child. On a busy machine it may not be stopped yet when
+  // the first signal comes.
   constexpr int kTries = 6000;
   for (int i = 0; i < kTries; ++i) {
     ::kill(sleeper, SIGCONT);
@@ -55,7 +60,7 @@ namespace {
   ::_exit(0);
 }
 
-// Bytes of address space that the process has.
+// The size of the process's address space, in bytes.
 rlim_t address_space() {
   std::ifstream file("/proc/self/statm");
   rlim_t pages = 0;
@@ -63,7 +68,8 @@ rlim_t address_space() {
   return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Limits the address space while it lives. Lifted again behind the exception: the process must be able to report it.
+// Limits the address space while it lives. The exception ends the limit, because the process must be able to report
+// the failure.
 class AddressSpaceLimit {
  public:
   explicit AddressSpaceLimit(rlim_t bytes) {
@@ -93,13 +99,15 @@ std::vector<std::byte> random_bytes(std::uint64_t seed) {
 template <typename Hook>
 const Hook& require(const Hook& hook, const Fault& fault) {
   if (!hook) {
-    throw Error(ErrorCode::unsupported, "the fault \"" + fault.specification +
-                                            "\" acts on the channel to the watchdog, and this process has none");
+    throw Error(ErrorCode::unsupported,
+                fmt::format("the fault \"{}\" acts on the channel to the watchdog, and this process has none",
+                            fault.specification));
   }
   return hook;
 }
 
-// Savepoints' names end in their step, with zeros in front; empty when there is none.
+// Names of savepoints end in their step with leading zeros, so the newest has the greatest name. Empty when there is
+// no savepoint.
 std::string newest_savepoint(const std::string& directory) {
   std::string newest;
   std::error_code error;
@@ -116,7 +124,7 @@ void flip_byte(int file, std::uint64_t offset, const std::string& path) {
     value ^= std::byte{0xff};
     if (::pwrite(file, &value, 1, static_cast<off_t>(offset)) == 1) return;
   }
-  throw holdfast::system_error(errno, "cannot damage byte " + std::to_string(offset) + " of " + path);
+  throw holdfast::system_error(errno, fmt::format("cannot damage byte {} of {}", offset, path));
 }
 
 void damage(const std::string& path, std::uint64_t seed) {
@@ -155,7 +163,7 @@ void pause(const Fault& fault, const Faults::Place&) {
 }
 
 void segfault(const Fault&, const Faults::Place&) {
-  // A handler of the application would see a fault of its own making; the default action is what a bug meets.
+  // The default action, as for a bug, and not a handler of the application.
   std::signal(SIGSEGV, SIG_DFL);
   void* const page =
       ::mmap(nullptr, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -163,7 +171,7 @@ void segfault(const Fault&, const Faults::Place&) {
   *static_cast<volatile char*>(page) = 1;
 }
 
-// Without the handlers of exit(): they run beside threads that still compute, and may wait for these for ever.
+// Without the handlers of exit(). They would run next to threads that still compute, and might never end.
 void exit0(const Fault&, const Faults::Place&) {
   ::_exit(0);
 }
@@ -175,7 +183,7 @@ void exit3(const Fault&, const Faults::Place&) {
 }
 
 void throw_exception(const Fault& fault, const Faults::Place&) {
-  throw std::runtime_error("injected exception (" + fault.specification + ")");
+  throw std::runtime_error(fmt::format("injected exception ({})", fault.specification));
 }
 
 void terminate(const Fault&, const Faults::Place&) {
@@ -195,7 +203,7 @@ void run_out_of_memory(const Fault&, const Faults::Place&) {
   constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
   const AddressSpaceLimit limit(address_space() + kRoom);
   std::vector<std::unique_ptr<std::byte[]>> blocks;
-  // Nothing is written to the blocks: it is the address space that runs out, and the machine's memory stays free.
+  // Nothing is written to the blocks. So the address space runs out, and the machine's memory stays free.
   while (true) blocks.emplace_back(new std::byte[kBlockBytes]);
 }
 
@@ -221,7 +229,7 @@ void damage_savepoint(const Fault& fault, const Faults::Place& place) {
   kill(fault, place);
 }
 
-// The watchdog's death takes this process with it.
+// The watchdog's death ends this process, too.
 void kill_watchdog(const Fault&, const Faults::Place& place) {
   ::kill(place.watchdog_pid, SIGKILL);
   sleep_for_ever();

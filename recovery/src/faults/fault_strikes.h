@@ -1,6 +1,6 @@
 #pragma once
 
-// What a process does to itself when a fault strikes; see FaultKind. Those that take it down do not return.
+// What a process does to itself when a fault strikes; see FaultKind. Functions that end the process do not return.
 
 #include "holdfast/recovery/faults.h"
 

@@ -1,3 +1,6 @@
+// A fault is marked as fired on stable storage before it strikes. Otherwise the recovered run would meet it again and
+// never get further. docs/decisions/testing.md
+
 #include "holdfast/recovery/faults.h"
 
 #include <fcntl.h>
@@ -14,6 +17,8 @@
 #include <sstream>
 #include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "faults/fault_kinds.h"
 #include "holdfast/base/digest.h"
@@ -50,7 +55,7 @@ std::vector<std::string> faults_of_environment() {
   return faults;
 }
 
-// What has begun in this process and is not over.
+// Rank and generation, and faults that last.
 struct Faults::Course {
   std::atomic<int> rank;
   std::atomic<int> generation;
@@ -74,6 +79,7 @@ void Faults::move_to(int rank, int generation) {
   course_->generation = generation;
 }
 
+// Several faults may be due at once. A fault that returns or throws nothing lets the next one strike.
 void Faults::reach(FaultPhase phase, std::int64_t step) const {
   for (std::size_t index = 0; index < faults_.size(); ++index) {
     const Fault& fault = faults_[index];
@@ -105,6 +111,7 @@ double Faults::slowdown(std::int64_t step) const {
     if (!acts_by(fault, FaultMeans::pace)) continue;
     if (is_due(fault, FaultPhase::forward, step) && mark_as_fired(index)) {
       const std::int64_t count = fault.count.value_or(kForEver);
+      // Without overflow for a count that is nearly endless.
       course_->slow_until[index] = count > kForEver - step ? kForEver : step + count;
     }
     const auto until = course_->slow_until.find(index);
@@ -124,6 +131,7 @@ std::optional<int> Faults::file_failure(std::optional<FaultPhase> phase, std::in
     }
     const auto left = course_->operations_to_fail.find(index);
     if (left == course_->operations_to_fail.end() || left->second == 0 || error_number) continue;
+    // On a full disk, operations without need of space succeed and do not use up the count.
     if (fault.kind == FaultKind::full_disk && need == FileNeed::none) continue;
     if (left->second != kForEver) --left->second;
     error_number = error_number_of(fault.kind);
@@ -133,6 +141,7 @@ std::optional<int> Faults::file_failure(std::optional<FaultPhase> phase, std::in
 
 bool Faults::is_due(const Fault& fault, FaultPhase phase, std::int64_t step) const {
   const int generation = course_->generation;
+  // What the specification leaves open fits every step and every generation.
   return fault.rank == course_->rank && fault.phase == phase && fault.step.value_or(step) == step &&
          fault.generation.value_or(generation) == generation;
 }
@@ -143,7 +152,7 @@ bool Faults::mark_as_fired(std::size_t index) const {
   std::filesystem::create_directories(folder, error);
   if (error) throw system_error(error.value(), "cannot create " + folder);
   const std::string hash = digest(std::as_bytes(std::span(faults_[index].specification))).hex().substr(0, 16);
-  const std::string path = folder + "/" + std::to_string(index) + "-" + hash + ".fired";
+  const std::string path = fmt::format("{}/{}-{}.fired", folder, index, hash);
   const FileDescriptor mark(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!mark.is_open() && errno == EEXIST) return false;
   if (!mark.is_open() || ::fsync(mark.value()) != 0) throw system_error(errno, "cannot write the mark " + path);

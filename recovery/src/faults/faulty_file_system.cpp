@@ -1,3 +1,6 @@
+// Faults of savepoints strike in the file system and not in the code that saves, so that the writer under test is the
+// one that runs without faults. docs/decisions/testing.md
+
 #include "holdfast/recovery/faulty_file_system.h"
 
 #include <algorithm>
@@ -7,6 +10,8 @@
 #include <string_view>
 #include <system_error>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 
 namespace holdfast::recovery {
@@ -14,7 +19,7 @@ namespace {
 
 constexpr std::string_view kSavepointPrefix = "savepoint-";
 
-// Of the savepoint that the file is, or is to become.
+// The step of the savepoint that the file is, or is to become.
 std::optional<std::int64_t> step_of(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   if (!name.starts_with(kSavepointPrefix)) return std::nullopt;
@@ -32,19 +37,20 @@ FileNeed need_of(std::string_view operation) {
   return std::find(kSpace.begin(), kSpace.end(), operation) != kSpace.end() ? FileNeed::space : FileNeed::none;
 }
 
-// Follows one savepoint on its way: created, written, synced, renamed, its folder synced, older ones removed.
+// Follows one savepoint: created, written, synced, renamed, its folder synced, older ones removed.
 class SavepointWatch {
  public:
   explicit SavepointWatch(const Faults& faults) : faults_(faults) {}
 
   void before(const FileOperation& operation) {
     if (!is_of_savepoint(operation)) return;
+    // The operations that follow belong to the savepoint that was created last.
     if (operation.name == "create") step_ = *step_of(operation.path);
     const std::optional<FaultPhase> phase = phase_of(operation);
     const std::int64_t step = step_;
     if (phase) faults_.reach(*phase, step);
     if (const std::optional<int> error_number = faults_.file_failure(phase, step, need_of(operation.name))) {
-      throw system_error(*error_number, "injected: cannot " + operation.name + " " + operation.path);
+      throw system_error(*error_number, fmt::format("injected: cannot {} {}", operation.name, operation.path));
     }
   }
 
@@ -52,7 +58,7 @@ class SavepointWatch {
   enum class Change { none, rename, removal };
 
   bool is_of_savepoint(const FileOperation& operation) const {
-    // A folder has its turn behind a change of a savepoint in it.
+    // A sync of the folder counts only after a change of a savepoint in it.
     return operation.name == "sync_folder" ? last_change_ != Change::none : step_of(operation.path).has_value();
   }
 
@@ -62,7 +68,7 @@ class SavepointWatch {
       return FaultPhase::writing;
     }
     if (name == "sync") return FaultPhase::before_rename;
-    // Not one that is set aside, or what a dead writer left.
+    // Other renames set a savepoint aside, or concern a file that a dead writer left.
     if (name == "rename" && is_savepoint(operation.new_path)) {
       last_change_ = Change::rename;
       return FaultPhase::before_rename;
@@ -71,6 +77,7 @@ class SavepointWatch {
       last_change_ = Change::removal;
       return FaultPhase::pruning;
     }
+    // The sync makes the last change durable, a new name or a removal.
     if (name == "sync_folder") {
       return last_change_.exchange(Change::none) == Change::rename ? FaultPhase::after_rename : FaultPhase::pruning;
     }

@@ -1,6 +1,11 @@
+// A random plan is useful only if its faults strike, so a draw that another fault could prevent is drawn again. All
+// draws are functions of the seed (Philox). docs/decisions/testing.md
+
 #include <algorithm>
 #include <limits>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "faults/fault_kinds.h"
 #include "holdfast/base/draws.h"
@@ -10,10 +15,10 @@
 namespace holdfast::recovery {
 namespace {
 
-// Far above what any run survives; it keeps a mistyped number from taking all memory.
+// Far more than any run survives. The limit keeps a mistyped number from taking all memory.
 constexpr int kMostFaults = 1'000'000;
 
-// A kind with the phases and targets that it can have: faults but for their place.
+// A kind with the phases and targets that it can have: faults without rank and step.
 struct Choice {
   FaultKind kind;
   std::vector<Fault> forms;
@@ -24,8 +29,8 @@ bool is_wanted(const std::vector<Value>& wanted, Value value) {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
 }
 
-// A start has minutes (WatchdogOptions::start_timeout), and a process that computes has ten times the limit of its
-// phase (HangDetector): longer than a run has whose faults are drawn.
+// A start may take minutes (RecoveryOptions::start_timeout), and a process that computes has ten times the limit of
+// its phase (HangDetector). Both are longer than a run of random faults should take.
 bool is_noticed_late(const Fault& fault) {
   if (fault.kind != FaultKind::hang && fault.kind != FaultKind::loop) return false;
   if (fault.phase == FaultPhase::start) return true;
@@ -35,6 +40,7 @@ bool is_noticed_late(const Fault& fault) {
 std::vector<Fault> forms_of(const FaultKindRow& row, const RandomFaultPlan& plan) {
   std::vector<Fault> forms;
   for (const CorruptionTarget target : corruption_targets()) {
+    // A kind without a target has one form for each phase, not one for each target.
     if (!takes_target(row.value) && target != row.defaults.target) continue;
     for (const FaultPhase phase : fault_phases()) {
       Fault form{.phase = phase, .kind = row.value, .duration = row.defaults.duration};
@@ -61,9 +67,9 @@ std::vector<Choice> choices_of(const RandomFaultPlan& plan) {
 
 void require(std::int64_t value, std::int64_t lowest, std::int64_t highest, const char* what) {
   if (value >= lowest && value <= highest) return;
-  throw Error(ErrorCode::invalid_argument, "a random plan of faults was asked for with " + std::to_string(value) + " " +
-                                               what + "; from " + std::to_string(lowest) + " to " +
-                                               std::to_string(highest) + " are allowed");
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("a random plan of faults was asked for with {} {}; from {} to {} are allowed", value, what,
+                          lowest, highest));
 }
 
 template <typename Value>
@@ -76,13 +82,13 @@ std::int64_t draw_step(const RandomFaultPlan& plan, FaultPhase phase, Draws& dra
   return static_cast<std::int64_t>(draws.below(static_cast<std::uint64_t>(plan.steps)));
 }
 
-// Each fault has its own draws, so that the n-th of a longer plan is the n-th of a shorter one.
+// Each fault has its own draws, so that fault n is the same in a longer plan.
 Fault draw_fault(const RandomFaultPlan& plan, const std::vector<Choice>& choices, Draws draws) {
   Fault fault = draw(draws, draw(draws, choices).forms);
   fault.rank = static_cast<int>(draws.below(static_cast<std::uint64_t>(plan.replicas)));
   if (is_of_rank_zero(fault.phase)) fault.rank = 0;
   if (fault.step) fault.step = draw_step(plan, fault.phase, draws);
-  // All go through it after every generation; each generation may be ended by one fault.
+  // All processes pass it after every generation, and each generation may be ended by one fault.
   if (fault.phase == FaultPhase::rendezvous) {
     fault.generation = static_cast<int>(draws.below(static_cast<std::uint64_t>(plan.faults)));
   }
@@ -95,7 +101,7 @@ Fault draw_fault(const RandomFaultPlan& plan, const std::vector<Choice>& choices
   return fault;
 }
 
-// Which of two faults comes first in a run; both ends of it have no step.
+// Orders faults in a run. Faults at its start and at its end have no step.
 std::int64_t place_in_run(const Fault& fault) {
   if (fault.phase == FaultPhase::shutdown) return std::numeric_limits<std::int64_t>::max();
   return fault.step.value_or(-1);
@@ -106,8 +112,8 @@ bool may_lose_replica(const Fault& fault) {
   return fault.kind != FaultKind::slow && row_of(fault.kind).means != FaultMeans::files;
 }
 
-// The faults of one run, each of which strikes whatever the others do. A fault that is refused might strike too: only
-// sure ones are taken.
+// The faults of one run, each of which strikes whatever the others do. Only faults that certainly strike are taken,
+// so one that is refused might strike, too.
 class OneRun {
  public:
   explicit OneRun(const RandomFaultPlan& plan) : plan_(&plan), savepoints_(plan.savepoint_steps) {
@@ -123,6 +129,7 @@ class OneRun {
     for (const Fault& other : faults_) {
       if (is_kept_from_striking(fault, other) || is_kept_from_striking(other, fault)) return false;
     }
+    // Ranks depend on the order of all faults, so the fault is added to find out.
     faults_.push_back(fault);
     if (are_ranks_there()) return true;
     faults_.pop_back();
@@ -138,24 +145,24 @@ class OneRun {
       return false;
     }
     if (fault.kind != FaultKind::damage) return true;
-    // A savepoint is written while the next steps run. It surely has its name once it is renamed, and once the next one
-    // is written.
+    // A savepoint is written while the next steps run. It certainly has its name after its rename, and when the next
+    // one is written.
     if (fault.phase == FaultPhase::after_rename) return true;
     return savepoints_.size() > 1 && place_in_run(fault) >= savepoints_[1] + (is_of_savepoint(fault.phase) ? 0 : 1);
   }
 
-  // `other` may end what `fault` waits for.
+  // Whether `other` may prevent `fault`.
   bool is_kept_from_striking(const Fault& fault, const Fault& other) const {
-    // All processes go through a start and an end once. A run whose last savepoint fails does not get to its end.
+    // Each process has one start and one end. A run whose last savepoint fails does not reach its end.
     if (fault.phase == FaultPhase::shutdown) {
       return other.phase == FaultPhase::shutdown || row_of(other.kind).means == FaultMeans::files;
     }
     if (fault.phase == FaultPhase::start) return other.phase == FaultPhase::start && other.rank == fault.rank;
     if (!is_of_savepoint(fault.phase)) return false;
-    // Files that fail may fail for later savepoints, too, and a writer that hangs or dies may leave the next ones out:
+    // Files may fail for later savepoints, too. A writer that hangs or dies may leave out the next ones, because
     // training does not wait for it.
     if (is_of_savepoint(other.phase)) return true;
-    // While it is written, losing the writer loses the savepoint, and training may go on without it.
+    // A savepoint is lost when its writer dies while it writes, and training may go on without it.
     const auto next = std::upper_bound(savepoints_.begin(), savepoints_.end(), *fault.step);
     const std::int64_t end = next == savepoints_.end() ? std::numeric_limits<std::int64_t>::max() - 1 : *next - 1;
     return place_in_run(other) >= *fault.step - 1 && place_in_run(other) <= end;
@@ -168,7 +175,7 @@ class OneRun {
                      [](const Fault* a, const Fault* b) { return place_in_run(*a) < place_in_run(*b); });
     int there = plan_->replicas;
     for (const Fault* fault : ordered) {
-      // All start with the ranks that they have, also after others were lost.
+      // All processes start with the ranks that they have, also after others were lost.
       if (fault->phase != FaultPhase::start && fault->rank >= there) return false;
       if (may_lose_replica(*fault)) there = std::max(1, there - 1);
     }
@@ -180,7 +187,7 @@ class OneRun {
   std::vector<Fault> faults_;
 };
 
-// Enough tries for each fault, so that chance finds the places that are left.
+// Draws each fault again until it fits, with so many tries that the free positions are found.
 std::vector<Fault> draw_what_strikes(const RandomFaultPlan& plan, const std::vector<Choice>& choices, Draws seeds) {
   constexpr int kTries = 1000;
   std::vector<Fault> faults;
@@ -190,11 +197,10 @@ std::vector<Fault> draw_what_strikes(const RandomFaultPlan& plan, const std::vec
     int tries = 0;
     while (!run.add(draw_fault(plan, choices, Draws(of_fault.next())))) {
       if (++tries < kTries) continue;
-      throw Error(ErrorCode::invalid_argument, "a run of " + std::to_string(plan.steps) + " steps and " +
-                                                   std::to_string(plan.savepoint_steps.size()) +
-                                                   " savepoints has no place for more than " + std::to_string(i) +
-                                                   " faults that surely strike, and " + std::to_string(plan.faults) +
-                                                   " were asked for; ask for fewer, or for a run for each (--each)");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("a run of {} steps and {} savepoints has no room for more than {} faults that certainly "
+                              "strike, and {} were asked for; ask for fewer, or for a run for each (--each)",
+                              plan.steps, plan.savepoint_steps.size(), i, plan.faults));
     }
     if (plan.runs == RunsToStrike::one && i + 1 < plan.faults) continue;
     const std::vector<Fault> of_run = std::exchange(run, OneRun(plan)).take();
@@ -212,8 +218,8 @@ std::vector<Fault> random_fault_plan(const RandomFaultPlan& plan) {
   const std::vector<Choice> choices = choices_of(plan);
   if (choices.empty()) {
     throw Error(ErrorCode::invalid_argument,
-                "a random plan of faults was asked for of kinds that make no sense in any of the phases asked for; "
-                "leave kinds or phases out, or see which go together in docs/faults.md#faults");
+                "a random plan of faults was asked for, but none of its kinds can strike in any of its phases; allow "
+                "more kinds or phases, see docs/faults.md#faults");
   }
   Draws seeds(plan.seed);
   std::vector<Fault> faults;

@@ -1,3 +1,6 @@
+// The driver does not say which process an error belongs to, so what one process can cause by itself is only recorded
+// (xid.cpp). Errors that make a device's memory untrustworthy replace the replicas on it. docs/decisions/recovery.md
+
 #include "gpu/device_events.h"
 
 #include <algorithm>
@@ -5,6 +8,8 @@
 #include <chrono>
 #include <set>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "decide/membership.h"
 
@@ -34,7 +39,7 @@ XidAction action_of(const GpuEvent& event) {
 std::string story_of(const GpuEvent& event) {
   switch (event.kind) {
     case GpuEvent::Kind::xid:
-      return "Xid " + std::to_string(event.xid) + ", " + std::string(xid_of(event.xid).what);
+      return fmt::format("Xid {}, {}", event.xid, xid_of(event.xid).what);
     case GpuEvent::Kind::memory_error:
       return "an error of its memory that cannot be corrected";
     case GpuEvent::Kind::lost:
@@ -80,14 +85,16 @@ void DeviceEvents::unwatched(const std::string& why) {
 
 std::vector<Event> DeviceEvents::take(const GpuEvent& event, const State& state, Moment now) {
   const std::string device = device_of(event.cuda_number);
-  const std::string what = device + ": " + story_of(event);
+  const std::string what = fmt::format("{}: {}", device, story_of(event));
   const XidAction action = action_of(event);
   Last& last = last_[device];
   last.what = story_of(event);
   last.moment = now;
+  // The count goes on beyond the lines, for `holdfast status`.
   if (++last.count <= kMostLines) write_down(device, event, action, what);
   std::vector<Event> events;
   if (action == XidAction::report) return events;
+  // A further event of the same error must not replace the processes that were started after the first.
   const bool is_aftermath = action == XidAction::replace && last.blow && now - *last.blow < kAftermath;
   if (!is_aftermath) {
     last.blow = now;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the driver tells of the run's devices, written down, and what the supervisor hears of it.
+// Records what the driver reports about the run's devices, and turns it into events for the supervisor.
 
 #include <chrono>
 #include <map>
@@ -19,16 +19,16 @@ namespace holdfast::recovery {
 
 class DeviceEvents {
  public:
-  // A device in trouble may have thousands: no more lines than these are written down for each.
+  // A broken device may report thousands of events. At most so many lines are recorded for each device.
   static constexpr int kMostLines = 100;
-  // One error of a device's memory comes in several events (48, then 94, and one of NVML's own), some of them late:
-  // whoever was started since the first of them has nothing to do with it.
+  // One error of a device's memory causes several events (48, then 94, and one of NVML's own), some of them late. A
+  // process that was started after the first of them is not affected.
   static constexpr std::chrono::seconds kAftermath{5};
 
-  // `devices` are the names of the places. The journal outlives it.
+  // `devices` are the names of the device slots. The journal outlives it.
   DeviceEvents(std::vector<std::string> devices, Journal& journal);
 
-  // N of each cuda:N among the places, once.
+  // The N of each cuda:N among the device slots, without repetition.
   std::vector<int> cuda_numbers() const;
 
   void watched(const std::vector<WatchedGpu>& gpus);
@@ -36,7 +36,7 @@ class DeviceEvents {
   // Returns the events that follow.
   std::vector<Event> take(const GpuEvent& event, const State& state, Moment now);
 
-  // The newest of each device, as a list.
+  // The newest event of each device, as a list.
   nlohmann::json describe(Moment now) const;
 
  private:
@@ -44,7 +44,7 @@ class DeviceEvents {
     std::string what{};
     Moment moment{};
     int count = 0;
-    std::optional<Moment> blow{};  // when its replicas were last to be replaced
+    std::optional<Moment> blow{};  // when its replicas were last replaced
     int first_newcomer = 0;        // the processes from this one on were started since then
   };
 
@@ -53,7 +53,7 @@ class DeviceEvents {
                     std::vector<Event>& events) const;
   void write_down(const std::string& device, const GpuEvent& event, XidAction action, const std::string& what);
 
-  const std::vector<std::string> devices_;  // by place
+  const std::vector<std::string> devices_;  // by device slot
   Journal& journal_;
   std::map<std::string, Last> last_;  // by device
 };

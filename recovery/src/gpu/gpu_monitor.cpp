@@ -1,3 +1,6 @@
+// Calls of NVML have no deadline, and a driver in trouble is when they matter. So they run on a thread that is left
+// alone when it does not come back. docs/decisions/devices.md
+
 #include "holdfast/recovery/gpu_monitor.h"
 
 #include <algorithm>
@@ -25,7 +28,7 @@ constexpr int kSinceTheDriverWasLoaded = 0;
 constexpr int kEver = 1;
 constexpr int kReading = 0;
 
-// A fact that one call gives as a number.
+// A fact that one call returns as a number.
 template <class Fact, class Number>
 std::optional<Fact> fact_of(int (*function)(nvml::Device, Number*), nvml::Device device) {
   Number number{};
@@ -99,7 +102,7 @@ class Surveyor {
       facts.memory_bytes = memory.total;
       facts.used_memory_bytes = memory.used;
     }
-    // A device that is lost has a handle in some versions all the same.
+    // In some versions a lost device still has a handle.
     if (code == nvml::kGpuIsLost || code == nvml::kResetRequired) {
       facts.problem = describe_nvml_error(nvml_.library(), code);
     }
@@ -129,7 +132,7 @@ class Surveyor {
     if (call_nvml(nvml_->ecc_mode, device, &is_on, &will_be_on) == nvml::kSuccess) facts.has_ecc = is_on == 1;
     facts.uncorrected_errors = count_errors(device, kSinceTheDriverWasLoaded);
     facts.uncorrected_errors_ever = count_errors(device, kEver);
-    // Devices before Ampere retire pages, those since then remap rows.
+    // Devices before Ampere retire pages; later ones remap rows.
     facts.is_retirement_pending = fact_of<bool>(nvml_->pages_pending, device);
     unsigned int corrected = 0;
     unsigned int uncorrected = 0;
@@ -176,7 +179,7 @@ class Surveyor {
   const std::vector<NvmlDevice> devices_ = find_devices(nvml_);
 };
 
-// What the thread that asks and the one that waits share; the last of them frees it.
+// Shared by the thread that asks and the thread that waits. The last of them frees it.
 struct SurveyAnswer {
   std::mutex mutex{};
   std::condition_variable is_there{};
@@ -198,8 +201,8 @@ void ask(SurveyAnswer& answer) {
   answer.is_there.notify_all();
 }
 
-// By the UUID of an instance, "MIG-...", or as drivers before 470 call it, "MIG-GPU-.../3/0": the UUID of the device,
-// and the numbers of the instance.
+// Instances are named by their UUID, "MIG-...". Drivers before 470 use "MIG-GPU-.../3/0": the UUID of the device and
+// the numbers of the instance.
 bool names_instance_of(const GpuFacts& facts, const std::string& entry) {
   const std::size_t slash = entry.find('/');
   if (entry.starts_with("MIG-GPU-") && slash != std::string::npos) {
@@ -238,8 +241,8 @@ GpuSurvey survey_gpus(Deadline deadline) {
                                                     [&] { return answer->survey.has_value() || answer->failure; });
   if (!is_there) {
     throw Error(ErrorCode::deadline_exceeded,
-                "the NVIDIA driver did not answer in time; a GPU of this machine hangs: look for NVRM in the kernel's "
-                "log (dmesg), and restart the machine if it stays so");
+                "the NVIDIA driver did not answer in time, so a GPU of this machine hangs; look for NVRM in the "
+                "kernel's log (dmesg), and restart the machine if it lasts");
   }
   if (answer->failure) std::rethrow_exception(std::exchange(answer->failure, nullptr));
   return std::move(*answer->survey);
@@ -249,6 +252,7 @@ std::vector<int> cuda_order(const std::vector<GpuFacts>& devices, const char* vi
   std::vector<int> order;
   if (visible == nullptr) {
     for (const GpuFacts& facts : devices) {
+      // CUDA does not number lost devices.
       if (facts.problem.empty()) order.push_back(facts.index);
     }
     return order;
@@ -256,6 +260,7 @@ std::vector<int> cuda_order(const std::vector<GpuFacts>& devices, const char* vi
   std::istringstream entries(visible);
   for (std::string entry; std::getline(entries, entry, ',');) {
     const std::optional<int> index = index_of(without_spaces(entry), devices);
+    // CUDA hides all devices after an entry that it does not know.
     if (!index) break;
     order.push_back(*index);
   }

@@ -1,3 +1,6 @@
+// NVML's wait for events cannot be ended early, and a driver that hangs does not return from it. So the thread shares
+// all that it uses with the watchdog's side, and may outlive it. docs/decisions/devices.md
+
 #include "gpu/gpu_watch.h"
 
 #include <signal.h>
@@ -13,6 +16,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include <fmt/format.h>
+
 #include "gpu/nvml_devices.h"
 #include "gpu/nvml_library.h"
 #include "holdfast/base/error.h"
@@ -24,9 +29,9 @@ namespace {
 constexpr std::chrono::seconds kStopTimeout(1);
 constexpr unsigned int kWaitMilliseconds = 100;  // NVML's wait cannot be ended earlier
 constexpr std::chrono::seconds kPauseAfterAnError(1);
-constexpr int kMostErrors = 5;  // one after the other
+constexpr int kMostErrors = 5;  // in a row
 
-// Signals are the business of the watchdog's thread.
+// Signals are handled by the watchdog's thread.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -42,20 +47,20 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// Of the events of all devices that are watched; the session outlives it.
+// The events of all devices that are watched. The session outlives it.
 class EventSet {
  public:
   explicit EventSet(const NvmlSession& nvml) : nvml_(nvml) {
     const int code = call_nvml(nvml_->event_set_create, &set_);
     if (code == nvml::kSuccess) return;
     throw Error(ErrorCode::unavailable,
-                "the NVIDIA driver tells no events: \"" + describe_nvml_error(nvml_.library(), code) + "\"");
+                fmt::format("the NVIDIA driver reports no events: \"{}\"", describe_nvml_error(nvml_.library(), code)));
   }
   ~EventSet() { call_nvml(nvml_->event_set_free, set_); }
   EventSet(const EventSet&) = delete;
   EventSet& operator=(const EventSet&) = delete;
 
-  // False where the device tells none of the events.
+  // False when the device reports none of the events.
   bool add(nvml::Device device) {
     unsigned long long types = nvml::kXidCriticalError | nvml::kDoubleBitEccError;
     unsigned long long supported = 0;
@@ -72,7 +77,7 @@ class EventSet {
 
 }  // namespace
 
-// What both threads hold; the last of them frees it.
+// Shared by both threads. The last of them frees it.
 class GpuWatch::Shared {
  public:
   Shared(boost::asio::io_context& io, Handlers handlers) : io_(io), handlers_(std::move(handlers)) {}
@@ -81,6 +86,7 @@ class GpuWatch::Shared {
     std::unique_lock lock(mutex_);
     is_stopping_ = true;
     changed_.notify_all();
+    // Not longer: the thread may hang in the driver, and then it ends with the process.
     changed_.wait_for(lock, kStopTimeout, [this] { return has_ended_; });
   }
 
@@ -100,12 +106,13 @@ class GpuWatch::Shared {
     changed_.wait_for(lock, kPauseAfterAnError, [this] { return is_stopping_; });
   }
 
-  // On the thread of `io`. It is not touched once stop() was called.
+  // Runs on the thread of `io`, which is not used after stop().
   template <class Tell>
   void post(const std::shared_ptr<Shared>& self, Tell tell) {
     const std::lock_guard lock(mutex_);
     if (is_stopping_) return;
     boost::asio::post(io_, [self, tell = std::move(tell)] {
+      // Posted work may run after stop(), when the owner of the handlers is gone.
       if (!self->is_stopping()) tell(self->handlers_);
     });
   }
@@ -120,13 +127,13 @@ class GpuWatch::Shared {
   bool has_ended_ = false;
 };
 
-// On the thread of its own.
+// Runs on a thread of its own.
 class GpuWatch::Watcher {
  public:
   Watcher(std::vector<int> cuda_numbers, std::shared_ptr<Shared> shared)
       : cuda_numbers_(std::move(cuda_numbers)), shared_(std::move(shared)) {}
 
-  // Returns when `shared` says so, or when there is nothing to watch any more.
+  // Returns after stop(), or when nothing is left to watch.
   static void watch(const std::vector<int>& cuda_numbers, const std::shared_ptr<Shared>& shared) {
     try {
       Watcher(cuda_numbers, shared).run();
@@ -166,7 +173,7 @@ class GpuWatch::Watcher {
 
   void register_all() {
     events_.emplace(nvml_);
-    if (watched_.empty()) throw Error(ErrorCode::unavailable, "the NVIDIA driver has none of the run's devices");
+    if (watched_.empty()) throw Error(ErrorCode::unavailable, "the NVIDIA driver knows none of the run's devices");
     for (Watched& watched : watched_) watched.gpu.has_events = events_->add(watched.handle);
   }
 
@@ -175,6 +182,7 @@ class GpuWatch::Watcher {
     const bool has_any_events =
         std::any_of(watched_.begin(), watched_.end(), [](const Watched& watched) { return watched.gpu.has_events; });
     if (!has_any_events) {
+      // Without events a loss is found by asking.
       shared_->pause();
       look_for_losses();
       return;
@@ -184,10 +192,11 @@ class GpuWatch::Watcher {
     if (code == nvml::kTimeout || code == nvml::kSuccess) errors_ = 0;
     if (code == nvml::kTimeout) return;
     if (code == nvml::kSuccess) return tell_of(data);
+    // A lost device is the usual cause of an error of the wait.
     if (look_for_losses()) return;
     if (++errors_ >= kMostErrors) {
-      throw Error(ErrorCode::unavailable, "the NVIDIA driver does not tell events any more: \"" +
-                                              describe_nvml_error(nvml_.library(), code) + "\"");
+      throw Error(ErrorCode::unavailable, fmt::format("the NVIDIA driver no longer reports events: \"{}\"",
+                                                      describe_nvml_error(nvml_.library(), code)));
     }
     events_.reset();
     shared_->pause();
@@ -207,7 +216,7 @@ class GpuWatch::Watcher {
     shared_->post(shared_, [event](const Handlers& handlers) { handlers.on_event(event); });
   }
 
-  // A set with a device that is lost may answer nothing else any more, so that there is another without it.
+  // A set with a lost device may report nothing else any more. So another set is made without it.
   bool look_for_losses() {
     const auto lost = std::stable_partition(watched_.begin(), watched_.end(),
                                             [this](const Watched& watched) { return !is_lost(watched.handle); });
@@ -220,6 +229,7 @@ class GpuWatch::Watcher {
     return true;
   }
 
+  // Asks for the temperature, because every device reports it.
   bool is_lost(nvml::Device device) const {
     unsigned int degrees = 0;
     const int code = call_nvml(nvml_->temperature, device, nvml::kTemperatureOfTheGpu, &degrees);
@@ -230,12 +240,13 @@ class GpuWatch::Watcher {
   const std::shared_ptr<Shared> shared_;
   const NvmlSession nvml_;
   std::vector<Watched> watched_;
-  std::optional<EventSet> events_;  // of all that are watched; empty: to be made anew
+  std::optional<EventSet> events_;  // of all watched devices; empty: it must be made again
   int errors_ = 0;
 };
 
 GpuWatch::GpuWatch(boost::asio::io_context& io, std::vector<int> cuda_numbers, Handlers handlers)
     : shared_(std::make_shared<Shared>(io, std::move(handlers))) {
+  // A thread inherits the mask of blocked signals.
   const SignalsBlocked until_the_thread_has_inherited_it;
   start_thread("the thread that watches GPUs", [numbers = std::move(cuda_numbers), shared = shared_] {
     Watcher::watch(numbers, shared);

@@ -1,8 +1,8 @@
 #pragma once
 
-// What happens to the CUDA devices of a run, as NVIDIA's driver tells it: Xid errors, errors of memory that cannot be
-// corrected, and devices that are lost. A thread of its own waits for it, since a driver that hangs does not come back;
-// what it hears is told on the thread of the watchdog.
+// Watches the CUDA devices of a run through NVIDIA's driver: Xid errors, uncorrectable errors of memory, and lost
+// devices. A thread of its own waits for them, because a driver that hangs does not return. The handlers run on the
+// watchdog's thread.
 
 #include <functional>
 #include <memory>
@@ -19,29 +19,29 @@ struct GpuEvent {
   enum class Kind { xid, memory_error, lost };
 
   Kind kind = Kind::xid;
-  int cuda_number = 0;  // of cuda:n
+  int cuda_number = 0;  // the n of cuda:n
   int xid = 0;
 };
 
 struct WatchedGpu {
   int cuda_number = 0;
-  GpuFacts facts{};        // what tells it from others
-  bool has_events = true;  // its driver tells of them; that it is lost is noticed in any case
+  GpuFacts facts{};        // identifies the device
+  bool has_events = true;  // the driver reports events of it; its loss is noticed in any case
 };
 
 class GpuWatch {
  public:
-  // Called by `io`, never once the watch has gone.
+  // Called on the thread of `io`, never after the destructor.
   struct Handlers {
     std::function<void(const std::vector<WatchedGpu>&)> on_begin;
     std::function<void(const GpuEvent&)> on_event;
-    // Nothing is watched any more, or ever was.
+    // Nothing is watched any more, or nothing could be watched.
     std::function<void(const std::string& why)> on_end;
   };
 
   // `io` outlives it.
   GpuWatch(boost::asio::io_context& io, std::vector<int> cuda_numbers, Handlers handlers);
-  // Waits a second at most; in a driver that hangs, the thread stays behind.
+  // Blocks for a second at most. When the driver hangs, the thread remains in it.
   ~GpuWatch();
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;

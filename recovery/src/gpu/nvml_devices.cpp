@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "gpu/nvml_text.h"
 #include "holdfast/base/error.h"
 
@@ -12,12 +14,12 @@ int count_devices(const NvmlSession& nvml) {
   unsigned int count = 0;
   const int code = nvml->count(&count);
   if (code == nvml::kSuccess) return static_cast<int>(count);
-  throw Error(ErrorCode::unavailable, "the NVIDIA driver does not say how many devices there are: \"" +
-                                          describe_nvml_error(nvml.library(), code) +
-                                          "\"; look for NVRM in the kernel's log (dmesg)");
+  throw Error(ErrorCode::unavailable, fmt::format("the NVIDIA driver does not say how many devices there are: \"{}\"; "
+                                                  "look for NVRM in the kernel's log (dmesg)",
+                                                  describe_nvml_error(nvml.library(), code)));
 }
 
-// Instances have handles of their own, which take the calls that tell devices apart. Numbers have gaps.
+// Instances have handles of their own, which the calls for name and UUID accept. Their numbers have gaps.
 std::vector<std::string> instances_of(const NvmlSession& nvml, nvml::Device device) {
   std::vector<std::string> uuids;
   unsigned int most = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The devices of NVML with what tells them apart.
+// The devices of NVML, with what identifies them.
 
 #include <vector>
 
@@ -10,11 +10,11 @@
 namespace holdfast::recovery {
 
 struct NvmlDevice {
-  nvml::Device handle = nullptr;  // null of one that is lost
+  nvml::Device handle = nullptr;  // null for a lost device
   GpuFacts facts{};               // index, problem, name, uuid, pci_bus_id and instances
 };
 
-// By index. Throws Error{unavailable} where the driver does not say how many there are.
+// By index. Throws Error{unavailable} when the driver does not say how many devices there are.
 std::vector<NvmlDevice> find_devices(const NvmlSession& nvml);
 
 }  // namespace holdfast::recovery

@@ -1,6 +1,11 @@
+// NVML is loaded at run time, because a program must also start where there is no driver. Functions that a driver's
+// version lacks stay null. docs/decisions/devices.md
+
 #include "gpu/nvml_library.h"
 
 #include <cstdlib>
+
+#include <fmt/format.h>
 
 #include "holdfast/base/error.h"
 
@@ -15,7 +20,7 @@ void find(const SharedLibrary& library, const char* name, Function*& function) {
   function = library.find<Function>(name);
 }
 
-// Its second name, which newer drivers prefer, says the same.
+// Newer drivers prefer this second name of the same function.
 void find_slowdown_reasons(const SharedLibrary& library, NvmlLibrary& functions) {
   find(library, "nvmlDeviceGetCurrentClocksEventReasons", functions.slowdown_reasons);
   if (functions.slowdown_reasons != nullptr) return;
@@ -60,10 +65,9 @@ SharedLibrary load_library() {
   try {
     return SharedLibrary::load(other == nullptr || *other == '\0' ? kLibraryName : other);
   } catch (const Error& error) {
-    throw Error(ErrorCode::not_found,
-                "there is no NVIDIA driver, or a container was started without its management library, which cannot be "
-                "loaded (" +
-                    std::string(error.what()) + ")");
+    throw Error(ErrorCode::not_found, fmt::format("there is no NVIDIA driver, or a container was started without its "
+                                                  "management library, which cannot be loaded ({})",
+                                                  error.what()));
   }
 }
 
@@ -96,19 +100,20 @@ NvmlLibrary NvmlLibrary::load() {
   find_events(library, functions);
   if (functions.init != nullptr && functions.count != nullptr && functions.handle != nullptr) return functions;
   throw Error(ErrorCode::unavailable,
-              functions.path + " is no NVML, or one of a driver older than 319; install a newer NVIDIA driver");
+              functions.path + " is not NVML, or belongs to a driver older than 319; install a newer NVIDIA driver");
 }
 
 std::string describe_nvml_error(const NvmlLibrary& library, int code) {
   const char* const text = library.error_string == nullptr ? nullptr : library.error_string(code);
-  return text == nullptr ? "error " + std::to_string(code) : text;
+  return text == nullptr ? fmt::format("error {}", code) : text;
 }
 
 NvmlSession::NvmlSession() : library_(NvmlLibrary::load()) {
   const int code = library_.init();
   if (code == nvml::kSuccess) return;
-  throw Error(ErrorCode::unavailable, "the NVIDIA driver does not answer: nvmlInit_v2 of " + library_.path +
-                                          " says \"" + describe_nvml_error(library_, code) + "\"; " + remedy_for(code));
+  throw Error(ErrorCode::unavailable,
+              fmt::format("the NVIDIA driver does not answer: nvmlInit_v2 of {} says \"{}\"; {}", library_.path,
+                          describe_nvml_error(library_, code), remedy_for(code)));
 }
 
 NvmlSession::~NvmlSession() {

@@ -1,8 +1,7 @@
 #pragma once
 
-// NVML, NVIDIA's management library, which comes with the driver: loaded while the program runs, with declarations of
-// our own of the few functions that are used. Functions that are null are not in this version of it. None of them
-// changes a setting.
+// NVML, NVIDIA's management library, which comes with the driver. It is loaded at run time. The few functions that
+// are used are declared here; one that this version lacks is null. None of them changes a setting.
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +11,7 @@
 
 namespace holdfast::recovery {
 
-// As nvml.h has them; its structures and numbers are stable under the names with these suffixes.
+// As in nvml.h, whose structures and numbers are stable under the names with these suffixes.
 namespace nvml {
 
 using Device = struct DeviceOfTheLibrary*;
@@ -28,7 +27,7 @@ inline constexpr int kResetRequired = 16;
 inline constexpr int kVersionMismatch = 18;
 
 inline constexpr int kTemperatureOfTheGpu = 0;
-inline constexpr int kTextBytes = 96;  // the longest that any version writes: of a UUID or a name
+inline constexpr int kTextBytes = 96;  // the longest text that any version writes: a UUID or a name
 
 struct Memory {
   unsigned long long total = 0;
@@ -72,8 +71,8 @@ inline constexpr unsigned long long kPowerBrake = 0x80;
 }  // namespace nvml
 
 struct NvmlLibrary {
-  // libnvidia-ml.so.1, or what HOLDFAST_NVML names. Throws Error{not_found} where it cannot be loaded,
-  // Error{unavailable} where it is no NVML.
+  // Loads libnvidia-ml.so.1, or the library that HOLDFAST_NVML names. Throws Error{not_found} when it cannot be
+  // loaded, Error{unavailable} when it is not NVML.
   static NvmlLibrary load();
 
   std::string path{};
@@ -115,19 +114,19 @@ struct NvmlLibrary {
   int (*event_set_wait)(nvml::EventSet, nvml::EventData*, unsigned int) = nullptr;
 };
 
-// A function that this version lacks answers that there is none.
+// For a function that this version lacks, returns kFunctionNotFound.
 template <class... Parameters, class... Arguments>
 int call_nvml(int (*function)(Parameters...), Arguments... arguments) {
   return function == nullptr ? nvml::kFunctionNotFound : function(arguments...);
 }
 
-// "GPU is lost", else "error 15".
+// "GPU is lost", otherwise "error 15".
 std::string describe_nvml_error(const NvmlLibrary& library, int code);
 
-// NVML between its first and its last call. Calls may block as long as the driver does.
+// A session of NVML, from initialisation to shutdown. Calls may block as long as the driver does.
 class NvmlSession {
  public:
-  // Throws as NvmlLibrary::load(), and Error{unavailable} where the driver does not answer.
+  // Throws as NvmlLibrary::load(), and Error{unavailable} when the driver does not answer.
   NvmlSession();
   ~NvmlSession();
   NvmlSession(const NvmlSession&) = delete;

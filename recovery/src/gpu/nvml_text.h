@@ -8,7 +8,7 @@
 
 namespace holdfast::recovery {
 
-// What `function` says with these arguments and a buffer behind them; empty where it says nothing.
+// Calls `function` with these arguments and a buffer after them, and returns its text. Empty when it fails.
 template <class... Parameters, class... Arguments>
 std::string text_of(int (*function)(Parameters...), Arguments... arguments) {
   char text[nvml::kTextBytes] = {};

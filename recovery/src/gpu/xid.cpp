@@ -8,9 +8,10 @@ namespace {
 
 using enum XidAction;
 
-// NVML does not tell whose error it was, and another program may use the device: what ends one process's context is
-// left to that process, whose next CUDA call fails. A killed process causes some of these itself (43, 45), so that
-// acting on them would kill its successor. The other end of a broken link (74) reports it as well and is not to blame.
+// NVML does not say which process caused an error, and other programs may use the device. So an error that ends one
+// process's context is left to that process, whose next CUDA call fails. A killed process causes some of these itself
+// (43, 45); acting on them would kill its successor. The other end of a broken link (74) reports the error as well
+// and is not to blame.
 constexpr std::array kXids{
     Xid{8, "the GPU stopped processing", report},
     Xid{11, "invalid commands", report},
@@ -35,8 +36,8 @@ constexpr std::array kXids{
     Xid{92, "many errors of its memory that were corrected", report},
     Xid{94, "an error of its memory, contained to the process that met it", replace},
     Xid{95, "an error of its memory that was not contained", leave_out},
-    // In practice often a kernel that hangs, and gone with its process; where it is not, the device is left out for the
-    // failures that follow.
+    // Often caused by a kernel that hangs, and over when its process ends. If not, the failures that follow leave the
+    // device out.
     Xid{109, "a switch between contexts took too long", replace},
     Xid{110, "a security fault", leave_out},
     Xid{119, "the GPU's system processor did not answer", leave_out},

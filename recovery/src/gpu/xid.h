@@ -1,7 +1,7 @@
 #pragma once
 
-// Xid errors: what NVIDIA's driver says in one number has happened to a device, and what the watchdog does about each.
-// The numbers and what they call for are those of NVIDIA's catalogue for Ampere and later devices
+// Xid errors: numbers by which NVIDIA's driver reports what happened to a device, and what the watchdog does about
+// each. Numbers and actions follow NVIDIA's catalogue for Ampere and later devices
 // (docs.nvidia.com/deploy/xid-errors).
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace holdfast::recovery {
 
 enum class XidAction {
-  report,     // written down: it is news, or it is one process's, which CUDA tells of it by its next call
-  replace,    // what the device holds cannot be trusted: the replicas on it are replaced
-  leave_out,  // the device needs a reset: its replicas are replaced, and it is left out where there is another
+  report,     // recorded only: information, or an error of one process, which its next CUDA call reports
+  replace,    // the memory of the device cannot be trusted: the replicas on it are replaced
+  leave_out,  // the device needs a reset: its replicas are replaced, and it is left out if there is another
 };
 
 struct Xid {
@@ -21,7 +21,7 @@ struct Xid {
   XidAction action = XidAction::report;
 };
 
-// One that is not in the table is reported.
+// A number that is not in the table is recorded only.
 Xid xid_of(int number);
 
 std::string_view to_string(XidAction action);

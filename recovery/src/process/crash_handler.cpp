@@ -1,5 +1,6 @@
-// Everything between a signal and the process's end runs in a program that is broken already: no allocation, no lock,
-// no C++ stream, only system calls and memory that was there before.
+// Between the signal and its end the process runs in a program that is already broken. So the handler makes no
+// allocation, takes no lock and uses no C++ stream, only system calls and memory that existed before. The watchdog
+// looks up the names of functions afterwards. docs/decisions/recovery.md
 
 #include "process/crash_handler.h"
 
@@ -22,9 +23,9 @@ namespace holdfast::recovery {
 namespace {
 
 constexpr std::array kCrashSignals{SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
-// The unwinder's frames, and what the kernel saves of a processor with wide registers (11 KiB with AMX).
+// Room for the unwinder's frames, and for the registers that the kernel saves (11 KiB with AMX).
 constexpr std::size_t kStackBytes = 128 * 1024;
-// Those of the handler come first.
+// The handler's own frames come first.
 constexpr std::size_t kMostAddresses = CrashPage::kMostFrames + 8;
 
 std::atomic<CrashPage*> crash_page = nullptr;
@@ -59,7 +60,7 @@ Registers registers_of(const void* context) {
 #endif
 }
 
-// After a call to an address without code the unwinder cannot go on, but the return address is the newest word on the
+// After a call to an address without code the unwinder cannot go on. The return address is the newest word on the
 // stack.
 std::uint64_t newest_on_the_stack(std::uint64_t stack) {
   std::uint64_t word = 0;
@@ -75,7 +76,7 @@ void write_addresses(CrashPage& page, const Registers& registers) {
   auto next = std::find(addresses, end, reinterpret_cast<void*>(registers.instruction));
   page.frames[0].address = registers.instruction;
   page.count = 1;
-  // The handler's own frames stand before it; where it is missing, all frames are the handler's.
+  // The handler's own frames come before it. Where it is missing, all frames are the handler's.
   if (next != end) ++next;
   for (; next != end && page.count < CrashPage::kMostFrames; ++next) {
     page.frames[page.count++].address = reinterpret_cast<std::uint64_t>(*next);
@@ -166,7 +167,7 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   CrashPage* page = crash_page.load();
   const pid_t thread = ::gettid();
   pid_t nobody = 0;
-  // A child that was forked has this handler and this page, too.
+  // A forked child has this handler and this page, too.
   if (page != nullptr && crash_pid.load() == ::getpid()) {
     if (crashing_thread.compare_exchange_strong(nobody, thread)) {
       first_signal = signal;
@@ -177,7 +178,7 @@ void on_crash(int signal, siginfo_t* info, void* context) {
       write_places(*page);
       page->state = CrashPage::State::written;
     } else if (nobody == thread) {
-      end_by(first_signal);  // what was being read is broken, too
+      end_by(first_signal);  // the memory that was being read is broken, too
     } else {
       // The thread that crashed first ends the process.
       for (int i = 0; i < 500; ++i) {
@@ -188,8 +189,8 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   }
   const struct sigaction action = default_action();
   ::sigaction(signal, &action, nullptr);
-  // The processor meets a fault of its own again, so that a core dump has its cause. A signal that was sent would not
-  // come again.
+  // After the return the processor repeats its own fault, so that a core dump shows the cause. A signal that was sent
+  // would not come again.
   if (info->si_code <= 0 || signal == SIGABRT) ::raise(signal);
 }
 
@@ -216,11 +217,11 @@ void use_stack_of_its_own() {
 
 CrashHandler::CrashHandler(CrashPage& page) {
   CrashPage* none = nullptr;
-  // A sanitizer's own report says more.
+  // The report of a sanitizer says more.
   if (kIsSanitized || !crash_page.compare_exchange_strong(none, &page)) return;
   is_installed_ = true;
   crash_pid = ::getpid();
-  // Its first call loads a library.
+  // The first call of backtrace() loads a library, which a handler may not do.
   static_cast<void>(::backtrace(crash_addresses.data(), 1));
   use_stack_of_its_own();
   struct sigaction action {};

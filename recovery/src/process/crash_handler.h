@@ -1,10 +1,10 @@
 #pragma once
 
-// Records where a process was, in a crash page, when it dies of SIGSEGV, SIGBUS, SIGFPE or SIGABRT. The signal ends it
-// all the same, with the status and the core dump that it would have had.
+// Records the stack of a process in a crash page when it dies of SIGSEGV, SIGBUS, SIGFPE or SIGABRT. The signal still
+// ends the process, with the same status and core dump.
 //
-// A signal that the program handles or ignores is left alone; in builds with a sanitizer all are. A stack overflow is
-// recorded on the thread that makes the object; on another thread the process dies without a record.
+// Signals that the program handles or ignores are left alone. So are all signals in builds with a sanitizer. A stack
+// overflow is recorded on the thread that makes the object. On another thread the process dies without a record.
 
 #include "process/crash_page.h"
 
@@ -12,7 +12,7 @@ namespace holdfast::recovery {
 
 class CrashHandler {
  public:
-  // Only one at a time works in a process; a further one does nothing. The page must outlive it.
+  // One handler at a time works in a process; another one does nothing. The page must outlive it.
   explicit CrashHandler(CrashPage& page);
   ~CrashHandler();
   CrashHandler(const CrashHandler&) = delete;

@@ -15,7 +15,7 @@ CrashPage& CrashPage::find(SharedMemory& memory) {
   return *std::launder(reinterpret_cast<CrashPage*>(memory.writable().data() + LifePage::kBytes));
 }
 
-// Reads from a copy: processes that the worker started may still live, and write.
+// Reads from a copy, because processes that the worker started may still live and write.
 std::optional<Crash> CrashPage::read(const SharedMemory& memory, int pid) {
   HOLDFAST_ASSERT(memory.size_bytes() >= LifePage::kBytes + kBytes);
   const auto bytes = std::make_unique<std::array<std::byte, sizeof(CrashPage)>>();

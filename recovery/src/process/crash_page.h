@@ -1,8 +1,8 @@
 #pragma once
 
-// Memory that follows a worker's life page. A worker that crashes leaves there where it was: addresses, and for each
-// the file that was mapped there. The watchdog reads it after the worker's end and trusts none of it: the program that
-// crashed may have written anything there.
+// The crash page follows a worker's life page in shared memory. A worker that crashes leaves its stack there:
+// addresses, and for each the file that was mapped there. The watchdog reads it after the worker's end and trusts
+// nothing in it, because the crashed program may have written anything.
 
 #include <array>
 #include <atomic>
@@ -19,18 +19,18 @@ namespace holdfast::recovery {
 struct CrashFrame {
   std::uint64_t address = 0;
   std::uint64_t file_offset = 0;  // of the address, in the file
-  std::string path{};             // of the file; empty: none is mapped there
+  std::string path{};             // of the file; empty: no file is mapped there
 };
 
 struct Crash {
   int signal = 0;
-  std::vector<CrashFrame> frames{};  // innermost first; each but the first is where a call returns to
+  std::vector<CrashFrame> frames{};  // innermost first; all but the first are return addresses
 };
 
 struct CrashPage {
   static constexpr std::size_t kBytes = 16384;
   static constexpr std::size_t kMostFrames = 48;
-  static constexpr std::size_t kPathBytes = 240;  // a longer one loses its beginning, which tells the least
+  static constexpr std::size_t kPathBytes = 240;  // a longer path loses its beginning, which says the least
 
   enum class State : std::uint32_t { empty, begun, written };
 
@@ -40,7 +40,7 @@ struct CrashPage {
     std::array<char, kPathBytes> path;  // ends with 0
   };
 
-  // Both take memory that holds the crash page after a life page. The watchdog's is zero-filled.
+  // Both take memory that holds a life page and then the crash page. The watchdog creates it zero-filled.
   static CrashPage& find(SharedMemory& memory);
   static std::optional<Crash> read(const SharedMemory& memory, int pid);
 

@@ -1,3 +1,7 @@
+// Symbol tables are read by the watchdog and not by the process that crashed, whose memory is broken. The thread may
+// hang in a file system, so everything that it uses is shared with it and may outlive the CrashReader.
+// docs/decisions/recovery.md
+
 #include "process/crash_reader.h"
 
 #include <pthread.h>
@@ -13,6 +17,8 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "process/elf_symbols.h"
 
@@ -35,10 +41,10 @@ std::string own_program() {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : "";
 }
 
-// As it was when the process mapped it.
+// Opens the file only if it is the one that the process had mapped.
 std::optional<ElfFile> open_mapped(const std::string& path, std::time_t started) {
   if (!path.starts_with('/')) return std::nullopt;
-  // The file still exists for a process that runs it, whatever became of its name.
+  // The file of a running program still exists, even if its name was removed.
   if (path == own_program()) return ElfFile::open(kOwnProgram);
   if (path.ends_with(kDeleted)) return std::nullopt;
   std::optional<ElfFile> file = ElfFile::open(path);
@@ -48,8 +54,8 @@ std::optional<ElfFile> open_mapped(const std::string& path, std::time_t started)
 
 std::string text_of(const CrashFrame& frame, const Symbol& symbol) {
   if (frame.path.empty()) return hexadecimal(frame.address) + " (in no file)";
-  const std::string place = "(" + frame.path + "+" + hexadecimal(symbol.build_address) + ")";
-  return symbol.function.empty() ? place : symbol.function + " " + place;
+  const std::string place = fmt::format("({}+{})", frame.path, hexadecimal(symbol.build_address));
+  return symbol.function.empty() ? place : fmt::format("{} {}", symbol.function, place);
 }
 
 void block_signals() {
@@ -72,7 +78,7 @@ std::vector<std::string> describe_frames(const Crash& crash, std::time_t started
     const std::optional<ElfFile> file = open_mapped(path, started);
     if (!file) continue;
     std::vector<std::uint64_t> offsets;
-    // A call may be the last instruction of a function; its return address then belongs to another function.
+    // A call may be the last instruction of a function. Its return address then belongs to another function.
     for (const std::size_t i : of_file) offsets.push_back(crash.frames[i].file_offset - (i == 0 ? 0 : 1));
     std::vector<Symbol> found = file->find(offsets, deadline);
     for (std::size_t k = 0; k < of_file.size(); ++k) symbols[of_file[k]] = std::move(found[k]);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Puts names to the addresses that crashed workers left, on a thread of its own: their files may lie on a file system
-// that does not answer, and the run waits for none of this.
+// Finds the names of functions for the addresses that crashed workers left. It does so on a thread of its own,
+// because their files may be on a file system that does not answer. The run never waits for it.
 
 #include <chrono>
 #include <ctime>
@@ -19,13 +19,13 @@ struct CrashStory {
   int rank = -1;
   int pid = 0;
   int generation = -1;
-  std::time_t started = 0;  // files that were changed since are not what the process had mapped
+  std::time_t started = 0;  // a file that was changed later is not the one that the process had mapped
   Crash crash{};
-  // A line a frame: "train(Model&) (/home/me/train+0x1f3a)". The number is what addr2line takes.
+  // One line per frame: "train(Model&) (/home/me/train+0x1f3a)". The number is what addr2line takes.
   std::vector<std::string> frames{};
 };
 
-// `deadline`: names that take longer are left out.
+// Names that are not found by the deadline are left out.
 std::vector<std::string> describe_frames(const Crash& crash, std::time_t started, Deadline deadline);
 
 class CrashReader {
@@ -37,9 +37,9 @@ class CrashReader {
   CrashReader& operator=(const CrashReader&) = delete;
 
   void add(CrashStory story);
-  // Those that are ready.
+  // The stories that are ready. Does not block.
   std::vector<CrashStory> take();
-  // All, as soon as they are ready. Those that are not ready at the deadline have no names.
+  // Blocks until all are ready, or until the deadline. A story that is not ready by then has no names.
   std::vector<CrashStory> take_all(Deadline deadline);
 
  private:

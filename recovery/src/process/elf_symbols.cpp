@@ -1,3 +1,6 @@
+// Reads ELF itself: dladdr() knows only exported functions, and addr2line needs binutils on each node. Every number
+// from the file is checked before it is used. docs/decisions/recovery.md
+
 #include "process/elf_symbols.h"
 
 #include <cxxabi.h>
@@ -19,7 +22,7 @@ namespace {
 constexpr std::size_t kMostSegments = 256;
 constexpr std::uint64_t kMostTableBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kSymbolsAtOnce = 4096;
-// Names of templates may be far longer, and the demangler recurses as deeply as they are nested.
+// Names of templates may be far longer, and the demangler recurses as deeply as templates are nested.
 constexpr std::size_t kMostNameBytes = 1024;
 constexpr std::size_t kMostShownBytes = 200;
 
@@ -37,7 +40,7 @@ std::string readable(const std::string& name) {
 }  // namespace
 
 std::optional<ElfFile> ElfFile::open(const std::string& path) {
-  // Not blocking: a path with a library's name may be a pipe.
+  // O_NONBLOCK, because a path with a library's name may be a pipe.
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status {};
   if (!file.is_open() || ::fstat(file.value(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
@@ -65,7 +68,7 @@ bool ElfFile::read_headers() {
   if (header.e_shentsize != sizeof(Elf64_Shdr)) return true;
   std::vector<Elf64_Shdr> sections(header.e_shnum);
   if (!read(header.e_shoff, sections.data(), sections.size() * sizeof(Elf64_Shdr))) return true;
-  for (const Elf64_Word type : {SHT_DYNSYM, SHT_SYMTAB}) {  // the second has more
+  for (const Elf64_Word type : {SHT_DYNSYM, SHT_SYMTAB}) {  // the second table has more
     for (const Elf64_Shdr& section : sections) {
       if (section.sh_type != type || section.sh_link >= sections.size()) continue;
       const Elf64_Shdr& names = sections[section.sh_link];

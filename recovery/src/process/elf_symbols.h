@@ -1,7 +1,7 @@
 #pragma once
 
-// Names of functions in an executable or a library, from its own symbol table. It is read with pread(2), piece by
-// piece, since the file may change meanwhile; nothing in it is trusted.
+// Finds names of functions in an executable or a library, from its own symbol table. The file is read with pread(2),
+// piece by piece, because it may change meanwhile. Nothing in it is trusted.
 
 #include <cstdint>
 #include <ctime>
@@ -16,17 +16,17 @@
 namespace holdfast::recovery {
 
 struct Symbol {
-  std::uint64_t build_address = 0;  // of what was asked for, as tools count it: addr2line, objdump
-  std::string function{};           // as it is written in the program; empty: not known
+  std::uint64_t build_address = 0;  // the address as tools count it: addr2line, objdump
+  std::string function{};           // as written in the program; empty: unknown
 };
 
 class ElfFile {
  public:
-  // Empty for what is not an ELF file of 64 bits with this machine's byte order, or cannot be read.
+  // Empty unless it is a readable 64-bit ELF file with this machine's byte order.
   static std::optional<ElfFile> open(const std::string& path);
 
   std::time_t changed() const { return changed_; }
-  // Where each of these bytes of the file is, in their order. Looks for names until the deadline.
+  // The symbols that contain these bytes of the file, in the same order. Looks for names until the deadline.
   std::vector<Symbol> find(std::span<const std::uint64_t> file_offsets, Deadline deadline) const;
 
  private:

@@ -1,3 +1,7 @@
+// Processes are found by a mark in their environment. A process group is left by setsid(). A subreaper is not told
+// whose orphans it gets, and loses them when it dies. Control groups need rights that a user's program may not have.
+// docs/decisions/recovery.md
+
 #include "process/marked_processes.h"
 
 #include <dirent.h>
@@ -14,6 +18,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "holdfast/base/error.h"
 
@@ -22,13 +28,13 @@ namespace {
 
 constexpr std::string_view kMarkVariable = "HOLDFAST_DESCENDANT_OF=";
 
-// Linux gives arguments and environment 6 MiB at most.
+// Linux allows 6 MiB for arguments and environment.
 constexpr std::size_t kLargestEnvironment = std::size_t{8} << 20;
 
-// An execution is over within milliseconds, unless the program is read from a very slow disk.
+// An exec takes milliseconds, unless the program is read from a very slow disk.
 constexpr int kMostAttempts = 1000;
 
-// Of the value of the variable: marks of runs within runs, with slashes between them.
+// Reads the value of the variable: marks of runs within runs, with slashes between them.
 std::optional<int> member_in(std::string_view marks, std::string_view run) {
   for (std::size_t at = marks.find(run); at != std::string_view::npos; at = marks.find(run, at + 1)) {
     if (at > 0 && marks[at - 1] != '/') continue;
@@ -41,9 +47,9 @@ std::optional<int> member_in(std::string_view marks, std::string_view run) {
   return std::nullopt;
 }
 
-// Of the line in /proc/PID/stat, from 1, as proc(5) counts; 0 where it has not so many.
+// A field of the line in /proc/PID/stat, counted from 1 as in proc(5). 0 when there are fewer fields.
 std::uint64_t field_of(std::string_view line, int number) {
-  // The name of the program, second, may hold anything.
+  // The second field, the name of the program, may contain anything.
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string_view::npos) return 0;
   line.remove_prefix(name_end + 1);
@@ -57,7 +63,7 @@ std::uint64_t field_of(std::string_view line, int number) {
   return value;
 }
 
-// Of a process, by its folder in /proc, that showed no environment: whether it may show one a moment later.
+// Whether a process that showed no environment may show one a moment later. `process` is its folder in /proc.
 bool is_between_programs(int process) {
   const FileDescriptor file(::openat(process, "stat", O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return false;
@@ -67,9 +73,9 @@ bool is_between_programs(int process) {
   const std::string_view text(line.data(), static_cast<std::size_t>(bytes));
   const std::uint64_t code_begin = field_of(text, 26);
   const bool has_environment = field_of(text, 50) != field_of(text, 51);
-  // Linux writes where the code begins last of all.
+  // During an exec Linux sets the begin of the code last of all.
   if (code_begin != 0) return has_environment;
-  // Those that have no memory any more, or never had, have no program either.
+  // A process without memory has no program either.
   return ::readlinkat(process, "exe", line.data(), line.size()) > 0;
 }
 
@@ -93,16 +99,16 @@ std::optional<int> marked_member(std::string_view environment, std::string_view 
 Marks Marks::create() {
   std::uint64_t number = 0;
   if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) {
-    throw system_error(errno, "cannot draw a number for the mark of a run's processes");
+    throw system_error(errno, "cannot draw a random number to mark the processes of a run");
   }
-  return Marks(std::to_string(::getpid()) + "." + std::to_string(number) + ".");
+  return Marks(fmt::format("{}.{}.", ::getpid(), number));
 }
 
 std::string Marks::variable_of(int member) const {
   const std::string name(kMarkVariable.substr(0, kMarkVariable.size() - 1));
   const char* around = std::getenv(name.c_str());
   const std::string outer = around == nullptr || *around == '\0' ? "" : std::string(around) + "/";
-  return name + "=" + outer + run_ + std::to_string(member);
+  return fmt::format("{}={}{}{}", name, outer, run_, member);
 }
 
 MarkedProcesses::MarkedProcesses(std::string_view run) : run_(run) {
@@ -129,7 +135,7 @@ std::optional<MarkedProcess> MarkedProcesses::next() {
     if (!is_number(name)) continue;
     int pid = 0;
     std::from_chars(name, name + std::string_view(name).size(), pid);
-    // Before its environment is read: so that one is signalled is the one whose mark was seen, or gone.
+    // Opened before its environment is read. So a signal reaches the process whose mark was seen, or none.
     FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     if (!process.is_open()) continue;
     if (const std::optional<int> member = marked_member(environment_of(name), run_)) {
@@ -151,8 +157,8 @@ const char* MarkedProcesses::next_name() {
   return entry->d_name;
 }
 
-// Empty for those that are gone, zombies, the kernel's own, and other users'. One that is just executing another
-// program has none for a moment, and is asked again.
+// Empty for processes that are gone, zombies, threads of the kernel, and processes of other users. During an exec a
+// process has no environment for a moment, so it is read again.
 std::string_view MarkedProcesses::environment_of(const char* pid) {
   const FileDescriptor process(::openat(folder_.value(), pid, O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {

@@ -1,10 +1,10 @@
 #pragma once
 
-// Finds what the replicas of a run have started, wherever it went: each replica has a mark in its environment, which
-// its children inherit, theirs too, and daemons in sessions of their own. A process that was given another environment,
-// or has written over its own, is not found.
+// Finds the processes that the replicas of a run have started. Each replica has a mark in its environment, which its
+// children inherit, and their children, and daemons in sessions of their own. A process that was given another
+// environment, or has overwritten its own, is not found.
 //
-// For a process that was forked and runs nothing else: next() and rewind() allocate nothing and take no lock.
+// next() and rewind() allocate nothing and take no lock, so that a forked process may use them.
 
 #include <array>
 #include <cstddef>
@@ -16,12 +16,12 @@
 
 namespace holdfast::recovery {
 
-// The member whose mark a process with this environment bears, as /proc/PID/environ has it.
+// The member whose mark is in this environment, which is in the format of /proc/PID/environ.
 std::optional<int> marked_member(std::string_view environment, std::string_view run);
 
 class Marks {
  public:
-  // Of a run that nobody else has.
+  // Marks that no other run has.
   static Marks create();
 
   // "NAME=VALUE". A run within a replica of another run adds its own mark to that one's.
@@ -36,23 +36,23 @@ class Marks {
 
 struct MarkedProcess {
   int member = -1;
-  FileDescriptor process{};  // by which it can be signalled, whoever may have its number later
+  FileDescriptor process{};  // a pidfd: signals reach this process alone, even if its number is reused
 };
 
 class MarkedProcesses {
  public:
-  // Throws Error where /proc cannot be read. `run` outlives it.
+  // Throws Error when /proc cannot be read. `run` outlives it.
   explicit MarkedProcesses(std::string_view run);
   ~MarkedProcesses();
   MarkedProcesses(const MarkedProcesses&) = delete;
   MarkedProcesses& operator=(const MarkedProcesses&) = delete;
 
-  // That it reads by: a forked process that closes its descriptors keeps this one.
+  // The descriptor that it reads by. A forked process that closes its descriptors keeps this one.
   int descriptor() const { return folder_.value(); }
 
   void rewind();
-  // Of this host's processes the next one that lives and bears a mark of the run; empty behind the last. One that forks
-  // meanwhile may hide its child from this pass.
+  // The next live process of this host with a mark of the run; empty after the last. A process that forks meanwhile
+  // may hide its child from this pass.
   std::optional<MarkedProcess> next();
 
  private:

@@ -1,3 +1,6 @@
+// A forked process that keeps a descriptor open keeps locks, sockets and pipes of its parent alive. So everything is
+// closed that is not named, by the fastest way that the kernel offers. docs/decisions/recovery.md
+
 #include "process/open_descriptors.h"
 
 #include <dirent.h>
@@ -13,8 +16,8 @@
 namespace holdfast::recovery {
 namespace {
 
-// Where neither close_range(2) nor /proc is there, numbers up to this one are tried: a limit of a billion would take
-// minutes.
+// Without close_range(2) and /proc, numbers up to this one are tried. All numbers up to a limit of a billion would
+// take minutes.
 constexpr rlim_t kMostTried = 65536;
 
 template <class Act>
@@ -34,7 +37,7 @@ void act_on(const char* name, int first, int listing, const Act& act) {
   if (is_number && number >= first && number != listing) act(number);
 }
 
-// Calls act(descriptor), which may close it, for each that is open from `first` on.
+// Calls act(descriptor) for each open descriptor from `first` on; act() may close it.
 template <class Act>
 void for_each_open(int first, const Act& act) {
   const int listing = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -52,7 +55,7 @@ void for_each_open(int first, const Act& act) {
   ::close(listing);
 }
 
-// False where the kernel has no such call.
+// False when the kernel lacks the call.
 bool try_to_close_all_but(int first, std::span<const int> kept) {
   auto next = static_cast<unsigned>(first);
   for (const int descriptor : kept) {

@@ -1,3 +1,7 @@
+// Processes are spawned by hand: Boost.Process 1.74 can neither set the parent-death signal before the program runs,
+// nor hand over descriptors without a race. Between fork and exec the child may not allocate, because another thread of
+// the parent may have held a lock at the fork. docs/decisions/recovery.md
+
 #include "process/process.h"
 
 #include <fcntl.h>
@@ -14,6 +18,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "detect/cpu_time.h"
 #include "holdfast/base/error.h"
@@ -24,7 +30,7 @@
 namespace holdfast::recovery {
 namespace {
 
-// How long the destructor waits for a killed process: the kernel may have to write back or free its memory first.
+// How long the destructor waits for a killed process. The kernel may have to write back or free its memory first.
 constexpr std::chrono::seconds kReapTimeout(10);
 
 std::string_view name_of(std::string_view variable) {
@@ -50,7 +56,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// All that the child needs, made before the fork: between fork and exec it may not allocate.
+// Everything that the child needs. It is made before the fork.
 struct Plan {
   const char* executable;
   char** arguments;
@@ -63,7 +69,7 @@ struct Plan {
   bool ignores_failing_writes;
 };
 
-// An asynchronous handler of the parent would write into the parent's pipes from the child.
+// In the child a handler of the parent would write into the parent's pipes.
 void reset_signal_handlers() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
@@ -74,7 +80,7 @@ void reset_signal_handlers() {
   }
 }
 
-// Only async-signal-safe calls: another thread of the parent may have held any lock at the fork.
+// Makes only async-signal-safe calls.
 [[noreturn]] void become(const Plan& plan) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -92,7 +98,7 @@ void reset_signal_handlers() {
   ::_exit(127);
 }
 
-// Signals wait until the child has its own handlers.
+// Signals are blocked until the child has its own handlers.
 pid_t fork_with_signals_blocked(Plan& plan) {
   sigset_t all;
   ::sigfillset(&all);
@@ -108,7 +114,7 @@ pid_t fork_with_signals_blocked(Plan& plan) {
 // The pipe closes at a successful exec; otherwise the child writes its errno.
 void wait_for_exec(int pipe, const std::string& executable, Deadline deadline) {
   if (!wait_for_descriptor(pipe, POLLIN, deadline)) {
-    throw Error(ErrorCode::deadline_exceeded, "the start of " + executable + " took too long");
+    throw Error(ErrorCode::deadline_exceeded, fmt::format("the start of {} took too long", executable));
   }
   int error_number = 0;
   ssize_t bytes = -1;
@@ -117,8 +123,8 @@ void wait_for_exec(int pipe, const std::string& executable, Deadline deadline) {
   } while (bytes < 0 && errno == EINTR);
   const bool is_without_proc = error_number == ENOENT && executable.starts_with("/proc/");
   if (bytes > 0) {
-    throw system_error(error_number,
-                       "cannot execute " + executable + (is_without_proc ? " (is /proc mounted here?)" : ""));
+    throw system_error(error_number, fmt::format("cannot execute {}{}", executable,
+                                                 is_without_proc ? " (is /proc mounted here?)" : ""));
   }
 }
 
@@ -160,7 +166,7 @@ Process Process::spawn(const SpawnOptions& options, Deadline deadline) {
   FileDescriptor descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   Process process(pid, std::move(descriptor));
   if (!process.descriptor_.is_open()) {
-    const Error error = system_error(errno, "cannot watch process " + std::to_string(pid) + " (Linux 5.3 is needed)");
+    const Error error = system_error(errno, fmt::format("cannot watch process {} (Linux 5.3 is needed)", pid));
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
     throw error;
@@ -183,10 +189,10 @@ void Process::signal_group(int signal) const {
 }
 
 void Process::kill_group() const {
-  // A reaped process's number may belong to another one.
+  // The number of a reaped process may belong to another process.
   if (exit_status_) return;
   ::kill(-pid_, SIGKILL);
-  // The group exists only once the child got as far as setpgid.
+  // The group exists only after the child's setpgid().
   ::kill(pid_, SIGKILL);
 }
 
@@ -211,7 +217,7 @@ std::optional<ExitStatus> Process::try_reap() {
   } while (pid < 0 && errno == EINTR);
   if (pid == 0) return std::nullopt;
   if (pid < 0) {
-    // Somebody else reaped it, as happens where SIGCHLD is ignored.
+    // The process was reaped elsewhere, as happens where SIGCHLD is ignored.
     exit_status_ = ExitStatus{.code = -1};
   } else if (WIFSIGNALED(status)) {
     exit_status_ = ExitStatus{.signal = WTERMSIG(status)};
@@ -223,10 +229,10 @@ std::optional<ExitStatus> Process::try_reap() {
 
 bool Process::is_stopped() const {
   if (exit_status_) return false;
-  std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+  std::ifstream file(fmt::format("/proc/{}/stat", pid_));
   std::string line;
   std::getline(file, line);
-  // The state follows the program's name, which stands in brackets and may hold any character.
+  // The state follows the program's name, which is in parentheses and may contain any character.
   const std::size_t bracket = line.rfind(')');
   return bracket != std::string::npos && line.size() > bracket + 2 && line[bracket + 2] == 'T';
 }

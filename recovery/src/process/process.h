@@ -18,12 +18,12 @@ struct SpawnOptions {
   std::vector<std::string> arguments{};  // the program's name first
   std::vector<std::string> variables{};  // "NAME=VALUE", added to this process's environment
   std::vector<int> inherited{};         // descriptors above 2 that stay open under their numbers; all others are closed
-  bool ignores_failing_writes = false;  // SIGPIPE and SIGXFSZ; otherwise it has what this process was started with
+  bool ignores_failing_writes = false;  // SIGPIPE and SIGXFSZ; false: it has what this process was started with
 };
 
 struct ExitStatus {
   int code = 0;
-  int signal = 0;  // 0: it left with `code`
+  int signal = 0;  // 0: it exited with `code`
 };
 
 class Process {
@@ -40,17 +40,17 @@ class Process {
   // Readable once the process has ended.
   int descriptor() const { return descriptor_.value(); }
 
-  // To the process and whatever it started in its group.
+  // To the process and to what it has started in its group.
   void signal_group(int signal) const;
-  // SIGKILL to the process and whatever it started in its group.
+  // SIGKILL to the process and to what it has started in its group.
   void kill_group() const;
-  // Its number, and that of its group, stay its own until it is reaped.
+  // Until the process is reaped, no other process or group gets its number.
   bool has_ended() const;
-  // Empty while it runs; the same answer ever after. What it left in its group is killed.
+  // Empty while the process runs; afterwards always the same status. Kills what the process left in its group.
   std::optional<ExitStatus> try_reap();
-  // By SIGSTOP or a terminal; false once it has ended.
+  // Stopped by SIGSTOP or a terminal. False once it has ended.
   bool is_stopped() const;
-  // cpu_time.h; zero once it has ended.
+  // See cpu_time.h. Zero once it has ended.
   std::chrono::nanoseconds cpu_demand() const;
 
  private:

@@ -1,19 +1,16 @@
 #pragma once
 
-// One incarnation of a replica as the watchdog sees it: its process, channel and life page, as callbacks on the thread
-// that runs the io_context. Its end is told when what it had started is gone, too. Dropping it kills the process.
+// One incarnation of a replica as the watchdog sees it, and what starts one. The watchdog knows these interfaces alone,
+// so that replicas may come to run on other hosts. local_replicas.h has those of this host.
 
+#include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "channel/channel.h"
 #include "decide/stragglers.h"
@@ -21,90 +18,71 @@
 #include "detect/life_page.h"
 #include "process/crash_page.h"
 #include "process/process.h"
-#include "process/sweeper.h"
 
 namespace holdfast::recovery {
 
-class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
+// For the thread that started it. Dropping it kills the process.
+class ReplicaProcess {
+ public:
+  ReplicaProcess() = default;
+  virtual ~ReplicaProcess() = default;
+  ReplicaProcess(const ReplicaProcess&) = delete;
+  ReplicaProcess& operator=(const ReplicaProcess&) = delete;
+
+  // Call it once the worker has said that it holds its life page. From then on a death is seen before the kernel has
+  // ended the process. Where that cannot be watched, logs a warning: the death is seen a little later.
+  virtual void watch_for_death() = 0;
+  // Does not wait for the worker to read. Throws as Channel::send does.
+  virtual void send(const Message& message) const = 0;
+  // Sends the signal to the process and its group. They may take their time to leave, until kill() is called.
+  virtual void ask_to_leave(int signal) = 0;
+  virtual void kill() = 0;
+  // Whether it has said that it is a worker.
+  virtual bool has_joined() const = 0;
+
+  virtual int pid() const = 0;
+  virtual std::time_t started() const = 0;
+  // What it has reported of its progress.
+  virtual std::int64_t step() const = 0;
+  virtual Standing standing() const = 0;
+  virtual std::uint64_t samples() const = 0;
+  // `arrivals` as in Pulse, since the process does not report it.
+  virtual Pulse pulse(int member, std::uint64_t arrivals) const = 0;
+  // Of a replica that computes `shards` in a step, `at_once` of them at a time.
+  virtual Load load(int member, int shards, int at_once) const = 0;
+  virtual std::string what_in_background() const = 0;
+  // How the system sees it.
+  virtual bool is_stopped() const = 0;
+  virtual std::chrono::nanoseconds cpu_demand() const = 0;
+  // What it left when it crashed. Empty while it has not crashed, and where it had no time to leave anything.
+  virtual std::optional<Crash> crash() const = 0;
+};
+
+// Starts the replicas of a run, and ends what they leave. It outlives all that it has started.
+class ReplicaStarter {
  public:
   struct Program {
     std::string executable{};
     std::vector<std::string> arguments{};
-    int lock = -1;                         // descriptor to inherit
-    std::vector<std::string> variables{};  // "NAME=VALUE", beside those that are set here
+    std::vector<std::string> variables{};  // "NAME=VALUE", besides those that the starter sets
     int member = 0;
     bool ignores_failing_writes = false;  // see SpawnOptions
   };
-  // What the worker sent before its end is always told before the end.
+  // What a worker sent before its end is always reported before the end.
   struct Handlers {
     std::function<void(Message&)> on_message;
     std::function<void(const std::string& what)> on_bad_message;
     std::function<void()> on_death;
-    // The last of all.
+    // The last call of all.
     std::function<void(ExitStatus)> on_exit;
-    // Before that: `ended` processes that it had left were killed; `is_any_left`: some still had not gone when the time
-    // for that was over.
+    // Before on_exit: `ended` processes that the replica had left were killed. `is_any_left`: some were still there
+    // when the time for that was over.
     std::function<void(int ended, bool is_any_left)> on_swept;
   };
 
-  // `sweeper` outlives it. Throws Error when the process cannot be started.
-  static std::shared_ptr<ReplicaProcess> start(boost::asio::io_context& io, Sweeper& sweeper, const Program& program,
-                                               Handlers handlers);
-
-  // Call it once the worker has said that it holds its life page. Where no thread can be started for it, logs a
-  // warning: the death is then seen only when the kernel has ended the process.
-  void watch_for_death();
-  // Does not wait for the worker to read. Throws as Channel::send does.
-  void send(const Message& message) const;
-  // To it and its group, by which it leaves in its own time, and what it has started in theirs, until it is killed.
-  void ask_to_leave(int signal);
-  void kill();
-  // It has said that it is a worker.
-  bool has_joined() const { return has_joined_; }
-
-  int pid() const { return process_.pid(); }
-  std::int64_t step() const { return page_.step.load(std::memory_order_relaxed); }
-  Standing standing() const { return page_.standing.load(std::memory_order_relaxed); }
-  bool is_stopped() const { return process_.is_stopped(); }
-  std::chrono::nanoseconds cpu_demand() const { return process_.cpu_demand(); }
-  // `arrivals` as in Pulse, since the page does not say it.
-  Pulse pulse(int member, std::uint64_t arrivals) const;
-  // Of a replica that computes `shards` in a step, `at_once` of them at a time.
-  Load load(int member, int shards, int at_once) const;
-  std::string what_in_background() const { return page_.what_in_background(); }
-  // What it left when it crashed; empty while it has not, and where it had no time for it.
-  std::optional<Crash> crash() const { return CrashPage::read(life_, process_.pid()); }
-  std::time_t started() const { return started_; }
-  std::uint64_t samples() const { return page_.samples.load(std::memory_order_relaxed); }
-
- private:
-  ReplicaProcess(boost::asio::io_context& io, Sweeper& sweeper, int member, Handlers handlers, Channel channel,
-                 SharedMemory life, Process process);
-
-  void wait_for_messages();
-  void wait_for_exit();
-  void receive_all();
-  void on_died();
-  void on_exit_possible();
-  void end_what_it_started();
-  void on_swept(int ended, bool is_any_left);
-
-  boost::asio::io_context& io_;
-  Sweeper& sweeper_;
-  const int member_;
-  Handlers handlers_;
-  Channel channel_;
-  SharedMemory life_;
-  LifePage& page_;
-  Process process_;
-  const std::time_t started_ = std::time(nullptr);
-  boost::asio::posix::stream_descriptor channel_events_;
-  boost::asio::posix::stream_descriptor exit_events_;
-  boost::asio::steady_timer sweep_timer_;
-  bool is_asked_to_leave_ = false;
-  bool has_joined_ = false;
-  bool is_over_ = false;                   // it was told that it has ended
-  std::optional<DeathWatch> death_watch_;  // last: its thread uses the page
+  virtual ~ReplicaStarter() = default;
+  // Throws Error when the process cannot be started.
+  virtual std::shared_ptr<ReplicaProcess> start(const Program& program, Handlers handlers) = 0;
 };
 
 }  // namespace holdfast::recovery

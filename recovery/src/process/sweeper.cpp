@@ -1,3 +1,7 @@
+// The sweeping process exists because a watchdog that was killed can end nothing, and because a look through /proc
+// takes milliseconds, on hosts with thousands of processes longer. It is forked from a program that may have threads,
+// so it never allocates, takes no lock and executes no other program. docs/decisions/recovery.md
+
 #include "process/sweeper.h"
 
 #include <fcntl.h>
@@ -17,6 +21,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
@@ -26,9 +32,9 @@
 namespace holdfast::recovery {
 namespace {
 
-// A killed process is gone within milliseconds, unless the kernel cannot let go of it.
+// A killed process is gone within milliseconds, unless the kernel cannot release it.
 constexpr std::chrono::seconds kLongestSweep(10);
-// Behind a pass that found nothing another looks, since one that forked meanwhile may have hidden its child.
+// After a pass that found nothing there is another one: a process that forked meanwhile may have hidden its child.
 constexpr int kEmptyPasses = 2;
 constexpr std::chrono::milliseconds kFirstPause(1);
 constexpr std::chrono::milliseconds kLongestPause(50);
@@ -43,8 +49,7 @@ struct SweepAnswer {
   int ended;
 };
 
-// All that the sweeping process is. It was forked from a program that may have threads: it allocates nothing and takes
-// no lock.
+// Everything that the sweeping process does.
 class Sweep {
  public:
   struct Descriptors {
@@ -74,7 +79,8 @@ class Sweep {
     int ended;  // most of one pass
   };
 
-  // What ends the watchdog or its terminal must not end this one, nor must it keep anything open that others wait for.
+  // A signal that ends the watchdog or its terminal must not end this process. Nor may it keep descriptors open whose
+  // end others wait for.
   void stand_apart() {
     ::setsid();
     ::prctl(PR_SET_NAME, "run-sweeper");
@@ -95,13 +101,13 @@ class Sweep {
     close_all_but(3, kept);
   }
 
-  // Waits for the first of them, and between passes for a moment; false when the watchdog is gone.
+  // Blocks until the first request, and between passes for a moment. False when the watchdog is gone.
   bool take_requests() {
     std::array<pollfd, 2> events{pollfd{.fd = descriptors_.socket, .events = POLLIN, .revents = 0},
                                  pollfd{.fd = descriptors_.watchdog, .events = POLLIN, .revents = 0}};
     const int ready = ::poll(events.data(), events.size(), count_ == 0 ? -1 : static_cast<int>(pause_.count()));
     if (ready <= 0) return true;
-    // The socket does not say so where a thread of the program has forked a process that lives on.
+    // The socket alone is not enough: a process that a thread of the program has forked may keep its other end open.
     if (events[1].revents != 0) return false;
     while (count_ < tasks_.size()) {
       Request request{};
@@ -170,7 +176,7 @@ class Sweep {
     ::syscall(SYS_pidfd_send_signal, marked.process.value(), SIGKILL, nullptr, 0);
   }
 
-  // More wait in the socket.
+  // Further requests wait in the socket.
   static constexpr std::size_t kMostTasks = 128;
 
   MarkedProcesses processes_;
@@ -180,7 +186,7 @@ class Sweep {
   std::chrono::milliseconds pause_{0};
 };
 
-// Signals wait, so that no handler of the program runs in the forked process.
+// Signals are blocked, so that no handler of the program runs in the forked process.
 pid_t fork_sweep(Sweep& sweep) {
   sigset_t all;
   sigset_t before;
@@ -190,7 +196,7 @@ pid_t fork_sweep(Sweep& sweep) {
   if (pid == 0) sweep.live();
   const int error_number = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) throw start_error(error_number, "the process that ends what replicas leave behind");
+  if (pid < 0) throw start_error(error_number, "the process that ends what replicas leave");
   return pid;
 }
 
@@ -207,7 +213,7 @@ std::pair<FileDescriptor, FileDescriptor> create_sockets() {
 FileDescriptor open_process(int pid) {
   FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process.is_open()) {
-    throw system_error(errno, "cannot watch process " + std::to_string(pid) + " (Linux 5.3 is needed)");
+    throw system_error(errno, fmt::format("cannot watch process {} (Linux 5.3 is needed)", pid));
   }
   return process;
 }
@@ -273,7 +279,7 @@ void Sweeper::take_answers() {
 
 void Sweeper::lose() {
   if (!std::exchange(is_lost_, true)) when_lost_();
-  // Never while one of the functions above is called.
+  // Posted, so that no handler runs within one of the functions above.
   for (auto& [member, when_gone] : std::exchange(waiting_, {})) {
     boost::asio::post(socket_.get_executor(), [when_gone = std::move(when_gone)] { when_gone(0); });
   }

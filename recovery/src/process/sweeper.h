@@ -1,8 +1,8 @@
 #pragma once
 
-// Ends what replicas have started and left behind, when a replica ends, when the run does, and when the watchdog is
-// killed: a process of its own, forked before anything else of the run exists, which holds the run directory's lock
-// until nothing is left. For the thread that runs the io_context.
+// Ends the processes that replicas have started and left: when a replica ends, when the run ends, and when the
+// watchdog is killed. The sweeper is a process of its own, forked before anything else of the run exists. It holds
+// the run directory's lock until nothing is left. For the thread that runs the io_context.
 
 #include <functional>
 #include <map>
@@ -21,10 +21,10 @@ class Sweeper {
   // `ended`: how many processes were killed.
   using WhenGone = std::function<void(int ended)>;
 
-  // `lock` is a descriptor that the process keeps open; `when_lost` is called when that process has died, and sweeps
-  // end at once from then on, having ended nothing. Throws Error.
+  // `lock` is a descriptor that the sweeping process keeps open. `when_lost` is called when that process has died.
+  // From then on sweeps end at once, without having ended anything. Throws Error.
   Sweeper(boost::asio::io_context& io, int lock, std::function<void()> when_lost);
-  // Ends all that the run's replicas have started, and waits for that up to kLongestSweep.
+  // Ends all that the run's replicas have started. Blocks for up to kLongestSweep.
   ~Sweeper();
   Sweeper(const Sweeper&) = delete;
   Sweeper& operator=(const Sweeper&) = delete;
@@ -32,9 +32,9 @@ class Sweeper {
   // For the environment of a member's process.
   std::string variable_of(int member) const { return marks_.variable_of(member); }
 
-  // Kills what bears the member's mark until nothing is left that does, as long as that takes.
+  // Kills the processes with the member's mark until none is left, however long that takes. Does not block.
   void end(int member, WhenGone when_gone);
-  // Waits until nothing is left that bears it. A later end() of the same member takes its place.
+  // Waits until no process with the mark is left. A later end() of the same member replaces it. Does not block.
   void await(int member, WhenGone when_gone);
 
   int pid() const { return pid_; }

@@ -1,3 +1,6 @@
+// `holdfast run` starts programs that know nothing of Holdfast. So it looks for the program as a shell does, and gives
+// each process the variables that torchrun gives, by which such programs find their rank. docs/decisions/runs.md
+
 #include "holdfast/recovery/launch.h"
 
 #include <arpa/inet.h>
@@ -14,6 +17,8 @@
 #include <sstream>
 #include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
@@ -38,12 +43,12 @@ std::optional<int> number(const char* name, int lowest, int highest) {
   int value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (error == std::errc{} && end == text->data() + text->size() && value >= lowest && value <= highest) return value;
-  throw Error(ErrorCode::invalid_argument, "the environment has " + std::string(name) + "=" + *text +
-                                               ", where a number from " + std::to_string(lowest) + " to " +
-                                               std::to_string(highest) + " is expected; correct or unset it");
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the environment has {}={}, where a number from {} to {} is expected; correct or unset it",
+                          name, *text, lowest, highest));
 }
 
-// What the process that started this one says about the run.
+// What the environment says about the run, as another launcher may have set it.
 struct Surroundings {
   std::optional<int> rank = number("RANK", 0, 1 << 30);
   std::optional<int> world_size = number("WORLD_SIZE", 1, 1 << 30);
@@ -52,11 +57,11 @@ struct Surroundings {
 
 void require_one_host(const Surroundings& surroundings) {
   if (!surroundings.rank || surroundings.world_size.value_or(1) == 1) return;
-  throw Error(ErrorCode::unsupported,
-              "another launcher started this process as rank " + std::to_string(*surroundings.rank) + " of " +
-                  std::to_string(*surroundings.world_size) +
-                  ", but a run has one watchdog, which starts all processes itself, on one host; start one, with "
-                  "--replicas, or unset RANK and WORLD_SIZE");
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("another launcher started this process as rank {} of {}, but a run has one watchdog, which starts "
+                  "all processes itself, on one host; start one, with --replicas, or unset RANK and WORLD_SIZE",
+                  *surroundings.rank, *surroundings.world_size));
 }
 
 bool is_program(const std::string& path) {
@@ -67,19 +72,20 @@ bool is_program(const std::string& path) {
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     if (is_program(name)) return name;
-    throw Error(ErrorCode::not_found, "there is no program " + name + " that this user may execute");
+    throw Error(ErrorCode::not_found, fmt::format("there is no program {} that this user may execute", name));
   }
   const std::string path = variable("PATH").value_or(kUsualPath);
   std::istringstream folders(path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    const std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
     if (is_program(candidate)) return candidate;
   }
-  throw Error(ErrorCode::not_found, "there is no program " + name + " in the folders of PATH (" + path +
-                                        "); for one in this folder write ./" + name);
+  throw Error(ErrorCode::not_found,
+              fmt::format("there is no program {} in the folders of PATH ({}); for one in this folder write ./{}", name,
+                          path, name));
 }
 
-// Another program may take it before rank 0 does; then rank 0 fails, and those that start after it get another.
+// Another program may take the port before rank 0 does. Then rank 0 fails, and the processes after it get another port.
 int find_free_port() {
   const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -89,7 +95,7 @@ int find_free_port() {
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
   if (!listener.is_open() || ::bind(listener.value(), generic, bytes) != 0 ||
       ::getsockname(listener.value(), generic, &bytes) != 0) {
-    throw system_error(errno, "cannot find a free port of " + std::string(kLoopback) + " for MASTER_PORT");
+    throw system_error(errno, fmt::format("cannot find a free port of {} for MASTER_PORT", kLoopback));
   }
   return ntohs(address.sin_port);
 }
@@ -100,7 +106,7 @@ bool is_cpu(const std::string& device) {
 
 std::vector<std::string> cpus(int count) {
   std::vector<std::string> devices;
-  for (int i = 0; i < count; ++i) devices.push_back("cpu:" + std::to_string(i));
+  for (int i = 0; i < count; ++i) devices.push_back(fmt::format("cpu:{}", i));
   return devices;
 }
 
@@ -110,14 +116,14 @@ std::string joined(const std::vector<std::string>& names) {
   return all;
 }
 
-// As it was given, where it cannot be reached: then no run begins in it.
+// A path that cannot be made absolute is returned unchanged: no run can begin in it.
 std::string absolute_path(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
   return error ? path : absolute.string();
 }
 
-// Called by the watchdog's thread alone.
+// For the watchdog's thread alone.
 class Environment {
  public:
   Environment(std::vector<std::string> devices, const std::string& run_directory, std::optional<int> fixed_port)
@@ -132,14 +138,14 @@ class Environment {
             "WORLD_SIZE=" + size,
             "LOCAL_WORLD_SIZE=" + size,
             "MASTER_ADDR=" + std::string(kLoopback),
-            "MASTER_PORT=" + std::to_string(port_),
+            fmt::format("MASTER_PORT={}", port_),
             "HOLDFAST_DEVICE=" + devices_.at(static_cast<std::size_t>(process.place)),
             "HOLDFAST_DEVICES=" + joined(devices_),
             "HOLDFAST_RUN_DIRECTORY=" + run_directory_};
   }
 
  private:
-  const std::vector<std::string> devices_;  // by place
+  const std::vector<std::string> devices_;  // by device slot
   const std::string run_directory_;
   const std::optional<int> fixed_port_;
   int port_ = 0;
@@ -157,7 +163,8 @@ WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string
   if (options.replicas == 0) options.replicas = std::min(core_count(), kMaxReplicas);
   if (devices.empty()) devices = cpus(std::max(1, options.replicas));
   options.devices = devices;
-  if (!options.start_when_gone) options.start_when_gone = !std::all_of(devices.begin(), devices.end(), is_cpu);
+  if (!options.recovery.start_when_gone)
+    options.recovery.start_when_gone = !std::all_of(devices.begin(), devices.end(), is_cpu);
   options.variables_of = Environment(std::move(devices), options.run_directory, surroundings.master_port);
   return options;
 }

@@ -1,3 +1,6 @@
+// The lock is flock(2) on a file: replicas inherit its descriptor, so the directory stays locked until the last process
+// of a run is gone, even when the watchdog was killed. The kernel releases it in every case. docs/decisions/runs.md
+
 #include "holdfast/recovery/run_lock.h"
 
 #include <fcntl.h>
@@ -9,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+
+#include <fmt/format.h>
 
 #include "channel/descriptors.h"
 #include "holdfast/base/error.h"
@@ -24,19 +29,19 @@ FileDescriptor open_lock_file(const std::string& directory) {
   std::filesystem::create_directories(directory, error);
   if (error) throw system_error(error.value(), "cannot create the run directory " + directory);
   const std::string path = directory + "/lock";
-  // The file is cut and written to; through a link that would be another program's file.
+  // The file is truncated and written to. Through a link it could be another program's file.
   const FileDescriptor file = open_regular_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, "take the lock " + path);
   return duplicate(file.value());
 }
 
-// False when somebody else has it.
+// False when another process has the lock.
 bool try_lock(int file, const std::string& directory) {
   if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
   if (errno == EWOULDBLOCK || errno == EINTR) return false;
   throw system_error(errno, "cannot lock the run directory " + directory);
 }
 
-// The earlier owner may have put the directory aside (run_start.h) while this process waited for its lock.
+// False when the earlier owner has put the directory aside (run_start.h) while this process waited for the lock.
 bool is_the_lock_of(int file, const std::string& directory) {
   struct stat held {};
   struct stat there {};
@@ -47,14 +52,15 @@ bool is_the_lock_of(int file, const std::string& directory) {
 Error taken(const std::string& directory) {
   std::string pid;
   std::ifstream(directory + "/lock") >> pid;
-  const std::string owner = pid.empty() ? "another process" : "process " + pid + " or its replicas";
-  return Error(ErrorCode::already_running, "the run directory " + directory + " is in use by " + owner +
-                                               "; wait for that run to end, or give another directory");
+  const std::string owner = pid.empty() ? "another process" : fmt::format("process {} or its replicas", pid);
+  return Error(ErrorCode::already_running,
+               fmt::format("the run directory {} is in use by {}; wait for that run to end, or give another directory",
+                           directory, owner));
 }
 
-// For the sentence that the next who wants the lock tells its user; it holds without it.
+// The next process that wants the lock names the owner in its sentence. The lock holds without this.
 void write_owner(int file) {
-  const std::string text = std::to_string(::getpid()) + "\n";
+  const std::string text = fmt::format("{}\n", ::getpid());
   if (::ftruncate(file, 0) == 0) {
     [[maybe_unused]] const ssize_t written = ::pwrite(file, text.data(), text.size(), 0);
   }
@@ -66,6 +72,7 @@ FileDescriptor lock_run_directory(const std::string& directory, Deadline deadlin
   FileDescriptor file = open_lock_file(directory);
   // flock(2) knows no deadline.
   for (;;) {
+    // A lock on a file that is no longer DIRECTORY/lock is of no use, so the file is opened again.
     const bool is_locked = try_lock(file.value(), directory);
     if (is_locked && is_the_lock_of(file.value(), directory)) break;
     if (deadline.has_passed()) throw taken(directory);

@@ -1,6 +1,6 @@
-// Why a fresh start is bound to an occasion: a scheduler that starts a preempted job again repeats its environment and
-// its arguments. Without a token each preemption would throw away the training that the job has done.
-// docs/operations.md#starting-anew
+// A fresh start is bound to an occasion, its token. A scheduler that starts a preempted job again repeats its
+// environment and its arguments. Without a token each preemption would put the training of the job aside.
+// docs/decisions/runs.md
 
 #include "holdfast/recovery/run_start.h"
 
@@ -16,6 +16,8 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/log.h"
 #include "holdfast/base/whole_file.h"
@@ -28,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// For the replicas of a watchdog that was killed to die.
+// The time that replicas of a killed watchdog have to die.
 constexpr std::chrono::seconds kLockTimeout(2);
 constexpr std::string_view kFreshPrefix = "fresh:";
 constexpr int kMostPutAside = 1'000'000;
@@ -39,7 +41,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// "train-x7k2p" is a pod of job "train": the controller adds only letters and digits that spell no words.
+// "train-x7k2p" is a pod of the job "train". The suffix that the controller adds has only these letters and digits.
 std::string without_pod_suffix(const std::string& pod) {
   const std::size_t dash = pod.rfind('-');
   if (dash == std::string::npos || dash == 0 || pod.size() - dash - 1 != kPodSuffixLetters) return pod;
@@ -77,7 +79,7 @@ std::string record_path(const std::string& directory) {
 bool holds_run(const std::string& directory) {
   const auto holds = [&](const char* name) {
     std::error_code error;
-    return fs::exists(directory + "/" + name, error);
+    return fs::exists(fmt::format("{}/{}", directory, name), error);
   };
   return holds("run.json") || holds("journal.jsonl") || holds("arithmetic.txt") || holds("start.json") ||
          holds_savepoints(directory);
@@ -85,11 +87,11 @@ bool holds_run(const std::string& directory) {
 
 }  // namespace
 
-// RUN_DIRECTORY/start.json, in a run that was begun anew: what a later watchdog needs to know of that start.
+// RUN_DIRECTORY/start.json of a run that was begun anew: what later watchdogs need to know about that start.
 struct StartRecord {
   std::string token{};          // the occasion
-  int copies_of = 0;            // number of the earlier run whose copies are still to be put aside; 0: none is
-  bool is_interrupted = false;  // the program has not got to its later runs, as far as is known
+  int copies_of = 0;            // number of the earlier run whose copies must still be put aside; 0: no run
+  bool is_interrupted = false;  // the program may not have begun all its runs
 };
 
 namespace {
@@ -119,11 +121,12 @@ void write_record(const std::string& directory, const StartRecord& record) {
 }
 
 Error cannot_put_aside(const std::string& folder, const std::string& why) {
-  return Error(ErrorCode::refused, "the earlier run in " + folder + " cannot be put aside to start anew: " + why +
-                                       "; move it away yourself, or give another run directory");
+  return Error(ErrorCode::refused, fmt::format("the earlier run in {} cannot be put aside to start anew: {}; move it "
+                                               "away yourself, or give another run directory",
+                                               folder, why));
 }
 
-// Where the folder really lies: a symbolic link to it stays, and points to the new one then.
+// The folder's real path. A symbolic link to it stays, and leads to the new folder afterwards.
 fs::path place_of_folder(const std::string& folder) {
   std::error_code error;
   fs::path path = fs::canonical(folder, error);
@@ -139,11 +142,11 @@ void require_not_in_use(const fs::path& folder) {
   std::error_code error;
   const fs::path current = fs::current_path(error);
   if (error || !is_within(current, folder)) return;
-  throw cannot_put_aside(folder, "the program runs inside it, so that its relative paths would lead astray");
+  throw cannot_put_aside(folder, "the program's working directory is inside it, so its relative paths would break");
 }
 
 fs::path numbered(const fs::path& folder, int number) {
-  return folder.string() + "." + std::to_string(number);
+  return fmt::format("{}.{}", folder.string(), number);
 }
 
 int first_free_number(const std::vector<fs::path>& folders) {
@@ -154,10 +157,10 @@ int first_free_number(const std::vector<fs::path>& folders) {
     });
     if (is_free) return number;
   }
-  throw cannot_put_aside(folders.front(), "there are too many earlier ones next to it");
+  throw cannot_put_aside(folders.front(), "too many earlier runs are kept next to it");
 }
 
-// Never replaces what another process has put there meanwhile.
+// Never replaces a folder that another process has put there meanwhile.
 void rename_folder(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
   if (errno == EINVAL) {  // a file system that knows no such flag
@@ -169,7 +172,7 @@ void rename_folder(const fs::path& from, const fs::path& to) {
   throw cannot_put_aside(from, std::generic_category().message(errno));
 }
 
-// All or none.
+// Renames all of them or none.
 void rename_all(const std::vector<fs::path>& folders, int number) {
   std::size_t renamed = 0;
   try {
@@ -189,10 +192,10 @@ void rename_all(const std::vector<fs::path>& folders, int number) {
 AskedStart start_asked_for(const std::optional<Start>& start, const std::string& token) {
   if (!token.empty() && start != Start::fresh) {
     throw Error(ErrorCode::invalid_argument,
-                "a token \"" + token + "\" names an occasion to start anew, and no fresh start was asked for");
+                fmt::format("a token \"{}\" names an occasion to start anew, and no fresh start was asked for", token));
   }
   const std::string value = environment(kStartVariable);
-  const std::string asked_by = std::string(kStartVariable) + "=" + value;
+  const std::string asked_by = fmt::format("{}={}", kStartVariable, value);
   if (start && !value.empty()) log(LogLevel::info, asked_by + " has no effect: the options say how to start");
   if (start == Start::fresh) return fresh_start(token, "the options");
   if (start == Start::resume) return {.start = Start::resume, .token = {}, .asked_by = "the options"};
@@ -202,8 +205,9 @@ AskedStart start_asked_for(const std::optional<Start>& start, const std::string&
   if (value.starts_with(kFreshPrefix) && value.size() > kFreshPrefix.size()) {
     return fresh_start(value.substr(kFreshPrefix.size()), asked_by);
   }
-  throw Error(ErrorCode::invalid_argument, "the environment has " + asked_by +
-                                               ", where resume, fresh or fresh:TOKEN is expected; correct or unset it");
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the environment has {}, where resume, fresh or fresh:TOKEN is expected; correct or unset it",
+                          asked_by));
 }
 
 std::string interrupted_fresh_start(const std::string& run_directory) {
@@ -235,32 +239,34 @@ OwnedRun OwnedRun::take(const std::string& directory, const Options& options) {
   const bool is_there = holds_run(directory);
   if (how.start == Start::resume) {
     if (!how.asked_by.empty()) {
-      log(LogLevel::info,
-          how.asked_by + (is_there ? ": goes on with the run in " + directory : ": " + directory + " holds no run"));
+      log(LogLevel::info, how.asked_by + (is_there ? ": goes on with the run in " + directory
+                                                   : fmt::format(": {} holds no run", directory)));
     }
     return run;
   }
   if (is_there && !how.token.empty() && read_record(directory).token == how.token) {
     if (!how.is_later_run) {
-      log(LogLevel::info, how.asked_by + ": the run in " + directory + " was begun anew by the same " +
-                              (how.token == job_of_cluster() ? how.token : "token " + how.token) +
-                              ", so it goes on; another token, as in " + kStartVariable +
-                              "=fresh:TOKEN, starts anew once more");
+      log(LogLevel::info,
+          fmt::format("{}: the run in {} was begun anew by the same {}, so it goes on; another token, as in "
+                      "{}=fresh:TOKEN, starts anew once more",
+                      how.asked_by, directory, how.token == job_of_cluster() ? how.token : "token " + how.token,
+                      kStartVariable));
     }
     return run;
   }
   const StartRecord record{.token = how.token, .is_interrupted = how.has_later_runs};
   const std::vector<std::string> copies = options.copies.value_or(std::vector<std::string>{});
   if (is_there || std::any_of(copies.begin(), copies.end(), holds_savepoints)) {
-    log(LogLevel::info, how.asked_by + ": the earlier run in " + directory + " is kept as " + run.put_aside(record) +
-                            ", and a new one starts");
+    log(LogLevel::info, fmt::format("{}: the earlier run in {} is kept as {}, and a new one starts", how.asked_by,
+                                    directory, run.put_aside(record)));
     return run;
   }
-  log(LogLevel::info, how.asked_by + ": " + directory + " holds no earlier run");
+  log(LogLevel::info, fmt::format("{}: {} holds no earlier run", how.asked_by, directory));
   if (!how.token.empty()) write_record(directory, record);
   return run;
 }
 
+// A run without results loses nothing, and one that was stopped or killed might still be resumed.
 bool OwnedRun::may_give_way() const {
   const Past past = read_past(journal_path(directory_));
   return past.has_failed_by_itself && !past.has_results;
@@ -278,16 +284,16 @@ std::string OwnedRun::put_aside(StartRecord record) {
   for (const fs::path& folder : folders) require_not_in_use(folder);
   const int number = first_free_number(folders);
   rename_all(folders, number);
-  // At the place that a link leads to: the link itself creates nothing.
+  // Creates the folder that a link leads to. Through the link itself it cannot be created.
   posix_file_system().create_folders(folders.front());
-  // The earlier run's lock is held until this one is: nobody finds either without an owner.
+  // The earlier run's lock is held until the new one is. So neither directory is ever without an owner.
   lock_ = lock_run_directory(directory_, Deadline::after(kLockTimeout));
   record.copies_of = options_.copies ? 0 : number;
   if (!record.token.empty() || record.copies_of > 0) write_record(directory_, record);
   return numbered(folders.front(), number);
 }
 
-// Where a folder with this number exists, the next number is taken: nothing that is there may be lost.
+// When a folder with this number exists, the next free number is taken, since no folder may be lost.
 void put_copies_aside(const std::string& run_directory, const std::vector<std::string>& copies) {
   StartRecord record = read_record(run_directory);
   if (record.copies_of == 0) return;

@@ -1,31 +1,38 @@
-#include "watchdog/watchdog.h"
+// The watchdog's loop, and what it writes down. An event is decided on and carried out before it is recorded, because
+// survivors wait for the actions. The supervisor decides as a pure function, so each decision can be tested without
+// processes. docs/decisions/recovery.md
+
+#include "watchdog/watchdog_loop.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decide/watchdog_options.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"
 #include "journal/recorded_actions.h"
+#include "process/local_replicas.h"
 #include "process/signals.h"
 
 namespace holdfast::recovery {
 namespace {
 
-// For the names of functions, where the run's end is a crash.
+// To read the names of functions when the run ends with a crash.
 constexpr std::chrono::seconds kCrashTimeout(5);
 
-// Of a refusal, whose last sentence says what to do.
+// Drops the last sentence of a refusal, which says what to do.
 std::string without_advice(const std::string& refusal) {
   return refusal.substr(0, refusal.rfind(". "));
 }
 
 }  // namespace
 
-Watchdog::Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way)
+WatchdogLoop::WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way)
     : options_(options),
       run_(run),
       may_give_way_(may_give_way),
@@ -33,19 +40,19 @@ Watchdog::Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may
       journal_(journal_path(options.run_directory)),
       signals_(io_, SIGINT, SIGTERM, SIGUSR1),
       state_(initial_state(policy_of(options), past_.last_generation + 1)),
-      sweeper_(io_, run_.lock().value(),
-               [this] {
-                 journal_.append({{"event", "sweeper_lost"}});
-               }),
+      starter_(local_replicas(io_, run_.lock().value(),
+                              [this] {
+                                journal_.append({{"event", "sweeper_lost"}});
+                              })),
       hang_detector_(hang_limits_of(options),
                      {.is_stopped = [this](int id) { return processes_.at(id)->is_stopped(); },
                       .cpu_demand = [this](int id) { return processes_.at(id)->cpu_demand(); },
                       .in_background = [this](int id) { return processes_.at(id)->what_in_background(); }}) {
-  // nohup(1) starts programs so, and means it.
+  // nohup(1) starts programs with SIGHUP ignored, so that it does not stop them.
   if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
 }
 
-RunOutcome Watchdog::run() {
+RunOutcome WatchdogLoop::run() {
   journal_.append({{"event", "watchdog_started"},
                    {"pid", ::getpid()},
                    {"replicas", options_.replicas},
@@ -56,19 +63,21 @@ RunOutcome Watchdog::run() {
   wait_for_tick();
   feed({.kind = EventKind::start});
   io_.run();
+  // Both need the loop, which has ended.
   control_.reset();
   gpu_watch_.reset();
   tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
   hand_over_what_is_left();
   outcome_.is_stop_requested = state_.is_stop_requested;
+  // A run that was killed from outside did not fail by itself, so a later run of other choices may not put it aside.
   const bool has_failed = outcome_.exit_code == kExitUnrecoverable || outcome_.exit_code == kExitGaveUp;
   journal_.append_run_end(outcome_.exit_code, has_failed && !was_killed_from_outside_);
   take_late_signal();
   return outcome_;
 }
 
-// Training matters more than being asked: a file system may have no sockets.
-void Watchdog::open_control() {
+// A file system may have no sockets. The run goes on without requests then.
+void WatchdogLoop::open_control() {
   try {
     control_.emplace(
         io_, options_.run_directory,
@@ -82,8 +91,8 @@ void Watchdog::open_control() {
   }
 }
 
-// Training goes on without it: what fails because of a device fails all the same.
-void Watchdog::watch_devices() {
+// The run goes on without it. A failure of a device is then noticed by the process that it breaks.
+void WatchdogLoop::watch_devices() {
   const std::vector<int> numbers = device_events_.cuda_numbers();
   if (numbers.empty()) return;
   const auto take = [this](const GpuEvent& event) {
@@ -103,7 +112,7 @@ void Watchdog::watch_devices() {
   }
 }
 
-RunRequests::Run Watchdog::run_to_ask() {
+RunRequests::Run WatchdogLoop::run_to_ask() {
   return {.max_replicas = most_replicas(options_),
           .devices = options_.devices,
           .state = [this]() -> const State& { return state_; },
@@ -117,7 +126,8 @@ RunRequests::Run Watchdog::run_to_ask() {
               }};
 }
 
-std::map<int, Sight> Watchdog::sights() const {
+// Reads the life pages. No process is asked, so a hung one shows its last step.
+std::map<int, Sight> WatchdogLoop::sights() const {
   std::map<int, Sight> sights;
   for (const auto& [id, process] : processes_) {
     const Pulse pulse = process->pulse(id, 0);
@@ -132,21 +142,23 @@ std::map<int, Sight> Watchdog::sights() const {
   return sights;
 }
 
-void Watchdog::hand_over_what_is_left() {
+void WatchdogLoop::hand_over_what_is_left() {
   if (outcome_.exit_code == kExitFinished || outcome_.has_other_choices || !options_.when_unfinished) return;
   const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
   if (newest && is_directory_taken_over(run_.lock(), options_.run_directory)) {
-    log(LogLevel::warning, "watchdog: the newest state in memory is not saved in " + options_.run_directory +
-                               ", where another run has begun");
+    log(LogLevel::warning,
+        fmt::format("watchdog: the newest state in memory is not saved, because another run has begun in {}",
+                    options_.run_directory));
     return;
   }
   if (newest) options_.when_unfinished(newest->step, newest->bytes);
 }
 
-// Actions may cause events: those wait until the decision before them is carried out.
-void Watchdog::feed(Event event) {
+// Actions may cause events. Those wait until the decision before them is carried out.
+void WatchdogLoop::feed(Event event) {
   if (is_over_) return;
   const auto process = processes_.find(event.member);
+  // Decided here: the process may have entered a step by the time the event is decided on.
   event.is_joining = process != processes_.end() && process->second->standing() != Standing::in_steps;
   events_.push_back(std::move(event));
   if (events_.size() > 1) return;
@@ -156,8 +168,8 @@ void Watchdog::feed(Event event) {
   }
 }
 
-// What survivors wait for comes before what is only written down. `subject` is who the event is about, as it was.
-void Watchdog::decide_on(const Event& event) {
+// Actions come before the records, since survivors wait for them. `subject` is the member before the decision.
+void WatchdogLoop::decide_on(const Event& event) {
   const Moment now = Moment::clock::now();
   const nlohmann::json subject = {
       {"member", event.member}, {"rank", rank_of(event.member)}, {"pid", pid_of(event.member)}};
@@ -172,7 +184,7 @@ void Watchdog::decide_on(const Event& event) {
   forget_gone_processes();
 }
 
-void Watchdog::write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now) {
+void WatchdogLoop::write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now) {
   nlohmann::json line{{"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
   if (!is_of_the_run(event.kind)) line.update(subject);
   if (event.kind == EventKind::place_lost) line["place"] = event.place;
@@ -186,13 +198,13 @@ void Watchdog::write_down(const Event& event, const nlohmann::json& subject, con
   log(LogLevel::debug, "watchdog: " + decision.reason);
 }
 
-void Watchdog::write_to_log(const std::vector<IncidentStory::Line>& lines) {
+void WatchdogLoop::write_to_log(const std::vector<IncidentStory::Line>& lines) {
   for (const IncidentStory::Line& line : lines) log(line.level, line.text);
 }
 
-// What a user reads: what was asked for, and a line for each incident.
-void Watchdog::tell_of(const Event& event, int rank, const Decision& decision, Moment now) {
-  if (outcome_.has_other_choices) return;  // run_watchdog() tells of it
+// Writes the log of the user: what was asked for, and a line for each incident.
+void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decision, Moment now) {
+  if (outcome_.has_other_choices) return;  // run_watchdog() logs it
   write_to_log(story_.take(event, rank, decision, now));
   const bool is_asked_for = event.kind == EventKind::stop_requested || event.kind == EventKind::scale_requested ||
                             event.kind == EventKind::deal_proposed;
@@ -207,35 +219,36 @@ void Watchdog::tell_of(const Event& event, int rank, const Decision& decision, M
   }
 }
 
-void Watchdog::forget_gone_processes() {
+// Dropping a process kills it, so one is dropped only after the supervisor has forgotten it.
+void WatchdogLoop::forget_gone_processes() {
   const auto is_gone = [this](const auto& entry) { return find_member(state_, entry.first) == nullptr; };
   std::erase_if(processes_, is_gone);
   std::erase_if(intended_ranks_, is_gone);
 }
 
-// One that the supervisor has forgotten counts as leaving.
-Stage Watchdog::stage_of(int id) const {
+// A member that the supervisor has forgotten counts as leaving.
+Stage WatchdogLoop::stage_of(int id) const {
   const Member* member = find_member(state_, id);
   return member == nullptr ? Stage::leaving : member->stage;
 }
 
-int Watchdog::rank_of(int id) const {
+int WatchdogLoop::rank_of(int id) const {
   const Member* member = find_member(state_, id);
   return member == nullptr ? -1 : member->rank;
 }
 
-std::int64_t Watchdog::step_of(int id) const {
+std::int64_t WatchdogLoop::step_of(int id) const {
   const auto process = processes_.find(id);
   if (process == processes_.end() || process->second->standing() == Standing::newcomer) return -1;
   return process->second->step();
 }
 
-int Watchdog::pid_of(int id) const {
+int WatchdogLoop::pid_of(int id) const {
   const auto process = processes_.find(id);
   return process == processes_.end() ? 0 : process->second->pid();
 }
 
-std::uint64_t Watchdog::arrivals_of(int id) const {
+std::uint64_t WatchdogLoop::arrivals_of(int id) const {
   return arenas_ && stage_of(id) == Stage::training ? arenas_->arrivals(rank_of(id)) : 0;
 }
 
@@ -253,19 +266,20 @@ RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& op
     try {
       const WatchdogOptions options = options_of();
       check_options(options);
-      if (options.log_level) set_log_level(*options.log_level);
-      RunOutcome outcome = Watchdog(options, run, may_give_way).run();
+      if (options.recovery.log_level) set_log_level(*options.recovery.log_level);
+      RunOutcome outcome = WatchdogLoop(options, run, may_give_way).run();
       if (!outcome.has_other_choices || !run.may_give_way()) return outcome;
       why = outcome.sentence;
     } catch (const OtherChoices& failure) {
       if (!may_give_way) throw;
       why = failure.what();
     }
+    // A run gives way once at most. Otherwise a program whose choices change at each start would never end.
     may_give_way = false;
     const std::string kept_as = run.give_way();
-    log(LogLevel::warning, "the earlier run in " + run.directory() +
-                               " had failed before it had any result; it is kept as " + kept_as +
-                               ", and a new one starts, since the program has changed: " + without_advice(why));
+    log(LogLevel::warning, fmt::format("the earlier run in {} had failed before it had any result; it is kept as {}, "
+                                       "and a new one starts, since the program has changed: {}",
+                                       run.directory(), kept_as, without_advice(why)));
   }
 }
 

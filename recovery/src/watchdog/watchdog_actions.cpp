@@ -1,4 +1,6 @@
-// What the watchdog does for the supervisor.
+// How the watchdog carries out the actions that the supervisor decided on. A message that cannot be sent to a process
+// becomes an event, the failure of that process. So an action never ends the run by itself.
+// docs/decisions/recovery.md
 
 #include <signal.h>
 #include <unistd.h>
@@ -10,21 +12,21 @@
 #include "channel/messages.h"
 #include "decide/watchdog_options.h"
 #include "holdfast/base/error.h"
-#include "watchdog/watchdog.h"
+#include "watchdog/watchdog_loop.h"
 
 namespace holdfast::recovery {
 namespace {
 
-// What the system refuses to one process it refuses to the next: a program that does not exist, a system call that the
-// kernel lacks, a limit of this process. Once the program has run, such a failure may pass: its file may be in the
-// middle of a replacement.
+// The system refuses to every process what it refuses to one: a program that does not exist, a system call that the
+// kernel lacks, a limit of this process. Once the program has run, such a failure may pass, because its file may just
+// be being replaced.
 bool is_same_for_all(ErrorCode code) {
   return code == ErrorCode::refused || code == ErrorCode::not_found || code == ErrorCode::unavailable;
 }
 
 }  // namespace
 
-void Watchdog::perform(const Action& action) {
+void WatchdogLoop::perform(const Action& action) {
   switch (action.kind) {
     case ActionKind::start_process:
       return start_process(action.member, action.place);
@@ -50,19 +52,18 @@ void Watchdog::perform(const Action& action) {
   }
 }
 
-void Watchdog::start_process(int id, int place) {
+void WatchdogLoop::start_process(int id, int place) {
   const int rank = intended_rank(id);
   try {
-    const auto process = ReplicaProcess::start(io_, sweeper_,
-                                               {.executable = options_.executable,
-                                                .arguments = options_.command,
-                                                .lock = run_.lock().value(),
-                                                .variables = variables_of(id, rank, place),
-                                                .member = id,
-                                                .ignores_failing_writes = !options_.is_plain_program},
-                                               handlers_of(id));
+    const auto process = starter_->start({.executable = options_.executable,
+                                          .arguments = options_.command,
+                                          .variables = variables_of(id, rank, place),
+                                          .member = id,
+                                          .ignores_failing_writes = !options_.is_plain_program},
+                                         handlers_of(id));
     processes_.emplace(id, process);
   } catch (const Error& error) {
+    // Then the run ends at once instead of after the whole restart budget.
     const bool is_certain = !state_.was_any_ready && is_same_for_all(error.code());
     return feed({.kind = EventKind::start_failed, .member = id, .what = error.what(), .is_unrecoverable = is_certain});
   }
@@ -72,12 +73,13 @@ void Watchdog::start_process(int id, int place) {
                                    .patience = hang_limits_of(options_).longest(),
                                    .run_directory = options_.run_directory,
                                    .config = options_.worker_config,
-                                   .faults = options_.faults,
-                                   .log_level = options_.log_level})});
+                                   .faults = options_.recovery.faults,
+                                   .log_level = options_.recovery.log_level})});
+  // A plain program never reports that it is ready. It counts as ready when it runs.
   if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
 }
 
-std::vector<std::string> Watchdog::variables_of(int id, int rank, int place) const {
+std::vector<std::string> WatchdogLoop::variables_of(int id, int rank, int place) const {
   if (!options_.variables_of) return {};
   const bool is_first = std::none_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
     return entry.first != id && find_member(state_, entry.first) != nullptr;
@@ -85,8 +87,8 @@ std::vector<std::string> Watchdog::variables_of(int id, int rank, int place) con
   return options_.variables_of({.rank = rank, .replicas = state_.target, .place = place, .is_first = is_first});
 }
 
-// The lowest that no other process has or is to have, so that one process thinks itself the first.
-int Watchdog::intended_rank(int id) {
+// The lowest rank that no other process has or is to have. So exactly one process takes itself for the first.
+int WatchdogLoop::intended_rank(int id) {
   std::set<int> taken;
   for (const Member& member : state_.members) {
     if (member.stage == Stage::failed || member.stage == Stage::leaving) continue;
@@ -101,7 +103,7 @@ int Watchdog::intended_rank(int id) {
   return intended_ranks_[id] = rank;
 }
 
-void Watchdog::open_generation(const Action& action) {
+void WatchdogLoop::open_generation(const Action& action) {
   for (const auto& [id, process] : processes_) furthest_step_ = std::max(furthest_step_, process->step());
   has_progressed_ = false;
   by_rank_ = action.members;
@@ -112,7 +114,9 @@ void Watchdog::open_generation(const Action& action) {
                                              .rank = static_cast<int>(rank),
                                              .size = static_cast<int>(by_rank_.size()),
                                              .shards = action.shards})};
-    if (rank == 0 && options_.recover_from == RecoverFrom::survivors) {
+    // Only rank 0 looks for a state, and gives it to the others. RecoverFrom::savepoint wants states from files
+    // alone.
+    if (rank == 0 && options_.recovery.recover_from == RecoverFrom::survivors) {
       welcome.descriptors = snapshot_memories_.read_only_descriptors();
     }
     send(by_rank_[rank], welcome);
@@ -121,46 +125,48 @@ void Watchdog::open_generation(const Action& action) {
   slow_replicas_.generation_opened(action, furthest_step_, Moment::clock::now());
 }
 
-void Watchdog::cancel_generation() {
+void WatchdogLoop::cancel_generation() {
   if (arenas_) send_replies(arenas_->cancel());
 }
 
-void Watchdog::send_replies(const std::vector<ArenaExchange::Reply>& replies) {
+void WatchdogLoop::send_replies(const std::vector<ArenaExchange::Reply>& replies) {
   for (const ArenaExchange::Reply& reply : replies) {
     const int id = by_rank_.at(static_cast<std::size_t>(reply.rank));
     if (processes_.contains(id)) send(id, reply.message);
   }
 }
 
-void Watchdog::kill_process(int id) {
+void WatchdogLoop::kill_process(int id) {
   const auto process = processes_.find(id);
   if (process == processes_.end()) return;
   killed_.insert(id);
   process->second->kill();
 }
 
-void Watchdog::ask_to_stop() {
+// A plain program reads no messages, so a signal asks it.
+void WatchdogLoop::ask_to_stop() {
   if (!options_.is_plain_program) return tell_members({{"kind", kStop}});
   for (const auto& [id, process] : processes_) {
     if (stage_of(id) == Stage::training) process->ask_to_leave(SIGTERM);
   }
 }
 
-void Watchdog::tell_members(const nlohmann::json& body) {
+void WatchdogLoop::tell_members(const nlohmann::json& body) {
   for (const auto& [id, process] : processes_) {
     const Stage stage = stage_of(id);
     if (stage == Stage::training || stage == Stage::waiting) send(id, {.body = body});
   }
 }
 
-void Watchdog::set_timer(Moment moment) {
+void WatchdogLoop::set_timer(Moment moment) {
   timer_.expires_at(moment);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) feed({.kind = EventKind::timer});
   });
 }
 
-void Watchdog::record_failure(const Action& action) {
+void WatchdogLoop::record_failure(const Action& action) {
+  // Readers of the journal need the time of day, and the supervisor knows monotonic moments only.
   const std::chrono::duration<double> ago = Moment::clock::now() - action.moment;
   const Restart restart{.generation = action.generation,
                         .rank = action.rank,
@@ -171,14 +177,14 @@ void Watchdog::record_failure(const Action& action) {
   journal_.append_restart(restart);
 }
 
-// A plain program reads nothing.
-void Watchdog::send(int id, const Message& message) {
+// A plain program reads no messages.
+void WatchdogLoop::send(int id, const Message& message) {
   const auto process = processes_.find(id);
   if (process == processes_.end() || options_.is_plain_program) return;
   try {
     process->second->send(message);
   } catch (const Error& error) {
-    // One that is gone is noticed by its death or exit, which say more.
+    // The death or exit of a process that is gone is noticed elsewhere, and says more.
     if (error.code() == ErrorCode::unavailable) return;
     feed({.kind = EventKind::failure_reported, .member = id, .what = error.what(), .step = step_of(id)});
   }

@@ -1,16 +1,19 @@
-// What the watchdog sees, and what its replicas tell and ask of it.
+// How the watchdog turns signals, ticks and messages of its replicas into events for the supervisor. Messages from a
+// replica are not trusted: a wrong one is the failure of that replica. docs/decisions/recovery.md
 
 #include <algorithm>
 #include <csignal>
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "channel/messages.h"
 #include "decide/supervisor_text.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"
-#include "watchdog/watchdog.h"
+#include "watchdog/watchdog_loop.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -20,7 +23,7 @@ constexpr std::size_t kMostLoggedFrames = 8;
 
 }  // namespace
 
-void Watchdog::wait_for_signal() {
+void WatchdogLoop::wait_for_signal() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
     if (is_over_) {
@@ -32,16 +35,16 @@ void Watchdog::wait_for_signal() {
   });
 }
 
-// One that came as the run ended, when nobody took events any more. Whatever else is ready by now finds no process, and
-// is not decided on.
-void Watchdog::take_late_signal() {
+// Takes a signal that came while the run ended, when events were no longer taken. Other completions that are ready find
+// no process, and nothing is decided on them.
+void WatchdogLoop::take_late_signal() {
   is_over_ = true;
   processes_.clear();
   io_.restart();
   io_.poll();
 }
 
-void Watchdog::wait_for_tick() {
+void WatchdogLoop::wait_for_tick() {
   tick_.expires_after(kTickPeriod);
   tick_.async_wait([this](const boost::system::error_code& error) {
     if (error || is_over_) return;
@@ -55,8 +58,8 @@ void Watchdog::wait_for_tick() {
   });
 }
 
-// Of the members of the generation that runs.
-void Watchdog::look_for_progress() {
+// Feeds `progressed` once in a generation, when all its members are further than the run ever was.
+void WatchdogLoop::look_for_progress() {
   if (state_.phase != RunPhase::running || has_progressed_) return;
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   for (const auto& [id, process] : processes_) {
@@ -67,8 +70,9 @@ void Watchdog::look_for_progress() {
   feed({.kind = EventKind::progressed, .generation = state_.generation, .step = lowest});
 }
 
-void Watchdog::look_for_hang() {
+void WatchdogLoop::look_for_hang() {
   if (state_.phase != RunPhase::running && state_.phase != RunPhase::gathering) return;
+  // A plain program has no heartbeats.
   if (options_.is_plain_program) return;
   std::vector<Pulse> pulses;
   for (const auto& [id, process] : processes_) {
@@ -76,6 +80,7 @@ void Watchdog::look_for_hang() {
     if (stage != Stage::starting && stage != Stage::training) continue;
     Pulse pulse = process->pulse(id, arrivals_of(id));
     pulse.is_joining = stage == Stage::training && pulse.phase == Phase::starting;
+    // A replica that computes its shards in several rounds needs as many times the time of one.
     if (const auto work = slow_replicas_.work_of(id)) {
       pulse.rounds = std::max(1, rounds_of(work->shards, work->at_once));
     }
@@ -85,7 +90,7 @@ void Watchdog::look_for_hang() {
     const auto& process = processes_.at(hang->member);
     const Registration& registration = options_.registration;
     const std::string hint =
-        process->has_joined() ? "" : "; it did not get to " + registration.call + "; " + registration.advice;
+        process->has_joined() ? "" : fmt::format("; it did not get to {}; {}", registration.call, registration.advice);
     feed({.kind = EventKind::hang_detected,
           .member = hang->member,
           .what = hang->what + hint,
@@ -93,8 +98,8 @@ void Watchdog::look_for_hang() {
   }
 }
 
-// Once all members have said what they compute.
-void Watchdog::look_for_stragglers() {
+// Compares members once all of them have reported what they compute.
+void WatchdogLoop::look_for_stragglers() {
   if (state_.phase != RunPhase::running) return;
   std::vector<Load> loads;
   std::int64_t step = -1;
@@ -108,7 +113,7 @@ void Watchdog::look_for_stragglers() {
   for (Event& event : slow_replicas_.look(loads, step, Moment::clock::now())) feed(std::move(event));
 }
 
-ReplicaProcess::Handlers Watchdog::handlers_of(int id) {
+ReplicaStarter::Handlers WatchdogLoop::handlers_of(int id) {
   const auto tell = [this, id](EventKind kind, const std::string& what) {
     feed({.kind = kind, .member = id, .what = what, .step = step_of(id)});
   };
@@ -116,6 +121,7 @@ ReplicaProcess::Handlers Watchdog::handlers_of(int id) {
           .on_bad_message = [tell](const std::string& what) { tell(EventKind::failure_reported, what); },
           .on_death =
               [this, id, tell] {
+                // After this the supervisor has it killed, which must not hide that it died by itself.
                 if (!killed_.contains(id)) dead_by_themselves_.insert(id);
                 tell(EventKind::died, "");
               },
@@ -123,18 +129,19 @@ ReplicaProcess::Handlers Watchdog::handlers_of(int id) {
           .on_swept = [this, id](int ended, bool is_any_left) { on_swept(id, ended, is_any_left); }};
 }
 
-void Watchdog::on_exit(int id, ExitStatus status) {
-  // One that is seen to die is killed, too, before the kernel has said how it ended.
+void WatchdogLoop::on_exit(int id, ExitStatus status) {
+  // A process that is seen to die is killed as well, before the kernel has reported how it ended.
   const bool is_killed_by_us = killed_.contains(id) && !dead_by_themselves_.contains(id);
   if (status.signal == SIGKILL && !is_killed_by_us) was_killed_from_outside_ = true;
   note_crash(id, status);
   const bool is_clean = status.code == 0 && status.signal == 0;
   Event event{
       .kind = EventKind::exited, .member = id, .exit_code = status.code, .signal = status.signal, .step = step_of(id)};
+  // Any end of a plain program after the request is its way to stop.
   if (options_.is_plain_program && state_.is_stop_requested) {
-    // It was asked by a signal that ends most programs.
-    event.what = status.signal == 0 ? "left with code " + std::to_string(status.code)
-                                    : "ended by signal " + std::to_string(status.signal);
+    // It was asked to stop by a signal that ends most programs.
+    event.what = status.signal == 0 ? fmt::format("left with code {}", status.code)
+                                    : fmt::format("ended by signal {}", status.signal);
     event.exit_code = kExitStopped;
     event.signal = 0;
   } else if (options_.is_plain_program && is_clean) {
@@ -142,14 +149,15 @@ void Watchdog::on_exit(int id, ExitStatus status) {
   } else if (is_clean && !processes_.at(id)->has_joined()) {
     feed({.kind = EventKind::failure_reported,
           .member = id,
-          .what = "ended with code 0 without " + options_.registration.call + "; " + options_.registration.advice,
+          .what =
+              fmt::format("ended with code 0 without {}; {}", options_.registration.call, options_.registration.advice),
           .is_unrecoverable = true});
   }
   feed(std::move(event));
 }
 
-// A handler of the program's own may have ended it in another way since.
-void Watchdog::note_crash(int id, ExitStatus status) {
+// After the crash a handler of the program's own may have ended it in another way.
+void WatchdogLoop::note_crash(int id, ExitStatus status) {
   const auto& process = processes_.at(id);
   std::optional<Crash> crash = process->crash();
   if (!crash || status.signal == 0 || crash->signal != status.signal) return;
@@ -161,14 +169,14 @@ void Watchdog::note_crash(int id, ExitStatus status) {
                      .crash = std::move(*crash)});
 }
 
-void Watchdog::tell_of_crashes(std::vector<CrashStory> crashes) {
+void WatchdogLoop::tell_of_crashes(std::vector<CrashStory> crashes) {
   for (CrashStory& crash : crashes) {
-    std::string text =
-        name_of({.id = crash.member, .rank = crash.rank}) + " crashed (" + signal_name(crash.crash.signal) + ") in";
+    std::string text = fmt::format("{} crashed ({}) in", name_of({.id = crash.member, .rank = crash.rank}),
+                                   signal_name(crash.crash.signal));
     const std::size_t shown = std::min(crash.frames.size(), kMostLoggedFrames);
-    for (std::size_t i = 0; i < shown; ++i) text += "\n    #" + std::to_string(i) + " " + crash.frames[i];
+    for (std::size_t i = 0; i < shown; ++i) text += fmt::format("\n    #{} {}", i, crash.frames[i]);
     if (shown < crash.frames.size()) text += "\n    (`holdfast report` has all)";
-    // What crashes at each start crashes in one place.
+    // A program that crashes at each start has the same frames each time, so only the first is logged as a warning.
     const bool is_new = logged_crashes_.insert(crash.frames).second;
     log(is_new ? LogLevel::warning : LogLevel::debug, text);
     journal_.append({{"event", "crashed"},
@@ -181,7 +189,7 @@ void Watchdog::tell_of_crashes(std::vector<CrashStory> crashes) {
   }
 }
 
-void Watchdog::on_swept(int id, int ended, bool is_any_left) {
+void WatchdogLoop::on_swept(int id, int ended, bool is_any_left) {
   journal_.append({{"event", is_any_left ? "descendants_left" : "descendants_ended"},
                    {"generation", state_.generation},
                    {"member", id},
@@ -190,11 +198,12 @@ void Watchdog::on_swept(int id, int ended, bool is_any_left) {
                    {"count", ended}});
   if (!is_any_left) return;
   log(LogLevel::warning,
-      "watchdog: what process " + std::to_string(id) +
-          " had started is still there though it was killed; the run goes on without waiting for it");
+      fmt::format("watchdog: processes that process {} had started are still there, although they were "
+                  "killed; the run goes on without waiting for them",
+                  id));
 }
 
-void Watchdog::on_message(int id, Message& message) {
+void WatchdogLoop::on_message(int id, Message& message) {
   const nlohmann::json& body = message.body;
   const std::string kind = body.at("kind").get<std::string>();
   Event event{.member = id, .step = step_of(id)};
@@ -202,11 +211,12 @@ void Watchdog::on_message(int id, Message& message) {
     processes_.at(id)->watch_for_death();
     if (!options_.is_plain_program) return;
     event.kind = EventKind::failure_reported;
-    event.what = "registered as a worker, which a plain program never does; run it as what it is";
+    event.what = "registered as a worker, which a plain program never does; start it without --plain";
     event.is_unrecoverable = true;
   } else if (kind == kReady) {
     event.kind = EventKind::ready;
     feed(std::move(event));
+    // A slow replica may have waited for this spare.
     for (Event& slow : slow_replicas_.on_spare_ready()) feed(std::move(slow));
     return;
   } else if (kind == kCheckedIn) {
@@ -214,13 +224,14 @@ void Watchdog::on_message(int id, Message& message) {
     event.generation = body.at("generation").get<int>();
     event.step = body.at("step").get<std::int64_t>();
   } else if (kind == kFinished) {
-    // Between two ticks it may have trained on to the end; then nobody would know what a failure cost.
+    // It may have trained to its end since the last tick. Without this look the cost of a failure would be unknown.
     look_for_progress();
     event.kind = EventKind::finished;
   } else if (kind == kFailure) {
     event.kind = EventKind::failure_reported;
     event.what = body.at("what").get<std::string>();
     event.is_unrecoverable = body.at("is_unrecoverable").get<bool>();
+    // The run ends and another one starts in its place, so nothing is logged as a failure.
     if (body.contains(kOtherChoices) && may_give_way_) {
       outcome_.has_other_choices = true;
       other_choices_ = event.what;
@@ -242,40 +253,42 @@ void Watchdog::on_message(int id, Message& message) {
     return requests_.savepoint_not_made(body.at("number").get<int>(), body.at("why").get<std::string>());
   } else {
     event.kind = EventKind::failure_reported;
-    event.what = "sent a message of the unknown kind \"" + kind + "\"";
+    event.what = fmt::format("sent a message of the unknown kind \"{}\"", kind);
   }
   feed(std::move(event));
 }
 
-void Watchdog::note(int id, const nlohmann::json& body) {
+void WatchdogLoop::note(int id, const nlohmann::json& body) {
   journal_.append({{"event", body.at("name")},
                    {"generation", state_.generation},
                    {"member", id},
                    {"rank", rank_of(id)},
                    {"pid", pid_of(id)},
                    {"details", body.at("details")}});
-  // The savepoint would be taken for another run's, and end that one.
+  // The savepoint would be taken for one of the other run, and end that run.
   if (body.at("name") != "savepoint_started" || !is_directory_taken_over(run_.lock(), options_.run_directory)) return;
   feed({.kind = EventKind::directory_lost,
-        .what = "the run directory " + options_.run_directory +
-                " was removed or replaced while the run was live, and another run has begun there; this one ends"});
+        .what = fmt::format("the run directory {} was removed or replaced while the run was live, and another run has "
+                            "begun there; this one ends",
+                            options_.run_directory)});
 }
 
-void Watchdog::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown) {
+void WatchdogLoop::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown) {
+  // A request that was sent in an earlier generation may arrive after its end.
   if (!arenas_ || which.generation != state_.generation || stage_of(id) != Stage::training) {
     return send(id, {.body = arena_refusal(which, ErrorCode::cancelled,
-                                           "generation " + std::to_string(which.generation) + " was ended")});
+                                           fmt::format("generation {} was ended", which.generation))});
   }
   send_replies(arenas_->request(rank_of(id), which.number, bytes, std::move(shown)));
 }
 
-void Watchdog::send_snapshot_memory(int id, std::size_t bytes) {
+void WatchdogLoop::send_snapshot_memory(int id, std::size_t bytes) {
   try {
     std::vector<FileDescriptor> descriptors;
     descriptors.push_back(snapshot_memories_.add(bytes));
     send(id, {.body = {{"kind", kSnapshotMemory}}, .descriptors = std::move(descriptors)});
   } catch (const Error& error) {
-    // A limit of this process's own holds for the next replica's memory as well.
+    // A limit of this process would refuse memory to the next replica as well.
     feed({.kind = EventKind::failure_reported,
           .member = id,
           .what = error.what(),

@@ -1,3 +1,7 @@
+// The worker's side of the channel. A thread of its own receives all messages, so that requests and the watchdog's
+// death are noticed while training computes. The same thread holds the robust mutex of the life page, by which the
+// watchdog sees the death of this process at once. docs/decisions/recovery.md
+
 #include "holdfast/recovery/worker.h"
 
 #include <fcntl.h>
@@ -17,6 +21,8 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "channel/channel.h"
 #include "channel/messages.h"
 #include "detect/life_page.h"
@@ -32,23 +38,23 @@ namespace holdfast::recovery {
 namespace {
 
 constexpr int kExitWithoutWatchdog = 70;
-// The watchdog answers within milliseconds; one that was stopped by a signal does not.
+// The watchdog reads within milliseconds, unless it was stopped by a signal.
 constexpr std::chrono::seconds kSendTimeout(10);
 constexpr std::chrono::seconds kListenPeriod(1);
 // The listener ends this process when the watchdog is gone.
 constexpr std::chrono::hours kAsLongAsTheWatchdogLives(24 * 365);
 
 [[noreturn]] void end_process(const std::string& why) {
-  log(LogLevel::error, "replica: " + why + "; this process ends itself");
+  log(LogLevel::error, fmt::format("replica: {}; this process ends itself", why));
   ::_exit(kExitWithoutWatchdog);
 }
 
 FileDescriptor adopt(int descriptor) {
   // Programs that the application starts must neither hold the run directory's lock nor keep the channel open.
   if (descriptor < 0 || ::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0) {
-    throw Error(ErrorCode::invalid_argument, std::string(kWorkerVariable) + " names the descriptor " +
-                                                 std::to_string(descriptor) +
-                                                 ", which is not open; it is for the watchdog to set");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} names the descriptor {}, which is not open; it is for the watchdog to set",
+                            kWorkerVariable, descriptor));
   }
   return FileDescriptor(descriptor);
 }
@@ -67,8 +73,9 @@ Inheritance parse_inheritance(std::string_view value) {
   return numbers;
 }
 
-// What the watchdog handed to this process, and to it alone. It is taken out of the environment before main() begins,
-// so that a program that main() starts is not a worker, and holds neither the run directory's lock nor the channel.
+// The descriptors that the watchdog gave to this process alone. The variable is removed from the environment before
+// main() begins. So a program that main() starts is not a worker, and holds neither the run directory's lock nor the
+// channel.
 std::optional<Inheritance> take_inheritance() {
   const char* value = std::getenv(kWorkerVariable);
   if (value == nullptr) return std::nullopt;
@@ -85,7 +92,7 @@ const std::optional<Inheritance>& inheritance() {
   return taken;
 }
 
-// Before the constructors of the program's own objects, which may start programs too.
+// Runs before the constructors of the program's own objects, which may start programs, too.
 __attribute__((constructor(101))) void take_inheritance_early() {
   static_cast<void>(inheritance());
 }
@@ -101,8 +108,7 @@ bool is_worker() {
   return inheritance().has_value();
 }
 
-// A thread of its own listens to the watchdog. It also holds the life page: it lives until the Worker goes, or the
-// process.
+// The listener also holds the life page. It lives until the Worker or the process ends.
 struct Worker::Connection {
   Connection(FileDescriptor channel_end, FileDescriptor life_page, FileDescriptor lock_file)
       : channel(std::move(channel_end)),
@@ -113,11 +119,12 @@ struct Worker::Connection {
 
   ~Connection() {
     is_leaving = true;
+    // Shutting the channel down wakes the listener.
     channel.shut_down();
     listener.join();
   }
 
-  // Nobody else could tell the watchdog why this process leaves.
+  // Without the listener only this message can tell the watchdog why the process leaves.
   std::thread start_listener() {
     try {
       return start_thread("the thread that listens to the watchdog", [this] { listen(); });
@@ -128,6 +135,7 @@ struct Worker::Connection {
   }
 
   void listen() {
+    // The mutex must be held before kJoined says that its owner's death can be watched.
     page.hold();
     try {
       channel.send({.body = {{"kind", kJoined}}}, Deadline::after(kSendTimeout));
@@ -146,14 +154,14 @@ struct Worker::Connection {
     const std::string kind = message.body.at("kind").get<std::string>();
     const std::scoped_lock guard(mutex);
     if (kind == kStop) {
-      is_stop_requested = true;
+      requests.stop = true;
     } else if (kind == kRegroup) {
-      regroup_generation = message.body.at("generation").get<int>();
+      requests.regroup_generation = message.body.at("generation").get<int>();
     } else if (kind == kArena) {
       const ArenaNumber which = arena_number_of(message.body);
       arena_replies.insert_or_assign(which, std::move(message));
     } else if (kind == kMakeSavepoint) {
-      savepoint_number = message.body.at("number").get<int>();
+      requests.savepoint = message.body.at("number").get<int>();
     } else if (kind == kSnapshotMemory) {
       snapshot_memory = std::move(message.descriptors.at(0));
     } else if (kind == kWelcome) {
@@ -164,7 +172,7 @@ struct Worker::Connection {
     has_changed.notify_all();
   }
 
-  // Peers may take long: the phase says that it is not this replica that hangs.
+  // Peers may take long. The phase shows that it is not this replica that hangs.
   template <typename Condition>
   void wait_for_peers(const Condition& condition, const std::string& what, Deadline deadline) {
     const Phase phase = page.phase;
@@ -179,11 +187,12 @@ struct Worker::Connection {
   void wait_for_hello(Deadline deadline) {
     std::unique_lock guard(mutex);
     if (!has_changed.wait_until(guard, deadline.moment(), [this] { return hello.has_value(); })) {
-      throw Error(ErrorCode::deadline_exceeded, "the watchdog did not answer");
+      throw Error(ErrorCode::deadline_exceeded,
+                  "the watchdog did not answer in time; is it stopped, or its machine busy?");
     }
     member = {.generation = -1, .rank = hello->intended_rank, .size = hello->replicas, .shards = {}};
     std::vector<Fault> parsed;
-    // The watchdog has checked them; the run may have fewer replicas since.
+    // The watchdog has checked the faults against the ranks of then. The run may have fewer replicas by now.
     for (const std::string& fault : hello->faults) parsed.push_back(parse_fault(fault, kMaxReplicas));
     faults.emplace(std::move(parsed), Faults::Place{.rank = hello->intended_rank,
                                                     .generation = -1,
@@ -204,7 +213,7 @@ struct Worker::Connection {
                 }};
   }
 
-  // Where a fault wants no sign of life, there is none.
+  // True while a fault suppresses heartbeats.
   bool is_silent() const {
     const Deadline::Clock::time_point until = silent_until.load(std::memory_order_relaxed);
     return until != Deadline::Clock::time_point{} && Deadline::Clock::now() < until;
@@ -214,7 +223,7 @@ struct Worker::Connection {
     if (!is_silent()) page.enter(phase, step);
   }
 
-  // This is not a sign of life of the thread that trains, so faults have no effect here.
+  // These are not heartbeats of the thread that trains, so faults have no effect here.
   void enter_background(const BackgroundWork& work) {
     const std::scoped_lock guard(background_mutex);
     page.enter_background({.number = ++background_works, .bytes = work.bytes, .is_callback = work.is_callback},
@@ -230,12 +239,13 @@ struct Worker::Connection {
     wait_for_peers([this] { return welcome.has_value(); }, "the start of the next generation", deadline);
     const std::scoped_lock guard(mutex);
     member = parse_welcome(welcome->body);
+    requests.own_generation = member.generation;
     snapshots = std::move(welcome->descriptors);
     welcome.reset();
     faults->move_to(member.rank, member.generation);
   }
 
-  // Whatever is left of generations before belongs to nobody.
+  // Replies of earlier generations are of no use to any caller.
   void forget_arenas() {
     const std::scoped_lock guard(mutex);
     arena_replies.clear();
@@ -244,8 +254,7 @@ struct Worker::Connection {
 
   Message wait_for_arenas(ArenaNumber which, Deadline deadline) {
     wait_for_peers([this, which] { return arena_replies.contains(which); },
-                   "the exchange of shared memory number " + std::to_string(which.number) + " between all replicas",
-                   deadline);
+                   fmt::format("the exchange of shared memory number {} between all replicas", which.number), deadline);
     const std::scoped_lock guard(mutex);
     return std::move(arena_replies.extract(which).mapped());
   }
@@ -260,7 +269,7 @@ struct Worker::Connection {
     return descriptor;
   }
 
-  // Those of descriptors that were seen in the exchange before are what they were: its pages need not be found again.
+  // Memory that was seen in the exchange before keeps its mapping, so that its pages need not be mapped again.
   std::vector<std::shared_ptr<const SharedMemory>> views_of(std::span<FileDescriptor> descriptors) {
     if (descriptors.empty()) return {};
     std::vector<std::shared_ptr<const SharedMemory>> now;
@@ -282,8 +291,7 @@ struct Worker::Connection {
     try {
       send(body);
     } catch (const std::exception& error) {
-      log(LogLevel::warning,
-          std::string("replica: ") + what + " could not be reported to the watchdog: " + error.what());
+      log(LogLevel::warning, fmt::format("replica: {} could not be reported to the watchdog: {}", what, error.what()));
     }
   }
 
@@ -303,44 +311,52 @@ struct Worker::Connection {
   CrashHandler crash_handler{CrashPage::find(life)};
   FileDescriptor lock;  // keeps the run directory locked until the last replica is gone
 
-  // Of the thread that trains.
+  // For the thread that trains.
   Welcome member;
   std::optional<Faults> faults;
   std::vector<FileDescriptor> snapshots;
   int next_arena = 0;
-  std::vector<std::shared_ptr<const SharedMemory>> views;  // of what peers showed in the newest exchange
+  std::vector<std::shared_ptr<const SharedMemory>> views;  // of the memory that peers showed in the newest exchange
 
-  std::atomic<bool> is_stop_requested = false;
-  std::atomic<int> regroup_generation = -1;  // the one that is to regroup
-  std::atomic<int> savepoint_number = 0;     // of the newest request
+  // Worker::Requests, as the listener has received them.
+  struct {
+    std::atomic<bool> stop = false;
+    std::atomic<int> regroup_generation = -1;  // the generation that is to regroup
+    std::atomic<int> own_generation = -1;      // member.generation, for any thread
+    std::atomic<int> savepoint = 0;
+  } requests;
   std::atomic<bool> is_leaving = false;
   std::atomic<Deadline::Clock::time_point> silent_until{};  // zero: never silent
 
   std::mutex mutex;
   std::condition_variable has_changed;
   // Guarded by mutex.
-  std::optional<Hello> hello;  // constant once it is there
+  std::optional<Hello> hello;  // constant once it has arrived
   std::optional<Message> welcome;
   std::map<ArenaNumber, Message> arena_replies;
   std::optional<FileDescriptor> snapshot_memory;
 
   std::mutex background_mutex;
-  std::uint64_t background_works = 0;  // guarded by background_mutex: how many there have been
+  std::uint64_t background_works = 0;  // guarded by background_mutex; counts them
 
-  std::thread listener;  // last: it uses all the others
+  std::thread listener;  // last: it uses all other members
 };
 
 std::unique_ptr<Worker> Worker::join(Deadline deadline) {
   if (!is_worker()) {
-    throw Error(ErrorCode::invalid_argument, "this process was not started by a watchdog, so it is no worker of one");
+    throw Error(ErrorCode::invalid_argument,
+                "this process cannot join a run: it was not started by a watchdog; start the program with `holdfast "
+                "run` or supervise()");
   }
   static std::atomic<bool> has_joined = false;
   if (has_joined.exchange(true)) {
     throw Error(ErrorCode::invalid_argument,
-                "this process has registered with its watchdog before; a process is one worker");
+                "this process cannot join its run twice; use the Worker of the first Worker::join()");
   }
+  // The descriptors are adopted once; a second Worker would close them under the first.
   const Inheritance& numbers = *inheritance();
-  // The watchdog had them ignored for what the program says before; what this process starts is to have the default.
+  // The watchdog had the signals ignored for output of the program before this call. Programs that this process
+  // starts are to have the default.
   take_failing_writes_back();
   outlive_failing_writes();
   FileDescriptor channel = adopt(numbers[0]);
@@ -359,6 +375,7 @@ Worker::~Worker() = default;
 void Worker::enter_generation(Deadline deadline, std::int64_t state_step) {
   const int left = generation();
   connection_->forget_arenas();
+  // Until it enters a step again, no step is blamed for its death.
   if (left >= 0) connection_->page.standing = Standing::joining_again;
   if (left < 0) {
     connection_->send({{"kind", kReady}});
@@ -404,6 +421,7 @@ Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, cons
   connection_->send_message(request);
   Message reply = connection_->wait_for_arenas(which, deadline);
   check_arena_reply(reply.body);
+  // The reply has one arena for each rank, and then what each rank shows.
   const auto ranks = static_cast<std::size_t>(size());
   HOLDFAST_ASSERT(reply.descriptors.size() == ranks * (shows != nullptr ? 2 : 1));
   Arena arena;
@@ -442,7 +460,7 @@ std::vector<SharedMemory> Worker::take_snapshot_memories() {
 
 void Worker::enter(Phase phase, std::int64_t step) {
   connection_->enter(phase, step);
-  // Whoever joins a generation is starting, regrouping or waits for peers.
+  // In these phases a process is still on its way to the steps of its generation.
   if (phase == Phase::starting || phase == Phase::regrouping || phase == Phase::waiting_for_peers) return;
   connection_->page.standing.store(Standing::in_steps, std::memory_order_relaxed);
 }
@@ -461,14 +479,10 @@ void Worker::leave_background() {
 void Worker::count_samples(std::int64_t samples) {
   connection_->page.samples.fetch_add(static_cast<std::uint64_t>(samples), std::memory_order_relaxed);
 }
-bool Worker::stop_requested() const {
-  return connection_->is_stop_requested;
-}
-bool Worker::regroup_requested() const {
-  return connection_->regroup_generation == generation();
-}
-int Worker::savepoint_requested() const {
-  return connection_->savepoint_number;
+Worker::Requests Worker::requests() const {
+  return {.stop = connection_->requests.stop,
+          .regroup = connection_->requests.regroup_generation == connection_->requests.own_generation,
+          .savepoint = connection_->requests.savepoint};
 }
 
 void Worker::report_failure(const std::string& what, bool is_unrecoverable) noexcept {

@@ -1,3 +1,6 @@
+// Each function catches every exception, since none may cross into C. The sentence of the newest failure is kept per
+// thread. The library exports nothing else, so that C++ symbols may change between versions. docs/decisions/recovery.md
+
 #include "holdfast/recovery/worker_c.h"
 
 #include <algorithm>
@@ -28,7 +31,7 @@ using holdfast::recovery::Worker;
 struct holdfast_worker {
   std::unique_ptr<Worker> worker;
   std::optional<MemorySnapshots> written;
-  std::vector<SharedMemory> read;  // holds the bytes that the caller got last
+  std::vector<SharedMemory> read;  // holds the bytes of the newest read_snapshot()
 };
 
 struct holdfast_arenas {
@@ -38,7 +41,7 @@ struct holdfast_arenas {
 
 namespace {
 
-// Not each snapshot that is a little larger than the one before should need new memory.
+// A snapshot that is a little larger than the one before should not need new memory.
 constexpr std::size_t kSpareSnapshotBytes = 4096;
 
 thread_local std::string last_error;
@@ -79,7 +82,7 @@ holdfast_status status_of(ErrorCode code) {
   }
 }
 
-// Even the sentence may find no memory.
+// There may be no memory even for the sentence.
 holdfast_status fail(holdfast_status status, const char* sentence) noexcept {
   try {
     last_error = sentence;
@@ -101,7 +104,7 @@ holdfast_status guarded(const Function& function) noexcept {
   } catch (const std::exception& error) {
     return fail(HOLDFAST_FAILED, error.what());
   } catch (...) {
-    return fail(HOLDFAST_FAILED, "something was thrown that is no std::exception");
+    return fail(HOLDFAST_FAILED, "an exception was thrown that is not a std::exception");
   }
 }
 
@@ -109,7 +112,7 @@ void require(bool is_given, const char* name) {
   if (!is_given) throw Error(ErrorCode::invalid_argument, std::string(name) + " is NULL");
 }
 
-// More than a year would not fit into the clock; NaN is no time.
+// A year is longer than any wait, and far larger numbers do not fit into the clock. NaN fails the comparison.
 Deadline after(double seconds) {
   constexpr double kMostSeconds = 366.0 * 24 * 3600;
   if (!(seconds >= 0)) throw Error(ErrorCode::invalid_argument, "a timeout must be 0 or more seconds");
@@ -221,14 +224,14 @@ void holdfast_worker_beat(holdfast_worker* worker) {
   worker->worker->beat();
 }
 int holdfast_worker_stop_requested(const holdfast_worker* worker) {
-  return worker->worker->stop_requested() ? 1 : 0;
+  return worker->worker->requests().stop ? 1 : 0;
 }
 int holdfast_worker_regroup_requested(const holdfast_worker* worker) {
-  return worker->worker->regroup_requested() ? 1 : 0;
+  return worker->worker->requests().regroup ? 1 : 0;
 }
 
 int holdfast_worker_savepoint_requested(const holdfast_worker* worker) {
-  return worker->worker->savepoint_requested();
+  return worker->worker->requests().savepoint;
 }
 void holdfast_worker_report_savepoint(holdfast_worker* worker, int number, const char* path, int64_t step) {
   guarded([&] { worker->worker->report_savepoint(number, path == nullptr ? "" : path, step); });

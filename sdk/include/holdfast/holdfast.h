@@ -1,6 +1,9 @@
 #pragma once
 
-// Everything that an application needs.
+// All public headers of the SDK: everything that an application needs to build, train, save and
+// evaluate a model on supervised replicas. A program that cares about build times includes the single
+// headers instead. README.md shows a complete program. Programs that only read savepoints include
+// holdfast/format/ instead.
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"

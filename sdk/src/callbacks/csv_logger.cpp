@@ -1,4 +1,10 @@
+// The file is a function of the epochs that the training state knows, so it needs no state of its own:
+// it is compared with the text that it should hold, and extended or rewritten. So it does not matter
+// which rank wrote before, or what a kill left of a line. See docs/decisions/training.md.
+
 #include "holdfast/observe/csv_logger.h"
+
+#include <fmt/format.h>
 
 #include <array>
 #include <charconv>
@@ -13,13 +19,13 @@
 namespace holdfast {
 namespace {
 
-// The shortest decimal that reads back as the same double, as Python's repr() has it.
+// The shortest decimal that reads back as the same double, like repr() of Python.
 std::string number(double value) {
   std::array<char, 32> text;
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-// As RFC 4180 has it.
+// Quotes a field as RFC 4180 prescribes.
 std::string field(const std::string& text, char separator) {
   if (text.find_first_of(std::string("\"\r\n") + separator) == std::string::npos) return text;
   std::string quoted = "\"";
@@ -47,7 +53,8 @@ std::string csv(const std::vector<Logs>& epochs, char separator) {
   return text;
 }
 
-// In one step, or by adding what is missing at the end: the whole lines of either are right, whenever it is cut off.
+// Replaces the file in one step, or appends what is missing. Either way its whole lines are right
+// whenever a kill cuts the write off.
 void bring_to(FileSystem& files, const std::string& path, std::string_view text) {
   const std::optional<std::string> found =
       files.exists(path) ? std::optional(read_text_file(files, path)) : std::nullopt;
@@ -62,8 +69,8 @@ void bring_to(FileSystem& files, const std::string& path, std::string_view text)
 
 CSVLogger::CSVLogger(CSVLoggerOptions options) : options_(std::move(options)) {
   if (std::string_view("\"\r\n+-.0123456789").find(options_.separator) != std::string_view::npos) {
-    throw Error(ErrorCode::invalid_argument, "CSVLogger cannot separate columns by \"" +
-                                                 std::string(1, options_.separator) + "\"; use a comma or a tab");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("CSVLogger cannot separate columns by \"{}\"; use a comma or a tab", options_.separator));
   }
 }
 

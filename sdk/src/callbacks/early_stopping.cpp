@@ -7,7 +7,7 @@ namespace holdfast {
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(options)) {
   if (options_.min_delta < 0 || options_.patience < 0) {
-    throw Error(ErrorCode::invalid_argument, "EarlyStopping takes no negative min_delta or patience");
+    throw Error(ErrorCode::invalid_argument, "EarlyStopping needs a min_delta and a patience of at least 0");
   }
 }
 

@@ -1,5 +1,7 @@
 #include "holdfast/observe/epoch_record.h"
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 
@@ -33,12 +35,14 @@ void EpochRecord::on_fit_end(TrainingContext& context, const Logs&) {
 }
 
 void EpochRecord::try_to_write(const TrainingContext& context, const std::vector<Logs>& epochs) {
-  // Also where it fails: at each step it would fail again.
+  // Counts as written even if it fails: otherwise it would fail again at each step.
   written_epochs_ = epochs.size();
   try {
     write(context, epochs);
   } catch (const Error& failure) {
-    log(LogLevel::error, name() + " is behind, and training goes on: " + failure.what());
+    log(LogLevel::error,
+        fmt::format("{} cannot write its record of the epochs; training continues, and the next epoch tries again: {}",
+                    name(), failure.what()));
   }
 }
 

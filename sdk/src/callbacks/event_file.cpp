@@ -1,11 +1,16 @@
+// Writes and reads the event files of TensorBoard. Eight fields of its protobuf messages suffice for
+// points of scalars, which is less code than a dependency that generates it. Tests compare the bytes
+// with those of TensorBoard's own writer. Files that others wrote or that a kill cut off are read up to
+// the first damaged record, as TensorBoard does. See docs/decisions/training.md.
+
 #include "callbacks/event_file.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <boost/crc.hpp>
 #include <charconv>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -15,12 +20,12 @@ namespace holdfast {
 namespace {
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
-constexpr std::int64_t kLastSecond = 9'999'999'999;  // of ten digits
+constexpr std::int64_t kLastSecond = 9'999'999'999;  // the last one with ten digits
 constexpr std::string_view kEventVersion = "brain.Event:2";
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kChecksumBytes = 4;
 
-// The low byte first.
+// The lowest byte first.
 template <typename Number>
 std::string little_endian(Number value) {
   std::string bytes;
@@ -36,7 +41,8 @@ std::uint64_t number_at(std::string_view bytes, std::size_t at, std::size_t size
   return value;
 }
 
-// A checksum over bytes that hold their own checksum would be weak, so it is turned and moved.
+// A checksum over bytes that contain their own checksum would be weak, so the format rotates and shifts
+// it.
 std::string masked_checksum(std::string_view bytes) {
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> castagnoli;
   castagnoli.process_bytes(bytes.data(), bytes.size());
@@ -48,7 +54,7 @@ std::string framed(const std::string& message) {
   return length + masked_checksum(length) + message + masked_checksum(message);
 }
 
-// Protobuf: numbers in groups of seven bits, fields behind a key of number and kind.
+// Protobuf: numbers in groups of seven bits; each field follows a key of its number and kind.
 enum class Wire { varint = 0, eight_bytes = 1, text = 2, four_bytes = 5 };
 
 std::string varint(std::uint64_t value) {
@@ -72,10 +78,10 @@ constexpr int kFileVersion = 3;
 constexpr int kSummary = 5;
 constexpr int kSessionLog = 7;
 
-const std::string kSessionStart = key(1, Wire::varint) + varint(1);  // a message SessionLog
+const std::string kSessionStart = key(1, Wire::varint) + varint(1);  // as a message SessionLog
 
 std::string event(double seconds, std::int64_t step, const std::string& what) {
-  // Protobuf leaves out what is 0.
+  // Protobuf leaves out a 0.
   const std::string at = step == 0 ? "" : key(kStep, Wire::varint) + varint(static_cast<std::uint64_t>(step));
   return framed(key(kWallTime, Wire::eight_bytes) + little_endian(std::bit_cast<std::uint64_t>(seconds)) + at + what);
 }
@@ -104,7 +110,8 @@ struct ReadEvent {
   bool is_start = false;
 };
 
-// Of others' messages too, whose other fields are passed over. None for what is no such message.
+// Parses a message, including those of other writers, whose further fields are skipped. Empty if it is
+// damaged.
 std::optional<ReadEvent> read_event(std::string_view message) {
   ReadEvent event;
   while (!message.empty()) {
@@ -136,7 +143,8 @@ std::string read_at(File& file, std::uint64_t offset, std::uint64_t bytes) {
   return text;
 }
 
-// The message of the record at `offset`, which it moves behind the record. None where there is no whole one.
+// Returns the message of the record at `offset` and advances `offset` past the record. Empty if there
+// is no whole one.
 std::optional<std::string> take_record(File& file, std::uint64_t file_bytes, std::uint64_t& offset) {
   const std::string head = read_at(file, offset, kLengthBytes + kChecksumBytes);
   if (head.size() < kLengthBytes + kChecksumBytes) return std::nullopt;
@@ -215,9 +223,7 @@ std::string next_event_file(FileSystem& files, const std::string& folder, std::i
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), last);
     if (last < kLastSecond) seconds = std::max(seconds, last + 1);
   }
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%010" PRId64, seconds);
-  return std::string(kPrefix) + digits + ".holdfast";
+  return fmt::format("{}{:010}.holdfast", kPrefix, seconds);
 }
 
 }  // namespace holdfast

@@ -1,3 +1,8 @@
+// Which savepoints stay is decided by what the savepoints say about themselves; the state of this
+// callback only tells whether one is worth writing. So a run that goes back to an older state cannot
+// delete or overwrite a better savepoint. A savepoint that was made only because fit() ended goes when
+// a longer run has its successor. See docs/decisions/savepoints.md.
+
 #include "holdfast/train/model_checkpoint.h"
 
 #include <algorithm>
@@ -15,7 +20,7 @@ ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options) : options_(std:
   if (is_negative(options_.every_steps) || is_negative(options_.every_epochs) || is_negative(options_.keep_last) ||
       is_negative(options_.keep_best) || is_negative(options_.keep_every_steps) || is_negative(options_.threads)) {
     throw Error(ErrorCode::invalid_argument,
-                "ModelCheckpoint takes no negative numbers of steps, epochs, threads or savepoints to keep");
+                "ModelCheckpoint needs numbers of at least 0 for steps, epochs, threads and savepoints to keep");
   }
 }
 
@@ -49,11 +54,11 @@ void ModelCheckpoint::on_step_end(TrainingContext& context, const Logs&) {
 void ModelCheckpoint::on_epoch_end(TrainingContext& context, const Logs& logs) {
   const bool is_among_best = !options_.best_by.empty() && enter_best(monitored(logs, options_.best_by, name()));
   const bool is_due = options_.every_epochs > 0 && (context.epoch() + 1) % options_.every_epochs == 0;
-  // No later savepoint makes up for one among the best.
+  // No later savepoint makes up for one among the best, so it is never skipped.
   if (is_among_best || is_due) save(context, is_among_best ? WhenStorageIsSlow::wait : options_.when_storage_is_slow);
 }
 
-// Which savepoints stay is decided by what they say of themselves; this only tells whether one is worth writing.
+// Returns whether `value` is among the best so far, and remembers it.
 bool ModelCheckpoint::enter_best(double value) {
   if (std::isnan(value)) return false;
   const auto place = std::find_if(best_values_.begin(), best_values_.end(),
@@ -87,7 +92,7 @@ std::string ModelCheckpoint::directory(const TrainingContext& context) const {
   return directory;
 }
 
-bool ModelCheckpoint::is_kept_for_ever(std::int64_t step) const {
+bool ModelCheckpoint::is_kept_always(std::int64_t step) const {
   return options_.keep_every_steps > 0 && step % options_.keep_every_steps == 0;
 }
 
@@ -114,15 +119,15 @@ void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_stor
       drop_savepoint(files, folders, savepoint_name(step), saved);
     };
   }
-  context.save(folder + "/" + saved, {.when_storage_is_slow = is_kept_for_ever(context.step()) ? WhenStorageIsSlow::wait
-                                                                                               : when_storage_is_slow,
-                                      .compression = options_.compression,
-                                      .zstd_level = options_.zstd_level,
-                                      .threads = threads,
-                                      .when_durable = [keep = keep_, drop, saved] {
-                                        drop();
-                                        keep(saved);
-                                      }});
+  context.save(folder + "/" + saved,
+               {.when_storage_is_slow = is_kept_always(context.step()) ? WhenStorageIsSlow::wait : when_storage_is_slow,
+                .compression = options_.compression,
+                .zstd_level = options_.zstd_level,
+                .threads = threads,
+                .when_durable = [keep = keep_, drop, saved] {
+                  drop();
+                  keep(saved);
+                }});
 }
 
 }  // namespace holdfast

@@ -1,5 +1,10 @@
+// One row of a terminal is written again and again, so it must never wrap: a second row could not be
+// taken back. The parts of the line are left out one by one until it fits. Elsewhere, as in a file,
+// whole lines are written rarely.
+
 #include "holdfast/observe/progress_line.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,20 +20,14 @@ namespace {
 constexpr auto kTerminalPeriod = std::chrono::milliseconds(100);
 constexpr auto kPlainPeriod = std::chrono::minutes(1);
 
-std::string format(const char* pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
-}
-
 std::string duration(double seconds) {
   const auto whole = static_cast<long>(std::lround(seconds));
-  if (whole < 60) return std::to_string(whole) + " s";
-  if (whole < 3600) return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
-  return std::to_string(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
 }
 
-// The parts in the order in which they are left out of a narrow line.
+// The parts of the line, and the order in which a narrow terminal loses them.
 enum class Part { step, samples, batch, time_left, epoch, value };
 constexpr std::array kLeftOutFirst{Part::step, Part::samples, Part::batch, Part::time_left};
 
@@ -47,13 +46,12 @@ std::string joined(const std::vector<Piece>& pieces) {
 
 std::string progress_text(const TrainingContext& context, const Logs& logs, const ProgressSpeed& speed, int columns) {
   std::vector<Piece> pieces{
-      {Part::epoch, "epoch " + std::to_string(context.epoch() + 1) + "/" + std::to_string(context.epochs())},
-      {Part::batch,
-       "batch " + std::to_string(context.batch_in_epoch()) + "/" + std::to_string(context.batches_per_epoch())},
-      {Part::step, "step " + std::to_string(context.step())}};
-  for (const auto& [name, value] : logs) pieces.push_back({Part::value, name + format(" %.4f", value)});
+      {Part::epoch, fmt::format("epoch {}/{}", context.epoch() + 1, context.epochs())},
+      {Part::batch, fmt::format("batch {}/{}", context.batch_in_epoch(), context.batches_per_epoch())},
+      {Part::step, fmt::format("step {}", context.step())}};
+  for (const auto& [name, value] : logs) pieces.push_back({Part::value, fmt::format("{} {:.4f}", name, value)});
   if (speed.samples_per_second > 0) {
-    pieces.push_back({Part::samples, format("%.0f samples/s", speed.samples_per_second)});
+    pieces.push_back({Part::samples, fmt::format("{:.0f} samples/s", speed.samples_per_second)});
     if (speed.seconds_left > 0) pieces.push_back({Part::time_left, duration(speed.seconds_left) + " left"});
   }
   for (const Part part : kLeftOutFirst) {
@@ -78,7 +76,7 @@ void ProgressLine::on_step_end(TrainingContext& context, const Logs& logs) {
   if (is_due(now)) show(context, logs, false);
 }
 
-// After a change of width the line is drawn at once: what stands there may take two rows.
+// After a change of width the line is drawn at once, since the old one may take two rows by then.
 bool ProgressLine::is_due(Clock::time_point now) {
   if (!is_terminal_) return now - std::max(start_, last_shown_) >= kPlainPeriod;
   return now - last_shown_ >= kTerminalPeriod || terminal_columns(::fileno(stream_)) != columns_;
@@ -100,8 +98,8 @@ ProgressSpeed ProgressLine::speed(const TrainingContext& context) const {
           .seconds_left = seconds / static_cast<double>(batches) * static_cast<double>(batches_left)};
 }
 
-// The last column stays free, since some terminals begin a new row as soon as it is filled. The cursor goes back to the
-// first column, so that no output is appended to the line.
+// The last column stays free, since some terminals begin a new row as soon as it is filled. The cursor
+// goes back to the first column, so that no other output is appended to the line.
 void ProgressLine::show(const TrainingContext& context, const Logs& logs, bool is_epoch_end) {
   last_shown_ = Clock::now();
   std::string line;

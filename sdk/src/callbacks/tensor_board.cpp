@@ -1,3 +1,8 @@
+// TensorBoard keeps every point that it has read, so a new file says from which epoch on it takes back
+// earlier ones. It takes them back only from the first epoch that differs; the others keep their times.
+// The files are a function of the epochs that the training state knows, so nothing about them is kept
+// in the state. See docs/decisions/training.md.
+
 #include "holdfast/observe/tensor_board.h"
 
 #include <algorithm>
@@ -19,7 +24,7 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Of the logs that validation gave, or of the others. No point where an epoch has none.
+// The points of the logs of validation, or of all others. An epoch without such logs has no point.
 EventPoints points_of(const std::vector<Logs>& epochs, bool of_validation) {
   EventPoints points;
   for (std::size_t epoch = 0; epoch < epochs.size(); ++epoch) {
@@ -34,7 +39,7 @@ EventPoints points_of(const std::vector<Logs>& epochs, bool of_validation) {
   return points;
 }
 
-// The first step at which the two differ; none where they are the same.
+// The first step at which the two differ; empty if they are equal.
 std::optional<std::int64_t> first_difference(const EventPoints& left, const EventPoints& right) {
   const auto [l, r] = std::mismatch(left.begin(), left.end(), right.begin(), right.end());
   if (l == left.end() && r == right.end()) return std::nullopt;
@@ -45,7 +50,7 @@ std::optional<std::int64_t> first_difference(const EventPoints& left, const Even
 
 }  // namespace
 
-// One folder's points, and the file that this process began there.
+// The points of one folder, and the file that this process began there.
 class TensorBoard::Series {
  public:
   explicit Series(std::string folder) : folder_(std::move(folder)) {}
@@ -58,7 +63,8 @@ class TensorBoard::Series {
   }
 
  private:
-  // Whether what is missing can stand behind what this process wrote last. Another rank may have gone on since.
+  // Whether missing points can follow what this process wrote last. Another rank may have written
+  // since.
   bool is_current(FileSystem& files, const EventPoints& points) const {
     return !name_.empty() && last_event_file(files, folder_) == name_ &&
            std::mismatch(written_.begin(), written_.end(), points.begin(), points.end()).first == written_.end();
@@ -87,7 +93,7 @@ class TensorBoard::Series {
       if (!written_.contains(step)) records += summary_record(seconds_since_1970(), step, summary);
     }
     if (records.empty()) return;
-    // Should this fail, the file may end in half a record, and another is begun.
+    // If this fails, the file may end in half a record, so the next write begins another file.
     const std::string name = std::exchange(name_, "");
     const auto file = files.open_for_writing(folder_ + "/" + name);
     file->write_at(bytes_, std::as_bytes(std::span(records)));
@@ -98,7 +104,7 @@ class TensorBoard::Series {
   }
 
   const std::string folder_;
-  std::string name_;         // empty: what this process writes next begins a file
+  std::string name_;         // empty: the next write begins a file
   std::uint64_t bytes_ = 0;  // of that file
   EventPoints written_;      // what the folder shows with that file
 };

@@ -1,8 +1,12 @@
 #pragma once
 
-// What the ranks of one generation do together. One object per rank; all ranks make the same calls in the same order,
-// each from one thread. Every call ends by its deadline: with Error{deadline_exceeded} naming the rank that was waited
-// for, or at once with GenerationEnded. After either the communicator is of no more use.
+// The collective operations of one generation: the sum of gradients in the shards' order, broadcasts, barriers. Each
+// rank has one object, and all ranks make the same calls in the same order, each from one thread.
+//
+// Every call ends by its deadline with Error{deadline_exceeded}, which names the rank that it waited for, or at once
+// with GenerationEnded. After either of them the communicator must not be used any more.
+//
+// See docs/decisions/training.md.
 
 #include <cstddef>
 #include <limits>
@@ -15,24 +19,27 @@
 
 namespace holdfast {
 
-// Floats [begin, end) of the reduced block.
+// Floats [begin, end) of the block that is reduced.
 struct FloatRange {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-// A block of floats that is added over shards: gradients in the memory space of the training, and behind them a tail in
-// the host's memory. A FloatRange counts through both.
+// A block of floats that is added over shards. Gradients lie in the training's memory space. They are followed by a
+// tail in the host's memory: losses, metrics and votes, which the host reads after each step. A FloatRange counts
+// through both.
 struct Slot {
   std::span<float> gradients;
   std::span<float> tail;
 };
+// The same block, added over all shards.
 struct Sums {
   std::span<const float> gradients;
   std::span<const float> tail;
 };
 
-// This rank's peers are no longer what they were: it keeps its state, and goes on in the next generation.
+// The membership has changed, so this rank's peers may be gone. The rank keeps its state and goes on in the next
+// generation.
 class GenerationEnded : public Error {
  public:
   explicit GenerationEnded(const std::string& what) : Error(ErrorCode::cancelled, what) {}
@@ -45,49 +52,52 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // This rank's slots, for ShardAccumulator. They may be written between two reductions, and no longer once reduce()
-  // was called.
+  // This rank's slots, for ShardAccumulator. They may be written between two reductions: from the return of one
+  // reduce() until the next call of it.
   virtual std::vector<Slot> slots() = 0;
 
-  // Floats that are added at a time: less makes no sense to be handed over.
-  virtual std::size_t piece_floats() const { return std::numeric_limits<std::size_t>::max(); }
-  // Gradients of the covering slots that will not change any more once all that training has queued so far is done: a
-  // communicator may add them while others are still being computed. Each float once between two reductions, or it may
-  // throw Error{invalid_argument}; whether a rank does this at all is its own affair. Waits for nobody.
-  virtual void hand_over(std::span<const int> covering_slots, FloatRange range) {
+  // The size of a bucket, which is what the ranks add at a time. There is no gain in declaring less than this ready.
+  virtual std::size_t bucket_floats() const { return std::numeric_limits<std::size_t>::max(); }
+  // Declares gradients of the covering slots ready: once the work that training has queued so far is done, they do not
+  // change any more. The communicator may add their buckets while other gradients are still being computed.
+  //
+  // Each rank may do this or not, whatever the others do. Throws Error{invalid_argument}, if at all, for a float that
+  // is declared ready twice between two reductions. Does not wait.
+  virtual void mark_ready(std::span<const int> covering_slots, FloatRange range) {
     static_cast<void>(covering_slots), static_cast<void>(range);
   }
-  // Once all gradients are handed over: the sum of them may begin. The next call is reduce(), of the same slots and of
-  // all their floats. May wait for the other ranks to get so far.
+  // Lets the sum begin, after all gradients were declared ready. The next call must be reduce() of the same slots and
+  // the whole block. May wait for the other ranks to get here.
   virtual void begin_reduce(std::span<const int> covering_slots, Deadline deadline) {
     static_cast<void>(covering_slots), static_cast<void>(deadline);
   }
 
-  // The shard-order sum of `range`: `covering_slots` names the slot of each covering node of this rank's shards, from
-  // left to right. The sums cover the whole block, of which only `range` is defined, are the same on every rank, and
-  // are valid until the next call.
+  // Adds `range` over all ranks in the shard tree's order (shard_tree.h). `covering_slots` has the slot of each
+  // covering node of this rank's shards, from left to right. The result spans the whole block, but only `range` of it
+  // is defined. It has the same bits on every rank and is valid until the next call.
   virtual Sums reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) = 0;
 
-  // Whether the whole range of the last reduction is neither NaN nor infinite; the same answer on every rank.
+  // Whether all sums of the last reduction are finite (neither NaN nor infinite). The same answer on every rank.
   virtual bool was_finite() const = 0;
 
-  // Rank `root`'s bytes replace those of everyone who takes them. Parts of the same sizes on each rank, and the same
-  // calls, whether a rank takes them or knows them already.
+  // Copies the bytes of rank `root` to each rank that passes `takes`. A rank that has them already passes false, and
+  // must still make the call. Parts have the same sizes on every rank.
   virtual void broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes, Deadline deadline) = 0;
   void broadcast(std::span<std::byte> bytes, int root, bool takes, Deadline deadline) {
     broadcast(std::span(&bytes, 1), root, takes, deadline);
   }
 
-  // The same of arrays in the memory space of the training.
+  // The same for arrays in the training's memory space.
   virtual void broadcast_arrays(std::span<const std::span<float>> arrays, int root, bool takes, Deadline deadline) = 0;
 
-  // Every rank's bytes, in the order of ranks; `all` has room for as many times `own`. Where some rank got them, every
-  // rank whose call ends with GenerationEnded has them in `all`, too; where none did, `all` may be as it was.
+  // Fills `all` with every rank's `own` bytes, in rank order; `all` has size() times the bytes of `own`. If the call
+  // throws GenerationEnded on one rank but returned on another, `all` is complete on both. If it returned on no rank,
+  // `all` may be unchanged.
   virtual void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) = 0;
 
   virtual void barrier(Deadline deadline) = 0;
 
-  // Whether the next call would end with GenerationEnded: who computes for long may look, and leave. Any thread.
+  // Whether the next call would throw GenerationEnded. A long computation may ask, so as to end early. Any thread.
   virtual bool is_cancelled() const = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace holdfast {
 namespace {
 
-// A rank that is alone: the only covering node is the sum.
+// A single rank has a single covering node, which is the sum already.
 class LoneDeviceCommunicator final : public Communicator {
  public:
   LoneDeviceCommunicator(std::unique_ptr<Communicator> host, MemorySpace& memory, const DeviceCommunicatorShape& shape)
@@ -58,7 +58,7 @@ class LoneDeviceCommunicator final : public Communicator {
   const std::unique_ptr<Communicator> host_;
   MemorySpace& memory_;
   const DeviceCommunicatorShape shape_;
-  std::vector<std::shared_ptr<float[]>> gradients_;  // of each slot
+  std::vector<std::shared_ptr<float[]>> gradients_;  // one array for each slot
   bool was_finite_ = true;
 };
 

@@ -1,7 +1,9 @@
 #pragma once
 
-// Collectives of a training whose arrays lie on a device. Whatever the host does together goes through the host's own
-// communicator: barriers, small exchanges, the tails of the blocks, and the news that a generation has ended.
+// Collectives of a training whose arrays lie on a device. The host's own communicator still does everything that
+// concerns the host: barriers, small exchanges, the tails of the blocks, and the end of a generation. Only the host's
+// communicator knows that a generation has ended, since NCCL does not report the death of a peer.
+// See docs/decisions/devices.md.
 
 #include <chrono>
 #include <functional>
@@ -15,18 +17,18 @@ namespace holdfast {
 
 struct DeviceCommunicatorShape {
   ShardDeal deal{};
-  int slots = 1;  // of this rank
+  int slots = 1;  // that this rank has
   std::size_t gradient_floats = 0;
   std::size_t tail_floats = 0;
-  bool in_the_librarys_order = false;  // Reduction::fastest
-  // Called when ranks part because of a failure, before the device lets go of what they did together.
+  bool library_order = false;  // Reduction::fastest
+  // Called after a failure, before the collectives that are under way on the device are aborted.
   std::function<void()> leaving = [] {};
   std::chrono::milliseconds connect_timeout = std::chrono::minutes(1);
 };
 
-// `host` has blocks of the tail alone. Arrays of the communicator, and those that it is given, lie in `memory`, which
-// outlives it. One rank needs nothing but its device; several need the CUDA back end with NCCL. Throws
-// Error{unavailable} where that is missing.
+// `host` has blocks that consist of the tail alone. All arrays lie in `memory`, which must outlive the communicator. A
+// single rank needs only its device; several ranks need the CUDA back end with NCCL. Throws Error{unavailable} if that
+// is missing.
 std::unique_ptr<Communicator> make_device_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
                                                        const DeviceCommunicatorShape& shape);
 

@@ -1,3 +1,7 @@
+// A thread that completes a shard also adds what becomes complete by it, up the tree. The additions run outside of the
+// lock, in any order of time: which two slots are added, and which is the left one, is given by the tree alone. So the
+// bits do not depend on the threads. See docs/decisions/training.md.
+
 #include "collective/shard_accumulator.h"
 
 #include <algorithm>
@@ -8,7 +12,7 @@
 namespace holdfast {
 
 int ShardAccumulator::slots_needed(int local, int workers) {
-  // Between two shards that are still running, what is complete is covered by at most 2 log2 nodes.
+  // The complete shards between two running ones are covered by at most 2 log2(local) nodes.
   const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(local)));
   return std::min(local, workers * (1 + 2 * levels));
 }
@@ -71,7 +75,7 @@ void ShardAccumulator::complete(int shard, FloatRange range) {
   std::unique_lock lock(mutex_);
   Node node{{shard, shard + 1}, running_.at(shard)};
   running_.erase(shard);
-  // Both are taken out before the lock is let go, so that no other thread adds them too.
+  // Both children are taken out before the lock is released, so that no other thread adds them too.
   while (const auto children = take_pair(node, complete_nodes_)) {
     lock.unlock();
     add(*children, range);

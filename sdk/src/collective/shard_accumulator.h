@@ -1,8 +1,10 @@
 #pragma once
 
-// Adds the shard sums that one rank computes, in the tree's order, while worker threads finish them in any order. Each
-// shard is computed into a slot (a block of floats); as soon as both children of a node are complete, the right one is
-// added to the left one and its slot is free again. What remains are the covering nodes of the rank's shards.
+// Adds the sums of one rank's shards in the tree's order, while worker threads finish the shards in any order.
+//
+// Each shard is computed into a slot, which is a block of floats. As soon as both children of a node are complete, the
+// right one is added to the left one, and the slot of the right one is free again. In the end the covering nodes of the
+// rank's shards remain. Communicator::reduce() adds those of all ranks.
 
 #include <map>
 #include <mutex>
@@ -19,26 +21,28 @@ namespace holdfast {
 
 class ShardAccumulator {
  public:
-  // How many slots are needed for `local` shards when up to `workers` are computed at once.
+  // How many slots suffice for `local` shards when up to `workers` of them are computed at once.
   static int slots_needed(int local, int workers);
 
-  // `slots` (all of one size), whose gradients lie in `memory`, outlive the accumulator.
+  // `local` are the rank's shards. `slots` have one size, their gradients lie in `memory`, and both must outlive the
+  // accumulator.
   ShardAccumulator(ShardTree tree, ShardRange local, std::vector<Slot> slots, MemorySpace& memory = host_memory());
 
-  // Begins a step: all slots are free again. Not while a shard is being computed.
+  // Begins a step: all slots are free again. Must not be called while a shard is being computed.
   void reset();
 
-  // The slot to compute `shard` into; its content is undefined. Any thread.
+  // Takes a free slot to compute `shard` into. Its content is undefined. Asserts that a slot is free. Any thread.
   Slot acquire(int shard);
-  // Says that `range` of the shard's slot is written, and adds there what can be added. The same range for all shards
-  // of a step. Any thread.
+  // Declares `range` of the shard's slot computed, and adds that range of all nodes that are complete now. The range is
+  // the same for all shards of a step. Any thread.
   void complete(int shard, FloatRange range);
 
-  // Adds there at once what complete() would add of `range`, which so must not be part of complete()'s, and returns
-  // what covering_slots() will be. For the last shard of the rank, while no other one is computed.
+  // Adds `range` of the shard's slot ahead of complete(), whose own range must not include it. Only for the last shard
+  // of the rank, while no other one is being computed. Returns what covering_slots() will return, so that the sum over
+  // ranks can begin with this range while the rest of the shard is still being computed.
   std::vector<int> add_ahead(int shard, FloatRange range) const;
 
-  // After all shards of the rank are complete: the slot of each covering node, from left to right.
+  // The slot of each covering node, from left to right. Only after all shards of the rank are complete.
   std::vector<int> covering_slots() const;
 
  private:
@@ -48,8 +52,7 @@ class ShardAccumulator {
   };
 
   using Nodes = std::map<int, Node>;  // by first shard
-  // The two children of `node`'s parent, the left one first, where the other one is complete, too; it is taken out of
-  // `complete`.
+  // If the sibling of `node` is complete too, takes it out of `complete` and returns both, the left one first.
   std::optional<std::pair<Node, Node>> take_pair(const Node& node, Nodes& complete) const;
   static Node parent_of(const std::pair<Node, Node>& children);
   std::vector<int> covering_slots_in(const Nodes& complete) const;
@@ -63,7 +66,7 @@ class ShardAccumulator {
   mutable std::mutex mutex_;
   std::vector<int> free_slots_;  // guarded by mutex_
   std::map<int, int> running_;   // shard -> slot; guarded by mutex_
-  Nodes complete_nodes_;         // that nobody is adding; guarded by mutex_
+  Nodes complete_nodes_;         // those that no thread is adding right now; guarded by mutex_
 };
 
 }  // namespace holdfast

@@ -1,7 +1,10 @@
 #pragma once
 
-// Which rank computes which shards of a step: contiguous ranges in the order of ranks, at least one shard each. Sums
-// are added in the tree's order whoever computed them, so that no bit depends on the deal.
+// Which rank computes which shards of a step: contiguous ranges in rank order, at least one shard for each rank. The
+// shards' sums are added in the tree's order (shard_tree.h) on any assignment, so the assignment never changes a bit.
+//
+// An assignment belongs to a generation and does not change within it. A rank with another assignment than its peers
+// would leave out a shard or add it twice. See docs/decisions/training.md.
 
 #include <vector>
 
@@ -13,9 +16,9 @@ class ShardDeal {
  public:
   // One shard, for one rank.
   ShardDeal() : ShardDeal(std::vector<int>{1}) {}
-  // Of each rank, in rank order. Asserts that there is a rank, and a shard for each.
+  // counts[r] is the number of shards of rank r. Asserts that there is at least one rank, and a shard for each.
   explicit ShardDeal(const std::vector<int>& counts);
-  // As evenly as contiguous ranges allow. Asserts that there is a shard for each rank.
+  // Ranges whose sizes differ by one shard at most. Asserts that there is a shard for each rank.
   static ShardDeal even(int shards, int ranks);
 
   bool operator==(const ShardDeal&) const = default;
@@ -23,9 +26,9 @@ class ShardDeal {
   int ranks() const { return static_cast<int>(boundaries_.size()) - 1; }
   int shards() const { return boundaries_.back(); }
   ShardRange of(int rank) const;
-  // Shards of the rank that has the most.
+  // How many shards the rank with the most has.
   int most() const;
-  // All ranks' covering nodes of the tree over these shards, in rank order.
+  // The covering nodes of all ranks in the tree over these shards, in rank order.
   std::vector<ShardRange> covering_nodes() const;
 
  private:

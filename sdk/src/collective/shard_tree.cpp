@@ -7,6 +7,7 @@
 namespace holdfast {
 namespace {
 
+// Where the right child begins. bit_floor(n - 1) is the largest power of two below n.
 int split(ShardRange node) {
   return node.begin + static_cast<int>(std::bit_floor(static_cast<unsigned>(node.count() - 1)));
 }

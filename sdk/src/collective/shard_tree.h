@@ -1,8 +1,26 @@
 #pragma once
 
-// The one order in which per-shard sums are added: a binary tree over the shards [0, S). A node over n >= 2 shards has
-// as left child its first 2^k shards with 2^k the largest power of two below n, and as right child the rest. The tree
-// depends on S alone, so it gives the same bits however the shards are dealt to replicas.
+// The one order in which the sums of shards are added. Floating-point addition is not associative, so a training gives
+// the same bits on any number of replicas only if this order never changes.
+//
+// The order is a binary tree over the shards [0, S). The left child of a node over n >= 2 shards has the first 2^k of
+// them, where 2^k is the largest power of two below n; the right child has the rest. S = 6:
+//
+//               [0,6)
+//          +------+------+
+//        [0,4)         [4,6)
+//      +---+---+       +-+-+
+//    [0,2)   [2,4)     4   5
+//    +-+-+   +-+-+
+//    0   1   2   3
+//
+// The tree depends on S alone. A rank that computes the shards [begin, end) adds what lies below its covering nodes,
+// which are the largest nodes within that range. With ranks of [0,4) and [4,6) each sends one partial sum; a rank of
+// [1,4) has two covering nodes, 1 and [2,4).
+//
+// The split at a power of two has two uses. Adding shards one after another, as a binary counter carries, follows the
+// tree, so few slots are needed. And a rank with an aligned power of two of shards sends a single partial sum.
+// See docs/decisions/training.md.
 
 #include <cstdint>
 #include <optional>
@@ -27,21 +45,21 @@ class ShardTree {
 
   int shards() const { return shards_; }
 
-  // The fewest nodes of the tree that make up `range`, from left to right.
+  // The fewest nodes of the tree that together make up `range`, from left to right.
   std::vector<ShardRange> covering_nodes(ShardRange range) const;
 
-  // The other child of the node's parent; nothing for the root. Asserts that `node` is a node.
+  // The other child of the node's parent; nothing for the root. Asserts that `node` is a node of the tree.
   std::optional<ShardRange> sibling(ShardRange node) const;
 
  private:
   int shards_;
 };
 
-// Adds leaves in the tree's order as a stack machine would: `push` takes the next leaf, `add` replaces the two topmost
-// by their sum.
+// Adding in the tree's order as the program of a stack machine: `push` pushes the next leaf, `add` replaces the two
+// topmost entries by their sum. CPUs and GPUs run the same program.
 enum class SumInstruction : std::uint8_t { push, add };
 
-// The program that adds the covering nodes of all ranks, in rank order, up to the root.
+// The program that adds `leaves` up to the root. The leaves are the covering nodes of all ranks, in rank order.
 std::vector<SumInstruction> sum_program(const ShardTree& tree, const std::vector<ShardRange>& leaves);
 
 }  // namespace holdfast

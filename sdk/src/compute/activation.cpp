@@ -1,5 +1,6 @@
 #include "holdfast/compute/activation.h"
 
+#include <fmt/format.h>
 #include <string>
 
 #include "holdfast/base/error.h"
@@ -29,9 +30,8 @@ Activation activation_from_name(std::string_view text) {
                                       Activation::softmax, Activation::gelu}) {
     if (name(activation) == text) return activation;
   }
-  throw Error(ErrorCode::invalid_argument, "\"" + std::string(text) +
-                                               "\" is no activation; there are linear, relu, tanh, sigmoid, softmax "
-                                               "and gelu");
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("\"{}\" is not an activation; choose linear, relu, tanh, sigmoid, softmax or gelu", text));
 }
 
 }  // namespace holdfast

@@ -1,6 +1,6 @@
 #pragma once
 
-// Uninitialised memory for floats on a cache line of its own, which only ever grows. Growing loses the content.
+// Uninitialised memory for floats, aligned to a cache line. It only grows, and growing loses the content.
 
 #include <cstddef>
 #include <memory>
@@ -14,7 +14,7 @@ class AlignedFloats {
 
   void grow_to(std::size_t floats) {
     if (floats <= size_) return;
-    // Freed first: the two blocks together may not fit where the larger one alone does.
+    // The old block is freed first: both together may not fit where the new one alone does.
     data_.reset();
     size_ = 0;
     data_.reset(static_cast<float*>(::operator new (floats * sizeof(float), std::align_val_t{kAlignmentBytes})));

@@ -1,13 +1,16 @@
 #pragma once
 
-// The arithmetic of layers. A back end makes operation objects, each for one shape: what it costs to choose a kernel,
-// to compile it and to find memory is paid when the object is made, not when it runs.
+// The arithmetic of layers. A back end makes operation objects, each for one shape. Choosing a kernel, compiling it and
+// finding memory happen when the object is made, so running it costs none of that.
 //
-// All arrays are f32 and row-major in the back end's memory space; images are [sample, height, width, channel]. Outputs
-// are overwritten, never added to. On a device an operation is queued in the order of its memory space, and not waited
-// for. A back end and its operations belong to one thread at a time; several back ends may work on several threads at
-// once. For the same shape and number of threads an operation gives the same bits, in any thread and process on
-// machines of the same description(). What fails is thrown as Error naming operation and shape.
+// All arrays are f32 and row-major, in the back end's memory space; images are [sample, height, width, channel].
+// Outputs are overwritten, never added to. On a device an operation is queued in the order of its memory space and not
+// waited for. A back end and its operations are for one thread at a time; several back ends may run on several threads
+// at once.
+//
+// For the same shape and number of threads an operation gives the same bits, in any thread and process, on machines
+// with the same description(). A failure is thrown as an Error that names operation and shape. See
+// docs/decisions/devices.md.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,9 +27,10 @@
 
 namespace holdfast::compute {
 
-// What an operation is made for. Passes that were not asked for must not be called. A backward pass is called behind a
-// forward pass with the same input and kernel, and both backward passes behind it with the same gradient of the output:
-// an operation may keep what it made of them.
+// The passes that an operation is made for; others must not be called.
+//
+// A backward pass follows a forward pass with the same input and kernel, and both backward passes get the same output
+// gradient. So an operation may keep what it made of these arrays.
 struct Use {
   bool training = false;        // backward passes to the weights
   bool input_gradient = false;  // backward pass to the input
@@ -99,7 +103,7 @@ class PoolingOperation {
   virtual ~PoolingOperation() = default;
 
   virtual void forward(const float* input, float* output) = 0;
-  // Of the last forward pass.
+  // The backward pass of the last forward pass.
   virtual void backward(const float* output_gradient, float* input_gradient) = 0;
 };
 
@@ -139,35 +143,35 @@ class BatchNormalizationOperation {
   // For inference: the statistics are given.
   virtual void forward_inference(const float* input, const float* gamma, const float* beta, const float* mean,
                                  const float* variance, float* output) = 0;
-  // Of the last forward_training(), the statistics taken as functions of the input. Without Use::input_gradient the
-  // pointer to it is ignored.
+  // The backward pass of the last forward_training(); mean and variance count as functions of the input. Without
+  // Use::input_gradient the pointer `input_gradient` is ignored.
   virtual void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
                         float* gamma_gradient, float* beta_gradient) = 0;
 
-  // What the last forward_training() adds to the sums of its global batch, in 2 * channels + 1 floats: rows * mean of
-  // each channel, rows * (biased) variance of each channel, rows.
+  // Writes what the last forward_training() adds to the statistics of the global batch, as 2 * channels + 1 floats:
+  // rows * mean of each channel, rows * (biased) variance of each channel, rows.
   virtual void contribute(float* contributions) = 0;
 };
 
 struct DropoutShape {
   std::int64_t samples = 0;
   std::int64_t elements = 0;  // of one sample
-  float rate = 0;             // in [0, 1): the probability of each element to become zero
-  // Which sequences of draws are this operation's: number step * sequences_per_step + sequence.
+  float rate = 0;             // in [0, 1): the probability that an element becomes zero
+  // In each step this operation uses the sequence of draws number step * sequences_per_step + sequence.
   std::uint64_t sequences_per_step = 1;
   std::uint64_t sequence = 0;
 };
 
-// Which random draws a training step of a shard makes: sample i of the shard is sample first_sample + i of the global
-// batch, so that its mask does not depend on the batch that it comes in.
+// The random draws of a shard in a training step. Sample i of the shard is sample first_sample + i of the global batch,
+// and its mask depends on that number. So the mask does not depend on how batches are cut into shards.
 struct Draws {
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t first_sample = 0;
 };
 
-// For training only. What is kept is multiplied by 1 / (1 - rate) (Srivastava et al., 2014, "inverted" as all of the
-// field has it).
+// For training only. Elements that are kept are multiplied by 1 / (1 - rate): "inverted" dropout (Srivastava et al.,
+// 2014).
 class DropoutOperation {
  public:
   virtual ~DropoutOperation() = default;
@@ -175,7 +179,7 @@ class DropoutOperation {
   // Element i of sample k is zero where draw i of Random(seed, Purpose::dropout, sequence of the step, first_sample +
   // k) is below the rate. `output` may be `input`.
   virtual void forward(const float* input, float* output) = 0;
-  // Of the last forward pass. `input_gradient` may be `output_gradient`.
+  // The backward pass of the last forward pass. `input_gradient` may be `output_gradient`.
   virtual void backward(const float* output_gradient, float* input_gradient) = 0;
 };
 
@@ -183,7 +187,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Operations keep using the back end, which must outlive them.
+  // Operations refer to the back end, which must outlive them.
   virtual std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) = 0;
   virtual std::unique_ptr<ConvolutionOperation> convolution(const ConvolutionShape& shape, Use use) = 0;
   virtual std::unique_ptr<PoolingOperation> pooling(const PoolingShape& shape, Use use) = 0;
@@ -192,46 +196,48 @@ class Backend {
                                                                            Use use) = 0;
   virtual std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) = 0;
 
-  // Of the passes that follow.
+  // Sets the draws for the passes that follow.
   virtual void set_draws(const Draws& draws) = 0;
 
-  // Does what the parts ask of this back end and of its memory space, one after the other, in which they must not wait,
-  // allocate, make operations or set draws. A device may record that, and do the same without calling any of them where
-  // it is asked again with an equal key: the same operations on the same arrays, with whatever these hold by then. So
-  // all that the parts depend on, their number too, must be in the key, but for the draws. `behind` is called whenever
-  // a part has been queued, and never recorded. What they throw is passed on.
+  // Calls the parts, which queue work on this back end and its memory space, one after another. They must not wait,
+  // allocate, make operations or set draws.
+  //
+  // A device may record the work. If it is asked again with an equal key, it repeats the recorded operations on the
+  // same arrays, with their content of then, and calls no part. So the key must have everything that the parts depend
+  // on, their number included, except for the draws. `after_part` is called each time after a part was queued, and is
+  // never recorded. Exceptions of the parts are passed on.
   virtual void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-                      const std::function<void(std::size_t part)>& behind) {
+                      const std::function<void(std::size_t part)>& after_part) {
     static_cast<void>(key);
     for (std::size_t part = 0; part < parts.size(); ++part) {
       parts[part]();
-      behind(part);
+      after_part(part);
     }
   }
   void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) {
     repeat(key, std::span(&queue, 1), [](std::size_t) {});
   }
-  // Why the device could not record what it was given, and calls `queue` each time instead; empty where it can.
+  // Why the device cannot record the work and calls the parts each time instead; empty if it can.
   virtual std::string repeat_obstacle() const = 0;
 
-  // Which the back end may share with others; both outlive all arrays and operations.
+  // The memory space, which back ends may share. It must outlive all arrays and operations.
   virtual MemorySpace& memory() = 0;
-  // Null where memory() is the host's.
+  // Null if memory() is the host's.
   virtual DeviceKernels* device_kernels() = 0;
 
   // What the bits depend on besides shapes: "oneDNN 2.6.3, isa avx2, 1 thread per shard".
   virtual std::string description() const = 0;
 };
 
-// Each operation runs on exactly `threads` threads (at least 1), whatever the application and the environment say; the
-// application's own OpenMP setting is untouched.
+// Each operation runs on exactly `threads` threads (at least 1), whatever the application and the environment have set.
+// The OpenMP settings of the application do not change.
 std::unique_ptr<Backend> make_cpu_backend(int threads);
 
-// Of one device of a machine that can train on it: "cuda:1". Operations and arrays of all back ends of one memory space
-// share its order. Throws Error{unavailable} saying what is missing.
+// The back end of a CUDA device, named as "cuda:1". All back ends of a device share its memory space and its order.
+// Throws Error{unavailable}, which says what is missing.
 std::unique_ptr<Backend> make_cuda_backend(const std::string& device, Precision precision = Precision::f32);
 
-// The threads that the application and the environment allow the calling thread.
+// How many threads the application and the environment allow the calling thread.
 int default_threads();
 
 }  // namespace holdfast::compute

@@ -1,6 +1,10 @@
+// Looks for libholdfast_cuda.so and for NVIDIA's libraries, which it needs. A file that exists but cannot be loaded
+// ends the search, and the error has the loader's reason for it. See docs/decisions/devices.md.
+
 #include "compute/cuda_library.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <charconv>
 #include <cstdlib>
@@ -14,7 +18,7 @@ namespace {
 
 constexpr const char* kFileName = "libholdfast_cuda.so";
 
-// Where it may lie, in the order of the search; a name without a folder is the loader's to find.
+// The paths to try, in this order. The system's loader looks for the last one, which has no folder.
 std::vector<std::string> candidates() {
   if (const char* const given = std::getenv("HOLDFAST_CUDA_LIBRARY")) return {given};
   std::vector<std::string> paths;
@@ -33,10 +37,11 @@ std::vector<std::string> candidates() {
 }
 
 Error unavailable(const std::string& why) {
-  return Error(ErrorCode::unavailable, "Holdfast cannot train on CUDA devices here: " + why);
+  return Error(ErrorCode::unavailable, fmt::format("Holdfast cannot train on CUDA devices here: {}", why));
 }
 
-// Where HOLDFAST_LIBRARY_PATH has them, which the loader does not look through; one that is loaded already it takes.
+// Loads NVIDIA's libraries from HOLDFAST_LIBRARY_PATH, which the system's loader does not search. It then uses those
+// that are already loaded.
 void load_what_it_needs() {
   const char* const folders = std::getenv("HOLDFAST_LIBRARY_PATH");
   if (folders == nullptr) return;
@@ -45,42 +50,46 @@ void load_what_it_needs() {
     try {
       SharedLibrary::load(name);
     } catch (const Error&) {
-      // The loader says below what is missing.
+      // dlopen() says below what is missing.
     }
   }
 }
 
 void* open_library() {
   load_what_it_needs();
-  std::string reasons;
+  std::vector<std::string> reasons;
   for (const std::string& path : candidates()) {
     const bool is_file = path.find('/') != std::string::npos;
     if (is_file && !std::filesystem::exists(path)) {
-      reasons += (reasons.empty() ? "" : "; ") + path + " does not exist";
+      reasons.push_back(path + " does not exist");
       continue;
     }
     if (void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     const char* const reason = ::dlerror();
-    reasons += (reasons.empty() ? "" : "; ") + std::string(reason == nullptr ? path + " cannot be loaded" : reason);
+    reasons.push_back(reason == nullptr ? path + " cannot be loaded" : reason);
     if (is_file) break;
   }
-  throw unavailable(reasons + "; build Holdfast with CUDA, or set HOLDFAST_CUDA_LIBRARY, and see `holdfast doctor`");
+  throw unavailable(fmt::format("{}; build Holdfast with CUDA, or set HOLDFAST_CUDA_LIBRARY, and see `holdfast doctor`",
+                                fmt::join(reasons, "; ")));
 }
 
 CudaLibrary& load() {
   void* const library = open_library();
   const auto make = reinterpret_cast<MakeCudaLibrary>(::dlsym(library, kMakeCudaLibrary));
-  if (make == nullptr) throw unavailable(std::string(kFileName) + " has no symbol " + kMakeCudaLibrary);
+  if (make == nullptr)
+    throw unavailable(fmt::format("{} has no symbol {}; build it anew, or correct HOLDFAST_CUDA_LIBRARY", kFileName,
+                                  kMakeCudaLibrary));
   CudaLibrary* const made =
       make(CudaLibrary::kInterface, [](LogLevel level, std::string_view line) { log(level, line); });
   if (made == nullptr)
-    throw unavailable(std::string(kFileName) + " is of another version of Holdfast than the program");
+    throw unavailable(fmt::format(
+        "{} belongs to another version of Holdfast than the program; install both from one build", kFileName));
   return *made;
 }
 
 }  // namespace
 
-// Never unloaded: the CUDA runtime does not survive that.
+// Never unloaded, because the CUDA runtime cannot be.
 CudaLibrary& cuda_library() {
   static CudaLibrary& library = load();
   return library;
@@ -92,7 +101,7 @@ std::unique_ptr<Backend> make_cuda_backend(const std::string& device, Precision 
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   if (!device.starts_with("cuda:") || failure != std::errc() || end != digits.data() + digits.size() || index < 0) {
     throw Error(ErrorCode::invalid_argument,
-                "\"" + device + "\" is no CUDA device; they are called cuda:0, cuda:1, ...");
+                fmt::format("\"{}\" is not a CUDA device; devices are named cuda:0, cuda:1, ...", device));
   }
   return cuda_library().make_backend(index, precision);
 }

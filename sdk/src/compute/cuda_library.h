@@ -1,7 +1,7 @@
 #pragma once
 
-// The CUDA back end, a shared library that is loaded when it is asked for: one program starts on machines without CUDA,
-// too, and says there what is missing.
+// Loads the CUDA back end, which is a shared library of its own. So one program also starts on machines without CUDA,
+// and says there what is missing. Tests put another library in its place. See docs/decisions/devices.md.
 
 #include <memory>
 #include <string>
@@ -25,30 +25,31 @@ struct CudaDevice {
   std::size_t memory_bytes = 0;
 };
 
-// What the shared library hands out through its one symbol. All may throw Error.
+// What the shared library offers through its one symbol. All functions may throw Error.
 class CudaLibrary {
  public:
-  // Changes with this class, Backend, MemorySpace, DeviceKernels and Communicator: library and program are of one
-  // build.
+  // Must change together with this class, Backend, MemorySpace, DeviceKernels and Communicator, because library and
+  // program share these classes.
   static constexpr const char* kInterface = "holdfast cuda interface 3";
 
   virtual ~CudaLibrary() = default;
 
   virtual std::vector<CudaDevice> devices() = 0;
   virtual std::unique_ptr<Backend> make_backend(int device, Precision precision) = 0;
-  // See make_device_communicator(); for two ranks and more.
+  // See make_device_communicator(). For two or more ranks.
   virtual std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
                                                           const DeviceCommunicatorShape& shape) = 0;
 };
 
-// Loads it at the first call: from HOLDFAST_CUDA_LIBRARY where that is set, else beside the program or this library, or
-// where the system's loader finds libholdfast_cuda.so. Throws Error{unavailable} naming what is missing. Any thread.
+// Loads the library at the first call: from HOLDFAST_CUDA_LIBRARY if that is set, else from the folder of the program
+// or of this library, else where the system's loader finds libholdfast_cuda.so. Throws Error{unavailable}, which says
+// what is missing. Any thread.
 CudaLibrary& cuda_library();
 
 extern "C" {
-// The library has a log of its own, whose lines this takes to the program's.
+// The library has its own copy of the log; this passes its lines to the program's log.
 using CudaLibraryLog = void (*)(LogLevel level, std::string_view line);
-// The symbol: null when `interface` is not the library's own.
+// The type of the symbol. It returns null if `interface` is not that of the library.
 using MakeCudaLibrary = CudaLibrary* (*)(const char* interface, CudaLibraryLog log);
 constexpr const char* kMakeCudaLibrary = "holdfast_cuda_library";
 }

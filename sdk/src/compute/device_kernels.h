@@ -1,12 +1,11 @@
 #pragma once
 
-// What training needs of a device beside the layers' operations: losses, metrics, optimizers, moving averages. On the
-// host these are functions of the classes that users see (Loss, Metric, Optimizer); there the formulas are documented,
-// and a device gives the same numbers within rounding: sums over samples have one order, and depend on nothing but the
-// shapes.
+// What training needs of a device besides the layers' operations: losses, metrics, optimizers, moving averages. On the
+// host these are functions of the public classes Loss, Metric and Optimizer, which document the formulas. A device
+// gives the same numbers within rounding. Its sums over samples have one order, which depends on the shapes alone.
 //
-// All pointers are to the back end's memory space, rows follow each other without gaps, and nothing is waited for. What
-// an array holds that no sample can have (a class label that is none) is found by check().
+// All pointers are to the back end's memory space, rows have no gaps, and no call waits except check(). check() finds
+// values that no sample can have, such as a class label that does not exist.
 
 #include <cstddef>
 #include <cstdint>
@@ -49,10 +48,10 @@ struct AdamStep {
   float beta_2_rest = 0;
   float rate = 0;
   float epsilon = 0;
-  float kept = 1;  // of the parameter, before the step: 1 - learning_rate * weight_decay
+  float kept = 1;  // the factor of the parameter before the step: 1 - learning_rate * weight_decay
 };
 
-// Floats [begin, end) of an arena, which have one norm.
+// Floats [begin, end) of an arena that are clipped by one norm.
 struct NormRange {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -73,30 +72,30 @@ class DeviceKernels {
   virtual void adam(const AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,
                     float* v) = 0;
 
-  // Gradient clipping, with the bits of arithmetic/gradient_clipping.h. clipped[i] = gradients[i], or what is nearest
-  // to it in [-limit, limit].
+  // Gradient clipping, with the bits of arithmetic/gradient_clipping.h. clipped[i] is the value in [-limit, limit] that
+  // is nearest to gradients[i].
   virtual void clip_values(float limit, std::size_t floats, const float* gradients, float* clipped) = 0;
-  // In each range clipped[i] = gradients[i] * min(1, limit / norm of the range); nothing is written outside of them.
+  // In each range clipped[i] = gradients[i] * min(1, limit / norm of the range). Nothing outside the ranges is written.
   // `workspace` has norm_workspace_floats(ranges) floats, aligned for doubles.
   virtual void clip_norms(std::span<const NormRange> ranges, float limit, const float* gradients, float* clipped,
                           float* workspace) = 0;
 
-  // moving[i] = moving[i] * momentum + sums[i] / *count * (1 - momentum); nothing where *count is 0.
+  // moving[i] = moving[i] * momentum + sums[i] / *count * (1 - momentum). Does nothing if *count is 0.
   virtual void update_moving(const float* sums, const float* count, std::size_t floats, float momentum,
                              float* moving) = 0;
 
-  // *found has no bit set where all elements are finite.
+  // No bit of *found is set if all elements are finite.
   virtual void find_not_finite(const float* array, std::size_t floats, float* found) = 0;
 
   struct Gap {
     std::size_t begin = 0;  // in floats
     std::size_t end = 0;
   };
-  // Zeros into all gaps of an arena.
+  // Writes zeros into the gaps of an arena.
   virtual void clear(std::span<const Gap> gaps, float* arena) = 0;
 
-  // Waits, and throws Error{invalid_argument} naming the first sample with a target that no sample can have, of any
-  // loss since the last check; the sum of such a loss is not a number.
+  // Waits. If a loss since the last check got a target that no sample can have, throws Error{invalid_argument}, which
+  // names the first such sample. The sum of such a loss is NaN.
   virtual void check() = 0;
 };
 

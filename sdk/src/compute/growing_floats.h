@@ -1,6 +1,6 @@
 #pragma once
 
-// Memory of a memory space that only ever grows, and loses its content when it does.
+// Memory for floats in a memory space. It only grows, and growing loses the content.
 
 #include <memory>
 
@@ -10,12 +10,12 @@ namespace holdfast::compute {
 
 class GrowingFloats {
  public:
-  // Which outlives this object.
+  // `space` must outlive this object.
   explicit GrowingFloats(MemorySpace& space) : space_(&space) {}
 
   void grow_to(std::size_t floats) {
     if (floats <= size_) return;
-    // Freed first: the two blocks together may not fit where the larger one alone does.
+    // The old block is freed first: both together may not fit where the new one alone does.
     floats_.reset();
     size_ = 0;
     floats_ = space_->allocate(floats);

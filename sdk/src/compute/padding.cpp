@@ -1,5 +1,6 @@
 #include "holdfast/compute/padding.h"
 
+#include <fmt/format.h>
 #include <string>
 
 #include "holdfast/base/error.h"
@@ -14,7 +15,7 @@ Padding padding_from_name(std::string_view text) {
   for (const Padding padding : {Padding::valid, Padding::same}) {
     if (name(padding) == text) return padding;
   }
-  throw Error(ErrorCode::invalid_argument, "\"" + std::string(text) + "\" is no padding; there are valid and same");
+  throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is not a padding; choose valid or same", text));
 }
 
 }  // namespace holdfast

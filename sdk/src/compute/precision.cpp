@@ -1,5 +1,6 @@
 #include "holdfast/compute/precision.h"
 
+#include <fmt/format.h>
 #include <string>
 
 #include "holdfast/base/error.h"
@@ -22,8 +23,7 @@ Precision precision_from_name(std::string_view text) {
   for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
     if (name(precision) == text) return precision;
   }
-  throw Error(ErrorCode::invalid_argument,
-              "\"" + std::string(text) + "\" is no precision; there are f32, tf32 and bf16");
+  throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is not a precision; choose f32, tf32 or bf16", text));
 }
 
 }  // namespace holdfast

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where a window lies that slides along one axis: the one rule of padding, for shapes and for arithmetic.
+// The positions of a window that slides along one axis. Shapes and arithmetic both use this one rule of padding.
 
 #include <cstdint>
 

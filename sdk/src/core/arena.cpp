@@ -1,5 +1,6 @@
 #include "holdfast/core/arena.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 
 #include "holdfast/base/error.h"
@@ -14,8 +15,8 @@ std::size_t ArenaLayout::add(const std::string& name, const Shape& shape) {
   const bool is_taken =
       std::any_of(entries_.begin(), entries_.end(), [&](const ArenaEntry& e) { return e.name == name; });
   if (name.empty() || is_taken) {
-    throw Error(ErrorCode::invalid_argument,
-                "an arena entry needs a name of its own; \"" + name + "\" is " + (is_taken ? "taken" : "empty"));
+    throw Error(ErrorCode::invalid_argument, fmt::format("each entry of an arena needs its own name, but \"{}\" is {}",
+                                                         name, is_taken ? "taken" : "empty"));
   }
   entries_.push_back({.name = name, .shape = shape, .offset = float_count_});
   float_count_ = round_up(float_count_ + entries_.back().element_count());
@@ -39,6 +40,7 @@ std::span<float> ArenaLayout::view(std::span<float> arena, std::size_t entry) co
 }
 
 Digest ArenaLayout::digest(std::span<const float> arena) const {
+  // Entries only: the padding between them is not part of the state.
   DigestBuilder builder;
   for (std::size_t entry = 0; entry < entries_.size(); ++entry) builder.update(std::as_bytes(view(arena, entry)));
   return builder.finish();

@@ -1,7 +1,7 @@
 #pragma once
 
-// What MemorySpace::hold() gives where there is no room for a second copy: the arrays themselves. Their digest is taken
-// at once, and begin_copy() copies.
+// What MemorySpace::hold() returns if there is no room for a second copy: the arrays themselves. Their digest is
+// computed at once, and begin_copy() blocks until they are copied. The arrays must not change before that.
 
 #include <memory>
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace holdfast {
 
-// `why` there is no room.
+// `why` says why there is no second copy; HeldArrays::obstacle() returns it.
 std::unique_ptr<HeldArrays> hold_in_place(MemorySpace& memory, std::span<const std::span<const float>> arrays,
                                           std::string why);
 

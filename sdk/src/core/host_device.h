@@ -1,6 +1,6 @@
 #pragma once
 
-// Marks what host and device share: one formula, the same bits on both.
+// Marks functions that host and device share, so that one formula gives the same bits on both.
 
 #ifdef __CUDACC__
 #define HOLDFAST_HOST_DEVICE __host__ __device__
@@ -8,7 +8,7 @@
 #define HOLDFAST_HOST_DEVICE
 #endif
 
-// A constant array of namespace scope: device code may read no array of the host's, not even a constexpr one.
+// For a constant array at namespace scope. Device code cannot read an array of the host, not even a constexpr one.
 #ifdef __CUDA_ARCH__
 #define HOLDFAST_SHARED_CONSTANT __device__ constexpr
 #else

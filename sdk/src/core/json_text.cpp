@@ -1,5 +1,6 @@
 #include "core/json_text.h"
 
+#include <fmt/format.h>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -22,7 +23,7 @@ float float_from_text(std::string_view text) {
   float value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    throw Error(ErrorCode::invalid_argument, "\"" + std::string(text) + "\" is not a finite number");
+    throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is not a finite number", text));
   }
   return value;
 }

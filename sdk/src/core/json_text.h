@@ -1,7 +1,7 @@
 #pragma once
 
-// Numbers and strings in names and configurations. These are compared as text, so that the same value must always give
-// the same characters.
+// Numbers and strings in names and configurations. These are compared as text, so the same value must always give the
+// same characters.
 
 #include <string>
 #include <string_view>
@@ -15,7 +15,7 @@ std::string json_number(float value);
 // infinities and NaN included.
 float float_from_text(std::string_view text);
 
-// In quotes, with escapes. Bytes that are not UTF-8 become U+FFFD.
+// The JSON string for `text`, with quotes and escapes. Bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);
 
 }  // namespace holdfast

@@ -1,3 +1,7 @@
+// The host's memory space. Its loops are written so that compilers vectorise them without changing the order of an
+// addition: the same state gives the same bits with every compiler. A second copy of a state in memory would spare
+// nothing here, so hold() keeps the arrays in place. See docs/decisions/devices.md.
+
 #include "holdfast/core/memory_space.h"
 
 #include <algorithm>
@@ -46,7 +50,8 @@ class HostMemory final : public MemorySpace {
     for (std::size_t i = 0; i < sum.size(); ++i) result[i] += addend[i];
   }
 
-  // The exponent of NaN and infinity is all ones. A maximum over integers vectorises, and does not stop early.
+  // In NaN and infinity all bits of the exponent are ones. A maximum over integers vectorises; a loop that stops at the
+  // first hit would not.
   bool is_finite(std::span<const float> array) override {
     std::uint32_t largest = 0;
     for (const float& element : array) {

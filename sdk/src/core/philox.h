@@ -1,6 +1,7 @@
 #pragma once
 
-// The generator behind Random, for host and device: a sequence of draws, four at a time, in any order.
+// The counter-based generator of Random, for host and device. Four draws are computed at a time, from a key and a
+// counter alone, so draws can be made in any order and there is no generator state to save.
 
 #include <cstdint>
 
@@ -35,10 +36,10 @@ HOLDFAST_HOST_DEVICE inline PhiloxBlock philox(PhiloxBlock counter, PhiloxKey ke
   return counter;
 }
 
-// Which draws belong to (seed, purpose, major, minor): see Random.
+// The draws of (seed, purpose, major, minor), see Random.
 struct PhiloxSequence {
   PhiloxKey key;
-  std::uint32_t high[2];  // of the counter of each block
+  std::uint32_t high[2];  // the upper words of each block's counter
 };
 
 HOLDFAST_HOST_DEVICE inline PhiloxBlock philox_words(std::uint64_t low, std::uint64_t high) {
@@ -46,10 +47,10 @@ HOLDFAST_HOST_DEVICE inline PhiloxBlock philox_words(std::uint64_t low, std::uin
            static_cast<std::uint32_t>(high >> 32)}};
 }
 
-// The four counter words cannot hold purpose, major, minor and a position at once. So the key of the sequence is itself
-// a draw: of the generator keyed by the seed, at the counter (major, purpose and minor folded in by a second draw).
-// Each step is a bijection of the counter for its key, so that sequences meet only with the probability of two random
-// 64-bit keys being equal.
+// The four words of a counter cannot hold purpose, major, minor and a position at once. So the key of the sequence is
+// itself drawn: first with the seed as the key at the counter (purpose, major), then with that result as the key at the
+// counter (minor, 0). Each draw is a bijection of the counter for its key. Two sequences therefore collide only with
+// the probability that two random 64-bit keys are equal.
 HOLDFAST_HOST_DEVICE inline PhiloxSequence philox_sequence(std::uint64_t seed, std::uint32_t purpose,
                                                            std::uint64_t major, std::uint64_t minor) {
   const PhiloxKey seed_key = {{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}};
@@ -58,14 +59,14 @@ HOLDFAST_HOST_DEVICE inline PhiloxSequence philox_sequence(std::uint64_t seed, s
   return {{{second.word[0] ^ first.word[2], second.word[1] ^ first.word[3]}}, {second.word[2], second.word[3]}};
 }
 
-// Draws 4 `block` to 4 `block` + 3 of a sequence, as Random::next_u32() hands them out.
+// Draws 4 * block to 4 * block + 3 of a sequence, in the order of Random::next_u32().
 HOLDFAST_HOST_DEVICE inline PhiloxBlock philox_draws(const PhiloxSequence& sequence, std::uint64_t block) {
   const PhiloxBlock counter = {
       {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), sequence.high[0], sequence.high[1]}};
   return philox(counter, sequence.key);
 }
 
-// In [0, 1), multiples of 2^-24: Random::uniform() of a draw.
+// The float of a draw in Random::uniform(): a multiple of 2^-24 in [0, 1).
 HOLDFAST_HOST_DEVICE inline float unit_float(std::uint32_t draw) {
   return static_cast<float>(draw >> 8) * 0x1p-24F;
 }

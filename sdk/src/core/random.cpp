@@ -38,7 +38,7 @@ float Random::uniform() {
 }
 
 float Random::normal() {
-  // 1 - u lies in (0, 1], so that the logarithm is finite.
+  // The Box-Muller transform. 1 - u lies in (0, 1], so the logarithm is finite.
   const double radius = std::sqrt(-2.0 * std::log(1.0 - static_cast<double>(next_u32()) * 0x1p-32));
   const double angle = 2.0 * std::numbers::pi * static_cast<double>(next_u32()) * 0x1p-32;
   return static_cast<float>(radius * std::cos(angle));
@@ -47,6 +47,8 @@ float Random::normal() {
 std::uint64_t Random::below(std::uint64_t bound) {
   __extension__ using Product = unsigned __int128;
   HOLDFAST_ASSERT(bound > 0);
+  // Lemire's method ("Fast Random Integer Generation in an Interval", 2019): products below the threshold, which is
+  // 2^64 mod bound, are rejected, so that all results are equally likely.
   const std::uint64_t threshold = (0 - bound) % bound;
   for (;;) {
     const Product product = static_cast<Product>(next_u64()) * bound;

@@ -1,5 +1,7 @@
 #include "holdfast/core/shape.h"
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -8,8 +10,9 @@ static std::int64_t count_elements(const Shape& shape) {
   std::int64_t count = 1;
   for (const std::int64_t extent : shape.extents()) {
     if (extent < 0 || __builtin_mul_overflow(count, extent, &count)) {
-      throw Error(ErrorCode::invalid_argument,
-                  "shape " + shape.to_string() + " has a negative extent or more elements than 63 bits can count");
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("shape {} has a negative extent or more elements than 63 bits can count", shape.to_string()));
     }
   }
   return count;
@@ -36,11 +39,7 @@ Shape Shape::without_batch() const {
 }
 
 std::string Shape::to_string() const {
-  std::string text = "[";
-  for (std::size_t axis = 0; axis < extents_.size(); ++axis) {
-    text += (axis == 0 ? "" : ", ") + std::to_string(extents_[axis]);
-  }
-  return text + "]";
+  return fmt::format("[{}]", fmt::join(extents_, ", "));
 }
 
 }  // namespace holdfast

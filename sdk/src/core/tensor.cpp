@@ -1,5 +1,6 @@
 #include "holdfast/core/tensor.h"
 
+#include <fmt/format.h>
 #include <utility>
 
 #include "holdfast/base/error.h"
@@ -10,9 +11,8 @@ Tensor::Tensor(Shape shape) : shape_(std::move(shape)), values_(static_cast<std:
 
 Tensor::Tensor(Shape shape, std::vector<float> values) : shape_(std::move(shape)), values_(std::move(values)) {
   if (static_cast<std::int64_t>(values_.size()) != shape_.element_count()) {
-    throw Error(ErrorCode::invalid_argument, "a tensor of shape " + shape_.to_string() + " holds " +
-                                                 std::to_string(shape_.element_count()) + " values, not " +
-                                                 std::to_string(values_.size()));
+    throw Error(ErrorCode::invalid_argument, fmt::format("a tensor of shape {} holds {} values, not {}",
+                                                         shape_.to_string(), shape_.element_count(), values_.size()));
   }
 }
 

@@ -1,5 +1,8 @@
+// One mutex guards the tasks' state. A thread holds it except while it runs a task or waits for one.
+
 #include "core/worker_pool.h"
 
+#include <fmt/format.h>
 #include <string>
 #include <utility>
 
@@ -11,10 +14,10 @@ WorkerPool::WorkerPool(int workers) {
   try {
     for (int worker = 1; worker < workers; ++worker) {
       threads_.push_back(
-          start_thread("thread " + std::to_string(worker) + " of " + std::to_string(workers) + " that work together",
-                       [this, worker] { serve(worker); }));
+          start_thread(fmt::format("worker thread {} of {}", worker, workers), [this, worker] { serve(worker); }));
     }
   } catch (...) {
+    // The destructor does not run now, and destroying a thread that was not joined would end the process.
     end_all();
     throw;
   }
@@ -39,6 +42,7 @@ void WorkerPool::run(int count, const std::function<void(int, int)>& task) {
   next_index_ = 0;
   count_ = count;
   work_arrived_.notify_all();
+  // The calling thread works too, so a pool of one worker needs no other thread.
   work(0, lock);
   work_done_.wait(lock, [&] { return running_ == 0; });
   task_ = nullptr;

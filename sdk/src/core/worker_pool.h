@@ -1,6 +1,6 @@
 #pragma once
 
-// A fixed number of threads, the caller's own among them, that work through numbered tasks.
+// A fixed number of threads that work through numbered tasks. The thread that calls run() is one of them.
 
 #include <condition_variable>
 #include <exception>
@@ -13,15 +13,15 @@ namespace holdfast {
 
 class WorkerPool {
  public:
-  // `workers` threads work at once, the caller of run() being number 0. Throws Error where they cannot be started.
+  // Starts `workers` - 1 threads; the caller of run() is worker 0. Throws Error if a thread cannot be started.
   explicit WorkerPool(int workers);
   ~WorkerPool();
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls task(worker, index) once for each index in [0, count), indices in order of start; each worker number is used
-  // by one call at a time. Returns when all are done. The first exception is rethrown, and tasks not begun by then are
-  // left out.
+  // Calls task(worker, index) once for each index in [0, count). Tasks start in the order of their indices, and each
+  // worker runs one at a time. Returns when all are done. After an exception no further task starts; the first one is
+  // rethrown when the running tasks have ended.
   void run(int count, const std::function<void(int worker, int index)>& task);
 
  private:
@@ -32,7 +32,7 @@ class WorkerPool {
   std::mutex mutex_;
   std::condition_variable work_arrived_;
   std::condition_variable work_done_;
-  const std::function<void(int, int)>* task_ = nullptr;  // guarded by mutex_, like all below
+  const std::function<void(int, int)>* task_ = nullptr;  // guarded by mutex_, like all members down to failure_
   int next_index_ = 0;
   int count_ = 0;
   int running_ = 0;

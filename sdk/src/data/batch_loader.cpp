@@ -1,3 +1,9 @@
+// Loads the shards of a replica, batch after batch, in the calling thread or ahead of it. There are
+// four ways to a device: loaded into host memory, sent from staged rows, sent from a pinned source, or
+// gathered from samples that lie on the device. In the last two only positions are found ahead. Every
+// stage has random access, so no way and no number of threads changes a bit; several threads load one
+// batch, not a batch each, so batches need no order among themselves. See docs/decisions/data.md.
+
 #include "data/batch_loader.h"
 
 #include <algorithm>
@@ -20,7 +26,7 @@ std::int64_t begin_of_shard(std::int64_t batch_samples, int shard, int shards) {
 
 namespace {
 
-// Shards [first, end) of `total` of one batch.
+// The shards [first, end) of `total` of one batch.
 struct Part {
   int total = 1;
   int first = 0;
@@ -33,7 +39,7 @@ std::int64_t begin_of(const Part& part, std::int64_t samples, int shard) {
   return begin_of_shard(samples, shard, part.total);
 }
 
-// Where the samples of a part stand in their epoch.
+// The positions that the samples of a part have in their epoch. They are consecutive.
 struct Positions {
   std::int64_t first = 0;
   std::size_t count = 0;
@@ -69,7 +75,7 @@ SampleArrays resized(const Dataset& dataset, const Part& part, std::vector<float
   return {features, targets};
 }
 
-// Where the samples of a part are loaded into: there is room for all of them.
+// Where the samples of a part are loaded to; the arrays have room for all of them.
 struct Destination {
   const Dataset& dataset;
   const std::uint64_t seed;
@@ -86,7 +92,7 @@ void load_sample(const Destination& to, std::size_t index) {
                    .targets = to.arrays.targets.subspan(index * target_count, target_count)});
 }
 
-// False when it was stopped half-way.
+// Loads all samples in this thread. Returns false if it was stopped before the end.
 bool load_part(const Destination& to, const std::stop_token& stop) {
   const std::size_t count = positions_of(to.dataset, to.part).count;
   for (std::size_t i = 0; i < count; ++i) {
@@ -96,7 +102,8 @@ bool load_part(const Destination& to, const std::stop_token& stop) {
   return true;
 }
 
-// What was thrown for the first sample in order of those that failed. Any thread.
+// Keeps the exception of the first failed sample in order, so that it does not depend on the threads.
+// Any thread.
 class FirstFailure {
  public:
   void note(std::size_t sample) {
@@ -120,9 +127,10 @@ class FirstFailure {
   std::size_t sample_ = 0;      // guarded by mutex_
 };
 
-// The same by all threads of the pool. They begin pieces in order, so that none needs to begin behind a failure.
+// Loads all samples with the threads of the pool. Threads begin pieces in order, so after a failure no
+// piece needs to begin: every earlier one has begun already.
 bool load_part(const Destination& to, const std::stop_token& stop, WorkerPool& pool) {
-  constexpr std::size_t kPiecesPerThread = 8;  // some samples may take longer than others
+  constexpr std::size_t kPiecesPerThread = 8;  // more than one, since some samples take longer than others
   const std::size_t count = positions_of(to.dataset, to.part).count;
   const std::size_t pieces = std::min(count, kPiecesPerThread * static_cast<std::size_t>(pool.size()));
   FirstFailure failure;
@@ -186,7 +194,8 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
       cursor_{.epoch = epoch, .index = batch_index},
       current_(std::make_unique<LoadedBatch>()) {
   if (dataset_.batch_size() == 0) {
-    throw Error(ErrorCode::invalid_argument, "the data set has no batch size; end it with batch(samples)");
+    throw Error(ErrorCode::invalid_argument,
+                "cannot load batches from a data set without a batch size; end it with batch(samples)");
   }
   HOLDFAST_ASSERT(0 <= first_shard && first_shard <= end_shard && end_shard <= total_shards && total_shards > 0);
   HOLDFAST_ASSERT(epoch >= 0 && batch_index >= 0 && batch_index <= dataset_.batches());
@@ -195,7 +204,7 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
   if (batch_index == dataset_.batches()) cursor_ = {.epoch = epoch + 1, .index = 0};
   if (dataset_.prefetch_depth() == 0) return;
   if (resident_ == nullptr && !is_fed() && ways.stage) stage(ways);
-  // One more for what is on its way.
+  // With feeds, one more batch is on its way to the device.
   std::size_t count = static_cast<std::size_t>(dataset_.prefetch_depth()) + (is_fed() ? 1 : 0);
   if (needs_positions_only()) {
     count = std::max(count, kPlacesOfPositions);
@@ -215,7 +224,8 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
 
 BatchLoader::~BatchLoader() = default;
 
-// Room for those that are loaded ahead, for the one on its way, and for the one in use.
+// Makes room for the batches that are loaded ahead, for one on its way to the device and for one in
+// use.
 void BatchLoader::stage(SampleWays& ways) {
   const std::int64_t most = std::min(dataset_.batch_size(), dataset_.size());
   const std::int64_t own_shards = end_shard_ - first_shard_;
@@ -225,12 +235,12 @@ void BatchLoader::stage(SampleWays& ways) {
   staged_ = std::make_unique<StagedBatches>(dataset_, static_cast<std::size_t>(samples), batches);
   feeds_ = ways.stage(staged_->rows());
   if (is_fed()) return;
-  // What was pinned, before the memory itself.
+  // The memory must be unpinned before it is freed.
   feeds_ = {};
   staged_.reset();
 }
 
-BatchLoader::Cursor BatchLoader::behind(const Cursor& cursor) const {
+BatchLoader::Cursor BatchLoader::following(const Cursor& cursor) const {
   const bool is_last = cursor.index + 1 == dataset_.batches();
   return is_last ? Cursor{.epoch = cursor.epoch + 1, .index = 0}
                  : Cursor{.epoch = cursor.epoch, .index = cursor.index + 1};
@@ -314,8 +324,8 @@ void BatchLoader::send_next() {
   feeds_.targets->begin(sent_->positions);
 }
 
-// The one behind it is sent at once, if it is there: it travels while this one is computed. Before this one is waited
-// for, so that the two follow each other without a pause.
+// Starts to send the next batch, if it is loaded, before it waits for this one. So the next one travels
+// while this one is computed, and the two transfers follow each other without a pause.
 std::optional<Batch> BatchLoader::next_fed() {
   give_back(std::move(current_));
   if (sent_ == nullptr) send_next();
@@ -330,7 +340,7 @@ std::optional<Batch> BatchLoader::next_fed() {
 std::optional<Batch> BatchLoader::load_in_this_thread() {
   if (is_at_end(cursor_)) return std::nullopt;
   load(cursor_, *current_, std::stop_token());
-  cursor_ = behind(cursor_);
+  cursor_ = following(cursor_);
   return view(*current_);
 }
 
@@ -348,7 +358,7 @@ void BatchLoader::run(const std::stop_token& stop) {
 }
 
 void BatchLoader::load_all(const std::stop_token& stop) {
-  for (; !is_at_end(cursor_); cursor_ = behind(cursor_)) {
+  for (; !is_at_end(cursor_); cursor_ = following(cursor_)) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait(lock, stop, [&] { return !free_.empty(); })) return;
     std::unique_ptr<LoadedBatch> batch = std::move(free_.front());

@@ -1,8 +1,9 @@
 #pragma once
 
-// Gives a replica its shards of batch after batch, from a cursor on, loaded ahead by threads of its own as many and as
-// deep as the data set asks. Which samples a shard gets depends on (seed, epoch, batch, shard, number of shards) alone.
-// For one thread; the views may be read by several.
+// Gives a replica its shards of batch after batch, starting at any batch. With Dataset::prefetch(), a
+// thread of the loader and its helpers load as many batches ahead as the data set asks for. Which
+// samples a shard gets depends only on (seed, epoch, batch, shard, number of shards). For one thread;
+// several threads may read the views.
 //
 //   free buffers --loading thread--> loaded batches, oldest first --next()--> the batch in use --next()--> free buffers
 
@@ -26,10 +27,13 @@
 
 namespace holdfast {
 
+// The number of samples in one batch of an epoch; the last batch may be smaller.
 std::int64_t samples_of_batch(const Dataset& dataset, std::int64_t index);
-// Position in its batch of the first sample of a shard; of `shards`, the end.
+// The position within its batch of the first sample of a shard. With `shard` equal to `shards`, the end
+// of the batch.
 std::int64_t begin_of_shard(std::int64_t batch_samples, int shard, int shards);
 
+// The samples of one shard.
 struct ShardSlice {
   std::int64_t first_sample = 0;    // position in the global batch
   std::int64_t samples = 0;         // may be 0
@@ -37,16 +41,17 @@ struct ShardSlice {
   std::span<const float> targets;   // [samples, target shape]
 };
 
+// What next() returns: the shards of this replica.
 struct Batch {
   std::int64_t epoch = 0;
   std::int64_t index = 0;    // in the epoch
   std::int64_t samples = 0;  // of the whole global batch
   std::vector<ShardSlice> shards;
-  bool is_on_device = false;  // the views are of the memory space that the samples are kept in
+  bool is_on_device = false;  // the views lie in the memory of the device
 };
 
-// The samples of shards [first_shard, end_shard) of one batch, loaded by the calling thread: for whoever needs them out
-// of turn. The same bits as a BatchLoader's.
+// The samples of shards [first_shard, end_shard) of one batch, loaded by the calling thread out of
+// turn, as a check of gradients does. They have the same bits as those of a BatchLoader.
 class LoadedShards {
  public:
   LoadedShards(const Dataset& dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard,
@@ -54,7 +59,7 @@ class LoadedShards {
   LoadedShards(LoadedShards&&) = default;
   LoadedShards& operator=(LoadedShards&&) = default;
 
-  // Of these shards alone. Its views are valid as long as this object, also once that has moved.
+  // Contains only these shards. Its views are valid as long as this object, even after it was moved.
   const Batch& batch() const { return batch_; }
 
  private:
@@ -63,35 +68,38 @@ class LoadedShards {
   Batch batch_;
 };
 
-// How samples get to a device; with none of these they are loaded into the host's memory.
+// How samples get to a device. If all members are empty, samples are loaded into the memory of the
+// host.
 struct SampleWays {
-  // Without being loaded one by one: only which samples a batch has is found ahead.
-  ResidentSamples* resident = nullptr;  // outlives whoever takes samples from it
-  SampleFeeds feeds{};                  // for data sets that are loaded ahead
-  // Where neither is there: makes feeds of rows that batches are loaded into, ahead, or none.
+  // Samples that lie on the device. The loader then only finds out which ones a batch has.
+  ResidentSamples* resident = nullptr;  // must outlive the loader
+  SampleFeeds feeds{};                  // from a pinned source; only with prefetch()
+  // If both are empty: makes feeds of rows into which batches are loaded ahead, or returns none.
   std::function<SampleFeeds(const HostRows&)> stage{};
 };
 
 class BatchLoader {
  public:
-  // Begins with batch `batch_index` of `epoch` (the number of batches stands for the next epoch's first one) and ends
-  // before `end_epoch`. This replica has the shards [first_shard, end_shard) of `total_shards`. Throws
-  // Error{invalid_argument} for a data set without a batch size; asserts the rest.
+  // Begins with batch `batch_index` of `epoch` and ends before `end_epoch`; an index equal to the
+  // number of batches means the first batch of the next epoch. This replica has the shards
+  // [first_shard, end_shard) of `total_shards`. Throws Error{invalid_argument} for a data set without a
+  // batch size; asserts the rest.
   BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard, std::int64_t epoch,
               std::int64_t batch_index, std::int64_t end_epoch, SampleWays ways = {});
-  // Blocks until the samples that are just being loaded are done, one by each thread.
+  // Blocks until each loading thread has finished its current sample.
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
-  // Views are valid until the following call; nullopt behind the last batch. Blocks while the batch is being loaded,
-  // which has no deadline: how long user functions may take is the watchdog's matter. What loading threw is rethrown
-  // when its batch is due; no batch follows it.
+  // Returns the next batch, whose views are valid until the following call; nullopt after the last
+  // batch. Blocks while the batch is loaded, without a deadline: the watchdog limits how long user
+  // functions may take. An exception from loading is rethrown when its batch is due, and no batch
+  // follows it.
   std::optional<Batch> next();
 
  private:
-  // Ahead where these are all that is found ahead: what they take is little, and to wake a thread takes longer than to
-  // queue a step on a device.
+  // How many batches are found ahead if only their positions are needed: they take little memory, and
+  // waking a thread takes longer than queueing a step on a device.
   static constexpr std::size_t kPlacesOfPositions = 16;
 
   struct Cursor {
@@ -101,15 +109,16 @@ class BatchLoader {
 
   struct LoadedBatch {
     Cursor cursor{};
-    std::vector<float> features;  // of this replica's samples, one after another
+    std::vector<float> features;  // of the samples of this replica, one after another
     std::vector<float> targets;
-    std::vector<std::int64_t> positions;  // in the source, or of the staged rows
+    std::vector<std::int64_t> positions;  // in the source, or numbers of staged rows
     std::optional<StagedBatches::Room> room;
   };
 
   bool is_at_end(const Cursor& cursor) const { return cursor.epoch >= end_epoch_ || dataset_.batches() == 0; }
-  Cursor behind(const Cursor& cursor) const;
-  // False when it was stopped half-way.
+  // The batch after this one, perhaps in the next epoch.
+  Cursor following(const Cursor& cursor) const;
+  // Returns false if it was stopped before the end.
   bool load(const Cursor& cursor, LoadedBatch& batch, const std::stop_token& stop) const;
   Batch view(const LoadedBatch& batch) const;
   Batch view(const LoadedBatch& batch, std::span<const float> features, std::span<const float> targets) const;
@@ -118,7 +127,7 @@ class BatchLoader {
   bool is_fed() const { return feeds_.are_there(); }
   bool needs_positions_only() const { return resident_ != nullptr || (is_fed() && staged_ == nullptr); }
   std::optional<Batch> load_in_this_thread();
-  // The oldest that is loaded, for which it waits; null behind the last one.
+  // Blocks until a batch is loaded and returns the oldest; null after the last one.
   std::unique_ptr<LoadedBatch> wait_for_loaded();
   void give_back(std::unique_ptr<LoadedBatch> batch);
   bool is_any_loaded();
@@ -133,14 +142,14 @@ class BatchLoader {
   const int first_shard_;
   const int end_shard_;
   const std::int64_t end_epoch_;
-  std::size_t wakes_at_ = 1;  // free places, for the loading thread to go on
+  std::size_t wakes_at_ = 1;  // so many free buffers wake the loading thread
   ResidentSamples* const resident_;
-  std::unique_ptr<StagedBatches> staged_;  // what feeds_ read, if that is not a source
-  SampleFeeds feeds_;                      // the caller's thread alone uses them
+  std::unique_ptr<StagedBatches> staged_;  // what feeds_ read, unless they read a source
+  SampleFeeds feeds_;                      // used by the thread of the caller only
 
-  Cursor cursor_;                         // of the batch to load next; the loading thread's where there is one
+  Cursor cursor_;                         // the batch to load next; used by the loading thread if there is one
   std::unique_ptr<LoadedBatch> current_;  // in use by the caller
-  std::unique_ptr<LoadedBatch> sent_;     // on its way to the device
+  std::unique_ptr<LoadedBatch> sent_;     // on the way to the device
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -150,9 +159,9 @@ class BatchLoader {
   bool is_finished_ = false;  // the loading thread will add no more
   std::exception_ptr failure_;
 
-  std::unique_ptr<WorkerPool> pool_;  // the loading thread's; null where that loads alone
+  std::unique_ptr<WorkerPool> pool_;  // helps the loading thread; null if that loads alone
 
-  std::jthread thread_;  // last: stopped and joined before the rest goes
+  std::jthread thread_;  // last, so that it is stopped and joined before the rest is destroyed
 };
 
 }  // namespace holdfast

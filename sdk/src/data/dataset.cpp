@@ -1,4 +1,10 @@
+// A Dataset is a chain of immutable stages plus what batch(), prefetch() and keep_on_device() were
+// given. Each function returns a new handle, and it refuses what cannot be meant where the user wrote
+// it, rather than in fit(). See docs/decisions/data.md.
+
 #include "holdfast/data/dataset.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +24,7 @@ namespace {
 void check_count(const std::string& stage, std::int64_t count, std::int64_t least) {
   if (count >= least) return;
   throw Error(ErrorCode::invalid_argument,
-              stage + "() takes a number of at least " + std::to_string(least) + ", not " + std::to_string(count));
+              fmt::format("{}() needs a number of at least {}, not {}", stage, least, count));
 }
 
 }  // namespace
@@ -37,13 +43,14 @@ std::int64_t Dataset::size() const {
   return stage_->size();
 }
 
-// Stages work on samples: behind batch() a user would expect them to see batches.
+// Stages work on samples, but after batch() a user would expect them to see batches.
 void Dataset::check_is_open(const std::string& stage) const {
   if (batch_size_ == 0 && !is_prefetched_ && !is_kept_on_device_) return;
   const std::string before = batch_size_ != 0 ? "batch()" : is_prefetched_ ? "prefetch()" : "keep_on_device()";
   throw Error(ErrorCode::invalid_argument,
-              stage + "() stands after " + before +
-                  "; stages work on single samples, so batch(), prefetch() and keep_on_device() come last");
+              fmt::format("{}() stands after {}; stages work on single samples, so batch(), prefetch() and "
+                          "keep_on_device() come last",
+                          stage, before));
 }
 
 Dataset Dataset::map(MapFunction function, std::string name) const {
@@ -84,14 +91,15 @@ DatasetSplit Dataset::split_off_fraction(double fraction, const SplitOptions& op
   const std::string given = "split(" + nlohmann::json(fraction).dump() + ")";
   if (!(fraction > 0 && fraction < 1)) {
     throw Error(ErrorCode::invalid_argument,
-                given + " takes a fraction between 0 and 1, that of the samples for validation; a number of samples " +
-                    "is given as a whole number, split(1000)");
+                given +
+                    " takes a fraction between 0 and 1, the share of samples for validation; to give a number of "
+                    "samples, pass an integer as in split(1000)");
   }
   const auto count = static_cast<std::int64_t>(std::llround(fraction * static_cast<double>(size())));
   if (count < 1 || count >= size()) {
     throw Error(ErrorCode::invalid_argument,
-                given + " of " + std::to_string(size()) + " samples leaves no sample for " +
-                    (count < 1 ? "validation" : "training") + "; use another fraction, or a number of samples");
+                fmt::format("{} of {} samples leaves no sample for {}; use another fraction, or a number of samples",
+                            given, size(), count < 1 ? "validation" : "training"));
   }
   return split_off(count, options);
 }
@@ -118,10 +126,10 @@ Dataset Dataset::batch(std::int64_t samples, BatchOptions options) const {
 Dataset Dataset::prefetch(int depth, PrefetchOptions options) const {
   check_count("prefetch", depth, 0);
   if (options.threads < 1 || (depth == 0 && options.threads > 1)) {
-    throw Error(ErrorCode::invalid_argument, "prefetch() of " + std::to_string(depth) + " batches by " +
-                                                 std::to_string(options.threads) +
-                                                 " threads: there must be at least 1, and with a depth of 0, where "
-                                                 "nothing is loaded ahead, no more");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("prefetch() of {} batches by {} threads: use at least one thread, and just one with a "
+                            "depth of 0, which loads nothing ahead",
+                            depth, options.threads));
   }
   if (is_prefetched_) throw Error(ErrorCode::invalid_argument, "prefetch() is given twice");
   Dataset result = *this;
@@ -136,7 +144,7 @@ Dataset Dataset::keep_on_device() const {
   if (stage_->source() == nullptr) {
     throw Error(
         ErrorCode::invalid_argument,
-        "keep_on_device() stands after map(), which makes other samples in each epoch; leave one of the two out");
+        "keep_on_device() stands after map(), which makes other samples in each epoch; leave out one of the two");
   }
   Dataset result = *this;
   result.is_kept_on_device_ = true;
@@ -151,21 +159,22 @@ std::int64_t Dataset::batches() const {
 
 void Dataset::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   if (epoch < 0 || position < 0 || position >= size()) {
-    throw Error(ErrorCode::invalid_argument, "there is no sample " + std::to_string(position) + " in epoch " +
-                                                 std::to_string(epoch) + "; epochs count from 0 and have " +
-                                                 std::to_string(size()) + " samples");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("there is no sample {} in epoch {}; epochs count from 0 and have {} samples", position,
+                            epoch, size()));
   }
   if (static_cast<std::int64_t>(destination.features.size()) != feature_shape().element_count() ||
       static_cast<std::int64_t>(destination.targets.size()) != target_shape().element_count()) {
-    throw Error(ErrorCode::invalid_argument, "a sample with features " + feature_shape().to_string() + " and targets " +
-                                                 target_shape().to_string() + " does not fit into " +
-                                                 std::to_string(destination.features.size()) + " and " +
-                                                 std::to_string(destination.targets.size()) + " floats");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a sample with features {} and targets {} does not fit into {} and {} floats",
+                            feature_shape().to_string(), target_shape().to_string(), destination.features.size(),
+                            destination.targets.size()));
   }
   stage_->load(seed, epoch, position, destination);
 }
 
-// How far batches are loaded ahead, by how many threads, and where samples are kept, is left out: no bit depends on it.
+// Prefetching and keep_on_device() are left out, since no bit depends on them: a run may resume with
+// other ones.
 std::string Dataset::description() const {
   nlohmann::ordered_json stages = nlohmann::ordered_json::array();
   stage_->describe(stages);

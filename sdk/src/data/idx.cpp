@@ -1,4 +1,10 @@
+// Images stay bytes in memory, a quarter of their size as floats, and become floats when a sample is
+// loaded. The description has digests of both files, so that a run which resumes with other data is
+// refused. See docs/decisions/data.md.
+
 #include "holdfast/data/idx.h"
+
+#include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -44,7 +50,7 @@ class IdxSource : public Stage {
   StageKind kind() const override {
     return StageKind::source;
   }
-  // Whatever the scale.
+  // The scale is left out: the samples are the same.
   std::string content() const override {
     return "idx " + feature_shape().with_batch(size()).to_string() + " " + image_digest_.hex() + " " +
            label_digest_.hex();
@@ -69,7 +75,7 @@ class IdxSource : public Stage {
 void check_rank(const std::string& path, const IdxFile& file, std::size_t rank, const std::string& wanted) {
   if (file.shape.rank() == rank) return;
   throw Error(ErrorCode::invalid_file,
-              "\"" + path + "\" holds an array of shape " + file.shape.to_string() + ", not " + wanted);
+              fmt::format("\"{}\" holds an array of shape {}, not {}", path, file.shape.to_string(), wanted));
 }
 
 }  // namespace
@@ -77,16 +83,15 @@ void check_rank(const std::string& path, const IdxFile& file, std::size_t rank, 
 Dataset read_idx(const std::string& images_path, const std::string& labels_path, IdxOptions options) {
   if (!std::isfinite(options.scale)) {
     throw Error(ErrorCode::invalid_argument,
-                "the scale of pixels is a finite number, not " + std::to_string(options.scale));
+                fmt::format("read_idx() needs a finite scale for pixels, not {}", options.scale));
   }
   IdxFile images = read_idx_file(images_path);
   check_rank(images_path, images, 3, "images [count, rows, columns]");
   IdxFile labels = read_idx_file(labels_path);
   check_rank(labels_path, labels, 1, "labels [count]");
   if (images.shape[0] != labels.shape[0]) {
-    throw Error(ErrorCode::invalid_file, "\"" + images_path + "\" holds " + std::to_string(images.shape[0]) +
-                                             " images, but \"" + labels_path + "\" holds " +
-                                             std::to_string(labels.shape[0]) + " labels");
+    throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" holds {} images, but \"{}\" holds {} labels", images_path,
+                                                     images.shape[0], labels_path, labels.shape[0]));
   }
   return Dataset(std::make_shared<IdxSource>(std::move(images), std::move(labels), options.scale));
 }

@@ -1,12 +1,16 @@
+// Files come from outside, so nothing in them is believed: memory grows with the bytes that arrive, not
+// with what the header promises, and a cut, damaged or padded file is refused with a reason. zlib reads
+// plain and compressed files alike. See docs/decisions/data.md.
+
 #include "data/idx_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <span>
 
 #include "holdfast/base/error.h"
@@ -20,14 +24,14 @@ constexpr std::size_t kPieceBytes = 1 << 20;
 constexpr std::uint8_t kUnsignedByte = 0x08;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw Error(ErrorCode::invalid_file, "\"" + path + "\" is not a whole IDX file: " + reason);
+  throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" is not a whole IDX file: {}", path, reason));
 }
 
-// A file that is decompressed where it begins with gzip's magic, and read as it is otherwise.
+// Reads a file, and decompresses it if it begins with the magic number of gzip.
 class GzipReader {
  public:
   explicit GzipReader(const std::string& path) : path_(path) {
-    // A FIFO would keep each replica waiting, and give its bytes to only one of them.
+    // A FIFO would keep each replica waiting, and would give its bytes to only one of them.
     FileDescriptor file = open_regular_file(path, O_RDONLY, "open \"" + path + "\"");
     errno = 0;
     file_ = gzdopen(file.value(), "rb");
@@ -38,7 +42,7 @@ class GzipReader {
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
-  // Fewer bytes than asked for only at the end of the content.
+  // Returns fewer bytes than asked for only at the end of the content.
   std::size_t read(std::span<std::uint8_t> bytes) {
     errno = 0;
     const int count = gzread(file_, bytes.data(), static_cast<unsigned>(bytes.size()));
@@ -46,10 +50,10 @@ class GzipReader {
     int code = Z_OK;
     const char* message = gzerror(file_, &code);
     if (code == Z_ERRNO) throw system_error(read_errno, "cannot read \"" + path_ + "\"");
-    // A stream that ends too early is no error to gzread, which returns what it has.
+    // For gzread, a stream that ends too early is not an error: it returns what it has.
     if (code == Z_BUF_ERROR) refuse(path_, "its gzip stream is cut off; fetch it again");
     if (count < 0 || code != Z_OK) {
-      refuse(path_, std::string("its gzip stream is damaged (") + message + "); fetch it again");
+      refuse(path_, fmt::format("its gzip stream is damaged ({}); fetch it again", message));
     }
     return static_cast<std::size_t>(count);
   }
@@ -65,14 +69,15 @@ std::string count_of_bytes(std::int64_t bytes) {
 
 void check_magic(const std::string& path, std::span<const std::uint8_t, 4> magic) {
   if (magic[0] != 0 || magic[1] != 0 || magic[2] < 0x08 || magic[2] > 0x0E) {
-    std::array<char, 16> text;
-    std::snprintf(text.data(), text.size(), "%02x %02x %02x %02x", magic[0], magic[1], magic[2], magic[3]);
     refuse(path,
-           std::string("it begins with the bytes ") + text.data() + ", not with 00 00, a type and a number of axes");
+           fmt::format("it begins with the bytes {:02x} {:02x} {:02x} {:02x}, not with 00 00, a type and a number "
+                       "of axes",
+                       magic[0], magic[1], magic[2], magic[3]));
   }
   if (magic[2] != kUnsignedByte) {
-    throw Error(ErrorCode::unsupported, "\"" + path + "\" is an IDX file of element type " + std::to_string(magic[2]) +
-                                            "; only unsigned bytes (type 8) are read");
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("\"{}\" is an IDX file of element type {}; only unsigned bytes (type 8) are read", path, magic[2]));
   }
 }
 
@@ -93,24 +98,26 @@ Shape read_shape(const std::string& path, GzipReader& reader) {
   }
 }
 
-// Grows with what arrives: the header may promise more than the file, or the machine, has.
+// Grows with the bytes that arrive: the header may promise more than the file, or the machine, has.
 std::vector<std::uint8_t> read_elements(const std::string& path, GzipReader& reader, std::int64_t promised) {
   std::vector<std::uint8_t> elements;
   std::vector<std::uint8_t> piece(kPieceBytes);
   for (;;) {
     const std::int64_t left = promised - static_cast<std::int64_t>(elements.size());
-    // One byte more than is left, so that trailing bytes show and a gzip stream's checksum is reached.
+    // Asks for one byte more than is left, so that trailing bytes show up and the checksum of a gzip
+    // stream is reached.
     const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(left, kPieceBytes - 1) + 1);
     const std::size_t count = reader.read({piece.data(), wanted});
     if (static_cast<std::int64_t>(count) > left) {
-      refuse(path, "more bytes follow the " + count_of_bytes(promised) + " of elements that its header promises");
+      refuse(path,
+             fmt::format("more bytes follow the {} of elements that its header promises", count_of_bytes(promised)));
     }
     elements.insert(elements.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
     if (count < wanted) break;
   }
   if (static_cast<std::int64_t>(elements.size()) < promised) {
-    refuse(path, "its header promises " + count_of_bytes(promised) + " of elements, " +
-                     std::to_string(elements.size()) + " are there");
+    refuse(path, fmt::format("its header promises {} of elements, but only {} follow", count_of_bytes(promised),
+                             elements.size()));
   }
   return elements;
 }

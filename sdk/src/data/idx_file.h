@@ -1,7 +1,7 @@
 #pragma once
 
-// The bytes of an IDX file. Layout: two zero bytes, element type, number of axes; the extents as u32 big-endian; the
-// elements, outermost axis first.
+// The content of an IDX file: two zero bytes, the element type and the number of axes; the extents as
+// u32, big-endian; then the elements, outermost axis first.
 
 #include <cstdint>
 #include <string>
@@ -11,12 +11,13 @@
 
 namespace holdfast {
 
+// A whole file in memory.
 struct IdxFile {
   Shape shape;
   std::vector<std::uint8_t> elements;  // shape.element_count() of them
 };
 
-// Errors as in holdfast/data/idx.h.
+// Reads and checks a file. Throws as described in holdfast/data/idx.h.
 IdxFile read_idx_file(const std::string& path);
 
 }  // namespace holdfast

@@ -1,6 +1,6 @@
 #pragma once
 
-// User functions applied to samples as they are loaded.
+// The user functions that Dataset::map() adds. They run as samples are loaded, on any thread.
 
 #include <string>
 
@@ -8,6 +8,7 @@
 
 namespace holdfast {
 
+// Changes samples in place. source() is null, since the samples differ from epoch to epoch.
 class MapStage : public ChainedStage {
  public:
   MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name);
@@ -25,6 +26,7 @@ class MapStage : public ChainedStage {
   std::string name_;
 };
 
+// Computes new features of another shape, and leaves the targets as they are.
 class FeatureMapStage : public ChainedStage {
  public:
   FeatureMapStage(std::shared_ptr<const Stage> before, Shape feature_shape, Dataset::FeatureFunction function,
@@ -35,7 +37,7 @@ class FeatureMapStage : public ChainedStage {
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return before().source_position(seed, epoch, position);
   }
-  // It makes features alone.
+  // Targets do not depend on the function, so it need not be called.
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override {
     before().load_targets(seed, epoch, position, targets);

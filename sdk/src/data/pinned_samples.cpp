@@ -1,5 +1,10 @@
+// A batch is copied twice on its way to a device if it is first loaded into ordinary memory. From
+// pinned memory the device fetches it directly, while the batch before is computed. Pinned memory is
+// never swapped out, so it is limited to a share of the host's. See docs/decisions/data.md.
+
 #include "data/pinned_samples.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "data/stage.h"
@@ -9,7 +14,7 @@
 namespace holdfast {
 namespace {
 
-// What is pinned is never swapped out: no more than a quarter of what the host has.
+// At most a quarter of the memory of the host.
 bool is_little_enough(std::size_t bytes) {
   const auto host_bytes =
       static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -30,20 +35,20 @@ PinnedMemory::PinnedMemory(std::span<std::byte> bytes, MemorySpace& memory) : by
   memory_.pin(bytes_);
 }
 
+// If unpinning fails, the device is lost and this process is about to be replaced.
 PinnedMemory::~PinnedMemory() {
   try {
     memory_.unpin(bytes_);
   } catch (const Error&) {
-    // The device is lost, and this process about to be replaced.
+    // Nothing else can be done here.
   }
 }
 
 SampleFeeds feeds_of_rows(const Dataset& dataset, const HostRows& rows, MemorySpace& memory) {
   if (!is_little_enough(rows.memory.size())) {
-    log(LogLevel::info,
-        "the batches that are loaded ahead are more than a quarter of the host's memory, so that each is "
-        "sent to " +
-            memory.device() + " when its step begins");
+    log(LogLevel::info, fmt::format("the batches loaded ahead take more than a quarter of the host's memory, so each "
+                                    "one is sent to {} when its step begins",
+                                    memory.device()));
     return {};
   }
   const auto pinned = std::make_shared<PinnedMemory>(rows.memory, memory);
@@ -57,15 +62,14 @@ PinnedSamples::PinnedSamples(const Dataset& dataset, MemorySpace& memory)
   HOLDFAST_ASSERT(last_stage_->source() != nullptr);
   const SourceArrays arrays = last_stage_->source()->arrays();
   if (!is_little_enough(arrays.features.size_bytes() + arrays.targets.size_bytes())) {
-    log(LogLevel::info,
-        "the samples are more than a quarter of the host's memory, so that batches are loaded before "
-        "they are sent to " +
-            memory.device());
+    log(LogLevel::info, fmt::format("the samples take more than a quarter of the host's memory, so batches are loaded "
+                                    "before they are sent to {}",
+                                    memory.device()));
     return;
   }
   for (const std::span<const float> array : {arrays.features, arrays.targets}) {
     if (array.empty()) continue;
-    // Nobody writes there: to pin is no more than to keep it where it is.
+    // Pinning does not write; the cast is needed because the interface takes writable bytes.
     const std::span<float> own(const_cast<float*>(array.data()), array.size());
     pinned_.push_back(std::make_unique<PinnedMemory>(std::as_writable_bytes(own), memory));
   }

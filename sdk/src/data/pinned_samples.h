@@ -1,7 +1,8 @@
 #pragma once
 
-// Samples in pinned memory of the host, from where a batch is on its way to the device while the one before is
-// computed: those of a source, or batches that were loaded ahead. For one thread at a time, as the memory space is.
+// Samples in pinned memory of the host. From there a batch travels to the device while the one before
+// is computed. They are the samples of a source, or batches that were loaded ahead. For one thread at a
+// time, like a memory space.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,19 +16,20 @@
 
 namespace holdfast {
 
-// For batches of a data set, in the order of its own.
+// The feeds of a data set's batches, which are taken in the order of the data set.
 struct SampleFeeds {
-  std::shared_ptr<void> pinned{};       // what must stay so as long as they feed
-  std::unique_ptr<RowFeed> features{};  // null where there is nothing better than a copy, as are the targets
+  std::shared_ptr<void> pinned{};       // keeps the memory pinned while the feeds are used
+  std::unique_ptr<RowFeed> features{};  // both are null if a plain copy is as good
   std::unique_ptr<RowFeed> targets{};
 
   bool are_there() const { return features != nullptr && targets != nullptr; }
 };
 
-// Pins the rows, which outlive the feeds, as the memory space does. Of more than the host has room for there are none.
+// Pins the rows and returns feeds of them; none if the rows take too much of the memory of the host.
+// The rows and the memory space must outlive the feeds.
 SampleFeeds feeds_of_rows(const Dataset& dataset, const HostRows& rows, MemorySpace& memory);
 
-// Pinned as long as this lives.
+// Memory that is pinned as long as this object lives.
 class PinnedMemory {
  public:
   PinnedMemory(std::span<std::byte> bytes, MemorySpace& memory);
@@ -40,19 +42,20 @@ class PinnedMemory {
   MemorySpace& memory_;
 };
 
+// The pinned arrays of a source.
 class PinnedSamples {
  public:
-  // Of a data set that has a source; the memory space outlives this object. Larger sources than the host has room for
-  // are not pinned.
+  // Pins the arrays of the source of `dataset`, which must have one; sources that are too large stay
+  // unpinned. The memory space must outlive this object.
   PinnedSamples(const Dataset& dataset, MemorySpace& memory);
 
-  // Whether the data set's samples come from the same source.
+  // Whether the samples of the data set come from the same source.
   bool are_source_of(const Dataset& dataset) const;
-  // For a data set with that source. This object outlives them.
+  // Feeds for a data set with that source; this object must outlive them. None if nothing is pinned.
   SampleFeeds make_feeds(const Dataset& dataset) const;
 
  private:
-  const std::shared_ptr<const Stage> last_stage_;  // keeps the source
+  const std::shared_ptr<const Stage> last_stage_;  // keeps the source alive
   MemorySpace& memory_;
   std::vector<std::unique_ptr<PinnedMemory>> pinned_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// A set of positions in an epoch, as ranges: a whole data set of any size takes one range.
+// A set of positions in an epoch, stored as ranges: a whole data set of any size takes a single range.
 
 #include <cstdint>
 #include <span>
@@ -17,15 +17,17 @@ class PositionSet {
     friend bool operator==(const Range&, const Range&) = default;
   };
 
-  // Takes ranges in any order, which may overlap or be empty.
+  // The ranges may come in any order, overlap or be empty.
   explicit PositionSet(std::vector<Range> ranges);
-  // 0 up to `size`.
+  // The positions 0 to `size` - 1.
   static PositionSet below(std::int64_t size) { return PositionSet({{0, size}}); }
 
-  // In order, none empty, with a gap between any two.
+  // Sorted and not empty, with a gap between any two.
   std::span<const Range> ranges() const { return ranges_; }
   bool is_empty() const { return ranges_.empty(); }
+  // The number of positions.
   std::int64_t count() const;
+  // The positions that are in both sets.
   PositionSet intersection(const PositionSet& other) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// A run of consecutive samples of each epoch: take() and skip().
+// Consecutive samples of each epoch: what take() and skip() leave.
 
 #include "data/stage.h"
 

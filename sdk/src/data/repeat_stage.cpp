@@ -1,5 +1,7 @@
 #include "data/repeat_stage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -11,9 +13,10 @@ namespace {
 std::int64_t repeated_size(std::int64_t size, std::int64_t count) {
   std::int64_t total = 0;
   if (count <= 0 || __builtin_mul_overflow(size, count, &total)) {
-    throw Error(ErrorCode::invalid_argument, "repeat() takes a positive count whose product with the " +
-                                                 std::to_string(size) + " samples fits into 63 bits, not " +
-                                                 std::to_string(count));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("repeat() needs a positive count whose product with the {} samples fits into 63 bits, not {}", size,
+                    count));
   }
   return total;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-// Several epochs as one.
+// Several epochs of the stage before as one epoch. Round r of epoch e is epoch e * count + r of that
+// stage, so shuffles and draws differ between rounds.
 
 #include "data/stage.h"
 

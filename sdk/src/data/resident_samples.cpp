@@ -1,4 +1,10 @@
+// The source is copied to the device once, in pieces, and batches are gathered there. A run of
+// consecutive samples is not even gathered: the batch is a view of the source. See
+// docs/decisions/data.md.
+
 #include "data/resident_samples.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
@@ -26,9 +32,10 @@ ResidentSamples::Column::Column(std::size_t floats, std::int64_t samples, Memory
     all = memory.allocate(size);
   } catch (const Error& failure) {
     if (failure.code() != ErrorCode::out_of_memory) throw;
-    throw Error(ErrorCode::out_of_memory, "keeping " + std::to_string(samples) + " samples on " + memory.device() +
-                                              ": " + failure.what() +
-                                              "; without keep_on_device() each batch is sent when it is needed");
+    throw Error(
+        ErrorCode::out_of_memory,
+        fmt::format("cannot keep {} samples on {}: {}; leave out keep_on_device() to send each batch when it is needed",
+                    samples, memory.device(), failure.what()));
   }
 }
 
@@ -56,7 +63,7 @@ bool ResidentSamples::are_source_of(const Dataset& dataset) const {
   return dataset.last_stage()->source() == source_;
 }
 
-// In pieces: a second copy of all of them may be more than the host has.
+// Copies piece by piece, since the host may not have room for a second copy of all samples.
 void ResidentSamples::load(const Stage& source) {
   constexpr std::size_t kPieceFloats = std::size_t{4} << 20;
   const std::size_t widest = std::max<std::size_t>({features_.width, targets_.width, 1});

@@ -1,7 +1,7 @@
 #pragma once
 
-// All samples of a data set's source, copied once to where they are trained on, and batches of them taken from there.
-// For one thread at a time, as the memory space is.
+// All samples of the source of a data set, copied once to the device that trains, and batches taken
+// from there. For one thread at a time, like a memory space.
 
 #include <cstdint>
 #include <memory>
@@ -15,23 +15,23 @@ namespace holdfast {
 
 class ResidentSamples {
  public:
-  // Of a data set that is kept on the device. Returns when they are there; the memory space outlives
-  // this object. Throws Error{out_of_memory} saying how much is missing.
+  // For a data set with keep_on_device(). Blocks until the samples are on the device. The memory space
+  // must outlive this object. Throws Error{out_of_memory} that says how much memory is missing.
   ResidentSamples(const Dataset& dataset, MemorySpace& memory);
 
-  // Whether the data set's samples come from the same source.
+  // Whether the samples of the data set come from the same source.
   bool are_source_of(const Dataset& dataset) const;
 
-  // In the memory space, until the next call; samples that follow each other in the source are not even copied.
+  // Views in the memory space, valid until the next call of take(). One sample follows the other.
   struct Views {
-    std::span<const float> features;  // one sample behind the other
+    std::span<const float> features;
     std::span<const float> targets;
   };
-  // Those at these positions of the source.
+  // The samples at these positions of the source. Consecutive ones are not copied.
   Views take(std::span<const std::int64_t> positions);
 
  private:
-  // One of the two arrays of a source.
+  // The features or the targets of all samples.
   struct Column {
     Column(std::size_t floats, std::int64_t samples, MemorySpace& memory);
     std::span<const float> take(std::span<const std::int64_t> positions, MemorySpace& memory);
@@ -44,7 +44,7 @@ class ResidentSamples {
 
   void load(const Stage& source);
 
-  const std::shared_ptr<const Stage> last_stage_;  // keeps the source
+  const std::shared_ptr<const Stage> last_stage_;  // keeps the source alive
   const Stage* const source_;
   MemorySpace& memory_;
   Column features_;

@@ -17,8 +17,8 @@ std::vector<std::string> feature_maps_of(const Stage& last) {
   return names;
 }
 
-// Maps that read samples by their numbers may read two files with the same numbers. As for a run that is resumed, their
-// names tell them apart.
+// Maps that read samples by number may read two files with the same numbers. The names of the maps tell
+// the files apart, as they do for a run that resumes.
 bool read_one_file(const std::vector<std::string>& maps_of_a, const std::vector<std::string>& maps_of_b) {
   return maps_of_a == maps_of_b && std::find(maps_of_a.begin(), maps_of_a.end(), "") == maps_of_a.end();
 }
@@ -35,7 +35,7 @@ bool have_one_source(const Stage& a, const Stage& b) {
 
 enum class Shuffles { heed, pass_over };
 
-// PositionSet in the source.
+// The positions in the source to which the samples of the data set can lead.
 PositionSet reached_by(const Dataset& dataset, Shuffles shuffles) {
   // Samples at the end that fill no batch may be left out.
   const bool is_cut = dataset.batch_size() > 0 && dataset.batches() == dataset.size() / dataset.batch_size();

@@ -1,7 +1,8 @@
 #pragma once
 
-// Whether a sample that is trained on can also be used for validation. The stages of both data sets tell, not what they
-// draw. So the answer is the same for every seed and number of epochs, and no sample is read.
+// Finds out whether a sample that is trained on can also be used for validation. It looks at the stages
+// of both data sets, not at their samples or draws. So it reads no sample, and the answer is the same
+// for every seed and every number of epochs.
 
 #include <cstdint>
 #include <optional>
@@ -10,15 +11,17 @@
 
 namespace holdfast {
 
+// How many samples of the source are shared, for the error that reports it.
 struct SharedSamples {
-  std::int64_t shared = 0;            // samples of the source that both can come to
-  std::int64_t of_validation = 0;     // that validation can come to
+  std::int64_t shared = 0;            // samples that both can reach
+  std::int64_t of_validation = 0;     // samples that validation can reach
   bool are_mixed_by_shuffle = false;  // without shuffle() no sample would be shared
 };
 
-// Over all epochs: a shuffle() brings each sample of a window to every place in it. Both must have one source: the same
-// object, or two of the same content. Two objects do not count where both data sets make their features by map(Shape,
-// ...): the sources may then hold numbers of samples, and the samples lie in separate files.
+// Returns nothing if no sample can be shared. All epochs count: a shuffle() can bring each sample of a
+// window to every place in it. Both data sets must have one source, which is the same object or one of
+// equal content. Two objects do not count if both data sets make their features with map(Shape, ...):
+// the sources may then hold numbers of samples that lie in separate files.
 std::optional<SharedSamples> shared_samples(const Dataset& training, const Dataset& validation);
 
 }  // namespace holdfast

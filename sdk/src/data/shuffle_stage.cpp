@@ -1,5 +1,7 @@
 #include "data/shuffle_stage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -13,14 +15,16 @@ ShuffleStage::ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t win
     : ChainedStage(before, before->size()), window_(std::min(window, std::max<std::int64_t>(1, before->size()))) {
   if (window <= 0) {
     throw Error(ErrorCode::invalid_argument,
-                "shuffle() needs a window of one sample or more, not " + std::to_string(window));
+                fmt::format("shuffle() needs a window of one sample or more, not {}", window));
   }
   if (window_ > std::numeric_limits<std::uint32_t>::max()) {
-    throw Error(ErrorCode::unsupported, "shuffle() takes windows of up to 4294967295 samples, not " +
-                                            std::to_string(window_) + "; pass a smaller window");
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("shuffle() takes windows of up to 4294967295 samples, not {}; pass a smaller window", window_));
   }
 }
 
+// Fisher and Yates: every permutation is equally likely.
 ShuffleStage::Order ShuffleStage::draw_order(const Key& key) const {
   Order order(static_cast<std::size_t>(std::min(window_, size() - key.window * window_)));
   std::iota(order.begin(), order.end(), 0U);
@@ -53,12 +57,12 @@ std::int64_t ShuffleStage::source_position(std::uint64_t seed, std::int64_t epoc
   return before().source_position(seed, epoch, position_before(seed, epoch, position));
 }
 
-// All of each window that one of them lies in.
+// Each window that contains one of the positions, as a whole.
 PositionSet ShuffleStage::reach(const PositionSet& positions) const {
   std::vector<PositionSet::Range> windows;
   for (const PositionSet::Range& range : positions.ranges()) {
     const std::int64_t last_window = (range.end - 1) / window_;
-    // Computed from what is left, since the end of the last window may not fit into 63 bits.
+    // Computed from what is left: the end of the last window may not fit into 63 bits.
     const std::int64_t left = size() - last_window * window_;
     windows.push_back({range.begin / window_ * window_, last_window * window_ + std::min(window_, left)});
   }

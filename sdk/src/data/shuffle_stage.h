@@ -1,6 +1,7 @@
 #pragma once
 
-// A permutation of each window of samples, drawn anew for each epoch and kept until two others were asked for.
+// Permutes each window of samples, anew in each epoch. An order is a function of (seed, epoch, window),
+// so there is no shuffle buffer whose state a run would have to save. The last two orders are kept.
 
 #include <array>
 #include <mutex>
@@ -34,19 +35,20 @@ class ShuffleStage : public ChainedStage {
 
   struct CachedOrder {
     Key key{};
-    Order order;  // empty: none
+    Order order;  // empty if unused
   };
 
   Order draw_order(const Key& key) const;
-  // Where the stage before has the sample.
+  // The position of the sample in the stage before.
   std::int64_t position_before(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const;
   std::uint32_t source_in_window(const Key& key, std::size_t index) const;
 
   std::int64_t window_;  // samples
 
-  // Two, because a batch may lie across the border of two windows or epochs, and a validation epoch may come between.
+  // Two orders, because a batch may cross the border of two windows or epochs, and a validation epoch
+  // may come between.
   mutable std::mutex mutex_;
-  mutable std::array<CachedOrder, 2> cache_;  // guarded by mutex_; the last one used in front
+  mutable std::array<CachedOrder, 2> cache_;  // guarded by mutex_; the most recently used one is first
 };
 
 }  // namespace holdfast

@@ -1,4 +1,11 @@
+// The parts of a split are drawn once, when the user writes it, and held as positions: a buffer that is
+// shuffled during training would be state. By label, each class gets a number of samples next to its
+// share, and the sum is exact. A split cannot follow shuffle() or repeat(), where a sample has no fixed
+// place. See docs/decisions/data.md.
+
 #include "data/split_stage.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +24,7 @@ namespace {
 
 using SamplePositions = std::vector<std::uint32_t>;
 
-// Targets of a class, and where its samples are, in rising order.
+// The targets that define a class, and the positions of its samples in rising order.
 struct SampleClass {
   std::vector<float> targets;
   SamplePositions samples;
@@ -38,15 +45,17 @@ std::string text_of_class(const SampleClass& of) {
   return "the class with the targets [" + row + (of.targets.size() > kShown ? ", ...]" : "]");
 }
 
-// In the order of their targets, which does not depend on that of the samples.
+// Sorted by their targets, so the order of the samples does not matter.
 std::vector<SampleClass> classes_of(const Stage& stage, std::uint64_t seed) {
   std::map<std::vector<float>, SamplePositions> samples;
   std::vector<float> targets(static_cast<std::size_t>(stage.target_shape().element_count()));
   for (std::int64_t position = 0; position < stage.size(); ++position) {
     stage.load_targets(seed, 0, position, targets);
     if (std::ranges::any_of(targets, [](float value) { return std::isnan(value); })) {
-      throw refused_split("split() by label: sample " + std::to_string(position) +
-                          " has a target that is NaN and belongs to no class; leave it out, or split without by_label");
+      throw refused_split(
+          fmt::format("split() by label: sample {} has a target that is NaN and belongs to no class; "
+                      "leave it out, or split without by_label",
+                      position));
     }
     samples[targets].push_back(static_cast<std::uint32_t>(position));
   }
@@ -67,26 +76,29 @@ void require_samples_of_each_class(const std::vector<SampleClass>& classes, std:
                                    std::int64_t validation_samples) {
   for (const SampleClass& each : classes) {
     if (each.samples.size() >= 2) continue;
-    throw refused_split("split() by label needs two samples or more of each class, one for each part, and " +
-                        text_of_class(each) + " has one (sample " + std::to_string(each.samples.front()) +
-                        "); leave it out, add samples of it, or split without by_label" +
-                        (classes.size() > 1000 ? ", which is for classes, not for targets of a regression" : ""));
+    throw refused_split(fmt::format(
+        "split() by label needs two samples or more of each class, one for each part, and {} has one (sample {}); "
+        "leave it out, add samples of it, or split without by_label{}",
+        text_of_class(each), each.samples.front(),
+        classes.size() > 1000 ? ", which is for classes, not for targets of a regression" : ""));
   }
   const auto count = static_cast<std::int64_t>(classes.size());
   if (count <= validation_samples && count <= samples - validation_samples) return;
-  throw refused_split("split() by label puts at least one sample of each of the " + std::to_string(count) +
-                      " classes into both parts, which are to have " + std::to_string(samples - validation_samples) +
-                      " and " + std::to_string(validation_samples) + " samples; use another fraction or count");
+  throw refused_split(fmt::format(
+      "split() by label puts at least one sample of each of the {} classes into both parts, which are to have {} and "
+      "{} samples; use another fraction or count",
+      count, samples - validation_samples, validation_samples));
 }
 
-// How many samples of each class are for validation: its share of all, rounded down or up, at least one and not all.
-// Where the sum must change, the classes that are furthest from their share give or take one first.
+// Returns how many samples of each class are for validation: its share of all, rounded down or up, at
+// least one and not all. If the sum must change, the classes that are furthest from their share gain or
+// lose a sample first.
 std::vector<std::int64_t> allot(const std::vector<SampleClass>& classes, std::int64_t samples,
                                 std::int64_t validation_samples) {
   __extension__ using Wide = __int128;
   const auto size_of = [&](std::size_t i) { return static_cast<std::int64_t>(classes[i].samples.size()); };
   std::vector<std::int64_t> counts(classes.size());
-  // How much less than its share a class has, in units of 1 / samples.
+  // How much a class has less than its share, in units of 1 / samples.
   const auto lack = [&](std::size_t i) {
     return Wide{validation_samples} * size_of(i) - Wide{counts[i]} * Wide{samples};
   };
@@ -119,7 +131,7 @@ std::vector<std::int64_t> allot(const std::vector<SampleClass>& classes, std::in
   return counts;
 }
 
-// Moves `count` of them, every choice equally likely, to the front (Fisher and Yates).
+// Moves `count` positions to the front; every choice is equally likely (Fisher and Yates).
 void draw_to_front(SamplePositions& positions, std::int64_t count, Random random) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     std::swap(positions[i], positions[i + random.below(positions.size() - i)]);
@@ -154,13 +166,15 @@ void check_split(const Stage& before, std::int64_t validation_samples) {
         "parts");
   }
   if (validation_samples < 1 || validation_samples >= before.size()) {
-    throw refused_split("split() of " + std::to_string(validation_samples) + " samples for validation out of " +
-                        std::to_string(before.size()) + " would leave a part without samples; split off 1 or more, " +
-                        "and fewer than there are");
+    throw refused_split(fmt::format(
+        "split() of {} samples for validation out of {} would leave a part without samples; split off 1 or more, and "
+        "fewer than there are",
+        validation_samples, before.size()));
   }
   if (before.size() > std::numeric_limits<std::uint32_t>::max()) {
-    throw Error(ErrorCode::unsupported, "split() takes up to 4294967295 samples, not " + std::to_string(before.size()) +
-                                            "; use take() and skip() on so many");
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("split() takes up to 4294967295 samples, not {}; use take() and skip() on so many", before.size()));
   }
 }
 
@@ -214,7 +228,8 @@ DatasetSplit split(const std::shared_ptr<const Stage>& before, std::int64_t vali
   check_split(*before, validation_samples);
   SplitDraw draw{.seed = options.seed, .validation_samples = validation_samples};
   SplitPositions parts;
-  // Has the same number as the parts' stages, so that a part that is split again by the same seed gets other draws.
+  // The parts have the same stage number, so a part that is split again with the same seed gets other
+  // draws.
   const std::uint64_t major = static_cast<std::uint64_t>(before->number() + 1) << 48;
   const auto draws = [&](std::size_t minor) { return Random(options.seed, Purpose::split, major, minor); };
   if (options.by_label) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// One part of Dataset::split(): samples that were drawn once, in the order that they have in the data.
+// One part of Dataset::split(): the samples that were drawn for it, in the order of the data.
 
 #include <cstdint>
 #include <memory>
@@ -11,16 +11,16 @@
 
 namespace holdfast {
 
-// What both parts of one split say of themselves.
+// What both parts of a split write into their description.
 struct SplitDraw {
   std::uint64_t seed = 0;
   std::int64_t validation_samples = 0;
-  std::string class_digest{};  // of each sample's class; empty where these do not count
+  std::string class_digest{};  // of the class of each sample; empty unless the split is by label
 };
 
 class SplitStage : public ChainedStage {
  public:
-  // `positions` in rising order. `part` is the name of this part.
+  // `positions` must rise. `part` is the name of this part: "training" or "validation".
   SplitStage(std::shared_ptr<const Stage> before, SplitDraw draw, std::string part,
              std::vector<std::uint32_t> positions);
 
@@ -39,7 +39,7 @@ class SplitStage : public ChainedStage {
   std::vector<std::uint32_t> positions_;  // in the stage before
 };
 
-// Splits the stage before into both parts. Throws as Dataset::split() does.
+// Splits the stage `before` into both parts. Throws as Dataset::split() does.
 DatasetSplit split(const std::shared_ptr<const Stage>& before, std::int64_t validation_samples,
                    const SplitOptions& options);
 

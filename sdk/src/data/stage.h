@@ -1,7 +1,7 @@
 #pragma once
 
-// One link in the chain behind a Dataset. Immutable after construction but for caches that lock themselves; load() is
-// called from any thread.
+// One link of the chain of stages that a Dataset holds. A stage is immutable, except for caches that
+// lock themselves. Any thread may call load(), several at once.
 
 #include <cstdint>
 #include <memory>
@@ -15,14 +15,17 @@
 
 namespace holdfast {
 
-// All samples of a source, one behind the other; empty where it has them in another form.
+// All samples of a source as two arrays, one sample after the other; empty if the source stores them in
+// another form.
 struct SourceArrays {
   std::span<const float> features;
   std::span<const float> targets;
 };
 
+// What a stage does, for code that must look through the chain.
 enum class StageKind { source, map, feature_map, shuffle, range, split, repeat };
 
+// The base class of sources and of the stages that follow them.
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -32,31 +35,35 @@ class Stage {
   const Shape& feature_shape() const { return feature_shape_; }
   const Shape& target_shape() const { return target_shape_; }
   std::int64_t size() const { return size_; }
-  // Distance from the source, which is 0. It enters every draw, so that two stages of one kind do not draw alike.
+  // The distance from the source, which has number 0. It enters every draw, so two stages of one kind
+  // draw differently.
   std::uint32_t number() const { return number_; }
 
-  // As Dataset::load, which has checked position and destination.
+  // As Dataset::load(), which has checked the position and the destination.
   virtual void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const = 0;
-  // The first stage, where all others only choose and order its samples; null where they are changed on their way.
+  // The first stage if all later ones only select and order its samples; null if one of them changes
+  // samples.
   virtual const Stage* source() const = 0;
-  // Which sample of the first stage load() hands on, or makes another one of.
+  // The position in the first stage of the sample that load() returns or changes.
   virtual std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const = 0;
-  // Where samples at these positions, in any epoch, may stand in the stage before; a source returns them unchanged.
+  // The positions in the stage before to which samples at `positions`, in any epoch, may lead. A source
+  // returns them unchanged.
   virtual PositionSet reach(const PositionSet& positions) const { return positions; }
-  // The targets that load() gives.
+  // Writes the same targets as load(). Stages override it if they can avoid loading the features.
   virtual void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                             std::span<float> targets) const;
 
   virtual StageKind kind() const = 0;
   // Null for a source.
   virtual const Stage* previous() const { return nullptr; }
-  // Of a feature map: what the application calls it; maps with one name make the same features.
+  // For a feature map: the name that the application gave it. Maps with one name make the same
+  // features.
   virtual std::string map_name() const { return {}; }
-  // For a source: the same text for the same samples, wherever they were read from.
+  // For a source: a text that is equal for equal samples, wherever they were read from.
   virtual std::string content() const { return {}; }
-  // Of a source. They stay where they are.
+  // For a source. The arrays never move.
   virtual SourceArrays arrays() const { return {}; }
-  // Appends what this stage and those before it do to an array.
+  // Appends descriptions of all stages before and of this one to the JSON array `stages`.
   virtual void describe(nlohmann::ordered_json& stages) const = 0;
 
  protected:
@@ -73,7 +80,7 @@ class Stage {
   std::uint32_t number_;
 };
 
-// A stage behind another one, with its shapes unless told otherwise.
+// A stage that follows another one and has its shapes, unless a constructor says otherwise.
 class ChainedStage : public Stage {
  public:
   const Stage* previous() const override { return before_.get(); }
@@ -92,12 +99,13 @@ class ChainedStage : public Stage {
   std::shared_ptr<const Stage> before_;
 };
 
-// The first stage, also where a map() follows it.
+// The first stage, even if a map() follows it.
 const Stage& origin_of(const Stage& last);
-// Whether a stage of this kind is among them.
+// Whether the chain contains a stage of this kind.
 bool has_stage(const Stage& last, StageKind kind);
 
-// The draws of a stage: `major` of Random is the epoch with the stage's number above it.
+// The counter `major` of Random for the draws of a stage: the epoch, with the number of the stage above
+// it.
 inline std::uint64_t draw_major(const Stage& stage, std::int64_t epoch) {
   return static_cast<std::uint64_t>(stage.number()) << 48 | static_cast<std::uint64_t>(epoch);
 }

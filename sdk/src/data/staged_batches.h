@@ -1,7 +1,8 @@
 #pragma once
 
-// Room in the host's memory for batches that are loaded ahead and travel to a device from there: rows of one array, as
-// many for each batch as the largest has samples.
+// Room in the memory of the host for batches that are loaded ahead and travel to a device from there.
+// All batches are rows of one array, which is pinned as a whole. Each batch has as many rows as the
+// largest one needs.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace holdfast {
 
-// Arrays of the host with one row a sample, and all the memory that they lie in.
+// Arrays of the host with one row per sample, and the whole memory in which they lie.
 struct HostRows {
   std::span<const float> features;
   std::span<const float> targets;
@@ -21,15 +22,17 @@ struct HostRows {
 
 class StagedBatches {
  public:
-  // For `batches` of them, of at most `samples` each; at least one of either.
+  // Makes room for `batches` batches of at most `samples` samples. Asserts that both are at least 1.
   StagedBatches(const Dataset& dataset, std::size_t samples, std::size_t batches);
 
+  // The rows of one batch, from `first_row` on.
   struct Room {
     std::int64_t first_row = 0;
-    std::span<float> features;  // of as many samples as the largest batch has
+    std::span<float> features;  // for as many samples as the largest batch has
     std::span<float> targets;
   };
   Room room(std::size_t batch);
+  // The rows of all batches.
   HostRows rows();
 
  private:

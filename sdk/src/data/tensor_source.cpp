@@ -1,3 +1,8 @@
+// A source of two tensors in memory. Digests of their content stand in the description, so that a run
+// which resumes with other data is refused.
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -56,9 +61,11 @@ class TensorSource : public Stage {
 Dataset from_tensors(Tensor features, Tensor targets) {
   const bool have_samples = features.shape().rank() > 0 && targets.shape().rank() > 0;
   if (!have_samples || features.shape()[0] != targets.shape()[0]) {
-    throw Error(ErrorCode::invalid_argument,
-                "features and targets need the same first axis, one entry a sample; their shapes are " +
-                    features.shape().to_string() + " and " + targets.shape().to_string());
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "features and targets need the same first axis, one entry per sample, but their shapes are {} and {}",
+            features.shape().to_string(), targets.shape().to_string()));
   }
   return Dataset(std::make_shared<TensorSource>(std::move(features), std::move(targets)));
 }

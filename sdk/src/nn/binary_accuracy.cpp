@@ -13,7 +13,7 @@ BinaryAccuracy::BinaryAccuracy(BinaryAccuracyOptions options)
     : Metric(options.name.empty() ? "binary_accuracy" : std::move(options.name)), threshold_(options.threshold) {
   if (!std::isfinite(threshold_)) {
     throw Error(ErrorCode::invalid_argument,
-                "the threshold of \"" + this->name() + "\" is a finite number, not " + std::to_string(threshold_));
+                "the threshold of \"" + this->name() + "\" must be finite, but is " + std::to_string(threshold_));
   }
 }
 

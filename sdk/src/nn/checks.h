@@ -1,6 +1,6 @@
 #pragma once
 
-// Checks that several layers make of what they are constructed with.
+// Checks of the arguments that several layers are constructed with.
 
 #include <string_view>
 

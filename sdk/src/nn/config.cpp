@@ -1,3 +1,7 @@
+// Layers write their options as JSON into savepoints, and savepoints come from outside. So a reader
+// checks the type and range of each value, and refuses members that nobody read: what it skipped it
+// would misunderstand.
+
 #include "nn/config.h"
 
 #include <charconv>
@@ -11,8 +15,9 @@ namespace holdfast {
 
 using Json = nlohmann::json;
 
-// As a double, 0.99F is 0.9900000095367432: the double nearest to the float's shortest text reads back as the same
-// float and is what its user wrote. The exception, a text that rounds another way through double, keeps all digits.
+// As a double, 0.99F is 0.9900000095367432. The double nearest to the float's shortest text reads back
+// as the same float and is what the user wrote. A text that rounds another way through double keeps all
+// digits.
 void ConfigWriter::number(std::string_view key, float value) {
   const std::string shortest = json_number(value);
   double number = 0;
@@ -21,7 +26,7 @@ void ConfigWriter::number(std::string_view key, float value) {
 }
 
 ConfigReader::ConfigReader(const Json& object, std::string place) : object_(object), place_(std::move(place)) {
-  if (!object.is_object()) throw Error(ErrorCode::invalid_file, place_ + " of the model graph is no JSON object");
+  if (!object.is_object()) throw Error(ErrorCode::invalid_file, place_ + " of the model graph is not a JSON object");
 }
 
 void ConfigReader::reject(std::string_view key, std::string_view needed) const {
@@ -45,7 +50,7 @@ bool ConfigReader::boolean(std::string_view key) {
 std::int64_t ConfigReader::as_integer(std::string_view key, const Json& json) const {
   constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const bool is_too_large = json.is_number_unsigned() && json.get<std::uint64_t>() > kLargest;
-  if (!json.is_number_integer() || is_too_large) reject(key, "of integers of 64 bits");
+  if (!json.is_number_integer() || is_too_large) reject(key, "an integer of 64 bits, or a list of them");
   return json.get<std::int64_t>();
 }
 
@@ -84,7 +89,7 @@ Extent2D ConfigReader::extent(std::string_view key) {
 void ConfigReader::finish() const {
   if (keys_read_ == object_.size()) return;
   throw Error(ErrorCode::invalid_file, place_ + " of the model graph holds " + std::to_string(object_.size()) +
-                                           " values of which only " + std::to_string(keys_read_) + " have a meaning");
+                                           " values, of which only " + std::to_string(keys_read_) + " are known");
 }
 
 }  // namespace holdfast

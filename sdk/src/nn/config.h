@@ -1,7 +1,7 @@
 #pragma once
 
-// The configuration of a layer as JSON, written in a fixed order and read with suspicion: text from outside may hold
-// anything.
+// The configuration of a layer as JSON. It is written in a fixed order. The reader trusts nothing,
+// since the text may come from outside.
 
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -24,12 +24,13 @@ class ConfigWriter {
   nlohmann::ordered_json object_ = nlohmann::ordered_json::object();
 };
 
-// Keys in no order: the sorted kind is what a text of a million keys does not slow down. Each function throws
-// Error{invalid_file} naming the key where it is missing or its value of another kind. Whether the value makes sense is
-// the reader's business.
+// Each function throws Error{invalid_file} that names the key if the value is missing or of another
+// type. Whether a value makes sense is checked by the layer. The order of keys does not matter: the
+// object is a sorted one, which stays fast with a million keys.
 class ConfigReader {
  public:
-  // `place` begins sentences of errors: "layer 3". Throws unless `object` is an object, which must outlive the reader.
+  // `place` begins the sentence of an error: "layer 3". Throws unless `object` is an object; it must
+  // outlive the reader.
   ConfigReader(const nlohmann::json& object, std::string place);
 
   bool boolean(std::string_view key);
@@ -40,8 +41,8 @@ class ConfigReader {
   std::vector<std::int64_t> integers(std::string_view key);
   const nlohmann::json& value(std::string_view key);
 
-  // Throws Error{invalid_file} when the object holds more than was read: what a reader passes over silently, it gets
-  // wrong.
+  // Throws Error{invalid_file} if the object holds more than was read: what a reader skips, it
+  // misunderstands.
   void finish() const;
 
  private:

@@ -11,7 +11,7 @@ void check_crossentropy(const std::string& loss, const CrossentropyOptions& opti
   if (gives_probabilities != options.from_logits) return;
   const std::string activation(name(*last));
   const std::string fit(fitting);
-  const std::string accept = "; to train so on purpose, say .accept_any_activation = true";
+  const std::string accept = "; to train so on purpose, set .accept_any_activation = true";
   if (options.from_logits) {
     throw Error(ErrorCode::invalid_argument,
                 loss + " with from_logits takes scores and applies the " + fit +
@@ -21,7 +21,7 @@ void check_crossentropy(const std::string& loss, const CrossentropyOptions& opti
   }
   throw Error(ErrorCode::invalid_argument,
               loss + " without from_logits takes probabilities, but the model's last layer has the activation " +
-                  activation + ", whose values are none: say {.from_logits = true}" +
+                  activation + ", whose values are not probabilities: set {.from_logits = true}" +
                   (*last == Activation::linear ? "" : " after a linear layer") + ", or end the model with " + fit +
                   accept);
 }

@@ -11,7 +11,8 @@
 
 namespace holdfast {
 
-// As Loss::check_last_activation(). `fitting` is the activation that makes probabilities for this loss: "softmax".
+// Throws as Loss::check_last_activation() does. `fitting` is the activation that makes probabilities
+// for this loss: "softmax".
 void check_crossentropy(const std::string& loss, const CrossentropyOptions& options, std::optional<Activation> last,
                         std::string_view fitting);
 

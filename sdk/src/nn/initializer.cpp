@@ -33,7 +33,7 @@ double he_variance(std::int64_t fan_in) {
 Initializer Initializer::normal(float standard_deviation) {
   if (!std::isfinite(standard_deviation) || standard_deviation < 0) {
     throw Error(ErrorCode::invalid_argument,
-                "the standard deviation of a normal initializer is finite and not negative, not " +
+                "the standard deviation of a normal initializer must be finite and not negative, but is " +
                     std::to_string(standard_deviation));
   }
   return Initializer(Kind::normal, standard_deviation);

@@ -12,7 +12,7 @@ class KernelStage : public ModelStage {
  public:
   struct Offsets {
     std::size_t kernel = 0;
-    std::size_t bias = 0;  // of no meaning where the operation has no bias
+    std::size_t bias = 0;  // unused if the operation has no bias
   };
 
   KernelStage(std::unique_ptr<Operation> operation, const Offsets& offsets)

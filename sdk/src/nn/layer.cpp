@@ -18,8 +18,8 @@ Layer::Layer(std::string name) : name_(std::move(name)) {
   if (!is_name) {
     throw Error(ErrorCode::invalid_argument,
                 "a layer's name has at most 100 letters, digits and characters of \"_-.\" and "
-                "does not begin with a dot, which \"" +
-                    name_.substr(0, kMaximumLength) + "\" does not keep to");
+                "does not begin with a dot, unlike \"" +
+                    name_.substr(0, kMaximumLength) + "\"");
   }
 }
 
@@ -40,7 +40,7 @@ void Layer::update_buffers(std::span<const float>, std::span<const std::span<flo
 void Layer::update_buffers_on(compute::DeviceKernels&, const float*, std::span<const std::span<float>> buffers) const {
   if (buffers.empty()) return;
   throw Error(ErrorCode::unsupported, "layer " + name() + " of kind " + std::string(kind()) +
-                                          " keeps buffers up on the host only; train on CPUs, or without it");
+                                          " updates its buffers on CPUs only; train on CPUs, or leave the layer out");
 }
 
 }  // namespace holdfast

@@ -1,6 +1,6 @@
 #pragma once
 
-// Names for the layers that got none, as Keras gives them.
+// Names for the layers that were given none, as Keras chooses them.
 
 #include <memory>
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace holdfast {
 
-// One name for each layer: its own, or its kind in snake_case and, from the second of a kind on, a number: "conv2d",
-// "conv2d_1". Names that another layer bears are passed over. Throws Error{invalid_argument} when two layers have the
-// same name of their own.
+// One name for each layer: its own, or its kind in snake_case, with a number from the second one on:
+// "conv2d", "conv2d_1". Names that another layer has are skipped. Throws Error{invalid_argument} if two
+// layers were given the same name.
 std::vector<std::string> name_layers(const std::vector<std::shared_ptr<const Layer>>& layers);
 
 }  // namespace holdfast

@@ -38,7 +38,8 @@ std::shared_ptr<const Layer> make_layer(const std::string& kind, const std::stri
   for (const Registration& registration : kLayers) {
     if (registration.kind == kind) return registration.from_config(name, config);
   }
-  throw Error(ErrorCode::invalid_file, "\"" + kind.substr(0, 100) + "\" is no kind of layer that this version knows");
+  throw Error(ErrorCode::invalid_file,
+              "\"" + kind.substr(0, 100) + "\" is not a kind of layer that this version knows");
 }
 
 }  // namespace holdfast

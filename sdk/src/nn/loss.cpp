@@ -5,8 +5,7 @@
 namespace holdfast {
 
 void Loss::evaluate_on(compute::DeviceKernels&, const DeviceBatch&, float, float*) const {
-  throw Error(ErrorCode::unsupported,
-              "loss " + name() + " computes on the host only; train on CPUs, or with another loss");
+  throw Error(ErrorCode::unsupported, "loss " + name() + " computes on CPUs only; train on CPUs, or use another loss");
 }
 
 }  // namespace holdfast

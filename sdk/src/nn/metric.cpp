@@ -5,7 +5,8 @@
 namespace holdfast {
 
 void Metric::sum_on(compute::DeviceKernels&, const DeviceBatch&) const {
-  throw Error(ErrorCode::unsupported, "metric " + name() + " computes on the host only; train on CPUs, or without it");
+  throw Error(ErrorCode::unsupported,
+              "metric " + name() + " computes on CPUs only; train on CPUs, or leave the metric out");
 }
 
 }  // namespace holdfast

@@ -80,10 +80,10 @@ std::vector<BackwardPart> ModelPlan::backward_parts(std::size_t least_floats) co
 
 // Two arrays take turns, counted from the last step.
 void ModelPlan::backward(const BackwardPart& part, const BackwardPass& pass, const BackwardArrays& arrays) {
-  const auto gradient_behind = [&](std::size_t step) -> const float* {
-    const std::size_t steps_behind = steps_.size() - 1 - step;
-    if (steps_behind == 0) return arrays.output_gradient;
-    return steps_behind % 2 == 1 ? arrays.gradients_a : arrays.gradients_b;
+  const auto gradient_after = [&](std::size_t step) -> const float* {
+    const std::size_t steps_after = steps_.size() - 1 - step;
+    if (steps_after == 0) return arrays.output_gradient;
+    return steps_after % 2 == 1 ? arrays.gradients_a : arrays.gradients_b;
   };
   const auto gradient_before = [&](std::size_t step) {
     if (step == first_trained_) return static_cast<float*>(nullptr);
@@ -93,7 +93,7 @@ void ModelPlan::backward(const BackwardPart& part, const BackwardPass& pass, con
     pass.before_layer();
     steps_[i].stage->backward(pass, {.input = input_of(i, arrays.features, arrays.activations),
                                      .output = arrays.activations + steps_[i].output_offset,
-                                     .output_gradient = gradient_behind(i),
+                                     .output_gradient = gradient_after(i),
                                      .input_gradient = gradient_before(i)});
   }
 }

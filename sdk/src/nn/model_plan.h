@@ -40,14 +40,14 @@ class ModelPlan {
     float* gradients_a = nullptr;
     float* gradients_b = nullptr;
   };
-  // Of the last forward(), with the same features and activations; all parts with the same arrays.
+  // After forward(), with the same features and activations. All parts take the same arrays.
   void backward(const BackwardPart& part, const BackwardPass& pass, const BackwardArrays& arrays);
 
  private:
   struct Step {
     std::unique_ptr<ModelStage> stage;
     std::size_t output_offset = 0;  // in activations
-    // Of its parameters and all behind them; none where it has no parameters.
+    // Its parameters, and those of all later steps, begin here; empty if it has no parameters.
     std::optional<std::size_t> parameters_begin{};
   };
 

@@ -1,10 +1,11 @@
 #pragma once
 
-// A model that runs: what training and prediction call. One object for one thread at a time; several at once on several
-// threads are fine. The same samples, parameters and draws give the same bits for the same number of threads, whatever
-// ran before.
+// A model that runs: what training and prediction call. Use one object from one thread at a time;
+// several objects may run on several threads. The same samples, parameters and draws give the same bits
+// for the same number of threads, whatever ran before.
 //
-// Arrays and operations are made at the first use of a number of samples and kept for the most recent ones.
+// Arrays and operations are made at the first use of a number of samples and kept for the most recent
+// ones.
 
 #include <list>
 #include <memory>
@@ -52,22 +53,22 @@ class ModelProgram {
   std::span<const float> forward_inference(std::span<const float> features, std::int64_t samples,
                                            std::span<const float> parameters, std::span<const float> buffers);
 
-  // Of the last forward_training(), with the same parameters. Overwrites all of `gradients`, its padding with zeros,
-  // and all of `contributions`: what this shard's samples add to the sums from which update_buffers() computes the
-  // model's buffers.
+  // After forward_training(), with the same parameters. Overwrites all of `gradients`, its padding with
+  // zeros, and all of `contributions`: what the samples of this shard add to the sums from which
+  // update_buffers() computes the buffers.
   void backward(std::span<const float> output_gradient, std::span<const float> parameters, std::span<float> gradients,
                 std::span<float> contributions);
 
-  // The same in parts, for whoever wants to use some of the gradients while the others are being computed: each part
-  // but the last completes at least so many floats. With what was prepared, and with the features of the forward pass;
-  // all parts, in their order, with the same arrays.
+  // The same in parts, for a caller that uses some gradients while the others are computed. Each part
+  // but the last completes at least `least_floats` floats. Needs what was prepared, and the features of
+  // the forward pass. Compute all parts in their order, with the same arrays.
   std::vector<BackwardPart> backward_parts(std::int64_t samples, std::size_t least_floats);
   struct BackwardArrays {
     std::span<const float> features;
     std::span<const float> output_gradient;
     std::span<const float> parameters;
     std::span<float> gradients;
-    std::span<float> contributions;  // complete behind the first part
+    std::span<float> contributions;  // complete after the first part
   };
   void backward_part(const BackwardPart& part, std::int64_t samples, const BackwardArrays& arrays);
 

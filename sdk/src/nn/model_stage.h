@@ -24,8 +24,8 @@ struct BackwardPass {
   const BeforeLayer& before_layer;
 };
 
-// Stages [first_stage, end_stage) of a backward pass, the last one first. Behind it the gradients of all parameters
-// from gradients_begin on are complete.
+// Stages [first_stage, end_stage) of a backward pass, which runs from the last one to the first. After
+// it, the gradients of all parameters from gradients_begin on are complete.
 struct BackwardPart {
   std::size_t first_stage = 0;
   std::size_t end_stage = 0;
@@ -48,7 +48,7 @@ class ModelStage {
   // What the samples of the last forward() add to the sums from which the model's buffers are updated; written to the
   // stage's own place. Most add nothing.
   virtual void contribute(float* contributions) { static_cast<void>(contributions); }
-  // Of the last forward(); overwrites the gradients of the stage's parameters.
+  // After forward(): overwrites the gradients of the parameters of this stage.
   virtual void backward(const BackwardPass& pass, const ModelStageGradient& arrays) = 0;
 };
 

@@ -138,7 +138,7 @@ void Sequential::initialize(std::uint64_t seed, std::span<float> parameters, std
   for (const SequentialLayer& layer : layers()) {
     fill_entries(layer.layer->parameters(layer.input_shape), this->parameters(), layer.first_parameter, parameters,
                  seed, 0);
-    // Numbered behind the parameters, so that no two entries share draws.
+    // Numbered after the parameters, so that no two entries share draws.
     fill_entries(layer.layer->buffers(layer.input_shape), this->buffers(), layer.first_buffer, buffers, seed,
                  this->parameters().entries().size());
   }

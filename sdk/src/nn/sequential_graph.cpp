@@ -62,16 +62,16 @@ static Sequential read_model(const Json& json) {
 
 Sequential Sequential::from_graph(std::string_view json) {
   if (json.size() > kMaximumBytes) {
-    throw Error(ErrorCode::invalid_file,
-                "a model graph of " + std::to_string(json.size()) + " bytes is longer than any that Holdfast writes");
+    throw Error(ErrorCode::invalid_file, "a model graph of " + std::to_string(json.size()) +
+                                             " bytes is longer than any graph that Holdfast writes");
   }
   const Json parsed = Json::parse(json, nullptr, false);
-  if (parsed.is_discarded()) throw Error(ErrorCode::invalid_file, "the model graph is no JSON");
+  if (parsed.is_discarded()) throw Error(ErrorCode::invalid_file, "the model graph is not JSON");
   try {
     return read_model(parsed);
   } catch (const Error& error) {
-    // What is an invalid argument of an application is an invalid file here.
-    throw Error(ErrorCode::invalid_file, std::string("the model graph describes no model: ") + error.what());
+    // An argument that would be invalid in an application makes the file invalid here.
+    throw Error(ErrorCode::invalid_file, std::string("the model graph does not describe a model: ") + error.what());
   }
 }
 

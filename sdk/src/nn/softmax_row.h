@@ -28,7 +28,8 @@ inline SoftmaxRow softmax_row(std::span<const float> row, std::span<float> expon
   return {.largest = largest, .sum = sum, .log_sum = std::log(sum)};
 }
 
-// Throws Error{invalid_argument} unless `output` has one axis with at least one class; `loss` names who asks.
+// Throws Error{invalid_argument} unless `output` has one axis with at least one class. The sentence
+// begins with `loss`.
 void check_is_row_of_classes(const std::string& loss, const Shape& output);
 
 }  // namespace holdfast

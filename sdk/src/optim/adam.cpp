@@ -1,6 +1,6 @@
 #include "holdfast/optim/adam.h"
 
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "optim/adam_pass.h"
 #include "optim/check_option.h"
 #include "optim/clipping_options.h"
@@ -20,9 +20,13 @@ std::string Adam::name() const {
 }
 
 std::string Adam::configuration() const {
-  return R"({"kind":"adam","learning_rate":)" + options_.learning_rate.configuration() + R"(,"beta_1":)" +
-         json_number(options_.beta_1) + R"(,"beta_2":)" + json_number(options_.beta_2) + R"(,"epsilon":)" +
-         json_number(options_.epsilon) + clipping_members(clipping()) + "}";
+  JsonObject object("adam");
+  object.value("learning_rate", options_.learning_rate.configuration())
+      .number("beta_1", options_.beta_1)
+      .number("beta_2", options_.beta_2)
+      .number("epsilon", options_.epsilon);
+  add_clipping(object, clipping());
+  return object.text();
 }
 
 std::unique_ptr<Optimizer> Adam::clone() const {

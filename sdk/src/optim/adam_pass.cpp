@@ -1,3 +1,7 @@
+// Adam and AdamW update parameters and both slots in one pass over memory. The scalars of a step are
+// computed once, in double, on the host, so every device gets the same floats. See
+// docs/decisions/training.md.
+
 #include "optim/adam_pass.h"
 
 #include <cmath>
@@ -29,7 +33,8 @@ void adam_pass(const compute::AdamStep& step, std::span<float> parameters, std::
                std::span<const std::span<float>> slots) {
   require_one_length(parameters, gradients, slots);
   const std::size_t count = parameters.size();
-  const compute::AdamStep same = step;  // which no store through these pointers changes
+  // A local copy: the compiler need not fear that a store below changes it.
+  const compute::AdamStep same = step;
   float* const __restrict parameter = parameters.data();
   const float* const __restrict gradient = gradients.data();
   float* const __restrict m = slots[0].data();

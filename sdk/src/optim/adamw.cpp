@@ -1,6 +1,6 @@
 #include "holdfast/optim/adamw.h"
 
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "optim/adam_pass.h"
 #include "optim/check_option.h"
 #include "optim/clipping_options.h"
@@ -21,10 +21,14 @@ std::string AdamW::name() const {
 }
 
 std::string AdamW::configuration() const {
-  return R"({"kind":"adamw","learning_rate":)" + options_.learning_rate.configuration() + R"(,"weight_decay":)" +
-         json_number(options_.weight_decay) + R"(,"beta_1":)" + json_number(options_.beta_1) + R"(,"beta_2":)" +
-         json_number(options_.beta_2) + R"(,"epsilon":)" + json_number(options_.epsilon) +
-         clipping_members(clipping()) + "}";
+  JsonObject object("adamw");
+  object.value("learning_rate", options_.learning_rate.configuration())
+      .number("weight_decay", options_.weight_decay)
+      .number("beta_1", options_.beta_1)
+      .number("beta_2", options_.beta_2)
+      .number("epsilon", options_.epsilon);
+  add_clipping(object, clipping());
+  return object.text();
 }
 
 std::unique_ptr<Optimizer> AdamW::clone() const {

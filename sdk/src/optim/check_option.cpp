@@ -1,5 +1,7 @@
 #include "optim/check_option.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "holdfast/base/error.h"
@@ -10,13 +12,13 @@ void check_option(const std::string& owner, const std::string& option, float val
                   const std::string& range) {
   if (std::isfinite(value) && is_in_range) return;
   throw Error(ErrorCode::invalid_argument,
-              owner + ": " + option + " is a finite number that is " + range + ", not " + std::to_string(value));
+              fmt::format("{0}: {1} is {3}, but must be finite and {2}", owner, option, range, value));
 }
 
 void check_count(const std::string& owner, const std::string& option, std::int64_t count, std::int64_t least) {
   if (count >= least) return;
-  throw Error(ErrorCode::invalid_argument, owner + ": " + option + " is a whole number of at least " +
-                                               std::to_string(least) + ", not " + std::to_string(count));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{0}: {1} is {3}, but must be at least {2}", owner, option, least, count));
 }
 
 void check_learning_rate(const std::string& owner, const LearningRate& rate) {

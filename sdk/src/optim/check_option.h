@@ -1,6 +1,6 @@
 #pragma once
 
-// How optimizers and what belongs to them refuse options.
+// How optimizers, schedules and clipping refuse an option that is out of its range.
 
 #include <cstdint>
 #include <string>
@@ -9,11 +9,14 @@
 
 namespace holdfast {
 
-// Throws Error{invalid_argument} that names all of it unless the value is finite and `is_in_range`.
+// Throws Error{invalid_argument} unless `value` is finite and `is_in_range`. The sentence begins with
+// `owner` and names the option, the value and `range`, such as "in [0, 1)".
 void check_option(const std::string& owner, const std::string& option, float value, bool is_in_range,
                   const std::string& range);
+// Throws Error{invalid_argument} if `count` is less than `least`.
 void check_count(const std::string& owner, const std::string& option, std::int64_t count, std::int64_t least);
-// Not negative; a schedule has checked itself.
+// Throws Error{invalid_argument} for a constant that is negative or not finite. A schedule checks
+// itself.
 void check_learning_rate(const std::string& owner, const LearningRate& rate);
 
 }  // namespace holdfast

@@ -1,9 +1,10 @@
 #include "optim/clipping_options.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <utility>
 
-#include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "optim/check_option.h"
 
@@ -19,19 +20,18 @@ void check_clipping(const std::string& optimizer, const GradientClipping& clippi
     if (!limit) continue;
     check_option(optimizer, option, *limit, *limit > 0, "positive");
     if (!given.empty()) {
-      throw Error(ErrorCode::invalid_argument, optimizer + ": of " + given + " and " + option +
-                                                   " only one can be; gradients are clipped in one way");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: {} and {} exclude each other; gradients are clipped in one way, so set one of them",
+                              optimizer, given, option));
     }
     given = option;
   }
 }
 
-std::string clipping_members(const GradientClipping& clipping) {
-  std::string members;
+void add_clipping(JsonObject& configuration, const GradientClipping& clipping) {
   for (const auto& [option, limit] : by_option(clipping)) {
-    if (limit) members += std::string(",\"") + option + "\":" + json_number(*limit);
+    if (limit) configuration.number(option, *limit);
   }
-  return members;
 }
 
 }  // namespace holdfast

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "optim/check_option.h"
 
 namespace holdfast {
@@ -21,16 +21,20 @@ CosineDecay::CosineDecay(float initial_learning_rate, std::int64_t decay_steps, 
 }
 
 std::string CosineDecay::configuration() const {
-  return R"({"kind":"cosine_decay","initial_learning_rate":)" + json_number(initial_learning_rate_) +
-         R"(,"decay_steps":)" + std::to_string(decay_steps_) + R"(,"alpha":)" + json_number(options_.alpha) +
-         R"(,"warmup_target":)" + (options_.warmup_target ? json_number(*options_.warmup_target) : "null") +
-         R"(,"warmup_steps":)" + std::to_string(options_.warmup_steps) + "}";
+  return JsonObject("cosine_decay")
+      .number("initial_learning_rate", initial_learning_rate_)
+      .integer("decay_steps", decay_steps_)
+      .number("alpha", options_.alpha)
+      .number_or_null("warmup_target", options_.warmup_target)
+      .integer("warmup_steps", options_.warmup_steps)
+      .text();
 }
 
 std::unique_ptr<LearningRateSchedule> CosineDecay::clone() const {
   return std::make_unique<CosineDecay>(*this);
 }
 
+// Computed in double and rounded once, so that every rank and device gets the same float.
 float CosineDecay::rate_after(std::int64_t updates) const {
   const double initial = initial_learning_rate_;
   const double top = options_.warmup_target.value_or(initial_learning_rate_);

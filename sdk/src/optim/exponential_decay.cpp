@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "optim/check_option.h"
 
 namespace holdfast {
@@ -20,15 +20,19 @@ ExponentialDecay::ExponentialDecay(float initial_learning_rate, std::int64_t dec
 }
 
 std::string ExponentialDecay::configuration() const {
-  return R"({"kind":"exponential_decay","initial_learning_rate":)" + json_number(initial_learning_rate_) +
-         R"(,"decay_steps":)" + std::to_string(decay_steps_) + R"(,"decay_rate":)" + json_number(decay_rate_) +
-         R"(,"staircase":)" + (options_.staircase ? "true}" : "false}");
+  return JsonObject("exponential_decay")
+      .number("initial_learning_rate", initial_learning_rate_)
+      .integer("decay_steps", decay_steps_)
+      .number("decay_rate", decay_rate_)
+      .boolean("staircase", options_.staircase)
+      .text();
 }
 
 std::unique_ptr<LearningRateSchedule> ExponentialDecay::clone() const {
   return std::make_unique<ExponentialDecay>(*this);
 }
 
+// Computed in double and rounded once, so that every rank and device gets the same float.
 float ExponentialDecay::rate_after(std::int64_t updates) const {
   const double periods = static_cast<double>(updates) / static_cast<double>(decay_steps_);
   const double exponent = options_.staircase ? std::floor(periods) : periods;

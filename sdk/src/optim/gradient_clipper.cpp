@@ -1,3 +1,7 @@
+// Clipping works on the sum over all shards: clipping what each shard computed would depend on how
+// batches are cut. The norms are sums in a fixed order, so all ranks and devices get the same bits. See
+// docs/decisions/training.md.
+
 #include "optim/gradient_clipper.h"
 
 #include <algorithm>
@@ -8,7 +12,8 @@
 namespace holdfast {
 namespace {
 
-// One range for one norm over all: what lies between the arrays is zero.
+// A global norm takes one range over the whole arena: the padding between arrays is zero and adds
+// nothing.
 std::vector<compute::NormRange> ranges_of(const GradientClipping& clipping, std::vector<compute::NormRange> arrays,
                                           std::size_t arena_floats) {
   if (clipping.norm) return arrays;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Clips the gradients of a model: into an arena of its own, since the sum over replicas lies where others read it.
+// Clips the gradients of a model into an arena of its own: the sum over replicas must stay, since other
+// ranks read it.
 
 #include <memory>
 #include <span>
@@ -15,24 +16,26 @@ namespace holdfast {
 
 class GradientClipper {
  public:
-  // Allocates in `memory`, which outlives it, an arena and some room to add in. `arrays` are where the parameters lie
-  // in their arena of so many floats; nothing between them is touched. `device` is null for the host's memory.
+  // Allocates an arena and a workspace in `memory`, which must outlive this object. `arrays` says where
+  // the parameters lie in an arena of `arena_floats` floats; padding is left alone. `device` is null
+  // for the memory of the host.
   GradientClipper(const GradientClipping& clipping, std::vector<compute::NormRange> arrays, std::size_t arena_floats,
                   MemorySpace& memory, compute::DeviceKernels* device);
 
-  // The clipped gradients, valid until the next call. On a device it is queued, not waited for.
+  // Returns the clipped gradients, valid until the next call. On a device the work is queued, not
+  // waited for.
   std::span<const float> clip(std::span<const float> gradients);
 
  private:
   void clip_on_host(std::span<const float> gradients);
 
   const GradientClipping clipping_;
-  const std::vector<compute::NormRange> ranges_;  // with a norm each
+  const std::vector<compute::NormRange> ranges_;  // one norm for each
   compute::DeviceKernels* const device_;
   const std::size_t size_;
   const std::shared_ptr<float[]> clipped_;
-  const std::shared_ptr<float[]> workspace_;  // of the device
-  std::vector<double> chunk_sums_;            // of the host: as many as the longest range has
+  const std::shared_ptr<float[]> workspace_;  // on a device only
+  std::vector<double> chunk_sums_;            // on the host only: as many as the longest range has chunks
 };
 
 }  // namespace holdfast

@@ -1,5 +1,7 @@
 #include "holdfast/optim/learning_rate.h"
 
+#include <fmt/format.h>
+
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "optim/check_option.h"
@@ -9,8 +11,9 @@ namespace holdfast {
 float LearningRate::of_update(std::int64_t step) const {
   HOLDFAST_ASSERT(step >= 1);
   if (!schedule_) return constant_;
+  // Schedules of an application are not trusted: a NaN here would spoil all parameters at once.
   const float rate = schedule_->rate_after(step - 1);
-  check_option(schedule_->configuration(), "its rate of step " + std::to_string(step), rate, rate >= 0, "not negative");
+  check_option(schedule_->configuration(), fmt::format("its rate of step {}", step), rate, rate >= 0, "not negative");
   return rate;
 }
 

@@ -7,7 +7,7 @@ namespace holdfast {
 void Optimizer::update_on(compute::DeviceKernels&, std::int64_t, std::span<float>, std::span<const float>,
                           std::span<const std::span<float>>) const {
   throw Error(ErrorCode::unsupported,
-              "optimizer " + name() + " computes on the host only; train on CPUs, or with another optimizer");
+              "optimizer " + name() + " computes on CPUs only; train on CPUs, or use another optimizer");
 }
 
 }  // namespace holdfast

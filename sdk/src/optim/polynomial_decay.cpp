@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "optim/check_option.h"
 
 namespace holdfast {
@@ -19,16 +19,20 @@ PolynomialDecay::PolynomialDecay(float initial_learning_rate, std::int64_t decay
 }
 
 std::string PolynomialDecay::configuration() const {
-  return R"({"kind":"polynomial_decay","initial_learning_rate":)" + json_number(initial_learning_rate_) +
-         R"(,"decay_steps":)" + std::to_string(decay_steps_) + R"(,"end_learning_rate":)" +
-         json_number(options_.end_learning_rate) + R"(,"power":)" + json_number(options_.power) + R"(,"cycle":)" +
-         (options_.cycle ? "true}" : "false}");
+  return JsonObject("polynomial_decay")
+      .number("initial_learning_rate", initial_learning_rate_)
+      .integer("decay_steps", decay_steps_)
+      .number("end_learning_rate", options_.end_learning_rate)
+      .number("power", options_.power)
+      .boolean("cycle", options_.cycle)
+      .text();
 }
 
 std::unique_ptr<LearningRateSchedule> PolynomialDecay::clone() const {
   return std::make_unique<PolynomialDecay>(*this);
 }
 
+// Computed in double and rounded once, so that every rank and device gets the same float.
 float PolynomialDecay::rate_after(std::int64_t updates) const {
   const double periods = static_cast<double>(updates) / static_cast<double>(decay_steps_);
   const double cycles = options_.cycle ? std::max(1.0, std::ceil(periods)) : 1.0;

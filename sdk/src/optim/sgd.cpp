@@ -1,8 +1,12 @@
+// Each of the three rules has a loop of its own without branches, which the compiler vectorizes. The
+// arithmetic of one element is shared with the CUDA kernels, so host and device compute the same bits
+// (compute/arithmetic/optimizers.h).
+
 #include "holdfast/optim/sgd.h"
 
 #include "compute/arithmetic/optimizers.h"
 #include "compute/device_kernels.h"
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "holdfast/base/error.h"
 #include "optim/check_option.h"
 #include "optim/clipping_options.h"
@@ -62,9 +66,12 @@ std::string SGD::name() const {
 }
 
 std::string SGD::configuration() const {
-  return R"({"kind":"sgd","learning_rate":)" + options_.learning_rate.configuration() + R"(,"momentum":)" +
-         json_number(options_.momentum) + R"(,"nesterov":)" + (options_.nesterov ? "true" : "false") +
-         clipping_members(clipping()) + "}";
+  JsonObject object("sgd");
+  object.value("learning_rate", options_.learning_rate.configuration())
+      .number("momentum", options_.momentum)
+      .boolean("nesterov", options_.nesterov);
+  add_clipping(object, clipping());
+  return object.text();
 }
 
 std::unique_ptr<Optimizer> SGD::clone() const {

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the corpus of each fuzz target beside this script: small files that reach every branch of the readers. The files are kept in
-the repository; run it again after a change here. Standard library only. user_block/, index/ and literals_frame/ are cut from files of ours and made
-when the program that writes them is given: make_corpus.py build/release/bin/exchange_program."""
+"""Writes the corpus of each fuzz target next to this script: small files that reach every branch of the readers.
+
+The files are kept in the repository; run the script again after a change here. It needs only the standard library.
+user_block/, index/ and literals_frame/ are cut from files that Holdfast writes. They are made only when the program that
+writes such files is given: make_corpus.py build/release/bin/exchange_program."""
 
 import io
 import json
@@ -149,7 +151,7 @@ def make_user_block_and_index(program):
 
 
 def first_piece(file):
-    """Of the array "a"."""
+    """The bytes of the first piece of the array "a"."""
     begin, size = struct.unpack_from("<QQ", file, 24)
     record = file.index(b"\x01\x00a", begin, begin + size) + 3
     axes = file[record + 2]
@@ -163,7 +165,7 @@ def make_literals_frames(program):
     normal = lambda count: [draw.gauss(0, 0.02) for _ in range(count)]
     f32 = struct.pack("<1100f", *normal(1100))
     bf16 = b"".join(struct.pack("<f", value)[2:] for value in normal(2100))
-    contents = {  # by the width of an element
+    contents = {  # by the size of an element
         "f32": (4, "<f4", f32), "bf16": (2, "<V2", bf16), "f64": (8, "<f8", struct.pack("<600d", *normal(600))),
         "u8": (1, "|u1", bytes(min(255, int(draw.expovariate(0.2))) for _ in range(5000))),
         "few": (1, "|u1", bytes(draw.choice(b"aaaaaaab") for _ in range(5000))),
@@ -199,8 +201,8 @@ def make_graph():
 
 
 def make_foreign_check():
-    """Of the unit tests' files those in which the check finds something, each in both generations of structures."""
-    folder = os.path.join(HERE, "..", "..", "unit", "format", "hdf5", "files")
+    """Copies the unit tests' files in which the check finds something, in both versions of HDF5's structures."""
+    folder = os.path.join(HERE, "..", "..", "unit", "exchange", "foreign_hdf5", "files")
     for name in ["soft_link", "external_link", "virtual", "external_storage", "unknown_filter", "compressed_twice",
                  "beyond_64_bits", "cycle", "second_name", "untrue"]:
         for structures in ["earliest", "v110"]:

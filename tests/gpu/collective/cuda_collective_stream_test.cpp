@@ -1,3 +1,5 @@
+// The collectives' stream on a device: sums with the bits of the host, and their order after training.
+
 #include "collective/nccl/cuda_collective_stream.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +52,8 @@ std::vector<float> drawn(std::size_t floats, std::uint64_t salt) {
   return values;
 }
 
-// Aligned to 16 bytes and not, with a rest behind the last four and without; with as many leaves as each kernel takes.
+// Arrays that are aligned to 16 bytes or not, and whose sizes are multiples of four or not; with as many leaves as each
+// kernel takes.
 TEST_F(CudaCollectiveStreamTest, GivesTheHostsBits) {
   CudaCollectiveStream stream(0, training);
   for (const int leaves_count : {1, 2, 3, 5, 8, 17, 256}) {

@@ -1,3 +1,5 @@
+// A memory space's kernels on a device, compared bit for bit with the host: addition, gathering, digests.
+
 #include <limits>
 #include <vector>
 
@@ -13,7 +15,7 @@ constexpr std::size_t kLeafFloats = DigestBuilder::kLeafBytes / sizeof(float);
 
 class DeviceArrays : public GpuTest {
  protected:
-  // Arrays of these lengths, each that many floats behind an aligned place.
+  // Arrays of these lengths, each beginning so many floats after an aligned address.
   void expect_host_digest(const std::vector<std::size_t>& lengths, std::size_t padding) {
     std::vector<Values> host;
     std::vector<DeviceArray> device;
@@ -89,7 +91,7 @@ TEST_F(DeviceArrays, HaveTheDigestOfTheHostWhenLeavesLieInSeveral) {
   expect_host_digest(std::vector<std::size_t>(700, 31), 0);
 }
 
-// Words of 64 bits of the whole are no such words of an array that begins at an odd float of it.
+// In an array that begins at an odd float, the 64-bit words of the whole are not aligned.
 TEST_F(DeviceArrays, HaveTheDigestOfTheHostWhereverTheyBeginInTheWhole) {
   for (const std::size_t shift : {1, 2, 3}) {
     for (const std::size_t padding : {0, 1}) {
@@ -99,7 +101,7 @@ TEST_F(DeviceArrays, HaveTheDigestOfTheHostWhereverTheyBeginInTheWhole) {
   }
 }
 
-// A leaf is read in blocks of 256 floats, of 16 stripes each.
+// A leaf is read in blocks of 256 floats; each has 16 stripes.
 TEST_F(DeviceArrays, HaveTheDigestOfTheHostWhereverALeafIsCut) {
   for (const std::size_t cut : {1, 15, 16, 17, 255, 256, 257, 400, 512}) {
     for (const std::size_t rest : {0, 1, 16, 59, 61, 255, 256, 300}) {
@@ -116,7 +118,7 @@ TEST_F(DeviceArrays, HaveTheDigestOfNothingWhenThereIsNothing) {
   EXPECT_EQ(memory().digest_of(empty).hex(), digest({}).hex());
 }
 
-TEST_F(DeviceArrays, AreLookedAtForWhatIsNotFinite) {
+TEST_F(DeviceArrays, AreCheckedForValuesThatAreNotFinite) {
   constexpr std::size_t kSize = 5001;
   const Values finite(kSize, std::numeric_limits<float>::max());
   EXPECT_TRUE(memory().is_finite(upload(finite).span()));

@@ -7,7 +7,7 @@ namespace {
 
 using Values = std::vector<float>;
 
-// Samples of whole vectors and of others, shorter and longer than what a warp draws for.
+// Samples that are whole vectors or not, and shorter or longer than what a warp draws for.
 const std::vector<compute::DropoutShape> kDropoutShapes = {
     {.samples = 1, .elements = 1, .rate = 0.5F},         {.samples = 3, .elements = 5, .rate = 0.5F},
     {.samples = 128, .elements = 84, .rate = 0.25F},     {.samples = 7, .elements = 512, .rate = 0.1F},

@@ -1,4 +1,4 @@
-// Gradient clipping on a device beside the host's.
+// Gradient clipping on a device, compared with the host.
 
 #include <algorithm>
 #include <limits>
@@ -23,7 +23,7 @@ class DeviceGradientNorm : public GpuTest {
 
     const std::span<const float> expected = on_host.clip(gradients);
     Values found(gradients.size());
-    // Twice: nothing of the first time is in the way of the second.
+    // Runs twice, because the first run must not change the result of the second.
     for (int time = 0; time < 2; ++time) {
       memory().copy_to_host(on_device.clip(uploaded.span()), found);
       EXPECT_EQ(bit_differences(expected, found), "") << what << ", time " << time;
@@ -32,7 +32,7 @@ class DeviceGradientNorm : public GpuTest {
   }
 
   void expect_bits_of_the_host(const Ranges& arrays, const Values& gradients, const char* what) {
-    // A norm of 0.5 is smaller than that of any longer array of these, and larger than that of some short ones.
+    // The limit of 0.5 is below the norm of each longer array, and above that of some short ones.
     expect_bits_of_the_host({.norm = 0.5F}, arrays, gradients, what);
     expect_bits_of_the_host({.global_norm = 0.5F}, arrays, gradients, what);
     expect_bits_of_the_host({.global_norm = 1e6F}, arrays, gradients, what);
@@ -66,14 +66,14 @@ TEST_F(DeviceGradientNorm, GivesTheBitsOfTheHost) {
   expect_bits_of_the_host(arrays, gradients_of(arrays), "arrays of many sizes");
 }
 
-// More chunks than a block has lanes for.
+// More chunks than a block has lanes.
 TEST_F(DeviceGradientNorm, GivesTheBitsOfTheHostForALongArray) {
   const Ranges arrays = arrays_of({257 * compute::kNormChunk + 1000});
 
   expect_bits_of_the_host({.norm = 0.5F}, arrays, gradients_of(arrays), "a long array");
 }
 
-// More arrays than a launch takes, and some without elements at either end of it.
+// More arrays than a launch takes, with empty arrays at both ends of a launch.
 TEST_F(DeviceGradientNorm, GivesTheBitsOfTheHostForManyArrays) {
   std::vector<std::size_t> sizes;
   for (std::size_t i = 0; i < 300; ++i) sizes.push_back(i % 128 == 0 || i % 128 == 127 ? 0 : i % 50 + 1);
@@ -83,7 +83,7 @@ TEST_F(DeviceGradientNorm, GivesTheBitsOfTheHostForManyArrays) {
   expect_bits_of_the_host({.norm = 0.5F}, arrays, gradients_of(arrays), "many arrays");
 }
 
-TEST_F(DeviceGradientNorm, LeavesWhatIsNotFiniteToBeFound) {
+TEST_F(DeviceGradientNorm, KeepsValuesThatAreNotFinite) {
   const Ranges arrays = arrays_of({10, 20, 30});
   for (const float value : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     Values gradients = gradients_of(arrays);
@@ -93,7 +93,7 @@ TEST_F(DeviceGradientNorm, LeavesWhatIsNotFiniteToBeFound) {
   }
 }
 
-TEST_F(DeviceGradientNorm, WritesNothingBesideTheArrays) {
+TEST_F(DeviceGradientNorm, WritesNothingOutsideTheArrays) {
   const Ranges arrays = {{.begin = 3, .end = 7}, {.begin = 10, .end = 5000}};
   const DeviceArray gradients = upload(Values(5010, 1));
   const DeviceArray clipped = upload(Values(5010, 7));

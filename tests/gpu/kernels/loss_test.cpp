@@ -1,5 +1,8 @@
+// Losses on a device within derived tolerances of the host's, and labels that do not exist.
+
 #include "holdfast/nn/loss.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -46,7 +49,8 @@ void PrintTo(const LossBatchSize& size, std::ostream* stream) {
   *stream << size.samples << "x" << size.outputs;
 }
 
-// A warp and a block a row, one row and more rows than the largest grid has blocks, whole and broken multiples.
+// Rows for a warp and for a block; one row, and more rows than the largest grid has blocks; multiples of the block's
+// size and others.
 const std::vector<LossBatchSize> kLossSizes = {{1, 1},    {1, 2},     {3, 10},   {128, 10},  {2048, 10},  {257, 33},
                                                {5, 1000}, {64, 1024}, {7, 1025}, {3, 50257}, {10000, 37}, {1100, 1031}};
 
@@ -70,7 +74,7 @@ class DeviceLossTest : public GpuTest {
     return sum.values()[0];
   }
 
-  // What check() says; empty when it finds nothing.
+  // The error of check(); empty if it finds nothing.
   std::string complaint() {
     try {
       kernels().check();
@@ -124,9 +128,9 @@ class EveryDeviceLoss : public DeviceLossTest, public testing::WithParamInterfac
   Evaluation on_device() { return evaluate_on_device(loss(), outputs(), targets(), size().samples); }
 };
 
-// The device's float exponential is off by 2 units in the last place at most and the host's by less than 1: the
-// logarithm of their sums, which targets of up to 1 weigh for each class, by 3 times 2^-23 a unit of target. The sums
-// are rounded to float once on each side.
+// The device's exponential in float has an error of at most 2 units in the last place, the host's of less than 1. So
+// the logarithm of their sums differs by up to 3 * 2^-23, weighted by the targets, which are up to 1 for each class.
+// Each side rounds its sum to float once.
 TEST_P(EveryDeviceLoss, SumsWhatTheHostSums) {
   const Evaluation expected = on_host();
   const Evaluation actual = on_device();
@@ -137,8 +141,8 @@ TEST_P(EveryDeviceLoss, SumsWhatTheHostSums) {
   EXPECT_NEAR(actual.sum, expected.sum, weight * 0x1p-21 + 0x1p-22 * std::abs(expected.sum));
 }
 
-// 3 units for the exponential, 1 each for sum, factor, product and difference: 8 units of the larger part, and a part
-// is no larger than scale and gradient together.
+// 3 units for the exponential and 1 each for sum, factor, product and difference, so 8 units of the larger term. A term
+// is at most the scale plus the gradient.
 TEST_P(EveryDeviceLoss, HasTheGradientOfTheHost) {
   const Evaluation expected = on_host();
   const Evaluation actual = on_device();
@@ -183,11 +187,10 @@ INSTANTIATE_TEST_SUITE_P(Losses, EveryDeviceLoss,
                          testing::Combine(testing::ValuesIn(kLosses), testing::ValuesIn(kLossSizes)),
                          [](const auto& test) {
                            const LossBatchSize size = std::get<1>(test.param);
-                           return std::get<0>(test.param).name + "_" + std::to_string(size.samples) + "_" +
-                                  std::to_string(size.outputs);
+                           return fmt::format("{}_{}_{}", std::get<0>(test.param).name, size.samples, size.outputs);
                          });
 
-// Sums and differences of floats alone: nothing is rounded in another way.
+// The loss has only sums and differences of floats, so host and device round alike.
 TEST_F(DeviceLossTest, MeanSquaredErrorHasTheHostsGradientToTheBit) {
   const MeanSquaredError loss;
   const Values outputs = random_values(1, 3000);
@@ -216,7 +219,7 @@ class DeviceLabels : public DeviceLossTest {
   static constexpr std::int64_t kSamples = 70;
   static constexpr std::int64_t kClasses = 10;
 
-  // All labels are 3 but those that are named.
+  // All labels are 3, except for the given ones.
   Evaluation evaluate(const std::vector<std::pair<std::size_t, float>>& wrong) {
     Values labels(kSamples, 3);
     for (const auto& [sample, label] : wrong) labels[sample] = label;
@@ -231,7 +234,7 @@ TEST_F(DeviceLabels, AreFineFromZeroToTheLastClass) {
   EXPECT_EQ(complaint(), "");
 }
 
-TEST_F(DeviceLabels, ThatNameNoClassAreToldOfOnce) {
+TEST_F(DeviceLabels, ThatNameNoClassAreReportedOnce) {
   for (const float label : {10.0F, -1.0F, 0.5F, 1e30F, std::numeric_limits<float>::infinity()}) {
     evaluate({{33, label}});
 
@@ -242,7 +245,7 @@ TEST_F(DeviceLabels, ThatNameNoClassAreToldOfOnce) {
   EXPECT_THAT(complaint(), testing::HasSubstr("sample 5 "));
 }
 
-TEST_F(DeviceLabels, AreToldOfByTheFirstSample) {
+TEST_F(DeviceLabels, AreReportedByTheFirstSample) {
   evaluate({{69, 11.0F}, {41, 12.0F}, {50, 13.0F}});
   evaluate({{60, 14.0F}});
 

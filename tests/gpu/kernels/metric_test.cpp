@@ -1,3 +1,5 @@
+// Metrics on a device, compared with the classes of nn/ on the host.
+
 #include "holdfast/nn/metric.h"
 
 #include <cmath>
@@ -29,7 +31,7 @@ class DeviceMetric : public GpuTest {
     return sum.values()[0];
   }
 
-  // Counts are whole numbers: the device gives the host's bits.
+  // Counts are whole numbers, so the device has the bits of the host.
   void expect_host_sum(const Metric& metric, const Values& outputs, const Values& targets, std::int64_t samples) {
     EXPECT_EQ(sum_on_device(metric, outputs, targets, samples), metric.sum(outputs, targets, samples))
         << metric.name() << " of " << samples << " samples, " << outputs.size() << " outputs";
@@ -41,7 +43,7 @@ struct MetricBatchSize {
   std::size_t outputs;
 };
 
-// A warp and a block a row, one row and more rows than the largest grid has warps.
+// Rows for a warp and for a block; one row, and more rows than the largest grid has warps.
 const std::vector<MetricBatchSize> kMetricSizes = {{1, 1},    {1, 2},     {3, 10},   {128, 10}, {257, 33},
                                                    {5, 1000}, {64, 1024}, {7, 1025}, {8200, 3}};
 
@@ -70,7 +72,7 @@ TEST_F(DeviceMetric, CategoricalAccuracyIsThatOfTheHost) {
   }
 }
 
-TEST_F(DeviceMetric, CategoricalAccuracyTakesTheFirstOfEqualsAndNoNotANumberBehindIt) {
+TEST_F(DeviceMetric, CategoricalAccuracyTakesTheFirstOfEqualsAndNoLaterNan) {
   const std::vector<Values> rows = {{1, 1, 0},
                                     {0, 1, 1},
                                     {kNaN, 1, 2},
@@ -94,7 +96,7 @@ TEST_F(DeviceMetric, BinaryAccuracyIsThatOfTheHost) {
   }
 }
 
-// The sums in double differ in their order, by far less than one rounding to float.
+// The sums are in double in another order. The difference is far below one rounding to float.
 TEST_F(DeviceMetric, MeanAbsoluteErrorIsThatOfTheHost) {
   for (const MetricBatchSize size : kMetricSizes) {
     const Values outputs = random_values(1, size.samples * size.outputs);

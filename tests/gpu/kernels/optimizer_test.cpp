@@ -1,3 +1,5 @@
+// Optimizers, moving averages and gaps on a device, compared bit for bit with the host.
+
 #include "holdfast/optim/optimizer.h"
 
 #include <cmath>
@@ -12,7 +14,7 @@ namespace {
 
 using Values = std::vector<float>;
 
-// Whole vectors, blocks and grids, and what is left of them.
+// Sizes that are whole vectors, blocks or grids, and sizes with a remainder.
 const std::vector<std::size_t> kOptimizerSizes = {1, 3, 4, 5, 255, 1024, 1025, 4099, 100'003};
 constexpr std::int64_t kSteps = 5;
 
@@ -55,7 +57,7 @@ TEST_F(DeviceOptimizer, GivesTheBitsOfTheHost) {
   }
 }
 
-TEST_F(DeviceOptimizer, ChangesNothingBesideItsRange) {
+TEST_F(DeviceOptimizer, ChangesNothingOutsideItsRange) {
   const DeviceArray parameters = upload(Values(100, 7));
   const DeviceArray gradients = upload(Values(100, 1));
 
@@ -99,7 +101,7 @@ TEST_F(DeviceOptimizer, MovesNoAverageWithoutSamples) {
   EXPECT_EQ(bit_differences(before, moving.values()), "");
 }
 
-// More gaps than a launch takes, short ones and a long one.
+// More gaps than a launch takes; short ones and a long one.
 TEST_F(DeviceOptimizer, ClearsGapsAndNothingElse) {
   constexpr std::size_t kSize = 40'000;
   Values expected(kSize, 3);

@@ -1,11 +1,13 @@
 #include "gpu/layers/support/layer_test.h"
 
+#include <fmt/format.h>
+
 namespace holdfast::compute {
 namespace {
 
 using DeviceActivation = LayerTest;
 
-// The libraries' functions differ by a few units in the last place, of values up to 4.
+// The functions of the libraries differ by a few units in the last place, for values up to 4.
 constexpr float kTolerance = 4e-6F;
 
 TEST_F(DeviceActivation, GivesTheHostsNumbers) {
@@ -36,8 +38,7 @@ TEST_F(DeviceActivation, GivesTheHostsNumbers) {
                           input_gradient.data());
       operation->forward(in_place.data(), in_place.data());
 
-      const std::string what = std::string(name(activation)) + " of [" + std::to_string(extent.rows) + ", " +
-                               std::to_string(extent.channels) + "]";
+      const std::string what = fmt::format("{} of [{}, {}]", name(activation), extent.rows, extent.channels);
       EXPECT_EQ(differences(expected, result.values(), kTolerance), "") << what;
       EXPECT_EQ(differences(expected_gradient, input_gradient.values(), kTolerance), "") << what;
       EXPECT_EQ(bit_differences(result.values(), in_place.values()), "") << what << " in place";

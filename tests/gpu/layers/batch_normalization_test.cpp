@@ -1,4 +1,8 @@
+// Batch normalization on a device, compared with the host and with statistics in double.
+
 #include "gpu/layers/support/layer_test.h"
+
+#include <fmt/format.h>
 
 namespace holdfast::compute {
 namespace {
@@ -11,7 +15,8 @@ const std::vector<BatchNormalizationShape> kNormalizationShapes = {{.rows = 40, 
                                                                    {.rows = 100352, .channels = 6, .epsilon = 1e-3F},
                                                                    {.rows = 12544, .channels = 64, .epsilon = 1e-5F}};
 
-// In double: the host adds squares in f32 to a sum that only grows, and is off by 0.5 in 100352 rows.
+// The expected numbers are computed in double: the host adds squares in f32 to a growing sum, and is off by 0.5 after
+// 100352 rows.
 Floats exact_contributions(const BatchNormalizationShape& shape, const Floats& input) {
   const auto rows = static_cast<std::size_t>(shape.rows), channels = static_cast<std::size_t>(shape.channels);
   const auto count = static_cast<double>(rows);
@@ -52,15 +57,15 @@ TEST_F(DeviceBatchNormalization, GivesTheHostsNumbers) {
                         gamma_gradient.data(), beta_gradient.data());
     operation->contribute(contributions.data());
 
-    const std::string what = "[" + std::to_string(shape.rows) + ", " + std::to_string(shape.channels) + "]";
-    // The host's variances, sums of squares in f32, are off by up to 2^-24 * sqrt(rows) of themselves.
+    const std::string what = fmt::format("[{}, {}]", shape.rows, shape.channels);
+    // The host's variances are sums of squares in f32, with a relative error of up to 2^-24 * sqrt(rows).
     const float tolerance = 0x1p-20F * std::sqrt(static_cast<float>(shape.rows));
     EXPECT_EQ(differences(expected, result.values(), tolerance), "") << what;
     EXPECT_EQ(differences(expected_gradient, input_gradient.values(), tolerance), "") << what;
-    // Normalized inputs reach sqrt(3).
+    // Normalized inputs are up to sqrt(3).
     EXPECT_EQ(differences(expected_gamma, gamma_gradient.values(), 2 * sum_tolerance(shape.rows)), "") << what;
     EXPECT_EQ(differences(expected_beta, beta_gradient.values(), sum_tolerance(shape.rows)), "") << what;
-    // Means and variances below 1, rounded, times rows, rounded.
+    // Means and variances are below 1. They are rounded, multiplied by rows, and rounded again.
     EXPECT_EQ(differences(exact_contributions(shape, input), contributions.values(),
                           0x1p-23F * static_cast<float>(shape.rows)),
               "")
@@ -84,7 +89,7 @@ TEST_F(DeviceBatchNormalization, TakesTheStatisticsItIsGivenInInference) {
   operation->forward_inference(device_input.data(), device_gamma.data(), device_beta.data(), device_mean.data(),
                                device_variance.data(), result.data());
 
-  // A few roundings of values up to 60 = 2 / sqrt(epsilon).
+  // A few roundings of values up to 60, which is 2 / sqrt(epsilon).
   EXPECT_EQ(differences(expected, result.values(), 4e-5F), "");
 }
 

@@ -1,3 +1,5 @@
+// Convolutions on a device at each precision, within derived tolerances of the host's.
+
 #include <algorithm>
 #include <ostream>
 #include <tuple>
@@ -45,7 +47,7 @@ class DeviceConvolution : public LayerTest, public testing::WithParamInterface<s
     operation->backward_input(kernel.data(), gradient.data(), arrays.input_gradient.data());
     operation->backward_weights(input.data(), gradient.data(), arrays.kernel_gradient.data(),
                                 arrays.bias_gradient.data());
-    // Which is no product.
+    // The gradient of the bias is not a product.
     operation->backward_weights(input.data(), output_gradient_.data(), unused.data(), arrays.bias_gradient.data());
     return arrays;
   }
@@ -63,9 +65,9 @@ class DeviceConvolution : public LayerTest, public testing::WithParamInterface<s
     return {result.values(), input_gradient.values(), kernel_gradient.values(), bias_gradient.values()};
   }
 
-  // Winograd's and Fourier's ways add a few roundings of their own. What cuDNN gives in bf16 is rounded to 8 bits, by
-  // up to 2^-9 of it, and to the neighbour where a sum in another order falls on the other side: 2^-8. It may be twice
-  // as large as it is with its bias.
+  // Winograd's and Fourier's methods add a few roundings of their own. cuDNN's results in bf16 are rounded to 8 bits,
+  // with an error of up to 2^-9, or of 2^-8 if a sum in another order rounds to the neighbour. Before the bias is added
+  // the result may be twice as large.
   float tolerance(const Floats& expected, std::int64_t terms) const {
     const float products = product_tolerance(precision(), terms, 8);
     const float sums = precision() == Precision::tf32 ? 4 * products : products;

@@ -1,4 +1,8 @@
+// Dense layers on a device at each precision, within derived tolerances of the host's.
+
 #include "gpu/layers/support/layer_test.h"
+
+#include <fmt/format.h>
 #include "holdfast/base/error.h"
 
 namespace holdfast::compute {
@@ -18,7 +22,7 @@ class DeviceDense : public LayerTest, public testing::WithParamInterface<Precisi
   static Floats bias_of(const DenseShape& shape) { return values(3, shape.outputs); }
   static Floats output_gradient_of(const DenseShape& shape) { return values(4, shape.rows * shape.outputs); }
 
-  // The bias is no factor, and its gradient is no product.
+  // The bias is not a factor, and its gradient is not a product.
   Arrays on_host(const DenseShape& shape) {
     const auto operation = host().dense(shape, {.training = true, .input_gradient = true});
     const Floats input = factors_of(input_of(shape)), kernel = factors_of(kernel_of(shape)),
@@ -51,8 +55,7 @@ const std::vector<DenseShape> kDenseShapes = {{3, 5, 7},     {1, 1, 1},      {4,
                                               {5000, 3, 2},  {1, 8000, 4000}};
 
 std::string text(const DenseShape& shape) {
-  return "[" + std::to_string(shape.rows) + ", " + std::to_string(shape.inputs) + "] x [" +
-         std::to_string(shape.inputs) + ", " + std::to_string(shape.outputs) + "]";
+  return fmt::format("[{}, {}] x [{}, {}]", shape.rows, shape.inputs, shape.inputs, shape.outputs);
 }
 
 TEST_P(DeviceDense, GivesTheHostsNumbers) {
@@ -79,7 +82,7 @@ TEST_P(DeviceDense, GivesTheSameBitsEachTime) {
   }
 }
 
-// A shard's samples may begin at any row of a batch.
+// The samples of a shard may begin at any row of a batch.
 TEST_P(DeviceDense, GivesTheSameBitsWhereverItsRowsBegin) {
   const DenseShape shape = {.rows = 31, .inputs = 13, .outputs = 17};
   const auto operation = backend().dense(shape, {});
@@ -94,7 +97,7 @@ TEST_P(DeviceDense, GivesTheSameBitsWhereverItsRowsBegin) {
   }
 }
 
-TEST_P(DeviceDense, IgnoresTheBiasWithoutOne) {
+TEST_P(DeviceDense, IgnoresTheBiasPointerWithoutABias) {
   const DenseShape shape = {.rows = 8, .inputs = 12, .outputs = 20, .has_bias = false};
   const auto operation = backend().dense(shape, {.training = true});
   const auto expected_operation = host().dense(shape, {.training = true});
@@ -118,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Precisions, DeviceDense, testing::Values(Precision::f32
 
 using DeviceDenseArrays = LayerTest;
 
-TEST_F(DeviceDenseArrays, AreNamedWhereTheyBeginAtNoRow) {
+TEST_F(DeviceDenseArrays, AreNamedIfTheyDoNotBeginAtARow) {
   const DenseShape shape = {.rows = 8, .inputs = 12, .outputs = 20};
   const auto operation = backend().dense(shape, {});
   const DeviceArray input = upload(values(1, 8 * 12), 1), kernel = upload(values(2, 12 * 20)),

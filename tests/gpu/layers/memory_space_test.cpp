@@ -1,3 +1,5 @@
+// The memory space of a real device; unit/compute/cuda/memory tests it on a pretended runtime.
+
 #include "holdfast/core/memory_space.h"
 
 #include <algorithm>
@@ -17,13 +19,13 @@
 namespace holdfast {
 namespace {
 
-// Below, at and above the pieces that copies go through, and more than the ring of them holds.
+// Sizes below, at and above that of a staging buffer, and more than the whole ring holds.
 const std::vector<std::int64_t> kArraySizes = {1, 1000, 1 << 20, (1 << 20) + 1, (5 << 20) + 7};
 
 class DeviceMemory : public LayerTest {
  protected:
-  // The log's words where a sandbox (gVisor) refuses to register memory with a device. Training then copies through
-  // other memory, and tests of registered memory cannot see anything there.
+  // Pins memory. Returns the log's warning if a sandbox (gVisor) refuses that. Training then copies through other
+  // memory, and there is nothing to see for tests of pinned memory.
   std::string pin(Floats& values) {
     std::string obstacle;
     set_log_sink([&](LogLevel, std::string_view line) { obstacle += line; });
@@ -42,7 +44,7 @@ TEST_F(DeviceMemory, HoldsZerosAtFirst) {
   EXPECT_EQ(content, Floats(1000, 0.0F));
 }
 
-TEST_F(DeviceMemory, GivesBackWhatItWasGiven) {
+TEST_F(DeviceMemory, ReadsBackWhatWasWritten) {
   for (const std::int64_t size : kArraySizes) {
     const Floats content = values(1, size);
     EXPECT_EQ(bit_differences(content, upload(content).values()), "") << size;
@@ -166,7 +168,7 @@ TEST_F(DeviceMemory, FindsWhatIsNotFinite) {
   EXPECT_TRUE(memory().is_finite(upload(Floats(10)).span())) << "once and for all";
 }
 
-// Large enough that the copies to the host last while the arrays change.
+// Large enough that the copies to the host still run when the arrays change.
 TEST_F(DeviceMemory, HoldsArraysThatChangeMeanwhile) {
   const Floats first = values(1, 32 << 20), second = values(2, 1001);
   const DeviceArray a = upload(first), b = upload(second);

@@ -1,4 +1,8 @@
+// Pooling on a device, compared with the host.
+
 #include "compute/window.h"
+
+#include <fmt/format.h>
 #include "gpu/layers/support/layer_test.h"
 
 namespace holdfast::compute {
@@ -10,7 +14,7 @@ class DevicePooling : public LayerTest {
     const std::int64_t outputs = shape.samples * shape.channels *
                                  slide(shape.height, shape.pool_height, shape.stride_height, shape.padding).count *
                                  slide(shape.width, shape.pool_width, shape.stride_width, shape.padding).count;
-    // Whole numbers: there are ties.
+    // Whole numbers, so that there are ties.
     Floats input = values(1, shape.samples * shape.height * shape.width * shape.channels);
     for (float& value : input) value = std::round(4 * value);
     const Floats gradient = values(2, outputs);
@@ -70,9 +74,9 @@ TEST_F(DevicePooling, GivesTheHostsNumbers) {
   for (PoolingShape shape : kPoolingShapes) {
     for (const PoolingKind kind : {PoolingKind::maximum, PoolingKind::average}) {
       shape.kind = kind;
-      expect_the_hosts(shape, (kind == PoolingKind::maximum ? "maximum of " : "average of ") +
-                                  std::to_string(shape.samples) + " images with " + std::to_string(shape.channels) +
-                                  " channels");
+      expect_the_hosts(
+          shape, fmt::format("{} of {} images with {} channels", kind == PoolingKind::maximum ? "maximum" : "average",
+                             shape.samples, shape.channels));
     }
   }
 }

@@ -1,4 +1,4 @@
-// Steps that the device repeats as graphs, beside the same steps queued kernel by kernel.
+// Steps that the device repeats as graphs, compared with the same steps queued kernel by kernel.
 
 #include <cstdlib>
 #include <limits>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kSteps = 6;
 constexpr std::int64_t kSamples = 24;
 
-// Everything that a model may have: cuDNN, cuBLASLt, kernels of ours, draws, statistics.
+// A model with cuDNN, cuBLASLt, our own kernels, draws and statistics.
 Sequential model() {
   return Sequential{Input{12, 12, 2},
                     Conv2D{8, 3, {.activation = Activation::relu}},
@@ -28,7 +28,7 @@ Sequential model() {
                     Dense{5}};
 }
 
-// Warnings, while it lives.
+// Collects warnings as long as it lives.
 class Warnings {
  public:
   Warnings() {
@@ -56,7 +56,7 @@ struct Trained {
 
 constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 
-// In two shards a step, of which one has another size. Gradients are taken when they are said to be ready, so many at a
+// Each step has two shards of different sizes. Gradients are copied when they are declared ready, at least so many at a
 // time.
 Trained train(std::size_t least_floats = kWhole) {
   ModelTrainable trained(model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}),

@@ -1,5 +1,5 @@
-// NCCL itself between processes that share one GPU. Each rank is a child of the test, which never uses CUDA itself: a
-// process that has cannot be forked.
+// The real NCCL between processes that share one GPU. Each rank is a child of the test. The test itself never uses
+// CUDA, because a process that has used CUDA cannot be forked.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -57,9 +57,9 @@ std::vector<float> expected_sum(int round, int shards) {
   return sum;
 }
 
-// A rank in its process: its part of the GPU, and NCCL set up as for ranks that share one.
+// A rank in its process, with NCCL set up for ranks that share a GPU.
 struct GpuRank {
-  GpuRank(Communicator& control, bool in_the_librarys_order) : host(control) {
+  GpuRank(Communicator& control, bool library_order) : host(control) {
     compute::check_cuda(cudaSetDevice(0), "cudaSetDevice");
     compute::check_cuda(cudaStreamCreateWithFlags(&training, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     set_nccl_environment({.version = NcclLibrary::instance()->version(),
@@ -70,8 +70,8 @@ struct GpuRank {
              .deal = ShardDeal::even(control.size(), control.size()),
              .slots = 1,
              .float_count = kFloats,
-             .most_in_a_piece = 16'384,
-             .in_the_librarys_order = in_the_librarys_order};
+             .wanted_bucket_floats = 16'384,
+             .library_order = library_order};
     exchange = std::make_unique<NcclExchange>(shape, NcclLibrary::instance(),
                                               std::make_shared<CudaCollectiveStream>(0, training), host,
                                               device_floats(shape.block_floats()), soon());
@@ -86,8 +86,8 @@ struct GpuRank {
     return values;
   }
 
-  // The last floats first, in the order of the training's stream.
-  std::vector<float> reduce_handed_over(int round, Deadline deadline) {
+  // Declares the last floats ready first, in the order of the training's stream.
+  std::vector<float> reduce_in_buckets(int round, Deadline deadline) {
     const std::vector<float> values = shard_values(round, shape.rank);
     float* const own = exchange->slots()[0].data();
     constexpr std::size_t kMiddle = kFloats / 32 * 16;
@@ -95,7 +95,7 @@ struct GpuRank {
       compute::check_cuda(cudaMemcpyAsync(own + range.begin, values.data() + range.begin,
                                           (range.end - range.begin) * sizeof(float), cudaMemcpyHostToDevice, training),
                           "cudaMemcpyAsync");
-      exchange->hand_over(range);
+      exchange->mark_ready(range);
     }
     const int slot = 0;
     exchange->begin_reduce(std::span(&slot, 1), deadline);
@@ -115,7 +115,7 @@ bool are_same(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// What a child ends with. Without the destructors of its statics: CUDA's may wait.
+// Ends a child without the destructors of its statics, because those of CUDA may wait.
 [[noreturn]] void leave(const std::function<int()>& body) {
   int code = kFailed;
   try {
@@ -129,7 +129,7 @@ bool are_same(const std::vector<float>& a, const std::vector<float>& b) {
 
 class NcclRanks : public testing::Test {
  protected:
-  // Runs body(host communicator) in one process for each rank, and returns what each ended with: -1 for a signal.
+  // Runs body(host communicator) in a process for each rank, and returns their exit codes: -1 for a signal.
   std::vector<int> run(int ranks, const std::function<int(Communicator&)>& body) {
     ThreadGroup group(ranks);
     std::vector<std::unique_ptr<MemoryCommunicator>> hosts;
@@ -147,7 +147,7 @@ class NcclRanks : public testing::Test {
   }
 
  private:
-  // As the watchdog does, ends the generation when a rank dies, and kills who does not end by itself.
+  // Like the watchdog, ends the generation when a rank dies, and kills ranks that do not end by themselves.
   static std::vector<int> wait_for(const std::vector<pid_t>& processes, ThreadGroup& group) {
     std::vector<int> codes(processes.size(), kFailed);
     std::vector<bool> is_over(processes.size(), false);
@@ -191,13 +191,13 @@ TEST_F(NcclRanks, AddInTheOrderOfTheShardTree) {
   }
 }
 
-TEST_F(NcclRanks, AddWhatIsHandedOverByAndBy) {
+TEST_F(NcclRanks, AddBucketsAsGradientsBecomeReady) {
   const std::vector<int> codes = run(2, [&](Communicator& host) {
     GpuRank rank(host, false);
     for (int round = 0; round < 5; ++round) {
-      // One rank does, and the other does not, in turns.
-      const bool hands_over = (round + host.rank()) % 2 == 0;
-      const std::vector<float> sum = hands_over ? rank.reduce_handed_over(round, soon()) : rank.reduce(round, soon());
+      // In alternation, one rank declares gradients ready and the other does not.
+      const bool marks_ready = (round + host.rank()) % 2 == 0;
+      const std::vector<float> sum = marks_ready ? rank.reduce_in_buckets(round, soon()) : rank.reduce(round, soon());
       if (!are_same(sum, expected_sum(round, 2))) return kFailed;
     }
     return kPassed;
@@ -207,7 +207,7 @@ TEST_F(NcclRanks, AddWhatIsHandedOverByAndBy) {
   EXPECT_EQ(codes, (std::vector<int>{kPassed, kPassed}));
 }
 
-// Two summands have one sum, whatever their order.
+// With two summands, the order makes no difference.
 TEST_F(NcclRanks, AddInTheOrderOfTheLibrary) {
   const std::vector<int> codes = run(2, [&](Communicator& host) {
     GpuRank rank(host, true);
@@ -218,7 +218,7 @@ TEST_F(NcclRanks, AddInTheOrderOfTheLibrary) {
   EXPECT_EQ(codes, (std::vector<int>{kPassed, kPassed}));
 }
 
-TEST_F(NcclRanks, BroadcastToThoseWhoTake) {
+TEST_F(NcclRanks, BroadcastToRanksThatTake) {
   const std::vector<int> codes = run(3, [&](Communicator& host) {
     GpuRank rank(host, false);
     const std::shared_ptr<float[]> array = device_floats(kFloats);
@@ -236,13 +236,13 @@ TEST_F(NcclRanks, BroadcastToThoseWhoTake) {
   EXPECT_EQ(codes, (std::vector<int>{kPassed, kPassed, kPassed}));
 }
 
-// In the middle of a reduction, which the other one then aborts; NCCL must have let go of it by the bound.
+// The peer dies in the middle of a reduction. The survivor aborts it, and the abort must end within its bound.
 TEST_F(NcclRanks, SurviveTheDeathOfAPeer) {
   const std::vector<int> codes = run(2, [&](Communicator& host) {
     GpuRank rank(host, false);
     if (!are_same(rank.reduce(0, soon()), expected_sum(0, 2))) return kFailed;
     if (host.rank() == 1) {
-      // It has come, as far as the host knows, and sends nothing.
+      // For the host it has arrived at the reduction, but it sends nothing.
       host.barrier(soon());
       ::kill(::getpid(), SIGKILL);
     }
@@ -250,7 +250,7 @@ TEST_F(NcclRanks, SurviveTheDeathOfAPeer) {
       rank.reduce(1, soon());
     } catch (const GenerationEnded&) {
       rank.exchange.reset();
-      return NcclLibrary::instance()->was_given_up() ? kFailed : kPassed;
+      return NcclLibrary::instance()->is_poisoned() ? kFailed : kPassed;
     }
     return kFailed;
   });

@@ -18,7 +18,7 @@ void PrintTo(const Case& tested, std::ostream* out) {
   *out << tested.name;
 }
 
-// What convolution is where cuDNN has no engine.
+// Convolution by matrix products, which is used if cuDNN has no engine.
 class ColumnsConvolutions : public LayerTest, public testing::WithParamInterface<std::tuple<Case, Precision>> {
  protected:
   Precision precision() const override { return std::get<Precision>(GetParam()); }
@@ -44,7 +44,7 @@ class ColumnsConvolutions : public LayerTest, public testing::WithParamInterface
     operation->backward_input(kernel.data(), gradient.data(), arrays.input_gradient.data());
     operation->backward_weights(input.data(), gradient.data(), arrays.kernel_gradient.data(),
                                 arrays.bias_gradient.data());
-    // Which is no product.
+    // The gradient of the bias is not a product.
     operation->backward_weights(input.data(), output_gradient_.data(), unused.data(), arrays.bias_gradient.data());
     return arrays;
   }
@@ -63,7 +63,7 @@ class ColumnsConvolutions : public LayerTest, public testing::WithParamInterface
 
  private:
   std::unique_ptr<ConvolutionOperation> make(CudaMemorySpace& space) const {
-    const CudaContext::Turn turn = space.context().take_turn();
+    const CudaContext::StreamLock lock = space.context().lock_stream();
     return make_columns_convolution(space.context(), precision(), shape_,
                                     {.forward = true, .backward_input = true, .backward_weights = true});
   }
@@ -101,7 +101,7 @@ const auto kCases = testing::Values(Case{"Narrow", {1, 5, 4, 3, 6, 3, 2, 1, 1, P
                                     Case{"Strided", {2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true}},
                                     Case{"Pointwise", {8, 7, 6, 16, 33, 1, 1, 1, 1, Padding::valid, true}},
                                     Case{"SecondOfLeNet", {128, 14, 14, 6, 16, 5, 5, 1, 1, Padding::valid, true}},
-                                    // 115 million elements in columns: four parts, the last smaller.
+                                    // a column matrix of 115 million elements: four parts, the last one smaller
                                     Case{"InParts", {64, 56, 56, 64, 16, 3, 3, 1, 1, Padding::same, true}});
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ColumnsConvolutions,

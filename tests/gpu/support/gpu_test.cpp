@@ -1,5 +1,6 @@
 #include "gpu/support/gpu_test.h"
 
+#include <fmt/format.h>
 #include <bit>
 
 #include "holdfast/core/random.h"
@@ -39,9 +40,8 @@ std::string bit_differences(std::span<const float> expected, std::span<const flo
     if (count++ == 0) first = i;
   }
   if (count == 0) return "";
-  return std::to_string(count) + " of " + std::to_string(expected.size()) + " floats differ; the first is " +
-         std::to_string(first) + ": expected " + std::to_string(expected[first]) + ", is " +
-         std::to_string(actual[first]);
+  return fmt::format("{} of {} floats differ; the first is {}: expected {}, is {}", count, expected.size(), first,
+                     expected[first], actual[first]);
 }
 
 }  // namespace holdfast

@@ -1,7 +1,7 @@
 #pragma once
 
-// Tests that need a CUDA device. On a machine without one they are skipped, saying so; where there is one, whatever
-// keeps them from using it is a failure.
+// Tests that need a CUDA device. On a machine without a device they are skipped with a message. If there is a device
+// but it cannot be used, they fail.
 
 #include <gtest/gtest.h>
 
@@ -15,10 +15,10 @@
 
 namespace holdfast {
 
-// Null on a machine without a device.
+// The device's back end; null on a machine without a device.
 std::unique_ptr<compute::Backend> backend_under_test(Precision precision);
 
-// Floats on the device, from `padding` floats behind a place that is aligned on.
+// Floats on the device, beginning `padding` floats after an aligned address.
 class DeviceArray {
  public:
   DeviceArray(MemorySpace& memory, std::span<const float> values, std::size_t padding = 0);
@@ -49,10 +49,10 @@ class GpuTest : public testing::Test {
   std::unique_ptr<compute::Backend> backend_;
 };
 
-// From -1 to 1, the same for the same seed.
+// Values from -1 to 1; equal seeds give equal values.
 std::vector<float> random_values(std::uint64_t seed, std::size_t count);
 
-// How many floats differ in a bit, and the first of them; empty where none does.
+// Says how many floats differ in a bit, and which is the first; empty if no float does.
 std::string bit_differences(std::span<const float> expected, std::span<const float> actual);
 
 }  // namespace holdfast

@@ -1,3 +1,6 @@
+// Ranks exchange messages through the mailboxes of their communicator. A send waits until its message is received, as a
+// kernel of NCCL may, so code that relies on buffering hangs here too.
+
 #include "support/fake_nccl/fake_nccl.h"
 
 #include <algorithm>
@@ -32,15 +35,16 @@ namespace {
 
 constexpr int kNoRank = -1;
 
-// The call that sends, the sender, the receiver. Calls of different kinds do not find each other.
+// The kind of call, the sender, the receiver. Calls of different kinds do not match each other.
 using Route = std::tuple<std::string_view, int, int>;
 
 struct Letter {
   std::vector<float> floats;
-  int* untaken = nullptr;  // of the kernel that sent it, which lives until all its letters are taken, or it is aborted
+  int* untaken =
+      nullptr;  // counter of the sending kernel, which lives until all its letters are taken or it is aborted
 };
 
-// A clique's mail, and everything else that ranks see of each other; guarded by world().mutex.
+// The messages of a communicator's ranks and the rest of their shared state; guarded by world().mutex.
 struct Clique {
   int ranks = 0;
   int joined = 0;
@@ -53,19 +57,19 @@ struct Member {
   bool is_aborted = false;
   bool is_revoked = false;
   bool is_busy = false;
-  int looks_until_done = 0;        // at a call that is in progress
-  Result error = Result::success;  // of a call that came too early, for good
+  int looks_until_done = 0;        // how often a call in progress will still be polled
+  Result error = Result::success;  // of a call that came too early; permanent
   int running = 0;
 };
 
-// What runs on a stream.
+// The work of one group on a stream.
 struct Kernel {
   Member& member;
   int untaken = 0;  // letters
 };
 
 using Send = std::function<void(Kernel&)>;
-using Receive = std::function<bool(Member&)>;  // false: what it needs is not there yet
+using Receive = std::function<bool(Member&)>;  // false: it still waits for a message
 
 struct World {
   std::mutex mutex;
@@ -96,7 +100,7 @@ World& world() {
   return only;
 }
 
-// The value of the rule, if one is there for this rank. With the mutex.
+// Finds the value of a rule for this rank. The caller holds the mutex.
 bool find_rule(const std::string& key, int rank, std::string& value) {
   for (std::string rule : world().rules) {
     const std::size_t at = rule.find('@');
@@ -116,7 +120,7 @@ bool has_rule(const std::string& rule, int rank) {
   return find_rule(rule, rank, rest) && rest.empty();
 }
 
-// What every call does first: counts, hangs, fails. With the mutex.
+// Begins every call: counts it, and hangs or fails as the rules say. The caller holds the mutex.
 Result enter(std::unique_lock<std::mutex>& lock, const std::string& function, int rank) {
   World& all = world();
   ++all.calls[{function, rank}];
@@ -136,7 +140,7 @@ int rank_of(Comm* comm) {
   return member ? member->rank : kNoRank;
 }
 
-// One operation of a group; runs on the stream, with the mutex.
+// One operation of a group. It runs on the stream, and the caller holds the mutex.
 struct Work {
   Comm* comm = nullptr;
   FakeStream* stream = nullptr;
@@ -154,7 +158,7 @@ void post(Kernel& kernel, std::string_view call, int to, const float* from, std:
   ++kernel.untaken;
 }
 
-// NCCL does not compare sizes: it waits for ever, or writes past the end. A test must not pass by either.
+// NCCL does not compare sizes: it hangs or writes past the end. No test may pass in that way.
 void require_same_count(const Member& member, std::string_view call, int from, std::size_t sent, std::size_t expected) {
   if (sent == expected) return;
   std::fprintf(stderr, "fake NCCL: rank %d sent %zu floats by %.*s of which rank %d expects %zu\n", from, sent,
@@ -174,7 +178,7 @@ bool take(Member& member, std::string_view call, int from, float* to, std::size_
   return true;
 }
 
-// Stops what runs. What peers have not read by then they never will.
+// Stops all running work. Messages that peers have not received by then are lost.
 void stop(Member& member) {
   member.is_aborted = true;
   for (auto& [route, letters] : member.clique->mail) {
@@ -183,15 +187,15 @@ void stop(Member& member) {
   world().changed.notify_all();
 }
 
-// Whatever their order: the operations of a group do not wait for each other.
+// In any order, because the operations of a group do not wait for each other.
 void receive_what_is_there(Member& member, std::vector<Receive>& missing) {
   for (auto receive = missing.begin(); receive != missing.end();) {
     receive = (*receive)(member) ? missing.erase(receive) : receive + 1;
   }
 }
 
-// As a kernel: it ends when all its parts are done, or when it is aborted. NCCL may copy what is small and end before a
-// peer has it, which nobody can rely on; this one always waits.
+// Like a kernel, it ends when all its parts are done or when it is aborted. NCCL may buffer small messages and end
+// before a peer has received them. No caller may rely on that, so this one always waits.
 void run(const std::shared_ptr<Member>& member, const std::vector<Work>& works) {
   World& all = world();
   std::unique_lock lock(all.mutex);
@@ -214,7 +218,7 @@ void run(const std::shared_ptr<Member>& member, const std::vector<Work>& works) 
   all.changed.notify_all();
 }
 
-// The works of one group are of one communicator, and one stream. With the mutex.
+// All work of a group belongs to one communicator and one stream. The caller holds the mutex.
 Result launch(std::vector<Work> works) {
   if (works.empty()) return Result::success;
   const std::shared_ptr<Member> member = find(works.front().comm);
@@ -227,7 +231,7 @@ Result launch(std::vector<Work> works) {
   return Result::in_progress;
 }
 
-// As ncclCommGetAsyncError() tells it. With the mutex.
+// The state for ncclCommGetAsyncError(). The caller holds the mutex.
 Result state_of(const Member& member) {
   if (member.error != Result::success) return member.error;
   if (member.clique->joined < member.clique->ranks) return Result::in_progress;
@@ -236,8 +240,8 @@ Result state_of(const Member& member) {
   return find_rule("async=", member.rank, told) ? static_cast<Result>(std::stoi(told)) : Result::success;
 }
 
-// As NCCL's ncclCommEnsureReady(): what comes before the previous call has succeeded fails, and so does everything
-// behind it. With the mutex.
+// Like NCCL's ncclCommEnsureReady(): a call before the previous one has succeeded fails, and so do all later ones. The
+// caller holds the mutex.
 Result require_ready(Member& member) {
   if (member.is_revoked) return Result::invalid_usage;
   if (state_of(member) == Result::in_progress) member.error = Result::invalid_argument;
@@ -257,7 +261,7 @@ Result queue(const char* function, Work work) {
   return Result::success;
 }
 
-// One call that fails takes its whole group along.
+// If one call fails, its whole group fails.
 Result add(const char* function, Work work) {
   const Result queued = queue(function, std::move(work));
   const bool has_failed = queued != Result::success && queued != Result::in_progress;
@@ -358,7 +362,7 @@ Result ncclCommGetAsyncError(Comm* comm, Result* error) {
   return Result::success;
 }
 
-// As NCCL's: stops what runs, waits for it, and frees.
+// Like NCCL's abort: stops running work, waits for it, and frees the communicator.
 Result ncclCommAbort(Comm* comm) {
   std::unique_lock lock(world().mutex);
   const Result entered = enter(lock, "ncclCommAbort", rank_of(comm));

@@ -4,11 +4,11 @@
 
 namespace holdfast {
 
-// What the fake NCCL takes for a cudaStream_t.
+// The fake NCCL uses this as a cudaStream_t.
 class FakeStream {
  public:
   virtual ~FakeStream() = default;
-  // Runs it behind everything that was queued before, on another thread.
+  // Runs `work` on another thread, after everything that was queued before.
   virtual void enqueue(std::function<void()> work) = 0;
 };
 

@@ -11,7 +11,7 @@
 
 namespace holdfast {
 
-// A stream that is a thread. Its destruction waits for what is queued.
+// A stream that is a thread. The destructor waits for the work that is queued.
 class ThreadStream final : public FakeStream {
  public:
   ThreadStream() : thread_([this] { run(); }) {}

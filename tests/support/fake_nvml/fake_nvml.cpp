@@ -1,20 +1,19 @@
-// An NVML that answers from a file: the functions that Holdfast calls, with the structures of nvml.h. The environment
-// names the file, HOLDFAST_FAKE_NVML, which is read by nvmlInit_v2:
+// An NVML that answers from a file. It has the functions that Holdfast calls, with the structures of nvml.h.
+// HOLDFAST_FAKE_NVML in the environment names the file. nvmlInit_v2 reads it:
 //
 //   {"driver_version": "580.65.06", "nvml_version": "13.580.65.06", "cuda_version": 13000,
 //    "init": 0,                    what nvmlInit_v2 returns
-//    "hangs_in": "nvmlInit_v2",    a function that does not come back (nvmlInit_v2, nvmlEventSetWait_v2)
-//    "peers": 0,                   the P2P status of each two devices
+//    "hangs_in": "nvmlInit_v2",    a function that never returns (nvmlInit_v2, nvmlEventSetWait_v2)
+//    "peers": 0,                   the P2P status between any two devices
 //    "events": "/path",            a file of events, see below
 //    "devices": [{"name": "NVIDIA H200", "memory": {"total": 150754820096, "used": 0}, ...}]}
 //
-// "instances": ["MIG-...", "", "MIG-..."] are those of a device that is split, by number; there is none where the text
-// is empty.
+// "instances": ["MIG-...", "", "MIG-..."] lists the instances of a device that is split, by number. An empty text means
+// that there is no instance with this number.
 //
-// What a device does not say is "not supported". With "lost": true, or when the file exists that "lost_when" names,
-// every answer of it is "GPU is lost". The file of events gets one line for each, {"device": 1, "xid": 79} or
-// {"device": 1, "type": 2}, and is read while somebody waits for events; lines that were there when the set was made
-// are old.
+// Values that a device does not have are "not supported". With "lost": true, or if the file exists that "lost_when"
+// names, every answer is "GPU is lost". The file of events has one line for each event, {"device": 1, "xid": 79} or
+// {"device": 1, "type": 2}. It is read while a caller waits for events. Lines from before the set was made are ignored.
 //
 // With FAKE_NVML_IS_OLD it lacks the functions that came after driver 319.
 
@@ -72,12 +71,12 @@ struct EventData {
 
 struct EventSet {
   std::map<int, unsigned long long> types{};  // by device
-  std::streamoff read = 0;                    // of the file of events
+  std::streamoff read = 0;                    // how much of the file of events was read
 };
 
-// Watchdog and survey may ask from several threads.
+// The watchdog and the survey may call from several threads.
 std::mutex mutex;
-// Never destroyed: a thread that watches may still ask while the process ends.
+// Never destroyed: a watching thread may still call while the process ends.
 json& facts = *new json;
 int users = 0;
 std::string& path_of_facts = *new std::string;
@@ -102,7 +101,8 @@ json facts_of_the_file(const char* path) {
   return read.is_object() ? read : json{{"init", kUnknown}};
 }
 
-// Handles of devices count from 1, so that none is null; those of a device's instances have it times this before them.
+// Handles of devices count from 1, so that no handle is null. An instance's handle is its device's times this, plus its
+// number.
 constexpr std::intptr_t kInstances = 1000;
 
 Handle handle_of(int index) {
@@ -159,7 +159,7 @@ std::string path_of_events() {
   return facts.value("events", "");
 }
 
-// The next whole line behind what was read.
+// The next whole line after what was read.
 bool read_line(EventSet& set, std::string& line) {
   std::ifstream file(path_of_events());
   if (!file || !file.seekg(set.read)) return false;
@@ -168,7 +168,7 @@ bool read_line(EventSet& set, std::string& line) {
   return true;
 }
 
-// One that somebody waits for events of.
+// Whether the set waits for events of a lost device.
 bool has_lost_device(const EventSet& set) {
   const std::lock_guard lock(mutex);
   return std::any_of(set.types.begin(), set.types.end(), [](const auto& entry) { return is_lost(entry.first); });
@@ -190,7 +190,7 @@ bool take_event(const EventSet& set, const json& event, EventData& data) {
 FAKE_NVML int nvmlInit_v2() {
   {
     const std::lock_guard lock(mutex);
-    // A user that hangs never goes.
+    // A caller that hangs counts as a user forever, so the facts are also read again when the path changes.
     const char* const path = std::getenv("HOLDFAST_FAKE_NVML");
     if (users == 0 || path == nullptr || path != path_of_facts) facts = facts_of_the_file(path);
     path_of_facts = path == nullptr ? "" : path;

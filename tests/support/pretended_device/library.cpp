@@ -1,5 +1,5 @@
-// A library in the place of libholdfast_cuda.so (HOLDFAST_CUDA_LIBRARY), so that what trains on devices can be tested
-// on a machine without any: four pretended devices.
+// A library that replaces libholdfast_cuda.so (HOLDFAST_CUDA_LIBRARY) and has four pretended devices. With it, training
+// on devices is tested on machines without any.
 
 #include <cstring>
 
@@ -26,7 +26,7 @@ class PretendedLibrary final : public compute::CudaLibrary {
   }
 
  private:
-  std::unique_ptr<PretendedMemory> memory_;  // of the one device that a process computes on
+  std::unique_ptr<PretendedMemory> memory_;  // a process computes on one device
 };
 
 }  // namespace

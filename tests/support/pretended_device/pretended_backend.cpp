@@ -1,5 +1,8 @@
+// The CPU's operations, run through the pretended memory, which records and repeats them as a device does.
+
 #include "pretended_backend.h"
 
+#include <fmt/format.h>
 #include <functional>
 #include <utility>
 
@@ -17,7 +20,7 @@ class OnDevice : public Operation {
       : on_host_(std::move(on_host)), memory_(memory) {}
 
  protected:
-  // `call` gets the host's operation.
+  // `call` gets the operation of the host.
   void queue(std::function<void(Operation&)> call) {
     memory_.queue([operation = on_host_, call = std::move(call)] { call(*operation); });
   }
@@ -114,21 +117,21 @@ class PretendedBackend final : public Backend {
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
     return wrapped<TwoPassesOnDevice<DropoutOperation>>(on_host_->dropout(shape));
   }
-  // What is repeated makes the draws of then.
+  // Repeated work uses the draws that are set when it runs.
   void set_draws(const Draws& draws) override {
     memory_.require_no_recording();
     on_host_->set_draws(draws);
   }
   using Backend::repeat;
   void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-              const std::function<void(std::size_t)>& behind) override {
-    memory_.repeat(key, parts, behind);
+              const std::function<void(std::size_t)>& after_part) override {
+    memory_.repeat(key, parts, after_part);
   }
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return memory_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
   std::string description() const override {
-    return "pretended device, " + on_host_->description() + ", " + std::string(name(precision_));
+    return fmt::format("pretended device, {}, {}", on_host_->description(), name(precision_));
   }
 
  private:

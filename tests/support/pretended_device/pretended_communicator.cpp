@@ -1,6 +1,10 @@
+// Ready gradients are copied when they are declared ready, and reduce() takes these copies. So a gradient that changes
+// after it was declared ready gives a wrong sum here, as it would with NCCL.
+
 #include "pretended_communicator.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +20,7 @@
 namespace holdfast {
 namespace {
 
-// Where a process shows a file of its own to the others of its user.
+// Names a file of this process that other processes of the same user can open.
 struct Shown {
   int process = 0;
   int descriptor = 0;
@@ -49,15 +53,15 @@ class PretendedCommunicator final : public Communicator {
     return slots;
   }
 
-  // Little, so that models of tests have several pieces.
-  std::size_t piece_floats() const override { return 64; }
-  // Goes to the others as it is: what is changed afterwards is lost.
-  void hand_over(std::span<const int> covering_slots, FloatRange range) override {
+  // Small, so that the models of tests have several buckets.
+  std::size_t bucket_floats() const override { return 64; }
+  // Sends the gradients as they are now: a later change is lost.
+  void mark_ready(std::span<const int> covering_slots, FloatRange range) override {
     show(covering_slots, range);
-    handed_over_ += range.end - range.begin;
+    ready_floats_ += range.end - range.begin;
   }
   void begin_reduce(std::span<const int>, Deadline) override {
-    HOLDFAST_ASSERT(handed_over_ == shape_.gradient_floats);
+    HOLDFAST_ASSERT(ready_floats_ == shape_.gradient_floats);
     has_begun_ = true;
   }
 
@@ -99,7 +103,7 @@ class PretendedCommunicator final : public Communicator {
  private:
   static std::vector<SumInstruction> program_of(const DeviceCommunicatorShape& shape) {
     const std::vector<ShardRange> nodes = shape.deal.covering_nodes();
-    if (!shape.in_the_librarys_order) return sum_program(ShardTree(shape.deal.shards()), nodes);
+    if (!shape.library_order) return sum_program(ShardTree(shape.deal.shards()), nodes);
     std::vector<SumInstruction> program(nodes.size(), SumInstruction::push);
     program.resize(2 * nodes.size() - 1, SumInstruction::add);
     return program;
@@ -109,19 +113,19 @@ class PretendedCommunicator final : public Communicator {
     return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
   }
 
-  // Not in the constructor: who does not come ends a wait that must have a deadline.
+  // Not in the constructor, because waiting for peers needs a deadline.
   void connect(Deadline deadline) {
     if (!peers_.empty()) return;
     const Shown own{.process = ::getpid(), .descriptor = own_.descriptor()};
     std::vector<Shown> all(static_cast<std::size_t>(size()));
-    // Through the slots, whose tails are still needed.
+    // gather_all() overwrites the slots, but their tails are still needed.
     std::vector<std::vector<float>> tails;
     for (const Slot& slot : host_->slots()) tails.emplace_back(slot.tail.begin(), slot.tail.end());
     host_->gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), deadline);
     for (std::size_t i = 0; i < tails.size(); ++i)
       std::copy(tails[i].begin(), tails[i].end(), host_->slots()[i].tail.begin());
     for (const Shown& shown : all) {
-      const std::string path = "/proc/" + std::to_string(shown.process) + "/fd/" + std::to_string(shown.descriptor);
+      const std::string path = fmt::format("/proc/{}/fd/{}", shown.process, shown.descriptor);
       FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
       if (!file.is_open()) throw GenerationEnded("a peer is gone: " + path);
       peers_.push_back(SharedMemory::map_read_only(std::move(file), shared_bytes_));
@@ -145,7 +149,7 @@ class PretendedCommunicator final : public Communicator {
     const std::size_t floats = shape_.gradient_floats;
     if (!has_begun_) show(covering_slots, {0, floats});
     has_begun_ = false;
-    handed_over_ = 0;
+    ready_floats_ = 0;
     host_->barrier(deadline);
     std::vector<const float*> leaves;
     for (int rank = 0; rank < size(); ++rank) {
@@ -169,7 +173,7 @@ class PretendedCommunicator final : public Communicator {
   const std::size_t shared_bytes_;
   SharedMemory own_;
   std::vector<SharedMemory> peers_;  // by rank
-  std::size_t handed_over_ = 0;      // floats
+  std::size_t ready_floats_ = 0;
   bool has_begun_ = false;
   bool was_finite_ = true;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// Collectives between pretended devices: what lies on devices goes through files in memory that
-// the ranks show each other. The library's order is from the last rank to the first.
+// Collectives between pretended devices. Arrays on the devices travel through memory files that the ranks open of each
+// other. With Reduction::fastest, sums go from the last rank to the first, so that the bits differ from shard order.
 
 #include <memory>
 

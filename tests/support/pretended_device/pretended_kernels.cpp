@@ -1,3 +1,5 @@
+// The host's losses, metrics and optimizers, run through the pretended memory, which records and repeats them.
+
 #include "pretended_kernels.h"
 
 #include <algorithm>

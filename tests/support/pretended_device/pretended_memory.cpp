@@ -1,5 +1,10 @@
+// The pages of a device are protected except while a call of this library runs. So code that reads device memory on the
+// host ends at once, instead of passing here and failing on a GPU. Copies of held arrays fill their targets with -1
+// until they are finished, so that reading one too early shows. See docs/decisions/testing.md.
+
 #include "pretended_memory.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -22,10 +27,10 @@ std::atomic<int> repeated = 0;
 
 }  // namespace
 
-// In a second place. What is copied arrives with finish_copy(), and no earlier. Of any thread, whatever the others do.
+// Arrays in a second copy. begin_copy() delivers nothing before finish_copy(). Any thread, whatever the others do.
 class PretendedMemory::Held final : public HeldArrays {
  public:
-  // Of `floats` floats together, from the first one's beginning.
+  // Arrays of `floats` floats together, beginning with the first one.
   Held(PretendedMemory& memory, std::vector<std::span<const float>> places, std::size_t floats, float* first)
       : memory_(memory), places_(std::move(places)), floats_(floats), first_(first) {}
   ~Held() override {
@@ -69,7 +74,7 @@ void PretendedMemory::protect(int protection) const {
   if (::mprotect(region_, used_, protection) != 0) throw system_error(errno, "mprotect failed");
 }
 
-// Also where another thread has access: something may have been allocated meanwhile.
+// Also if another thread has access, because memory may have been allocated meanwhile.
 PretendedMemory::Access::Access(PretendedMemory& memory) : memory_(memory) {
   const std::lock_guard lock(memory_.mutex_);
   ++memory_.accesses_;
@@ -87,9 +92,9 @@ void PretendedMemory::queue(std::function<void()> call) {
   call();
 }
 
-// Recorded the second time, as a device does.
+// Records when asked for the second time, as a device does.
 void PretendedMemory::repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-                             const std::function<void(std::size_t)>& behind) {
+                             const std::function<void(std::size_t)>& after_part) {
   require_no_recording();
   const char* const wish = std::getenv("HOLDFAST_CUDA_GRAPHS");
   const bool records = wish == nullptr || std::string_view(wish) != "off";
@@ -109,7 +114,7 @@ void PretendedMemory::repeat(std::span<const std::uint64_t> key, std::span<const
       if (!is_recorded) recorded->push_back(record(parts[part]));
       play((*recorded)[part]);
     }
-    behind(part);
+    after_part(part);
   }
   if (!is_new) ++repeated;
 }
@@ -140,13 +145,13 @@ void PretendedMemory::require_no_recording() const {
   HOLDFAST_ASSERT(recording_ == nullptr);
 }
 
-// Fresh pages are zero.
+// Pages that were never written are zero.
 std::shared_ptr<float[]> PretendedMemory::allocate(std::size_t floats) {
   require_no_recording();
   const std::size_t bytes = (floats * sizeof(float) + kAlignment) / kAlignment * kAlignment;
   if (bytes > kRegionBytes - used_) {
-    throw Error(ErrorCode::out_of_memory, device() + " has " + std::to_string(kRegionBytes - used_) +
-                                              " bytes left, and " + std::to_string(bytes) + " were asked for");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("{} has {} bytes left, and {} were asked for", device(), kRegionBytes - used_, bytes));
   }
   auto* const first = reinterpret_cast<float*>(region_ + used_);
   used_ += bytes;
@@ -171,7 +176,7 @@ void PretendedMemory::gather(std::span<const float> from, std::span<const std::i
   queue([from, numbers = std::vector(rows.begin(), rows.end()), to] { host_memory().gather(from, numbers, to); });
 }
 
-// Copies at once, to two places in turn: who reads one too late reads what came next.
+// Copies at once, into two alternating buffers: code that reads a buffer too late reads the next rows.
 class PretendedMemory::Feed final : public RowFeed {
  public:
   Feed(PretendedMemory& memory, std::span<const float> from, std::size_t row_floats)

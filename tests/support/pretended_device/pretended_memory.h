@@ -1,7 +1,7 @@
 #pragma once
 
-// Memory of a device that is none: the host's, which nobody may touch but the calls of this library. Whoever follows a
-// pointer into it elsewhere, as would be wrong with a real device, is ended by SIGSEGV.
+// The memory of a pretended device. It is host memory that only calls of this library can access. Any other code that
+// follows a pointer into it, which would be wrong with a real device too, ends by SIGSEGV.
 
 #include <atomic>
 #include <cstddef>
@@ -23,7 +23,7 @@ class PretendedMemory final : public MemorySpace {
   explicit PretendedMemory(int device);
   ~PretendedMemory() override;
 
-  // While one lives, the memory may be touched. They may be nested.
+  // The memory is accessible as long as one of these exists. They may be nested.
   class Access {
    public:
     explicit Access(PretendedMemory& memory);
@@ -35,14 +35,14 @@ class PretendedMemory final : public MemorySpace {
     PretendedMemory& memory_;
   };
 
-  // Does it, in its turn: at once, or when what is being recorded is repeated.
+  // Runs the call at once, or, while work is being recorded, each time when it is repeated.
   void queue(std::function<void()> call);
-  // See Backend::repeat(). Whoever waits meanwhile, or allocates, is ended by an assertion.
+  // See Backend::repeat(). Waiting or allocating meanwhile fails an assertion.
   void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-              const std::function<void(std::size_t)>& behind);
+              const std::function<void(std::size_t)>& after_part);
 
   void require_no_recording() const;
-  // How often something was repeated, since the process began.
+  // How often recorded work was repeated since the process began.
   static int repeats();
 
   std::string device() const override { return "cuda:" + std::to_string(device_); }
@@ -74,13 +74,13 @@ class PretendedMemory final : public MemorySpace {
   void play(const Calls& calls);
 
   const int device_;
-  std::map<std::vector<std::uint64_t>, std::vector<Calls>> recorded_;  // parts; none: asked for once
+  std::map<std::vector<std::uint64_t>, std::vector<Calls>> recorded_;  // the parts; empty: asked for once
   Calls* recording_ = nullptr;
   std::byte* region_;
-  std::atomic<std::size_t> used_ = 0;  // nothing is given back: what trains here is small
+  std::atomic<std::size_t> used_ = 0;  // never decreases, because models here are small
   std::mutex mutex_;
   int accesses_ = 0;                                // guarded by mutex_
-  std::multimap<std::size_t, float*> free_places_;  // of hold(), by floats; guarded by mutex_
+  std::multimap<std::size_t, float*> free_places_;  // for hold(), by size in floats; guarded by mutex_
 };
 
 }  // namespace holdfast

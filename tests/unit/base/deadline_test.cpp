@@ -26,7 +26,7 @@ TEST(Deadline, RemainsNoLongerThanItWasGiven) {
   EXPECT_LE(deadline.remaining(), 1h);
 }
 
-TEST(Deadline, KeepsTheMomentItWasMadeOf) {
+TEST(Deadline, KeepsTheMomentThatItWasMadeFrom) {
   const auto moment = Deadline::Clock::now() + 5s;
 
   EXPECT_EQ(Deadline::at(moment).moment(), moment);

@@ -1,3 +1,6 @@
+// The digest must be the same on every machine and in every version, since files contain it. So its values are
+// compared with another implementation of the definition.
+
 #include "holdfast/base/digest.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +40,7 @@ TEST(Digest, HasTheValuesOfItsDefinition) {
   EXPECT_EQ(digest(pattern(200'000)).hex(), "129d0d4be3bce11a0f700e6645b584c2");
 }
 
-TEST(DigestBuilder, GivesTheSameForPiecesOfAnySize) {
+TEST(DigestBuilder, GivesTheSameDigestForPiecesOfAnySize) {
   const std::vector<std::byte> bytes = pattern(3 * kLeaf + 12'345);
   const Digest whole = digest(bytes);
 
@@ -47,7 +50,7 @@ TEST(DigestBuilder, GivesTheSameForPiecesOfAnySize) {
   EXPECT_EQ(digest_in_pieces(std::span(bytes).first(300), 1), digest(std::span(bytes).first(300)));
 }
 
-TEST(DigestBuilder, IgnoresPiecesOfNothing) {
+TEST(DigestBuilder, IgnoresEmptyPieces) {
   const std::vector<std::byte> bytes = pattern(kLeaf + 1);
   DigestBuilder builder;
 
@@ -60,7 +63,7 @@ TEST(DigestBuilder, IgnoresPiecesOfNothing) {
   EXPECT_EQ(builder.finish(), digest(bytes));
 }
 
-TEST(DigestBuilder, TakesItsStateAlongWhenMoved) {
+TEST(DigestBuilder, KeepsItsStateWhenMoved) {
   const std::vector<std::byte> bytes = pattern(100);
   DigestBuilder first;
   first.update(std::span(bytes).first(60));
@@ -119,7 +122,7 @@ TEST(Digest, IsReadBackFromItsDigits) {
   EXPECT_EQ(Digest::from_hex(original.hex()), original);
 }
 
-TEST(Digest, IsReadFromNothingButItsDigits) {
+TEST(Digest, IsReadOnlyFromExactlyItsDigits) {
   const std::string digits = digest(pattern(5)).hex();
   for (const std::string& wrong : {std::string(), digits.substr(1), digits + "0", "g" + digits.substr(1),
                                    "-" + digits.substr(1), digits.substr(1) + " "}) {

@@ -19,8 +19,8 @@ TEST(Draws, AreAFunctionOfTheSeed) {
   EXPECT_NE(some(5), some(6));
 }
 
-// A seed that somebody was told to repeat a failure with stands for the same faults in later versions.
-TEST(Draws, StayWhatTheyWere) {
+// A report names a seed to repeat a failure with. It must give the same faults in later versions.
+TEST(Draws, NeverChangeForASeed) {
   EXPECT_EQ(Draws(7).next(), 15118473190292191713U);
 }
 
@@ -30,7 +30,7 @@ TEST(Draws, AreBelowTheirEnd) {
 
   for (int i = 0; i < 3000; ++i) ++counts.at(draws.below(3));
 
-  // Each has 1,000 +- 26 draws (standard deviation): eight deviations.
+  // Each number is drawn 1,000 times, with a standard deviation of 26. The tolerance is eight deviations.
   for (const int count : counts) EXPECT_NEAR(count, 1000, 208);
 }
 

@@ -25,7 +25,7 @@ TEST(DType, IsFoundAgainByItsName) {
   }
 }
 
-TEST(DType, HasNoOtherNames) {
+TEST(DType, IsNotFoundByAnyOtherName) {
   for (const char* wrong : {"", "F32", "f32 ", "float", "bool"}) {
     try {
       dtype_from_name(wrong);

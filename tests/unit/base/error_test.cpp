@@ -27,7 +27,7 @@ TEST(ErrorCode, HasANameOfItsOwnForEveryCode) {
   EXPECT_EQ(to_string(ErrorCode::disk_full), "disk_full");
 }
 
-TEST(SystemError, TellsAFullDiskFromOtherFailures) {
+TEST(SystemError, DistinguishesAFullDiskFromOtherFailures) {
   EXPECT_EQ(system_error(ENOSPC, "x").code(), ErrorCode::disk_full);
   EXPECT_EQ(system_error(EDQUOT, "x").code(), ErrorCode::disk_full);
   EXPECT_EQ(system_error(ENOENT, "x").code(), ErrorCode::not_found);
@@ -35,7 +35,7 @@ TEST(SystemError, TellsAFullDiskFromOtherFailures) {
   EXPECT_EQ(system_error(EIO, "x").code(), ErrorCode::input_output);
 }
 
-TEST(SystemError, TellsWhatIsRefusedForGoodFromWhatMayPass) {
+TEST(SystemError, DistinguishesLastingRefusalsFromErrorsThatMayPass) {
   for (const int error_number : {EACCES, EPERM, EROFS, ENOTDIR, EISDIR, EFBIG}) {
     EXPECT_EQ(system_error(error_number, "x").code(), ErrorCode::refused) << error_number;
   }
@@ -49,7 +49,7 @@ TEST(SystemError, SaysWhichLimitOfTheProcessToRaise) {
   EXPECT_NE(std::string(system_error(EFBIG, "x").what()).find("ulimit -f"), std::string::npos);
 }
 
-TEST(SystemError, AppendsWhatTheSystemSays) {
+TEST(SystemError, AppendsTheSystemsMessage) {
   EXPECT_STREQ(system_error(ENOSPC, "cannot write a.h5").what(), "cannot write a.h5: No space left on device");
 }
 

@@ -1,3 +1,5 @@
+// posix_file_system() on a real disk. system_calls_test.cpp tests what no real disk does when it is asked to.
+
 #include "holdfast/base/file_system.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +77,7 @@ TEST_F(PosixFileSystem, ReadsFewerBytesOnlyAtTheEnd) {
   EXPECT_EQ(file->read_at(100, out), 0U);
 }
 
-TEST_F(PosixFileSystem, TakesStartReadingForAHintWhateverItAsksFor) {
+TEST_F(PosixFileSystem, TreatsStartReadingAsAHintForAnyRange) {
   write("a", "holdfast");
   const std::unique_ptr<File> file = files_.open_for_reading(path("a"));
   std::vector<std::byte> out(8);
@@ -87,7 +89,7 @@ TEST_F(PosixFileSystem, TakesStartReadingForAHintWhateverItAsksFor) {
   EXPECT_EQ(file->read_at(0, out), 8U);
 }
 
-TEST_F(PosixFileSystem, CreatesNoFileThatExists) {
+TEST_F(PosixFileSystem, RefusesToCreateAFileThatExists) {
   write("a", "old");
 
   EXPECT_EQ(code_thrown_by([&] { files_.create(path("a")); }), ErrorCode::input_output);
@@ -105,23 +107,24 @@ TEST_F(PosixFileSystem, NamesThePathThatIsMissing) {
   EXPECT_EQ(code_thrown_by([&] { files_.list(path("none")); }), ErrorCode::not_found);
 }
 
-// It could be opened, and the first read would fail with a sentence about bytes.
-TEST_F(PosixFileSystem, OpensNoFolderForReading) {
+// The system would open it, and the first read would fail with a sentence about bytes.
+TEST_F(PosixFileSystem, RefusesToOpenAFolderForReading) {
   const std::string sentence = sentence_thrown_by([&] { files_.open_for_reading(folder_.path()); });
 
   EXPECT_EQ(sentence, "cannot open " + folder_.path() +
                           ": it is a folder, not a regular file; give another path, or move it away");
 }
 
-// A FIFO with a savepoint's name hung each replica that looked for the newest savepoint, and `holdfast inspect` too.
-TEST_F(PosixFileSystem, WaitsForNoWriterOfAFifo) {
+// A FIFO with the name of a savepoint hung each replica that looked for the newest savepoint, and
+// `holdfast inspect` too.
+TEST_F(PosixFileSystem, DoesNotWaitForAWriterOfAFifo) {
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
 
   EXPECT_EQ(code_thrown_by([&] { files_.open_for_reading(path("fifo")); }), ErrorCode::invalid_file);
 }
 
 TEST_F(PosixFileSystem, ReportsAWriteThatTheSystemCutsShort) {
-  // The system writes up to the limit, which is a short write, and fails the rest.
+  // The system writes up to the limit, which is a short write, and then fails.
   rlimit old_limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -150,7 +153,7 @@ TEST_F(PosixFileSystem, ReplacesInOneStepWhenRenaming) {
   EXPECT_FALSE(files_.exists(path("a")));
 }
 
-TEST_F(PosixFileSystem, RemovesFilesButNoFolders) {
+TEST_F(PosixFileSystem, RemovesFilesButNotFolders) {
   write("a", "x");
   std::filesystem::create_directory(path("folder"));
 
@@ -188,7 +191,7 @@ TEST_F(PosixFileSystem, CreatesFoldersWithTheirParents) {
   EXPECT_TRUE(std::filesystem::is_directory(path("x/y/w")));
 }
 
-TEST_F(PosixFileSystem, CreatesNoFolderBelowAFile) {
+TEST_F(PosixFileSystem, RefusesToCreateAFolderBelowAFile) {
   write("a", "x");
 
   EXPECT_EQ(code_thrown_by([&] { files_.create_folders(path("a/b")); }), ErrorCode::refused);
@@ -196,7 +199,7 @@ TEST_F(PosixFileSystem, CreatesNoFolderBelowAFile) {
   EXPECT_EQ(read("a"), "x");
 }
 
-TEST(ParentFolder, IsWhatThePathLiesIn) {
+TEST(ParentFolder, IsTheFolderThatContainsThePath) {
   EXPECT_EQ(parent_folder("a/b/c.h5"), "a/b");
   EXPECT_EQ(parent_folder("c.h5"), ".");
   EXPECT_EQ(parent_folder("/c.h5"), "/");

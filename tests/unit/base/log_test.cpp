@@ -1,3 +1,5 @@
+// What the log writes to standard error, byte for byte: on a terminal it must replace the progress line.
+
 #include "holdfast/base/log.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +21,8 @@ class Log : public testing::Test {
   Log() { set_log_sink({}); }
 };
 
-// Without the date nobody knew which night a line was of.
-TEST_F(Log, SaysOnWhichDayAndInWhichZoneALineWasWritten) {
+// Without the date, a log of several days did not show on which day a line was written.
+TEST_F(Log, WritesTheDateAndTheTimeZoneOfEachLine) {
   testing::internal::CaptureStderr();
 
   log(LogLevel::warning, "replica 1 is gone");
@@ -30,7 +32,7 @@ TEST_F(Log, SaysOnWhichDayAndInWhichZoneALineWasWritten) {
   EXPECT_TRUE(std::regex_match(line, expected)) << line;
 }
 
-// Captures standard error while it lives.
+// Captures standard error as long as the object exists.
 class ErrorsGoTo {
  public:
   explicit ErrorsGoTo(int descriptor) : before_(::dup(STDERR_FILENO)) { ::dup2(descriptor, STDERR_FILENO); }
@@ -43,8 +45,8 @@ class ErrorsGoTo {
   int before_;
 };
 
-// Replicas draw the progress line while the watchdog logs: one line was appended to the other.
-TEST_F(Log, TakesThePlaceOfTheLineThatStandsOnATerminal) {
+// A replica draws the progress line while the watchdog logs. One line was appended to the other.
+TEST_F(Log, ReplacesTheProgressLineOnATerminal) {
   PseudoTerminal terminal(80);
   const std::string progress = std::string(kClearLine) + std::string(70, 'x') + std::string(kLineStart);
   ASSERT_EQ(::write(terminal.program_end(), progress.data(), progress.size()), static_cast<ssize_t>(progress.size()));
@@ -61,7 +63,7 @@ TEST_F(Log, TakesThePlaceOfTheLineThatStandsOnATerminal) {
   EXPECT_EQ(rows[1], std::string(70, 'x'));
 }
 
-TEST_F(Log, WritesNoCommandsOfTerminalsElsewhere) {
+TEST_F(Log, WritesNoTerminalCommandsElsewhere) {
   testing::internal::CaptureStderr();
 
   log(LogLevel::error, "replica 1 is gone");
@@ -79,7 +81,7 @@ class LogLevelForATest {
   LogLevel before_;
 };
 
-TEST_F(Log, WritesWhatIsAtLeastOfTheLevelThatWasSet) {
+TEST_F(Log, WritesLinesOfAtLeastTheLevelThatWasSet) {
   testing::internal::CaptureStderr();
   log(LogLevel::debug, "one");
   log(LogLevel::info, "two");

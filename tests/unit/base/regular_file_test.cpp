@@ -1,3 +1,5 @@
+// What may be found under the name of a file instead of a file. Without the check, a FIFO would hang its reader.
+
 #include "holdfast/base/regular_file.h"
 
 #include <fcntl.h>
@@ -44,14 +46,14 @@ TEST_F(RegularFile, IsOpenedAlsoThroughALink) {
   EXPECT_TRUE(open_regular_file(folder_ / "link", O_RDONLY, "open it").is_open());
 }
 
-TEST_F(RegularFile, IsNoLinkWhereLinksAreNotFollowed) {
+TEST_F(RegularFile, IsNotALinkIfLinksAreNotFollowed) {
   std::filesystem::create_symlink("file", folder_ / "link");
 
   EXPECT_THAT(refusal_of("link", O_RDWR | O_NOFOLLOW), HasSubstr("it is a symbolic link, not a regular file"));
 }
 
 // A reader of a FIFO waited for a writer that never came.
-TEST_F(RegularFile, IsNoFifo) {
+TEST_F(RegularFile, IsNotAFifo) {
   ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
 
   EXPECT_EQ(refusal_of("fifo"),
@@ -59,7 +61,7 @@ TEST_F(RegularFile, IsNoFifo) {
   EXPECT_THAT(refusal_of("fifo", O_RDWR), HasSubstr("a FIFO"));
 }
 
-TEST_F(RegularFile, IsNoFolderNoDeviceAndNoLoop) {
+TEST_F(RegularFile, IsNotAFolderADeviceOrALoopOfLinks) {
   std::filesystem::create_directory(folder_ / "folder");
   std::filesystem::create_symlink("/dev/zero", folder_ / "zeros");
   std::filesystem::create_symlink("loop", folder_ / "loop");
@@ -69,7 +71,7 @@ TEST_F(RegularFile, IsNoFolderNoDeviceAndNoLoop) {
   EXPECT_THAT(refusal_of("loop"), HasSubstr("it is a loop of symbolic links"));
 }
 
-TEST_F(RegularFile, IsNoSocket) {
+TEST_F(RegularFile, IsNotASocket) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path = folder_ / "socket";

@@ -21,7 +21,7 @@ void make_file(const std::string& path) {
   std::ofstream(path) << "x";
 }
 
-TEST(SharedLibrary, LooksInTheFoldersThatItIsGivenAndInThoseOfPythonPackagesThereFirst) {
+TEST(SharedLibrary, SearchesTheGivenFoldersAndTheirPythonPackagesFirst) {
   const TemporaryFolder folder;
   make_file(folder / "own/libnccl.so.2");
   make_file(folder / "site-packages/nvidia/nccl/lib/libnccl.so.2");
@@ -32,11 +32,11 @@ TEST(SharedLibrary, LooksInTheFoldersThatItIsGivenAndInThoseOfPythonPackagesTher
       ElementsAre(folder / "own/libnccl.so.2", folder / "site-packages/nvidia/nccl/lib/libnccl.so.2", "libnccl.so.2"));
 }
 
-TEST(SharedLibrary, TriesAPathAlone) {
+TEST(SharedLibrary, TriesOnlyThePathThatItIsGiven) {
   EXPECT_THAT(library_candidates("/opt/libnccl.so.2", "/own"), ElementsAre("/opt/libnccl.so.2"));
 }
 
-TEST(SharedLibrary, FindsWhatTheLibraryHasAndKnowsItsFile) {
+TEST(SharedLibrary, FindsTheLibrarysFunctionsAndItsPath) {
   const SharedLibrary library = SharedLibrary::load("libm.so.6");
 
   EXPECT_THAT(library.path(), EndsWith("/libm.so.6"));

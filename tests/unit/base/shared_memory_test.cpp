@@ -1,3 +1,5 @@
+// Shared memory between mappings and between processes: who may write it, and how long it exists.
+
 #include "holdfast/base/shared_memory.h"
 
 #include <fcntl.h>
@@ -15,7 +17,7 @@
 namespace holdfast {
 namespace {
 
-constexpr std::size_t kBytes = 10'000;  // no multiple of a page
+constexpr std::size_t kBytes = 10'000;  // not a multiple of a page
 
 bool is_open_descriptor(int descriptor) {
   return ::fcntl(descriptor, F_GETFD) >= 0;
@@ -33,7 +35,7 @@ TEST(FileDescriptor, ClosesWhatItOwns) {
   EXPECT_FALSE(is_open_descriptor(value));
 }
 
-TEST(FileDescriptor, HasOneOwner) {
+TEST(FileDescriptor, HasExactlyOneOwner) {
   FileDescriptor first(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const int value = first.value();
 
@@ -58,7 +60,7 @@ TEST(SharedMemory, StartsZeroed) {
   EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; }));
 }
 
-TEST(SharedMemory, ShowsOneMappingWhatAnotherWrites) {
+TEST(SharedMemory, ShowsInOneMappingWhatIsWrittenThroughAnother) {
   SharedMemory memory = SharedMemory::create("test", kBytes);
   const SharedMemory view = SharedMemory::map_read_only(memory.read_only_descriptor(), kBytes);
 
@@ -67,13 +69,13 @@ TEST(SharedMemory, ShowsOneMappingWhatAnotherWrites) {
   EXPECT_EQ(view.readable()[kBytes - 1], std::byte{42});
 }
 
-TEST(SharedMemory, ShowsAnotherProcessWhatThisOneWrites) {
+TEST(SharedMemory, ShowsInAnotherProcessWhatThisOneWrites) {
   SharedMemory memory = SharedMemory::create("test", kBytes);
   memory.writable()[17] = std::byte{42};
 
   const pid_t child = ::fork();
   if (child == 0) {
-    // Only calls that are safe after fork in a process with threads: no test macros, no return.
+    // Only calls that are safe after fork() in a process with threads: no test macros, no return.
     memory.writable()[18] = static_cast<std::byte>(std::to_integer<int>(memory.readable()[17]) + 1);
     ::_exit(0);
   }
@@ -118,7 +120,7 @@ TEST(SharedMemory, IsNotMappedBeyondItsEnd) {
   }
 }
 
-TEST(SharedMemory, ReportsADescriptorThatIsNone) {
+TEST(SharedMemory, ReportsADescriptorThatDoesNotExist) {
   EXPECT_THROW(SharedMemory::map_read_only(FileDescriptor(), kBytes), Error);
 }
 
@@ -139,7 +141,7 @@ TEST(SharedMemory, OutlivesItsCreatorThroughAnyDescriptor) {
   EXPECT_EQ(view.readable()[0], std::byte{7});
 }
 
-TEST(SharedMemory, TellsTheSameMemoryFromOther) {
+TEST(SharedMemory, DistinguishesTheSameMemoryFromOtherMemory) {
   const SharedMemory memory = SharedMemory::create("test", kBytes);
   const SharedMemory other = SharedMemory::create("test", kBytes);
 

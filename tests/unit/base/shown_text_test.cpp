@@ -5,12 +5,12 @@
 namespace holdfast {
 namespace {
 
-TEST(ShownText, IsTheTextWhereThatCanBeRead) {
+TEST(ShownText, KeepsTextThatIsReadable) {
   EXPECT_EQ(shown_text("oneDNN 3.7, avx512 (v4)"), "oneDNN 3.7, avx512 (v4)");
   EXPECT_EQ(shown_text(""), "");
 }
 
-TEST(ShownText, CommandsNoTerminalAndEndsNoSentence) {
+TEST(ShownText, EscapesWhatWouldControlATerminalOrEndALine) {
   EXPECT_EQ(shown_text(std::string_view("a\0b\x1b[2J\xff\n", 8)), "a\\x00b\\x1b[2J\\xff");
 }
 
@@ -32,7 +32,7 @@ TEST(QuotedText, CutsBetweenCharactersAndEscapesControlCharacters) {
   EXPECT_EQ(quoted_text(std::string(200, 'x')), '"' + std::string(200, 'x') + '"');
 }
 
-// Names of members that are not UTF-8 went to the terminal as they were.
+// Names of ZIP members that are not UTF-8 went to the terminal unchanged.
 TEST(QuotedText, EscapesWhatIsNotUtf8) {
   EXPECT_EQ(quoted_text("a\xFF\xC3"), "\"a\\xff\\xc3\"");
   EXPECT_EQ(quoted_text("\xE2\x82\xAC\xE2\x82"), "\"\xE2\x82\xAC\\xe2\\x82\"");

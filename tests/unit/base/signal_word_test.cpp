@@ -1,3 +1,5 @@
+// A lost wake-up is a hang, so every wait has a deadline that is far longer than the test takes.
+
 #include "holdfast/base/signal_word.h"
 
 #include <gtest/gtest.h>
@@ -17,18 +19,18 @@ namespace {
 using namespace std::chrono_literals;
 using Outcome = SignalWord::Outcome;
 
-// Longer than any healthy wait here: reached only when a wake-up is lost.
+// Longer than any wait here takes, unless a wake-up is lost.
 Deadline generous() {
   return Deadline::after(60s);
 }
 
-// A word whose count is already `count`: counting there by hand would take minutes.
+// A word whose count is already `count`. Counting up to it would take minutes.
 void set_count(SignalWord& word, std::uint32_t count) {
   const std::uint32_t value = count << 1;
   std::memcpy(static_cast<void*>(&word), &value, sizeof value);
 }
 
-TEST(SignalWord, OfZeroBytesIsNew) {
+TEST(SignalWord, IsNewWhenAllItsBytesAreZero) {
   const SignalWord word;
 
   EXPECT_EQ(word.count(), 0U);
@@ -59,7 +61,7 @@ TEST(SignalWord, IsReachedEvenAfterTheDeadline) {
   EXPECT_EQ(word.wait_until(1, Deadline::at(Deadline::Clock::now() - 1s)), Outcome::reached);
 }
 
-TEST(SignalWord, FailsLaterWaitsOnceCancelledEvenForACountThatWasReached) {
+TEST(SignalWord, EndsLaterWaitsOnceCancelledEvenForACountThatWasReached) {
   SignalWord word;
   word.count_up();
 
@@ -113,11 +115,11 @@ TEST(SignalWord, ComparesAcrossTheWrapAround) {
   EXPECT_EQ(word.wait_until(1, Deadline::after(0s)), Outcome::deadline_passed);
 }
 
-TEST(SignalWord, ShowsAWaiterWhatWasWrittenBeforeTheCount) {
+TEST(SignalWord, MakesWhatWasWrittenBeforeTheCountVisibleToAWaiter) {
   constexpr std::uint32_t kRounds = 2000;
   SignalWord ping;
   SignalWord pong;
-  std::uint32_t message = 0;  // plain memory: the words alone order the accesses
+  std::uint32_t message = 0;  // plain memory: only the words order the accesses
   std::uint32_t mismatches = 0;
 
   std::jthread peer([&] {
@@ -145,7 +147,7 @@ TEST(SignalWord, WakesAnotherProcessThatMapsItReadOnly) {
 
   const pid_t child = ::fork();
   if (child == 0) {
-    // Only calls that are safe after fork: no test macros, no return.
+    // Only calls that are safe after fork(): no test macros, no return.
     const bool is_reached = read_only[0].wait_until(1, generous()) == Outcome::reached;
     words[1].count_up();
     const bool is_cancelled = read_only[0].wait_until(2, generous()) == Outcome::cancelled;

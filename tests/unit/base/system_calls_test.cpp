@@ -1,4 +1,4 @@
-// What posix_file_system() makes of system calls that fail, are interrupted, or do half of the work.
+// What posix_file_system() does when system calls fail, are interrupted, or do only part of the work.
 
 #include "holdfast/base/system_calls.h"
 
@@ -22,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Interrupts or shortens what it passes on.
+// Interrupts or shortens the calls that it passes on.
 class UnsteadyCalls : public SystemCalls {
  public:
   int open(const char* path, int flags, unsigned mode) override {
@@ -39,7 +39,7 @@ class UnsteadyCalls : public SystemCalls {
   }
   int fsync(int descriptor) override { return is_interrupted() ? -1 : SystemCalls::fsync(descriptor); }
 
-  int interruptions = 0;  // that follow
+  int interruptions = 0;  // still to come
   std::size_t most_bytes = SIZE_MAX;
   int writes = 0;
 
@@ -52,7 +52,7 @@ class UnsteadyCalls : public SystemCalls {
   }
 };
 
-// Fails one kind of call with one error, as often as it is told.
+// Fails one kind of call with one error, as often as the test says.
 class FailingCalls : public SystemCalls {
  public:
   std::ptrdiff_t pwrite(int descriptor, const void* bytes, std::size_t count, std::int64_t offset) override {
@@ -109,7 +109,7 @@ class SystemCallsTest : public ::testing::Test {
 using PosixFileOverUnsteadyCalls = SystemCallsTest;
 using PosixFileOverFailingCalls = SystemCallsTest;
 
-TEST_F(PosixFileOverUnsteadyCalls, WritesAndReadsAllBytesAByteAtATime) {
+TEST_F(PosixFileOverUnsteadyCalls, WritesAndReadsAllBytesOneByteAtATime) {
   UnsteadyCalls calls;
   calls.most_bytes = 1;
   const auto files = posix_file_system(calls);
@@ -125,7 +125,7 @@ TEST_F(PosixFileOverUnsteadyCalls, WritesAndReadsAllBytesAByteAtATime) {
   EXPECT_EQ(content(), std::string("\0\0holdfast", 10));
 }
 
-TEST_F(PosixFileOverUnsteadyCalls, GoesOnAfterInterruptions) {
+TEST_F(PosixFileOverUnsteadyCalls, ContinuesAfterInterruptions) {
   UnsteadyCalls calls;
   const auto files = posix_file_system(calls);
 
@@ -149,7 +149,7 @@ TEST_F(PosixFileOverUnsteadyCalls, GoesOnAfterInterruptions) {
   EXPECT_EQ(text, "holdfast");
 }
 
-TEST_F(PosixFileOverUnsteadyCalls, GivesUpWhenEverythingIsInterruptedForEver) {
+TEST_F(PosixFileOverUnsteadyCalls, GivesUpWhenEveryCallIsInterrupted) {
   UnsteadyCalls calls;
   const auto files = posix_file_system(calls);
   const auto file = files->create(path_);
@@ -164,7 +164,7 @@ TEST_F(PosixFileOverUnsteadyCalls, GivesUpWhenEverythingIsInterruptedForEver) {
   EXPECT_GT(calls.interruptions, kForEver / 2);
 }
 
-TEST_F(PosixFileOverUnsteadyCalls, TakesAWriteOfNothingForAnError) {
+TEST_F(PosixFileOverUnsteadyCalls, TreatsAWriteOfNoBytesAsAnError) {
   UnsteadyCalls calls;
   const auto files = posix_file_system(calls);
   const auto file = files->create(path_);
@@ -176,7 +176,7 @@ TEST_F(PosixFileOverUnsteadyCalls, TakesAWriteOfNothingForAnError) {
   EXPECT_EQ(error->code(), ErrorCode::input_output);
 }
 
-TEST_F(PosixFileOverFailingCalls, TriesNoSecondSyncAfterAFailedOne) {
+TEST_F(PosixFileOverFailingCalls, DoesNotSyncAgainAfterAFailedSync) {
   FailingCalls calls;
   const auto files = posix_file_system(calls);
   const auto file = files->create(path_);
@@ -197,7 +197,7 @@ TEST_F(PosixFileOverFailingCalls, TriesNoSecondSyncAfterAFailedOne) {
   EXPECT_THAT(second->what(), HasSubstr(first->what()));
 }
 
-TEST_F(PosixFileOverFailingCalls, TakesNothingForDurableAfterAFailedWrite) {
+TEST_F(PosixFileOverFailingCalls, RefusesToSyncAfterAFailedWrite) {
   FailingCalls calls;
   const auto files = posix_file_system(calls);
   const auto file = files->create(path_);
@@ -240,7 +240,7 @@ TEST_F(PosixFileOverFailingCalls, DoesNotSpreadToOtherFiles) {
   EXPECT_EQ(calls.syncs, 2);
 }
 
-TEST_F(PosixFileOverFailingCalls, StartsWritingBackExactlyWhatItIsTold) {
+TEST_F(PosixFileOverFailingCalls, StartsToWriteBackExactlyTheGivenRange) {
   FailingCalls calls;
   const auto files = posix_file_system(calls);
   const auto file = files->create(path_);
@@ -252,7 +252,7 @@ TEST_F(PosixFileOverFailingCalls, StartsWritingBackExactlyWhatItIsTold) {
   EXPECT_EQ(calls.last_flags, static_cast<unsigned>(SYNC_FILE_RANGE_WRITE));
 }
 
-TEST_F(PosixFileOverFailingCalls, DoesWithoutTheHintWhereItIsNotTaken) {
+TEST_F(PosixFileOverFailingCalls, IgnoresThatTheHintIsNotTaken) {
   for (const int error_number : {EINVAL, ENOSYS, ESPIPE, EPERM, EINTR}) {
     FailingCalls calls;
     const auto files = posix_file_system(calls);
@@ -268,7 +268,7 @@ TEST_F(PosixFileOverFailingCalls, DoesWithoutTheHintWhereItIsNotTaken) {
   }
 }
 
-TEST_F(PosixFileOverFailingCalls, IsDeadWhenWritingBackFindsTheDiskFailedOrFull) {
+TEST_F(PosixFileOverFailingCalls, IsDeadAfterAWriteBackThatFindsTheDiskFailedOrFull) {
   for (const auto& [error_number, code] :
        {std::pair{EIO, ErrorCode::input_output}, {ENOSPC, ErrorCode::disk_full}, {EDQUOT, ErrorCode::disk_full}}) {
     FailingCalls calls;

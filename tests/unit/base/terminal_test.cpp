@@ -14,7 +14,7 @@ TEST(Terminal, CountsTheColumnsOfATextAsATerminalDoes) {
   EXPECT_EQ(columns_of("gr\xC3\xB6\xC3\x9F"
                        "e"),
             5);                                          // umlaut and sharp s take two bytes each
-  EXPECT_EQ(columns_of("e\xCC\x81"), 1);                 // an e and the accent that stands over it
+  EXPECT_EQ(columns_of("e\xCC\x81"), 1);                 // an e and the accent above it
   EXPECT_EQ(columns_of("\xE6\x90\x8D\xE5\xA4\xB1"), 4);  // two ideograms
   EXPECT_EQ(columns_of("\xF0\x9F\x99\x82"), 2);          // a face
 }
@@ -29,13 +29,13 @@ TEST(Terminal, CutsATextToWholeCharacters) {
 }
 
 // A metric may have any name.
-TEST(Terminal, ShowsWhatWouldMoveTheCursorAsAQuestionMark) {
+TEST(Terminal, ReplacesWhatWouldMoveTheCursorWithAQuestionMark) {
   EXPECT_EQ(fit_to_columns("a\nb\x1b[2J", 80), "a?b?[2J");
   EXPECT_EQ(fit_to_columns("\xC3", 80), "?");                      // the second byte is missing
-  EXPECT_EQ(fit_to_columns("\xC0\xAF\xED\xA0\x80", 80), "?????");  // too long a form, half a pair
+  EXPECT_EQ(fit_to_columns("\xC0\xAF\xED\xA0\x80", 80), "?????");  // an overlong form, half of a surrogate pair
 }
 
-TEST(Terminal, KnowsItsWidthAndThatAFileHasNone) {
+TEST(Terminal, HasAWidthWhereAFileDoesNot) {
   PseudoTerminal terminal(33);
   EXPECT_TRUE(is_terminal(terminal.program_end()));
   EXPECT_EQ(terminal_columns(terminal.program_end()), 33);

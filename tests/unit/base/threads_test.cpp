@@ -23,7 +23,7 @@ TEST(Threads, Start) {
   EXPECT_TRUE(has_run);
 }
 
-TEST(Threads, NameTheLimitsWhereTheSystemHasNoRoom) {
+TEST(Threads, NameTheLimitsIfTheSystemRefuses) {
   const Error error = start_error(EAGAIN, "the thread that listens");
 
   EXPECT_THAT(error.what(), HasSubstr("cannot start the thread that listens: Resource temporarily unavailable"));
@@ -32,7 +32,7 @@ TEST(Threads, NameTheLimitsWhereTheSystemHasNoRoom) {
 }
 
 // The standard library's exception says only "Resource temporarily unavailable", not what failed or why.
-TEST(ThreadsDeathTest, SayWhatCouldNotBeStartedAndUnderWhichLimit) {
+TEST(ThreadsDeathTest, SayWhatCouldNotBeStartedAndWhichLimitApplies) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
   const auto start_without_memory = [] {
     const rlimit limit{.rlim_cur = 1 << 20, .rlim_max = 1 << 20};

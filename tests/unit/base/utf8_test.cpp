@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-TEST(Utf8, TakesTheFirstAndLastCharacterOfEachLength) {
+TEST(Utf8, AcceptsTheFirstAndLastCharacterOfEachLength) {
   for (const std::string_view text :
        {""sv, "\x01"sv, "\x7F"sv, "\xC2\x80"sv, "\xDF\xBF"sv, "\xE0\xA0\x80"sv, "\xED\x9F\xBF"sv, "\xEE\x80\x80"sv,
         "\xEF\xBF\xBF"sv, "\xF0\x90\x80\x80"sv, "\xF4\x8F\xBF\xBF"sv, "a\xC3\xA9z"sv}) {
@@ -17,7 +17,7 @@ TEST(Utf8, TakesTheFirstAndLastCharacterOfEachLength) {
   }
 }
 
-TEST(Utf8, RefusesOverlongFormsSurrogatesAndWhatLiesBeyondUnicode) {
+TEST(Utf8, RefusesOverlongFormsSurrogatesAndNumbersBeyondUnicode) {
   for (const std::string_view text :
        {"\xC0\x80"sv, "\xC1\xBF"sv, "\xE0\x9F\xBF"sv, "\xF0\x8F\xBF\xBF"sv, "\xED\xA0\x80"sv, "\xED\xBF\xBF"sv,
         "\xF4\x90\x80\x80"sv, "\xF5\x80\x80\x80"sv, "\xFF"sv}) {
@@ -36,8 +36,8 @@ TEST(Utf8, RefusesCharactersThatAreCutOffOrHaveNoBeginning) {
   }
 }
 
-// All encodings of all characters, made by the definition.
-TEST(Utf8, TakesEveryCharacterThatIsNoSurrogate) {
+// All encodings of all characters, made from the definition.
+TEST(Utf8, AcceptsEveryCharacterExceptSurrogates) {
   for (std::uint32_t code = 1; code < 0x110000; ++code) {
     std::string text;
     const auto tail = [&](int shift) { text += static_cast<char>(0x80 | ((code >> shift) & 0x3F)); };

@@ -1,3 +1,5 @@
+// Fault injection is only as good as the file system that injects: an injected failure must act like a real one.
+
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -32,7 +34,7 @@ class WatchedFileSystem : public testing::Test {
   FileSystem& files_ = posix_file_system();
 };
 
-TEST_F(WatchedFileSystem, TellsEveryOperationBeforeItHappens) {
+TEST_F(WatchedFileSystem, ReportsEveryOperationBeforeItHappens) {
   std::vector<std::string> lines;
   const auto watched =
       watched_file_system(files_, [&](const FileOperation& operation) { lines.push_back(line(operation)); });
@@ -59,7 +61,7 @@ TEST_F(WatchedFileSystem, TellsEveryOperationBeforeItHappens) {
   EXPECT_FALSE(files_.exists(path("b")));
 }
 
-TEST_F(WatchedFileSystem, TellsWhenAnOperationHasEndedAlsoWhereItFails) {
+TEST_F(WatchedFileSystem, ReportsTheEndOfAnOperationAlsoWhenItFails) {
   std::vector<std::string> lines;
   const auto watched = watched_file_system(
       files_,
@@ -116,7 +118,7 @@ TEST_F(WatchedFileSystem, LetsAFileOutliveIt) {
   EXPECT_EQ(read("a"), "x");
 }
 
-TEST_F(WatchedFileSystem, HandsOutWhatIsWrittenAndWhereToAFileIsRenamed) {
+TEST_F(WatchedFileSystem, ReportsTheContentOfWritesAndTheTargetOfRenames) {
   std::string written;
   std::string new_path;
   const auto watched = watched_file_system(files_, [&](const FileOperation& operation) {
@@ -131,7 +133,7 @@ TEST_F(WatchedFileSystem, HandsOutWhatIsWrittenAndWhereToAFileIsRenamed) {
   EXPECT_EQ(new_path, path("b"));
 }
 
-TEST_F(WatchedFileSystem, KeepsAFileDeadThatTheWatcherFailedOnce) {
+TEST_F(WatchedFileSystem, KeepsAFileDeadAfterTheWatcherFailedItOnce) {
   for (const std::string failing : {"write", "write_back", "sync"}) {
     bool has_failed = false;
     std::vector<std::string> names;

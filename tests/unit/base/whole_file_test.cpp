@@ -1,3 +1,5 @@
+// An atomic write, with each of its operations failing in turn: the old file stays, and no other file does.
+
 #include "holdfast/base/whole_file.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +42,7 @@ TEST_F(WholeFile, MayBeEmpty) {
   EXPECT_EQ(read_text_file(memory_, "/run/a.json"), "");
 }
 
-TEST_F(WholeFile, StaysAndIsAloneWhicheverOperationFails) {
+TEST_F(WholeFile, KeepsTheOldFileAndNoOtherWhicheverOperationFails) {
   for (const std::string operation : {"create", "write", "sync", "rename"}) {
     const auto failing = watched_file_system(memory_, [&](const FileOperation& done) {
       if (done.name == operation) throw system_error(ENOSPC, "cannot write " + done.path);
@@ -54,7 +56,7 @@ TEST_F(WholeFile, StaysAndIsAloneWhicheverOperationFails) {
   }
 }
 
-TEST_F(WholeFile, StaysAndIsAloneWhenItsContentCannotBeMade) {
+TEST_F(WholeFile, KeepsTheOldFileAndNoOtherWhenTheContentCannotBeMade) {
   write(memory_, "old");
 
   EXPECT_THROW(write_whole_file(memory_, "/run/a.json",
@@ -68,7 +70,7 @@ TEST_F(WholeFile, StaysAndIsAloneWhenItsContentCannotBeMade) {
   EXPECT_THAT(memory_.list("/run"), ElementsAre("a.json"));
 }
 
-TEST_F(WholeFile, LeavesToTheOwnerOfTheFolderWhatADeadWriterLeftAndWhatIsNotOurs) {
+TEST_F(WholeFile, LeavesOtherFilesOfTheFolderAlone) {
   memory_.create("/run/a.json.tmp");
   memory_.create("/run/a.json.tmp-0123456789abcdef");
 

@@ -7,7 +7,7 @@
 namespace holdfast {
 namespace {
 
-TEST(WholeNumber, IsWhatTheTextSays) {
+TEST(WholeNumber, IsTheNumberInTheText) {
   EXPECT_EQ(whole_number<int>("-7"), -7);
   EXPECT_EQ(whole_number<std::uint64_t>("18446744073709551615"), UINT64_MAX);
 }

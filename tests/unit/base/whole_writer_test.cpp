@@ -1,3 +1,5 @@
+// The same promise as in whole_file_test.cpp, for writes in several calls.
+
 #include "holdfast/base/whole_writer.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +22,7 @@ using ::testing::StartsWith;
 using ::testing::Throws;
 using ::testing::ThrowsMessage;
 
-// Of the content "headtail!".
+// Writes the content "headtail!".
 void write_new(FileSystem& files) {
   WholeWriter writer(files, "/run/a");
   writer.append(bytes_of("....tail"));
@@ -40,7 +42,7 @@ class WholeWriterTest : public ::testing::Test {
   MemoryFileSystem memory_;
 };
 
-TEST_F(WholeWriterTest, AppendsAndGoesBack) {
+TEST_F(WholeWriterTest, AppendsAndWritesAtEarlierOffsets) {
   write_new(memory_);
 
   EXPECT_EQ(content(), "headtail!");
@@ -78,7 +80,7 @@ TEST_F(WholeWriterTest, KeepsTheOldFileWhicheverOperationFails) {
         << names[failing];
 
     EXPECT_THAT(memory_.list("/run"), ElementsAre("a")) << names[failing];
-    // Only when the folder's fsync fails has the file been replaced: by a whole one.
+    // Only when the fsync of the folder fails has the file been replaced, by a whole one.
     EXPECT_EQ(content(), names[failing] == "sync_folder" ? "headtail!" : "old");
   }
 }
@@ -96,7 +98,7 @@ TEST_F(WholeWriterTest, ReportsTheFirstErrorWhenCleaningUpFailsToo) {
   EXPECT_EQ(remove_temporary_files(memory_, "/run"), left);
 }
 
-TEST_F(WholeWriterTest, DoesNotMeetAnotherWriterOfThePath) {
+TEST_F(WholeWriterTest, DoesNotCollideWithAnotherWriterOfThePath) {
   WholeWriter first(memory_, "/run/a");
   WholeWriter second(memory_, "/run/a");
   second.append(bytes_of("second"));

@@ -1,3 +1,6 @@
+// The file always has one line for each epoch of the state, whatever process wrote before and wherever
+// it was killed.
+
 #include "holdfast/observe/csv_logger.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +28,7 @@ void write_text(FileSystem& files, const std::string& path, const std::string& t
 
 }  // namespace
 
-TEST(CSVLogger, WritesALineAnEpochWithKerasColumns) {
+TEST(CSVLogger, WritesALineForEachEpochWithTheColumnsOfKeras) {
   const TemporaryFolder folder;
   PlayedEpochs training;
   CSVLogger logger({.path = folder / "deep/log.csv"});
@@ -64,7 +67,7 @@ TEST(CSVLogger, QuotesNamesThatHoldTheSeparator) {
   EXPECT_EQ(code_thrown_by([] { CSVLogger({.separator = '\n'}); }), ErrorCode::invalid_argument);
 }
 
-TEST(CSVLogger, BeginsTheFileAnewWithAnotherTraining) {
+TEST(CSVLogger, BeginsTheFileAnewForAnotherTraining) {
   const TemporaryFolder folder;
   write_text(posix_file_system(), folder / "log.csv", kThreeEpochs);
   PlayedEpochs training;
@@ -75,7 +78,7 @@ TEST(CSVLogger, BeginsTheFileAnewWithAnotherTraining) {
   EXPECT_EQ(read_file(folder / "log.csv"), "");
 }
 
-TEST(CSVLogger, CutsOffWhatTheStateDoesNotHaveWithTheFirstStepBehindARestart) {
+TEST(CSVLogger, CutsOffLinesThatTheStateDoesNotHaveAtTheFirstStepAfterARestart) {
   const TemporaryFolder folder;
   write_text(posix_file_system(), folder / "log.csv", kThreeEpochs + "3,9,9\n4,9,9\n");
   PlayedEpochs training;
@@ -87,7 +90,7 @@ TEST(CSVLogger, CutsOffWhatTheStateDoesNotHaveWithTheFirstStepBehindARestart) {
   EXPECT_EQ(read_file(folder / "log.csv"), kThreeEpochs);
 }
 
-TEST(CSVLogger, CutsOffWhatASurvivorsStateDoesNotHaveAnyMore) {
+TEST(CSVLogger, CutsOffLinesThatTheStateOfASurvivorHasLost) {
   const TemporaryFolder folder;
   PlayedEpochs training;
   CSVLogger logger({.path = folder / "log.csv"});
@@ -100,8 +103,8 @@ TEST(CSVLogger, CutsOffWhatASurvivorsStateDoesNotHaveAnyMore) {
   EXPECT_EQ(read_file(folder / "log.csv"), kThreeEpochs);
 }
 
-// Rank 0 died with an epoch's end before it wrote the line; the others have the epoch.
-TEST(CSVLogger, LosesNoLineToTheDeathOfThePrimaryRank) {
+// Rank 0 died at the end of an epoch, before it wrote the line; the others have the epoch.
+TEST(CSVLogger, LosesNoLineWhenThePrimaryRankDies) {
   const TemporaryFolder folder;
   PlayedEpochs training;
   CSVLogger dead({.path = folder / "log.csv"});
@@ -128,8 +131,8 @@ TEST(CSVLogger, IsWrittenByThePrimaryRankAlone) {
   EXPECT_TRUE(folder.names().empty());
 }
 
-// A process that was primary, then was not, and is so again, finds what another rank wrote meanwhile.
-TEST(CSVLogger, LooksAtTheFileAgainWhenItsRankIsPrimaryAgain) {
+// A process that is primary again after another rank was finds what that rank wrote meanwhile.
+TEST(CSVLogger, ReadsTheFileAgainWhenItsRankIsPrimaryAgain) {
   const TemporaryFolder folder;
   PlayedEpochs training;
   CSVLogger logger({.path = folder / "log.csv"});
@@ -144,15 +147,15 @@ TEST(CSVLogger, LooksAtTheFileAgainWhenItsRankIsPrimaryAgain) {
   EXPECT_EQ(read_file(folder / "log.csv"), kThreeEpochs);
 }
 
-// Whatever a kill leaves of a line, and whatever a power cut makes of its bytes.
-TEST(CSVLogger, MendsAFileThatIsCutOffAnywhere) {
+// A kill can leave any part of a line, and a power cut can change its bytes.
+TEST(CSVLogger, RepairsAFileThatIsCutOffAnywhere) {
   MemoryFileSystem files;
   PlayedEpochs training;
   training.context.files = &files;
   training.go_back_to(kThreePlayedEpochs);
   for (std::size_t length = 0; length <= kThreeEpochs.size(); ++length) {
-    for (const std::string& behind : {std::string(), std::string("\0\0", 2), std::string("7,7")}) {
-      write_text(files, "/log.csv", kThreeEpochs.substr(0, length) + behind);
+    for (const std::string& rest : {std::string(), std::string("\0\0", 2), std::string("7,7")}) {
+      write_text(files, "/log.csv", kThreeEpochs.substr(0, length) + rest);
       CSVLogger logger({.path = "/log.csv"});
 
       training.end_step(logger);
@@ -162,8 +165,8 @@ TEST(CSVLogger, MendsAFileThatIsCutOffAnywhere) {
   }
 }
 
-// At each operation on the file the process is killed: what is there then, the next start mends.
-TEST(CSVLogger, LeavesWholeLinesAloneWhateverFails) {
+// The process is killed at each operation on the file in turn; the next start repairs what is left.
+TEST(CSVLogger, KeepsWholeLinesWhateverFails) {
   for (int survived = 0;; ++survived) {
     MemoryFileSystem memory;
     write_text(memory, "/log.csv", "epoch,loss,val_loss\n0,1,2\n1,0.5,1.5\n");
@@ -189,7 +192,7 @@ TEST(CSVLogger, LeavesWholeLinesAloneWhateverFails) {
   }
 }
 
-TEST(CSVLogger, EndsAFitThatCannotBeginItsFile) {
+TEST(CSVLogger, EndsAFitWhoseFileCannotBeWritten) {
   const TemporaryFolder folder;
   write_text(posix_file_system(), folder / "file", "");
   PlayedEpochs training;

@@ -1,3 +1,5 @@
+// The bytes of event files, compared with those of TensorBoard's own writer.
+
 #include "callbacks/event_file.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +42,7 @@ EventPoints shown(const std::map<std::string, std::string>& texts) {
 }  // namespace
 
 TEST(EventFile, HasTheBytesThatTensorBoardItselfWrites) {
-  // Of tensorboard 2.21.0: RecordWriter(file).write(Event(...).SerializeToString()), with the same values.
+  // From tensorboard 2.21.0: RecordWriter(file).write(Event(...).SerializeToString()), with the same values.
   EXPECT_EQ(hex(version_record(1.5)),
             "1800000000000000a37f4b2209000000000000f83f1a0d627261696e2e4576656e743a322a28646c");
   EXPECT_EQ(hex(start_record(1700000000.25, 300)), "100000000000000095fbfe180900001040fc54d94110ac023a0208016b3b88f1");
@@ -61,14 +63,14 @@ TEST(EventFile, ShowsThePointsOfAllFilesInTheOrderOfTheirNames) {
   EXPECT_EQ(shown_points(empty, "/nowhere"), EventPoints{});
 }
 
-TEST(EventFile, TakesBackWhatAStartTakesBack) {
+TEST(EventFile, TakesBackThePointsThatAStartNames) {
   const std::string before = point(0, "a") + point(1, "b") + point(2, "c");
 
   EXPECT_EQ(shown({{"tfevents.1", before}, {"tfevents.2", start_record(6, 1)}}), (EventPoints{{0, "a"}}));
   EXPECT_EQ(shown({{"tfevents.1", before}, {"tfevents.2", start_record(6, 3)}}).size(), 3U);
 }
 
-TEST(EventFile, TakesOfATornOrDamagedFileWhatStandsInFrontOfThat) {
+TEST(EventFile, ReadsATornOrDamagedFileUpToTheDamage) {
   const std::string whole = point(0, "a");
   const std::string more = point(1, "b");
   for (std::size_t length = 0; length < more.size(); ++length) {
@@ -81,14 +83,14 @@ TEST(EventFile, TakesOfATornOrDamagedFileWhatStandsInFrontOfThat) {
   }
 }
 
-TEST(EventFile, PassesOverWhatOtherWritersAdd) {
+TEST(EventFile, SkipsTheFieldsOfOtherWriters) {
   const std::string graph = bytes_of_hex("100000000000000095fbfe18090000000000000040100422036162633990d924");
 
   EXPECT_EQ(shown({{"tfevents", point(0, "a") + graph + point(1, "b")}}), (EventPoints{{0, "a"}, {1, "b"}}));
 }
 
-// TensorBoard reads a folder's files by name, and never goes back.
-TEST(EventFile, NamesEachFileBehindAllOthersWhateverTheClockSays) {
+// TensorBoard reads the files of a folder in the order of their names, and never goes back.
+TEST(EventFile, NamesEachFileAfterAllOthersWhateverTheClockSays) {
   MemoryFileSystem files;
   files.create_folders("/logs");
   EXPECT_EQ(last_event_file(files, "/logs"), "");

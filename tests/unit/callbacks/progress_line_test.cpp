@@ -1,3 +1,6 @@
+// The line on a terminal of any width, and the plain lines elsewhere. A pseudo-terminal shows what a
+// user would see.
+
 #include "holdfast/observe/progress_line.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +30,7 @@ TEST(ProgressLine, ShowsPositionMeansSpeedAndTimeLeft) {
   EXPECT_EQ(progress_text(context, {{"loss", 0.1}}, {}), "epoch 3/10  batch 12/48  step 108  loss 0.1000");
 }
 
-TEST(ProgressLine, WritesAPlainLineAnEpochWhereThereIsNoTerminal) {
+TEST(ProgressLine, WritesAPlainLineForEachEpochWithoutATerminal) {
   const TemporaryFolder folder;
   std::FILE* file = std::fopen((folder / "out").c_str(), "w");
   PlayedContext context;
@@ -46,7 +49,7 @@ TEST(ProgressLine, WritesAPlainLineAnEpochWhereThereIsNoTerminal) {
   EXPECT_NE(text.find("loss 0.2500"), std::string::npos) << text;
 }
 
-TEST(ProgressLine, LeavesOutWhatMattersLeastUntilItFits) {
+TEST(ProgressLine, LeavesOutTheLeastImportantPartsUntilItFits) {
   PlayedContext context;
   context.step_number = 108;
   const Logs logs{{"accuracy", 0.96121}, {"loss", 0.1}};
@@ -93,11 +96,11 @@ const Logs kManyLogs{{"accuracy", 0.9612},
                      {"val_accuracy", 0.9},
                      {"val_loss", 0.3}};
 
-// Each of five updates a second left a row on a terminal of 80 columns.
+// Once, each of five updates per second left a row on a terminal of 80 columns.
 TEST(ProgressLine, TakesOneRowOfATerminalOfAnyWidth) {
   for (const int columns : {1, 2, 5, 20, 79, 80, 81, 200}) {
     ProgressOnATerminal progress(columns);
-    // The model of the screen knows no character of several bytes.
+    // The model of the screen does not know characters of several bytes.
     const Logs logs = {{"accuracy", 0.9612}, {"loss", 0.1}, {"top_5_accuracy", 0.99}, {"val_loss", 0.3}};
 
     for (int i = 0; i < 3; ++i) progress.step(logs);
@@ -125,7 +128,7 @@ TEST(ProgressLine, CountsColumnsAndNotBytes) {
   EXPECT_EQ(line.size(), 61U) << line;
 }
 
-TEST(ProgressLine, IsWrittenAgainAtOnceWhenTheTerminalGetsAnotherWidth) {
+TEST(ProgressLine, IsWrittenAgainAtOnceWhenTheTerminalChangesItsWidth) {
   ProgressOnATerminal progress(100);
   const Logs logs{{"accuracy", 0.9612}, {"loss", 0.1}, {"val_loss", 0.3}};
   progress.step(logs);
@@ -143,7 +146,7 @@ TEST(ProgressLine, IsWrittenAgainAtOnceWhenTheTerminalGetsAnotherWidth) {
   EXPECT_EQ(progress.terminal.screen().rows(), wide);
 }
 
-// The next output, from any process, begins where the line begins.
+// The next output, from any process, begins at the start of the line.
 TEST(ProgressLine, LeavesTheCursorInTheFirstColumn) {
   ProgressOnATerminal progress(80);
 

@@ -1,3 +1,6 @@
+// TensorBoard shows each epoch of the state once, whatever process wrote before and wherever it was
+// killed.
+
 #include "holdfast/observe/tensor_board.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +15,7 @@
 namespace holdfast {
 namespace {
 
-// Points of the three played epochs, in "train" or "validation".
+// The points of the three played epochs, in "train" or "validation".
 EventPoints points_of_three(const std::string& log) {
   EventPoints points;
   for (std::size_t epoch = 0; epoch < kThreePlayedEpochs.size(); ++epoch) {
@@ -38,7 +41,7 @@ class Board {
 
 }  // namespace
 
-TEST(TensorBoard, WritesAPointAnEpochUnderKerasNames) {
+TEST(TensorBoard, WritesAPointForEachEpochWithTheNamesOfKeras) {
   Board board;
   TensorBoard callback({.directory = "/logs"});
 
@@ -66,7 +69,7 @@ TEST(TensorBoard, LiesInTheRunDirectoryByDefault) {
   EXPECT_EQ(code_thrown_by([&] { alone.begin(placeless); }), ErrorCode::invalid_argument);
 }
 
-TEST(TensorBoard, TakesBackWhatAnotherTrainingLeft) {
+TEST(TensorBoard, TakesBackThePointsOfAnotherTraining) {
   Board board;
   TensorBoard before({.directory = "/logs"});
   for (const Logs& logs : kThreePlayedEpochs) board.training.end_epoch(before, logs);
@@ -79,7 +82,7 @@ TEST(TensorBoard, TakesBackWhatAnotherTrainingLeft) {
   EXPECT_EQ(shown_points(board.files, "/logs/validation"), EventPoints{});
 }
 
-TEST(TensorBoard, TakesBackWhatTheStateDoesNotHaveWithTheFirstStepBehindARestart) {
+TEST(TensorBoard, TakesBackPointsThatTheStateDoesNotHaveAtTheFirstStepAfterARestart) {
   Board board;
   TensorBoard dead({.directory = "/logs"});
   for (const Logs& logs : kThreePlayedEpochs) board.training.end_epoch(dead, logs);
@@ -92,7 +95,7 @@ TEST(TensorBoard, TakesBackWhatTheStateDoesNotHaveWithTheFirstStepBehindARestart
   board.expect_three();
 }
 
-TEST(TensorBoard, TakesBackWhatASurvivorsStateDoesNotHaveAnyMore) {
+TEST(TensorBoard, TakesBackPointsThatTheStateOfASurvivorHasLost) {
   Board board;
   TensorBoard callback({.directory = "/logs"});
   board.training.end_epoch(callback, kThreePlayedEpochs[0]);
@@ -107,7 +110,7 @@ TEST(TensorBoard, TakesBackWhatASurvivorsStateDoesNotHaveAnyMore) {
   board.expect_three();
 }
 
-TEST(TensorBoard, WritesWhatADeadPrimaryRankDidNot) {
+TEST(TensorBoard, WritesThePointThatADeadPrimaryRankDidNotWrite) {
   Board board;
   TensorBoard dead({.directory = "/logs"});
   board.training.end_epoch(dead, kThreePlayedEpochs[0]);
@@ -119,7 +122,7 @@ TEST(TensorBoard, WritesWhatADeadPrimaryRankDidNot) {
   board.expect_three();
 }
 
-TEST(TensorBoard, LeavesAloneWhatIsThereAlready) {
+TEST(TensorBoard, WritesNothingIfAllPointsExist) {
   Board board;
   TensorBoard dead({.directory = "/logs"});
   for (const Logs& logs : kThreePlayedEpochs) board.training.end_epoch(dead, logs);
@@ -144,8 +147,8 @@ TEST(TensorBoard, IsWrittenByThePrimaryRankAlone) {
   EXPECT_EQ(board.files.contents(), FileContents{});
 }
 
-// TensorBoard does not look at a file any more once there is a later one.
-TEST(TensorBoard, BeginsAnotherFileWhereAnotherRankHasBegunOne) {
+// TensorBoard stops reading a file once a later one exists.
+TEST(TensorBoard, BeginsAnotherFileAfterAnotherRankHasBegunOne) {
   Board board;
   TensorBoard first({.directory = "/logs"});
   board.training.end_epoch(first, kThreePlayedEpochs[0]);
@@ -158,8 +161,8 @@ TEST(TensorBoard, BeginsAnotherFileWhereAnotherRankHasBegunOne) {
   EXPECT_EQ(board.files_of("train"), 3U);
 }
 
-// Each operation fails once, and no later one of that process comes: what is there then, the next start mends.
-TEST(TensorBoard, IsMendedByTheNextStartWhateverFails) {
+// The process ends at each operation in turn; the next start repairs what is left.
+TEST(TensorBoard, IsRepairedByTheNextStartWhateverFails) {
   for (int survived = 0;; ++survived) {
     Board board;
     TensorBoard whole({.directory = "/logs"});
@@ -184,7 +187,7 @@ TEST(TensorBoard, IsMendedByTheNextStartWhateverFails) {
   }
 }
 
-TEST(TensorBoard, MakesUpForWhatFailedAtTheNextEpochsEnd) {
+TEST(TensorBoard, MakesUpForAFailureAtTheEndOfTheNextEpoch) {
   Board board;
   bool fails = false;
   const auto failing = watched_file_system(board.files, [&](const FileOperation& operation) {

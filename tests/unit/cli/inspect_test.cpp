@@ -108,7 +108,7 @@ TEST_F(Inspect, SaysWhatIsWrong) {
   EXPECT_EQ(run({"inspect", "/d/missing"}), kNotDone);
   EXPECT_THAT(problems(), MatchesRegex("holdfast: .*/d/missing.*\n"));
   EXPECT_EQ(run({"inspect", "/d/text"}), kNotDone);
-  EXPECT_THAT(problems(), MatchesRegex("holdfast: /d/text is no file that Holdfast reads.*\n"));
+  EXPECT_THAT(problems(), MatchesRegex("holdfast: /d/text is not a file that Holdfast reads.*\n"));
   EXPECT_EQ(out(), "");
 }
 

@@ -1,3 +1,6 @@
+// Ranks are threads here (ThreadGroup), with the same shared memory as processes. Sums must have the bits of a single
+// rank for every assignment of shards.
+
 #include "collective/memory/memory_communicator.h"
 
 #include <gtest/gtest.h>
@@ -31,15 +34,15 @@ void fill_shard(int round, int shard, std::span<float> values) {
   for (float& value : values) value = random.normal() * std::exp2(static_cast<float>(random.below(24)));
 }
 
-MemoryCommunicatorShape shape_of(int rank, const ShardDeal& deal, std::size_t floats) {
+CommunicatorShape shape_of(int rank, const ShardDeal& deal, std::size_t floats) {
   return {.rank = rank, .size = deal.ranks(), .deal = deal, .slots = deal.shards(), .float_count = floats};
 }
 
-MemoryCommunicatorShape shape_of(int rank, int ranks, int shards, std::size_t floats) {
+CommunicatorShape shape_of(int rank, int ranks, int shards, std::size_t floats) {
   return shape_of(rank, ShardDeal::even(shards, ranks), floats);
 }
 
-// What each rank gets for `rounds` reductions of random shards.
+// The results of `rounds` reductions of random shards on each rank.
 std::vector<std::vector<std::uint32_t>> reduce_on(const ShardDeal& deal, std::size_t floats, FloatRange range,
                                                   int rounds) {
   const int ranks = deal.ranks();
@@ -69,7 +72,7 @@ std::vector<std::vector<std::uint32_t>> reduce_on(int ranks, int shards, std::si
   return reduce_on(ShardDeal::even(shards, ranks), floats, range, rounds);
 }
 
-// Any that there is of `shards`, drawn.
+// A random assignment of `shards`.
 ShardDeal drawn_deal(int shards, Random& random) {
   std::vector<int> counts(1 + random.below(static_cast<std::uint64_t>(std::min(shards, 5))), 1);
   for (int shard = static_cast<int>(counts.size()); shard < shards; ++shard) ++counts[random.below(counts.size())];
@@ -78,7 +81,7 @@ ShardDeal drawn_deal(int shards, Random& random) {
 
 }  // namespace
 
-TEST(MemoryCommunicator, GivesTheSameBitsHoweverShardsAreDealt) {
+TEST(MemoryCommunicator, GivesTheSameBitsForAnyAssignmentOfShards) {
   constexpr std::size_t kFloats = 208;
   Random random(5, Purpose::user, 0, 0);
   for (int trial = 0; trial < 60; ++trial) {
@@ -153,7 +156,7 @@ TEST(MemoryCommunicator, BroadcastsPartsAsIfTheyWereOne) {
   }
 }
 
-// Its blocks hold what the generation before left there.
+// The blocks still have the content of the last generation.
 TEST(MemoryCommunicator, ReducesInMemoryThatWasUsedBefore) {
   constexpr std::size_t kFloats = 256;
   ThreadGroup group(2);
@@ -174,18 +177,18 @@ TEST(MemoryCommunicator, ReducesInMemoryThatWasUsedBefore) {
   EXPECT_EQ(wrong, 0);
 }
 
-// The system says how much of a memory file is there.
-TEST(MemoryCommunicatorShape, TouchesNoSlotThatIsNotUsed) {
+// The system knows how many pages of a memory file exist.
+TEST(MemoryCommunicator, TouchesNoSlotThatIsNotUsed) {
   constexpr std::size_t kBlockBytes = std::size_t{64} * 1024;
-  const MemoryCommunicatorShape shape{
+  const CommunicatorShape shape{
       .rank = 0, .size = 2, .deal = ShardDeal::even(8, 2), .slots = 8, .float_count = kBlockBytes / sizeof(float)};
-  SharedMemory blocks = SharedMemory::create("blocks", shape.blocks_bytes());
+  SharedMemory blocks = SharedMemory::create("blocks", MemoryCommunicator::blocks_bytes(shape));
 
-  shape.touch(blocks.writable(), 3);
+  MemoryCommunicator::touch_blocks(shape, blocks.writable(), 3);
 
   struct stat status {};
   ASSERT_EQ(::fstat(blocks.descriptor(), &status), 0);
-  // Three slots, half a block of a segment, the result.
+  // Three slots, a segment of half a block, and the result.
   EXPECT_EQ(static_cast<std::size_t>(status.st_blocks) * 512, 4 * kBlockBytes + kBlockBytes / 2);
 }
 
@@ -219,8 +222,8 @@ TEST(MemoryCommunicator, GathersEveryRanksBytesInOrder) {
   for (const std::vector<int>& all : gathered) EXPECT_EQ(all, (std::vector<int>{9900, 9901, 9902}));
 }
 
-// Who was cut off knows as much as the peer that got through: it may be the only one that lives to tell.
-TEST(MemoryCommunicator, GathersForWhoIsCutOffWhereAllHaveArrived) {
+// A rank that was cut off knows as much as the peer that got through, because it may be the only survivor.
+TEST(MemoryCommunicator, GathersForARankThatIsCutOffAfterAllHaveArrived) {
   constexpr int kRanks = 3;
   ThreadGroup group(kRanks);
   std::vector<std::unique_ptr<MemoryCommunicator>> communicators;
@@ -239,7 +242,7 @@ TEST(MemoryCommunicator, GathersForWhoIsCutOffWhereAllHaveArrived) {
   EXPECT_EQ(gathered[2], (std::vector<int>{0, 1, 2}));
 }
 
-// Wherever it is, in whichever rank's part, and on one rank too; and not longer than the reduction that has it.
+// The value may be anywhere, in any rank's segment, also with a single rank. It counts only for its own reduction.
 TEST(MemoryCommunicator, TellsEveryRankWhetherAllSumsAreFinite) {
   constexpr std::size_t kFloats = 4096;
   for (const int ranks : {1, 2, 3}) {
@@ -266,7 +269,7 @@ TEST(MemoryCommunicator, TellsEveryRankWhetherAllSumsAreFinite) {
   }
 }
 
-// A broadcast right behind a reduction must not overwrite what a slower peer still gathers.
+// A broadcast directly after a reduction must not overwrite a segment that a slower peer still copies.
 TEST(MemoryCommunicator, KeepsReductionAndBroadcastApart) {
   constexpr int kRanks = 3;
   constexpr std::size_t kFloats = 4096;

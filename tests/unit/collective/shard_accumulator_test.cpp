@@ -1,3 +1,5 @@
+// Whatever the order in which shards end, and whatever the number of threads, the bits must be those of the tree.
+
 #include "collective/shard_accumulator.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +20,7 @@ namespace {
 constexpr std::size_t kFloats = 48;
 constexpr std::size_t kGradients = 32;
 
-// Values of very different size, so that another order gives other bits.
+// Values of very different sizes, so that another order gives other bits.
 std::vector<float> shard_values(int shard) {
   Random random(1, Purpose::user, 0, static_cast<std::uint64_t>(shard));
   std::vector<float> values(kFloats);
@@ -28,7 +30,7 @@ std::vector<float> shard_values(int shard) {
 
 struct Slots {
   explicit Slots(int count) : memory(static_cast<std::size_t>(count), std::vector<float>(kFloats, -1.0F)) {}
-  // A third of each lies in the tail.
+  // A third of each slot is the tail.
   std::vector<Slot> spans() {
     std::vector<Slot> slots;
     for (std::vector<float>& floats : memory) {
@@ -83,7 +85,7 @@ TEST(ShardAccumulator, GivesTheTreesBitsInWhateverOrderShardsEnd) {
   }
 }
 
-// The gradients of the last shard by and by, before the rest of it is there.
+// Adds gradients of the last shard while the rest of it is not computed yet.
 TEST(ShardAccumulator, GivesTheTreesBitsWhereItAddsAhead) {
   for (const int shards : {1, 2, 3, 5, 8, 13}) {
     Slots slots(shards);
@@ -107,8 +109,8 @@ TEST(ShardAccumulator, GivesTheTreesBitsWhereItAddsAhead) {
   }
 }
 
-// Whose other children are with other ranks.
-TEST(ShardAccumulator, TellsAheadWhichSlotsWillCoverItsShards) {
+// The siblings of these nodes belong to other ranks.
+TEST(ShardAccumulator, PredictsWhichSlotsWillCoverItsShards) {
   Slots slots(5);
   ShardAccumulator accumulator(ShardTree(8), {1, 6}, slots.spans());
   for (int shard = 1; shard < 5; ++shard) compute(accumulator, shard);
@@ -128,7 +130,7 @@ TEST(ShardAccumulator, NeedsNoMoreSlotsThanItSays) {
   ShardAccumulator accumulator(ShardTree(kShards), {0, kShards}, slots.spans());
   ASSERT_LT(slots.memory.size(), static_cast<std::size_t>(kShards));
 
-  // Two shards hang while the third worker does all the others: the most that can be complete and not yet added.
+  // Two shards hang while the third worker computes all others. So the most possible shards are complete but not added.
   accumulator.acquire(0);
   accumulator.acquire(21);
   for (int shard = 1; shard < kShards; ++shard) {

@@ -15,7 +15,7 @@ TEST(ShardDeal, GivesEachRankItsCountInTheOrderOfRanks) {
   EXPECT_EQ(deal.of(2), (ShardRange{5, 7}));
 }
 
-TEST(ShardDeal, DealsEveryShardOnceAndEvenly) {
+TEST(ShardDeal, AssignsEveryShardOnceAndEvenly) {
   for (int shards = 1; shards <= 40; ++shards) {
     for (int replicas = 1; replicas <= shards; ++replicas) {
       const ShardDeal deal = ShardDeal::even(shards, replicas);

@@ -1,5 +1,8 @@
+// Programs are compared as text, in which parentheses show the order of additions.
+
 #include "collective/shard_tree.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +19,7 @@ std::vector<ShardRange> single_shards(ShardRange range) {
   return singles;
 }
 
-// What the program adds, as text that shows the order: "((0+1)+2)".
+// The additions of the program as text that shows their order: "((0+1)+2)".
 std::string written_out(const std::vector<SumInstruction>& program, const std::vector<std::string>& leaves) {
   std::vector<std::string> stack;
   std::size_t next_leaf = 0;
@@ -27,7 +30,7 @@ std::string written_out(const std::vector<SumInstruction>& program, const std::v
     }
     const std::string right = stack.back();
     stack.pop_back();
-    stack.back() = "(" + stack.back() + "+" + right + ")";
+    stack.back() = fmt::format("({}+{})", stack.back(), right);
   }
   EXPECT_EQ(stack.size(), 1U);
   return stack.at(0);
@@ -39,8 +42,8 @@ std::string order_of(const ShardTree& tree) {
   return written_out(sum_program(tree, single_shards({0, tree.shards()})), names);
 }
 
-// Where the node's sum stands in the text of the whole: the balanced part that begins with its first shard and has as
-// many shards.
+// The position of the node's sum in the text of the whole tree: the balanced part that begins with its first shard and
+// has as many shards.
 std::string subtree_text(const std::string& whole, ShardRange node) {
   if (node.count() == 1) return std::to_string(node.begin);
   for (std::size_t open = whole.find('('); open != std::string::npos; open = whole.find('(', open + 1)) {
@@ -67,7 +70,7 @@ TEST(ShardTree, TakesTheLargestPowerOfTwoToTheLeft) {
   EXPECT_EQ(order_of(ShardTree(7)), "(((0+1)+(2+3))+((4+5)+6))");
 }
 
-TEST(ShardTree, IsTheSameHoweverShardsAreDealt) {
+TEST(ShardTree, IsTheSameForAnyAssignmentOfShards) {
   for (int shards = 1; shards <= 33; ++shards) {
     const ShardTree tree(shards);
     const std::string expected = order_of(tree);

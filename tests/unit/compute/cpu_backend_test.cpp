@@ -1,3 +1,5 @@
+// The CPU back end: backward passes are transposes of forward passes, and bits depend on its own threads only.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,8 +31,8 @@ Floats unit_vector(std::size_t size, std::size_t position) {
   return vector;
 }
 
-// A linear map from `inputs` to `outputs` floats and what claims to be its transpose agree when element (i, j) of one
-// is element (j, i) of the other. Each is a single product by 1: no rounding, so bits are compared.
+// Compares a linear map from `inputs` to `outputs` floats with a map that should be its transpose. Element (i, j) of
+// one must be element (j, i) of the other. Each is a single product by 1 without rounding, so bits are compared.
 void expect_transposed(std::size_t inputs, std::size_t outputs,
                        const std::function<void(const float*, float*)>& forward,
                        const std::function<void(const float*, float*)>& backward) {
@@ -80,7 +82,7 @@ TEST_P(Convolutions, TheInputsGradientIsTheTransposeOfTheForwardPass) {
 }
 
 TEST_P(Convolutions, TheKernelsGradientIsTheTransposeOfTheForwardPass) {
-  // With an input of a single 1, the forward pass is linear in the kernel and free of sums.
+  // With an input of a single 1, the forward pass is linear in the kernel and has no sums.
   const Floats input = unit_vector(inputs_, inputs_ / 2);
   Floats bias_gradient(64);
 
@@ -127,14 +129,14 @@ TEST(CpuPooling, TheGradientOfAverageIsItsTranspose) {
                                            .padding = Padding::valid},
                                           {.training = true, .input_gradient = true});
 
-  // Windows of 8 elements: dividing by a power of two is exact.
+  // Windows have 8 elements, because dividing by a power of two is exact.
   expect_transposed(
       48, 4, [&](const float* x, float* y) { operation->forward(x, y); },
       [&](const float* dy, float* dx) { operation->backward(dy, dx); });
 }
 
 TEST(CpuPooling, TheFirstOfEqualMaximaGetsTheGradient) {
-  // 3 and 8 channels take different kernels of the library.
+  // The library has different kernels for 3 and for 8 channels.
   for (const std::int64_t channels : {1, 3, 8, 16}) {
     const auto backend = make_cpu_backend(1);
     const auto operation = backend->pooling({.samples = 1,

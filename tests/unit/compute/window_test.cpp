@@ -23,7 +23,7 @@ TEST(Window, ValidFindsNoPlaceForALargerWindow) {
   EXPECT_EQ(slide(4, 5, 1, Padding::valid).count, 0);
 }
 
-TEST(Window, SameSplitsTheBorderWithTheOddElementBehind) {
+TEST(Window, SameSplitsTheBorderWithTheOddElementAfter) {
   expect_window(slide(28, 5, 1, Padding::same), 28, 2, 2);
   expect_window(slide(28, 4, 1, Padding::same), 28, 1, 2);
   expect_window(slide(7, 3, 2, Padding::same), 4, 1, 1);

@@ -29,7 +29,7 @@ TEST(ArenaLayout, BeginsEachEntryAtACacheLine) {
   EXPECT_EQ(layout.element_count(), 21U);
 }
 
-TEST(ArenaLayout, AddsNoPaddingBehindAFullLine) {
+TEST(ArenaLayout, AddsNoPaddingAfterAFullLine) {
   ArenaLayout layout;
 
   layout.add("a", {16});
@@ -82,7 +82,7 @@ TEST(ArenaLayout, DigestsElementsInOrderAndNoPadding) {
   }
 
   const Digest before = layout.digest(arena);
-  arena[15] = -1;  // padding behind the kernel
+  arena[15] = -1;  // padding after the kernel
   const Digest with_other_padding = layout.digest(arena);
   arena[14] = -1;  // the kernel's last element
   const Digest with_other_element = layout.digest(arena);

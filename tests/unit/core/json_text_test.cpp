@@ -29,7 +29,7 @@ TEST(JsonNumber, ReadsBackAsTheSameFloatInJsonAndByUs) {
   }
 }
 
-TEST(FloatFromText, RefusesWhatIsNoFiniteNumber) {
+TEST(FloatFromText, RefusesWhatIsNotAFiniteNumber) {
   for (const std::string text : {"", " 1", "1 ", "1.5x", "nan", "inf", "-infinity", "1e999", "0x1p3", "+1"}) {
     EXPECT_THROW(float_from_text(text), Error) << "\"" << text << "\"";
   }

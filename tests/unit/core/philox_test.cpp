@@ -25,7 +25,7 @@ TEST(PhiloxSequence, HoldsTheDrawsOfRandomFourInABlock) {
 }
 
 // The upper word of the position belongs to the counter: draws 2^34 apart differ.
-TEST(PhiloxSequence, GoesOnBehindTheFirst32BitsOfBlocks) {
+TEST(PhiloxSequence, GoesOnAfterTheFirst32BitsOfBlocks) {
   const PhiloxBlock first = philox_draws(dropout_sequence(), 1);
   const PhiloxBlock far = philox_draws(dropout_sequence(), (std::uint64_t{1} << 32) + 1);
   const PhiloxSequence sequence = dropout_sequence();

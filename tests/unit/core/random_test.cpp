@@ -11,8 +11,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// Statistics below are of fixed sequences, so that a test passes always or never. Bounds are five standard deviations
-// of what perfect draws give: a wrong generator misses them by far, a right one would fail once in two million seeds.
+// The statistics below are of fixed sequences, so a test passes always or never. Bounds are five standard deviations of
+// perfect draws. A wrong generator misses them by far; a right one would fail for one in two million seeds.
 constexpr double kDeviations = 5.0;
 
 Random random_of(std::uint64_t seed) {
@@ -30,9 +30,9 @@ TEST(Philox, GivesTheKnownAnswers) {
               ElementsAre(0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1));
 }
 
-// Computed by a second implementation, in Python, of how a sequence follows from its four numbers. Runs that are
-// resumed with another version depend on it.
-TEST(Random, KeepsItsSequenceForEver) {
+// A second implementation, in Python, computed these sequences from their four numbers. Runs that are resumed with
+// another version of Holdfast depend on them.
+TEST(Random, NeverChangesItsSequence) {
   Random random(0x0123456789abcdef, Purpose::shuffle, 5, 0xfedcba9876543210);
 
   std::vector<std::uint32_t> draws(6);
@@ -135,8 +135,8 @@ TEST(Random, DrawsEachOfAFewNumbersAlikeOften) {
   }
 }
 
-// With a bound of three quarters of 2^64 the usual short cuts show: the remainder of a division falls into the first
-// third half of the time, and a product without rejection is a multiple of three half of the time.
+// A bound of three quarters of 2^64 shows biased methods. The remainder of a division would be in the first third half
+// of the time, and a product without rejection would be a multiple of three half of the time.
 TEST(Random, DrawsBelowAHugeBoundWithoutBias) {
   constexpr int kDraws = 30'000;
   constexpr std::uint64_t kThird = std::uint64_t{1} << 62;

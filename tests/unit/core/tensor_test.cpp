@@ -54,8 +54,8 @@ TEST(Tensor, HasSamplesOfOneElementAlongASingleAxis) {
   EXPECT_THAT(tensor.sample(2), ElementsAre(9));
 }
 
-// A view of it showed memory that was free again.
-TEST(Tensor, HandsItsElementsOutWhereItIsATemporary) {
+// A view of a temporary showed memory that was already freed.
+TEST(Tensor, GivesTheElementsOfATemporaryByValue) {
   const auto predict = [] { return Tensor(Shape{2, 2}, {1, 2, 3, 4}); };
 
   std::vector<float> looped;

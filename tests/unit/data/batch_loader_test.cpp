@@ -1,3 +1,6 @@
+// However batches are loaded (in this thread, ahead, by several threads, from a device or sent to one),
+// they are the same batches in the same order. A fake feed stands in for a device.
+
 #include "data/batch_loader.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Values = std::vector<float>;
 
-// What a batch held, with copies in place of views.
+// The content of a batch, with copies instead of views.
 struct Seen {
   std::int64_t epoch = 0;
   std::int64_t index = 0;
@@ -74,7 +77,8 @@ std::vector<Seen> read_all(const Dataset& dataset, Part part = {}, Range range =
   return read_all(loader);
 }
 
-// As a device's, but on the host: two places, and what is begun overwrites what was taken before the last.
+// Like the feed of a device, but on the host: it has two places, and begin() overwrites the rows that were taken before
+// the last ones.
 class HostFeed final : public RowFeed {
  public:
   HostFeed(Values from, std::size_t row_floats) : from_(std::move(from)), row_floats_(row_floats) {}
@@ -110,7 +114,7 @@ SampleFeeds feeds_of_numbers(std::int64_t count) {
           .targets = std::make_unique<HostFeed>(targets, 1)};
 }
 
-// Gives the rows themselves: whoever loads others there too early is seen.
+// Returns the rows themselves, so a loader that overwrites them too early is noticed.
 class RowViews final : public RowFeed {
  public:
   RowViews(std::span<const float> rows, std::size_t row_floats) : rows_(rows), row_floats_(row_floats) {}
@@ -177,7 +181,7 @@ TEST_P(BatchLoading, LeavesOutARemainderThatIsDropped) {
   EXPECT_EQ(batches[2].epoch, 1);
 }
 
-TEST_P(BatchLoading, LoadsWhatTheDataSetHasAtThosePositions) {
+TEST_P(BatchLoading, LoadsTheSamplesOfTheDataSetAtThosePositions) {
   const Dataset dataset = numbers(10).shuffle().map(add_noise).batch(4).prefetch(depth(), {.threads = threads()});
 
   const std::vector<Seen> batches = read_all(dataset, {}, {.epoch = 3, .end_epoch = 4});
@@ -217,7 +221,7 @@ TEST_P(BatchLoading, GivesRanksThePartsOfOneBatch) {
   EXPECT_TRUE(together == whole);
 }
 
-TEST_P(BatchLoading, GivesEmptyShardsWhereABatchHasFewerSamples) {
+TEST_P(BatchLoading, GivesEmptyShardsIfABatchHasFewerSamples) {
   const std::vector<Seen> batches =
       read_all(numbers(2).batch(8).prefetch(depth(), {.threads = threads()}), {.shards = 4, .first = 0, .end = 4});
 
@@ -225,7 +229,7 @@ TEST_P(BatchLoading, GivesEmptyShardsWhereABatchHasFewerSamples) {
   EXPECT_THAT(batches[0].targets, ElementsAre(Values{}, Values{0}, Values{}, Values{-1}));
 }
 
-TEST_P(BatchLoading, ResumedAtAnyCursorGivesWhatContinuingWouldHave) {
+TEST_P(BatchLoading, ResumedAtAnyBatchGivesTheSameBatches) {
   const Dataset dataset = numbers(10).shuffle().map(add_noise).batch(4).prefetch(depth(), {.threads = threads()});
   const Part part{.shards = 3, .first = 1, .end = 3};
   const std::vector<Seen> uninterrupted = read_all(dataset, part, {.end_epoch = 3});
@@ -237,7 +241,7 @@ TEST_P(BatchLoading, ResumedAtAnyCursorGivesWhatContinuingWouldHave) {
   }
 }
 
-TEST_P(BatchLoading, GoesOnWithTheNextEpochBehindTheLastBatch) {
+TEST_P(BatchLoading, ContinuesWithTheNextEpochAfterTheLastBatch) {
   const Dataset dataset = numbers(4).batch(2).prefetch(depth(), {.threads = threads()});
 
   const std::vector<Seen> batches = read_all(dataset, {}, {.epoch = 0, .batch = 2, .end_epoch = 2});
@@ -270,7 +274,7 @@ TEST_P(BatchLoading, SaysWhereResidentSamplesAre) {
   EXPECT_FALSE(from_host.next()->is_on_device);
 }
 
-TEST_P(BatchLoading, IsOverForGood) {
+TEST_P(BatchLoading, StaysAtItsEnd) {
   BatchLoader loader(numbers(2).batch(2).prefetch(depth(), {.threads = threads()}), 7, 1, 0, 1, 0, 0, 1);
 
   EXPECT_TRUE(loader.next().has_value());
@@ -278,7 +282,7 @@ TEST_P(BatchLoading, IsOverForGood) {
   EXPECT_FALSE(loader.next().has_value());
 }
 
-TEST_P(BatchLoading, OfNothingIsOverAtOnce) {
+TEST_P(BatchLoading, EndsAtOnceWithoutSamples) {
   EXPECT_TRUE(read_all(numbers(0).batch(2).prefetch(depth(), {.threads = threads()})).empty());
   EXPECT_TRUE(
       read_all(numbers(3).batch(4, {.drop_remainder = true}).prefetch(depth(), {.threads = threads()})).empty());
@@ -286,7 +290,7 @@ TEST_P(BatchLoading, OfNothingIsOverAtOnce) {
                   .empty());
 }
 
-TEST_P(BatchLoading, RethrowsWhatLoadingThrewWhenItsBatchIsDue) {
+TEST_P(BatchLoading, RethrowsAFailureWhenItsBatchIsDue) {
   const Dataset dataset = numbers(6).map([](Sample sample, Random&) {
     if (sample.features[0] == 5) throw std::runtime_error("sample 5 is odd");
   });
@@ -313,7 +317,7 @@ TEST_P(BatchLoading, LoadsNoFurtherAheadThanAsked) {
   EXPECT_EQ(loaded_samples, 40);
 }
 
-TEST_P(BatchLoading, CanBeLeftAtAnyTime) {
+TEST_P(BatchLoading, CanBeDestroyedAtAnyTime) {
   const Dataset dataset = numbers(1000).shuffle().batch(10).prefetch(depth(), {.threads = threads()});
 
   for (int read = 0; read < 5; ++read) {
@@ -351,7 +355,7 @@ TEST(BatchLoader, LoadsABatchWithAllItsThreads) {
   EXPECT_EQ(alone, 0);
 }
 
-// Of two that fail in one batch the first in order, although the other did so before.
+// If two samples of a batch fail, the first one in order counts, even if the other one failed earlier.
 TEST(BatchLoader, RethrowsTheFailureOfTheFirstSampleInOrder) {
   std::atomic<bool> has_last_failed = false;
   const auto fail = [&](Sample sample, Random&) {
@@ -415,8 +419,8 @@ TEST(BatchLoader, SendsTheSameBatchesAhead) {
   }
 }
 
-// The thread that finds them is not woken for each batch.
-TEST(BatchLoader, SendsManyMoreBatchesThanAreFoundAhead) {
+// The thread that finds positions is not woken for each batch.
+TEST(BatchLoader, SendsManyMoreBatchesThanItFindsAhead) {
   for (const int depth : {1, 40}) {
     const Dataset dataset = numbers(23).shuffle(8).batch(1).prefetch(depth);
     BatchLoader loader(dataset, 7, 1, 0, 1, 0, 0, 6, {.feeds = feeds_of_numbers(23)});
@@ -425,8 +429,8 @@ TEST(BatchLoader, SendsManyMoreBatchesThanAreFoundAhead) {
   }
 }
 
-// Of samples that no array has: they are loaded into rows of the host, and sent from there.
-TEST(BatchLoader, SendsWhatItHasLoaded) {
+// Samples that no array holds are loaded into rows of the host and sent from there.
+TEST(BatchLoader, SendsTheBatchesThatItHasLoaded) {
   for (const int depth : {1, 3}) {
     const Dataset dataset = numbers(23).skip(2).shuffle(8).map(add_noise, "noise").repeat(2).batch(9).prefetch(depth);
     BatchLoader loader(dataset, 7, 4, 1, 4, 0, 1, 3, {.stage = row_views});
@@ -437,7 +441,7 @@ TEST(BatchLoader, SendsWhatItHasLoaded) {
   }
 }
 
-TEST(BatchLoader, LeavesWhatIsInUseAndOnItsWayAsItIs) {
+TEST(BatchLoader, OverwritesNoBatchThatIsInUseOrOnItsWay) {
   std::atomic<int> loaded = 0;
   const auto count = [&](Sample, Random&) { ++loaded; };
   const Dataset dataset = numbers(40).map(count, "count").batch(2).prefetch(3);
@@ -446,7 +450,7 @@ TEST(BatchLoader, LeavesWhatIsInUseAndOnItsWayAsItIs) {
 
   for (int batch = 0; batch < 5; ++batch) {
     const std::optional<Batch> used = loader.next();
-    // Everything that may be loaded while this one is in use: the one on its way, and three ahead.
+    // All that may be loaded while this batch is in use: the one on its way, and three ahead.
     ASSERT_TRUE(comes_true([&] { return loaded == 2 * (batch + 1 + 1 + 3); }));
 
     EXPECT_TRUE(used->is_on_device);
@@ -454,11 +458,11 @@ TEST(BatchLoader, LeavesWhatIsInUseAndOnItsWayAsItIs) {
   }
 }
 
-TEST(BatchLoader, LoadsIntoTheHostsMemoryWhereNothingCanBeSent) {
+TEST(BatchLoader, LoadsIntoHostMemoryIfNothingCanBeSent) {
   const Dataset dataset = numbers(5).batch(2).prefetch(2);
   int rows_let_go = 0;
   const auto pin_only = [&](const HostRows& rows) {
-    // They are still there.
+    // The rows are still unchanged.
     const auto let_go = [&rows_let_go, memory = rows.memory](void*) {
       for (std::byte& byte : memory) byte = std::byte{1};
       ++rows_let_go;
@@ -474,7 +478,7 @@ TEST(BatchLoader, LoadsIntoTheHostsMemoryWhereNothingCanBeSent) {
   EXPECT_EQ(seen(*batch), read_all(dataset).front());
 }
 
-TEST(BatchLoader, SendsNothingWhereThereIsNothing) {
+TEST(BatchLoader, SendsNothingWithoutSamples) {
   const Dataset dataset = numbers(3).batch(4, {.drop_remainder = true}).prefetch(2);
   BatchLoader fed(dataset, 7, 1, 0, 1, 0, 0, 1, {.feeds = feeds_of_numbers(3)});
   BatchLoader staged(numbers(0).batch(4).prefetch(2), 7, 1, 0, 1, 0, 0, 1, {.stage = row_views});

@@ -1,3 +1,6 @@
+// Stages have random access: what a data set loads is a function of (seed, epoch, position), in any
+// order and thread.
+
 #include "holdfast/data/dataset.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Values = std::vector<float>;
 
-// Samples 0, 1, 2, ... whose feature is their number and whose target ten times it.
+// Samples 0, 1, 2, ...: the feature is the number, and the target is ten times the number.
 Dataset tenfold_targets(std::int64_t count) {
   Tensor features{Shape{count, 1}};
   Tensor targets{Shape{count}};
@@ -113,7 +116,7 @@ TEST(Dataset, DrawsTheSameForTheSameSeedEpochAndPosition) {
   EXPECT_NE(features_of(dataset, 1, 2), features_of(dataset, 1, 3));
 }
 
-TEST(Dataset, DrawsAnotherNoiseForEachPosition) {
+TEST(Dataset, DrawsOtherNoiseForEachPosition) {
   Values noise = features_of(from_tensors(Tensor{Shape{100, 1}}, Tensor{Shape{100}}).map(add_noise));
 
   std::sort(noise.begin(), noise.end());
@@ -121,7 +124,7 @@ TEST(Dataset, DrawsAnotherNoiseForEachPosition) {
   EXPECT_EQ(std::adjacent_find(noise.begin(), noise.end()), noise.end());
 }
 
-TEST(Dataset, DrawsAnotherNoiseInEachMap) {
+TEST(Dataset, DrawsOtherNoiseInEachMap) {
   const auto store_draw = [](std::size_t element) {
     return [=](Sample sample, Random& random) { sample.features[element] = random.uniform(); };
   };
@@ -136,12 +139,13 @@ TEST(Dataset, BindsDrawsBeforeAShuffleToTheSample) {
   const Values in_order = features_of(tenfold_targets(50).map(add_noise));
   Values shuffled = features_of(tenfold_targets(50).map(add_noise).shuffle());
 
-  std::sort(shuffled.begin(), shuffled.end());  // noise is below 1: the order of the numbers
+  // The noise is below 1, so sorting restores the order of the numbers.
+  std::sort(shuffled.begin(), shuffled.end());
 
   EXPECT_EQ(shuffled, in_order);
 }
 
-TEST(Dataset, PassesOnWhatAMapThrows) {
+TEST(Dataset, PassesOnTheExceptionOfAMap) {
   const Dataset dataset = tenfold_targets(3).map([](Sample sample, Random&) {
     if (sample.features[0] == 2) throw std::runtime_error("sample 2 is odd");
   });
@@ -158,7 +162,7 @@ TEST(Dataset, TakesAndSkips) {
   EXPECT_THAT(features_of(tenfold_targets(9).skip(2).take(3).skip(1)), ElementsAre(3, 4));
 }
 
-TEST(Dataset, TakesAndSkipsNoMoreThanThereIs) {
+TEST(Dataset, TakesAndSkipsNoMoreThanItHas) {
   EXPECT_THAT(features_of(tenfold_targets(2).take(7)), ElementsAre(0, 1));
   EXPECT_THAT(features_of(tenfold_targets(2).skip(7)), IsEmpty());
   EXPECT_THAT(features_of(tenfold_targets(2).take(0)), IsEmpty());
@@ -177,7 +181,7 @@ TEST(Dataset, GivesEachRepetitionTheOrderOfAnEpochOfItsOwn) {
   EXPECT_EQ(Values(repeated.begin() + 30, repeated.end()), features_of(shuffled, 1, 7));
 }
 
-TEST(Dataset, OfNoSamplesTakesEveryStage) {
+TEST(Dataset, WithoutSamplesTakesEveryStage) {
   const Dataset empty = tenfold_targets(0).map(keep).shuffle().shuffle(3).take(1).skip(1).repeat(2).batch(4);
 
   EXPECT_EQ(empty.size(), 0);
@@ -203,7 +207,7 @@ TEST(Dataset, RemembersItsPrefetchDepth) {
   EXPECT_EQ(tenfold_targets(3).prefetch(4, {.threads = 3}).prefetch_threads(), 3);
 }
 
-TEST(Dataset, RefusesStagesBehindBatchAndPrefetch) {
+TEST(Dataset, RefusesStagesAfterBatchAndPrefetch) {
   const Dataset batched = tenfold_targets(4).batch(2);
   const auto identity = [](std::span<const float>, std::span<float>, Random&) {};
 
@@ -237,7 +241,7 @@ TEST(Dataset, RefusesAnEmptyFunction) {
   expect_refused([] { tenfold_targets(4).map(Shape{1}, Dataset::FeatureFunction()); }, "empty function");
 }
 
-TEST(Dataset, RefusesToLoadWhatIsNotThere) {
+TEST(Dataset, RefusesToLoadSamplesThatDoNotExist) {
   const Dataset dataset = tenfold_targets(4);
   Values one(1);
   Values two(2);
@@ -249,7 +253,7 @@ TEST(Dataset, RefusesToLoadWhatIsNotThere) {
   expect_refused([&] { dataset.load(0, 0, 0, {.features = one, .targets = {}}); }, "does not fit into 1 and 0 floats");
 }
 
-TEST(Dataset, IsNotChangedByStagesBehindIt) {
+TEST(Dataset, IsNotChangedByLaterStages) {
   const Dataset source = tenfold_targets(4);
 
   const Dataset other = source.skip(1).batch(2).prefetch(1);
@@ -314,13 +318,13 @@ TEST(DatasetDescription, DiffersWithEverythingThatBitsDependOn) {
   EXPECT_NE(tenfold_targets(4).map(keep, "a").description(), tenfold_targets(4).map(keep, "b").description());
 }
 
-TEST(DatasetDescription, DoesNotDependOnHowFarBatchesAreLoadedAheadNorOnWhereSamplesAreKept) {
+TEST(DatasetDescription, DoesNotDependOnPrefetchingOrOnWhereSamplesAreKept) {
   EXPECT_EQ(tenfold_targets(4).batch(2).description(),
             tenfold_targets(4).batch(2).prefetch(3, {.threads = 2}).description());
   EXPECT_EQ(tenfold_targets(4).batch(2).description(), tenfold_targets(4).keep_on_device().batch(2).description());
 }
 
-TEST(DatasetOnADevice, NeedsSamplesThatStayAsTheyAre) {
+TEST(DatasetOnADevice, NeedsSamplesThatNoMapChanges) {
   expect_refused([] { tenfold_targets(4).map(keep).shuffle().keep_on_device(); }, "stands after map()");
   expect_refused([] { tenfold_targets(4).keep_on_device().batch(2).keep_on_device(); }, "given twice");
 
@@ -329,7 +333,7 @@ TEST(DatasetOnADevice, NeedsSamplesThatStayAsTheyAre) {
   EXPECT_FALSE(tenfold_targets(4).batch(2).is_kept_on_device());
 }
 
-TEST(DatasetDescription, OfAWholeShuffleIsOneHoweverItWasAskedFor) {
+TEST(DatasetDescription, IsTheSameForEveryWayToShuffleEverything) {
   EXPECT_EQ(tenfold_targets(4).shuffle().description(), tenfold_targets(4).shuffle(4).description());
   EXPECT_EQ(tenfold_targets(4).shuffle().description(), tenfold_targets(4).shuffle(10'000).description());
 }

@@ -1,3 +1,6 @@
+// IDX files come from outside: each way in which one can be cut, damaged or wrong has a test and an
+// error of its own.
+
 #include "holdfast/data/idx.h"
 
 #include <gmock/gmock.h>
@@ -64,7 +67,7 @@ TEST_F(Idx, IsReadAsATensor) {
   EXPECT_THAT(tensor.values(), ElementsAre(0, 1, 2, 253, 254, 255));
 }
 
-TEST_F(Idx, OfNoAxesHoldsOneElement) {
+TEST_F(Idx, WithoutAxesHoldsOneElement) {
   write_plain(path("file"), idx_bytes({}, {42}));
 
   const Tensor tensor = read_idx_tensor(path("file"));
@@ -82,8 +85,8 @@ TEST_F(Idx, IsReadFromGzipWhateverItsName) {
   EXPECT_THAT(read_idx_tensor(path("plain.gz")).values(), ElementsAre(9, 8, 7, 6));
 }
 
-// Lengths around the reader's pieces of 1 MiB.
-TEST_F(Idx, IsReadWholeAtAnyLength) {
+// Lengths around the pieces of 1 MiB in which the reader works.
+TEST_F(Idx, IsReadCompletelyAtAnyLength) {
   for (const std::uint32_t length : {0U, 1048574U, 1048575U, 1048576U, 1048577U, 2097152U}) {
     Bytes elements(length, 1);
     if (length > 0) elements.back() = 200;
@@ -167,7 +170,7 @@ TEST_F(Idx, IsRefusedWithAnotherElementType) {
 
 TEST_F(Idx, IsRefusedWhenElementsAreMissing) {
   expect_refused(idx_bytes({2, 5}, Bytes(9)), ErrorCode::invalid_file,
-                 "its header promises 10 bytes of elements, 9 are there");
+                 "its header promises 10 bytes of elements, but only 9 follow");
 }
 
 TEST_F(Idx, IsRefusedWhenBytesFollow) {
@@ -176,10 +179,10 @@ TEST_F(Idx, IsRefusedWhenBytesFollow) {
   expect_refused(idx_bytes({1048576}, Bytes(1048577)), ErrorCode::invalid_file, "more bytes follow the 1048576 bytes");
 }
 
-// 2^60 bytes are promised: taking memory on the header's word would fail or be killed.
-TEST_F(Idx, WithAHugePromiseTakesNoMemoryForIt) {
+// The header promises 2^60 bytes: a reader that believed it would fail or be killed.
+TEST_F(Idx, TakesNoMemoryForAHugePromise) {
   expect_refused(idx_bytes({1U << 30, 1U << 30}, Bytes(100)), ErrorCode::invalid_file,
-                 "its header promises 1152921504606846976 bytes of elements, 100 are there");
+                 "its header promises 1152921504606846976 bytes of elements, but only 100 follow");
 }
 
 TEST_F(Idx, IsRefusedWhenItsExtentsOverflow) {
@@ -251,7 +254,7 @@ TEST(Mnist, HasTenThousandTestDigits) {
   EXPECT_THAT(counts, ElementsAre(980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009));
 }
 
-TEST_F(Idx, WaitsForNoWriterOfAFifo) {
+TEST_F(Idx, DoesNotWaitForTheWriterOfAFifo) {
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
 
   try {

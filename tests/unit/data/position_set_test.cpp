@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using PositionRange = PositionSet::Range;
 
-// A bit for each of positions 0 to 31.
+// One bit for each of the positions 0 to 31.
 std::uint32_t bits_of(const PositionSet& positions) {
   std::uint32_t bits = 0;
   for (const PositionRange& range : positions.ranges()) {
@@ -43,7 +43,7 @@ TEST(PositionSet, KeepsARangeThatLiesInAnother) {
   EXPECT_THAT(PositionSet({{0, 10}, {2, 3}}).ranges(), ElementsAre(PositionRange{0, 10}));
 }
 
-TEST(PositionSet, HasNoneBelowZero) {
+TEST(PositionSet, IsEmptyBelowZero) {
   EXPECT_THAT(PositionSet::below(0).ranges(), IsEmpty());
   EXPECT_TRUE(PositionSet::below(0).is_empty());
   EXPECT_EQ(PositionSet::below(3).count(), 3);

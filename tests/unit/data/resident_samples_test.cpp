@@ -22,7 +22,7 @@ TEST(ResidentSamples, AreTakenInAnyOrderAndSeveralTimes) {
   EXPECT_THAT(taken.targets, ElementsAre(-4, 0, 0, -3));
 }
 
-TEST(ResidentSamples, ThatFollowEachOtherStayWhereTheyAre) {
+TEST(ResidentSamples, ThatFollowEachOtherAreNotCopied) {
   ResidentSamples samples(numbers(5), host_memory());
   const std::array<std::int64_t, 5> all = {0, 1, 2, 3, 4};
   const std::array<std::int64_t, 2> some = {2, 3};
@@ -33,14 +33,14 @@ TEST(ResidentSamples, ThatFollowEachOtherStayWhereTheyAre) {
   EXPECT_THAT(samples.take(some).targets, ElementsAre(-2, -3));
 }
 
-TEST(ResidentSamples, OfNoneAreNone) {
+TEST(ResidentSamples, AreEmptyForNoPositions) {
   ResidentSamples samples(numbers(5), host_memory());
 
   EXPECT_TRUE(samples.take({}).features.empty());
   EXPECT_TRUE(samples.take({}).targets.empty());
 }
 
-TEST(ResidentSamples, ServeAllStagesBehindOneSource) {
+TEST(ResidentSamples, ServeAllStagesOfOneSource) {
   const Dataset source = numbers(6);
   ResidentSamples samples(source.take(3), host_memory());
   const std::array<std::int64_t, 1> last = {5};

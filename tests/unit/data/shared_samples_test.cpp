@@ -1,3 +1,6 @@
+// What fit() says about validation on samples that are trained on: found from the stages, compared with
+// real draws.
+
 #include "data/shared_samples.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +29,7 @@ bool are_mixed_by_shuffle(const Dataset& training, const Dataset& validation) {
   return shared_samples(training, validation).value().are_mixed_by_shuffle;
 }
 
-// Samples of the source that batches of `dataset` hold in these epochs.
+// The samples of the source that batches of `dataset` hold in these epochs.
 std::set<std::int64_t> met(const Dataset& dataset, std::int64_t epochs, std::uint64_t seeds) {
   const std::int64_t size = dataset.batch_size() == 0 || dataset.batches() * dataset.batch_size() > dataset.size()
                                 ? dataset.size()
@@ -61,7 +64,7 @@ TEST(SharedSamples, AreThoseThatAShuffleBringsOverTheBorder) {
   EXPECT_TRUE(shared->are_mixed_by_shuffle);
 }
 
-TEST(SharedSamples, AreSeenWhereOneSideIsShuffled) {
+TEST(SharedSamples, AreSeenIfOneSideIsShuffled) {
   const Dataset data = numbers(100);
 
   EXPECT_EQ(count_shared(data.shuffle().skip(20), data.take(20)), 20);
@@ -77,7 +80,7 @@ TEST(SharedSamples, AreThoseOfTheWindowsAtTheBorder) {
   EXPECT_EQ(count_shared(windows.skip(95), windows.take(95)), 10);
 }
 
-TEST(SharedSamples, AreThoseOfRangesThatOverlap) {
+TEST(SharedSamples, AreThoseOfOverlappingRanges) {
   const Dataset data = numbers(100);
 
   EXPECT_EQ(count_shared(data, data), 100);
@@ -114,7 +117,7 @@ TEST(SharedSamples, AreThoseOfSplitsWithOtherSeeds) {
   EXPECT_FALSE(are_mixed_by_shuffle(training, validation));
 }
 
-TEST(SharedSamples, LeaveOutWhatNoBatchHolds) {
+TEST(SharedSamples, LeaveOutSamplesThatNoBatchHolds) {
   const Dataset data = numbers(25);
 
   EXPECT_FALSE(shared_samples(data.batch(10, {.drop_remainder = true}), data.skip(20).batch(2)));
@@ -122,13 +125,13 @@ TEST(SharedSamples, LeaveOutWhatNoBatchHolds) {
   EXPECT_EQ(count_shared(data.shuffle().batch(10, {.drop_remainder = true}), data.skip(20).batch(2)), 5);
 }
 
-TEST(SharedSamples, AreOfOneSourceOfWhichThereAreTwoObjects) {
+TEST(SharedSamples, AreFoundForTwoObjectsWithTheSameContent) {
   EXPECT_EQ(count_shared(numbers(10), numbers(10).skip(7)), 3);
   EXPECT_FALSE(shared_samples(numbers(10), numbers(11)));
   EXPECT_FALSE(shared_samples(numbers(10), from_tensors(Tensor{Shape{10, 2}}, Tensor{Shape{10}})));
 }
 
-TEST(SharedSamples, AreOfOneFileThatIsReadTwice) {
+TEST(SharedSamples, AreFoundForAFileThatIsReadTwice) {
   const TemporaryFolder folder;
   const std::string images = folder / "images";
   const std::string labels = folder / "labels";
@@ -139,7 +142,7 @@ TEST(SharedSamples, AreOfOneFileThatIsReadTwice) {
   EXPECT_FALSE(shared_samples(read_idx(images, labels).skip(2), read_idx(images, labels).take(2)));
 }
 
-TEST(SharedSamples, AreSeenBehindMaps) {
+TEST(SharedSamples, AreSeenAfterMaps) {
   const Dataset data = numbers(100);
 
   EXPECT_EQ(count_shared(data.shuffle().map(keep_sample).skip(20), data.take(20).map(Shape{3}, make_nothing)), 20);
@@ -149,14 +152,14 @@ TEST(SharedSamples, AreSeenBehindMaps) {
 }
 
 // Two files of samples that are read by their numbers.
-TEST(SharedSamples, AreNotOfNumbersByWhichMapsReadSamples) {
+TEST(SharedSamples, AreNotTheNumbersByWhichMapsReadSamples) {
   const auto file = [](const std::string& name) { return numbers(100).map(Shape{3}, make_nothing, name); };
 
   EXPECT_FALSE(shared_samples(file("a.bin"), file("b.bin")));
   EXPECT_FALSE(shared_samples(file(""), file("")));
 }
 
-// One file that is described twice.
+// One file that two data sets read.
 TEST(SharedSamples, AreThoseThatMapsOfOneNameRead) {
   const auto file = [] { return numbers(100).map(Shape{3}, make_nothing, "a.bin"); };
 
@@ -165,7 +168,7 @@ TEST(SharedSamples, AreThoseThatMapsOfOneNameRead) {
 }
 
 // Compares with what the stages draw: no shared sample is missed, and no other one is reported.
-TEST(SharedSamples, AreThoseThatAreMetInSomeEpoch) {
+TEST(SharedSamples, AreThoseThatOccurInSomeEpoch) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Random random(seed, Purpose::user, 0, 0);
     const Dataset source = numbers(12);

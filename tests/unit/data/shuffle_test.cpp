@@ -1,3 +1,5 @@
+// The order of a shuffle is a function of (seed, epoch, window), and every order is equally likely.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +54,7 @@ TEST(Shuffle, IsAFunctionOfSeedAndEpoch) {
   const Dataset dataset = counted_samples(100).shuffle();
   const Order order = order_of(dataset, 1, 2);
 
-  // Others in between push the order out of what the stage keeps.
+  // Other epochs in between push the order out of the cache of the stage.
   EXPECT_NE(order_of(dataset, 1, 3), order);
   EXPECT_NE(order_of(dataset, 2, 2), order);
   EXPECT_NE(order_of(dataset, 2, 1), order);
@@ -100,11 +102,11 @@ TEST(Shuffle, WithALargeWindowIsTheWholePermutation) {
   EXPECT_EQ(order_of(counted_samples(30).shuffle(10'000), 1, 0), order_of(counted_samples(30).shuffle(), 1, 0));
 }
 
-TEST(Shuffle, BehindAnotherOneDrawsOnItsOwn) {
+TEST(Shuffle, AfterAnotherShuffleDrawsOnItsOwn) {
   const Order first = order_of(counted_samples(40).shuffle(), 1, 0);
   const Order both = order_of(counted_samples(40).shuffle().shuffle(), 1, 0);
 
-  // Where the second shuffle drew like the first, position i would hold first[first[i]].
+  // If the second shuffle drew like the first, position i would hold first[first[i]].
   Order squared;
   for (const int sample : first) squared.push_back(first[static_cast<std::size_t>(sample)]);
 
@@ -112,8 +114,8 @@ TEST(Shuffle, BehindAnotherOneDrawsOnItsOwn) {
   EXPECT_NE(both, squared);
 }
 
-// Of a fixed sequence of epochs: each of the 24 orders of four samples within five standard deviations of its share.
-TEST(Shuffle, GivesEveryOrderAlikeOften) {
+// In a fixed sequence of epochs, each of the 24 orders of four samples is within five standard deviations of its share.
+TEST(Shuffle, GivesEveryOrderEquallyOften) {
   constexpr int kEpochs = 24'000;
   constexpr double kShare = 1.0 / 24;
   const Dataset dataset = counted_samples(4).shuffle();
@@ -128,9 +130,9 @@ TEST(Shuffle, GivesEveryOrderAlikeOften) {
   }
 }
 
-// Each sample at each position alike often, by Pearson's chi-square. With (n - 1)^2 degrees of freedom, mean d and
-// variance 2 d, five standard deviations.
-TEST(Shuffle, PutsEverySampleAtEveryPositionAlikeOften) {
+// Each sample is at each position equally often, by Pearson's chi-square: with d = (n - 1)^2 degrees of freedom, mean d
+// and variance 2 d, within five standard deviations.
+TEST(Shuffle, PutsEverySampleAtEveryPositionEquallyOften) {
   constexpr int kEpochs = 5'000;
   constexpr int kCount = 20;
   const Dataset dataset = counted_samples(kCount).shuffle();

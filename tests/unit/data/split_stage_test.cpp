@@ -1,3 +1,6 @@
+// A split puts each sample into the same part in every epoch, whatever stages follow, and always draws
+// the same.
+
 #include "data/split_stage.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Numbers = std::vector<std::int64_t>;
 
-// Numbers of the samples of numbers(), in the order of an epoch.
+// The numbers of the samples of numbers(), in the order of an epoch.
 Numbers drawn(const Dataset& part, std::int64_t epoch = 0, std::uint64_t seed = 1) {
   Numbers all;
   for (std::int64_t position = 0; position < part.size(); ++position) {
@@ -168,7 +171,7 @@ TEST(Split, MakesEverySampleEquallyLikely) {
     }
   }
 
-  // Binomial: mean 600, standard deviation 20.5. Five of these are passed once in 10^5 such tests.
+  // Binomial: mean 600, standard deviation 20.5. One in 10^5 such tests exceeds five of these.
   for (const int count : drawn_for_validation) EXPECT_NEAR(count, 600, 5 * 20.5);
 }
 
@@ -198,7 +201,7 @@ TEST(Split, BindsDrawsOfAMapBeforeItToTheSample) {
   }
 }
 
-TEST(Split, TellsItsSeedAndPartInTheDescription) {
+TEST(Split, HasItsSeedAndPartInTheDescription) {
   const auto [training, validation] = numbers(10).split(4, {.seed = 6});
   const auto stage = nlohmann::json::parse(validation.description())["stages"][1];
 
@@ -240,7 +243,7 @@ TEST(Split, RoundsTheSharesOfClassesToTheWantedSum) {
       const std::int64_t of_validation = counts.contains(label) ? counts.at(label) : 0;
       EXPECT_GE(of_validation, 1) << "class " << label << " of " << count;
       EXPECT_LE(of_validation, all - 1) << "class " << label << " of " << count;
-      // The smallest class may have more than its share, which other classes give up.
+      // The smallest class may get more than its share, which other classes give up.
       EXPECT_LT(std::abs(static_cast<double>(of_validation) - share), 2) << "class " << label << " of " << count;
     }
   }
@@ -266,7 +269,7 @@ TEST(Split, KeepsPartsByLabelApart) {
   EXPECT_EQ(sources.size(), 100U);
 }
 
-TEST(Split, TakesOneHotRowsForClasses) {
+TEST(Split, TakesOneHotRowsAsClasses) {
   Tensor features{Shape{40, 1}};
   Tensor targets{Shape{40, 2}};
   for (std::int64_t i = 0; i < 40; ++i) targets.sample(i)[i < 30 ? 0 : 1] = 1;
@@ -290,7 +293,7 @@ TEST(Split, TakesLabelsThatAMapMakes) {
   EXPECT_EQ(count_labels(validation), (std::map<float, std::int64_t>{{5, 5}, {6, 5}}));
 }
 
-TEST(Split, ReadsNoFeaturesForLabelsBehindAMapOfFeatures) {
+TEST(Split, ReadsNoFeaturesForLabelsAfterAMapOfFeatures) {
   int calls = 0;
   const auto count_calls = [&](std::span<const float>, std::span<float>, Random&) { ++calls; };
   const Dataset data = labelled(sorted_labels({{0, 10}, {1, 10}})).take(20).map(Shape{1000}, count_calls);
@@ -300,7 +303,7 @@ TEST(Split, ReadsNoFeaturesForLabelsBehindAMapOfFeatures) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST(Split, TellsTheClassesInTheDescription) {
+TEST(Split, HasTheClassesInTheDescription) {
   const auto split_by_label = [](const std::vector<float>& labels) {
     const auto relabel = [labels](Sample sample, Random&) {
       sample.targets[0] = labels[static_cast<std::size_t>(sample.features[0])];
@@ -312,7 +315,7 @@ TEST(Split, TellsTheClassesInTheDescription) {
   EXPECT_NE(split_by_label({0, 0, 1, 1, 2, 2}), split_by_label({0, 1, 1, 0, 2, 2}));
 }
 
-TEST(Split, RefusesFractionsThatAreNone) {
+TEST(Split, RefusesNumbersThatAreNotAFraction) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double fraction : {0.0, 1.0, -0.2, 1.5, nan, std::numeric_limits<double>::infinity()}) {
     expect_split_refused([&] { numbers(10).split(fraction); }, "takes a fraction between 0 and 1");
@@ -349,7 +352,7 @@ TEST(Split, RefusesLabelsThatAreNotANumber) {
   expect_split_refused([] { labelled({0, 0, std::nanf("")}).split(1, {.by_label = true}); }, "sample 2 has a target");
 }
 
-TEST(Split, RefusesToStandBehindWhatMixesSamples) {
+TEST(Split, RefusesToFollowStagesThatMixSamples) {
   expect_split_refused([] { numbers(10).shuffle().map(add_noise).split(0.5); }, "split() stands after shuffle()");
   expect_split_refused([] { numbers(10).repeat(2).take(15).split(0.5); }, "split() stands after repeat()");
   expect_split_refused([] { numbers(10).batch(2).split(0.5); }, "split() stands after batch()");

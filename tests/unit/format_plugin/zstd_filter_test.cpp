@@ -1,4 +1,4 @@
-// The module is loaded as HDF5 loads it, and its filter called as HDF5 calls it.
+// Loads the module as HDF5 does, and calls its filter as HDF5 does.
 
 #include <H5PLextern.h>
 #include <dlfcn.h>
@@ -40,7 +40,7 @@ class ZstdFilter : public ::testing::Test {
       chunk.bytes.resize(chunk.size);
       std::memcpy(chunk.bytes.data(), buffer, chunk.size);
     }
-    // HDF5 frees the buffer, the one that it gave after a failure.
+    // HDF5 frees the buffer. After a failure it is the one that HDF5 passed.
     std::free(buffer);
     return chunk;
   }
@@ -59,7 +59,7 @@ class ZstdFilter : public ::testing::Test {
   const H5Z_class2_t* filter_;
 };
 
-TEST_F(ZstdFilter, IsThirtyTwoThousandAndFifteenInBothDirections) {
+TEST_F(ZstdFilter, HasNumber32015AndBothDirections) {
   EXPECT_EQ(reinterpret_cast<H5PL_type_t (*)()>(dlsym(module_, "H5PLget_plugin_type"))(), H5PL_TYPE_FILTER);
   EXPECT_EQ(filter_->version, H5Z_CLASS_T_VERS);
   EXPECT_EQ(filter_->id, 32015);
@@ -83,7 +83,7 @@ TEST_F(ZstdFilter, ObeysTheLevel) {
   EXPECT_LT(compress(content(), {19}).size, compress(content(), {static_cast<unsigned>(-50)}).size);
 }
 
-TEST_F(ZstdFilter, FailsOnAnyFrameCutOff) {
+TEST_F(ZstdFilter, FailsOnAFrameThatIsCutOffAnywhere) {
   const Chunk frame = compress(content());
   for (std::size_t length = 0; length < frame.size; length += 7) {
     const std::vector<std::byte> part(frame.bytes.begin(), frame.bytes.begin() + static_cast<std::ptrdiff_t>(length));
@@ -91,7 +91,7 @@ TEST_F(ZstdFilter, FailsOnAnyFrameCutOff) {
   }
 }
 
-TEST_F(ZstdFilter, FailsOnDamageAndOnWhatFollowsTheFrame) {
+TEST_F(ZstdFilter, FailsOnDamageAndOnBytesAfterTheFrame) {
   Chunk frame = compress(content());
   std::vector<std::byte> longer = frame.bytes;
   longer.push_back(std::byte{0});
@@ -109,7 +109,7 @@ TEST_F(ZstdFilter, FailsOnDamageAndOnWhatFollowsTheFrame) {
   }
 }
 
-TEST_F(ZstdFilter, TakesNoMemoryForWhatAFrameCannotHold) {
+TEST_F(ZstdFilter, AllocatesNoMemoryForMoreThanAFrameCanContain) {
   // One empty raw block in a frame that claims 2^45 bytes, and one that claims 2^30.
   for (const unsigned exponent : {45U, 30U}) {
     std::vector<std::byte> frame = {std::byte{0x28}, std::byte{0xB5}, std::byte{0x2F}, std::byte{0xFD},
@@ -122,7 +122,7 @@ TEST_F(ZstdFilter, TakesNoMemoryForWhatAFrameCannotHold) {
   }
 }
 
-TEST_F(ZstdFilter, FailsWhereAFrameDoesNotSayItsSize) {
+TEST_F(ZstdFilter, FailsIfAFrameDoesNotStateItsSize) {
   const std::vector<std::byte> bytes = content();
   ZSTD_CCtx* context = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);

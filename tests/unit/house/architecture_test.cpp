@@ -1,4 +1,4 @@
-// ARCHITECTURE.md is the map of the house: a file that it names has to be there.
+// ARCHITECTURE.md is the map of the repository: each file that it names must exist.
 
 #include <gtest/gtest.h>
 
@@ -21,12 +21,12 @@ std::string map() {
   return text.str();
 }
 
-// With P and R the map means any part and any room.
+// In the map, P stands for any part.
 bool is_a_pattern(const std::string& path) {
   return path.starts_with("P/") || path.find("/P/") != std::string::npos;
 }
 
-TEST(Architecture, NamesOnlyWhatIsThere) {
+TEST(Architecture, NamesOnlyPathsThatExist) {
   const std::string text = map();
   const std::regex path("`([A-Za-z0-9_.]+/[A-Za-z0-9_./]*)`");
   int paths = 0;

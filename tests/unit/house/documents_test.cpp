@@ -1,5 +1,5 @@
-// Documents lead to each other and to sources: a link to nowhere fails here, and a comment that names a section of a
-// document that is not there.
+// Documents link to each other and to sources. A link to a file or section that does not exist fails here, and so does
+// a comment in a source that names one. Each index lists every page, and each error code has a section.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ std::string document_text(const fs::path& path) {
 
 std::vector<fs::path> documents() {
   std::vector<fs::path> paths;
-  for (const fs::path& folder : {kTree, kTree / "docs"}) {
+  for (const fs::path& folder : {kTree, kTree / "docs", kTree / "docs/decisions"}) {
     for (const auto& entry : fs::directory_iterator(folder)) {
       if (entry.path().extension() == ".md") paths.push_back(entry.path());
     }
@@ -35,7 +35,7 @@ std::vector<fs::path> documents() {
   return paths;
 }
 
-// As GitHub makes an anchor of a heading.
+// The anchor that GitHub gives a heading.
 std::string anchor_of(const std::string& heading) {
   std::string anchor;
   for (const char c : heading) {
@@ -65,7 +65,7 @@ void expect_target(const fs::path& from, const std::string& target) {
   EXPECT_TRUE(anchors_in(path).contains(target.substr(mark + 1))) << from << " -> " << target;
 }
 
-TEST(Documents, LeadWhereTheirLinksSay) {
+TEST(Documents, LinkToFilesAndSectionsThatExist) {
   const std::regex link("\\]\\(([^)\\s]+)\\)");
   int links = 0;
 
@@ -82,17 +82,19 @@ TEST(Documents, LeadWhereTheirLinksSay) {
   EXPECT_GT(links, 40);
 }
 
-TEST(Documents, HaveTheSectionsThatSourcesName) {
-  const std::regex section("docs/([a-z]+\\.md)#([a-z0-9_-]+)");
+TEST(Documents, HaveThePagesAndSectionsThatSourcesName) {
+  const std::regex page("docs/((?:[a-z]+/)?[a-z]+\\.md)(?:#([a-z0-9_-]+))?");
   int sections = 0;
 
   for (const char* part : {"base", "format", "exchange", "recovery", "sdk", "cli", "testing", "examples", "scripts"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kTree / part)) {
       if (!entry.is_regular_file()) continue;
       const std::string text = document_text(entry.path());
-      for (auto match = std::sregex_iterator(text.begin(), text.end(), section); match != std::sregex_iterator();
+      for (auto match = std::sregex_iterator(text.begin(), text.end(), page); match != std::sregex_iterator();
            ++match) {
         const fs::path document = kTree / "docs" / (*match)[1].str();
+        EXPECT_TRUE(fs::exists(document)) << entry.path() << ": " << match->str();
+        if (!(*match)[2].matched) continue;
         EXPECT_TRUE(anchors_in(document).contains((*match)[2])) << entry.path() << ": " << match->str();
         ++sections;
       }
@@ -100,6 +102,35 @@ TEST(Documents, HaveTheSectionsThatSourcesName) {
   }
 
   EXPECT_GT(sections, 2);
+}
+
+TEST(Documents, AreListedInTheIndexOfTheirFolder) {
+  for (const fs::path& folder : {kTree / "docs", kTree / "docs/decisions"}) {
+    const std::string index = document_text(folder / "index.md");
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename();
+      if (entry.path().extension() != ".md" || name == "index.md") continue;
+      EXPECT_NE(index.find("](" + name + ")"), std::string::npos) << folder << " does not list " << name;
+    }
+  }
+}
+
+TEST(Documents, ExplainEveryErrorCode) {
+  const std::string header = document_text(kTree / "base/include/holdfast/base/error.h");
+  const std::size_t begin = header.find("enum class ErrorCode {");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string codes = header.substr(begin, header.find("};", begin) - begin);
+  const std::set<std::string> sections = anchors_in(kTree / "docs/errors.md");
+  const std::regex enumerator("\\n +([a-z_]+),");
+  int count = 0;
+
+  for (auto match = std::sregex_iterator(codes.begin(), codes.end(), enumerator); match != std::sregex_iterator();
+       ++match) {
+    EXPECT_TRUE(sections.contains((*match)[1])) << "docs/errors.md has no section " << (*match)[1];
+    ++count;
+  }
+
+  EXPECT_GT(count, 10);
 }
 
 // Tables, headings, programs and links may be longer.

@@ -1,5 +1,4 @@
-// Which part, and which room within a part, may include which: an arrow in the wrong direction fails here with its
-// name.
+// Which part may include which, and which room within a part. An #include in the wrong direction fails here by name.
 
 #include <gtest/gtest.h>
 
@@ -42,7 +41,7 @@ const std::vector<Rooms> kRooms = {
      {"bytes", "zip", "safetensors", "numpy", "foreign_hdf5", "pytorch", "keras_files", "keras", "files"},
      ""},
     {"sdk/src", kSdkParts, ""},
-    {"sdk/src/train", {"context", "state", "agreement", "step", "saving", "supervise", "fit"}, "train/"},
+    {"sdk/src/train", {"context", "state", "step", "agreement", "saving", "supervise", "fit"}, "train/"},
     {"sdk/src/compute/cuda", {"runtime", "kernels", "products", "backend"}, "compute/cuda/"},
 };
 
@@ -67,7 +66,7 @@ std::vector<Include> includes_below(const std::string& folder) {
   return includes;
 }
 
-// "base", "format", "exchange", "recovery", or the part of the sdk; empty for what is not ours.
+// "base", "format", "exchange", "recovery", or the part of the sdk; empty for other libraries.
 std::string owner_of(const std::string& target) {
   const auto part_of = [](const std::string& path) { return path.substr(0, path.find('/')); };
   if (target.starts_with("holdfast/format/exchange/") || target == "holdfast/format/hdf5_reader.h") return "exchange";
@@ -105,7 +104,7 @@ std::vector<std::string> sources_below(const std::string& folder) {
   return files;
 }
 
-// The place of the room in which `path`, relative to the rooms' folder, lies; nothing outside all of them.
+// The index of the room that contains `path`, which is relative to the folder of the rooms; nothing outside all rooms.
 std::optional<std::size_t> room_in(const Rooms& rooms, const std::string& path) {
   const auto room = std::find(rooms.names.begin(), rooms.names.end(), path.substr(0, path.find('/')));
   if (room == rooms.names.end() || path.find('/') == std::string::npos) return std::nullopt;
@@ -159,7 +158,7 @@ TEST(House, PublicHeadersNameNoLibraryOfTheBackEnds) {
   }
 }
 
-TEST(House, BaseHeadersNeedTheStandardLibraryAlone) {
+TEST(House, BaseHeadersNeedOnlyTheStandardLibrary) {
   for (const Include& include : includes_below("base/include")) {
     const bool is_standard =
         include.target.find('/') == std::string::npos && include.target.find('.') == std::string::npos;
@@ -204,7 +203,7 @@ TEST(House, EachSourceLiesInARoom) {
   }
 }
 
-// Exchange takes nothing of format's sources but what both need to use HDF5.
+// Exchange uses no source of format except the room that both need for HDF5.
 TEST(House, ExchangeKnowsNoRoomOfFormatButHdf5) {
   for (const Include& include : includes_below("exchange")) {
     for (const std::string& room : kRooms[1].names) {
@@ -216,7 +215,7 @@ TEST(House, ExchangeKnowsNoRoomOfFormatButHdf5) {
 
 TEST(House, NoFolderIsFlatAndLong) {
   constexpr int kMost = 30;
-  // A pair of files a command; and what is being taken apart.
+  // cli has two files for each command; sdk/src/nn is being taken apart.
   const std::set<std::string> allowed = {"cli", "sdk/src/nn"};
   std::map<std::string, int> counts;
   for (const char* part : {"base", "format", "exchange", "recovery", "testing", "sdk", "cli"}) {
@@ -240,8 +239,8 @@ TEST(House, ExamplesTheCommandAndTestingUsePublicHeadersOnly) {
   }
 }
 
-// Looking at nothing would find nothing wrong.
-TEST(House, WasLookedAt) {
+// A test that found no files would find no errors.
+TEST(House, IsFoundByTheseTests) {
   EXPECT_GT(includes_below("base").size(), 20U);
   EXPECT_GT(includes_below("sdk").size(), 100U);
 }

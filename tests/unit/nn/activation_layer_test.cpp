@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(All, Activations,
                                          Activation::softmax, Activation::gelu),
                          [](const auto& instance) { return std::string(name(instance.param)); });
 
-TEST(Activation, SoftmaxStandsLargeArguments) {
+TEST(Activation, SoftmaxStaysFiniteForLargeArguments) {
   Sequential model{Input{3}, ActivationLayer{Activation::softmax}};
   model.set_weights({}, {});
 

@@ -37,13 +37,13 @@ TEST_P(AveragePooling2DCases, OutputsAndGradientsAreThoseOfTheReference) {
 INSTANTIATE_TEST_SUITE_P(Shapes, AveragePooling2DCases, testing::ValuesIn(pooling_cases()),
                          [](const auto& instance) { return instance.param.name; });
 
-TEST(AveragePooling2D, StridesAreThoseOfTheWindowByDefault) {
+TEST(AveragePooling2D, UsesTheWindowAsStridesByDefault) {
   const Sequential model{Input{9, 10, 4}, AveragePooling2D{{3, 2}}};
 
   EXPECT_EQ(model.output_shape(), (Shape{3, 5, 4}));
 }
 
-TEST(AveragePooling2D, RefusesNumbersThatMakeNoLayer) {
+TEST(AveragePooling2D, RefusesImpossibleNumbers) {
   EXPECT_THROW(AveragePooling2D{0}, Error);
   EXPECT_THROW((AveragePooling2D{2, {.strides = Extent2D{0, 1}}}), Error);
 }

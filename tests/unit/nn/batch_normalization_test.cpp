@@ -112,7 +112,7 @@ TEST(BatchNormalization, AnEmptyShardContributesNothing) {
   EXPECT_EQ(program.gradients, std::vector<float>(program.gradients.size(), 0.0F));
 }
 
-TEST(BatchNormalization, ABatchOfNothingLeavesTheBuffers) {
+TEST(BatchNormalization, AnEmptyBatchLeavesTheBuffers) {
   const Sequential model{Input{2}, BatchNormalization{}};
   Program program(model);
   const std::vector<float> before = program.buffers;
@@ -156,7 +156,7 @@ TEST(BatchNormalization, InferenceTakesTheBuffers) {
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(outputs[i], expected[i], 8 * 4 * 0x1p-24) << i;
 }
 
-TEST(BatchNormalization, RefusesOptionsThatMakeNoLayer) {
+TEST(BatchNormalization, RefusesImpossibleOptions) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THROW((BatchNormalization{{.momentum = -0.1F}}), Error);
   EXPECT_THROW((BatchNormalization{{.momentum = 1.1F}}), Error);

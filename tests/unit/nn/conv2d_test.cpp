@@ -84,7 +84,7 @@ TEST(Conv2D, KeepsKerasShapesOfKernelAndOutput) {
   EXPECT_EQ(model.output_shape(), (Shape{14, 14, 6}));
 }
 
-TEST(Conv2D, RefusesNumbersThatMakeNoLayer) {
+TEST(Conv2D, RefusesImpossibleNumbers) {
   EXPECT_THROW((Conv2D{0, 3}), Error);
   EXPECT_THROW((Conv2D{4, {3, 0}}), Error);
   EXPECT_THROW((Conv2D{4, 3, {.strides = {1, 0}}}), Error);

@@ -28,7 +28,7 @@ std::optional<Activation> last_activation_of(const Sequential& model) {
   return last;
 }
 
-TEST(CrossentropyChecks, RefuseLogitsOfProbabilities) {
+TEST(CrossentropyChecks, RefuseLogitsAfterSoftmaxAndSigmoid) {
   for (const Activation last : {Activation::softmax, Activation::sigmoid}) {
     const std::string activation(name(last));
     EXPECT_THAT(refusal_of(SparseCategoricalCrossentropy{{.from_logits = true}}, last),
@@ -39,7 +39,7 @@ TEST(CrossentropyChecks, RefuseLogitsOfProbabilities) {
   }
 }
 
-TEST(CrossentropyChecks, RefuseProbabilitiesOfWhatGivesNone) {
+TEST(CrossentropyChecks, RefuseProbabilitiesAfterOtherActivations) {
   for (const Activation last : {Activation::linear, Activation::tanh, Activation::gelu, Activation::relu}) {
     EXPECT_THAT(refusal_of(SparseCategoricalCrossentropy{}, last), HasSubstr("{.from_logits = true}"));
     EXPECT_THAT(refusal_of(CategoricalCrossentropy{}, last), HasSubstr("or end the model with softmax"));
@@ -47,7 +47,7 @@ TEST(CrossentropyChecks, RefuseProbabilitiesOfWhatGivesNone) {
   }
 }
 
-TEST(CrossentropyChecks, TakeWhatFits) {
+TEST(CrossentropyChecks, AcceptFittingActivations) {
   for (const Activation last : {Activation::softmax, Activation::sigmoid}) {
     EXPECT_THAT(refusal_of(SparseCategoricalCrossentropy{}, last), IsEmpty());
     EXPECT_THAT(refusal_of(BinaryCrossentropy{}, last), IsEmpty());
@@ -59,7 +59,7 @@ TEST(CrossentropyChecks, TakeWhatFits) {
   EXPECT_THAT(refusal_of(MeanSquaredError{}, Activation::softmax), IsEmpty());
 }
 
-TEST(CrossentropyChecks, TakeEverythingWhereTheOptionsSaySo) {
+TEST(CrossentropyChecks, AcceptEverythingIfTheOptionsSaySo) {
   const CrossentropyOptions logits{.from_logits = true, .accept_any_activation = true};
   const CrossentropyOptions probabilities{.accept_any_activation = true};
 
@@ -85,8 +85,8 @@ TEST(CrossentropyChecks, KnowTheLastActivationOfAModel) {
   EXPECT_EQ(last_activation_of(Sequential{Input{4}, Flatten{}}), std::nullopt);
 }
 
-// They counted as unknown, so that losses took scores for probabilities without a word.
-TEST(CrossentropyChecks, KnowWhatPoolingAndNormalizationMakeOfAnActivation) {
+// Once these counted as unknown, and losses silently took scores for probabilities.
+TEST(CrossentropyChecks, FollowAnActivationThroughPoolingAndNormalization) {
   const Conv2D linear{2, 1};
   const Conv2D softmax{2, 1, {.activation = Activation::softmax}};
   const Input input{4, 4, 1};

@@ -64,7 +64,7 @@ TEST(Dense, AppliesItsActivation) {
   reference::expect_training_matches(model, 5, reference, {.paths = 30 + 7, .roundings = 16});
 }
 
-TEST(Dense, RefusesUnitsThatMakeNoLayer) {
+TEST(Dense, RefusesImpossibleNumbersOfUnits) {
   EXPECT_THROW(Dense{0}, Error);
   EXPECT_THROW(Dense{-3}, Error);
   EXPECT_THROW(Dense{Layer::kMaximumExtent + 1}, Error);

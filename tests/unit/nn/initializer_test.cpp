@@ -132,7 +132,7 @@ TEST(Initializer, RefusesNamesThatItDoesNotGive) {
   }
 }
 
-TEST(Initializer, RefusesADeviationThatIsNone) {
+TEST(Initializer, RefusesAnImpossibleDeviation) {
   EXPECT_THROW(Initializer::normal(-1), Error);
   EXPECT_THROW(Initializer::normal(std::numeric_limits<float>::quiet_NaN()), Error);
   EXPECT_THROW(Initializer::normal(std::numeric_limits<float>::infinity()), Error);

@@ -23,7 +23,7 @@ using testing::Each;
 using testing::HasSubstr;
 using Floats = std::vector<float>;
 
-// The loss of one sample, written as in the books and computed in double.
+// The loss of one sample, written as in textbooks and computed in double.
 using ReferenceLoss = std::function<double(const std::vector<double>& output, const Floats& target)>;
 
 double log_softmax(const std::vector<double>& scores, std::size_t position) {
@@ -128,7 +128,7 @@ class EveryLoss : public testing::TestWithParam<LossCase> {
 
 // Float exponentials and one rounding of the result: each sample's loss is off by less than 16 roundings of its own
 // size or of 1.
-TEST_P(EveryLoss, SumsTheLossOfTheBooks) {
+TEST_P(EveryLoss, SumsTheTextbookLoss) {
   const Floats values = outputs();
   const double expected = reference({values.begin(), values.end()}, targets());
 

@@ -37,13 +37,13 @@ TEST_P(MaxPooling2DCases, OutputsAndGradientsAreThoseOfTheReference) {
 INSTANTIATE_TEST_SUITE_P(Shapes, MaxPooling2DCases, testing::ValuesIn(pooling_cases()),
                          [](const auto& instance) { return instance.param.name; });
 
-TEST(MaxPooling2D, StridesAreThoseOfTheWindowByDefault) {
+TEST(MaxPooling2D, UsesTheWindowAsStridesByDefault) {
   const Sequential model{Input{9, 10, 4}, MaxPooling2D{{3, 2}}};
 
   EXPECT_EQ(model.output_shape(), (Shape{3, 5, 4}));
 }
 
-TEST(MaxPooling2D, RefusesNumbersThatMakeNoLayer) {
+TEST(MaxPooling2D, RefusesImpossibleNumbers) {
   EXPECT_THROW(MaxPooling2D{0}, Error);
   EXPECT_THROW((MaxPooling2D{2, {.strides = Extent2D{0, 1}}}), Error);
 }

@@ -44,7 +44,7 @@ TEST(BinaryAccuracy, AveragesOverTheElementsOfASample) {
   EXPECT_EQ(BinaryAccuracy{}.sum(Floats{0.98F, 1, 0, 0.6F}, Floats{1, 1, 0, 0}, 2), 1.5F);
 }
 
-TEST(BinaryAccuracy, TakesTheThresholdItselfForNo) {
+TEST(BinaryAccuracy, CountsTheThresholdItselfAsNo) {
   EXPECT_EQ(BinaryAccuracy{}.sum(Floats{0.5F}, Floats{0}, 1), 1.0F);
   EXPECT_EQ(BinaryAccuracy{{.threshold = 0}}.sum(Floats{-0.1F, 0.1F}, Floats{0, 1}, 2), 2.0F);
 }

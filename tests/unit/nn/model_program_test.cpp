@@ -47,11 +47,11 @@ struct Step {
 
 constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 
-// One training step of the small model on the first samples of fixed data, its backward pass in parts of so many
-// gradients. `behind` gets the step as it is behind each part, and the first gradient that is complete.
+// One training step of the small model on the first samples of fixed data, with the backward pass in parts of so many
+// gradients. `after_part` gets the step as it is after each part, and the first gradient that is complete.
 Step train(
     ModelProgram& program, const Sequential& model, std::int64_t samples, std::size_t least_floats = kWhole,
-    const std::function<void(const Step&, std::size_t)>& behind = [](const Step&, std::size_t) {}) {
+    const std::function<void(const Step&, std::size_t)>& after_part = [](const Step&, std::size_t) {}) {
   const auto count = static_cast<std::size_t>(samples);
   const std::vector<float> features = random_values(count * 144, 1);
   const std::vector<float> output_gradient = random_values(count * 10, 2);
@@ -76,7 +76,7 @@ Step train(
                            .parameters = parameters,
                            .gradients = step.gradients,
                            .contributions = step.contributions});
-    behind(step, part.gradients_begin);
+    after_part(step, part.gradients_begin);
   }
   return step;
 }
@@ -250,7 +250,7 @@ TEST(ModelProgram, AnInferenceBetweenTheTwoPassesDoesNoHarm) {
   EXPECT_EQ(gradients, expected.gradients);
 }
 
-// Whoever waits for this shard in vain need not wait for its end; what is computed next is not hurt.
+// A shard whose result is not needed can be stopped before its end, without harm to what is computed next.
 TEST(ModelProgram, CanBeLeftBeforeAnyLayer) {
   const Sequential model = small_model();
   ModelProgram program(model, 1);
@@ -272,7 +272,7 @@ TEST(ModelProgram, CanBeLeftBeforeAnyLayer) {
   }
 }
 
-TEST(ModelProgram, InferenceEqualsTrainingWhereNoLayerTellsThemApart) {
+TEST(ModelProgram, InferenceEqualsTrainingIfNoLayerDistinguishesThem) {
   const Sequential model{Input{6, 6, 2},
                          Conv2D{4, 3, {.activation = Activation::gelu}},
                          AveragePooling2D{2},

@@ -178,7 +178,7 @@ TEST(SequentialGraph, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(code_of(json.dump()), ErrorCode::invalid_file);
 }
 
-TEST(SequentialGraph, RefusesTextThatIsNoJson) {
+TEST(SequentialGraph, RefusesTextThatIsNotJson) {
   const std::string whole = model_of_everything().graph();
   for (std::size_t length = 0; length < whole.size(); ++length) {
     EXPECT_EQ(code_of(whole.substr(0, length)), ErrorCode::invalid_file);

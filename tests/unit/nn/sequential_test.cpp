@@ -98,7 +98,7 @@ TEST(Sequential, NamesLayersAsKerasDoes) {
                                       "dropout", "activation", "flatten", "dense", "dense_1", "dense_2"}));
 }
 
-TEST(Sequential, PassesOverNamesThatAreTaken) {
+TEST(Sequential, SkipsNamesThatAreTaken) {
   const Sequential model{Input{2}, Dense{2}, Dense{2}, Dense{2, {.name = "dense"}}, Dense{2, {.name = "dense_2"}}};
 
   EXPECT_EQ(layer_names(model), (std::vector<std::string>{"dense_1", "dense_3", "dense", "dense_2"}));
@@ -142,7 +142,7 @@ TEST(Sequential, SaysWhichLayerCannotTakeWhat) {
   EXPECT_THAT(window, AllOf(HasSubstr("\"shrink\" (MaxPooling2D)"), HasSubstr("[4, 7, 2]"), HasSubstr("5 x 6")));
 }
 
-TEST(Sequential, RefusesShapesThatNoMemoryHolds) {
+TEST(Sequential, RefusesShapesThatFitIntoNoMemory) {
   const std::int64_t large = Layer::kMaximumExtent;
   EXPECT_THROW(Input({}), Error);
   EXPECT_THROW((Input{28, 0}), Error);
@@ -153,7 +153,7 @@ TEST(Sequential, RefusesShapesThatNoMemoryHolds) {
   EXPECT_THROW((Sequential{Input{large, 1}, Dense{large}}), Error);
 }
 
-TEST(Sequential, TakesNoMoreLayersThanDropoutCanTellApart) {
+TEST(Sequential, TakesNoMoreLayersThanDropoutCanDistinguish) {
   std::vector<std::shared_ptr<const Layer>> layers(Sequential::kMaximumLayers, std::make_shared<const Flatten>());
   EXPECT_NO_THROW(Sequential(Input{1}, layers));
 

@@ -1,3 +1,5 @@
+// Adam against its formula in double, and the options that it refuses.
+
 #include "holdfast/optim/adam.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::EndsWith;
 
-// m and v of the first step are a tenth and a thousandth of g and g^2, and the bias corrections undo that: g / |g| is
+// In the first step m and v are a tenth of g and a thousandth of g^2. The bias corrections undo that, and g / |g| is
 // left.
 TEST(Adam, MovesByTheLearningRateInItsFirstStep) {
   std::vector<float> parameters = {10.0F, 10.0F, -3.0F};
@@ -33,7 +35,7 @@ TEST(Adam, MovesByTheLearningRateInItsFirstStep) {
 
 // Each step rounds the parameter (half an ulp of at most |w|) and a step of at most lr / sqrt(1 - beta_2) * (1 -
 // beta_1) = 3.2 lr (Kingma and Ba, section 2.1). The step itself is off by the errors of m, at most 10 roundings' worth
-// of three operations on |g| <= 1 against sqrt(v) > 0.1 behind the first steps, those of v, half as much, and five
+// of three operations on |g| <= 1 against sqrt(v) > 0.1 after the first steps, those of v, half as much, and five
 // operations more: less than 500 roundings.
 TEST(Adam, FollowsItsFormulaForAHundredSteps) {
   constexpr float kRate = 0.01F;

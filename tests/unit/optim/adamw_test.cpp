@@ -1,3 +1,5 @@
+// AdamW against its formula in double, and its relation to Adam.
+
 #include "holdfast/optim/adamw.h"
 
 #include <gmock/gmock.h>
@@ -52,8 +54,8 @@ TEST(AdamW, WithoutDecayGivesTheBitsOfAdam) {
   EXPECT_EQ(adam_parameters, adamw_parameters);
 }
 
-// As for Adam, and one more rounding of the parameter a step: the product with what the decay leaves. That factor, near
-// 1, is itself rounded once.
+// The bound of Adam, and one more rounding of the parameter per step: the product with the factor of the decay. That
+// factor, near 1, is itself rounded once.
 TEST(AdamW, FollowsItsFormulaForAHundredSteps) {
   constexpr float kRate = 0.01F;
   const AdamWOptions options{.learning_rate = kRate, .weight_decay = 0.1F};
@@ -74,7 +76,7 @@ TEST(AdamW, FollowsItsFormulaForAHundredSteps) {
             100 * kHalfUlp * (3 * deviation.largest_parameter + 500 * 3.2 * static_cast<double>(kRate)));
 }
 
-// As Keras's, which multiplies with the rate of the step.
+// Keras multiplies with the rate of the step, too.
 TEST(AdamW, DecaysWeightsByTheRateOfItsStep) {
   std::vector<float> parameters = {8.0F};
   std::vector<float> m(1);

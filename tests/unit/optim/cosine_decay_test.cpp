@@ -34,7 +34,7 @@ TEST(CosineDecay, WarmsUpFirst) {
                 {1000, 0.01F}});
 }
 
-// As in Keras.
+// Keras does the same.
 TEST(CosineDecay, DoesNotWarmUpWithoutATarget) {
   expect_rates(CosineDecay{0.1F, 100, {.warmup_steps = 50}}, {{0, 0.1F}, {1, 0.0999753295F}, {100, 0.0F}});
 }

@@ -1,3 +1,5 @@
+// Clipping by value, by the norm of each array and by the norm of all arrays, on the host.
+
 #include "optim/gradient_clipper.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +18,7 @@ using testing::ElementsAre;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Arrays of two and one elements, with padding between and behind them.
+// Arrays of two and one elements, with padding between and after them.
 std::vector<float> clip(const GradientClipping& clipping, const std::vector<float>& gradients) {
   GradientClipper clipper(clipping, {{.begin = 0, .end = 2}, {.begin = 4, .end = 5}}, gradients.size(), host_memory(),
                           nullptr);
@@ -38,7 +40,7 @@ TEST(GradientClipper, ScalesAllArraysToOneNorm) {
   EXPECT_THAT(clip({.global_norm = 6.5F}, {3, -4, 0, 0, 12, 0}), ElementsAre(1.5F, -2, 0, 0, 6, 0));
 }
 
-TEST(GradientClipper, LeavesTheBitsOfWhatIsSmallEnough) {
+TEST(GradientClipper, LeavesSmallGradientsAsTheyAre) {
   const std::vector<float> gradients = {0.1F, -0.2F, 0, 0, 0.3F, 0};
 
   EXPECT_EQ(clip({.norm = 0.3F}, gradients), gradients);
@@ -53,13 +55,13 @@ TEST(GradientClipper, LeavesZerosAlone) {
   EXPECT_EQ(clip({.global_norm = 1}, zeros), zeros);
 }
 
-// A sum of squares that no float holds.
-TEST(GradientClipper, TakesLargeGradients) {
+// The sum of squares exceeds the range of a float.
+TEST(GradientClipper, ClipsGradientsWhoseSquaresOverflowAFloat) {
   // The scale and the product are each rounded once.
   EXPECT_NEAR(clip({.norm = 5}, {3e38F, 0, 0, 0, 1, 0})[0], 5, 5 * 0x1p-23);
 }
 
-TEST(GradientClipper, LeavesWhatIsNotFiniteToBeFound) {
+TEST(GradientClipper, LeavesNonFiniteGradientsToBeFound) {
   const std::vector<float> by_value = clip({.value = 1}, {kNan, -kInfinity, 0, 0, 2, 0});
   EXPECT_TRUE(std::isnan(by_value[0]));
   EXPECT_EQ(by_value[1], -1);
@@ -92,7 +94,7 @@ TEST(GradientClipper, FindsTheNormOfALongArray) {
   }
 }
 
-TEST(GradientClipper, DoesNotChangeWhatItIsGiven) {
+TEST(GradientClipper, DoesNotChangeItsArgument) {
   const std::vector<float> before = {3, -4, 0, 0, 12, 0};
   const std::vector<float> gradients = before;
 

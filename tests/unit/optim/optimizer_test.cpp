@@ -56,7 +56,7 @@ TEST_P(EveryOptimizer, GivesTheSameBitsHoweverTheArenaIsCut) {
 
   for (std::int64_t step = 1; step <= 3; ++step) {
     update_range(optimizer(), step, whole, 0, kCount);
-    // Lengths with and without a remainder, begins with and without alignment, and one empty range.
+    // Ranges with and without a remainder, aligned and unaligned, and an empty one.
     const std::vector<std::size_t> cuts = {0, 1, 4, 7, 7, 64, 81, 500, kCount};
     for (std::size_t i = cuts.size() - 1; i > 0; --i) update_range(optimizer(), step, cut, cuts[i - 1], cuts[i]);
   }
@@ -78,7 +78,7 @@ TEST_P(EveryOptimizer, KeepsPaddingAtZero) {
   }
 }
 
-TEST_P(EveryOptimizer, LetsANonFiniteGradientShowInItsOwnElementOnly) {
+TEST_P(EveryOptimizer, PassesANonFiniteGradientToItsOwnElementOnly) {
   Arenas arenas = random_arenas(optimizer(), 8);
   arenas.gradients[3] = std::numeric_limits<float>::quiet_NaN();
 
@@ -124,7 +124,7 @@ Scheduled scheduled(Options options, const LearningRateSchedule& schedule) {
           }};
 }
 
-// One update's rate is what the schedule says of the updates before it.
+// The rate of an update is what the schedule gives for the number of updates before it.
 TEST(ScheduledOptimizer, GivesTheBitsOfTheRateOfItsStep) {
   const PolynomialDecay schedule{0.1F, 10, {.end_learning_rate = 0.01F, .power = 2}};
   for (const Scheduled& pair :

@@ -5,8 +5,8 @@
 namespace holdfast {
 namespace {
 
-// The boundary itself still has the rate before it, as in Keras.
-TEST(PiecewiseConstantDecay, ChangesBehindItsBoundaries) {
+// At the boundary itself the rate is still the one before it, as in Keras.
+TEST(PiecewiseConstantDecay, ChangesAfterItsBoundaries) {
   expect_rates(PiecewiseConstantDecay{{10, 20}, {0.5F, 0.25F, 0.125F}},
                {{0, 0.5F}, {10, 0.5F}, {11, 0.25F}, {20, 0.25F}, {21, 0.125F}, {1000, 0.125F}});
 }

@@ -5,7 +5,7 @@
 namespace holdfast {
 namespace {
 
-TEST(PolynomialDecay, FallsLinearlyAsItComes) {
+TEST(PolynomialDecay, FallsLinearlyByDefault) {
   expect_rates(PolynomialDecay{0.1F, 100}, {{0, 0.1F},
                                             {1, 0.0990010015F},
                                             {7, 0.0930070014F},
@@ -20,7 +20,7 @@ TEST(PolynomialDecay, FollowsItsPower) {
                {{0, 0.1F}, {1, 0.0982090015F}, {50, 0.0325F}, {99, 0.0100089998F}, {100, 0.01F}, {101, 0.01F}});
 }
 
-TEST(PolynomialDecay, BeginsALongerPeriodBehindEachOne) {
+TEST(PolynomialDecay, BeginsALongerPeriodAfterEachOne) {
   expect_rates(PolynomialDecay{0.1F, 100, {.end_learning_rate = 0.01F, .power = 0.5F, .cycle = true}},
                {{0, 0.1F},
                 {1, 0.0995488708F},

@@ -1,3 +1,5 @@
+// SGD against its formulas in double, and the options that it refuses.
+
 #include "holdfast/optim/sgd.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +53,7 @@ TEST(SGD, LooksAheadWithNesterovMomentum) {
 
 // Bounds for 100 steps with |g| <= 1, lr = 0.05, m = 0.9, so |v| <= lr / (1 - m) = 0.5. A step rounds the parameter
 // (half an ulp of at most |w|) and at most four products and sums of the size of |v|; errors of v shrink by m a step,
-// so they add up to at most 1 / (1 - m) = 10 times one step's, and enter w once a step.
+// so they add up to at most 1 / (1 - m) = 10 times those of one step, and enter w once a step.
 double tolerance(const Deviation& deviation) {
   return 100 * kHalfUlp * (deviation.largest_parameter + 4 * 0.5 * (1 + 10));
 }
@@ -111,7 +113,7 @@ TEST(SGD, ClipsInOneWayOnly) {
     FAIL() << "took two: " << sgd.configuration();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_THAT(error.what(), HasSubstr("sgd: of clip_value and global_clip_norm only one can be"));
+    EXPECT_THAT(error.what(), HasSubstr("sgd: clip_value and global_clip_norm exclude each other"));
   }
 }
 
@@ -121,7 +123,7 @@ TEST(SGD, NamesTheRefusedOption) {
     FAIL() << "took a momentum of 2: " << sgd.configuration();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_THAT(error.what(), HasSubstr("sgd: momentum is a finite number that is in [0, 1], not 2.0"));
+    EXPECT_THAT(error.what(), HasSubstr("sgd: momentum is 2, but must be finite and in [0, 1]"));
   }
 }
 

@@ -1,3 +1,5 @@
+// The model of a disk is tested too: one that never loses anything would let every test of power cuts pass.
+
 #include "support/crash_disk.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +15,8 @@ std::vector<std::byte> content_of(const std::string& text) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Plays `program` from `before` and returns all that is found after a power cut behind its last operation, as
-// "path=content path=content".
+// Runs `program` on a disk that contains `before`. Returns everything that may be found if the power fails after the
+// last operation, each as "path=content path=content".
 std::set<std::string> outcomes(const FileContents& before, const std::function<void(FileSystem&)>& program) {
   MemoryFileSystem memory(before);
   OperationRecorder recorder(memory);
@@ -53,7 +55,7 @@ TEST(CrashDisk, KeepsWhatWasSynced) {
   EXPECT_EQ(found, (Outcomes{"a=old b=new"}));
 }
 
-TEST(CrashDisk, MayLoseANameWhoseFileWasSynced) {
+TEST(CrashDisk, MayLoseTheNameOfAFileThatWasSynced) {
   const Outcomes found = outcomes(kOld, [](FileSystem& files) {
     const auto file = files.create("/d/b");
     file->write_at(0, content_of("new"));
@@ -63,7 +65,7 @@ TEST(CrashDisk, MayLoseANameWhoseFileWasSynced) {
   EXPECT_EQ(found, (Outcomes{"a=old", "a=old b=new"}));
 }
 
-TEST(CrashDisk, MayLoseBytesWhoseFolderWasSynced) {
+TEST(CrashDisk, MayLoseTheBytesOfAFileWhoseFolderWasSynced) {
   const Outcomes found = outcomes({{"/d/a", {}}}, [](FileSystem& files) {
     write(files, "/d/b", "new");
     files.sync_folder("/d");
@@ -75,7 +77,7 @@ TEST(CrashDisk, MayLoseBytesWhoseFolderWasSynced) {
   for (const std::string& outcome : found) EXPECT_TRUE(outcome.size() == 5 || outcome.size() == 8) << outcome;
 }
 
-TEST(CrashDisk, ReplacesInOneStepButMayHaveBothNames) {
+TEST(CrashDisk, ReplacesInOneStepButMayKeepBothNames) {
   const Outcomes found = outcomes(kOld, [](FileSystem& files) {
     const auto file = files.create("/d/b");
     file->write_at(0, content_of("new"));
@@ -86,7 +88,7 @@ TEST(CrashDisk, ReplacesInOneStepButMayHaveBothNames) {
   EXPECT_EQ(found, (Outcomes{"a=old", "a=old b=new", "a=new", "a=new b=new"}));
 }
 
-TEST(CrashDisk, KeepsARenameBehindASyncOfItsFolder) {
+TEST(CrashDisk, KeepsARenameAfterASyncOfItsFolder) {
   const Outcomes found = outcomes(kOld, [](FileSystem& files) {
     files.rename("/d/a", "/d/b");
     files.sync_folder("/d");
@@ -105,7 +107,7 @@ TEST(CrashDisk, MayBringBackWhatWasRemovedUntilTheFolderIsSynced) {
             Outcomes{""});
 }
 
-TEST(CrashDisk, MayKeepALaterChangeOfAnotherFileAlone) {
+TEST(CrashDisk, MayKeepOnlyTheLaterOfTwoChangesOfDifferentFiles) {
   const FileContents two = {{"/d/a", content_of("1")}, {"/d/b", content_of("2")}};
   const Outcomes found = outcomes(two, [](FileSystem& files) {
     files.remove("/d/a");
@@ -127,7 +129,7 @@ TEST(CrashDisk, KeepsChangesOfOneNameInOrder) {
   EXPECT_TRUE(found.contains(""));
 }
 
-TEST(CrashDisk, SyncsOneFolderAlone) {
+TEST(CrashDisk, SyncsOnlyTheGivenFolder) {
   const FileContents two = {{"/d/a", content_of("1")}, {"/e/b", content_of("2")}};
   const Outcomes found = outcomes(two, [](FileSystem& files) {
     files.remove("/d/a");
@@ -167,7 +169,7 @@ TEST(CrashDisk, TearsWritesAtSectors) {
   EXPECT_EQ(found.size(), 8U);
 }
 
-TEST(CrashDisk, GivesTheSameForTheSameDraw) {
+TEST(CrashDisk, GivesTheSameFilesForTheSameDraw) {
   CrashDisk disk(FileContents{{"/d/a", {}}});
   disk.apply({.operation = {.name = "create", .path = "/d/b"}, .content = {}});
   disk.apply({.operation = {.name = "write", .path = "/d/b"}, .content = std::vector<std::byte>(5000, std::byte{1})});

@@ -29,7 +29,7 @@ TEST(MemoryFileSystem, ListsOneFolder) {
   EXPECT_EQ(code_thrown_by([&] { files.list("/none"); }), ErrorCode::not_found);
 }
 
-TEST(MemoryFileSystem, RenamesAndRemovesUnderOpenFiles) {
+TEST(MemoryFileSystem, KeepsOpenFilesReadableWhenRenamedOrRemoved) {
   MemoryFileSystem files(FileContents{{"/a", {std::byte{1}}}, {"/b", {std::byte{2}}}});
   const auto replaced = files.open_for_reading("/b");
 

@@ -1,4 +1,4 @@
-// Trainings on a pretended device, whose arithmetic is the CPU's: what comes of them must be the same.
+// Trainings on a pretended device, whose arithmetic is the CPU's. Their results must be those of the CPU.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -29,14 +29,14 @@
 namespace holdfast {
 namespace {
 
-// Of the library of the pretended device; null before it is loaded.
+// A function of the pretended device's library; null before that is loaded.
 template <typename Function>
 Function* function_of_the_library(const char* name) {
   void* const library = ::dlopen(built_program("libpretended_device.so").c_str(), RTLD_NOW | RTLD_NOLOAD);
   return library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
 }
 
-// How often the pretended device has repeated what it had recorded.
+// How often the pretended device has repeated recorded work.
 int repeats() {
   const auto repeats = function_of_the_library<int()>("pretended_repeats");
   return repeats == nullptr ? 0 : repeats();
@@ -79,7 +79,8 @@ class States final : public NoSupervision {
   std::map<std::int64_t, Image> images_;  // guarded by mutex_
 };
 
-// Each step takes a second of a time that nothing else moves, but what keeping a state takes: once, and each time.
+// A clock that moves by a second in each step, by `once` when memory for states is first prepared, and by `each_time`
+// when a state is kept.
 class SlowStates final : public NoSupervision {
  public:
   using Seconds = std::chrono::duration<int>;
@@ -93,7 +94,7 @@ class SlowStates final : public NoSupervision {
 
   void enter(TrainingPhase phase, std::int64_t) override {
     if (phase != TrainingPhase::computing) return;
-    // Time that passes meanwhile would be taken for what it takes.
+    // Real time that passes meanwhile would count as time of the copy.
     const Deadline deadline = Deadline::after(std::chrono::seconds(30));
     while (is_travelling_ && !deadline.has_passed()) std::this_thread::yield();
     take(Seconds(1));
@@ -181,11 +182,11 @@ TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuAndRepeatsItsSteps) {
   const Outcome outcome = outcome_of({.replicas = 1, .device = "cuda:0"});
 
   expect_equal(outcome, on_the_cpu_);
-  // Four shards a step, which take two slots; the first two of a kind are not repeated.
+  // Each step has four shards, which take two slots. The first two runs of each key are not repeated.
   EXPECT_GT(repeats() - before, 2 * outcome.step);
 }
 
-TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWhereItsOneShardIsTheSum) {
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithASingleShard) {
   const Outcome expected = outcome_of({.replicas = 1, .shards = 1});
 
   expect_equal(outcome_of({.replicas = 1, .shards = 1, .device = "cuda:0"}), expected);
@@ -207,7 +208,7 @@ TEST_F(TrainerOnADevice, NeedsNoWatchdog) {
   expect_equal(train_small(replica), on_the_cpu_);
 }
 
-TEST_F(TrainerOnADevice, IsNotMadeOfWhatIsNoDevice) {
+TEST_F(TrainerOnADevice, RefusesADeviceThatDoesNotExist) {
   for (const std::string device : {"cuda:4", "cuda:", "cuda:x", "cpu:0", "gpu", ""}) {
     EXPECT_THROW(static_cast<void>(Replica::alone({.device = device})), Error) << device;
   }
@@ -228,12 +229,12 @@ TEST_F(TrainerOnADevice, KeepsTheStatesOfTheCpuInMemory) {
 
   const std::map<std::int64_t, States::Image> expected = states_of("cpu");
 
-  EXPECT_EQ(expected.size(), 3U) << "behind the last step fit() is not over yet";
+  EXPECT_EQ(expected.size(), 3U) << "fit() is not over after the last step";
   EXPECT_TRUE(states_of("cuda:0") == expected);
 }
 
-// It would leave a run without protection for hours.
-TEST_F(TrainerOnADevice, DoesNotPutOffTheSecondStateInMemoryForWhatOnlyTheFirstOneTakes) {
+// A long delay would leave a run without protection for hours.
+TEST_F(TrainerOnADevice, DoesNotDelayTheSecondStateInMemoryByTheCostOfTheFirst) {
   for (const std::string device : {"cpu", "cuda:0"}) {
     EXPECT_GT(steps_kept(device, std::chrono::minutes(10), std::chrono::seconds(0)).size(), 2U) << device;
     EXPECT_EQ(steps_kept(device, std::chrono::minutes(0), std::chrono::minutes(10)), std::vector<std::int64_t>{1})
@@ -253,7 +254,7 @@ TEST_F(TrainerOnADevice, SavesTheFilesOfTheCpu) {
   for (const std::string& file : files) EXPECT_TRUE(content_of(here / file) == content_of(there / file)) << file;
 }
 
-// Of a data set whose samples lie in no array.
+// The samples of this data set are not in an array.
 TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithSamplesThatAreLoadedAhead) {
   const auto train = [](Replica& replica) {
     const auto add_noise = [](Sample sample, Random& random) { sample.features[0] += random.uniform(); };
@@ -283,7 +284,7 @@ TEST_F(TrainerOnADevice, TakesAModelWithoutParameters) {
   expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train_without_parameters)[0], expected);
 }
 
-// Each array is several pieces of a file.
+// Each array takes several pieces of the file.
 TEST_F(TrainerOnADevice, LoadsASavepointWhileItIsBeingRead) {
   const TemporaryFolder folder;
   const auto make = [](const std::string& device) {
@@ -312,7 +313,7 @@ TEST_F(TrainerOnADevice, LoadsASavepointWhileItIsBeingRead) {
   }
 }
 
-// Gradients that are handed over while the rest is being computed, as they are then.
+// Records gradients when they are declared ready, while the rest is still being computed.
 class PassesInParts : public TrainerOnADevice {
  protected:
   using Range = std::pair<std::size_t, std::size_t>;
@@ -327,7 +328,7 @@ class PassesInParts : public TrainerOnADevice {
 
   std::span<float> gradients() { return {gradients_.get(), model_.gradient_count()}; }
 
-  // What was declared ready, and what was there then.
+  // The gradients that were declared ready, with their values at that moment.
   std::vector<Range> run(std::size_t least_floats, std::vector<float>* seen = nullptr) {
     model_.memory().copy_from_host(std::vector<float>(model_.gradient_count(), 77), gradients());
     std::vector<Range> ranges;
@@ -351,14 +352,14 @@ class PassesInParts : public TrainerOnADevice {
   const std::vector<float> targets_ = std::vector<float>(144, 1);
 };
 
-// Generations of other ranks cut elsewhere. What was recorded for a cut stands for that one alone.
+// Another number of ranks makes other buckets, and so other parts. A recording is for its own parts alone.
 TEST_F(PassesInParts, AreRecordedForWhereTheyAreCut) {
   std::vector<float> expected;
   run(model_.gradient_count(), &expected);
   std::set<std::vector<Range>> cuts;
 
   for (int round = 0; round < 3; ++round) {
-    // Behind the last layer, or the last two: two parts each time. What is asked for again is recorded.
+    // The cut is after the last layer or after the last two, so there are two parts. A repeated key is recorded.
     for (const std::size_t least : {400, 400, 500, 500}) {
       std::vector<float> seen;
       const std::vector<Range> ranges = run(least, &seen);

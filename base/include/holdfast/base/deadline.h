@@ -1,6 +1,16 @@
 #pragma once
 
-// The moment at which a wait must end. Every function that can block takes one.
+// The moment at which a wait must end. Every function of Holdfast that can block takes one, so that
+// no process waits forever for a peer that died.
+//
+// A deadline is a point in time, not a duration. A function that waits several times passes the same
+// deadline on, and the sum of its waits stays bounded:
+//
+//   const auto deadline = Deadline::after(std::chrono::seconds(30));
+//   connect(peer, deadline);
+//   receive(peer, deadline);  // waits only for what connect() left of the 30 s
+//
+// The clock is monotonic: a change of the system's time does not move a deadline.
 
 #include <algorithm>
 #include <chrono>
@@ -11,12 +21,13 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // `duration` from the moment of this call.
   static Deadline after(Clock::duration duration) { return Deadline(Clock::now() + duration); }
   static Deadline at(Clock::time_point moment) { return Deadline(moment); }
 
   Clock::time_point moment() const { return moment_; }
   bool has_passed() const { return Clock::now() >= moment_; }
-  // Zero once the moment has passed.
+  // How much longer a wait may last. Zero, never negative, once the moment has passed.
   Clock::duration remaining() const { return std::max(moment_ - Clock::now(), Clock::duration::zero()); }
 
  private:

@@ -1,6 +1,16 @@
 #pragma once
 
-// Elements of any type as numbers.
+// Reads elements of any DType as numbers: for code that looks at values whose type is known only at
+// run time. Each reader has a Value type, kBytes, and load(), which takes an address without alignment.
+//
+//   double sum = 0;
+//   with_element(dtype, [&]<typename Element>(Element) {
+//     for (std::size_t at = 0; at < bytes.size(); at += Element::kBytes) {
+//       sum += static_cast<double>(Element::load(bytes.data() + at));
+//     }
+//   });
+//
+// with_element() chooses once, outside the loop, so the loop is as fast as one for a fixed type.
 
 #include <bit>
 #include <cstddef>
@@ -12,11 +22,12 @@
 
 namespace holdfast {
 
-// Little-endian elements as numbers of type T.
+// Elements that C++ has a type for. Their bytes are those of a little-endian machine, as ours are.
 template <typename T>
 struct PlainElement {
   using Value = T;
   static constexpr std::size_t kBytes = sizeof(T);
+  // A copy, since bytes out of a file need not be aligned for a T.
   static Value load(const std::byte* from) {
     Value value;
     std::memcpy(&value, from, sizeof value);
@@ -24,15 +35,18 @@ struct PlainElement {
   }
 };
 
+// bfloat16: the upper 16 bits of a float, so every value is exact in a float.
 struct Bf16Element {
   using Value = float;
   static constexpr std::size_t kBytes = 2;
+  // Infinity and NaN stay what they are: both formats have the same exponents.
   static Value load(const std::byte* from) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(PlainElement<std::uint16_t>::load(from)) << 16);
   }
 };
 
-// IEEE 754's binary16: exact in a float.
+// IEEE 754 binary16: 1 sign bit, 5 exponent bits with bias 15, 10 mantissa bits. Every value is exact
+// in a float. A NaN keeps its payload.
 struct F16Element {
   using Value = float;
   static constexpr std::size_t kBytes = 2;
@@ -41,16 +55,19 @@ struct F16Element {
     const std::uint32_t sign = (bits & 0x8000U) << 16;
     const std::uint32_t exponent = (bits >> 10) & 0x1FU;
     const std::uint32_t mantissa = bits & 0x3FFU;
+    // Zero and subnormal numbers: the mantissa counts in units of 2^-24, and -0 keeps its sign.
     if (exponent == 0) {
       const float size = static_cast<float>(mantissa) * 0x1p-24F;
       return sign == 0 ? size : -size;
     }
+    // 0x1F marks infinity and NaN, as 0xFF does in a float. Other exponents change their bias.
     const std::uint32_t wide_exponent = exponent == 0x1F ? 0xFFU : exponent + 127 - 15;
     return std::bit_cast<float>(sign | (wide_exponent << 23) | (mantissa << 13));
   }
 };
 
-// Returns action(Element) for the Element above that reads `dtype`.
+// Calls action(Element()) for the reader of `dtype` and returns its result. All calls of `action` must
+// have one result type. A boolean is read as a std::uint8_t.
 template <typename Action>
 auto with_element(DType dtype, const Action& action) {
   switch (dtype) {

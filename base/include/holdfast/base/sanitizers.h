@@ -1,7 +1,13 @@
 #pragma once
 
-// Whether this code is compiled for the address or the thread sanitizer, which have signal handlers of their own and
-// need address space that no limit may take. g++ tells by macros, clang by __has_feature.
+// Whether this code is compiled for the address or the thread sanitizer. Both install signal handlers
+// of their own and reserve terabytes of address space, so code that handles crashes, or limits the
+// address space, asks here first:
+//
+//   if constexpr (!kIsSanitized) limit_address_space();
+//
+// g++ defines macros for the sanitizers; clang answers __has_feature. The other sanitizers change
+// neither, and do not count.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HOLDFAST_SANITIZED 1
 #elif defined(__has_feature)

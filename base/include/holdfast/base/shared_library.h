@@ -1,9 +1,15 @@
 #pragma once
 
-// A library of somebody else that is looked for while the program runs, so that the program starts where it is missing:
-// those of GPUs. HOLDFAST_LIBRARY_PATH, folders with colons between them, comes before the system's own search; of each
-// folder the folders nvidia/*/lib are looked through, too, which is where Python's packages have them. So the
-// site-packages folder of a Python environment is enough.
+// A library that is loaded at run time, so that the program also starts on a machine without it: CUDA's
+// libraries, NCCL, NVML.
+//
+// HOLDFAST_LIBRARY_PATH, a list of folders separated by colons, is searched before the system's own
+// places. In each folder, nvidia/*/lib is searched too, where Python packages keep NVIDIA's libraries.
+// So the site-packages folder of a Python environment is enough.
+//
+//   const SharedLibrary nccl = SharedLibrary::load("libnccl.so.2");
+//   auto* const version = nccl.find<int(int*)>("ncclGetVersion");
+//   if (version == nullptr) throw Error(ErrorCode::unavailable, nccl.path() + " is not NCCL");
 
 #include <string>
 #include <type_traits>
@@ -13,18 +19,18 @@ namespace holdfast {
 
 class SharedLibrary {
  public:
-  // `name` as the loader takes it, "libnccl.so.2", or a path, which is the only one that is tried then. Throws
-  // Error{unavailable} with the loader's reasons when none can be loaded. Any thread.
+  // Loads `name`: a file name such as "libnccl.so.2", which is searched for, or a path, which is tried
+  // as it is. Throws Error{unavailable} with the loader's reason for each place. Any thread.
   static SharedLibrary load(const std::string& name);
 
-  // Null where the library has no such symbol.
+  // The function of that name; null when the library does not have it. The caller must know its type.
   template <class Function>
   Function* find(const char* symbol) const {
     static_assert(std::is_function_v<Function>);
     return reinterpret_cast<Function*>(address(symbol));
   }
 
-  // Of its file, where the loader tells it; else the name.
+  // The path of the library's file, or the name when the loader does not know the path.
   const std::string& path() const { return path_; }
 
  private:
@@ -32,13 +38,14 @@ class SharedLibrary {
 
   void* address(const char* symbol) const;
 
-  // Never closed: libraries with threads and thread-local objects of their own, as those of CUDA, do not survive that.
+  // Never closed: libraries with threads and thread-local objects of their own, such as CUDA's, do not
+  // survive that.
   void* handle_ = nullptr;
   std::string path_;
 };
 
-// Where `name` is tried, in order; the last is the bare name, which stands for the system's own search. `folders` is
-// the value of HOLDFAST_LIBRARY_PATH.
+// The paths that load() tries for `name`, in order. The last one is the bare name, which stands for
+// the system's own search. `folders` is the value of HOLDFAST_LIBRARY_PATH.
 std::vector<std::string> library_candidates(const std::string& name, const std::string& folders);
 
 }  // namespace holdfast

@@ -1,8 +1,15 @@
 #pragma once
 
-// A block of anonymous memory that other processes can map: a memfd with its mapping. The creator may hand out the
-// descriptor as it is, or a read-only one that can never be mapped for writing. The memory lives as long as any
-// descriptor or mapping of it.
+// A block of anonymous memory that other processes can map: a memfd and its mapping. The creator passes
+// the descriptor on as it is, or a read-only one that can never be mapped for writing. The memory
+// exists as long as any descriptor or mapping of it, so it survives the process that created it.
+//
+//   SharedMemory memory = SharedMemory::create("holdfast-snapshot", bytes);
+//   send(peer, memory.read_only_descriptor());
+//   // in the peer:
+//   const SharedMemory seen = SharedMemory::map_read_only(receive_descriptor(), bytes);
+//
+// Nothing here synchronizes: signal_word.h tells a peer when the content is complete.
 
 #include <cstddef>
 #include <span>
@@ -10,7 +17,7 @@
 
 namespace holdfast {
 
-// A file descriptor that is closed when its owner goes. -1 stands for none.
+// Owns a file descriptor and closes it in the destructor. -1 stands for none.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -21,22 +28,27 @@ class FileDescriptor {
 
   int value() const { return value_; }
   bool is_open() const { return value_ >= 0; }
+  // Gives the ownership away: the caller closes what is returned.
   int release();
+  // Closes the descriptor, if there is one.
   void reset();
 
  private:
   int value_ = -1;
 };
 
+// Owns one mapping and its descriptor; the destructor unmaps. Moving keeps the address.
 class SharedMemory {
  public:
-  // Zero-filled. `name` shows in /proc/PID/maps. Throws Error{out_of_memory or input_output}.
+  // Creates `bytes` of memory, filled with zeros. `name` appears in /proc/PID/maps. Throws
+  // Error{out_of_memory or input_output}.
   static SharedMemory create(const std::string& name, std::size_t bytes);
-  // Maps what another process created; `descriptor` is taken over. Throws Error{invalid_argument} when it is smaller
-  // than `bytes`.
+  // Maps memory that another process created, and takes the descriptor over. Throws
+  // Error{invalid_argument} when the memory is smaller than `bytes`: access past its end would be
+  // SIGBUS.
   static SharedMemory map_writable(FileDescriptor descriptor, std::size_t bytes);
   static SharedMemory map_read_only(FileDescriptor descriptor, std::size_t bytes);
-  // All of it, whatever its size.
+  // Maps all of it, whatever its size.
   static SharedMemory map_read_only(FileDescriptor descriptor);
 
   SharedMemory() = default;
@@ -45,14 +57,15 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
 
   std::size_t size_bytes() const { return bytes_; }
-  // Asserts that the mapping may be written.
+  // Asserts that this is a writable mapping.
   std::span<std::byte> writable();
   std::span<const std::byte> readable() const { return {data_, bytes_}; }
 
+  // Still owned by this object.
   int descriptor() const { return descriptor_.value(); }
-  // A descriptor of the same memory that cannot be mapped for writing.
+  // A new descriptor of the same memory that can never be mapped for writing.
   FileDescriptor read_only_descriptor() const;
-  // Whether both are the same memory, whatever each of them may do with it.
+  // Whether `descriptor` is of this memory, read-only or not.
   bool is_same_as(const FileDescriptor& descriptor) const;
 
  private:

@@ -1,7 +1,12 @@
 #pragma once
 
-// The operating system below posix_file_system(). Tests replace single calls by ones that fail, are interrupted or do
-// half of the work, so that what stands above them is exercised as the system would; nobody else needs this.
+// The system calls below posix_file_system(). Tests replace single calls with ones that fail, are
+// interrupted or do half of the work, and so exercise the code above as a real system would. No other
+// code needs this.
+//
+//   struct Interrupted : SystemCalls {
+//     int fsync(int) override { errno = EINTR; return -1; }
+//   };
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +16,8 @@
 
 namespace holdfast {
 
-// Each function makes the system call of its name and returns what that returns: negative with errno after a failure.
+// Each function makes the system call of its name and returns its result: negative, with errno set,
+// after a failure. Several threads may call at once.
 class SystemCalls {
  public:
   virtual ~SystemCalls() = default;
@@ -26,7 +32,8 @@ class SystemCalls {
   virtual int mkdir(const char* path, unsigned mode);
 };
 
-// The operating system's files through `calls`, which must outlive the file system and its files.
+// The operating system's files, reached through `calls`, which must outlive the file system and its
+// files.
 std::unique_ptr<FileSystem> posix_file_system(SystemCalls& calls);
 
 }  // namespace holdfast

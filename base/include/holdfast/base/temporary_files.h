@@ -1,8 +1,8 @@
 #pragma once
 
-// The names under which files are written before they are whole: NAME.tmp-XXXXXXXXXXXXXXXX, with 16 lower-case
-// hexadecimal digits. Whoever owns a folder removes at its start what writers that died left there; files of any other
-// name are not ours and stay.
+// The names of files during an atomic write: NAME.tmp-XXXXXXXXXXXXXXXX, with 16 lower-case hexadecimal
+// digits. The owner of a folder removes, when it starts, what writers that died left there. Files of
+// any other name are not ours and stay.
 
 #include <string>
 #include <string_view>
@@ -12,14 +12,15 @@
 
 namespace holdfast {
 
-// `path` + ".tmp-" + 16 random digits: two writers of one path, on one host or two, do not meet.
+// `path` + ".tmp-" + 16 random digits: two writers of one path do not meet, on one host or on two.
 std::string temporary_path(const std::string& path);
 
-// Whether `name`, of a file and without its folder, could have come from temporary_path.
+// Whether temporary_path() could have made `name`, a file name without its folder.
 bool is_temporary_name(std::string_view name);
 
-// Removes from `folder` all files that have such a name, and no others. Returns the names removed, sorted. Call it only
-// while nobody writes there: a file that is being written has such a name too. Throws what the file system throws.
+// Removes all files with such a name from `folder`, and no others. Returns the names that were removed,
+// sorted. Call it only while nothing writes there: a file that is being written has such a name too.
+// Throws what the file system throws; files before the failing one are removed then.
 std::vector<std::string> remove_temporary_files(FileSystem& files, const std::string& folder);
 
 }  // namespace holdfast

@@ -1,7 +1,10 @@
 #pragma once
 
-// Starts threads, and makes the error for a thread or process that the system has no room for. Its sentence says what
-// could not be started and which limits hold here. The standard library says only "Resource temporarily unavailable".
+// Starts threads, and makes the error for a thread or process that the system refuses to start. The
+// standard library says only "Resource temporarily unavailable". The sentence here also says what
+// could not be started and which limits hold for this process.
+//
+//   std::jthread writer = start_thread<std::jthread>("the thread that writes savepoints", [&] { write(); });
 
 #include <string>
 #include <system_error>
@@ -12,10 +15,12 @@
 
 namespace holdfast {
 
-// Error{input_output}: "cannot start WHAT: Resource temporarily unavailable; ...".
+// Returns Error{input_output}: "cannot start WHAT: Resource temporarily unavailable; ...". For EAGAIN
+// it names the limits of processes and memory; for other errno values it is system_error().
 Error start_error(int error_number, const std::string& what);
 
-// `Thread` is std::thread or std::jthread. `what` it is for: "the thread that writes savepoints".
+// Starts function() in a new thread. `Thread` is std::thread or std::jthread. `what` names the thread
+// in the error: "the thread that writes savepoints". Throws start_error() when the system refuses.
 template <class Thread = std::thread, class Function>
 Thread start_thread(const std::string& what, Function&& function) {
   try {

@@ -1,5 +1,8 @@
 #pragma once
 
+// A watched file system (file_system.h) that also reports the end of each operation: the savepoint
+// writer uses it to tell the watchdog how long a file operation has been under way.
+
 #include <functional>
 #include <memory>
 
@@ -9,8 +12,9 @@ namespace holdfast {
 
 using FileWatcher = std::function<void(const FileOperation&)>;
 
-// As in file_system.h. In addition `after` is called on the same thread when an operation that `before` let through has
-// ended, also when it ended with an Error.
+// Calls `before` as in file_system.h. In addition it calls `after`, on the same thread, when an
+// operation that `before` let through has ended, also when it ended with an Error. `after` must not
+// throw. `target` must outlive the result.
 std::unique_ptr<FileSystem> watched_file_system(FileSystem& target, FileWatcher before, FileWatcher after);
 
 }  // namespace holdfast

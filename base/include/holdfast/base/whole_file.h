@@ -1,6 +1,9 @@
 #pragma once
 
-// Files that are written whole or not at all, in one call; and texts, read back.
+// Atomic writes of a file in one call, and reading texts back.
+//
+//   write_whole_file(posix_file_system(), "run/run.json", std::as_bytes(std::span(json)));
+//   const std::string json = read_text_file(posix_file_system(), "run/run.json");
 
 #include <cstddef>
 #include <functional>
@@ -11,15 +14,19 @@
 
 namespace holdfast {
 
-// Replaces `path` in one step by what `fill` writes: a temporary file beside it (temporary_files.h), fsync, rename,
-// fsync of the folder. Durable on return. After an exception the temporary file is removed, if that is possible, and
-// what stood at `path` stands there; only when the last act fails, the fsync of the folder, does the whole new file
-// stand there already. A writer that dies leaves its temporary file to remove_temporary_files(). Of several writers of
-// a path the last to finish wins.
+// Replaces `path` in one step with what `fill` writes. The steps are: a temporary file in the same
+// folder (temporary_files.h), fsync, rename, fsync of the folder. The file is durable on return; the
+// call blocks until the disk has it.
+//
+// After an exception, `path` still holds what it held before, and the temporary file is removed, if
+// that is possible. Only when the last step fails, the fsync of the folder, does `path` already hold
+// the whole new file. A writer that dies leaves its temporary file to remove_temporary_files(). Of
+// several writers of one path, the last to finish wins.
 void write_whole_file(FileSystem& files, const std::string& path, const std::function<void(File&)>& fill);
 void write_whole_file(FileSystem& files, const std::string& path, std::span<const std::byte> bytes);
 
-// Throws Error{invalid_file} when it is larger than 64 MiB.
+// The content of a text file. Throws Error{invalid_file} when it is larger than 64 MiB, and what the
+// file system throws.
 std::string read_text_file(FileSystem& files, const std::string& path);
 
 }  // namespace holdfast

@@ -1,7 +1,13 @@
 #pragma once
 
-// A file that stands under its name whole or not at all: written under a temporary name beside it (temporary_files.h),
-// brought to stable storage, and renamed. For content that fits one call, whole_file.h has functions that do it.
+// The atomic write of a file, in several calls: its name holds the whole file or does not exist. The
+// file is written under a temporary name in the same folder (temporary_files.h), brought to stable
+// storage, and renamed. For content that is written in one call, whole_file.h is shorter.
+//
+//   WholeWriter writer(posix_file_system(), "run/weights.zip");
+//   writer.append(header);
+//   writer.append(content);
+//   writer.commit();  // until here, "run/weights.zip" is what it was before
 
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +22,10 @@ namespace holdfast {
 // Not for several threads at once.
 class WholeWriter {
  public:
-  // Creates the temporary file. `files` must outlive the writer.
+  // Creates the temporary file. `files` must outlive the writer. Throws what the file system throws.
   WholeWriter(FileSystem& files, std::string path);
-  // Without commit(): removes the temporary file, if that is possible, and whatever stood at the path is untouched.
+  // Without commit(): removes the temporary file, if that is possible. The path still holds what it
+  // held before.
   ~WholeWriter();
   WholeWriter(const WholeWriter&) = delete;
   WholeWriter& operator=(const WholeWriter&) = delete;
@@ -26,17 +33,19 @@ class WholeWriter {
   const std::string& path() const { return path_; }
   // The file's name until commit().
   const std::string& temporary() const { return temporary_; }
-  // The bytes that append() wrote so far.
+  // How many bytes append() has written so far.
   std::uint64_t appended_bytes() const { return appended_bytes_; }
 
-  // For writers that know their own places. Null after commit().
+  // The open temporary file, for code that writes at offsets of its own. Null after commit().
   File* file() const { return file_.get(); }
+  // Writes at the end of what append() wrote before.
   void append(std::span<const std::byte> bytes);
-  // Anywhere, for what is known only later; does not move the end that append() writes at.
+  // Writes anywhere, for a header that is known only later. Does not move the end that append() uses.
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
 
-  // fsync, rename, fsync of the folder: durable on return. Only if the last of the three fails does the whole file
-  // stand at its path already. Nothing may be written afterwards.
+  // fsync, rename, fsync of the folder: the file is durable on return. If the last of the three fails,
+  // the path holds the whole new file already; after any other failure it holds what it held before.
+  // Nothing may be written afterwards.
   void commit();
 
  private:

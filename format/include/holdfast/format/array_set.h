@@ -1,7 +1,13 @@
 #pragma once
 
-// Named arrays with their bytes and a JSON text, in memory: what readers of other frameworks' files return and their
-// writers take.
+// Named arrays with their bytes and a JSON text, in memory. Readers of other frameworks' files return
+// it, and writers of such files take it.
+//
+//   ArraySet set;
+//   set.arrays.push_back({"model/bias", DType::f32, {4}, std::vector<std::byte>(16)});
+//   write_array_file(posix_file_system(), "out.h5", set.metadata, views(set.arrays));
+//
+// All bytes are in memory at once. For larger files, ArrayFile reads one array at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +20,7 @@
 
 namespace holdfast::format {
 
+// An array that owns its elements.
 struct NamedArray {
   std::string name;
   DType dtype;
@@ -21,12 +28,14 @@ struct NamedArray {
   std::vector<std::byte> bytes;      // row-major and little-endian, without padding
 };
 
+// What a file of arrays contains.
 struct ArraySet {
   std::vector<NamedArray> arrays;  // sorted by name (as bytes), each name once
   std::string metadata = "{}";     // JSON
 };
 
-// Valid while `arrays` is.
+// The arrays as write_array_file() takes them. Nothing is copied: the result is valid as long as
+// `arrays`.
 std::vector<ArrayView> views(std::span<const NamedArray> arrays);
 
 }  // namespace holdfast::format

@@ -1,6 +1,18 @@
 #pragma once
 
 // What an array's values look like: enough to see weights that exploded, died or became NaN.
+//
+//   const ArrayStatistics statistics = statistics_of(DType::f32, bytes);
+//   if (statistics.nans > 0) std::cout << statistics.nans << " of " << statistics.elements << " are NaN\n";
+//
+// For an array in a file that is larger than memory:
+//
+//   StatisticsBuilder builder(info.dtype);
+//   for (int pass = 0; pass < StatisticsBuilder::kPasses; ++pass) {
+//     file.read_parts(info.name, [&](std::span<const std::byte> part) { builder.add(part); });
+//     builder.end_pass();
+//   }
+//   const ArrayStatistics& statistics = builder.result();
 
 #include <array>
 #include <cstddef>
@@ -11,7 +23,8 @@
 
 namespace holdfast::format {
 
-// Of the finite elements, as doubles (integers beyond 2^53 are rounded); all 0 when there are none.
+// minimum to histogram are those of the finite elements, taken as doubles: integers beyond 2^53 are
+// rounded. All are 0 when no element is finite.
 struct ArrayStatistics {
   static constexpr std::size_t kBins = 16;
 
@@ -24,17 +37,19 @@ struct ArrayStatistics {
   double mean = 0;
   double deviation = 0;  // the root of the mean squared distance from the mean
   double norm = 0;       // the root of the sum of squares
-  // How many elements lie in each of kBins equal parts of [minimum, maximum]; all in the first when the two are equal.
+  // How many elements lie in each of kBins equal parts of [minimum, maximum]. All are in the first part
+  // when minimum and maximum are equal.
   std::array<std::uint64_t, kBins> histogram{};
 
   std::uint64_t finite() const { return elements - nans - infinities; }
 };
 
-// Of `bytes`, elements without padding. In one order: the same bytes give the same bits.
+// The statistics of `bytes`, elements without padding. Sums have one order, so the same bytes give the
+// same bits.
 ArrayStatistics statistics_of(DType dtype, std::span<const std::byte> bytes);
 
-// The same of an array that need not be in memory: all its elements are given kPasses times, each time in the same
-// order and in any pieces of whole elements.
+// The same for an array that need not be in memory: all its elements are added kPasses times, each time
+// in the same order and in pieces of any number of whole elements. One thread at a time.
 class StatisticsBuilder {
  public:
   static constexpr int kPasses = 3;
@@ -43,7 +58,7 @@ class StatisticsBuilder {
 
   void add(std::span<const std::byte> bytes);
   void end_pass();
-  // All passes have ended.
+  // Complete once all passes have ended.
   const ArrayStatistics& result() const { return result_; }
 
  private:

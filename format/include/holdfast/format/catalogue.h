@@ -1,12 +1,18 @@
 #pragma once
 
-// The savepoints of a run: files "savepoint-<step>.h5" of one folder, and copies of them in further folders, best on
-// other disks. One writer at a time owns the folders; any number of readers may look for the newest savepoint
-// meanwhile.
+// The savepoints of a run: the files "savepoint-<step>.h5" of one folder, and copies of them in further
+// folders, best on other disks. One writer at a time owns the folders. Any number of readers may look
+// for the newest savepoint at the same time.
 //
-// It promises that an old savepoint goes only after a newer one was read back and found whole, that the newest whole
-// one is found in whichever folder it is, that damaged files are set aside and never deleted, and that files of other
-// names are never touched. What a savepoint means is its writer's business.
+// Three promises. The newest whole savepoint is found in whichever folder it is. Damaged files are set
+// aside and never deleted. Files of other names are never touched. What a savepoint means is up to its
+// writer. savepoint_keeper.h deletes old ones.
+//
+//   const std::vector<std::string> folders{"run", "/mnt/backup/run"};
+//   State state;
+//   const auto path = find_newest_savepoint(
+//       posix_file_system(), folders, [&](const std::string& candidate) { state = load(candidate); });
+//   if (!path) state = initial_state();
 
 #include <cstdint>
 #include <functional>
@@ -23,49 +29,51 @@
 
 namespace holdfast::format {
 
-// "savepoint-0000000120.h5". `step` is not negative.
+// The file name for a step: "savepoint-0000000120.h5" for 120. `step` is not negative.
 std::string savepoint_name(std::int64_t step);
-// None for any name that savepoint_name() does not give.
+// The step of a file name; none for any name that savepoint_name() does not make.
 std::optional<std::int64_t> savepoint_step(std::string_view name);
 
-// The folder's savepoints by step, oldest first, with name, step and size; none when the folder does not exist. One
-// that goes while this looks is left out, and so is what has such a name and is not a file.
+// The folder's savepoints, oldest first, with name, step and size; none when the folder does not exist.
+// A savepoint that is deleted during the call is left out, and so is anything of such a name that is
+// not a regular file. Does not check the files.
 std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string& folder);
 
-// The value of `name` in the metadata's object "metrics", which belongs to exactly the state that the file holds. None
-// when there is no such number.
+// The value of `name` in the object "metrics" of a savepoint's metadata. It belongs to exactly the state
+// in the file. None when there is no such number.
 std::optional<double> metric_of(std::string_view metadata_json, const std::string& name);
 
-// Reads the whole file and checks every digest. Returns the file's digest; throws what ArrayFile throws.
+// Reads the whole file and checks every digest. Returns the file's digest. Throws what ArrayFile throws.
 Digest verify_savepoint(FileSystem& files, const std::string& path, const ReadOptions& options = {});
 
-// Renames a damaged file to "<path>.damaged" (or ".damaged-2" and so on, where that exists) and writes `why` into a
-// text file of that name with ".txt" behind it. Returns the path that the file has got.
+// Renames a damaged file to "<path>.damaged", or ".damaged-2" and so on when that exists. Writes `why` into
+// a text file of the same name with ".txt" appended. Returns the new path of the damaged file.
 std::string set_aside(FileSystem& files, const std::string& path, const std::string& why);
 
-// What was met and worked around.
+// A problem that was found and worked around.
 struct Problem {
   std::string path;            // of a file or folder
-  std::string why;             // a sentence
-  std::string set_aside_as{};  // what the file is called since then; empty when it was left
+  std::string why;             // a sentence for the log
+  std::string set_aside_as{};  // the new path of the file; empty when it was left where it is
 };
 using ProblemReport = std::function<void(const Problem& problem)>;
 
 struct FindOptions {
-  // The one writer, before it begins: removes what dead writers left and sets damaged savepoints aside. A reader
-  // changes nothing.
+  // Set by the one writer, before it begins: removes temporary files that dead writers left, and sets
+  // damaged savepoints aside. A reader changes nothing.
   bool is_owner = false;
   ProblemReport report{};
 };
 
-// Calls read(path) on the savepoints of all folders, the newest first and of equal steps that of the first folder,
-// until one call returns; that path is the result. What `read` throws decides:
-//   invalid_file   it is damaged, or not a file: the next one is taken
-//   not_found      it went meanwhile: the folders are listed again, which ends after a hundred times
-//   input_output,  a copy of the same step is taken; where there is none, the error is passed on, since an older state
-//   refused        is not what was asked for
-// and anything else is passed on. A folder that cannot be listed is passed over when another can. None when there is no
-// whole savepoint.
+// Calls read(path) on the savepoints of all folders until one call returns, and returns that path. The
+// newest comes first; among equal steps, the one in the first folder. None when there is no whole
+// savepoint. An Error from `read` decides what happens next:
+//   invalid_file   the file is damaged or is not a file: the next one is tried
+//   not_found      the file was deleted meanwhile: the folders are listed again, up to a hundred times
+//   input_output,  a copy of the same step is tried. Without a copy, the error is passed on: going back to
+//   refused        an older state could lose work that a second start would find
+//   all others     passed on
+// A folder that cannot be listed is skipped when another can be listed.
 std::optional<std::string> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,
                                                  const std::function<void(const std::string& path)>& read,
                                                  const FindOptions& options = {});

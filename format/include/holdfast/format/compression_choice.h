@@ -1,8 +1,11 @@
 #pragma once
 
-// Whether a storage takes compressed or plain files faster: that depends on the disk, the cores and the data, so it is
-// measured, once, with a sample of what will be written. The decision is a function of the figures, so that both can be
-// recorded.
+// Whether a folder takes compressed or plain files faster. That depends on the disk, the cores and the
+// data, so it is measured once, with a sample of what will be written. The decision is a function of
+// the figures, so both can be recorded.
+//
+//   const CompressionTrial trial = measure_compression(posix_file_system(), "run", arrays);
+//   write_array_file(posix_file_system(), path, metadata, arrays, {.compression = choose(trial)});
 
 #include <chrono>
 #include <cstdint>
@@ -15,7 +18,8 @@
 
 namespace holdfast::format {
 
-// The figures of a measurement. Seconds are the sum of both turns, from the first byte to the last fsync.
+// The figures of a measurement. Each kind is saved twice; its seconds are the sum of both saves, from
+// the first byte to the last fsync.
 struct CompressionTrial {
   std::uint64_t sample_bytes = 0;
   double fast_seconds = 0;
@@ -25,20 +29,20 @@ struct CompressionTrial {
 };
 
 struct TrialOptions {
-  std::uint64_t sample_bytes = std::uint64_t{64} << 20;  // at most; each array gives its share of it
+  std::uint64_t sample_bytes = std::uint64_t{64} << 20;  // at most; each array contributes its share
   int threads = 0;                                       // as WriteOptions::threads
   std::function<std::chrono::steady_clock::time_point()> now = [] { return std::chrono::steady_clock::now(); };
 };
 
-// Writes the sample into `folder` as write_array_file() would, with Compression::fast, none, none and fast again, so
-// that what drifts meanwhile hits both alike, and removes each file at once. Blocks for four such saves.
+// Writes the sample into `folder` as write_array_file() would, and removes each file at once. The order is
+// fast, none, none, fast, so a load that drifts meanwhile affects both alike. Blocks for four such saves.
 //
-// Throws what write_array_file() throws. No file is left then either, if it can be removed; what cannot has a name that
-// remove_temporary_files() knows.
+// Throws what write_array_file() throws. The file is removed then too, if that is possible. A file that
+// stays has a name that remove_temporary_files() recognizes.
 CompressionTrial measure_compression(FileSystem& files, const std::string& folder, std::span<const ArrayView> arrays,
                                      const TrialOptions& options = {});
 
-// The quicker of the two, and of equally quick ones `fast`, whose files are smaller.
+// The faster of the two. When both took equally long: `fast`, whose files are smaller.
 Compression choose(const CompressionTrial& trial);
 
 }  // namespace holdfast::format

@@ -1,6 +1,11 @@
 #pragma once
 
-// Which savepoints of a folder may go: a decision without files, so that its promises can be tested for any folder.
+// Which savepoints of a folder to delete: a decision without files, so its promises can be tested for
+// any folder. savepoint_keeper.h carries it out.
+//
+//   // The newest three, the one with the best validation loss, and every 1000th step:
+//   const RetentionPolicy policy{.keep_last = 3, .keep_best = 1, .keep_every_steps = 1000};
+//   const std::vector<std::string> names = savepoints_to_delete(entries, policy);
 
 #include <cstdint>
 #include <optional>
@@ -8,36 +13,41 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/base/best.h"
+
 namespace holdfast::format {
 
+// A savepoint, as far as the decision needs to know it.
 struct SavepointEntry {
   std::string name;  // of the file, without its folder
   std::int64_t step = 0;
   std::uint64_t file_bytes = 0;
-  std::optional<double> metric{};  // the value that "best" means; none in a savepoint that has no such value
-  bool is_whole = false;           // known to be, because it was read and checked
+  std::optional<double> metric{};  // the value that "best" compares; none when the savepoint has no such value
+  bool is_whole = false;           // true when it was read and every digest was right
 };
 
-enum class BestValue { lowest, highest };
+// Which metric is the best: the lowest for a loss, the highest for an accuracy.
+using BestValue = Best;
 
-// A savepoint stays when any of the first three asks for it.
+// A savepoint is kept when any of the first three asks for it.
 struct RetentionPolicy {
-  std::int64_t keep_last = 0;          // the newest so many; 0 keeps all
-  std::int64_t keep_best = 0;          // so many with the best metric, of equal ones the older
-  std::int64_t keep_every_steps = 0;   // for ever: all whose step is a multiple; 0: none
-  BestValue best = BestValue::lowest;  //
-  std::uint64_t max_bytes = 0;         // of all that stay: the oldest go first; 0: no limit
+  std::int64_t keep_last = 0;          // how many of the newest to keep; 0 keeps all
+  std::int64_t keep_best = 0;          // how many with the best metric to keep; among equal ones the older
+  std::int64_t keep_every_steps = 0;   // never delete a step that is a multiple of it; 0: no such step
+  BestValue best = BestValue::lowest;  // of the metric that keep_best compares
+  std::uint64_t max_bytes = 0;         // of all that are kept: the oldest are deleted first; 0: no limit
 };
 
-// Names of those of `entries` that `policy` gives up, oldest first. Never among them:
-//   the newest that is known to be whole, and everything newer; nothing goes as long as none is known to be whole;
-//   the best, of which no later, worse one takes the place;
-//   those kept for ever.
-// A budget that is too small for these is exceeded. Asked again about what is left, it gives up nothing more. The order
-// of `entries` does not matter. NaN is no metric.
+// The names of the `entries` that `policy` does not keep, oldest first. Never among them are:
+//   the newest that is known to be whole, and everything newer;
+//   the best, with keep_best of at least 1: a later, worse one does not replace it;
+//   the multiples of keep_every_steps.
+// Nothing is deleted as long as no entry is known to be whole. A max_bytes that is too small for these
+// is exceeded. Called again with what is left, it returns nothing. The order of `entries` does not
+// matter. A metric of NaN counts as none.
 std::vector<std::string> savepoints_to_delete(std::span<const SavepointEntry> entries, const RetentionPolicy& policy);
 
-// Throws Error{invalid_argument} for negative numbers.
+// Throws Error{invalid_argument} for a policy with negative numbers.
 void check(const RetentionPolicy& policy);
 
 }  // namespace holdfast::format

@@ -1,7 +1,13 @@
 #pragma once
 
-// What the owner of a run's savepoints does behind each one that it has written: read it back, copy it to other disks,
-// and let old ones go. An old savepoint goes only after a newer one of its folder was read back and found whole.
+// What the owner of a run's savepoints does after it has written one: read it back, copy it to other
+// disks, and delete old ones. An old savepoint is deleted only after a newer one of its folder was read
+// back and found whole: a save that went wrong must never cost the last good state.
+//
+//   SavepointKeeper keeper(posix_file_system(), "run",
+//                          {.copies = {"/mnt/backup/run"}, .retention = {.keep_last = 3}});
+//   write_array_file(posix_file_system(), "run/" + savepoint_name(step), metadata, arrays);
+//   keeper.keep(savepoint_name(step));
 
 #include <functional>
 #include <map>
@@ -17,34 +23,40 @@
 namespace holdfast::format {
 
 struct KeeperOptions {
-  std::vector<std::string> copies{};  // folders, made when they are missing
-  RetentionPolicy retention{};        // in each folder by itself
-  std::string best_by{};              // the metric that retention.keep_best means
+  std::vector<std::string> copies{};  // further folders, created when they are missing
+  RetentionPolicy retention{};        // applied to each folder separately
+  std::string best_by{};              // the metric that retention.keep_best compares
   int threads = 0;                    // that read savepoints back, as ReadOptions::threads
-  ProblemReport report{};             // of copies that could not be made, and of files set aside
-  bool is_trial = false;              // of prune(): only says what it would delete, and sets nothing aside
+  ProblemReport report{};             // called for copies that failed and files that were set aside
+  bool is_trial = false;              // prune() only returns what it would delete, and changes nothing
 };
 
-// Remembers what it read, so that each file is looked into once. Not for several threads at once.
+// Remembers what it has read, so each file is read once. One thread at a time. `files` must outlive it.
 class SavepointKeeper {
  public:
-  // Throws Error{invalid_argument} for a policy that check() refuses.
+  // `folder` is where the savepoints are written. Throws Error{invalid_argument} for a policy that check()
+  // refuses.
   SavepointKeeper(FileSystem& files, std::string folder, KeeperOptions options);
 
-  // `name` is durable in the folder: reads it back, copies it into the other folders, reads the copies back, and
-  // deletes what the policy gives up. A copy that fails is reported, and its folder left as it is. Throws
-  // Error{invalid_file} when the savepoint itself reads back as anything but whole: it is set aside then, and nothing
-  // is deleted.
+  // To be called when `name` is durable in the folder. Reads it back, copies it into the other folders,
+  // reads the copies back, and deletes what the policy does not keep. Blocks for all of that.
+  //
+  // A copy that fails is reported, and nothing in its folder is deleted. When the savepoint itself reads
+  // back damaged, it is set aside, nothing is deleted, and Error{invalid_file} is thrown.
   void keep(const std::string& name);
 
-  // Deletes what the policy gives up in the folder, behind the newest savepoint that reads as whole. Returns the names.
+  // Finds the newest whole savepoint of the folder, deletes what the policy does not keep, and returns
+  // the names. Damaged savepoints that it meets are set aside and reported.
   std::vector<std::string> prune();
 
  private:
+  // Reads a file back. verify() also sets it aside when it is damaged; both throw.
   void verify(const std::string& folder, const std::string& name);
   void read_back(const std::string& folder, const std::string& name);
+  // An atomic write of a second file with the same bytes.
   void copy(const std::string& name, const std::string& folder);
   void forget(const std::string& path);
+  // Both remove from `entries` what turns out to be damaged or deleted.
   void find_newest_whole(const std::string& folder, std::vector<SavepointEntry>& entries);
   void find_metrics(const std::string& folder, std::vector<SavepointEntry>& entries);
   std::optional<double> metric(const std::string& path);
@@ -56,7 +68,7 @@ class SavepointKeeper {
   FileSystem& files_;
   const std::string folder_;
   const KeeperOptions options_;
-  std::map<std::string, Digest> whole_;                   // file digests by path, of those that were read back
+  std::map<std::string, Digest> whole_;                   // file digests by path, of the files that were read back
   std::map<std::string, std::optional<double>> metrics_;  // by path
 };
 

@@ -1,17 +1,19 @@
 #pragma once
 
-// What is to go wrong in a run, and where: faults as users write them, as plan files list them, and as a seed draws
-// them. Pure: nothing here strikes (see faults.h).
+// Which faults are to strike a run, and where: as users write them, as plan files list them, and as a seed draws them.
+// For tests of recovery. These functions are pure: they describe faults, and faults.h makes them strike.
 //
 // A specification is KEY=VALUE,...
 //
-//   rank=1,step=120,fault=kill                          phase=forward is understood
+//   rank=1,step=120,fault=kill                          phase=forward is the default
 //   rank=0,step=300,fault=full-disk,phase=writing,count=3
-//   rank=2,phase=rendezvous,generation=1,fault=stop     during the recovery from something else
+//   rank=2,phase=rendezvous,generation=1,fault=stop     during the recovery from another failure
 //
-// rank= and fault= are needed; step= is, too, in phases that belong to a step. Hot spares have the ranks behind those
-// of the replicas until they become one. What each kind does, and which of duration_ms, factor, count, seed and target
-// it takes, stands at FaultKind.
+// rank= and fault= are required; so is step= in phases that belong to a step. Spares have the ranks after those of the
+// replicas until they become replicas. FaultKind says what each kind does, and which of duration_ms, factor, count,
+// seed and target it takes.
+//
+//   for (const Fault& fault : parse_fault_plan(text, ranks)) std::printf("%s\n", to_string(fault).c_str());
 
 #include <chrono>
 #include <cstdint>
@@ -21,71 +23,56 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/base/fault_point.h"
+
 namespace holdfast::recovery {
 
-enum class FaultPhase {
-  start,          // the process has joined the run and builds its model; it is part of no generation yet
-  load,           // a savepoint or a snapshot is about to be restored
-  data,           // before the step's batch is taken
-  forward,        // before the step's shards are computed; "compute" too
-  backward,       // after a shard was computed, before its sums count
-  reduce,         // before this rank waits for its peers' sums
-  before_update,  // the sums of all ranks are there, the state is the old one; "update" too
-  after_update,   // the state is the new one
-  callback,       // before the callbacks of the step
-  snapshot,       // a snapshot is about to be written to memory
-  writing,        // the first bytes of a savepoint are about to be written
-  before_rename,  // all bytes of a savepoint are written, none is durable; "save" too
-  after_rename,   // a savepoint has its name, which is not durable yet
-  pruning,        // an older savepoint is about to be deleted
-  rendezvous,     // before it waits to become part of the next generation
-  broadcast,      // the state goes to replicas that lack it, and has got there in part
-  shutdown,       // training is over, which the watchdog does not know yet
-  compute = forward,
-  update = before_update,
-  save = before_rename,
-};
+// The value of phase=: where in the run a fault strikes.
+using FaultPhase = FaultPoint;
 
+// The value of fault=. A text in quotes is another spelling than the enumerator's. Defaults are in parentheses.
 enum class FaultKind {
   kill,             // SIGKILL to itself
-  stop,             // SIGSTOP to itself, and nobody sends SIGCONT
+  stop,             // SIGSTOP to itself, without a later SIGCONT
   pause,            // SIGSTOP to itself, and SIGCONT after duration_ms (500)
-  segfault,         // writes to memory that nobody may write
+  segfault,         // writes to memory that may not be written
   exit0,            // leaves with exit code 0, without a report
-  exit1,            // the same with 1
-  exit,             // the same with 3
-  throw_exception,  // "throw": std::runtime_error
-  terminate,        // std::terminate()
-  loop,             // computes for ever without progress
-  hang,             // sleeps for ever without progress; "sleep" too
-  slow,             // computing takes `factor` (2) times as long, for `count` steps (for ever)
+  exit1,            // the same with code 1
+  exit,             // the same with code 3
+  throw_exception,  // "throw": throws std::runtime_error
+  terminate,        // calls std::terminate()
+  loop,             // computes endlessly without progress
+  hang,             // sleeps endlessly without progress; "sleep" too
+  slow,             // computing takes `factor` (2) times as long, for `count` steps (all)
   oom,              // takes memory until std::bad_alloc is thrown
-  close_channel,    // "close-channel": shuts the channel to the watchdog down
+  close_channel,    // "close-channel": shuts down the channel to the watchdog
   garbage,          // sends bytes drawn from `seed` (0) to the watchdog
-  nan,              // puts a NaN into `target` (loss), at a place drawn from `seed`
+  nan,              // puts a NaN into `target` (loss), at an index drawn from `seed`
   flip,             // changes one bit of `target` (weight), drawn from `seed`
-  lose_beats,       // "lose-beats": gives no sign of life any more, though it works
-  delay_beats,      // "delay-beats": the same for duration_ms (2000)
-  full_disk,        // "full-disk": `count` (all) operations on savepoints that need space fail with ENOSPC from here on
-  io_error,         // "io-error": `count` (all) operations on savepoints fail with EIO from here on
-  damage,           // flips bytes, drawn from `seed`, of the newest savepoint of the run directory, then SIGKILL
+  lose_beats,       // "lose-beats": sends no more heartbeats, but goes on working
+  delay_beats,      // "delay-beats": sends no heartbeats for duration_ms (2000)
+  full_disk,        // "full-disk": from here on `count` (all) operations on savepoints that need space fail with ENOSPC
+  io_error,         // "io-error": from here on `count` (all) operations on savepoints fail with EIO
+  damage,           // flips bytes, drawn from `seed`, of the newest savepoint in the run directory; SIGKILL to itself
   kill_watchdog,    // "kill-watchdog": SIGKILL to the watchdog
 };
 
-enum class CorruptionTarget { loss, gradient, weight, slot };
+// The value of target=: what `nan` and `flip` change one float of.
+using CorruptionTarget = FaultTarget;
 
 struct Fault {
   int rank = 0;
-  std::optional<std::int64_t> step{};  // empty: whichever step gets to the phase first
+  std::optional<std::int64_t> step{};  // empty: the first step that reaches the phase
   FaultPhase phase = FaultPhase::forward;
   FaultKind kind = FaultKind::kill;
-  // Which the process is part of; in rendezvous, which it was part of. Empty: whichever gets there first.
+  // The generation that the process is part of; in rendezvous, the one that it was part of. Empty: the first that
+  // reaches the phase.
   std::optional<int> generation{};
 
-  // What the kind takes; as written here where it does not.
+  // What the kind takes. A member that the kind does not take keeps the value written here.
   std::chrono::milliseconds duration{};
   double factor = 1;
-  std::optional<std::int64_t> count{};  // empty: no end
+  std::optional<std::int64_t> count{};  // empty: without end
   std::uint64_t seed = 0;
   CorruptionTarget target = CorruptionTarget::weight;
 
@@ -94,60 +81,63 @@ struct Fault {
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
-// All there are, as written above.
+// All values, in the order of the enumerations.
 std::span<const FaultKind> fault_kinds();
 std::span<const FaultPhase> fault_phases();
 std::span<const CorruptionTarget> corruption_targets();
 
-// As in a specification.
+// The spelling in a specification.
 std::string_view to_string(FaultKind kind);
 std::string_view to_string(FaultPhase phase);
 std::string_view to_string(CorruptionTarget target);
-// The specification with everything that was understood written out; parse_fault() makes the same fault of it.
+// The specification with all defaults written out. parse_fault() turns it into the same fault again.
 std::string to_string(const Fault& fault);
 
-// True where the kind asks for a target: CorruptionTarget means something.
+// True when the kind takes target=.
 bool takes_target(FaultKind kind);
-// True for phases in which a step may be named, and for those in which it must be.
+// Whether a specification may name a step in this phase, and whether it must.
 bool may_have_step(FaultPhase phase);
 bool must_have_step(FaultPhase phase);
-// True for phases that rank 0 alone gets to.
+// True for phases that only rank 0 reaches.
 bool is_of_rank_zero(FaultPhase phase);
-// True for phases whose step is a savepoint's.
+// True for phases whose step is that of a savepoint.
 bool is_of_savepoint(FaultPhase phase);
 
-// Why this fault makes no sense, as the rest of a sentence that begins with the fault; empty when it does.
+// Why this fault can never strike, as the rest of a sentence that begins with the fault. Empty for a valid fault.
 std::string objection_to(const Fault& fault);
 
-// `ranks` counts replicas and spares. Throws Error{invalid_argument} that says what is allowed, also for what makes no
-// sense.
+// `ranks` counts replicas and spares. Throws Error{invalid_argument} that says what is allowed, also for a fault that
+// can never strike.
 Fault parse_fault(std::string_view specification, int ranks);
 
-// The faults of a plan: one specification a line, blank lines and what follows a # left out, or a JSON list of
-// specifications, each a string or an object of its keys. Throws Error{invalid_argument} that names the line or entry.
+// Reads a plan. It has one specification a line, where blank lines and text after a # are ignored; or it is a JSON list
+// of specifications, each a string or an object with its keys. Throws Error{invalid_argument} that names the line or
+// entry.
 std::vector<Fault> parse_fault_plan(std::string_view text, int ranks);
 
-// What is known of the runs that a plan is for. Every fault that is drawn can strike a run with these replicas, steps
-// and savepoints: `damage` comes after a savepoint is durable, and phases of savepoints come where one is written.
-// Where all strike one run, none keeps another from striking: one fault at most strikes savepoints, and two a step.
-// After the loss of a replica, only ranks that are surely there are struck.
+// What is known about the runs that a random plan is for. With `one` and `one_for_each_fault` every fault that is drawn
+// can strike a run with these replicas, steps and savepoints: `damage` comes after a savepoint is durable, and phases
+// of savepoints come where one is written. With `one`, where all faults strike the same run, no fault prevents another:
+// at most one fault strikes savepoints, at most two strike a step, and after the loss of a replica only ranks that
+// certainly exist are struck.
 enum class RunsToStrike { unknown, one, one_for_each_fault };
 
 struct RandomFaultPlan {
   int faults = 1;
   std::uint64_t seed = 0;
   int replicas = 1;
-  std::int64_t steps = 1;            // of the run: faults strike in steps 0 to steps - 1
+  std::int64_t steps = 1;            // of the run; faults strike in steps 0 to steps - 1
   std::vector<FaultKind> kinds{};    // empty: all but kill_watchdog, after which the run has to be started again
   std::vector<FaultPhase> phases{};  // empty: all
-  // Numbers of updates at which savepoints are written, for phases that belong to one; empty: any of the steps.
+  // The steps at which savepoints are written, for phases that belong to a savepoint; empty: any of the steps.
   std::vector<std::int64_t> savepoint_steps{};
   RunsToStrike runs = RunsToStrike::unknown;
 };
 
-// A function of its argument alone, the same on every host: kinds are equally likely, then the phases that each has.
-// Ordered by step; each fault's specification is its to_string(). Throws Error{invalid_argument} where a number is out
-// of range, no kind makes sense in any phase, or one run has no place for so many faults.
+// Draws a plan. The result depends on the argument alone, on every host. Kinds are equally likely, then the phases that
+// each kind allows. Ordered by step; the specification of each fault is its to_string(). Throws Error{invalid_argument}
+// when a number is out of range, when no kind is allowed in any of the phases, or when one run has no room for so many
+// faults.
 std::vector<Fault> random_fault_plan(const RandomFaultPlan& plan);
 
 }  // namespace holdfast::recovery

@@ -1,11 +1,13 @@
 #pragma once
 
-// Faults made on purpose, to show that recovery works: where training gets to the place that a fault names, the replica
-// does it to itself. Each strikes once in the life of a run directory, so that the recovered run passes the same place
-// unharmed.
+// Faults made on purpose, to show that recovery works. When training reaches the phase that a fault names, the replica
+// does the fault to itself. Each fault strikes once in the life of a run directory, so that the recovered run passes
+// the same phase unharmed.
 //
-// What a process can do to itself strikes in reach(). What needs training's data, files or pace is asked for where
-// training has these at hand: corruption(), file_failure(), slowdown().
+//   faults.reach(FaultPhase::forward, step);   // may not return
+//
+// reach() strikes with faults that a process can do to itself. Faults that need training's numbers, files or pace are
+// asked for where training has these at hand: corruption(), file_failure(), slowdown().
 
 #include <chrono>
 #include <cstddef>
@@ -21,35 +23,34 @@
 
 namespace holdfast::recovery {
 
-// Faults that whoever starts a program gives it, for tests of programs that have no option for them: specifications
-// (fault_plan.h) separated by semicolons.
+// The environment variable with faults for a program that has no option for them: specifications (fault_plan.h)
+// separated by semicolons.
 inline constexpr const char* kFaultsVariable = "HOLDFAST_FAULTS";
-// What the variable holds, in its order and unread; none where it is not set or empty.
+// The specifications in the variable, in order and not yet parsed. Empty where it is not set.
 std::vector<std::string> faults_of_environment();
 
-// What a file operation needs of the disk: one that may need space fails when it is full.
+// What a file operation needs from the disk. An operation that needs space fails when the disk is full.
 enum class FileNeed { space, none };
 
-// One float of the state, a gradient or a loss is to become wrong.
+// One float of the state, of a gradient or of a loss is to become wrong.
 struct Corruption {
   CorruptionTarget target = CorruptionTarget::weight;
-  bool is_nan = false;  // otherwise one bit is flipped
+  bool is_nan = false;  // false: one bit is flipped
   std::uint64_t seed = 0;
 };
 
-// Changes one float of `blocks`, taken as one row of floats; which one is a function of the seed and of their number.
-// Returns what was done, for a journal: "bit 30 of float 17 of 5000". Throws Error{invalid_argument} when there is no
-// float.
+// Changes one float of `blocks`, which count as one row of floats. Seed and number of floats decide which one. Returns
+// what was done, for a journal: "bit 30 of float 17 of 5000". Throws Error{invalid_argument} when there is no float.
 std::string corrupt(const Corruption& corruption, std::span<const std::span<float>> blocks);
 
-// The faults of a run as one process meets them. Any thread.
+// The faults of a run, as one process meets them. Any thread.
 class Faults {
  public:
-  // What the channel's faults need; a fault whose function is missing throws Error{unsupported}.
+  // What faults of the channel need. A fault whose function is missing throws Error{unsupported}.
   struct Hooks {
     std::function<void()> close_channel{};
-    std::function<void(std::span<const std::byte>)> send_garbage{};  // these bytes as they are
-    // No sign of life from here on, for this long or, without a duration, for ever.
+    std::function<void(std::span<const std::byte>)> send_garbage{};  // these bytes, as they are
+    // No heartbeats from here on, for this long or, without a duration, until the process ends.
     std::function<void(std::optional<std::chrono::milliseconds>)> stop_beats{};
   };
   struct Place {
@@ -60,43 +61,42 @@ class Faults {
     Hooks hooks{};
   };
 
-  // `faults` are those of all ranks, in the order in which they were given.
+  // `faults` are those of all ranks, in the order in which they were given. That order numbers them.
   Faults(std::vector<Fault> faults, Place place);
   ~Faults();
   Faults(Faults&&) noexcept;
   Faults& operator=(Faults&&) noexcept;
 
-  // The process has another rank in another generation. What is going on (slow, full disk) goes on.
+  // The process has another rank in another generation. Faults that last (slow, full disk) go on.
   void move_to(int rank, int generation);
 
-  // Called where training gets to `phase` of `step`. Strikes with what is due there, after
+  // Call it where training reaches `phase` of `step`. Strikes with the faults that are due there, after
   // RUN_DIRECTORY/faults/INDEX-HASH.fired is on stable storage. Throws what the fault throws, or Error when that mark
-  // cannot be written, as the others do.
+  // cannot be written. So do the functions below.
   void reach(FaultPhase phase, std::int64_t step) const;
 
-  // What is due to become wrong here, behind reach() of the same place; ask until there is no more.
+  // What is due to become wrong here. Call it after reach() for the same phase and step, until it returns nothing.
   std::optional<Corruption> corruption(FaultPhase phase, std::int64_t step) const;
-  // Whether corruption() may have an answer there; also where it had one before.
+  // Whether corruption() may return something there. Stays true after it did.
   bool may_corrupt(FaultPhase phase, std::int64_t step) const;
 
-  // How many times as long as it takes this replica shall take to compute this step; 1 where nothing is due.
+  // The factor by which computing this step is to take longer; 1 where no fault is due.
   double slowdown(std::int64_t step) const;
 
-  // The errno with which the file operation of a savepoint that is to be done in `phase` of `step` must fail; without a
-  // phase, one that begins no fault but meets those that are going on. Each call stands for one operation.
+  // The errno with which an operation on the files of a savepoint must fail, in `phase` of `step`. Without a phase, no
+  // fault begins, but those that last still apply. Each call stands for one operation.
   std::optional<int> file_failure(std::optional<FaultPhase> phase, std::int64_t step, FileNeed need) const;
 
  private:
   struct Course;
 
-  // What was given, constant; and what is going on, with a lock of its own.
   bool is_due(const Fault& fault, FaultPhase phase, std::int64_t step) const;
-  // False when the mark was there already.
+  // False when the mark existed already.
   bool mark_as_fired(std::size_t index) const;
 
-  std::vector<Fault> faults_;
-  Place place_;  // but for rank and generation, which change
-  std::unique_ptr<Course> course_;
+  std::vector<Fault> faults_;       // constant
+  Place place_;                     // constant; its rank and generation are those of the start
+  std::unique_ptr<Course> course_;  // rank, generation and faults that last; has a lock of its own
 };
 
 }  // namespace holdfast::recovery

@@ -1,10 +1,10 @@
 #pragma once
 
-// How long a replica may go without progress before it is taken for hung, by what it is doing. Nobody waits for the
-// guilty one longer than its peers must: a replica that waits for peers has no limit of its own.
+// How long a replica may go without progress before the watchdog takes it for hung, by what it is doing. A replica that
+// waits for peers has no limit of its own, because the one that it waits for is to blame.
 //
 // A process that runs, or that is ready to run on a crowded machine, may take ten times its limit, and at least 30 s,
-// but for `callbacks`; one that is stopped by a signal gets the limit of a step, whatever it was doing.
+// except in `callbacks`. A process that is stopped by a signal gets the limit of a step, whatever it was doing.
 //
 // Background work, such as an fsync of a savepoint, has a limit of its own while training goes on: that of `saving`,
 // plus the time that its bytes take on a storage of `slowest_bytes_per_second`.
@@ -17,7 +17,7 @@
 
 namespace holdfast::recovery {
 
-// The names of the options that set limits, as the user of this run knows them: for sentences.
+// What the user of this run calls the options that set limits. Sentences about a hang name them.
 struct LimitNames {
   std::string hang_after = "hang_after";
   std::string callback_timeout = "callback_timeout";
@@ -26,10 +26,11 @@ struct LimitNames {
 
 struct HangLimits {
   std::chrono::milliseconds starting = std::chrono::seconds(120);
-  // Of a process, which may have to compile and to allocate; and of all, until the run's first few have been timed.
+  // The first step of a process, which may have to compile and to allocate. Holds for all steps until the run has timed
+  // a few.
   std::chrono::milliseconds first_step = std::chrono::seconds(60);
-  // Later steps may take three times the 99th percentile of those before and this. What the watchdog sees is up to two
-  // of its looks old, which makes it up to a second.
+  // Later steps may take three times the 99th percentile of those before, plus this. The watchdog looks every 0.1 s, so
+  // the margin amounts to up to a second.
   std::chrono::milliseconds step_margin{800};
   std::chrono::milliseconds evaluating = std::chrono::seconds(30);
   std::chrono::milliseconds saving = std::chrono::seconds(30);
@@ -37,12 +38,12 @@ struct HangLimits {
   std::chrono::milliseconds reading_data = std::chrono::seconds(30);
   std::chrono::milliseconds finishing = std::chrono::seconds(30);
   std::chrono::milliseconds regrouping = std::chrono::seconds(60);
-  // A tenth of what an old disk does.
+  // A tenth of what an old disk writes.
   std::uint64_t slowest_bytes_per_second = std::uint64_t{4} << 20;
   // When given, it is the limit of every phase except `starting`, and except `callbacks` where `callback_timeout` is
   // given too. It also holds for a process that runs. It does not shorten `regrouping`.
   std::optional<std::chrono::milliseconds> hang_after{};
-  std::optional<std::chrono::milliseconds> callback_timeout{};  // When given, the limit of `callbacks`.
+  std::optional<std::chrono::milliseconds> callback_timeout{};  // when given, the limit of `callbacks`
   LimitNames names{};
 
   std::chrono::milliseconds callback_limit() const { return callback_timeout.value_or(hang_after.value_or(callbacks)); }

@@ -1,13 +1,17 @@
 #pragma once
 
-// What `holdfast run -- PROGRAM` needs beside a watchdog: the program is found as a shell would find it, and each of
-// its processes gets the environment that launchers of the field give.
+// What `holdfast run -- PROGRAM` needs besides a watchdog. The program is found as a shell would find it. Each of its
+// processes gets the environment that the field's launchers give:
 //
-//   RANK, LOCAL_RANK               that the process is started for. It may have others in later generations, which only
-//                                  a program that registers (worker.h) learns of: an environment cannot change
-//   WORLD_SIZE, LOCAL_WORLD_SIZE   replicas that there are to be
-//   MASTER_ADDR, MASTER_PORT       127.0.0.1, and a port that was free; the same as long as any process of the run
-//   lives HOLDFAST_DEVICE                its entry of the list of devices HOLDFAST_RUN_DIRECTORY         absolute
+//   RANK, LOCAL_RANK               the rank that the process is started for. Its rank may change in later generations;
+//                                  only a program that registers (worker.h) learns of that
+//   WORLD_SIZE, LOCAL_WORLD_SIZE   the number of replicas that there are to be
+//   MASTER_ADDR, MASTER_PORT       127.0.0.1, and a port that was free; the same while any process of the run lives
+//   HOLDFAST_DEVICE                the entry of the process in the list of devices
+//   HOLDFAST_DEVICES               that list, with commas
+//   HOLDFAST_RUN_DIRECTORY         an absolute path
+//
+//   run_watchdog(for_any_program({.replicas = 2, .run_directory = "run", .command = {"python", "train.py"}}, {}));
 
 #include <string>
 #include <vector>
@@ -16,18 +20,18 @@
 
 namespace holdfast::recovery {
 
-// Completes options of which `command` is what a user typed. `devices` may hold one several times; empty: cpu:0 and so
-// on, one a replica. Where `replicas` is 0 it is taken from WORLD_SIZE if that is set, else from the devices, else
-// there is one for each core.
+// Completes options whose `command` is what a user typed. `devices` may list a device several times; empty: cpu:0 and
+// so on, one for each replica. Where `replicas` is 0 it is taken from WORLD_SIZE if that is set, otherwise from the
+// devices, otherwise there is one for each core.
 //
-// Obeys the environment of this process: MASTER_PORT is kept. With RANK in it, another launcher started this process:
-// then WORLD_SIZE must be 1.
+// Obeys the environment of this process: MASTER_PORT is kept. RANK means that another launcher started this process;
+// WORLD_SIZE must be 1 then.
 //
-// Throws Error{not_found} for a program that is not there, Error{invalid_argument}, Error{unsupported} under a launcher
-// that started several processes.
+// Throws Error{not_found} for a program that is not there, Error{invalid_argument}, and Error{unsupported} under a
+// launcher that started several processes.
 WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string> devices);
 
-// The cores that this process may run on.
+// The number of cores that this process may run on.
 int core_count();
 
 }  // namespace holdfast::recovery

@@ -1,8 +1,13 @@
 #pragma once
 
-// State in memory that outlives the process that wrote it: the watchdog owns a memory file with two slots, and a worker
-// writes the newest state into the older one of them. A slot counts only with a digest that its bytes agree with, so
-// that a torn one is never taken, and the other is whole meanwhile.
+// State in memory that outlives the process that wrote it. The watchdog owns a memory file with two slots, and a worker
+// writes the newest state into the older of the two. A slot counts only when its bytes agree with its digest. So a torn
+// slot is never taken, and the other one is whole meanwhile.
+//
+//   MemorySnapshots snapshots = worker.request_snapshot_memory(state.size(), deadline);
+//   snapshots.write(worker.generation(), step, state.size(), [&](std::size_t begin, std::span<std::byte> piece) {
+//     std::memcpy(piece.data(), state.data() + begin, piece.size());
+//   });
 
 #include <cstddef>
 #include <cstdint>
@@ -15,34 +20,36 @@
 
 namespace holdfast::recovery {
 
+// For one thread at a time.
 class MemorySnapshots {
  public:
-  // Of the memory that holds two snapshots of up to `capacity_bytes`.
+  // The size of memory that holds two snapshots of up to `capacity_bytes` each.
   static std::size_t memory_bytes(std::size_t capacity_bytes);
 
-  // Writable memory of memory_bytes(), zero-filled or written by this class.
+  // `memory` is writable, has memory_bytes(), and is zero or was written by this class.
   explicit MemorySnapshots(SharedMemory memory);
 
+  // The largest snapshot that fits.
   std::size_t capacity_bytes() const;
 
-  // Has the system find the memory of snapshots of `bytes`, which whoever writes there first would else wait for. What
-  // is there stays. While nothing is written.
+  // Makes the system provide the pages for snapshots of `bytes`. Otherwise the first write to each slot waits for them.
+  // Keeps what is there. Must not be called while a snapshot is being written.
   void find_memory(std::size_t bytes);
 
-  // Has `write` put `bytes` bytes there, piece by piece from the first to the last (`begin` says where a piece begins),
-  // and shows them to `accepts`, if there is one: the slot is whole when that, and this, return true. Asserts that
-  // there is room.
+  // Calls `write` to fill the slot with `bytes` bytes, piece by piece from the first to the last; `begin` is the offset
+  // of a piece. Then shows all bytes to `accepts`, if there is one. The slot counts only when `accepts` returns true;
+  // write() returns whether it counts. Asserts that there is room.
   using Write = std::function<void(std::size_t begin, std::span<std::byte> piece)>;
   using Accepts = std::function<bool(std::span<const std::byte> written)>;
   bool write(int generation, std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts = {});
 
-  // The same in two steps, for one that is filled by somebody else meanwhile: where to put `bytes` bytes, and behind
-  // that finish(), which reads and digests them all and may be called on another thread. begin() once more gives the
-  // first one up.
+  // The same in two steps, for a slot that is filled by other means. begin() returns the memory for `bytes` bytes.
+  // finish() reads and digests them all, and may be called on another thread. Another begin() before that abandons the
+  // slot.
   std::span<std::byte> begin(std::size_t bytes);
   bool finish(int generation, std::int64_t step, const Accepts& accepts = {});
 
-  // Where all of this lies.
+  // The whole memory, both slots and their headers.
   std::span<std::byte> memory() { return memory_.writable(); }
 
   struct Whole {
@@ -50,7 +57,8 @@ class MemorySnapshots {
     std::int64_t step = 0;
     std::span<const std::byte> bytes;  // valid as long as the memory, and until the slot is written again
   };
-  // The newest one by step, if any is whole; reads and digests it all. `memory` may be of any size and content.
+  // The whole snapshot with the highest step, if there is one. Reads and digests all its bytes. `memory` may have any
+  // size and content.
   static std::optional<Whole> newest(const SharedMemory& memory);
 
  private:
@@ -59,8 +67,8 @@ class MemorySnapshots {
   bool commit(int generation, std::int64_t step, const Digest& digest, const Accepts& accepts);
 
   SharedMemory memory_;
-  int open_slot_ = 0;                // that was begun last
-  std::span<std::byte> open_bytes_;  // of it
+  int open_slot_ = 0;                // the slot that was begun last
+  std::span<std::byte> open_bytes_;  // in that slot
 };
 
 }  // namespace holdfast::recovery

@@ -1,29 +1,14 @@
 #pragma once
 
-// What a replica is doing, as it tells the watchdog. Decides how long it may go without progress.
+// The name in recovery of what a process is doing (holdfast/base/training_phase.h). The watchdog decides by it how long
+// the process may go without progress (hang_limits.h).
 
-#include <string_view>
+#include "holdfast/base/training_phase.h"
 
 namespace holdfast::recovery {
 
-// `regrouping`: on its way from a generation into the next, where a device must first let go. `callbacks`: in code of
-// the application that training calls.
-enum class Phase {
-  starting,
-  computing,
-  waiting_for_peers,
-  updating,
-  saving,
-  callbacks,
-  evaluating,
-  finishing,
-  regrouping,
-  reading_data
-};
+using Phase = TrainingPhase;
 
-inline constexpr int kPhaseCount = 10;
-
-// The enumerator's name, as written above.
-std::string_view to_string(Phase phase);
+inline constexpr int kPhaseCount = kTrainingPhaseCount;
 
 }  // namespace holdfast::recovery

@@ -7,7 +7,9 @@
 //   {"command": "scale", "replicas": 3}       {"ok": true, "target": 3, "reason": "..."}
 //   {"command": "snapshot", "seconds": 60}    {"ok": true, "path": "...", "step": 120}, once it is durable
 //
-// What cannot be done is answered with {"ok": false, "error": "a sentence"}.
+// A request that cannot be met is answered with {"ok": false, "error": "a sentence"}.
+//
+//   const std::string answer = ask_run("run", R"({"command": "status"})", Deadline::after(std::chrono::seconds(5)));
 
 #include <string>
 
@@ -15,9 +17,9 @@
 
 namespace holdfast::recovery {
 
-// `request` is JSON text. Returns the answer's text, whatever it says. Throws Error{not_found} where no watchdog of a
-// live run listens, Error{deadline_exceeded}, Error{input_output} when the watchdog leaves without an answer,
-// Error{invalid_argument} for a request of more than one line.
+// Sends the JSON text `request`, blocks until the answer has come, and returns its text, whatever it says. Throws
+// Error{not_found} where no watchdog of a live run listens, Error{deadline_exceeded}, Error{input_output} when the
+// watchdog leaves without an answer, Error{invalid_argument} for a request of more than one line.
 std::string ask_run(const std::string& run_directory, const std::string& request, Deadline deadline);
 
 }  // namespace holdfast::recovery

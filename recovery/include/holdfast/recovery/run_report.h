@@ -1,8 +1,11 @@
 #pragma once
 
-// The story of a run as its journal tells it: what failed, how that was noticed, how long each part of the recovery
-// took, and what was lost; which replicas were slow, which places were left out, and what was done about them. Of a run
-// that is live, has ended or is dead; the journal is all that is read.
+// What happened in a run, read from its journal: what failed, how that was noticed, how long each part of the recovery
+// took, and what was lost. Also which replicas were slow, which device slots were left out, and what was done about
+// them. The run may be live, have ended, or have been killed; nothing but the journal is read.
+//
+//   const RunReport report = read_run_report("run/journal.jsonl");
+//   for (const RunReport::Incident& incident : report.incidents) std::printf("%s\n", incident.cause.c_str());
 
 #include <cstdint>
 #include <optional>
@@ -11,111 +14,113 @@
 
 namespace holdfast::recovery {
 
-// All times are seconds since 1970, as the watchdog's host knew them.
+// All times are seconds since 1970, by the clock of the watchdog's host. "place" is the index of a device slot. -1
+// means unknown or none, unless a member says more.
 struct RunReport {
-  // Where a state came from that was read, not kept.
+  // Where a state came from that was read, because no replica had kept it.
   struct Origin {
-    std::string path{};  // of a savepoint, or what stands for the watchdog's memory
+    std::string path{};  // of a savepoint, or a text that stands for the watchdog's memory
     std::int64_t step = 0;
   };
 
-  // One watchdog.
+  // One start of the program: one watchdog, in order of time.
   struct Start {
     double time = 0;
-    int pid = 0;
-    int replicas = 0;
-    std::optional<Origin> resumed{};  // with its first generation; empty: at step 0, or not yet
-    std::optional<double> ended{};    // empty: it is live, or it was killed
+    int pid = 0;                      // of the watchdog
+    int replicas = 0;                 // asked for
+    std::optional<Origin> resumed{};  // by its first generation; empty: it began at step 0, or has no generation yet
+    std::optional<double> ended{};    // empty: the watchdog is live, or was killed
     int exit_code = 0;
     std::string sentence{};  // for the user
   };
 
   // The failure of one process.
   struct Incident {
-    std::string cause{};
-    std::vector<std::string> evidence{};  // what was seen, in order
-    std::vector<std::string> frames{};    // of a crash, innermost first: function, file and build offset
-    int member = -1;                      // the process's number in the run
-    int rank = -1;                        // -1: it was part of no generation, and nobody waited for it
+    std::string cause{};                  // a sentence
+    std::vector<std::string> evidence{};  // what was observed, in order
+    std::vector<std::string> frames{};    // of a crash, innermost first: function, file and offset in the file
+    int member = -1;                      // the number of the process in the run
+    int rank = -1;                        // -1: it was part of no generation, and no generation waited for it
     int pid = 0;
-    int generation = -1;     // that it was part of
-    std::int64_t step = -1;  // that it was in; -1: in none
-    int replicas = 0;        // of that generation; where it was part of none, of the one that trained, or 0
+    int generation = -1;     // that the process was part of
+    std::int64_t step = -1;  // that the process was in
+    int replicas = 0;        // of that generation; without one, of the generation that trained, or 0
 
     double noticed = 0;
-    std::optional<double> cancelled{};   // the waits of the others had been ended by then
-    std::optional<double> opened{};      // the next generation was
-    std::optional<double> progressed{};  // seen to be further than the run ever was
-    std::optional<double> whole{};       // as many replicas as before
+    std::optional<double> cancelled{};   // the others no longer waited
+    std::optional<double> opened{};      // the next generation began
+    std::optional<double> progressed{};  // it was seen to be further than the run ever was
+    std::optional<double> whole{};       // the run had as many replicas as before
     int next_generation = -1;
-    int next_replicas = 0;  // in it when it opened
-    int survivors = 0;      // of them those that kept their state
+    int next_replicas = 0;  // in that generation when it opened
+    int survivors = 0;      // those among them that kept their state
 
-    std::optional<Origin> resumed{};         // where no survivor had a state
-    std::optional<std::int64_t> repeated{};  // steps computed again; empty: not known yet
-    bool ended_run = false;                  // the run ended by it: nothing went on behind it
+    std::optional<Origin> resumed{};         // the state that was read, where no survivor had one
+    std::optional<std::int64_t> repeated{};  // number of steps computed again; empty: not known yet
+    bool ended_run = false;                  // the run ended with this failure
   };
 
   struct Savepoints {
-    std::int64_t durable = 0;
-    std::int64_t skipped = 0;
+    std::int64_t durable = 0;  // number of savepoints on stable storage
+    std::int64_t skipped = 0;  // not made, because the storage was slow
     std::string newest_path{};
     std::int64_t newest_step = -1;
-    std::vector<std::string> problems{};  // writes that failed, files that were set aside; the first kMostProblems
+    std::vector<std::string> problems{};  // failed writes, and files that were set aside; the first kMostProblems
   };
   static constexpr std::size_t kMostProblems = 100;
 
-  // What was asked for: signals, scaling.
+  // What somebody asked for (signals, scaling), as a sentence.
   struct Remark {
     double time = 0;
     std::string sentence{};
   };
 
-  // Shards dealt anew, in a generation of its own.
+  // An assignment of shards to replicas that the watchdog made for a generation.
   struct Deal {
     double time = 0;
     int generation = -1;
-    std::vector<int> shards{};                     // by rank; empty: as many for each, as the program deals them
-    std::vector<double> milliseconds_per_round{};  // by rank, which it was made from; empty: it was made from none
-    std::string why{};                             // empty likewise
+    std::vector<int> shards{};                     // by rank; empty: as evenly as the program assigns them
+    std::vector<double> milliseconds_per_round{};  // by rank: what was measured before; empty: nothing was
+    std::string why{};                             // empty where nothing was measured
   };
 
   // A replica that computed more slowly than the others.
   struct SlowReplica {
+    // How the slow time ended. open: it had not when the journal or its watchdog ended.
     enum class Ending { open, quick_again, replaced, process_ended };
 
-    int member = -1;  // the process's number in the run
+    int member = -1;  // the number of the process in the run
     int rank = -1;
-    int place = -1;       // -1: not known
+    int place = -1;
     int generation = -1;  // in which it was noticed
     double noticed = 0;
-    std::int64_t since_step = -1;                    // the first slow one
-    double score = 1;                                // when noticed: so many times as long as the others
-    std::optional<double> milliseconds_per_round{};  // of shards, when noticed
-    double waiting_share = 0;                        // of its time in steps, when noticed
+    std::int64_t since_step = -1;                    // the first slow step
+    double score = 1;                                // when noticed: the factor by which it took longer than the others
+    std::optional<double> milliseconds_per_round{};  // when noticed; a round is the shards that it computes at once
+    double waiting_share = 0;                        // when noticed: the share of its time in steps that it waited
 
-    std::vector<Deal> deals{};         // while it was slow, and the one that took back the last of these
+    std::vector<Deal> deals{};         // made while it was slow, and the one that undid the last of these
     std::vector<Remark> left_alone{};  // why it was not replaced
-    Ending ending = Ending::open;      // open: it was slow when the journal ends, or its watchdog did
+    Ending ending = Ending::open;
     std::optional<double> ended{};
-    int replaced_by = -1;  // a process; -1: by none, or not yet
+    int replaced_by = -1;  // the process that took its place
   };
 
-  // A place (device) that was left out, since processes failed there one after the other, or its driver said that it is
-  // lost.
+  // A time in which a device slot was left out, because processes failed there one after the other, or because the
+  // driver reported that the device is lost.
   struct Rest {
     int place = -1;
     double began = 0;
-    double seconds = 0;                  // that it was to last
-    bool is_of_a_trial = false;          // the last failure was that of a process that tried the place
-    int failures = 0;                    // in a row, trials among them
-    int times_left_out = 0;              // with this time
-    int incident = -1;                   // the last of the failures, an index of `incidents`; -1: not known
+    double seconds = 0;                  // planned length
+    bool is_of_a_trial = false;          // the last failure was that of a process that tried the slot
+    int failures = 0;                    // in a row, including those of trials
+    int times_left_out = 0;              // including this time
+    int incident = -1;                   // the last of the failures, an index of `incidents`
     std::optional<double> tried{};       // when a process was started there
-    int tried_by = -1;                   // that process
+    int tried_by = -1;                   // the number of that process
     std::optional<double> used_again{};  // when a process had trained a step there
-    int shown_well_by = -1;              // that process
-    std::string device{};                // what happened to it, where that is why it was left out
+    int shown_well_by = -1;              // the number of that process
+    std::string device{};                // what happened to the device, where that is the reason
   };
 
   std::vector<Start> starts{};
@@ -124,12 +129,12 @@ struct RunReport {
   std::vector<SlowReplica> slow_replicas{};
   std::vector<Rest> rests{};
   Savepoints savepoints{};
-  std::int64_t furthest_step = -1;  // that the journal mentions
+  std::int64_t furthest_step = -1;  // the highest step that the journal mentions
   int generations = 0;
-  std::int64_t skipped_lines = 0;  // torn, or none of Holdfast's
+  std::int64_t skipped_lines = 0;  // torn, or not written by Holdfast
 };
 
-// Throws Error{not_found} where there is no journal.
+// Reads the whole journal, also of a live run. Throws Error{not_found} where there is no journal.
 RunReport read_run_report(const std::string& journal_path);
 
 // As JSON text, with the names above.

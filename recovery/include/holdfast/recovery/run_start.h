@@ -1,11 +1,11 @@
 #pragma once
 
-// How a run begins: it goes on with the run that its directory holds, or starts anew. A fresh start loses nothing. The
-// earlier run is put aside under the first free name of DIRECTORY.1, DIRECTORY.2 and so on, and the folders of its
-// savepoints' copies get the same number.
+// How a run begins: it resumes the run that its directory holds, or starts anew. A fresh start loses nothing. The
+// earlier run is put aside under the first free name of DIRECTORY.1, DIRECTORY.2 and so on, and the folders with copies
+// of its savepoints get the same number.
 //
-//   OwnedRun run = OwnedRun::take("run", {.copies = {"/mnt/copies"}, .how = start_asked_for({})});
-//   run_watchdog(options, std::move(run));
+//   OwnedRun run = OwnedRun::take("run", {.copies = {{"/mnt/copies"}}, .how = start_asked_for({})});
+//   run_watchdog(std::move(run), [&] { return options; });
 
 #include <optional>
 #include <string>
@@ -13,46 +13,45 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
+#include "holdfast/base/start.h"
 
 namespace holdfast::recovery {
 
-enum class Start {
-  resume,  // goes on with the run that the directory holds, where it holds one
-  fresh,   // puts that run aside
-};
+using holdfast::Start;
 
-// "HOLDFAST_START": resume, fresh or fresh:TOKEN.
+// The environment variable that says how to start: resume, fresh or fresh:TOKEN.
 inline constexpr const char* kStartVariable = "HOLDFAST_START";
 
+// How a start was asked for, and by what.
 struct AskedStart {
   Start start = Start::resume;
-  // Names the occasion. A start with the token of the directory's run goes on with that run: it is the same occasion,
-  // as when a scheduler starts a job again. Empty: each start is another occasion.
+  // Names the occasion of a fresh start. A start with the token of the directory's run resumes that run, because the
+  // occasion is the same, as when a scheduler starts a job again. Empty: each start is another occasion.
   std::string token{};
-  std::string asked_by{};  // for sentences; empty where nobody asked for anything
-  // The program may begin other runs on the same occasion: until end_fresh_start() the directory's record says that it
-  // was interrupted. Needs a token.
+  std::string asked_by{};  // for sentences; empty for the default
+  // The program may begin further runs on the same occasion. Until end_fresh_start() the directory's record says that
+  // the fresh start was interrupted. Needs a token.
   bool has_later_runs = false;
-  // A later run of such a program: that it goes on needs no line in the log.
+  // A later run of such a program: no line in the log says that it resumes.
   bool is_later_run = false;
 };
 
-// What an option (`start` and `token`) asks for or, where it is empty, the environment: HOLDFAST_START. Where a fresh
-// start has no token of its own, the job of the cluster is one: SLURM_JOB_ID of Slurm, and in Kubernetes the name of
-// the pod without what the job's controller adds to it. Throws Error{invalid_argument} for another value of the
+// What the options `start` and `token` ask for. Where `start` is empty, what HOLDFAST_START asks for. A fresh start
+// without a token takes the job of the cluster as its token: SLURM_JOB_ID of Slurm, and in Kubernetes the name of the
+// pod without the suffix that the job's controller adds. Throws Error{invalid_argument} for another value of the
 // variable, and for a token without Start::fresh.
 AskedStart start_asked_for(const std::optional<Start>& start, const std::string& token = "");
 
-// For a program that has begun several runs anew, and was interrupted: the token of the fresh start, for the runs that
-// it has not got to. `run_directory` is that of its first run. Empty where no fresh start was interrupted.
+// For a program that begins several runs anew: the token of a fresh start that was interrupted before the last of them.
+// `run_directory` is that of the program's first run. Empty where no fresh start was interrupted.
 std::string interrupted_fresh_start(const std::string& run_directory);
-// The program has got through all its runs.
+// Records that the program has begun all its runs. They are no longer part of an interrupted fresh start.
 void end_fresh_start(const std::string& run_directory);
-// A token that no other start has.
+// A random token that no other start has.
 std::string new_token();
 
-// Thrown where the run in a directory was started with other choices (options, model or data) than this program has:
-// the only failure after which run_watchdog() may start anew.
+// Thrown when the run in a directory was started with other choices (options, model or data) than this program has. It
+// is the only failure after which run_watchdog() may start anew.
 class OtherChoices : public Error {
  public:
   explicit OtherChoices(const std::string& sentence) : Error(ErrorCode::incompatible, sentence) {}
@@ -60,29 +59,30 @@ class OtherChoices : public Error {
 
 struct StartRecord;
 
-// The lock of a run directory, and what its run is.
+// Holds the lock of a run directory, and knows how its run began.
 class OwnedRun {
  public:
   struct Options {
-    // Folders of savepoints' copies, which are put aside with the run. Empty where only the program knows them; it then
-    // calls put_copies_aside().
+    // Folders with copies of savepoints, which are put aside with the run. Without a value, only the program knows
+    // them, and calls put_copies_aside().
     std::optional<std::vector<std::string>> copies{};
     AskedStart how{};
   };
 
-  // Creates the directory when missing, locks it, and puts its run aside where that is asked for. Throws Error:
-  // already_running as lock_run_directory() does; refused where a directory cannot be put aside, in which case nothing
-  // has changed.
+  // Creates the directory when it is missing, locks it, and puts its run aside where that is asked for. Throws
+  // Error{already_running} as lock_run_directory() does, and Error{refused} when a directory cannot be put aside. Then
+  // nothing has changed.
   static OwnedRun take(const std::string& directory, const Options& options);
 
   const std::string& directory() const { return directory_; }
   const FileDescriptor& lock() const { return lock_; }
 
-  // Whether the run in the directory may give way to one of other choices: it ended by a failure of its own before its
-  // first epoch's end and before its first savepoint that was asked for. One that was stopped or killed may not.
+  // Whether the run in the directory may give way to a run of other choices. It may when it ended by a failure of its
+  // own, before the end of its first epoch and before the first savepoint that was asked for. A run that was stopped or
+  // killed may not.
   bool may_give_way() const;
-  // Puts the run aside, and owns the directory, empty, again, on the occasion on which that run had begun. Returns the
-  // directory's other name. Throws as take().
+  // Puts the run aside and locks the directory, which is then empty, for a run of the same occasion. Returns the new
+  // name of the earlier run. Throws as take().
   std::string give_way();
 
  private:
@@ -94,8 +94,9 @@ class OwnedRun {
   FileDescriptor lock_;
 };
 
-// For the program's rank 0, before anybody looks for savepoints. Where the watchdog put a run aside without knowing the
-// folders of its copies, puts these aside too. Does nothing otherwise, or a second time. Throws as OwnedRun::take().
+// Puts the folders with copies aside, where the watchdog put a run aside without knowing them. Otherwise, and the
+// second time, it does nothing. The program's rank 0 calls it before any process looks for savepoints. Throws as
+// OwnedRun::take().
 void put_copies_aside(const std::string& run_directory, const std::vector<std::string>& copies);
 
 }  // namespace holdfast::recovery

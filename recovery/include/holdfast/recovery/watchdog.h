@@ -1,10 +1,15 @@
 #pragma once
 
-// The parent of all replicas of a run. It starts one process per replica, notices at once when one dies, fails or
-// hangs, lets the others go on from where they are, and brings in a spare or a new process, as often as the restart
-// budget allows. It trains nothing itself.
+// The watchdog is the parent of all replicas of a run, and trains nothing itself. It starts one process for each
+// replica and notices at once when one dies, fails or hangs. Then it lets the others go on from where they are, and
+// brings in a spare or a new process, as often as the restart budget allows.
 //
-// RUN_DIRECTORY/journal.jsonl tells everything that it saw and decided, one JSON object a line.
+// RUN_DIRECTORY/journal.jsonl records everything that it observed and decided, one JSON object per line.
+//
+//   const RunOutcome outcome = run_watchdog(
+//       {.replicas = 4, .recovery = {.spares = 1}, .run_directory = "run", .command = {"trainer"},
+//        .executable = "/usr/bin/trainer"});
+//   if (outcome.exit_code != kExitFinished) std::fprintf(stderr, "%s\n", outcome.sentence.c_str());
 
 #include <chrono>
 #include <cstddef>
@@ -16,38 +21,25 @@
 #include <vector>
 
 #include "holdfast/base/log.h"
+#include "holdfast/base/recovery_options.h"
 #include "holdfast/recovery/hang_limits.h"
 #include "holdfast/recovery/run_start.h"
 
 namespace holdfast::recovery {
 
-// What becomes of a run that lost a replica and has no spare ready.
-enum class WhenLost {
-  wait,    // for a new process
-  shrink,  // goes on with fewer at once; the new process joins at a step boundary
-};
-
-enum class RecoverFrom {
-  survivors,  // those that live keep their state; when none does, memory snapshots, then savepoints
-  savepoint,  // after any failure all start again from the newest savepoint
-};
-
-// What becomes of a replica that computes at least half as long again as the others, over many steps.
-enum class WhenSlow {
-  report,   // the journal tells of it
-  deal,     // it gets fewer shards, where that makes a step shorter by a tenth; more when it is quick again
-  replace,  // a spare that is ready takes its place, once in `restart_window` for each place
-};
+using holdfast::RecoverFrom;
+using holdfast::WhenLost;
+using holdfast::WhenSlow;
 
 // A process that is about to start.
 struct NewProcess {
-  int rank = 0;  // that it is started for; its generations may give it others. That of a spare is not below `replicas`
-  int replicas = 0;
-  int place = 0;         // index of its device
-  bool is_first = true;  // no other process of the run is there
+  int rank = 0;          // that it is started for; generations may give it others. A spare's is at least `replicas`
+  int replicas = 0;      // that there are to be
+  int place = 0;         // index of its device slot
+  bool is_first = true;  // no other process of the run exists
 };
 
-// What each process is to do first, for sentences about one that did not.
+// What each process must do first, for sentences about a process that did not do it.
 struct Registration {
   std::string call = "registering as a worker";
   std::string advice =
@@ -56,82 +48,63 @@ struct Registration {
 
 struct WatchdogOptions {
   int replicas = 1;      // 1 to max_replicas
-  int max_replicas = 0;  // that the run may be scaled to; 0: kMaxReplicas
-  int spares = 0;        // initialised processes that wait to take the place of a replica
-  // That replicas are dealt to, by their names, one place for each; empty: a place without a name for each replica.
+  int max_replicas = 0;  // the most that the run may be scaled to; 0: kMaxReplicas
+  // The names of the device slots that processes are assigned to. Empty: a slot without a name for each replica.
   std::vector<std::string> devices{};
-  WhenLost when_lost = WhenLost::shrink;
-  RecoverFrom recover_from = RecoverFrom::survivors;
-  // Of workers that report their work; replace needs survivors.
-  WhenSlow when_slow = WhenSlow::report;
+  RecoveryOptions recovery{};   // holdfast/base/recovery_options.h
   std::string run_directory{};  // created when missing
-  AskedStart start{};           // what becomes of the run that it holds
-  // The program never registers as a worker, so that nothing is known of it but how its processes end: exit code 0 says
-  // that one has finished, any other end is a failure, after which all are killed and start again; none hangs. It is
-  // asked to stop by SIGTERM. There are no spares.
+  AskedStart start{};           // what happens to the run that the directory holds
+  // The program never registers as a worker, so the watchdog knows only how its processes end. Exit code 0 means that a
+  // process has finished. Any other end is a failure, after which all are killed and start again. Hangs are not
+  // noticed. SIGTERM asks the program to stop. There are no spares.
   bool is_plain_program = false;
-  std::vector<std::string> command{};         // arguments of the program that each replica executes, its name first
-  std::string executable = "/proc/self/exe";  // the running program, even when its file was replaced meanwhile
-  std::string worker_config{};                // handed to each worker as it is
+  std::vector<std::string> command{};         // the arguments of the program that each replica executes; its name first
+  std::string executable = "/proc/self/exe";  // this program, even when its file was replaced meanwhile
+  std::string worker_config{};                // passed to each worker unchanged
   Registration registration{};
-  int max_restarts = 20;  // within restart_window; one failure more ends the run
-  std::chrono::milliseconds restart_window = std::chrono::minutes(10);
-  // A place where one process after the other failed is left out for so long, twice as long each further time, at most
-  // two hours; then a new process tries it while the others train.
-  std::chrono::milliseconds place_rest = std::chrono::minutes(10);
-  // A new process starts when the end of those before it on its place is confirmed, 30 s after they were killed at
-  // latest: for devices whose memory does not hold both. Otherwise at once, which is also what empty means.
-  std::optional<bool> start_when_gone{};
-  // How long a worker may go without progress. Does not hold while it waits for peers or starts, nor in callbacks where
-  // callback_timeout is given. Empty: limits by phase and by the run's step times, see hang_limits.h.
-  std::optional<std::chrono::milliseconds> hang_after{};
-  // The same in Phase::callbacks. Empty: hang_after where that is given, else 10 minutes.
-  std::optional<std::chrono::milliseconds> callback_timeout{};
-  std::chrono::milliseconds start_timeout = std::chrono::seconds(120);  // the same, while a worker starts
-  std::chrono::milliseconds stop_grace = std::chrono::seconds(25);      // between a request to stop and a kill
-  LimitNames limit_names{};                                             // what the three limits above are called
-  std::vector<std::string> faults{};                                    // see faults.h
-  // The least that the watchdog and its workers write to standard error (base/log.h): a line an incident from warning
-  // on, all that is decided at debug. Empty: as set_log_level() has it in each of them.
-  std::optional<LogLevel> log_level{};
-  // Called before each start: "NAME=VALUE" that the process is to have in its environment, beside the watchdog's own.
+  LimitNames limit_names{};  // what the user calls the limits of `recovery`
+  // Called before each start, on the thread of run_watchdog(). Returns "NAME=VALUE" texts for the environment of the
+  // process, besides those that the watchdog sets.
   std::function<std::vector<std::string>(const NewProcess&)> variables_of{};
-  // Called when the run ended without having finished, all replicas are gone, and a whole memory snapshot is there.
+  // Called when the run ended without having finished, all replicas are gone, and a whole memory snapshot exists.
   std::function<void(std::int64_t step, std::span<const std::byte> snapshot)> when_unfinished{};
 };
 
 inline constexpr int kMaxReplicas = 64;
 
 inline constexpr int kExitFinished = 0;
-inline constexpr int kExitUnrecoverable = 1;  // a replica said that restarting cannot help
+inline constexpr int kExitUnrecoverable = 1;  // a replica reported that a restart cannot help
 inline constexpr int kExitGaveUp = 70;        // the restart budget is spent, or one step fails again and again
-inline constexpr int kExitStopped = 75;       // SIGINT, SIGTERM, SIGUSR1 or SIGHUP; starting again resumes
+inline constexpr int kExitStopped = 75;       // by SIGINT, SIGTERM, SIGUSR1 or SIGHUP; starting again resumes
 
 struct RunOutcome {
   int exit_code = 0;
   std::string sentence{};  // for the user
-  // It ended because the run in the directory was started with other choices than the program has.
+  // The run in the directory was started with other choices than the program has, and this one ended for that reason.
   bool has_other_choices = false;
-  // A signal asked the program to stop, be it that all replicas had finished by then.
+  // A signal asked the program to stop, perhaps when all replicas had finished.
   bool is_stop_requested = false;
 };
 
 // Throws Error{invalid_argument} for options that can never work.
 void check_options(const WatchdogOptions& options);
 
-// Blocks until the run has ended; no replica is left then, nor what it had started (docs/recovery.md), but for one that
-// the kernel cannot kill within its time, which the sentence names. Owns SIGINT, SIGTERM and SIGUSR1 meanwhile, and
-// SIGHUP unless the program was started with it ignored; a second signal, 1 s or more after the first, kills the
-// replicas at once. Call it from a thread that lives until it returns: replicas die with that thread. From then on
-// SIGPIPE and SIGXFSZ no longer end this process, nor a replica that registers: a write that fails must not end a run.
+// Blocks until the run has ended. Then no replica is left, nor any process that one had started (docs/recovery.md). The
+// exception is a process that the kernel cannot kill in time, which the sentence names.
+//
+// Handles SIGINT, SIGTERM and SIGUSR1 meanwhile, and SIGHUP unless the program was started with it ignored. A second
+// signal, 1 s or more after the first, kills the replicas at once. The calling thread must live until the call returns,
+// because replicas die with it. From the call on SIGPIPE and SIGXFSZ no longer end this process, nor a replica that
+// registers: a failed write must not end a run.
 //
 // Throws Error{invalid_argument} for options, Error{already_running} when another watchdog or its replicas still own
 // the directory, Error{refused, disk_full, ...} when the directory cannot be written. No replica is left then either.
 RunOutcome run_watchdog(const WatchdogOptions& options);
 
-// The same for a directory that the caller owns. `options_of` is called when no replica runs yet; what it throws ends
-// the run before it begins. Where it throws OtherChoices, or a replica reports them, and the run that the directory
-// holds may give way (OwnedRun::may_give_way), that run is put aside with one line in the log, and the new one starts.
+// The same for a directory that the caller owns. `options_of` is called while no replica runs; an exception from it
+// ends the run before it begins. When it throws OtherChoices, or a replica reports them, the run in the directory may
+// have to give way (OwnedRun::may_give_way). Then that run is put aside with one line in the log, and the new one
+// starts.
 RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& options_of);
 
 }  // namespace holdfast::recovery

@@ -1,13 +1,13 @@
 #pragma once
 
-// The watchdog as one replica's process sees it: which generation am I part of, how to get memory that peers can read,
-// how to say that I am alive.
+// The watchdog as one replica's process sees it. A worker learns which generation it is part of, gets memory that its
+// peers can read, and shows that it makes progress.
 //
 //   if (is_worker()) {
 //     auto worker = Worker::join(Deadline::after(std::chrono::minutes(2)));
 //     ... load data, build the model ...
-//     worker->enter_generation();
-//     ... worker->enter(Phase::computing, step); ...   where a wait for peers is cancelled: enter_generation() again
+//     worker->enter_generation(Deadline::after(std::chrono::minutes(2)));
+//     ... worker->enter(Phase::computing, step); ...   when a wait for peers is cancelled: enter_generation() again
 //     worker->report_finished();
 //   }
 //
@@ -29,123 +29,132 @@
 
 namespace holdfast::recovery {
 
-// True in a process that a watchdog started, from its first line to its end; false in programs that such a process
+// True in a process that a watchdog started, from its first line to its end. False in programs that such a process
 // starts. Any thread.
 bool is_worker();
 
 // A failure of a replica of the run, after which it was replaced.
 struct Restart {
-  int generation = 0;  // that it ended
-  int rank = 0;        // of the replica; -1: of a process that was part of no generation yet
-  std::string cause{};
+  int generation = 0;   // the generation that it ended
+  int rank = 0;         // of the replica; -1: the process was part of no generation yet
+  std::string cause{};  // a sentence
   double detected_unix_seconds = 0;
-  std::int64_t step = -1;  // where that replica was; -1 before its first step
+  std::int64_t step = -1;  // that the replica was in; -1 before its first step
 };
 
+// For the thread that trains, except for functions that say "any thread".
 class Worker {
  public:
-  // Says hello to the watchdog, once in a process. From then on SIGPIPE and SIGXFSZ no longer end this process, unless
-  // they have handlers of their own: a write that fails must not end a run. Throws Error{deadline_exceeded},
-  // Error{invalid_argument} in a process that no watchdog started, or that has joined before, or Error{input_output}
-  // where no thread can be started.
+  // Registers with the watchdog, once in a process. From then on SIGPIPE and SIGXFSZ no longer end this process, unless
+  // they have handlers of their own: a failed write must not end a run. Throws Error{deadline_exceeded},
+  // Error{invalid_argument} in a process that no watchdog started or that has joined before, and Error{input_output}
+  // when no thread can be started.
   static std::unique_ptr<Worker> join(Deadline deadline);
-  // Takes leave in order: the watchdog does not mistake it for a death. The process should end soon after.
+  // Leaves in order, so that the watchdog does not take it for a death. The process should end soon after.
   ~Worker();
 
-  // Blocks until this process is part of a new generation. The first call says that it is ready to train, and may take
-  // as long as the watchdog lives: a spare waits to be needed. A later call says that it has left its generation, keeps
-  // its state, and waits for the next; Error{deadline_exceeded} when there is none within `deadline`. `state_step` is
-  // the step of the whole state that it brings along, -1 without one.
+  // Blocks until this process is part of a new generation. The first call reports that the process is ready to train.
+  // It ignores `deadline` and waits as long as the watchdog lives, because a spare waits until it is needed. A later
+  // call reports that the process has left its generation, keeps its state, and waits for the next one. It throws
+  // Error{deadline_exceeded} when no generation begins by then. `state_step` is the step of the whole state that the
+  // process brings along, -1 without one.
   void enter_generation(Deadline deadline, std::int64_t state_step = -1);
 
-  // Before the first generation: the rank that this process was started for (one of a spare is not below size()), how
-  // many replicas there are to be, and -1.
+  // Before the first generation: the rank that this process was started for (for a spare at least size()), the number
+  // of replicas that there are to be, and -1.
   int rank() const;
   int size() const;
   int generation() const;
-  // How many shards each rank of the generation is to compute, where the watchdog has dealt them by how fast the ranks
-  // are; empty: as the program deals them.
+  // How many shards each rank of the generation is to compute, where the watchdog has assigned them by the ranks'
+  // speed. Empty: as the program assigns them.
   const std::vector<int>& dealt_shards() const;
   const std::string& run_directory() const;
+  // WatchdogOptions::worker_config.
   const std::string& config() const;
-  // How long the watchdog waits for progress, at most, before it takes a process for hung. A wait for peers that ends
-  // earlier than several times that blames the victim.
+  // The longest time that the watchdog waits for progress before it takes a process for hung. Waits for peers must last
+  // several times as long, otherwise the victim of a hang is blamed for it.
   std::chrono::milliseconds patience() const;
-  // All of the run so far, oldest first, those under earlier watchdogs too, as the journal in the run directory has
-  // them.
+  // All failures of the run so far, oldest first, also under earlier watchdogs. Reads the journal in the run directory.
   std::vector<Restart> restarts() const;
 
+  // What the ranks of a generation exchange.
   struct Arena {
-    SharedMemory own;               // writable; all zero
-    std::vector<SharedMemory> all;  // by rank, read-only; the own rank's is empty
-    // By rank, what each has shown, read-only; the own too. None where nobody shows any.
+    SharedMemory own;               // writable, all zero
+    std::vector<SharedMemory> all;  // by rank, read-only; that of the own rank is empty
+    // By rank, including the own: what each has shown, read-only. Empty when no rank shows anything.
     std::vector<std::shared_ptr<const SharedMemory>> shown{};
   };
-  // Gives each rank of the generation a block of `bytes` that its peers can read. The first four bytes are a
-  // SignalWord, which the watchdog cancels when the generation ends. All ranks must call it equally often, with equal
-  // sizes; one thread at a time. Throws Error{cancelled} when the generation ends, Error{incompatible} where sizes
-  // differ, Error{out_of_memory}, Error{deadline_exceeded}.
+  // Gives each rank of the generation a block of `bytes` that its peers can read. Its first four bytes are a
+  // SignalWord, which the watchdog cancels when the generation ends. Blocks until all ranks have called. All must call
+  // equally often, with equal sizes, and from one thread at a time. Throws Error{cancelled} when the generation ends,
+  // Error{incompatible} when sizes differ, Error{out_of_memory}, Error{deadline_exceeded}.
   //
-  // `shows` is memory of this process that its peers may read too, and that it keeps from generation to generation; all
-  // show as many bytes, or none does. What was seen of it before is the same view again.
+  // `shows` is memory of this process that its peers may read too, and that it keeps from generation to generation. All
+  // ranks show equally many bytes, or none does. Memory that was seen in an earlier exchange keeps its mapping.
   Arena exchange_arenas(std::size_t bytes, Deadline deadline, const SharedMemory* shows = nullptr);
 
-  // What this process computes in each step of its generation. The watchdog compares those who say so, and deals them
-  // fewer shards where it is asked to: they obey dealt_shards() from their next generation on. Throws
-  // Error{invalid_argument} for less than one shard, or one at once.
+  // What this process computes in each step of its generation. The watchdog compares processes that report it. If it is
+  // asked to, it assigns fewer shards to slow ones, which obey dealt_shards() from their next generation on. Throws
+  // Error{invalid_argument} when a number is less than one.
   struct Work {
     int shards = 1;
     int at_once = 1;  // at most
   };
   void report_work(const Work& work);
 
-  // Memory of the watchdog for snapshots of up to `capacity_bytes`, of this process alone. Those of other processes go
-  // as soon as this one holds one that is whole.
+  // Returns memory of the watchdog for snapshots of up to `capacity_bytes`, for this process alone. Memory of other
+  // processes is freed as soon as this one holds a whole snapshot.
   MemorySnapshots request_snapshot_memory(std::size_t capacity_bytes, Deadline deadline);
-  // What is there of earlier writers, read-only, newest writer first; for the generation's rank 0, empty for others.
+  // The memory of earlier writers, read-only, newest writer first. For rank 0 of the generation; empty for other ranks.
   std::vector<SharedMemory> take_snapshot_memories();
 
-  // Both tell that there is progress; cheap enough for every layer of a network. Any thread. A process that dies before
-  // it has entered another phase than `starting`, `regrouping` and `waiting_for_peers` in its generation did not die of
-  // a step.
+  // enter() and beat() are heartbeats: they show that there is progress. Cheap enough for every layer of a network. Any
+  // thread. When a process dies in a generation in which it has entered only `starting`, `regrouping` and
+  // `waiting_for_peers`, no step is blamed.
   void enter(Phase phase, std::int64_t step);
-  // Enters `regrouping` at the step that it was in.
+  // Enters `regrouping` at the step that the process was in.
   void regroup();
   void beat();
-  // What a background thread is doing, such as an fsync of a savepoint. Each call tells that the thread has come
-  // further. When no call comes for too long (HangLimits), the watchdog replaces this process and says what it was
-  // doing. One thing at a time. Any thread.
+  // What a background thread is doing, such as an fsync of a savepoint. Each call shows that the thread has made
+  // progress. When no call comes for too long (HangLimits), the watchdog replaces this process, and its sentence says
+  // what the thread was doing. One piece of work at a time. Any thread.
   struct BackgroundWork {
     std::string what{};        // "fsync of run/savepoint-0000000120.h5"
-    std::uint64_t bytes = 0;   // that this has to get to the storage or from there
+    std::uint64_t bytes = 0;   // that it moves to the storage or from it
     bool is_callback = false;  // code of the application, which may take as long as in Phase::callbacks
   };
   void enter_background(const BackgroundWork& work);
   void leave_background();
-  // This process has trained on so many more samples: for those who look at the run. Any thread.
+  // Counts samples that this process has trained on, for `holdfast status`. Any thread.
   void count_samples(std::int64_t samples);
 
-  // The watchdog wants an orderly end: save, then leave with exit code 0 or 75. Any thread.
-  bool stop_requested() const;
-  // Another generation is to begin at a step boundary that all replicas agree on. Any thread.
-  bool regroup_requested() const;
-  // Somebody wants a savepoint while the run goes on: the newest request's number, 0 before the first. For the
-  // generation's rank 0, which answers when the savepoint is durable, or never will be; an answer counts for all
-  // requests up to its number. Any thread.
-  int savepoint_requested() const;
+  // What the watchdog asks of this process. Peers may learn of a request some steps earlier or later, so all must agree
+  // on the step.
+  struct Requests {
+    bool stop = false;     // save, then leave with exit code 0 or 75
+    bool regroup = false;  // another generation is to begin at a step boundary that all replicas agree on
+    // The number of the newest request for a savepoint while the run goes on, 0 before the first. Rank 0 of the
+    // generation answers when the savepoint is durable or has failed. An answer counts for all requests up to its
+    // number.
+    int savepoint = 0;
+  };
+  // The requests of this moment. Never blocks. Any thread.
+  Requests requests() const;
   void report_savepoint(int number, const std::string& path, std::int64_t step) noexcept;
   void report_no_savepoint(int number, const std::string& why) noexcept;
 
-  // Any thread. `is_unrecoverable`: it would fail again after every restart, so that the run should end.
+  // Any thread. `is_unrecoverable`: a new process would fail in the same way, so the run should end.
   void report_failure(const std::string& what, bool is_unrecoverable) noexcept;
-  // The failure that OtherChoices stands for. The run ends with it, or starts anew (run_start.h).
+  // Reports the failure that OtherChoices stands for. The run ends with it, or starts anew (run_start.h).
   void report_other_choices(const std::string& what) noexcept;
-  // The same of an exception that is the program's own; a new process may do better.
+  // Reports an exception of the program's own. A new process may succeed.
   void report_exception(const std::string& what) noexcept;
   void report_finished();
-  // A line for the journal, such as "savepoint written"; `details` is a JSON text. A line that cannot be sent is lost.
+  // Adds a line to the journal, such as "savepoint written". `details` is a JSON text; other text is quoted. A line
+  // that cannot be sent is lost, with a warning in the log.
   void report_event(const std::string& name, const std::string& details) noexcept;
 
+  // The injected faults of the run (faults.h). Lives as long as the worker.
   const Faults& faults() const;
 
  private:

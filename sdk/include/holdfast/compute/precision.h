@@ -1,29 +1,31 @@
 #pragma once
 
-// How precisely layers multiply matrices, convolutions among them. Everything else is f32 whatever is chosen: weights,
-// activations, gradients and optimizer slots as they are stored, and the sums of products. So a savepoint is the same
-// kind of file, and a model may be trained in one precision and used in another.
+// The precision in which layers multiply matrices; convolutions are such products too. Everything else
+// is f32 in each case: stored weights, activations, gradients and optimizer slots, and the sums of
+// products. So savepoints do not depend on it, and a model may be trained in one precision and used in
+// another.
 //
-// Bits depend on it: it is part of what a run records of its arithmetic, and a resume in another precision is refused
-// unless SuperviseOptions::accept_other_arithmetic says that this is wanted. Each gives the same bits each time. CPUs
-// compute in f32 alone.
+// The bits of a run depend on it. A run records its precision with its arithmetic and refuses to resume
+// in another one, unless SuperviseOptions::accept_other_arithmetic is set. Within one precision results
+// are reproducible to the bit. CPUs compute in f32 only.
 
 #include <string_view>
 
 namespace holdfast {
 
+// The factors of each product are:
 enum class Precision {
-  f32,   // factors as they are
-  tf32,  // factors rounded to 10 bits of mantissa (NVIDIA's TensorFloat-32) on their way into tensor cores
-  // Factors rounded to bfloat16, 7 bits of mantissa, to nearest and ties to even, right before each product, from
-  // weights that stay f32. What a convolution gives is rounded once more, since cuDNN gives it in the type that it
-  // takes. Numbers beyond 3.39e38 become infinite.
+  f32,   // used as they are
+  tf32,  // rounded to 10 bits of mantissa (NVIDIA's TensorFloat-32) on the way into the tensor cores
+  // Rounded to bfloat16 (7 bits of mantissa, to nearest, ties to even) just before each product, from
+  // weights that stay f32. The result of a convolution is rounded once more, since cuDNN returns it in
+  // the type of its factors. Numbers beyond 3.39e38 become infinite.
   bf16,
 };
 
-// "f32", "tf32", "bf16".
+// The name in options and arithmetic.txt: "f32", "tf32" or "bf16".
 std::string_view name(Precision precision);
-// Throws Error{invalid_argument} for a name that no precision has.
+// The inverse of name(). Throws Error{invalid_argument} for any other text.
 Precision precision_from_name(std::string_view name);
 
 }  // namespace holdfast

@@ -1,8 +1,15 @@
 #pragma once
 
-// Where named f32 arrays lie in one flat block of floats (an arena): parameters, gradients and every optimizer slot of
-// a model share one layout, so that an update, a snapshot, a broadcast or a reduction is one pass over memory. Entries
-// start at multiples of 64 bytes; the padding between them is always zero.
+// The layout of an arena: one flat block of floats that holds many named f32 arrays. The parameters,
+// the gradients and each optimizer slot of a model share one layout, so an update, a snapshot, a
+// broadcast or a reduction is a single pass over memory. An ArenaLayout only describes; it allocates
+// nothing and owns no floats. Entries start at multiples of 64 bytes, and the padding between them is
+// always zero.
+//
+//   ArenaLayout layout;
+//   const std::size_t kernel = layout.add("dense/kernel", Shape{784, 10});
+//   std::vector<float> arena(layout.float_count());
+//   std::span<float> weights = layout.view(arena, kernel);   // 7840 floats within `arena`
 
 #include <cstddef>
 #include <span>
@@ -14,6 +21,7 @@
 
 namespace holdfast {
 
+// One named array and its place in the arena.
 struct ArenaEntry {
   std::string name;  // unique in its layout, parts separated by '/': "conv2d/kernel"
   Shape shape;
@@ -24,22 +32,25 @@ struct ArenaEntry {
 
 class ArenaLayout {
  public:
+  // Each entry starts at a multiple of so many floats: 64 bytes, a cache line.
   static constexpr std::size_t kAlignmentFloats = 16;
 
-  // Appends an entry and returns its index. Throws Error{invalid_argument} when the name is taken or empty.
+  // Appends an entry and returns its index. Throws Error{invalid_argument} if the name is empty or
+  // taken.
   std::size_t add(const std::string& name, const Shape& shape);
 
+  // In the order of add(). Valid until the next add().
   std::span<const ArenaEntry> entries() const { return entries_; }
-  // Floats that an arena of this layout takes, padding included; a multiple of kAlignmentFloats.
+  // Floats that an arena of this layout takes, padding included. A multiple of kAlignmentFloats.
   std::size_t float_count() const { return float_count_; }
   // Elements of all entries, without padding.
   std::size_t element_count() const;
 
-  // The entry's part of an arena of this layout. Asserts that the arena has float_count() floats.
+  // The floats of one entry within `arena`. Asserts that the arena has float_count() floats.
   std::span<float> view(std::span<float> arena, std::size_t entry) const;
   std::span<const float> view(std::span<const float> arena, std::size_t entry) const;
 
-  // Digest of the entries' elements in order, without padding.
+  // Digest of the elements of all entries in order. Padding does not enter it.
   Digest digest(std::span<const float> arena) const;
 
  private:

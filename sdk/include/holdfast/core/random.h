@@ -1,19 +1,23 @@
 #pragma once
 
-// Randomness as a function: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3",
-// SC 2011). A draw depends on nothing but (seed, purpose, two counters, position in the sequence), so there is no
-// generator state to save, and it does not matter which replica makes the draw.
+// Random numbers as a function: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As
+// Easy as 1, 2, 3", SC 2011). A draw depends only on the seed, its purpose, two counters and its
+// position in the sequence. There is no generator whose state must be saved, and any replica can make
+// any draw.
+//
+//   Random random(seed, Purpose::user, epoch, sample);
+//   const float noise = random.normal();
 
 #include <array>
 #include <cstdint>
 
 namespace holdfast {
 
-// One block of the generator.
+// One block of the generator: four words for a counter and a key.
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
-// Keeps draws for different ends apart. Values are part of what a run's bits depend on: they are never changed or used
-// again.
+// Keeps draws for different ends apart. The bits of a run depend on the values: never change or reuse
+// one.
 enum class Purpose : std::uint32_t {
   initial_weights = 1,
   shuffle = 2,
@@ -25,21 +29,22 @@ enum class Purpose : std::uint32_t {
   split = 8
 };
 
-// The sequence of draws that belongs to (seed, purpose, major, minor). By convention `major` is the step, epoch or
-// entry and `minor` the global sample index or position. A value: copying it copies the position in the sequence. At
-// most 2^34 draws.
+// The sequence of draws for (seed, purpose, major, minor). By convention `major` is the step, the epoch
+// or the entry, and `minor` the global number or position of the sample. A sequence has at most 2^34
+// draws. This is a value: a copy continues from the same position.
 class Random {
  public:
   Random(std::uint64_t seed, Purpose purpose, std::uint64_t major, std::uint64_t minor);
 
+  // Uniform over all values of the type.
   std::uint32_t next_u32();
   std::uint64_t next_u64();
-  // In [0, 1), multiples of 2^-24.
+  // Uniform in [0, 1): multiples of 2^-24.
   float uniform();
-  // Standard normal by Box and Muller (1958), computed in double.
+  // Standard normal (Box and Muller, 1958), computed in double.
   float normal();
-  // Evenly from [0, bound) without bias (Lemire, "Fast Random Integer Generation in an Interval", 2019). Asserts bound
-  // > 0.
+  // Uniform in [0, bound), without bias (Lemire, "Fast Random Integer Generation in an Interval",
+  // 2019). Asserts bound > 0.
   std::uint64_t below(std::uint64_t bound);
 
  private:

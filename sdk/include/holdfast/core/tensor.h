@@ -1,7 +1,10 @@
 #pragma once
 
-// An f32 array in host memory, row-major, that owns its elements: what users hand to and get from Holdfast. Copying
-// copies the elements.
+// An f32 array in the memory of the host, row-major, that owns its elements. Applications pass tensors
+// to Holdfast and get them back. Copying a tensor copies its elements.
+//
+//   Tensor features(Shape{2, 3}, {1, 2, 3, 4, 5, 6});   // two samples of three numbers
+//   features.sample(1)[0] = 7;
 
 #include <cstdint>
 #include <span>
@@ -14,20 +17,22 @@ namespace holdfast {
 
 class Tensor {
  public:
+  // An array without elements.
   Tensor() : Tensor(Shape{0}) {}
-  // All elements zero.
+  // All elements are zero.
   explicit Tensor(Shape shape);
-  // Throws Error{invalid_argument} unless there is one value for each element.
+  // Throws Error{invalid_argument} unless `values` has one value for each element of the shape.
   Tensor(Shape shape, std::vector<float> values);
 
+  // The first axis counts samples wherever a tensor holds data for a model.
   const Shape& shape() const { return shape_; }
-  // Views last as long as the tensor does. A temporary hands its elements out instead, so that they can be looped over:
-  // for (float value : model.predict(features).values()).
+  // All elements in row-major order. A view is valid as long as the tensor. A temporary gives its
+  // elements away instead, so this loop is safe: for (float value : model.predict(features).values()).
   std::span<float> values() & { return values_; }
   std::span<const float> values() const& { return values_; }
   std::vector<float> values() && { return std::move(values_); }
 
-  // Elements of one entry along the first axis. Asserts that it exists.
+  // The elements of one entry along the first axis. Asserts that the entry exists.
   std::span<float> sample(std::int64_t index) &;
   std::span<const float> sample(std::int64_t index) const&;
   std::vector<float> sample(std::int64_t index) &&;

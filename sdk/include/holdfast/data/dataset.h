@@ -1,14 +1,16 @@
 #pragma once
 
-// Samples for training, and the stages that they pass through on their way. Every stage is random access: which sample
-// stands at which position of an epoch, and what map() functions drew for it, is a pure function of (seed, epoch,
-// position). So a run is resumed by going on at a position, and each replica loads the samples of its own shards and no
-// others.
+// Samples for training, and the stages that they pass through. Every stage has random access: the
+// sample at a position of an epoch, and the numbers that map() functions draw for it, are a pure
+// function of (seed, epoch, position). A run therefore resumes at any position, and each replica loads
+// only the samples of its own shards.
 //
 //   Dataset train = read_idx(images, labels).shuffle().map(shift_a_little, "shift").batch(256).prefetch(2);
+//   trainer.fit(train, {.epochs = 5});
 //
-// A Dataset is a handle on immutable stages: cheap to copy, safe to use from several threads. It does not read ahead by
-// itself and holds no place in the data.
+// A Dataset is a handle on immutable stages: cheap to copy and safe to use from several threads. It
+// holds no cursor and reads nothing ahead by itself. Each function below that returns a Dataset leaves
+// this one as it is.
 
 #include <concepts>
 #include <cstdint>
@@ -25,25 +27,26 @@ namespace holdfast {
 
 class Stage;
 
-// Where the numbers of one sample are, row-major. The memory belongs to the caller.
+// The numbers of one sample, row-major. The caller owns the memory.
 struct Sample {
   std::span<float> features;
   std::span<float> targets;
 };
 
 struct BatchOptions {
-  bool drop_remainder = false;  // leave out the samples at an epoch's end that do not fill a batch
+  bool drop_remainder = false;  // leave out the samples at the end of an epoch that do not fill a batch
 };
 
 struct PrefetchOptions {
-  int threads = 1;  // of each replica, that load one batch together; on CPUs they compete with those that train
+  int threads = 1;  // per replica; they load one batch together and, on CPUs, compete with training
 };
 
 struct SplitOptions {
-  std::uint64_t seed = 0;  // another one draws other parts; independent of the run's seed
-  // Each class has the same share of both parts, and at least one sample in each. Samples whose targets are equal are
-  // one class, so that both numbers of classes and one-hot rows will do. Reads the targets of all samples once, in
-  // epoch 0. After a map() that changes samples in place, this calls the map's function for each sample.
+  std::uint64_t seed = 0;  // another seed draws other parts; independent of the seed of the run
+  // Give each class the same share of both parts, and at least one sample in each. Samples with equal
+  // targets form a class, so class numbers and one-hot rows both work. This reads the targets of all
+  // samples once, in epoch 0. If a map() before changes samples in place, it calls the function of that
+  // map for each sample.
   bool by_label = false;
 };
 
@@ -53,90 +56,101 @@ class Dataset {
  public:
   // Changes a sample in place.
   using MapFunction = std::function<void(Sample, Random&)>;
-  // Makes the features of a sample from those before; targets stay.
+  // Computes new features (second argument) from the old ones (first argument). Targets stay.
   using FeatureFunction = std::function<void(std::span<const float>, std::span<float>, Random&)>;
 
-  // Sources of the library use this; users begin with from_tensors() or read_idx().
+  // For sources within the library. Applications begin with from_tensors() or read_idx().
   explicit Dataset(std::shared_ptr<const Stage> stage);
 
-  // Of one sample.
+  // The shapes of one sample.
   const Shape& feature_shape() const;
   const Shape& target_shape() const;
-  // Samples in an epoch.
+  // The number of samples in an epoch.
   std::int64_t size() const;
 
-  // Calls `function` on each sample as it is loaded, from any thread, several at once. What it draws from its Random
-  // belongs to (seed, epoch, position, this stage), position counted where the map stands: before a shuffle it is the
-  // sample's own. A function must depend on nothing else, or a resumed run has other bits. Its code cannot be part of
-  // the description(): change `name` with it. Throws Error{invalid_argument} for an empty function.
+  // Calls `function` on each sample as it is loaded, from any thread, several at once. Its draws from
+  // the Random belong to (seed, epoch, position, this stage). The position is counted at this stage, so
+  // before a shuffle it is the number of the sample.
+  //
+  // A function must depend on nothing else; otherwise a resumed run differs in its bits. description()
+  // cannot contain its code, so change `name` whenever the function changes. Throws
+  // Error{invalid_argument} for an empty function.
   Dataset map(MapFunction function, std::string name = "") const;
   Dataset map(Shape new_feature_shape, FeatureFunction function, std::string name = "") const;
 
-  // Another order in each epoch: every one of all samples is equally likely, by Fisher and Yates. With a window, each
-  // run of that many samples is shuffled in itself, which keeps reads of a large source near each other; a window as
-  // long as the data, or longer, shuffles all of it. Holds the last two orders, 4 bytes a sample of the window. Throws
-  // Error{invalid_argument} unless 0 < window, Error{unsupported} for windows of more than 2^32 - 1 samples.
+  // Gives each epoch an order of its own, in which all permutations are equally likely (Fisher and
+  // Yates). With a window, each run of `window` samples is shuffled within itself, which keeps reads of
+  // a large source close together; a window of size() or more shuffles everything. Keeps the last two
+  // orders, 4 bytes per sample of the window. Throws Error{invalid_argument} unless 0 < window, and
+  // Error{unsupported} for windows of more than 2^32 - 1 samples.
   Dataset shuffle() const;
   Dataset shuffle(std::int64_t window) const;
 
-  // The first `count` samples of each epoch, or the rest; all of them when there are fewer. After shuffle() these are
-  // other samples in each epoch: to keep samples apart for validation, use split(), or take() and skip() before
-  // shuffle(). Throw Error{invalid_argument} for negative counts.
+  // take() keeps the first `count` samples of each epoch, skip() all others. If an epoch has fewer,
+  // take() keeps all of them and skip() none. After shuffle() these are other samples in each epoch. To
+  // keep samples apart for validation, use split(), or take() and skip() before shuffle(). Both throw
+  // Error{invalid_argument} for a negative count.
   Dataset take(std::int64_t count) const;
   Dataset skip(std::int64_t count) const;
 
-  // Draws which samples are for validation, a fraction of them or so many, and which are for training:
+  // Draws the samples for validation, as a fraction of all or as a count; the rest is for training:
   //
   //   const auto [training, validation] = data.split(0.2);
   //   trainer.fit(training.shuffle().batch(128), {.epochs = 5, .validation = validation.batch(128)});
   //
-  // Every sample is in one part and never in the other, in all epochs, whatever stages follow in either. The draw is a
-  // function of the seed, the number of samples and, by label, their classes: the same in each replica and each start,
-  // and part of the description(). Both parts keep the order of the data. A part may be split again, for a third one to
-  // test on. Holds 4 bytes a sample.
+  // Each sample belongs to the same part in all epochs, whatever stages follow. The draw is a function
+  // of the seed, the number of samples and, by label, their classes. It is the same in each replica and
+  // each start, and it is part of the description(). Both parts keep the order of the data and take 4
+  // bytes per sample. Split a part again to get a third one for testing.
   //
-  // Throws Error{invalid_argument} unless the fraction lies between 0 and 1, or the count between 1 and size() - 1.
-  // Also where a part would have no sample (by label: no sample of a class), for targets that are NaN by label, and
-  // after shuffle() or repeat(), where a sample would come into both parts. Throws Error{unsupported} for more than
-  // 2^32 - 1 samples.
+  // Throws Error{invalid_argument} unless the fraction lies between 0 and 1, or the count between 1 and
+  // size() - 1. It also throws if a part would have no sample (by label: no sample of a class), if a
+  // target is NaN (by label), and after shuffle() or repeat(), where one sample would come into both
+  // parts. Throws Error{unsupported} for more than 2^32 - 1 samples.
   template <std::floating_point Fraction>
   DatasetSplit split(Fraction for_validation, SplitOptions options = {}) const;
   template <std::integral Count>
   requires(!std::same_as<Count, bool>) DatasetSplit split(Count for_validation, SplitOptions options = {})
   const;
 
-  // Makes one epoch out of `count` epochs, each with a shuffle and draws of its own. Throws Error{invalid_argument}
-  // unless 0 < count.
+  // Makes one epoch out of `count` epochs, each with its own shuffle and draws. Throws
+  // Error{invalid_argument} unless 0 < count.
   Dataset repeat(std::int64_t count) const;
 
-  // How the samples are grouped, and how many batches are loaded ahead by threads of their own (0: none). More than one
-  // thread pays where map() functions take longer than training does; no bit depends on their number, and what a
-  // function throws is that of the first sample in order. Both come behind all other stages, once each:
-  // Error{invalid_argument} otherwise, for a batch of no samples, for a negative depth, for fewer than one thread, and
-  // for more than one with a depth of 0.
+  // batch() groups samples; prefetch() loads `depth` batches ahead with threads of its own (0: none).
+  // Use more than one thread if map() functions take longer than training. No bit depends on the number
+  // of threads, and if several samples fail, the failure of the first one in order is thrown.
+  //
+  // Both come after all other stages, at most once each. They throw Error{invalid_argument} otherwise,
+  // and for a batch of no samples, a negative depth, fewer than one thread, or several threads at depth
+  // 0.
   Dataset batch(std::int64_t samples, BatchOptions options = {}) const;
   Dataset prefetch(int depth, PrefetchOptions options = {}) const;
 
-  // Has all samples of the source copied once to the device that trains, which takes batches from there: for data that
-  // its memory holds beside the model. Stands where batch() does, once. The same bits as without, and nothing else on
-  // CPUs. Throws Error{invalid_argument} behind a map(), which makes other samples in each epoch.
+  // Copies all samples of the source to the training device once; batches are then taken from there.
+  // Use it for data that fits into the memory of the device next to the model. It comes where batch()
+  // does, once. It changes no bits and does nothing on CPUs. Throws Error{invalid_argument} after a
+  // map(), which makes other samples in each epoch.
   Dataset keep_on_device() const;
 
-  // 0 without batch().
+  // Samples per batch; 0 without batch().
   std::int64_t batch_size() const { return batch_size_; }
-  // In an epoch; the last one may be smaller. 0 without batch().
+  // Batches per epoch; the last one may be smaller. 0 without batch().
   std::int64_t batches() const;
+  // What prefetch() and keep_on_device() were given; without them 0, 1 and false.
   int prefetch_depth() const { return prefetch_depth_; }
   int prefetch_threads() const { return prefetch_threads_; }
   bool is_kept_on_device() const { return is_kept_on_device_; }
 
-  // Writes the sample at a position in [0, size()) of an epoch, counted from 0. Throws Error{invalid_argument} for
-  // other positions, for negative epochs and for destinations of another size; what a map function throws passes
-  // through. The destination then holds anything.
+  // Writes the sample at `position` in [0, size()) of `epoch`, counted from 0. Throws
+  // Error{invalid_argument} for another position, a negative epoch or a destination of another size.
+  // Exceptions of map() functions pass through. After an exception the content of the destination is
+  // undefined.
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const;
 
-  // What the bits of a run depend on, as JSON: stages, sizes, shapes and a digest of the source's content, without
-  // paths. The same text for the same data set.
+  // Everything about the data that the bits of a run depend on, as JSON: stages, sizes, shapes and a
+  // digest of the content of the source. It holds no paths, and equal data sets give equal texts. A run
+  // that resumes with another description is refused.
   std::string description() const;
 
   // For Holdfast's own use.
@@ -156,7 +170,7 @@ class Dataset {
   bool is_kept_on_device_ = false;
 };
 
-// The parts of Dataset::split().
+// The two parts that Dataset::split() draws.
 struct DatasetSplit {
   Dataset training;
   Dataset validation;
@@ -173,8 +187,8 @@ const {
   return split_off(static_cast<std::int64_t>(for_validation), options);
 }
 
-// One sample for each entry along the first axis. Throws Error{invalid_argument} when the two have different first axes
-// or none.
+// A data set with one sample per entry along the first axis of both tensors. Throws
+// Error{invalid_argument} if the first axes differ or a tensor is a scalar.
 Dataset from_tensors(Tensor features, Tensor targets);
 
 }  // namespace holdfast

@@ -1,11 +1,15 @@
 #pragma once
 
-// Readers for IDX, the format of the MNIST files (yann.lecun.com/exdb/mnist, "The IDX file format"), plain or
-// compressed by gzip; the content tells which, not the name. Only unsigned bytes (type 0x08) are read.
+// Readers for IDX, the format of the MNIST files (yann.lecun.com/exdb/mnist, "The IDX file format"),
+// plain or compressed by gzip. The content decides which, not the name. Only unsigned bytes (type 0x08)
+// are read.
 //
-// All of them throw Error{not_found, refused or input_output} when the file cannot be opened or read,
-// Error{invalid_file} naming the path and what is wrong when its content is damaged, short, or longer than it says, and
-// Error{unsupported} for other element types. Memory is taken as bytes arrive, never on the word of a header.
+//   Dataset train = read_idx("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz");
+//
+// The readers throw Error{not_found}, {refused} or {input_output} if a file cannot be opened or read.
+// They throw Error{invalid_file} that names the file and the damage if its content is damaged, too
+// short or too long, and Error{unsupported} for other element types. Memory grows with the bytes that
+// arrive; a header that promises too much costs none.
 
 #include <string>
 
@@ -15,15 +19,15 @@
 namespace holdfast {
 
 struct IdxOptions {
-  float scale = 1.0F / 255.0F;  // a feature is its byte times this
+  float scale = 1.0F / 255.0F;  // feature = byte * scale
 };
 
-// Images [n, rows, columns] become features [rows, columns, 1], labels [n] scalar targets. The images stay bytes in
-// memory. Throws Error{invalid_file} as well when the two files do not hold the same number of samples,
-// Error{invalid_argument} for a scale that is not finite.
+// A data set of images [n, rows, columns] with features [rows, columns, 1], and labels [n] as scalar
+// targets. The images stay bytes in memory. Also throws Error{invalid_file} if the two files hold
+// different numbers of samples, and Error{invalid_argument} for a scale that is not finite.
 Dataset read_idx(const std::string& images_path, const std::string& labels_path, IdxOptions options = {});
 
-// Any number of axes; elements from 0 to 255.
+// The content of one file with any number of axes; elements range from 0 to 255.
 Tensor read_idx_tensor(const std::string& path);
 
 }  // namespace holdfast

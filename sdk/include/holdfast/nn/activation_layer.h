@@ -1,6 +1,9 @@
 #pragma once
 
-// An activation function as a layer of its own, for where no layer before it has one.
+// An activation function as a layer of its own, for models in which the layer before has no such
+// option. Shapes stay as they are; the layer has no weights.
+//
+//   Sequential model{Input{28, 28, 1}, Flatten{}, Dense{128}, BatchNormalization{}, ActivationLayer{Activation::relu}};
 
 #include <memory>
 
@@ -11,17 +14,23 @@ namespace holdfast {
 
 class ConfigReader;
 
+// An empty name lets the model choose one.
 struct ActivationLayerOptions {
   std::string name = {};
 };
 
 class ActivationLayer final : public Layer {
  public:
+  // Throws Error{invalid_argument} for a name that is not allowed (layer.h).
   explicit ActivationLayer(Activation activation, const ActivationLayerOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
+  // What Layer promises.
   std::string_view kind() const override { return "Activation"; }
+  // The shape of the input.
   Shape output_shape(const Shape& input) const override;
+  // A linear activation leaves the numbers as they are.
   std::optional<Activation> output_activation(std::optional<Activation> input) const override {
     return activation_ == Activation::linear ? input : activation_;
   }

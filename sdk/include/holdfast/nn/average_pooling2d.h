@@ -1,7 +1,11 @@
 #pragma once
 
-// Takes the mean of the elements of each window, per channel. Padding counts neither as value nor as element.
-// Input [height, width, channels].
+// The mean of the elements of each window, per channel. Padding counts neither as a value nor as an
+// element. Maps [height, width, channels] to [windows down, windows across, channels] and has no
+// weights.
+//
+//   AveragePooling2D{2}                                       // halves height and width
+//   AveragePooling2D{{3, 2}, {.strides = Extent2D{1, 2}, .padding = Padding::same}}
 
 #include <memory>
 #include <optional>
@@ -13,21 +17,27 @@ namespace holdfast {
 
 class ConfigReader;
 
+// Without strides, windows do not overlap.
 struct AveragePooling2DOptions {
-  std::optional<Extent2D> strides = {};  // those of the window where not given
+  std::optional<Extent2D> strides = {};  // default: the size of the window
   Padding padding = Padding::valid;
   std::string name = {};
 };
 
 class AveragePooling2D final : public Layer {
  public:
-  // Throws Error{invalid_argument} unless all numbers are in [1, kMaximumExtent].
+  // `pool_size` is the size of a window. Throws Error{invalid_argument} unless all numbers are in [1,
+  // kMaximumExtent].
   explicit AveragePooling2D(Extent2D pool_size, const AveragePooling2DOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
+  // What Layer promises.
   std::string_view kind() const override { return "AveragePooling2D"; }
+  // Throws Error{invalid_argument} for an input that is not [height, width, channels], or smaller than
+  // a window without padding.
   Shape output_shape(const Shape& input) const override;
-  // An average of scores is a score, and one of probabilities a probability.
+  // The mean of scores is a score, and the mean of probabilities a probability.
   std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;

@@ -1,11 +1,15 @@
 #pragma once
 
-// Cross-entropy of independent yes-or-no answers, targets in [0, 1], the mean over a sample's elements:
+// Cross-entropy of independent yes-or-no answers (keras.losses.BinaryCrossentropy). The loss of a
+// sample is the mean over its elements, with targets t in [0, 1]:
 //
 //   loss = -mean(t log p + (1 - t) log(1 - p)),    p = sigmoid(output)         with from_logits
-//                                                  p = clip(output, e, 1 - e)  without, e = 1e-7, as Keras
+//                                                  p = clip(output, e, 1 - e)  without, e = 1e-7
 //
-// The gradient with logits is (p - t) / elements. Without, clipped probabilities have no gradient.
+// With logits the gradient is (p - t) / elements. Without logits, probabilities that are clipped have
+// no gradient. Prefer logits: they keep their precision near 0 and 1.
+//
+//   BinaryCrossentropy{{.from_logits = true}}     // after a last layer without an activation
 
 #include "holdfast/nn/crossentropy_options.h"
 #include "holdfast/nn/loss.h"
@@ -14,12 +18,14 @@ namespace holdfast {
 
 class BinaryCrossentropy : public Loss {
  public:
+  // Any combination of options is valid; a Trainer checks them against the last layer.
   explicit BinaryCrossentropy(CrossentropyOptions options = {}) : options_(options) {}
 
+  // What Loss promises.
   std::string name() const override;
   std::string configuration() const override;
   std::unique_ptr<Loss> clone() const override;
-  // The output's shape.
+  // The shape of the output.
   Shape target_shape(const Shape& output) const override;
   void check_last_activation(std::optional<Activation> last) const override;
   float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples, float scale,

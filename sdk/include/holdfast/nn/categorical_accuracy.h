@@ -1,6 +1,10 @@
 #pragma once
 
-// The share of samples whose largest output stands where the largest target does; of equals the first counts.
+// The share of samples whose largest output stands at the same place as the largest target
+// (keras.metrics.CategoricalAccuracy), for targets that are one-hot rows. Among equal numbers the first
+// one counts.
+//
+//   CategoricalAccuracy{{.name = "accuracy"}}
 
 #include "holdfast/nn/metric.h"
 
@@ -8,8 +12,10 @@ namespace holdfast {
 
 class CategoricalAccuracy : public Metric {
  public:
+  // The default name is "categorical_accuracy".
   explicit CategoricalAccuracy(MetricOptions options = {});
 
+  // What Metric promises.
   std::string configuration() const override;
   std::unique_ptr<Metric> clone() const override;
   float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const override;

@@ -1,11 +1,15 @@
 #pragma once
 
-// Cross-entropy of a distribution over classes, usually a one-hot row:
+// Cross-entropy of a distribution over classes, usually a one-hot row
+// (keras.losses.CategoricalCrossentropy):
 //
 //   loss = -sum_c target[c] log p[c],    p = softmax(output)                     with from_logits
-//                                        p = clip(output / sum(output), e, 1-e)  without, e = 1e-7, as Keras
+//                                        p = clip(output / sum(output), e, 1-e)  without, e = 1e-7
 //
-// The gradient with logits is sum(target) softmax(output) - target. Without, clipped probabilities have no gradient.
+// With logits the gradient is sum(target) softmax(output) - target. Without logits, probabilities that
+// are clipped have no gradient. If targets are class numbers, use SparseCategoricalCrossentropy.
+//
+//   CategoricalCrossentropy{{.from_logits = true}}     // after a last layer without an activation
 
 #include "holdfast/nn/crossentropy_options.h"
 #include "holdfast/nn/loss.h"
@@ -14,12 +18,14 @@ namespace holdfast {
 
 class CategoricalCrossentropy : public Loss {
  public:
+  // Any combination of options is valid; a Trainer checks them against the last layer.
   explicit CategoricalCrossentropy(CrossentropyOptions options = {}) : options_(options) {}
 
+  // What Loss promises.
   std::string name() const override;
   std::string configuration() const override;
   std::unique_ptr<Loss> clone() const override;
-  // The output's shape, which has one axis, the classes.
+  // The shape of the output, which has one axis: the classes.
   Shape target_shape(const Shape& output) const override;
   void check_last_activation(std::optional<Activation> last) const override;
   float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples, float scale,

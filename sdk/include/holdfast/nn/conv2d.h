@@ -1,7 +1,10 @@
 #pragma once
 
-// A two-dimensional convolution (cross-correlation) over [height, width, channels]. Parameters: kernel [kernel height,
-// kernel width, channels, filters] and bias [filters].
+// A two-dimensional convolution (cross-correlation, as keras.layers.Conv2D): [height, width, channels]
+// becomes [windows down, windows across, filters]. Parameters: kernel [kernel height, kernel width,
+// channels, filters] and bias [filters].
+//
+//   Conv2D{6, 5, {.padding = Padding::same, .activation = Activation::relu}}
 
 #include <memory>
 
@@ -13,11 +16,14 @@ namespace holdfast {
 
 class ConfigReader;
 
+// The defaults of Keras.
 struct Conv2DOptions {
   Extent2D strides = 1;
   Padding padding = Padding::valid;
+  // Applied to the sums of products and bias.
   Activation activation = Activation::linear;
   bool use_bias = true;
+  // Where the weights begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
   std::string name = {};
@@ -27,11 +33,17 @@ class Conv2D final : public Layer {
  public:
   // Throws Error{invalid_argument} unless all numbers are in [1, kMaximumExtent].
   Conv2D(std::int64_t filters, Extent2D kernel_size, const Conv2DOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
+  // What Layer promises.
   std::string_view kind() const override { return "Conv2D"; }
+  // Throws Error{invalid_argument} for an input that is not [height, width, channels], or smaller than
+  // the kernel without padding.
   Shape output_shape(const Shape& input) const override;
+  // The kernel, and the bias unless use_bias is false.
   std::vector<WeightDescription> parameters(const Shape& input) const override;
+  // The activation of the options, whatever the input.
   std::optional<Activation> output_activation(std::optional<Activation>) const override { return options_.activation; }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;

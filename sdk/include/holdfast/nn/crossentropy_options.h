@@ -1,15 +1,16 @@
 #pragma once
 
-// What the cross-entropies have in common.
+// The options that all cross-entropies share. They decide how the outputs of the last layer are read.
 
 namespace holdfast {
 
+// Only from_logits is part of configuration(); the other option concerns a check.
 struct CrossentropyOptions {
-  bool from_logits = false;  // outputs are scores before the softmax or sigmoid, not probabilities
-  // Accept the outputs of any last layer. Otherwise a Trainer refuses two choices with Error{invalid_argument}:
-  // from_logits after a softmax or sigmoid, and probabilities after any other activation, the linear one included. Both
-  // train, and badly. Unknown activations, as of a max pooling of a softmax or of a model without such a layer, are
-  // accepted.
+  bool from_logits = false;  // the outputs are scores before a softmax or sigmoid, not probabilities
+  // Accepts any last layer. By default a Trainer refuses two choices that train, but badly, with
+  // Error{invalid_argument}: from_logits after a softmax or sigmoid, and probabilities after any other
+  // activation, including the linear one. An unknown activation is accepted, such as that of a max
+  // pooling of a softmax.
   bool accept_any_activation = false;
 };
 

@@ -1,7 +1,9 @@
 #pragma once
 
-// A fully connected layer: output = activation(input x kernel + bias) along the last axis; axes before it are kept.
-// Parameters: kernel [inputs, units] and bias [units].
+// A fully connected layer: output = activation(input x kernel + bias) along the last axis. Axes before
+// it stay as they are. Parameters: kernel [inputs, units] and bias [units].
+//
+//   Dense{128, {.activation = Activation::relu, .kernel_initializer = Initializer::he_uniform()}}
 
 #include <memory>
 
@@ -12,9 +14,12 @@ namespace holdfast {
 
 class ConfigReader;
 
+// The defaults of Keras.
 struct DenseOptions {
+  // Applied to the sums of products and bias.
   Activation activation = Activation::linear;
   bool use_bias = true;
+  // Where the weights begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
   std::string name = {};
@@ -22,13 +27,18 @@ struct DenseOptions {
 
 class Dense final : public Layer {
  public:
-  // Throws Error{invalid_argument} unless units is in [1, kMaximumExtent].
+  // Throws Error{invalid_argument} unless `units` is in [1, kMaximumExtent].
   explicit Dense(std::int64_t units, const DenseOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
+  // What Layer promises.
   std::string_view kind() const override { return "Dense"; }
+  // [..., inputs] becomes [..., units].
   Shape output_shape(const Shape& input) const override;
+  // The kernel, and the bias unless use_bias is false.
   std::vector<WeightDescription> parameters(const Shape& input) const override;
+  // The activation of the options, whatever the input.
   std::optional<Activation> output_activation(std::optional<Activation>) const override { return options_.activation; }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;

@@ -1,8 +1,11 @@
 #pragma once
 
-// In training each element becomes zero with probability `rate` and is multiplied by 1 / (1 - rate) otherwise; in
-// inference nothing happens. What is dropped depends on the seed, the step, the layer's place in the model and the
-// sample's place in the global batch, not on how the batch is cut into shards.
+// In training, sets each element to zero with probability `rate` and multiplies the others by 1 / (1 -
+// rate) (Srivastava et al., JMLR 2014; so keras.layers.Dropout). In inference it does nothing. Which
+// elements are dropped depends on the seed, the step, the place of the layer in the model and the place
+// of the sample in the global batch. It does not depend on how the batch is cut into shards.
+//
+//   Sequential model{Input{784}, Dense{128, {.activation = Activation::relu}}, Dropout{0.5F}, Dense{10}};
 
 #include <memory>
 
@@ -12,6 +15,7 @@ namespace holdfast {
 
 class ConfigReader;
 
+// An empty name lets the model choose one.
 struct DropoutOptions {
   std::string name = {};
 };
@@ -20,9 +24,12 @@ class Dropout final : public Layer {
  public:
   // Throws Error{invalid_argument} unless 0 <= rate < 1.
   explicit Dropout(float rate, const DropoutOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
+  // What Layer promises.
   std::string_view kind() const override { return "Dropout"; }
+  // The shape of the input.
   Shape output_shape(const Shape& input) const override;
   std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }
   void add_stages(ModelStageBuilder& builder) const override;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Makes one axis of all axes of a sample, in row-major order.
+// Makes all axes of a sample one axis, in row-major order: [height, width, channels] becomes [height *
+// width * channels]. It has no weights, and usually stands between convolutions and a Dense layer.
 
 #include <memory>
 
@@ -10,17 +11,23 @@ namespace holdfast {
 
 class ConfigReader;
 
+// An empty name lets the model choose one.
 struct FlattenOptions {
   std::string name = {};
 };
 
 class Flatten final : public Layer {
  public:
+  // Throws Error{invalid_argument} for a name that is not allowed (layer.h).
   explicit Flatten(const FlattenOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
+  // What Layer promises.
   std::string_view kind() const override { return "Flatten"; }
+  // One axis with the elements of all axes.
   Shape output_shape(const Shape& input) const override;
+  // The numbers stay as they are.
   std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;

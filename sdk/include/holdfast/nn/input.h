@@ -1,7 +1,7 @@
 #pragma once
 
-// The shape of one sample, which a model begins with: Input{28, 28, 1} is [height, width, channels], Input{8000} is
-// [features].
+// The shape of one sample, with which a model begins. Input{28, 28, 1} is [height, width, channels],
+// and Input{8000} is [features]. The number of samples is not part of it.
 
 #include <initializer_list>
 
@@ -9,9 +9,11 @@
 
 namespace holdfast {
 
+// Converts a list of extents into a Shape and checks it.
 class Input {
  public:
-  // Throws Error{invalid_argument} without an extent, or for one that is not in [1, Layer::kMaximumExtent].
+  // Both throw Error{invalid_argument} without an extent, or for one that is not in [1,
+  // Layer::kMaximumExtent].
   Input(std::initializer_list<std::int64_t> extents);
   explicit Input(Shape shape);
 

@@ -1,7 +1,10 @@
 #pragma once
 
-// What training makes small. A loss compares a model's outputs with the targets, gives one number a sample and the
-// gradient of their sum. Losses are immutable and hold options only: any thread may use the same one.
+// What training minimizes. A loss compares the outputs of a model with the targets. It gives one number
+// per sample, and the gradient of the sum of these numbers. Losses are immutable and hold only options;
+// any thread may use the same one. Derive from Loss to train with a loss of your own on CPUs: implement
+// the pure virtual functions of this class, and pass it to a Trainer. mean_squared_error.h is the
+// shortest example.
 
 #include <cstdint>
 #include <memory>
@@ -18,7 +21,7 @@ namespace compute {
 class DeviceKernels;
 }
 
-// Outputs and targets of one batch in a device's memory, and where the results go.
+// The outputs and targets of a batch in the memory of a device, and the place for their sum.
 struct DeviceBatch {
   const float* outputs = nullptr;
   const float* targets = nullptr;
@@ -31,32 +34,38 @@ class Loss {
  public:
   virtual ~Loss() = default;
 
-  // "sparse_categorical_crossentropy"
+  // For messages: "sparse_categorical_crossentropy".
   virtual std::string name() const = 0;
-  // Kind and options as JSON; the same text for the same loss, wherever it is made.
+  // The kind and all options as JSON. A run refuses to resume with another one. Equal losses must give
+  // equal texts, on every machine.
   virtual std::string configuration() const = 0;
+  // An independent copy; a Trainer keeps one.
   virtual std::unique_ptr<Loss> clone() const = 0;
 
-  // The shape of one sample's target for the shape of one sample's output. Throws Error{invalid_argument} for outputs
-  // that the loss cannot take.
+  // The shape of the target of one sample, for that of its output. Throws Error{invalid_argument} for
+  // outputs that the loss cannot take.
   virtual Shape target_shape(const Shape& output) const = 0;
 
-  // Throws Error{invalid_argument} where outputs of the activation `last` do not fit this loss, as for a cross-entropy
-  // of logits after a softmax. `last` is empty where it is not known. Called when a Trainer is made; your own loss need
-  // not override it.
+  // Throws Error{invalid_argument} if outputs of the activation `last` do not fit this loss, such as
+  // logits after a softmax. `last` is empty if it is not known. A Trainer calls this in its
+  // constructor; overriding it is optional.
   virtual void check_last_activation(std::optional<Activation>) const {}
 
-  // `outputs` and `targets` hold `samples` rows, of the model's output and of target_shape() elements. Returns the sum
-  // (not the mean) of the sample losses, added in the order of the samples in double. Writes to `gradient`, which is as
-  // long as `outputs`,
+  // Returns the sum (not the mean) of the losses of `samples` rows, added in the order of the samples
+  // in double. A row of `outputs` has the size of the model's output, a row of `targets` that of
+  // target_shape(). Writes to `gradient`, which is as long as `outputs`,
+  //
   //     gradient[i] = scale * d(sum of the sample losses) / d outputs[i];
-  // an empty `gradient` asks for the loss alone. Throws Error{invalid_argument} for spans that do not fit together and
-  // for targets that no sample can have; `gradient` then holds anything.
+  //
+  // an empty `gradient` asks for the loss alone. Throws Error{invalid_argument} for spans whose sizes
+  // do not fit together and for targets that no sample can have; the content of `gradient` is then
+  // undefined.
   virtual float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples,
                          float scale, std::span<float> gradient) const = 0;
 
-  // The same of arrays on a device: queued, not waited for; *batch.sum gets the sum, `gradient` may be null. What this
-  // does for a loss of yours is to throw Error{unsupported}: it computes on CPUs only.
+  // The same for arrays on a device: queues the work and does not wait. *batch.sum receives the sum;
+  // `gradient` may be null. The default throws Error{unsupported}, so a loss of an application computes
+  // on CPUs only.
   virtual void evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
                            float* gradient) const;
 

@@ -1,7 +1,11 @@
 #pragma once
 
-// Keeps the largest element of each window, per channel. Ties: the gradient goes to the first in row-major order.
-// Input [height, width, channels].
+// The largest element of each window, per channel. If several are equal, the gradient goes to the first
+// of them in row-major order. Maps [height, width, channels] to [windows down, windows across,
+// channels] and has no weights.
+//
+//   MaxPooling2D{2}                                           // halves height and width
+//   MaxPooling2D{3, {.strides = 2, .padding = Padding::same}}
 
 #include <memory>
 #include <optional>
@@ -13,21 +17,28 @@ namespace holdfast {
 
 class ConfigReader;
 
+// Without strides, windows do not overlap.
 struct MaxPooling2DOptions {
-  std::optional<Extent2D> strides = {};  // those of the window where not given
+  std::optional<Extent2D> strides = {};  // default: the size of the window
   Padding padding = Padding::valid;
   std::string name = {};
 };
 
 class MaxPooling2D final : public Layer {
  public:
-  // Throws Error{invalid_argument} unless all numbers are in [1, kMaximumExtent].
+  // `pool_size` is the size of a window. Throws Error{invalid_argument} unless all numbers are in [1,
+  // kMaximumExtent].
   explicit MaxPooling2D(Extent2D pool_size, const MaxPooling2DOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
+  // What Layer promises.
   std::string_view kind() const override { return "MaxPooling2D"; }
+  // Throws Error{invalid_argument} for an input that is not [height, width, channels], or smaller than
+  // a window without padding.
   Shape output_shape(const Shape& input) const override;
-  // The largest of probabilities that add up to 1 no longer do.
+  // The largest of several probabilities do not add up to 1 any more, so the outputs are not those of a
+  // softmax.
   std::optional<Activation> output_activation(std::optional<Activation> input) const override {
     return input == Activation::softmax ? std::nullopt : input;
   }

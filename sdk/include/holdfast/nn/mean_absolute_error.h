@@ -1,6 +1,8 @@
 #pragma once
 
-// The mean of |output - target| over the elements of a sample.
+// The mean of |output - target| over the elements of a sample (keras.metrics.MeanAbsoluteError).
+//
+//   MeanAbsoluteError{{.name = "mae"}}
 
 #include "holdfast/nn/metric.h"
 
@@ -8,8 +10,10 @@ namespace holdfast {
 
 class MeanAbsoluteError : public Metric {
  public:
+  // The default name is "mean_absolute_error".
   explicit MeanAbsoluteError(MetricOptions options = {});
 
+  // What Metric promises.
   std::string configuration() const override;
   std::unique_ptr<Metric> clone() const override;
   float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const override;

@@ -1,17 +1,22 @@
 #pragma once
 
-// loss = mean((output - target)^2) over a sample's elements; its gradient is 2 (output - target) / elements.
+// The mean squared error over the elements of a sample (keras.losses.MeanSquaredError), the usual loss
+// of a regression:
+//
+//   loss = mean((output - target)^2),    gradient = 2 (output - target) / elements
 
 #include "holdfast/nn/loss.h"
 
 namespace holdfast {
 
+// It has no options: MeanSquaredError{}.
 class MeanSquaredError : public Loss {
  public:
+  // What Loss promises.
   std::string name() const override;
   std::string configuration() const override;
   std::unique_ptr<Loss> clone() const override;
-  // The output's shape.
+  // The shape of the output.
   Shape target_shape(const Shape& output) const override;
   float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples, float scale,
                  std::span<float> gradient) const override;

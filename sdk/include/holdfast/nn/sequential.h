@@ -3,11 +3,13 @@
 // A model whose layers follow one another:
 //
 //   Sequential model{Input{28, 28, 1}, Conv2D{6, 5, {.activation = Activation::relu}}, MaxPooling2D{2}, Flatten{},
-//   Dense{10}};
+//                    Dense{10}};
+//   std::cout << model.summary();
 //
-// The description never changes after construction and may be used from several threads. Weights are not part of it:
-// training keeps them in its own state and hands them over when it is done. All copies of a model are one model and
-// share its weights, so that copying is cheap and a copy that was trained leaves its result in the original.
+// The description never changes after construction and may be used from several threads. Weights are
+// not part of it: training keeps them in its own state and stores them in the model when it is done.
+// All copies of a model share its weights. So copying is cheap, and training a copy leaves the result
+// in the original.
 
 #include <cstdint>
 #include <memory>
@@ -24,60 +26,67 @@
 
 namespace holdfast {
 
-// A layer in its place in a model.
+// A layer at its place in a model.
 struct SequentialLayer {
   std::string name;  // unique in the model
   std::shared_ptr<const Layer> layer;
   Shape input_shape;  // of one sample
   Shape output_shape;
-  std::size_t first_parameter = 0;  // entry of Sequential::parameters(); as many as layer->parameters()
-  std::size_t first_buffer = 0;     // entry of Sequential::buffers()
+  std::size_t first_parameter = 0;  // the first of its entries in Sequential::parameters()
+  std::size_t first_buffer = 0;     // the first of its entries in Sequential::buffers()
 };
 
 class Sequential {
  public:
+  // The most layers that a model may have.
   static constexpr std::size_t kMaximumLayers = 1024;
 
-  // Throws Error{invalid_argument} naming the layer, its input shape and what it needs instead; or naming a name that
-  // two layers have.
+  // Throws Error{invalid_argument} that names the layer, its input shape and what it needs instead, or
+  // a name that two layers have.
   template <class... Layers>
   explicit Sequential(const Input& input, const Layers&... layers)
       : Sequential(input, std::vector<std::shared_ptr<const Layer>>{std::make_shared<const Layers>(layers)...}) {}
   Sequential(const Input& input, const std::vector<std::shared_ptr<const Layer>>& layers);
 
-  // Shapes of one sample.
+  // The shapes of one sample.
   const Shape& input_shape() const;
   const Shape& output_shape() const;
-  // What is trained: "dense/kernel", "batch_normalization/gamma".
+  // The arrays that are trained: "dense/kernel", "batch_normalization/gamma".
   const ArenaLayout& parameters() const;
-  // What layers keep up themselves: "batch_normalization/moving_mean".
+  // The arrays that layers update themselves: "batch_normalization/moving_mean".
   const ArenaLayout& buffers() const;
+  // All layers in order; valid as long as a copy of the model exists.
   std::span<const SequentialLayer> layers() const;
 
-  // A table of layers, output shapes and numbers of parameters, with totals; ends with a newline.
+  // A table of layers, output shapes and numbers of parameters, with totals. It ends with a newline.
   std::string summary() const;
-  // Layers and their configuration as JSON: the same model always gives the same text.
+  // The layers and their configurations as JSON: the same text for the same model. Savepoints hold it.
   std::string graph() const;
-  // The model that graph() described. For text from outside: throws Error{invalid_file} for everything that is no such
-  // model, and allocates no more than the text's own size asks for.
+  // The model that graph() described. Fit for text from outside: throws Error{invalid_file} for
+  // everything that does not describe such a model, and allocates no more than the size of the text
+  // asks for.
   static Sequential from_graph(std::string_view json);
 
-  // Fills both arenas, padding included: each entry from its initializer and draws of (seed, Purpose::initial_weights,
-  // entry).
+  // Fills both arenas, padding included. Each entry gets the draws of (seed, Purpose::initial_weights,
+  // entry) from its initializer.
   void initialize(std::uint64_t seed, std::span<float> parameters, std::span<float> buffers) const;
 
+  // True once the model was trained, loaded or given weights.
   bool has_weights() const;
-  // Replaces the weights of this model and all its copies. Throws Error{invalid_argument} unless there are
-  // parameters().float_count() and buffers().float_count() values.
+  // Replaces the weights of this model and of all its copies. Throws Error{invalid_argument} unless
+  // there are parameters().float_count() and buffers().float_count() values.
   void set_weights(std::vector<float> parameters, std::vector<float> buffers);
-  // Arenas in the layouts above, valid until the next set_weights(). Throw Error{invalid_argument} without weights.
+  // The weights as arenas in the layouts above, valid until the next set_weights(). Both throw
+  // Error{invalid_argument} if the model has no weights.
   std::span<const float> parameter_values() const;
   std::span<const float> buffer_values() const;
 
-  // Runs the model in inference mode: [samples, input...] -> [samples, output...]. Throws Error{invalid_argument}
-  // without weights, for another shape, or for a batch size below 1. Batches of another size may differ in the last
-  // bits, because sums are then blocked differently; the same call gives the same bits for the same OpenMP number of
-  // threads, which is how many it uses.
+  // Applies the model in inference mode: [samples, input...] -> [samples, output...]. Throws
+  // Error{invalid_argument} if the model has no weights, for another shape, or for a batch size below
+  // 1. It uses as many threads as OpenMP allows.
+  //
+  // The same call gives the same bits for the same number of threads. Another batch size may change the
+  // last bits, since sums are then blocked differently.
   Tensor predict(const Tensor& x, std::int64_t batch_size = 32) const;
 
  private:

@@ -1,6 +1,10 @@
 #pragma once
 
-// The share of samples whose largest output, the first of equals, is the class that the target names by its number.
+// The share of samples whose largest output is that of the target's class
+// (keras.metrics.SparseCategoricalAccuracy), for targets that are class numbers. Among equal outputs
+// the first one counts.
+//
+//   SparseCategoricalAccuracy{{.name = "accuracy"}}
 
 #include "holdfast/nn/metric.h"
 
@@ -8,8 +12,10 @@ namespace holdfast {
 
 class SparseCategoricalAccuracy : public Metric {
  public:
+  // The default name is "sparse_categorical_accuracy".
   explicit SparseCategoricalAccuracy(MetricOptions options = {});
 
+  // What Metric promises.
   std::string configuration() const override;
   std::unique_ptr<Metric> clone() const override;
   float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const override;

@@ -1,12 +1,15 @@
 #pragma once
 
-// Writes what fit() logs into a CSV file, a line an epoch, with Keras's columns: "epoch", counted from 0, and the logs
-// by name; NA where an epoch has none. Numbers read back as the same doubles.
+// Writes the logs of fit() into a CSV file, one line per epoch, with the columns of Keras: "epoch",
+// counted from 0, then the logs by name. NA stands for a value that an epoch does not have. Numbers
+// read back as the same doubles.
 //
-// The file is brought to what the state of training knows of its epochs, by the primary rank, at the end of each epoch
-// and with the first step behind a start or a recovery: no epoch has two lines, none is missing, and what a lost state
-// had further is cut off. It is on stable storage when the epoch's calls are over. What a kill leaves of a line is
-// mended by the next start.
+//   trainer.fit(data, {.epochs = 5, .callbacks = {CSVLogger{}}});
+//
+// The primary rank brings the file to the epochs of the training state, at the end of each epoch and
+// with the first step after a start or a recovery. So no epoch has two lines and none is missing, and
+// lines of a state that was lost are cut off. The file is on stable storage when the calls of the epoch
+// are over. A line that was torn by a kill is repaired at the next start.
 
 #include <string>
 #include <vector>
@@ -17,14 +20,15 @@
 namespace holdfast {
 
 struct CSVLoggerOptions {
-  std::string
-      path{};  // default: log.csv in the run directory. Two fit() calls need two files: each begins its own anew
+  // Default: log.csv in the run directory. Two fit() calls need two files, since each begins its file anew.
+  std::string path{};
   char separator = ',';
 };
 
 class CSVLogger final : public EpochRecord {
  public:
-  // Throws Error{invalid_argument} for a separator that is a quote, a line's end, or part of a number.
+  // `options` is copied. Throws Error{invalid_argument} for a separator that is a quote, an end of line
+  // or part of a number.
   explicit CSVLogger(CSVLoggerOptions options = {});
 
   std::string name() const override { return "csv_logger/" + options_.path; }

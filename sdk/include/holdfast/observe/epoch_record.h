@@ -1,13 +1,14 @@
 #pragma once
 
-// What callbacks have in common that keep a record of fit()'s epochs in files: an application's own, too. The record is
-// a function of the epochs that the state knows, so nothing of it needs a place in the state. It is written by the
-// primary rank where it may differ from these epochs: at an epoch's end, with the first step of a process, of a new
-// primary rank or of a state that was taken back, and when fit() begins and ends.
+// The base class of callbacks that keep a record of the epochs of fit() in files; applications may use
+// it too. The record is a function of the epochs that the training state knows, so it needs no state of
+// its own. The primary rank writes it whenever it may differ from these epochs: at the end of an epoch,
+// when fit() begins and ends, and with the first step of a process, of a new primary rank or of a state
+// that was rolled back.
 //
-// None is written where the context says so (TrainingContext::writes_files). A record that cannot be written when fit()
-// begins ends it with the Error, before anything is trained. Later an Error is logged, training goes on, and the next
-// epoch's end makes up for it.
+// Nothing is written if the context forbids it (TrainingContext::writes_files). If the record cannot be
+// written when fit() begins, fit() ends with that Error before it trains. A later Error is logged and
+// training goes on; the end of the next epoch makes up for it.
 
 #include <cstddef>
 #include <optional>
@@ -18,6 +19,7 @@
 
 namespace holdfast {
 
+// Derived classes implement name() and write().
 class EpochRecord : public Callback {
  public:
   void on_fit_begin(TrainingContext& context) final;
@@ -26,16 +28,17 @@ class EpochRecord : public Callback {
   void on_fit_end(TrainingContext& context, const Logs& logs) final;
 
  private:
-  // Makes the record one of these epochs and no others, durably. Called again with the same epochs it changes nothing.
+  // Makes the record hold exactly these epochs, and returns when it is on stable storage. With the same
+  // epochs again it changes nothing. May throw Error.
   virtual void write(const TrainingContext& context, const std::vector<Logs>& epochs) = 0;
 
   void try_to_write(const TrainingContext& context, const std::vector<Logs>& epochs);
 
-  std::optional<std::size_t> written_epochs_;  // or tried to; none where another rank may have written since
+  std::optional<std::size_t> written_epochs_;  // written or tried; empty if another rank may have written since
 };
 
-// `path`, or where it is empty `name` in the run directory. Throws Error{invalid_argument} where there is none, which
-// speaks of `callback`.
+// Returns `path`, or `name` in the run directory if `path` is empty. Throws Error{invalid_argument},
+// which names `callback`, if there is no run directory.
 std::string path_in_run(const TrainingContext& context, const std::string& path, const std::string& name,
                         const std::string& callback);
 

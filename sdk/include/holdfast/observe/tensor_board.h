@@ -1,13 +1,15 @@
 #pragma once
 
-// Writes what fit() logs for TensorBoard, a point an epoch, under the names of Keras's callback of this name:
-// "epoch_loss", ... in DIRECTORY/train, and what validation gave ("val_loss") as "epoch_loss", ... in
-// DIRECTORY/validation. The step is the epoch, counted from 0.
+// Writes the logs of fit() for TensorBoard, one point per epoch, with the names of Keras's callback:
+// "epoch_loss", ... in DIRECTORY/train, and the results of validation ("val_loss") as "epoch_loss", ...
+// in DIRECTORY/validation. The step of a point is its epoch, counted from 0.
 //
-// Each start, and each primary rank behind a recovery, begins a file of its own, which takes back what the files before
-// it show of epochs that the state does not have (SessionLog START, the `purge_step` of other writers). So TensorBoard
-// shows each epoch once, and an epoch that is not redone keeps its time. Points are on stable storage when their
-// epoch's calls are over.
+//   trainer.fit(data, {.epochs = 5, .callbacks = {TensorBoard{}}});
+//
+// Each start, and each primary rank after a recovery, begins a file of its own. It takes back the
+// epochs of earlier files that the training state does not have (SessionLog START, the `purge_step` of
+// other writers). So TensorBoard shows each epoch once, and an epoch that is not repeated keeps its
+// time. Points are on stable storage when the calls of their epoch are over.
 
 #include <memory>
 #include <string>
@@ -19,12 +21,14 @@
 namespace holdfast {
 
 struct TensorBoardOptions {
-  // Default: tensorboard in the run directory. For one fit() alone: each takes back what it finds there at its begin.
+  // Default: tensorboard in the run directory. Each fit() needs a directory of its own, since it takes
+  // back the points that it finds there when it begins.
   std::string directory{};
 };
 
 class TensorBoard final : public EpochRecord {
  public:
+  // Opens nothing: a file is created when there is a point to write or to take back.
   explicit TensorBoard(TensorBoardOptions options = {});
   ~TensorBoard() override;
   TensorBoard(TensorBoard&&) noexcept;

@@ -1,13 +1,15 @@
 #pragma once
 
-// Adam (Kingma and Ba, ICLR 2015, section 2, the faster form before section 2.1; so keras.optimizers.Adam), at step t
-// with gradient g:
+// Adam (Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, section 2, in the
+// faster form that precedes section 2.1; so keras.optimizers.Adam). At step t with gradient g:
 //
 //   m += (g - m) (1 - beta_1)
 //   v += (g^2 - v) (1 - beta_2)
 //   w -= m lr sqrt(1 - beta_2^t) / (1 - beta_1^t) / (sqrt(v) + epsilon)
 //
-// Epsilon is thus "epsilon hat" of the paper, as in Keras.
+// As in Keras, epsilon is the "epsilon hat" of the paper.
+//
+//   Trainer trainer(replica, model, Adam{1e-3F}, SparseCategoricalCrossentropy{{.from_logits = true}});
 
 #include <optional>
 
@@ -16,12 +18,15 @@
 
 namespace holdfast {
 
+// The ranges are checked by the constructor of Adam.
 struct AdamOptions {
   LearningRate learning_rate = 1e-3F;  // not negative
-  float beta_1 = 0.9F;                 // in [0, 1)
-  float beta_2 = 0.999F;               // in [0, 1)
-  float epsilon = 1e-7F;               // positive
-  // At most one of these; see gradient_clipping.h.
+  // Decay of the running mean of gradients, and of the running mean of their squares:
+  float beta_1 = 0.9F;    // in [0, 1)
+  float beta_2 = 0.999F;  // in [0, 1)
+  // Added to the root, so that no update is divided by zero:
+  float epsilon = 1e-7F;  // positive
+  // Gradient clipping; at most one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};
@@ -29,16 +34,18 @@ struct AdamOptions {
 
 class Adam : public Optimizer {
  public:
-  // Throw Error{invalid_argument} for options out of their range.
+  // Both throw Error{invalid_argument} for an option out of its range.
   explicit Adam(const AdamOptions& options = {});
   explicit Adam(const LearningRate& learning_rate) : Adam(AdamOptions{.learning_rate = learning_rate}) {}
 
   std::string name() const override;
+  // What Optimizer promises, with the formula above.
   std::string configuration() const override;
   std::unique_ptr<Optimizer> clone() const override;
   GradientClipping clipping() const override;
-  // "m" and "v"
+  // "m" and "v".
   std::vector<std::string> slot_names() const override;
+  // One pass over memory for both slots and the parameters.
   void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
               std::span<const std::span<float>> slots) const override;
   void update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,

@@ -1,11 +1,14 @@
 #pragma once
 
-// Adam with decoupled weight decay (Loshchilov and Hutter, ICLR 2019, algorithm 2 without its schedule; so
-// keras.optimizers.AdamW): before each step of Adam
+// Adam with decoupled weight decay (Loshchilov and Hutter, "Decoupled Weight Decay Regularization",
+// ICLR 2019, algorithm 2 without its schedule; so keras.optimizers.AdamW). Before each step of Adam
+// (see adam.h)
 //
 //   w -= w weight_decay lr
 //
-// on all parameters, biases and normalisation included.
+// for all parameters, including biases and those of normalization layers.
+//
+//   AdamW{{.learning_rate = CosineDecay{1e-3F, 10'000}, .weight_decay = 0.01F}}
 
 #include <optional>
 
@@ -14,13 +17,16 @@
 
 namespace holdfast {
 
+// The ranges are checked by the constructor of AdamW.
 struct AdamWOptions {
   LearningRate learning_rate = 1e-3F;  // not negative
   float weight_decay = 4e-3F;          // not negative
-  float beta_1 = 0.9F;                 // in [0, 1)
-  float beta_2 = 0.999F;               // in [0, 1)
-  float epsilon = 1e-7F;               // positive
-  // At most one of these; see gradient_clipping.h.
+  // Decay of the running mean of gradients, and of the running mean of their squares:
+  float beta_1 = 0.9F;    // in [0, 1)
+  float beta_2 = 0.999F;  // in [0, 1)
+  // Added to the root, so that no update is divided by zero:
+  float epsilon = 1e-7F;  // positive
+  // Gradient clipping; at most one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};
@@ -28,16 +34,18 @@ struct AdamWOptions {
 
 class AdamW : public Optimizer {
  public:
-  // Throw Error{invalid_argument} for options out of their range.
+  // Both throw Error{invalid_argument} for an option out of its range.
   explicit AdamW(const AdamWOptions& options = {});
   explicit AdamW(const LearningRate& learning_rate) : AdamW(AdamWOptions{.learning_rate = learning_rate}) {}
 
   std::string name() const override;
+  // What Optimizer promises, with the formula above.
   std::string configuration() const override;
   std::unique_ptr<Optimizer> clone() const override;
   GradientClipping clipping() const override;
-  // "m" and "v"
+  // "m" and "v".
   std::vector<std::string> slot_names() const override;
+  // One pass over memory for both slots and the parameters.
   void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
               std::span<const std::span<float>> slots) const override;
   void update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,

@@ -1,13 +1,14 @@
 #pragma once
 
-// A learning rate that falls along half a cosine (Loshchilov and Hutter, ICLR 2017, one period), with a linear warm-up
-// before that where there is a target for it (keras.optimizers.schedules.CosineDecay). Behind t updates it is
+// A learning rate that falls along half a cosine (Loshchilov and Hutter, "SGDR", ICLR 2017, one
+// period), after an optional linear warm-up. The formula is that of
+// keras.optimizers.schedules.CosineDecay. After t updates the rate is
 //
 //   t < warmup_steps:  initial + (warmup_target - initial) t / warmup_steps
-//   else:              top ((1 - alpha) (1 + cos(pi s / decay_steps)) / 2 + alpha),  s = min(t - warmup_steps,
-//   decay_steps)
+//   otherwise:         top ((1 - alpha) (1 + cos(pi s / decay_steps)) / 2 + alpha)
+//                      with s = min(t - warmup_steps, decay_steps)
 //
-// where top is warmup_target. Without one it is the initial rate, and there is no warm-up.
+// where top is warmup_target. Without a warmup_target, top is the initial rate and there is no warm-up.
 
 #include <optional>
 
@@ -15,18 +16,20 @@
 
 namespace holdfast {
 
+// The defaults leave out the warm-up and end at a rate of 0.
 struct CosineDecayOptions {
-  float alpha = 0;                       // what is left at the end, as a part of the top; in [0, 1]
+  float alpha = 0;                       // the final rate as a fraction of the top; in [0, 1]
   std::optional<float> warmup_target{};  // not negative
-  std::int64_t warmup_steps = 0;         // not negative; without effect where there is no target
+  std::int64_t warmup_steps = 0;         // not negative; without effect if there is no target
 };
 
 class CosineDecay final : public LearningRateSchedule {
  public:
-  // Throws Error{invalid_argument} unless the initial rate is not negative, decay_steps is positive and options are in
-  // their range.
+  // Throws Error{invalid_argument} unless the initial rate is at least 0, decay_steps is positive and
+  // the options are in their ranges.
   CosineDecay(float initial_learning_rate, std::int64_t decay_steps, CosineDecayOptions options = {});
 
+  // What LearningRateSchedule promises. The rate is computed in double and rounded once.
   std::string configuration() const override;
   std::unique_ptr<LearningRateSchedule> clone() const override;
   float rate_after(std::int64_t updates) const override;

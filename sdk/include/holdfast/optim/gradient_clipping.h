@@ -1,20 +1,22 @@
 #pragma once
 
-// Gradients that are too large, made smaller before an optimizer gets them, as the optimizers of Keras do:
+// Limits for gradients that are too large, applied before an optimizer sees them, as the optimizers of
+// Keras do:
 //
 //   value:        each element g becomes min(max(g, -value), value)
-//   norm:         each parameter array's gradient g becomes g norm / |g| where |g| = sqrt(sum of squares) > norm
+//   norm:         the gradient g of each parameter array becomes g norm / |g| if |g| > norm,
+//                 with |g| = sqrt(sum of squares)
 //   global_norm:  the same with one |g| over all arrays
 //
-// A norm is a sum in double, in an order that depends on the array's size alone: replicas, threads and devices give the
-// same bits. What is not a number stays so, and where a norm is not finite, nothing is clipped: WhenNotFinite has been
-// asked before what becomes of such a step.
+// A norm is a sum in double, in an order that depends only on the size of the array. So replicas,
+// threads and devices compute the same bits. A NaN stays a NaN, and a norm that is not finite clips
+// nothing: by then WhenNotFinite has decided about such a step.
 
 #include <optional>
 
 namespace holdfast {
 
-// At most one of them, positive.
+// At most one of these is set, to a positive number.
 struct GradientClipping {
   std::optional<float> value{};
   std::optional<float> norm{};

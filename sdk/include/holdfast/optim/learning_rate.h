@@ -1,9 +1,11 @@
 #pragma once
 
-// What optimizers take as their learning rate: a number, or a schedule.
+// The learning rate of an optimizer: a number, or a schedule.
 //
 //   Adam{1e-3F}
 //   AdamW{{.learning_rate = CosineDecay{1e-3F, 10'000}}}
+//
+// Converts from both, so applications never name this class. Immutable; any thread may use it.
 
 #include <cstdint>
 #include <memory>
@@ -16,16 +18,17 @@ namespace holdfast {
 
 class LearningRate {
  public:
+  // The same rate for all updates.
   LearningRate(float rate) : constant_(rate) {}  // NOLINT(google-explicit-constructor)
-  // Holds a copy.
+  // Holds a copy of the schedule.
   LearningRate(const LearningRateSchedule& schedule) : schedule_(schedule.clone()) {}  // NOLINT
 
-  // Of the update with this number, from 1. Throws Error{invalid_argument} where the schedule gives a number that is
-  // negative or not finite.
+  // The rate of the update with this number, counted from 1. Throws Error{invalid_argument} if the
+  // schedule gives a number that is negative or not finite.
   float of_update(std::int64_t step) const;
-  // Empty for a schedule.
+  // The number; empty for a schedule.
   std::optional<float> constant() const;
-  // A number, or the schedule's object.
+  // JSON: the number, or the object of the schedule.
   std::string configuration() const;
 
  private:

@@ -1,7 +1,10 @@
 #pragma once
 
-// A learning rate that changes at given steps (keras.optimizers.schedules.PiecewiseConstantDecay): behind t updates it
-// is values[i] for the first i with t <= boundaries[i], and the last value behind all boundaries.
+// A learning rate that changes at given steps (keras.optimizers.schedules.PiecewiseConstantDecay).
+// After t updates it is values[i] for the first i with t <= boundaries[i], and the last value after all
+// boundaries.
+//
+//   PiecewiseConstantDecay{{1000, 2000}, {0.1F, 0.01F, 0.001F}}
 
 #include <vector>
 
@@ -11,10 +14,11 @@ namespace holdfast {
 
 class PiecewiseConstantDecay final : public LearningRateSchedule {
  public:
-  // Throws Error{invalid_argument} unless boundaries are not negative and rise, values are not negative, and there is
-  // one value more than there are boundaries.
+  // Throws Error{invalid_argument} unless the boundaries are at least 0 and strictly increasing, the
+  // values are at least 0, and there is one value more than there are boundaries.
   PiecewiseConstantDecay(std::vector<std::int64_t> boundaries, std::vector<float> values);
 
+  // What LearningRateSchedule promises.
   std::string configuration() const override;
   std::unique_ptr<LearningRateSchedule> clone() const override;
   float rate_after(std::int64_t updates) const override;

@@ -1,10 +1,13 @@
 #pragma once
 
-// Stochastic gradient descent, with parameter w, gradient g and learning rate lr (formulae of keras.optimizers.SGD):
+// Stochastic gradient descent for parameter w, gradient g and learning rate lr (formulas of
+// keras.optimizers.SGD):
 //
 //   momentum 0:         w -= lr g
 //   momentum m:         v = m v - lr g,  w += v
 //   Nesterov momentum:  v = m v - lr g,  w += m v - lr g
+//
+//   SGD{{.learning_rate = 0.1F, .momentum = 0.9F, .nesterov = true}}
 
 #include <optional>
 
@@ -13,11 +16,12 @@
 
 namespace holdfast {
 
+// The ranges are checked by the constructor of SGD.
 struct SGDOptions {
   LearningRate learning_rate = 0.01F;  // not negative
   float momentum = 0;                  // in [0, 1]
-  bool nesterov = false;               // without effect where momentum is 0
-  // At most one of these; see gradient_clipping.h.
+  bool nesterov = false;               // without effect if momentum is 0
+  // Gradient clipping; at most one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};
@@ -25,16 +29,18 @@ struct SGDOptions {
 
 class SGD : public Optimizer {
  public:
-  // Throw Error{invalid_argument} for options out of their range.
+  // Both throw Error{invalid_argument} for an option out of its range.
   explicit SGD(const SGDOptions& options = {});
   explicit SGD(const LearningRate& learning_rate) : SGD(SGDOptions{.learning_rate = learning_rate}) {}
 
   std::string name() const override;
+  // What Optimizer promises, with the formulas above.
   std::string configuration() const override;
   std::unique_ptr<Optimizer> clone() const override;
   GradientClipping clipping() const override;
-  // "momentum", or none where it is 0.
+  // "momentum"; no slot if the momentum is 0.
   std::vector<std::string> slot_names() const override;
+  // One pass over memory for the slot and the parameters.
   void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
               std::span<const std::span<float>> slots) const override;
   void update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,

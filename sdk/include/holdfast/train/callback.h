@@ -1,16 +1,27 @@
 #pragma once
 
-// Code of the application (or of Holdfast) that fit() calls as training goes on. Every rank makes the same calls at the
-// same steps with the same logs, so that what a callback decides is the same everywhere; effects outside the process
-// (files, network) belong on the primary rank alone. What a callback must remember across a failure it hands out in
-// state(): it is kept in every savepoint and given back through restore() before the first call after a restart.
-// Callbacks may throw; the exception ends the training function. They may block, as an upload does, for as long as
-// SuperviseOptions::callback_timeout says (10 minutes); the other replicas wait.
+// Code of the application, or of Holdfast, that fit() calls during training:
 //
-// Calls come again after a loss: training goes on from the newest state that there is (a survivor's, a memory snapshot,
-// a savepoint), perhaps with another process as the primary rank, and the calls made since that state are made once
-// more, with the same steps and logs. State follows by itself, and effects outside do not: write them under their epoch
-// or step, so that a call that comes again replaces what the first one left. Who only appends gets rows twice.
+//   class PrintLoss final : public Callback {
+//    public:
+//     std::string name() const override { return "print_loss"; }
+//     void on_epoch_end(TrainingContext& context, const Logs& logs) override {
+//       if (context.is_primary()) std::printf("epoch %ld: %f\n", context.epoch(), logs.at("loss"));
+//     }
+//   };
+//
+// Every rank makes the same calls at the same steps with the same logs, so a callback decides the same
+// everywhere. Effects outside the process (files, network) belong on the primary rank alone. What a
+// callback must remember across a failure it returns from state(): every savepoint holds it, and
+// restore() gives it back before the first call after a restart. An exception from a callback ends the
+// training function. A callback may block, as an upload does, for as long as
+// SuperviseOptions::callback_timeout allows (10 minutes by default); the other replicas wait.
+//
+// After a failure, calls repeat. Training continues from the newest state (of a survivor, a snapshot in
+// memory or a savepoint), perhaps with another primary rank, and the calls since that state are made
+// again with the same steps and logs. State is restored, but effects outside are not undone: write them
+// under their epoch or step, so that a repeated call replaces them. A callback that only appends gets
+// rows twice.
 
 #include <concepts>
 #include <cstdint>
@@ -26,92 +37,107 @@
 
 namespace holdfast {
 
-// Means by name: "loss", "accuracy", and with validation data "val_loss", ... . Ordered, so that every rank sees one
-// order.
+// Means by name: "loss", "accuracy" and, with validation data, "val_loss", ... A map, so that all ranks
+// see the same order.
 using Logs = std::map<std::string, double>;
 
-// A value of every kind comes back with the same bits.
+// What a callback can keep in a savepoint. Each kind of value comes back with the same bits.
 using CallbackValue = std::variant<std::int64_t, double, std::string, std::vector<double>>;
 using CallbackState = std::map<std::string, CallbackValue>;
 
-// What a callback may see and ask for. Valid during the call only.
+// What a callback may see and ask for. Valid only during the call.
 class TrainingContext {
  public:
   virtual ~TrainingContext() = default;
 
+  // This process among the replicas; both numbers may change after a failure.
   virtual int rank() const = 0;
   virtual int replicas() const = 0;
   bool is_primary() const { return rank() == 0; }
-  virtual std::string run_directory() const = 0;  // empty when training is not supervised
-  // False while a program is debugged (SuperviseOptions::alone): then files of the run stay as they are.
+  // Where the run keeps its savepoints and its journal; empty if training is not supervised.
+  virtual std::string run_directory() const = 0;
+  // False while a program is debugged (SuperviseOptions::alone): files of the run then stay as they
+  // are.
   virtual bool writes_files() const { return true; }
-  // Further folders for the run's savepoints.
+  // Further folders that receive the savepoints of the run.
   virtual std::vector<std::string> savepoint_copies() const { return {}; }
-  // This replica's share of the host's cores, for work on savepoints; 0: all that the process has.
+  // This replica's share of the cores of the host, for work on savepoints; 0: all cores of the process.
   virtual int saving_threads() const { return 0; }
-  // Through which the run's savepoints are written, read and deleted; it lives as long as the Trainer's Replica.
+  // The file system through which savepoints are written, read and deleted. It lives as long as the
+  // Replica.
   virtual FileSystem& file_system() const { return posix_file_system(); }
 
+  // Where training is. In on_step_end() and on_epoch_end() the step and the batch that just ended are
+  // counted as done.
   virtual std::int64_t step() const = 0;            // updates applied since the start of the run
   virtual std::int64_t epoch() const = 0;           // from 0
-  virtual std::int64_t epochs() const = 0;          // asked for
+  virtual std::int64_t epochs() const = 0;          // that fit() was asked for
   virtual std::int64_t batch_in_epoch() const = 0;  // batches of this epoch that are done
   virtual std::int64_t batches_per_epoch() const = 0;
   virtual std::int64_t samples_in_epoch() const = 0;  // samples of this epoch that are done
 
-  // What on_epoch_end() was told of each epoch of this fit() that is over: the same on every rank, whatever was lost
-  // and redone. What a callback keeps outside the process is brought to it, rather than added to: calls since the
-  // newest state come again after a loss.
+  // The logs of each finished epoch of this fit(), as on_epoch_end() received them: the same on every
+  // rank, whatever was lost and repeated. Bring files outside the process to this history instead of
+  // appending to them, since calls repeat after a failure.
   virtual const std::vector<Logs>& history() const = 0;
 
-  // fit() returns behind the current epoch's or step's calls.
+  // Makes fit() return after the calls of the current epoch or step.
   virtual void stop_training() = 0;
 
-  // Writes a savepoint of the state that the next step begins with, in the background, on the primary rank alone; of
-  // several with one path the last call counts. To be called on every rank alike, like everything that a callback does.
-  // What comes of it is told through Callback::on_savepoint(), and by the run's journal. Where the storage fails (disk
-  // full, input or output, damage found on reading back) training goes on with the savepoints that are there, which is
-  // logged as an error; only the failure of the last one ends fit() with its Error.
+  // Writes a savepoint of the state that the next step begins with, in the background, on the primary
+  // rank alone. Call it on every rank alike, as with everything that a callback does. If several calls
+  // name one path, the last one counts.
   //
-  // While two are under way, training waits or the savepoint is skipped, as `options` say; neither changes the state or
-  // a later step. A wait ends with Error{deadline_exceeded} after ten minutes, or sooner where other replicas would
-  // lose patience.
+  // Callback::on_savepoint() and the journal of the run report the outcome. If the storage fails (disk
+  // full, input or output error, damage found on reading back), training continues with the existing
+  // savepoints and an error is logged. Only a failure of the last savepoint ends fit() with its Error.
+  //
+  // While two savepoints are under way, training waits or this one is skipped, as `options` say.
+  // Neither changes the state or a later step. A wait ends with Error{deadline_exceeded} after ten
+  // minutes, or sooner if the other replicas would lose patience.
   virtual void save(const std::string& path, const SaveOptions& options) = 0;
 };
 
+// The calls of one fit(), in order:
+//
+//   on_fit_begin  (on_epoch_begin  (on_step_end)*  on_epoch_end)*  on_fit_end
 class Callback {
  public:
   virtual ~Callback() = default;
 
-  // Names this callback's state in savepoints; two callbacks of one fit() must not share one.
+  // Names the state of this callback in savepoints. Two callbacks of one fit() must have different
+  // names.
   virtual std::string name() const = 0;
-  // Names in the epoch's logs that this callback cannot do without. fit() throws Error{invalid_argument} for those that
-  // it will not log, before its first step.
+  // Names that this callback needs in the logs of an epoch. fit() throws Error{invalid_argument} before
+  // its first step if it will not log one of them.
   virtual std::vector<std::string> monitors() const { return {}; }
+  // What a savepoint keeps for this callback, and the call that gives it back. Both run on every rank.
   virtual CallbackState state() const { return {}; }
   virtual void restore(const CallbackState&) {}
 
   virtual void on_fit_begin(TrainingContext&) {}
   virtual void on_epoch_begin(TrainingContext&) {}
+  // `logs` holds the means over the steps of this epoch so far.
   virtual void on_step_end(TrainingContext&, const Logs&) {}
-  // `logs` holds the epoch's means, validation included.
+  // `logs` holds the means of the epoch, validation included.
   virtual void on_epoch_end(TrainingContext&, const Logs&) {}
   virtual void on_fit_end(TrainingContext&, const Logs&) {}
 
-  // fit() had ended by its epochs, which were `epoch`, at `step`, and goes on since the program asks for more. Called
-  // after restore(), with what on_epoch_end() was last told. Undo here what on_fit_end() has done and a fit() with
-  // these epochs from the start would not have done.
+  // Called if this fit() had already ended at `step` after `epoch` epochs, and the program now asks for
+  // more epochs. It follows restore() and gets the logs of the last on_epoch_end(). Undo here what
+  // on_fit_end() did and what a fit() with more epochs from the start would not have done.
   virtual void on_fit_extended(std::int64_t /*step*/, std::int64_t /*epoch*/, const Logs& /*logs*/) {}
 
-  // Called for every savepoint that a callback asked for, and for the last one that fit() makes by itself where no
-  // callback did. It runs on the primary rank alone, on the thread of fit(), so it needs no locks: after the other
-  // calls of the next step that ends, before fit() returns, and before a failed write or a stop ends it. Its moment
-  // depends on the disk, so what it learns must not enter state(), nor anything that a later step depends on.
+  // Called for each savepoint that a callback asked for, and for the last one that fit() makes by
+  // itself if no callback did. It runs on the primary rank alone, on the thread of fit(), so it needs
+  // no locks. It comes after the other calls of the next step that ends, before fit() returns, and
+  // before a failed write or a stop ends it. Its moment depends on the disk, so what it learns must not
+  // enter state() or anything that a later step depends on.
   virtual void on_savepoint(const SavepointEvent&) {}
 };
 
-// Holds any callback: made implicitly of a callback object, or of a shared pointer where the application keeps access
-// to it.
+// Holds any callback. It converts from a callback object, which it copies, or from a shared pointer,
+// with which the application keeps access to the callback.
 class CallbackHandle {
  public:
   template <std::derived_from<Callback> C>

@@ -1,6 +1,13 @@
 #pragma once
 
-// Ends fit() when a mean has not improved for some epochs. Its memory survives a restart.
+// Ends fit() when a mean has not improved for some epochs:
+//
+//   trainer.fit(data, {.epochs = 100,
+//                      .validation = test.batch(256),
+//                      .callbacks = {EarlyStopping{{.monitor = "val_loss", .patience = 3}}}});
+//
+// Its memory is part of the training state and survives a restart. It does not bring back the best
+// weights: give ModelCheckpoint the option best_by, and read best_savepoint() after training.
 
 #include <cstdint>
 #include <string>
@@ -11,29 +18,34 @@
 
 namespace holdfast {
 
+// An epoch improves if its value is better than the best so far by more than min_delta.
 struct EarlyStoppingOptions {
-  // A name in the epoch's logs. Where it is missing, fit() throws Error{invalid_argument} with the names that there
-  // are.
+  // A name in the logs of an epoch. If it is missing, fit() throws Error{invalid_argument} with the
+  // names that exist.
   std::string monitor = "val_loss";
   Best best = Best::lowest;
-  double min_delta = 0;       // a smaller change is no improvement
-  std::int64_t patience = 0;  // epochs without improvement that are borne
+  double min_delta = 0;       // not negative
+  std::int64_t patience = 0;  // so many epochs without improvement are tolerated; not negative
 };
 
 class EarlyStopping final : public Callback {
  public:
+  // Throws Error{invalid_argument} for a negative min_delta or patience.
   explicit EarlyStopping(EarlyStoppingOptions options = {});
 
   std::string name() const override { return "early_stopping/" + options_.monitor; }
   std::vector<std::string> monitors() const override { return {options_.monitor}; }
+  // The best value and the number of epochs since.
   CallbackState state() const override;
   void restore(const CallbackState& state) override;
+  // Each fit() starts with a fresh memory.
   void on_fit_begin(TrainingContext& context) override;
   void on_epoch_end(TrainingContext& context, const Logs& logs) override;
 
  private:
   EarlyStoppingOptions options_;
   bool has_best_ = false;
+  // The best value of this fit() so far, if there is one.
   double best_value_ = 0;
   std::int64_t epochs_without_improvement_ = 0;
 };

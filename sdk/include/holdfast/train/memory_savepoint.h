@@ -1,7 +1,8 @@
 #pragma once
 
-// What a run leaves in the memory of its watchdog when it ends without having finished, as a savepoint: for watchdogs
-// of programs of the SDK, in another program than theirs too (`holdfast run`).
+// Turns the snapshot that an unfinished run leaves in the memory of its watchdog into a savepoint. For
+// programs that watch an SDK program from outside, such as `holdfast run`; training code does not need
+// it.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,11 +12,13 @@
 
 namespace holdfast {
 
-// Writes `image`, which a replica copied to its watchdog's memory behind `step` updates, into the run directory, and
-// returns the savepoint's path; nothing where the run directory has one of that step or a later one. For the owner of
-// the run directory, when all replicas are gone.
+// Writes `image`, which a replica copied into the memory of its watchdog after `step` updates, into the
+// run directory, and returns the path of the savepoint. Returns nothing if the run directory already
+// has a savepoint of that step or a later one. For the owner of the run directory, once all replicas
+// are gone. Blocks until the savepoint is durable.
 //
-// Throws Error{invalid_file} for bytes that no replica of the SDK made, and as writing a savepoint does.
+// Throws Error{invalid_file} for bytes that no replica of the SDK made, and the errors of writing a
+// savepoint.
 std::optional<std::string> save_from_memory(const std::string& run_directory, std::int64_t step,
                                             std::span<const std::byte> image);
 

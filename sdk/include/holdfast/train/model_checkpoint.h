@@ -1,53 +1,58 @@
 #pragma once
 
-// Writes savepoints "savepoint-<step>.h5" as training goes on, and lets older ones go. Only savepoints in the run
-// directory serve recovery, and are copied to SuperviseOptions::savepoint_copies; with a directory of its own a
-// ModelCheckpoint exports. A savepoint is always written at the end of fit().
+// Writes savepoints "savepoint-<step>.h5" during training and deletes older ones:
 //
-// Each savepoint is read back and found whole before an older one is deleted.
+//   ModelCheckpoint{{.every_steps = 1000, .keep_last = 3, .best_by = "val_loss"}}
 //
-// They are written in the background. When the storage is slower than savepoints are due, `when_storage_is_slow` says
-// what gives way; Callback::on_savepoint() and the run's journal tell of it.
+// Only savepoints in the run directory serve recovery and are copied to
+// SuperviseOptions::savepoint_copies. With a directory of its own, a ModelCheckpoint exports. The end
+// of fit() always writes a savepoint. Each savepoint is read back and verified before an older one is
+// deleted.
+//
+// Savepoints are written in the background. If the storage is slower than savepoints are due,
+// `when_storage_is_slow` decides what gives way; Callback::on_savepoint() and the journal of the run
+// report it.
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "holdfast/base/best.h"
 #include "holdfast/train/callback.h"
 
 namespace holdfast {
 
-enum class Best { lowest, highest };
-
-// A savepoint stays when keep_last, keep_best or keep_every_steps asks for it.
+// When savepoints are written, and which ones stay. A savepoint stays if keep_last, keep_best or
+// keep_every_steps asks for it.
 struct ModelCheckpointOptions {
   std::string directory{};        // default: the run directory
-  std::int64_t every_steps = 0;   // 0: not by steps
-  std::int64_t every_epochs = 1;  // 0: not by epochs
-  std::int64_t keep_last = 3;     // the newest so many; 0 keeps all
-  // A name in the epoch's logs, "val_loss": an epoch among the best is saved always. Where the name is missing, fit()
-  // throws Error{invalid_argument} with the names that there are.
+  std::int64_t every_steps = 0;   // write one each time so many steps are done; 0: never
+  std::int64_t every_epochs = 1;  // write one each time so many epochs are done; 0: never
+  std::int64_t keep_last = 3;     // keep so many of the newest; 0 keeps all
+  // A name in the logs of an epoch, such as "val_loss". An epoch among the best is always saved. If the
+  // name is missing, fit() throws Error{invalid_argument} with the names that exist.
   std::string best_by{};
-  Best best = Best::lowest;           //
-  std::int64_t keep_best = 1;         // so many of the best by `best_by`; of equal ones the older
-  std::int64_t keep_every_steps = 0;  // for ever: all whose step is a multiple; 0: none
-  // Of all that stay: the oldest go first, but never the newest, the best, or those kept for ever. 0: no limit.
+  Best best = Best::lowest;           // which values of `best_by` are better
+  std::int64_t keep_best = 1;         // keep so many of the best by `best_by`; of equal ones the older
+  std::int64_t keep_every_steps = 0;  // keep for good each one whose step is a multiple; 0: none
+  // Limits the total size of the savepoints that stay. The oldest go first, but never the newest, the
+  // best or one that is kept for good. 0: no limit.
   std::uint64_t max_bytes = 0;
 
-  // `skip` is for those that the next one makes up for. The last of a fit(), one among the best, and one that is kept
-  // for ever are waited for in any case.
+  // `skip` applies to savepoints for which the next one makes up. The last one of a fit(), one among
+  // the best and one that is kept for good are always waited for.
   WhenStorageIsSlow when_storage_is_slow = WhenStorageIsSlow::wait;
-  // With `automatic`, the same state may make different files on different machines: compare digests of the state then,
-  // not of files.
+  // With `automatic`, equal states may make different files on different machines; compare digests of
+  // the state, not of files.
   SavepointCompression compression = SavepointCompression::fast;
-  int zstd_level = 1;  // of SavepointCompression::zstd
-  int threads = 0;     // that compress, write and read back; 0: this replica's share of the host's cores
+  int zstd_level = 1;  // for SavepointCompression::zstd
+  int threads = 0;     // to compress, write and read back; 0: this replica's share of the cores of the host
 };
 
 class ModelCheckpoint final : public Callback {
  public:
-  // Throws Error{invalid_argument} for negative numbers; zstd_level may be negative.
+  // Throws Error{invalid_argument} for negative numbers; only zstd_level may be negative.
   explicit ModelCheckpoint(ModelCheckpointOptions options = {});
 
   std::string name() const override;
@@ -62,21 +67,22 @@ class ModelCheckpoint final : public Callback {
  private:
   std::string directory(const TrainingContext& context) const;
   bool enter_best(double value);
-  bool is_kept_for_ever(std::int64_t step) const;
+  bool is_kept_always(std::int64_t step) const;
   void save(TrainingContext& context, WhenStorageIsSlow when_storage_is_slow);
 
   ModelCheckpointOptions options_;
   std::vector<double> best_values_;  // of up to keep_best epochs, best first
-  // The step of a savepoint that was made only because fit() ended there, and fit() has trained on since: it is deleted
-  // when the next one is whole. -1: none.
+  // The step of a savepoint that was made only because fit() ended there, if fit() has trained on
+  // since. It is deleted once the next one is whole. -1: none.
   std::int64_t superseded_step_ = -1;
-  std::function<void(const std::string& name)> keep_;  // made with the first savepoint, called on the writer thread
+  // Deletes what need not stay. Made with the first savepoint, called on the writer thread.
+  std::function<void(const std::string& name)> keep_;
 };
 
-// The path of the savepoint in `folder` whose epoch had the best mean `name` ("val_loss"), of equal ones the older: of
-// those that a ModelCheckpoint with that `best_by` keeps, or any that were written at an epoch's end. load_model()
-// reads it. One that is damaged is passed over, which is logged. Throws Error{not_found} where no savepoint has such a
-// mean.
+// The path of the savepoint in `folder` whose epoch had the best mean `name` ("val_loss"); of equal
+// ones, the older. It considers what a ModelCheckpoint with that `best_by` keeps, and all other
+// savepoints written at the end of an epoch. Pass the path to load_model(). A damaged savepoint is
+// passed over, which is logged. Throws Error{not_found} if no savepoint has such a mean.
 std::string best_savepoint(const std::string& folder, const std::string& name, Best best = Best::lowest);
 
 }  // namespace holdfast

@@ -1,30 +1,35 @@
 #pragma once
 
-// In which order the gradients of a batch's shards are added.
+// The order in which the gradients of the shards of a batch are added. Floating-point sums depend on
+// it, and so do the bits of a run. SuperviseOptions::reduction chooses it.
 
 #include <string_view>
 
 namespace holdfast {
 
-// Either way every replica holds the same bits as the others, and a failure costs a pause. They differ in what those
-// bits are a function of.
+// With either choice all replicas hold the same bits, and a failure costs only a pause. The choices
+// differ in what those bits depend on.
 enum class Reduction {
-  // In one fixed tree over the shards. The bits depend on nothing but the run's options: 1, 2, 3 or 4 replicas give the
-  // same, and so does a run that lost replicas, shrank, grew, or was resumed with another number of them.
+  // One fixed tree over the shards. The bits depend only on the options of the run: 1, 2, 3 or 4
+  // replicas give the same bits, and so does a run that lost replicas, shrank, grew, or was resumed
+  // with another number of replicas.
   shard_order,
-  // On GPUs in the order that NCCL takes (ncclAllReduce). The bits depend on the number of replicas, on how the shards
-  // are dealt to them, on which GPUs they have, and on NCCL's version. So a replacement keeps the bits only where it
-  // takes the lost one's place; while fewer or more replicas than at the run's first start train, or other ones compute
-  // a shard, the bits differ from those of a run without failures. Each time that begins, a warning and a line
-  // "sums_reordered" in the journal say so. A start with another number of replicas than the first one is refused
-  // unless SuperviseOptions::accept_other_arithmetic is set. Savepoints say that they were trained so.
-  // On CPUs the shards' order is the fastest there is, and is taken: nothing of this holds there.
+  // On GPUs, the order of NCCL (ncclAllReduce). The bits depend on the number of replicas, on the
+  // assignment of shards to them, on their GPUs and on the version of NCCL. A replacement keeps the
+  // bits only if it takes the rank of the lost replica.
+  //
+  // While another number of replicas than at the first start trains, or a shard is computed by another
+  // one, the bits differ from those of a run without failures. Each time this begins, a warning and a
+  // line "sums_reordered" in the journal say so. A start with another number of replicas than the first
+  // one is refused unless SuperviseOptions::accept_other_arithmetic is set. Savepoints record it.
+  //
+  // On CPUs the order of shards is the fastest there is and is always used, so none of this applies.
   fastest,
 };
 
-// "shard_order", "fastest".
+// The name in options and files: "shard_order" or "fastest".
 std::string_view name(Reduction reduction);
-// Throws Error{invalid_argument} for a name that no reduction has.
+// The inverse of name(). Throws Error{invalid_argument} for any other text.
 Reduction reduction_from_name(std::string_view name);
 
 }  // namespace holdfast

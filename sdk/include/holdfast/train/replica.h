@@ -1,9 +1,13 @@
 #pragma once
 
-// This process's place in a mirrored run: which rank it is, of how many, and what the run was started with. After a
-// failure of another replica, inside a call of the Trainer, rank and size may be others than before. supervise()
-// hands it to the training function; a Trainer takes it from there. Replica::alone() makes one for a program that
-// trains without a watchdog.
+// A Replica is this process's membership in a mirrored run: its rank, the number of replicas, and what the run was
+// started with. supervise() hands it to the training function, and a Trainer takes it from there. Replica::alone()
+// makes one for a program that trains without a watchdog:
+//
+//   Replica replica = Replica::alone({.seed = 7, .shards = 4});
+//   Trainer trainer(replica, model, Adam(1e-3F), MeanSquaredError());
+//
+// After the failure of another replica, rank and size may change inside a call of the Trainer.
 
 #include <cstdint>
 #include <memory>
@@ -16,37 +20,42 @@ namespace holdfast {
 
 // One failure of a replica of the run, after which it was replaced.
 struct RestartRecord {
-  int generation = 0;  // that ended
-  int rank = 0;        // that failed; -1: a process that was part of no generation yet
-  std::string cause;
-  double detected_unix_seconds = 0;
-  std::int64_t step = 0;  // that the failed rank had reached
+  int generation = 0;                // the generation that ended
+  int rank = 0;                      // the rank that failed; -1: a process that was part of no generation yet
+  std::string cause;                 // a sentence
+  double detected_unix_seconds = 0;  // when the watchdog noticed it
+  std::int64_t step = 0;             // the step that the failed rank had reached
 };
 
 struct AloneOptions {
   std::uint64_t seed = 0;
-  int shards = 1;
+  int shards = 1;              // that each batch is cut into; a run with as many gets the same bits
   int threads_per_shard = 1;   // on a CPU
   std::string device = "cpu";  // or "cuda:0", "cuda:1", ...
   Precision precision = Precision::f32;
 };
 
+// A handle: copies stand for the same membership. The functions without a note on threads are for the thread that
+// trains.
 class Replica {
  public:
-  // Throws Error: invalid_argument for what does not fit together, unavailable for a device that is not there. On a
-  // device, Trainers of one process are for one thread.
+  // Throws Error: invalid_argument for options that contradict each other, unavailable for a device that is not there.
+  // On a device, all Trainers of one process belong to one thread.
   static Replica alone(const AloneOptions& options = {});
 
+  // From 0 to size() - 1.
   int rank() const;
   int size() const;
-  // One rank has the effects that must happen once: files, printed lines.
+  // True on one rank, which has the effects that must happen once: files, printed lines.
   bool is_primary() const { return rank() == 0; }
   std::uint64_t seed() const;
   int shards() const;
+  // Counts the memberships of the run. Each failure begins another one.
   int generation() const;
-  // Empty when nobody supervises.
+  // Empty when there is no watchdog.
   const std::string& run_directory() const;
-  // Of this run and of earlier starts of the program, once the kernel has confirmed the end: the last may be missing.
+  // The failures of this run and of earlier starts of the program, oldest first. One is listed once the kernel has
+  // confirmed the end of its process, so the newest may be missing.
   std::vector<RestartRecord> restarts() const;
 
   // For Holdfast's own use.

@@ -1,10 +1,11 @@
 #pragma once
 
-// The results of a run that has finished, for the program that started it and for any other. The first process, which
-// does not train, and later supervise() calls read here what earlier runs computed.
+// The results of a finished run, for the program that started it and for any other. The first process
+// of a supervised program does not train; it reads here what the replicas computed, and what earlier
+// supervise() calls did.
 //
 //   const RunResults run = run_results("run/fold0");
-//   const double accuracy = run.calls.back().results.at("accuracy");   // of evaluate(), the last call of that run
+//   const double accuracy = run.calls.back().results.at("accuracy");  // of evaluate(), the last call of that run
 
 #include <cstdint>
 #include <string>
@@ -14,23 +15,24 @@
 
 namespace holdfast {
 
-// One call of fit() or evaluate(), in the order of the training function.
+// One call of fit() or evaluate(), in the order in which the training function made them.
 struct CallResults {
-  std::string kind;           // "fit", "evaluate"
-  Logs results;               // of fit() those of the last epoch
-  std::vector<Logs> history;  // of fit() one entry an epoch
+  std::string kind;           // "fit" or "evaluate"
+  Logs results;               // of fit(): of its last epoch
+  std::vector<Logs> history;  // of fit(): one entry per epoch; else empty
 };
 
+// The content of results.json.
 struct RunResults {
   std::int64_t steps = 0;      // updates applied
   std::string weights_digest;  // Trainer::weights_digest() after the last call, 32 hexadecimal digits
   std::vector<CallResults> calls;
 };
 
-// Reads RUN_DIRECTORY/results.json, which a run writes when its training function has returned, and again when it has
-// trained longer. Throws Error{not_found} where no run of that directory has finished, Error{invalid_file} for a file
-// that is damaged. Of a run that this process has trained alone (SuperviseOptions::alone) it gives the
-// results of that training.
+// Reads results.json in the run directory. A run writes it when its training function has returned, and
+// again after it has trained longer. Throws Error{not_found} if no run of that directory has finished,
+// and Error{invalid_file} if the file is damaged. For a run that this process trained alone
+// (SuperviseOptions::alone), returns the results of that training.
 RunResults run_results(const std::string& run_directory);
 
 }  // namespace holdfast

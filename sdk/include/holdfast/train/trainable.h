@@ -1,12 +1,21 @@
 #pragma once
 
-// What Holdfast needs of a model to mirror, save and recover its training. Holdfast's own layers are one
-// implementation; an application that computes with another engine writes its own (see examples/custom_trainable).
+// What Holdfast needs from a model to mirror, save and recover its training. The layers of Holdfast are
+// one implementation. An application that computes with another engine writes its own;
+// examples/custom_trainable is a complete program. In outline:
 //
-// The contract that makes a failure cost nothing: a step is a pure function of the state. compute_gradients() and
-// compute_sums() change nothing but what they are given to write, and depend on nothing but the state, the batch and
-// the seed; only apply_update() changes the state, and it depends on nothing but the state and its argument. Whoever
-// repeats a step gets the same bits.
+//   class Line final : public Trainable {
+//     void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) override {
+//       ...                                            // write sink.gradients() and sums
+//       sink.ready(0, sink.gradients().size());
+//     }
+//     void apply_update(const Update& update) override { ... }   // the only function that changes the state
+//   };
+//
+// The contract that makes a failure cost nothing: a step is a pure function of the state.
+// compute_gradients() and compute_sums() depend on nothing but the state, the batch and the seed, and
+// write only to their arguments. Only apply_update() changes the state, and it depends on nothing but
+// the state and its argument. So a replica that repeats a step gets the same bits.
 
 #include <cstdint>
 #include <functional>
@@ -24,9 +33,11 @@
 
 namespace holdfast {
 
+// What an array of the state is for: parameters are trained, buffers are kept up by layers (moving
+// means), and slots belong to the optimizer.
 enum class StateKind { parameter, buffer, optimizer_slot };
 
-// One named array of the state, in memory() that the Trainable owns and keeps at this place.
+// One named array of the state. The Trainable owns the memory, which lies in memory() and never moves.
 struct StateSpan {
   std::string name;  // unique, parts separated by '/': "model/conv2d/kernel", "optimizer/m/conv2d/kernel"
   StateKind kind = StateKind::parameter;
@@ -36,63 +47,69 @@ struct StateSpan {
 
 // The part of a global batch that one shard computes.
 struct ShardBatch {
-  int worker = 0;                   // below Workers::count; calls with different workers run at once
+  int worker = 0;                   // in [0, Workers::count); calls of different workers run at once
   std::uint64_t seed = 0;           // of the run
-  std::int64_t step = 0;            // number of updates before this batch
+  std::int64_t step = 0;            // updates before this batch
   std::int64_t first_sample = 0;    // position of the shard's first sample in the global batch
   std::int64_t samples = 0;         // of this shard; may be 0
   std::int64_t batch_samples = 0;   // of the global batch
-  std::span<const float> features;  // [samples, feature shape], in the host's memory
-  std::span<const float> targets;   // [samples, target shape], likewise
-  // Both lie in memory() instead; only where reads_samples_on_device().
+  std::span<const float> features;  // [samples, feature shape], in the memory of the host
+  std::span<const float> targets;   // [samples, target shape], in the memory of the host
+  // If true, both lie in memory() instead. Only if reads_samples_on_device() returns true.
   bool is_on_device = false;
-  // Throws when a replica was lost, so that this shard will be computed again: call it now and then where a shard takes
-  // longer than some milliseconds, and let the exception through. The survivors go on together when all have left. Any
-  // thread; never empty.
+  // Throws if a replica was lost and this shard will be computed again. Call it now and then if a shard
+  // takes longer than some milliseconds, and let the exception pass: the survivors continue when all
+  // have left. Any thread may call it; it is never empty.
   std::function<void()> check_cancelled = [] {};
 };
 
-// Where a shard's gradients go. What is written here is added over all shards of the batch in one fixed order.
+// Where a shard writes its gradients. They are then added over all shards of the batch, in one fixed
+// order.
 class GradientSink {
  public:
+  // What Holdfast asks for in this call. A Trainable may ignore all of it except on_ready, which
+  // ready() calls.
   struct Wishes {
-    // To be told whether all of them are finite; nobody needs to tell.
+    // Holdfast would check whether all gradients are finite; set_finite() spares that check.
     bool asks_if_finite = false;
-    // Called by ready(), on its thread: replicas add what is ready while the rest is being computed. May throw, which
-    // ends the shard.
+    // Called by ready() on its thread: replicas add what is ready while the rest is computed. May
+    // throw, which ends the shard.
     std::function<void(std::size_t begin, std::size_t end)> on_ready{};
-    // What it makes sense to declare at a time, at the least.
+    // The smallest range that is worth a call of ready().
     std::size_t least_floats = std::numeric_limits<std::size_t>::max();
   };
 
+  // For Holdfast, and for tests of a Trainable.
   explicit GradientSink(std::span<float> gradients) : GradientSink(gradients, Wishes()) {}
   GradientSink(std::span<float> gradients, Wishes wishes) : gradients_(gradients), wishes_(std::move(wishes)) {}
 
-  // gradient_count() floats in the Trainable's memory(), with undefined content.
+  // gradient_count() floats in the memory() of the Trainable. Their content is undefined at first.
   std::span<float> gradients() { return gradients_; }
-  // Floats [begin, end) are final; on a device, once all that has been queued in memory() by now is done. Each float is
-  // declared once; a shard that leaves any undeclared is refused with Error{invalid_argument}, as is a range that is
-  // none, or more than was left.
+  // Declares the floats [begin, end) final; on a device, final once all work queued in memory() so far
+  // is done. Declare each float exactly once. Throws Error{invalid_argument} for a range that is
+  // reversed or too long, and Holdfast refuses a shard that leaves floats undeclared.
   void ready(std::size_t begin, std::size_t end) {
     if (begin > end || end > gradients_.size() || end - begin > gradients_.size() - ready_count_) {
       throw Error(ErrorCode::invalid_argument, "compute_gradients() declared floats " + std::to_string(begin) + " to " +
                                                    std::to_string(end) + " of " + std::to_string(gradients_.size()) +
-                                                   " ready, behind " + std::to_string(ready_count_) +
-                                                   " others; declare each of them once, from begin up to end");
+                                                   " ready, after " + std::to_string(ready_count_) +
+                                                   " others; declare each float once, as a range [begin, end)");
     }
     if (begin == end) return;
     ready_count_ += end - begin;
     if (wishes_.on_ready) wishes_.on_ready(begin, end);
   }
-  // At a time, if they are ready by and by; of no meaning for who declares all at once.
+  // For a shard that calls ready() range by range: the least number of floats for one call.
   std::size_t least_floats() const { return wishes_.least_floats; }
 
-  // Whether it spares somebody a look at all of them to be told that they are finite; nobody needs to tell.
+  // True if set_finite() would spare Holdfast a pass over all gradients. Calling set_finite() is
+  // optional.
   bool asks_if_finite() const { return wishes_.asks_if_finite; }
   void set_finite(bool is_finite) { is_finite_ = is_finite; }
 
+  // How many floats were declared so far.
   std::size_t ready_count() const { return ready_count_; }
-  // Empty where nobody has told.
+  // What set_finite() was given; empty without it.
   std::optional<bool> is_finite() const { return is_finite_; }
 
  private:
@@ -102,72 +119,80 @@ class GradientSink {
   std::optional<bool> is_finite_;
 };
 
-// How many calls run at once in this replica, and with how many threads each computes.
+// How many calls run at once in this replica, and what each may use.
 struct Workers {
   int count = 1;
   int threads_per_shard = 1;
-  std::string device = "cpu";  // "cuda:0"; workers of a device share its memory space, and there is one
-  // As the options say; f32 on CPUs. arithmetic() names what was taken.
+  std::string device = "cpu";  // or "cuda:0"; all workers of a device share one memory space
+  // As the options of the run say; f32 on CPUs. arithmetic() must name it.
   Precision precision = Precision::f32;
 };
 
-// The order-fixed sum over all shards of what they wrote.
+// The sum of what all shards of a step wrote, in the fixed order.
 struct Update {
   std::int64_t step = 1;             // number of this update, from 1
   std::int64_t batch_samples = 0;    // of the global batch
   std::span<const float> gradients;  // in the Trainable's memory()
 };
 
+// Functions are called from one thread at a time, except that calls of compute_gradients(),
+// compute_sums() and predict() for different workers run at once.
 class Trainable {
  public:
   virtual ~Trainable() = default;
 
-  // What the bits of a training run depend on, as deterministic JSON objects: the model alone ("graph", kept in
-  // savepoints so that the model can be rebuilt from one) and everything else (optimizer, loss, ...).
+  // What the bits of training depend on, as JSON objects whose text is always the same: graph() is the
+  // model alone, from which a savepoint can be turned into a model again; configuration() is everything
+  // else (optimizer, loss, ...).
   virtual std::string graph() const = 0;
   virtual std::string configuration() const = 0;
-  // What the bits depend on outside the run's options: libraries, instruction set.
+  // What the bits depend on besides the options of the run: libraries and instruction set.
   virtual std::string arithmetic() const = 0;
 
-  // Per sample.
+  // The shapes of one sample.
   virtual Shape feature_shape() const = 0;
   virtual Shape target_shape() const = 0;
   virtual Shape output_shape() const = 0;
 
-  // Called before any other of the functions below, and again, between steps, when there may be more workers than
-  // before; with the same threads for each.
+  // Called before all functions below. Called again between steps if there may be more workers than
+  // before, with the same number of threads for each.
   virtual void prepare(const Workers& workers) = 0;
 
-  // Where its state and its gradients lie; not before prepare(). Outlives all that was allocated in it. Functions below
-  // may return before their work in it is done; what they write into the host's memory is there on return.
+  // Where the state and the gradients lie; called after prepare(). The memory space outlives all that
+  // was allocated in it. The functions below may return before their work in it is done, but what they
+  // write into the memory of the host is there when they return.
   virtual MemorySpace& memory() { return host_memory(); }
 
-  // Whether the functions below take samples that lie in memory(), where that is not the host's. Others get them in the
-  // host's memory, also of a data set that is kept on the device.
+  // Whether the functions below take samples that lie in memory(), if that is not the memory of the
+  // host. If false, samples always arrive in the memory of the host, even those of a data set that is
+  // kept on the device.
   virtual bool reads_samples_on_device() const { return false; }
 
   // Sets the state of step 0, a function of the seed.
   virtual void initialize(std::uint64_t seed) = 0;
-  // Always the same spans in the same order.
+  // All arrays of the state: always the same spans in the same order.
   virtual std::vector<StateSpan> state() = 0;
 
-  // Names of what is summed over samples and reported as mean: "loss" first, then metrics.
+  // Names of the sums over samples whose means are reported: "loss" first, then the metrics.
   virtual std::vector<std::string> sum_names() const = 0;
-  // Floats that each shard writes: gradients, then whatever else is to be summed over shards (batch statistics).
+  // Floats that each shard writes: the gradients, then everything else that is summed over shards
+  // (batch statistics).
   virtual std::size_t gradient_count() const = 0;
 
-  // The gradient of the global batch's mean loss has this shard's part as summand: scale by 1 / batch_samples. `sums`
-  // gets one sum over the shard's samples for each of sum_names(). A shard without samples writes zeros.
+  // Writes this shard's summand of the gradient of the global batch's mean loss: scale it by 1 /
+  // batch_samples. `sums` receives one sum over the samples of the shard for each of sum_names(). A
+  // shard without samples writes zeros.
   virtual void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) = 0;
-  // Inference: sums only.
+  // Inference: writes the sums only.
   virtual void compute_sums(const ShardBatch& batch, std::span<float> sums) = 0;
-  // Inference: outputs [samples, output shape].
+  // Inference: writes the outputs [samples, output shape].
   virtual void predict(const ShardBatch& batch, std::span<float> outputs) = 0;
 
+  // Advances the state by one step. Not called while any other function runs.
   virtual void apply_update(const Update& update) = 0;
 
-  // Called on every rank when a fit() is over, also one that had finished in an earlier start: for a model that hands
-  // its weights out.
+  // Called on every rank when a fit() is over, including one that had finished in an earlier start. A
+  // model may hand out its weights here.
   virtual void on_fit_end() {}
 };
 

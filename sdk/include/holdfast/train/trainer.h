@@ -1,12 +1,21 @@
 #pragma once
 
-// Trains, evaluates and applies one model on the replicas of a run. All ranks make the same calls in the same order.
-// One Trainer holds the whole state of a run: when the run directory has a savepoint, the first call continues from it;
-// fit() and evaluate() calls that had finished there return their recorded results at once.
+// Trains, evaluates and applies one model on the replicas of a run:
 //
-// The first call of any function of a Trainer joins the other replicas. A spare waits there, and so has all behind it
-// that a program does before (reading data, building the model), and with fit() or evaluate() a trial of the first
-// batch: the first step of its life takes no longer than any other.
+//   return supervise(argc, argv, {.replicas = 2, .run_directory = "run"}, [&](Replica& replica) {
+//     Trainer trainer(replica, model, Adam{}, SparseCategoricalCrossentropy{{.from_logits = true}},
+//                     {SparseCategoricalAccuracy{}});
+//     trainer.fit(train.shuffle().batch(256), {.epochs = 5, .callbacks = {ModelCheckpoint{}}});
+//     const Logs results = trainer.evaluate(test.batch(256));
+//   });
+//
+// All ranks make the same calls in the same order. A Trainer holds the whole state of a run. If the run
+// directory has a savepoint, the first call continues from it, and calls of fit() and evaluate() that
+// had finished by then return their recorded results at once. Use a Trainer from one thread.
+//
+// The first call of any function joins the other replicas. A spare waits there: it has done what the
+// program does before (reading data, building the model) and, for fit() or evaluate(), has tried the
+// first batch. So its first step takes no longer than any other.
 
 #include <cstdint>
 #include <memory>
@@ -27,7 +36,7 @@
 
 namespace holdfast {
 
-// Holds a copy of any metric.
+// Holds a copy of any metric, so that a list can hold metrics of several classes.
 class MetricHandle {
  public:
   MetricHandle(const Metric& metric) : metric_(metric.clone()) {}  // NOLINT(google-explicit-constructor)
@@ -37,81 +46,97 @@ class MetricHandle {
   std::shared_ptr<const Metric> metric_;
 };
 
-// What becomes of a step whose loss, gradients or other sums are NaN or infinite, and of parameters and optimizer slots
-// that are so before they are to be kept in a snapshot or a savepoint.
+// What happens to a step whose loss, gradients or other sums are NaN or infinite. It also applies to a
+// state with such parameters or optimizer slots that would be kept in a snapshot or a savepoint.
 enum class WhenNotFinite {
-  roll_back,  // all replicas go back to the last state that they agreed on; the second time at one step they stop
-  stop,       // Error{not_finite}, which ends the run
-  skip_step,  // nothing is applied; the step counts, and the epoch's means leave its samples out. All go back from a
-              // state, as above
-  go_on,      // applied, and kept, as it is
+  roll_back,  // all replicas go back to the last agreed state; the second time at the same step, they stop
+  stop,       // throws Error{not_finite}, which ends the run
+  skip_step,  // applies nothing; the step counts, but not its samples in the means of the epoch. A state is
+              // rolled back, as above
+  go_on,      // applies the step and keeps the state as it is
 };
 
-// Gradients that are wrong but finite are found by computing shards twice, on two replicas, and comparing digests
-// before anything is applied. Who was wrong is found by computing the step again, which changes no bit of the run, and
-// is replaced. One replica compares with itself, and finds only what is wrong for a moment.
+// How gradients that are wrong but finite are found. Two replicas compute the same shards and compare
+// digests before anything is applied. If the digests differ, the step is computed again to find the
+// replica that is wrong, and that replica is replaced. This changes no bit of the run. A single replica
+// compares with itself and finds only errors that do not repeat.
 struct GradientChecks {
-  // Steps from one check to the next; 0: never. With one shard a replica the default costs about 0.2 % of the time: a
-  // step with a check takes up to twice as long, and other replicas' samples have to be loaded for it.
+  // Steps from one check to the next; 0: never. A step with a check takes up to twice as long, and
+  // samples of other replicas must be loaded for it. With one shard per replica the default costs about
+  // 0.2 % of the time.
   std::int64_t every = 500;
   // How many shards of each replica are computed twice in such a step; 0: all.
   int shards = 1;
 };
 
+// What fit() does. Name the options at the call: {.epochs = 5, .validation = test.batch(256)}.
 struct FitOptions {
   std::int64_t epochs = 1;
-  std::optional<Dataset> validation{};  // evaluated behind each epoch as "val_..."
-  // Allow validation on samples that are trained on. Otherwise fit() throws Error{invalid_argument} where a sample of
-  // one source can be among both, in any epoch, as by take() or skip() after shuffle(). One source is the same data
-  // set, the same tensors, or a file that is read twice: samples that map() makes of numbers come from one file where
-  // the maps have one name. Copies of a part of them are not noticed.
+  std::optional<Dataset> validation{};  // evaluated after each epoch; its results are logged as "val_..."
+  // Allows validation on samples that are trained on. By default fit() throws Error{invalid_argument}
+  // if one sample of a source can be in both data sets, in any epoch, as with take() or skip() after
+  // shuffle(). The source is the same if both come from one data set, from equal tensors or from files
+  // with equal content. Sources of sample numbers count as one file if the map() functions that read
+  // the samples have the same name. Copies of single samples are not noticed.
   bool accept_shared_samples = false;
+  // Called in this order.
   std::vector<CallbackHandle> callbacks{};
+  // See above.
   WhenNotFinite when_not_finite = WhenNotFinite::roll_back;
-  // Needs what a Trainable promises, and map() functions of a Dataset too: that who computes again gets the same bits.
+  // Relies on what a Trainable and the map() functions of a Dataset promise: a second computation has
+  // the same bits.
   GradientChecks check_gradients{};
 };
 
+// What fit() returns; the same on every rank.
 struct FitResult {
-  Logs results;               // of the last epoch
+  Logs results;               // means of the last epoch, validation included
   std::vector<Logs> history;  // one entry an epoch
 };
 
 class Trainer {
  public:
-  // `model` and the rest are copied. The initial weights are the model's own where it has weights, else drawn from the
-  // run's seed. Throws Error{invalid_argument} when shapes do not fit, when two metrics have one name or a name that is
-  // taken ("loss", "val_loss"), when a cross-entropy cannot be meant for the activation of the last layer
-  // (crossentropy_options.h), and when a configuration() is not JSON. The first call of a function below throws
-  // Error{incompatible} naming each option that differs from those of the run that is resumed.
+  // Copies its arguments. The initial weights are those of the model if it has weights; otherwise they
+  // are drawn from the seed of the run. Throws Error{invalid_argument}
+  //   - if shapes do not fit,
+  //   - if two metrics have one name, or a name that is taken ("loss", "val_loss"),
+  //   - if a cross-entropy does not fit the activation of the last layer (crossentropy_options.h),
+  //   - if a configuration() is not JSON.
+  // The first call of a function below throws Error{incompatible} that names each option which differs
+  // from those of the run that is resumed.
   Trainer(Replica& replica, const Sequential& model, const Optimizer& optimizer, const Loss& loss,
           const std::vector<MetricHandle>& metrics = {});
-  // Trains an application's own model, which must outlive the Trainer.
+  // Trains a model of the application, which must outlive the Trainer.
   Trainer(Replica& replica, Trainable& model);
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // `data` must be batched. Blocks until training is over; its savepoints are durable then, on whichever rank it
-  // returns, and `model` and its copies have the trained weights. A supervised run's directory has a savepoint of the
-  // final state by then, whether or not a callback asked for one. If rank 0 is lost while it writes the last ones, the
-  // others go back to a state before the end and train to it once more. Options that make no sense are refused with
-  // Error{invalid_argument} before the first step, and also on a run that has finished: too few epochs, validation on
-  // samples that are trained on, a name that a callback monitors() and no epoch logs.
+  // Trains on `data`, which must be batched, and blocks until training is over. By then its savepoints
+  // are durable, on whichever rank it returns, and `model` and its copies have the trained weights. The
+  // directory of a supervised run then has a savepoint of the final state, even if no callback asked
+  // for one. If rank 0 fails while it writes the last savepoints, the others go back to an earlier
+  // state and train to the end once more.
+  //
+  // Throws Error{invalid_argument} before the first step, and on a finished run too, for options that
+  // make no sense: too few epochs, validation on samples that are trained on, or a name that a callback
+  // monitors() and no epoch logs.
   FitResult fit(const Dataset& data, const FitOptions& options = {});
 
-  // Means over the data set by name. `data` must be batched.
+  // The means over `data` by name: the loss and each metric. `data` must be batched. Blocks.
   Logs evaluate(const Dataset& data);
 
-  // Outputs [n, output shape] of features [n, feature shape], in inference mode, computed by this rank alone.
+  // Outputs [n, output shape] for features [n, feature shape], in inference mode. This rank computes
+  // them alone.
   Tensor predict(const Tensor& features, std::int64_t batch_size = 256);
 
-  // Updates applied since the start of the run.
+  // Updates applied since the start of the run, over all calls of fit().
   std::int64_t step() const;
-  // Digest of the parameters in their natural layout and order, without padding (base/digest.h).
+  // Digest of the parameters in their natural layout and order, without padding (base/digest.h). Equal
+  // on all ranks.
   Digest weights_digest() const;
-  // Writes a savepoint of the present state; returns when it is durable, with the file's digest. Any rank may call it
-  // alone.
+  // Writes a savepoint of the present state and returns its digest once it is durable. Any rank may
+  // call this alone.
   Digest save(const std::string& path) const;
 
  private:
@@ -119,8 +144,8 @@ class Trainer {
   std::unique_ptr<Session> session_;
 };
 
-// The base model in a savepoint, with its weights. Throws Error{invalid_file} for a file that is damaged,
-// Error{unsupported} for one that holds an application's own model.
+// Reads the base model and its weights from a savepoint. Throws Error{invalid_file} for a damaged file,
+// and Error{unsupported} if it holds an application's own model.
 Sequential load_model(const std::string& path);
 
 }  // namespace holdfast

@@ -1,5 +1,13 @@
+// The shard-order sum in shared memory. A reduction has two barriers. After the first, all slots are written, so each
+// rank adds its segment. After the second, all segments are written, so each rank copies them. An error on any rank
+// therefore reaches its peers as a cancelled wait or as a deadline, never as a wrong sum.
+//
+// The order of the additions is add_in_order(), which works on blocks of floats so that the tree's temporaries stay in
+// the caches. See docs/decisions/training.md.
+
 #include "collective/memory/memory_communicator.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -13,13 +21,13 @@ namespace {
 constexpr std::size_t kFiniteOffset = 32;
 constexpr std::size_t kSlotTableOffset = 64;
 constexpr std::size_t kMaximumCoveringNodes =
-    (MemoryCommunicatorShape::kArenaBytes - kSlotTableOffset) / sizeof(std::uint32_t);
-constexpr std::size_t kLineFloats = 16;  // one cache line: no two ranks write into the same one
+    (MemoryCommunicator::kArenaBytes - kSlotTableOffset) / sizeof(std::uint32_t);
+constexpr std::size_t kLineFloats = 16;  // a cache line: segments are whole lines, so that no two ranks share one
 
-// 4 KiB a temporary; a tree over 2^20 shards keeps 20 of them, so that all stay near the core.
+// A temporary has 4 KiB. A tree over 2^20 shards needs 20 of them, which fit into the caches of a core.
 constexpr std::size_t kBlockFloats = 1024;
 
-// Of a broadcast: small enough to stay in a cache between the root's copy and that of the takers.
+// What a broadcast copies at a time: small enough that the takers find the root's copy in the cache.
 constexpr std::size_t kPieceBytes = std::size_t{2} * 1024 * 1024;
 
 std::size_t segment_floats(std::size_t floats, int ranks) {
@@ -38,12 +46,12 @@ std::size_t bytes_of(std::span<const std::span<std::byte>> parts) {
   return bytes;
 }
 
-// Goes through parts as if they were one.
+// Copies to and from several parts as if they were one array.
 class PartsCursor {
  public:
   explicit PartsCursor(std::span<const std::span<std::byte>> parts) : parts_(parts) {}
 
-  // Both go on until `piece` or the parts are at their end.
+  // Both copy until `piece` or the last part ends.
   void copy_to(std::span<std::byte> piece) {
     advance(piece.size(), [&](std::size_t at, std::span<std::byte> bytes) {
       std::memcpy(piece.data() + at, bytes.data(), bytes.size());
@@ -90,7 +98,7 @@ bool add_in_order(std::span<const SumInstruction> program, std::span<const float
         stack[depth++] = leaves[next_leaf++] + begin;
         continue;
       }
-      // The sum takes the place of its left operand on the stack, so each depth has one temporary.
+      // The sum replaces its left operand on the stack, so one temporary for each depth is enough.
       float* place = temporaries.data() + (depth - 2) * kBlockFloats;
       add(stack[depth - 2], stack[depth - 1], place, floats);
       stack[depth - 2] = place;
@@ -103,31 +111,32 @@ bool add_in_order(std::span<const SumInstruction> program, std::span<const float
   return all_finite;
 }
 
-// A segment is never longer than the block, and pages that nobody touches cost nothing.
-std::size_t MemoryCommunicatorShape::blocks_bytes() const {
-  return (static_cast<std::size_t>(slots) + 2) * float_count * sizeof(float);
+// The segment and the result have the size of a block each. A segment is mostly smaller, but pages that are never
+// touched cost no memory.
+std::size_t MemoryCommunicator::blocks_bytes(const CommunicatorShape& shape) {
+  return (static_cast<std::size_t>(shape.slots) + 2) * shape.float_count * sizeof(float);
 }
 
-void MemoryCommunicatorShape::touch(std::span<std::byte> blocks, int used_slots) const {
-  HOLDFAST_ASSERT(blocks.size() >= blocks_bytes() && used_slots <= slots);
-  const std::size_t block_bytes = float_count * sizeof(float);
+void MemoryCommunicator::touch_blocks(const CommunicatorShape& shape, std::span<std::byte> blocks, int used_slots) {
+  HOLDFAST_ASSERT(blocks.size() >= blocks_bytes(shape) && used_slots <= shape.slots);
+  const std::size_t block_bytes = shape.float_count * sizeof(float);
   const auto fill = [&](std::size_t block, std::size_t bytes) {
     std::memset(blocks.data() + block * block_bytes, 0, bytes);
   };
-  const auto all_slots = static_cast<std::size_t>(slots);
+  const auto all_slots = static_cast<std::size_t>(shape.slots);
   fill(0, static_cast<std::size_t>(used_slots) * block_bytes);
-  fill(all_slots, std::min(block_bytes, segment_floats(float_count, size) * sizeof(float)));
+  fill(all_slots, std::min(block_bytes, segment_floats(shape.float_count, shape.size) * sizeof(float)));
   fill(all_slots + 1, block_bytes);
 }
 
-MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, Memory memory)
+MemoryCommunicator::MemoryCommunicator(const CommunicatorShape& shape, Memory memory)
     : shape_(shape),
       program_(sum_program(ShardTree(shape.deal.shards()), shape.deal.covering_nodes())),
       memory_(std::move(memory)) {
   HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0 &&
                   shape.tail_floats <= shape.float_count);
-  HOLDFAST_ASSERT(memory_.own_arena.size_bytes() >= MemoryCommunicatorShape::kArenaBytes &&
-                  memory_.own_blocks->size_bytes() >= shape.blocks_bytes());
+  HOLDFAST_ASSERT(memory_.own_arena.size_bytes() >= kArenaBytes &&
+                  memory_.own_blocks->size_bytes() >= blocks_bytes(shape));
   HOLDFAST_ASSERT(static_cast<int>(memory_.arenas.size()) == shape.size &&
                   static_cast<int>(memory_.blocks.size()) == shape.size && shape.deal.ranks() == shape.size);
   const ShardTree tree(shape.deal.shards());
@@ -136,7 +145,7 @@ MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, Mem
     HOLDFAST_ASSERT(nodes > 0 && nodes <= kMaximumCoveringNodes);
     leaf_ranks_.insert(leaf_ranks_.end(), nodes, rank);
     HOLDFAST_ASSERT(rank == shape.rank ||
-                    memory_.blocks[static_cast<std::size_t>(rank)]->size_bytes() >= shape.blocks_bytes());
+                    memory_.blocks[static_cast<std::size_t>(rank)]->size_bytes() >= blocks_bytes(shape));
   }
 }
 
@@ -180,7 +189,7 @@ std::vector<Slot> MemoryCommunicator::slots() {
   return slots;
 }
 
-// Lines of the range are dealt to the ranks in order; the last ones may get none.
+// Each rank gets as many whole cache lines of the range, in rank order. The last ranks may get fewer or none.
 FloatRange MemoryCommunicator::segment_of(int rank, FloatRange range) const {
   const std::size_t floats = segment_floats(range.end - range.begin, shape_.size);
   const auto boundary = [&](int at) {
@@ -220,8 +229,8 @@ Sums MemoryCommunicator::reduce(std::span<const int> covering_slots, FloatRange 
   const bool own_is_finite =
       add_in_order(program_, leaves(), segment_of(shape_.rank, range), const_cast<float*>(segment(shape_.rank)));
   memory_.own_arena.writable()[kFiniteOffset] = static_cast<std::byte>(own_is_finite);
-  // Behind this barrier nobody reads slots any more; segments are written again only behind the next reduction's first
-  // barrier.
+  // After this barrier no rank reads slots any more, so training may write them. Segments are written again only after
+  // the first barrier of the next reduction, when all ranks have copied them.
   barrier(deadline);
   gather(range);
   was_finite_ = true;
@@ -247,8 +256,8 @@ std::size_t MemoryCommunicator::slots_bytes() const {
   return static_cast<std::size_t>(shape_.slots) * shape_.float_count * sizeof(float);
 }
 
-// Through two places in turn, so that the root fills one while the others empty the other. Only within the slots: a
-// peer may still be reading this rank's segment of the reduction before.
+// Two buffers alternate, so that the root fills one while the takers read the other. They lie in the slots, not in the
+// segment: a peer may still be reading this rank's segment of the last reduction.
 void MemoryCommunicator::broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes,
                                    Deadline deadline) {
   HOLDFAST_ASSERT(root >= 0 && root < shape_.size);
@@ -304,13 +313,13 @@ void MemoryCommunicator::barrier(Deadline deadline) {
       case SignalWord::Outcome::reached:
         break;
       case SignalWord::Outcome::cancelled:
-        throw GenerationEnded("the generation was ended while rank " + std::to_string(shape_.rank) +
-                              " waited for rank " + std::to_string(rank));
+        throw GenerationEnded(
+            fmt::format("the generation was ended while rank {} waited for rank {}", shape_.rank, rank));
       case SignalWord::Outcome::deadline_passed:
-        throw Error(ErrorCode::deadline_exceeded, "rank " + std::to_string(shape_.rank) + " waited in vain for rank " +
-                                                      std::to_string(rank) + ", which reached phase " +
-                                                      std::to_string(signal(rank).count()) + " of " +
-                                                      std::to_string(phase_));
+        throw Error(ErrorCode::deadline_exceeded,
+                    fmt::format("rank {} reached its deadline while waiting for rank {}, which is slow or hangs; it "
+                                "has entered {} of {} barriers",
+                                shape_.rank, rank, signal(rank).count(), phase_));
     }
   }
 }

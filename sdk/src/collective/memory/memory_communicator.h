@@ -1,20 +1,26 @@
 #pragma once
 
-// The ranks of one host, in processes or threads: each has shared memory that it alone writes and all others read. Rank
-// r adds segment r of the block straight from everybody's slots, in the shard tree's order, and copies the other
-// segments from the ranks that added them. With as many shards as ranks each rank reads and writes about two blocks,
-// whatever the number of ranks.
+// Collectives of the ranks of one host, which may be processes or threads. Each rank has shared memory that only it
+// writes and that all others read.
 //
-// A rank's memory is in two parts. Its arena is new in each generation: SignalWord at byte 0, whether the rank's
-// segment is finite at byte 32, the slot numbers of the covering nodes at byte 64. Its blocks are the same in each
-// generation, since memory that was never touched takes longer to write than a whole step of a small model: the slots,
-// the segment, and the result, which peers do not read. Who still looks at the blocks of a generation that has ended
-// sees what he should not trust; he cannot change them, and his waits have been cancelled for ever.
+// In a reduction rank r adds segment r of the block, directly from the slots of all ranks and in the shard tree's
+// order. It then copies the other segments from the ranks that added them. With as many shards as ranks, each rank
+// reads and writes about two blocks, independently of the number of ranks.
+//
+// A rank's memory has two parts:
+// - The arena, new in each generation: a SignalWord at byte 0; at byte 32 whether the rank's segment is finite; from
+//   byte 64 on the slot numbers of its covering nodes.
+// - The blocks, the same in all generations: the slots, the segment, and the result, which peers do not read. New
+//   blocks would cost more than a whole step of a small model, all of it for pages that were never touched.
+//
+// A process of a generation that has ended may still read these blocks. It gets wrong numbers, but cannot pass them on:
+// its arena is not used any more, and all waits on it stay cancelled. See docs/decisions/training.md.
 
 #include <memory>
 #include <vector>
 
 #include "collective/communicator.h"
+#include "collective/meeting.h"
 #include "collective/shard_deal.h"
 #include "collective/shard_tree.h"
 #include "holdfast/base/shared_memory.h"
@@ -22,30 +28,22 @@
 
 namespace holdfast {
 
-struct MemoryCommunicatorShape {
-  int rank = 0;
-  int size = 1;
-  ShardDeal deal{};
-  int slots = 1;                // for each rank, the same in every generation
-  std::size_t float_count = 0;  // of the block; a multiple of 16
-  std::size_t tail_floats = 0;  // of these, the last ones
-
-  static constexpr std::size_t kArenaBytes = 4096;
-  // Of each rank; the same for every rank and size.
-  std::size_t blocks_bytes() const;
-  // Writes zeros into what reductions with so many slots write, so that its pages are there.
-  void touch(std::span<std::byte> blocks, int used_slots) const;
-};
-
 class MemoryCommunicator final : public Communicator {
  public:
+  static constexpr std::size_t kArenaBytes = 4096;
+  // The size of a rank's blocks. It depends on neither `rank` nor `size`.
+  static std::size_t blocks_bytes(const CommunicatorShape& shape);
+  // Writes zeros to all bytes that reductions with so many slots write. This makes the kernel allocate their pages
+  // before the first step.
+  static void touch_blocks(const CommunicatorShape& shape, std::span<std::byte> blocks, int used_slots);
+
   struct Memory {
     SharedMemory own_arena;            // zero-filled
-    std::vector<SharedMemory> arenas;  // by rank, readable, with this rank's own left empty
+    std::vector<SharedMemory> arenas;  // by rank, readable; the entry of this rank is empty
     std::shared_ptr<SharedMemory> own_blocks;
-    std::vector<std::shared_ptr<const SharedMemory>> blocks;  // by rank, readable; nobody looks at this rank's own
+    std::vector<std::shared_ptr<const SharedMemory>> blocks;  // by rank, readable; the entry of this rank is not used
   };
-  MemoryCommunicator(const MemoryCommunicatorShape& shape, Memory memory);
+  MemoryCommunicator(const CommunicatorShape& shape, Memory memory);
 
   int rank() const override { return shape_.rank; }
   int size() const override { return shape_.size; }
@@ -59,7 +57,7 @@ class MemoryCommunicator final : public Communicator {
   void barrier(Deadline deadline) override;
   bool is_cancelled() const override { return signal(shape_.rank).is_cancelled(); }
 
-  // Ends every wait of every rank for this one. Any thread.
+  // Cancels all waits of all ranks for this one, for good. Any thread.
   void cancel();
 
  private:
@@ -76,16 +74,16 @@ class MemoryCommunicator final : public Communicator {
   Sums parted(std::span<const float> block) const;
   void gather(FloatRange range);
 
-  const MemoryCommunicatorShape shape_;
+  const CommunicatorShape shape_;
   const std::vector<SumInstruction> program_;
   std::vector<int> leaf_ranks_;  // the rank of each leaf of program_
   Memory memory_;
-  std::uint32_t phase_ = 0;  // barriers passed
+  std::uint32_t phase_ = 0;  // barriers that this rank has entered
   bool was_finite_ = true;
 };
 
-// Adds leaves[k][range] by `program` into sum[0, range size). The temporaries stay in the first-level cache. Returns
-// whether every sum is finite.
+// Adds `range` of the leaves as `program` says, into sum[0, range.end - range.begin). Works on blocks of 1024 floats,
+// so that the temporaries stay in the caches. Returns whether all sums are finite.
 bool add_in_order(std::span<const SumInstruction> program, std::span<const float* const> leaves, FloatRange range,
                   float* sum);
 

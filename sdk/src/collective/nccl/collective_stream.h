@@ -1,10 +1,11 @@
 #pragma once
 
-// What collectives need of one device: a queue of their own beside the one that training computes in. The seam below
-// which is CUDA; everything above it is tested without a GPU.
+// What collectives need of a device: a stream of their own, next to the one that training computes in. Collectives
+// that run there overlap with the rest of the backward pass.
 //
-// For one thread, except make_current(). What fails on the device is thrown as Error, at the latest by
-// has_passed_mark().
+// This interface separates NCCL's protocol from CUDA, so that everything above it is tested without a GPU. An object is
+// for one thread, except for make_current(). A failure of the device is thrown as Error, at the latest by
+// has_passed_mark(). See docs/decisions/devices.md.
 
 #include <cstddef>
 #include <span>
@@ -14,12 +15,12 @@
 
 namespace holdfast {
 
-// sum[i] = the leaves' [i] added as the program says.
+// sum[i] = leaves[0][i] + leaves[1][i] + ..., added in the order of the program.
 struct OrderedSum {
-  std::span<const SumInstruction> program;  // sum_program(), or of the same kind
+  std::span<const SumInstruction> program;  // of sum_program(), or another that pushes each leaf once
   std::span<const float* const> leaves;     // device memory
   std::size_t floats = 0;                   // at least 1
-  float* sum = nullptr;                     // may be a leaf; null: the sums are only looked at
+  float* sum = nullptr;                     // may be a leaf; if null, sums are only checked, not stored
 };
 
 class CollectiveStream {
@@ -27,37 +28,36 @@ class CollectiveStream {
   virtual ~CollectiveStream() = default;
 
   virtual std::string device() const = 0;  // "cuda:0"
-  // The device's place in this host, the same for every process: "0000:3b:00.0".
+  // The device's PCI address, which is the same in every process of this host: "0000:3b:00.0".
   virtual std::string identity() const = 0;
-  virtual void* handle() = 0;  // as NCCL takes it
+  virtual void* handle() = 0;  // the cudaStream_t for NCCL
 
-  // NCCL's calls of this thread concern this device from here on. Any thread.
+  // Makes this device the current one of the calling thread, for calls of NCCL. Any thread.
   virtual void make_current() = 0;
 
-  // What is queued from here on begins when everything that training has queued so far is done.
+  // Lets what is queued here from now on wait for everything that training has queued so far.
   virtual void follow_training() = 0;
-  // The same in two: mark number `mark` stands behind what training has queued so far; what is queued here from
-  // follow_training(mark) on begins behind it. Numbers from 0, used again and again.
+  // The same in two steps. mark_training(mark) records the work that training has queued so far; follow_training(mark)
+  // lets what is queued here from then on wait for that work. Marks are numbered from 0 and are used again.
   virtual void mark_training(std::size_t mark) = 0;
   virtual void follow_training(std::size_t mark) = 0;
-  // Whether training has done everything that the stream follows so far; also true for a device that was given up. Does
-  // not wait.
+  // Whether all work of training that this stream follows is done. Also true for a lost device. Does not wait.
   virtual bool has_training_passed() = 0;
 
-  // Forgets what sums were not finite.
+  // Begins a new were_finite(): resets it to true.
   virtual void begin_sums() = 0;
-  // Queued, and exactly the operations of add_in_order() of the memory communicator: the same bits.
+  // Queues a sum. It has the operations of add_in_order() in memory_communicator.h, and thus the same bits.
   virtual void add_in_order(const OrderedSum& sum) = 0;
 
-  // Behind all that is queued so far.
+  // Records the end of everything that is queued here so far.
   virtual void mark() = 0;
-  // Does not wait.
+  // Whether everything before the last mark() is done. Does not wait.
   virtual bool has_passed_mark() = 0;
-  // Once the mark is passed: whether all sums since begin_sums() are finite.
+  // Whether all sums since begin_sums() are finite. Defined once the mark has passed.
   virtual bool were_finite() const = 0;
 
-  // What is queued may never end: nobody in this process waits for the device any more.
-  virtual void give_up() noexcept = 0;
+  // Declares the device lost: what is queued may never end, so no thread of this process waits for it any more.
+  virtual void mark_device_lost() noexcept = 0;
 };
 
 }  // namespace holdfast

@@ -1,3 +1,7 @@
+// The shard-order sum as a kernel, and the events by which collectives follow training. The order of the additions is a
+// program in the kernel's parameters. The kernel reads each leaf once and writes each sum once, whatever the tree looks
+// like. See docs/decisions/devices.md.
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -15,11 +19,11 @@ using compute::check_cuda;
 
 constexpr int kThreads = 256;
 constexpr int kMostBlocksPerProcessor = 8;
-constexpr int kWide = 4;  // floats that a thread loads at once: 16 bytes
+constexpr int kWide = 4;  // a thread loads so many floats at once, 16 bytes
 constexpr int kDeepest = 16;
 
-// So many have room in a multiprocessor's registers, by what the stack of a thread takes. A grid has no more: some of
-// its blocks would begin when the others end, and leave most of the device idle.
+// How many blocks fit into the registers of a multiprocessor, given the size of a thread's stack. A grid has no more
+// blocks than fit: the last ones would begin when the others end, and leave most of the device idle.
 constexpr int blocks_per_processor(int depth, int width) {
   const int stack_floats = depth * width;
   if (stack_floats <= 8) return kMostBlocksPerProcessor;
@@ -27,8 +31,7 @@ constexpr int blocks_per_processor(int depth, int width) {
   return stack_floats <= 32 ? 4 : 2;
 }
 
-// Reads each leaf once and writes each sum once. Several threads may set *found, all to the same value, straight into
-// the cache that all multiprocessors share.
+// Several threads may set *found. All store the same value, directly into the cache that all multiprocessors share.
 template <int kDepth, int kWidth>
 __global__ void __launch_bounds__(kThreads, blocks_per_processor(kDepth, kWidth))
     add_in_order_kernel(const __grid_constant__ OrderedSumProgram program, std::size_t packs, float* sum,
@@ -48,7 +51,7 @@ struct Launch {
   std::size_t packs = 0;
   float* sum = nullptr;
   unsigned* found = nullptr;
-  int most_blocks = 1;  // where kMostBlocksPerProcessor have room
+  int most_blocks = 1;  // of the whole device, with kMostBlocksPerProcessor on each multiprocessor
   cudaStream_t stream = nullptr;
 };
 
@@ -61,7 +64,7 @@ void launch_as(const OrderedSumProgram& program, const Launch& launch) {
                   launch.sum, launch.found);
 }
 
-// The fewer places a stack has, the fewer registers are moved.
+// A push or add moves the whole stack through registers, so the smallest depth that suffices is the fastest.
 template <int kWidth>
 void launch(const OrderedSumProgram& program, const Launch& launch) {
   HOLDFAST_ASSERT(program.depth <= kDeepest);
@@ -85,16 +88,16 @@ bool can_be_wide(const OrderedSum& sum) {
   return is_wide(sum.sum) && std::all_of(sum.leaves.begin(), sum.leaves.end(), is_wide);
 }
 
-// The program for what is behind the first `floats` of each leaf.
-OrderedSumProgram behind(OrderedSumProgram program, std::size_t leaves, std::size_t floats) {
+// The same program for leaves that begin `floats` later.
+OrderedSumProgram advanced(OrderedSumProgram program, std::size_t leaves, std::size_t floats) {
   for (std::size_t leaf = 0; leaf < leaves; ++leaf) program.leaves[leaf] += floats;
   return program;
 }
 
 }  // namespace
 
-CudaCollectiveStream::CudaCollectiveStream(int device, cudaStream_t training, compute::GivenUp given_up)
-    : device_(device), training_(training), given_up_(std::move(given_up)) {
+CudaCollectiveStream::CudaCollectiveStream(int device, cudaStream_t training, compute::LostDeviceFlag lost_device)
+    : device_(device), training_(training), lost_device_(std::move(lost_device)) {
   try {
     create();
   } catch (...) {
@@ -129,9 +132,9 @@ void CudaCollectiveStream::create() {
   begin_sums();
 }
 
-// Results are ignored: a device that is lost gives nothing back, and the process that lost it ends.
+// Results are ignored: nothing can be freed on a lost device, and the process that lost it ends.
 void CudaCollectiveStream::destroy() noexcept {
-  if (given_up_.is_set()) return;
+  if (lost_device_.is_set()) return;
   cudaSetDevice(device_);
   if (found_on_host_ != nullptr) cudaFreeHost(found_on_host_);
   if (found_ != nullptr) cudaFree(found_);
@@ -145,8 +148,8 @@ void CudaCollectiveStream::make_current() {
   check_cuda(cudaSetDevice(device_), "cudaSetDevice(" + std::to_string(device_) + ")");
 }
 
-// Each function that queues makes the device current itself: between two of them the application, in a callback or a
-// model of its own, may have made another device current.
+// Each function that queues makes the device current itself. Between two of them a callback or a model of the
+// application may have made another device current.
 void CudaCollectiveStream::follow_training() {
   make_current();
   check_cuda(cudaEventRecord(training_done_, training_), "cudaEventRecord after training on " + device());
@@ -177,7 +180,7 @@ void CudaCollectiveStream::follow_training(std::size_t mark) {
 }
 
 bool CudaCollectiveStream::has_training_passed() {
-  return followed_ == nullptr || given_up_.is_set() || has_passed(followed_, "training");
+  return followed_ == nullptr || lost_device_.is_set() || has_passed(followed_, "training");
 }
 
 void CudaCollectiveStream::begin_sums() {
@@ -192,7 +195,7 @@ void CudaCollectiveStream::add_in_order(const OrderedSum& sum) {
   if (wide > 0) launch<kWide>(program, {wide / kWide, sum.sum, found_, most_blocks_, stream_});
   if (wide == sum.floats) return;
   float* const rest = sum.sum == nullptr ? nullptr : sum.sum + wide;
-  launch<1>(behind(program, sum.leaves.size(), wide), {sum.floats - wide, rest, found_, most_blocks_, stream_});
+  launch<1>(advanced(program, sum.leaves.size(), wide), {sum.floats - wide, rest, found_, most_blocks_, stream_});
 }
 
 void CudaCollectiveStream::mark() {
@@ -209,7 +212,7 @@ bool CudaCollectiveStream::has_passed(cudaEvent_t event, const char* what) {
   make_current();
   const cudaError_t status = cudaEventQuery(event);
   if (status == cudaErrorNotReady) {
-    // It would be taken for the next launch's.
+    // The runtime stores "not ready" as its last error, which the check of the next launch would find.
     (void)cudaGetLastError();
     return false;
   }

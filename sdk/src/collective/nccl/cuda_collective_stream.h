@@ -1,7 +1,7 @@
 #pragma once
 
-// Collectives' stream on a CUDA device: of high priority, so that what waits for peers is not queued behind what
-// computes.
+// The stream of collectives on a CUDA device. It has the highest priority: work that peers wait for should not queue
+// up after work that only computes.
 
 #include <cuda_runtime_api.h>
 
@@ -10,14 +10,15 @@
 #include <vector>
 
 #include "collective/nccl/collective_stream.h"
-#include "compute/cuda/runtime/given_up.h"
+#include "compute/cuda/runtime/lost_device.h"
 
 namespace holdfast {
 
 class CudaCollectiveStream final : public CollectiveStream {
  public:
-  // `training` is the stream that training computes in; it must outlive this one. `given_up` is the device's.
-  CudaCollectiveStream(int device, cudaStream_t training, compute::GivenUp given_up = {});
+  // `training` is the stream that training computes in; it must outlive this object. `lost_device` is the flag of the
+  // device.
+  CudaCollectiveStream(int device, cudaStream_t training, compute::LostDeviceFlag lost_device = {});
   ~CudaCollectiveStream() override;
 
   CudaCollectiveStream(const CudaCollectiveStream&) = delete;
@@ -36,7 +37,7 @@ class CudaCollectiveStream final : public CollectiveStream {
   void mark() override;
   bool has_passed_mark() override;
   bool were_finite() const override { return *found_on_host_ == 0; }
-  void give_up() noexcept override { given_up_.set(); }
+  void mark_device_lost() noexcept override { lost_device_.set(); }
 
  private:
   void create();
@@ -46,15 +47,15 @@ class CudaCollectiveStream final : public CollectiveStream {
 
   const int device_;
   const cudaStream_t training_;
-  const compute::GivenUp given_up_;
+  const compute::LostDeviceFlag lost_device_;
   std::string identity_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t training_done_ = nullptr;
   std::vector<cudaEvent_t> training_marks_;
-  cudaEvent_t followed_ = nullptr;  // one of these: the last that the stream waits for
+  cudaEvent_t followed_ = nullptr;  // the one of these that the stream follows last
   cudaEvent_t mark_ = nullptr;
-  unsigned* found_ = nullptr;          // device: not 0 where a sum is not finite
-  unsigned* found_on_host_ = nullptr;  // pinned: as it was at the mark
+  unsigned* found_ = nullptr;          // on the device: not 0 if a sum is not finite
+  unsigned* found_on_host_ = nullptr;  // in pinned memory: its value at the mark
   int most_blocks_ = 1;
 };
 

@@ -1,6 +1,8 @@
-// The one symbol of the shared library: here, for it hands out collectives, too, and compute/ knows nothing of those.
+// The one symbol that libholdfast_cuda.so exports. It lies here because it also makes communicators, which compute/
+// does not know.
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <cstring>
 
@@ -17,15 +19,17 @@ namespace {
 
 std::shared_ptr<CudaCollectiveStream> make_stream(CudaMemorySpace& memory) {
   CudaContext& context = memory.context();
-  const CudaContext::Turn turn = context.take_turn();
-  return std::make_shared<CudaCollectiveStream>(context.device_index(), context.stream(), context.given_up());
+  const CudaContext::StreamLock lock = context.lock_stream();
+  return std::make_shared<CudaCollectiveStream>(context.device_index(), context.stream(), context.lost_device());
 }
 
 Error foreign_memory(const MemorySpace& memory) {
-  return {ErrorCode::unsupported,
-          "several replicas cannot train a model whose memory() is one of its own (" + memory.device() +
-              "): their gradients meet in Holdfast's memory of a GPU alone. Use Holdfast's layers, one replica, or "
-              "host_memory(); see docs/gpu.md"};
+  return {
+      ErrorCode::unsupported,
+      fmt::format("several replicas cannot train a model with a memory() of its own ({}), because their gradients are "
+                  "added in Holdfast's own GPU memory. Use Holdfast's layers, one replica, or host_memory(); "
+                  "see docs/gpu.md",
+                  memory.device())};
 }
 
 class LoadedLibrary final : public CudaLibrary {

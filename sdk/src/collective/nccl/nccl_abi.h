@@ -1,15 +1,17 @@
 #pragma once
 
-// What Holdfast uses of NCCL's binary interface, which has been the same since NCCL 2.18: declared here, so that
-// neither a header nor a library of NCCL is needed to build, and one program works with every version that a machine
-// may have. tests/unit/collective/nccl compares it with nccl.h where that is installed.
+// The part of NCCL's binary interface that Holdfast uses. It has not changed since NCCL 2.18.
+//
+// It is declared here so that building needs neither a header nor a library of NCCL, and one program works with every
+// version that a machine may have. tests/unit/collective/nccl compares it with nccl.h where that is installed.
+// See docs/decisions/devices.md.
 
 #include <climits>
 #include <cstddef>
 
 namespace holdfast::nccl {
 
-struct Comm;  // NCCL's own
+struct Comm;  // opaque, NCCL's communicator
 
 enum class Result : int {
   success = 0,
@@ -29,21 +31,20 @@ struct UniqueId {
   char bytes[128];
 };
 
-// Made by one version and by every other one a multiple of 10'000, 100 and 1: 2.18.5 is 21805, 2.30.3 is 23003.
+// How NCCL encodes its version since 2.9: 2.18.5 is 21805, 2.30.3 is 23003.
 constexpr int version_code(int major, int minor, int patch) {
   return major * 10'000 + minor * 100 + patch;
 }
 
 constexpr int kOldestVersion = version_code(2, 18, 0);
 
-// The settings of a communicator as NCCL 2.18 has them. `size` and `version` tell a newer library that it is to take
-// its own defaults for what came later; it copies no more than `size` bytes. An older one never sees more than it
-// knows.
+// The settings of a communicator as of NCCL 2.18. From `size` and `version` a newer library knows that it must use its
+// own defaults for settings that came later; it copies no more than `size` bytes.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned int magic = 0xCAFE'BEEF;
   unsigned int version = kOldestVersion;
-  int blocking = INT_MIN;  // INT_MIN and null leave a setting undefined
+  int blocking = INT_MIN;  // INT_MIN and null leave a setting to NCCL
   int cga_cluster_size = INT_MIN;
   int minimum_ctas = INT_MIN;
   int maximum_ctas = INT_MIN;

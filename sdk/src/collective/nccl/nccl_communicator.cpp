@@ -1,5 +1,10 @@
+// Splits what the ranks do between NCCL and the host's communicator. The tail of a reduction goes through the host
+// after the gradients' sum is complete on this rank, so the tail's barrier also shows that it is complete on all ranks.
+// See docs/decisions/devices.md.
+
 #include "collective/nccl/nccl_communicator.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,18 +21,18 @@ namespace {
 
 NcclExchangeShape exchange_shape(const Communicator& host, const DeviceCommunicatorShape& shape, NcclBounds bounds) {
   bounds.leaving = shape.leaving;
-  // As long as anybody waits for this device. The watchdog finds a replica that hangs on it earlier.
+  // The longest that a rank waits for this device. The watchdog finds a replica that hangs on it earlier.
   bounds.training = shape.connect_timeout;
   return {.rank = host.rank(),
           .size = host.size(),
           .deal = shape.deal,
           .slots = shape.slots,
           .float_count = shape.gradient_floats,
-          .in_the_librarys_order = shape.in_the_librarys_order,
+          .library_order = shape.library_order,
           .bounds = std::move(bounds)};
 }
 
-// The part of the range that lies in [begin, end), counted from begin.
+// The part of the range within [begin, end), relative to begin.
 FloatRange part_of(FloatRange range, std::size_t begin, std::size_t end) {
   const std::size_t from = std::clamp(range.begin, begin, end) - begin;
   return {from, std::max(from, std::clamp(range.end, begin, end) - begin)};
@@ -35,7 +40,7 @@ FloatRange part_of(FloatRange range, std::size_t begin, std::size_t end) {
 
 using DeviceName = std::array<char, 32>;
 
-// Whether two ranks are on one device.
+// Whether two ranks of this host use the same device.
 bool is_a_device_shared(Communicator& host, const CollectiveStream& stream, Deadline deadline) {
   const std::string name = stream.identity();
   DeviceName own{};
@@ -49,17 +54,19 @@ bool is_a_device_shared(Communicator& host, const CollectiveStream& stream, Dead
 std::string process_name() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  return std::string(host.data()) + "-" + std::to_string(::getpid());
+  return fmt::format("{}-{}", host.data(), ::getpid());
 }
 
-// NCCL fails without it, and calls that an error of the system, which a new process would be tried against.
+// Without this library NCCL fails with a system error, for which the watchdog would try a new process in vain.
 void require_nvml() {
   try {
     SharedLibrary::load("libnvidia-ml.so.1");
   } catch (const Error& error) {
-    throw Error(ErrorCode::unavailable,
-                std::string("replicas on GPUs cannot meet, for NCCL needs the driver's management library: ") +
-                    error.what() + "; a container gets it by NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format("replicas on GPUs cannot connect, because NCCL needs the driver's management library and it cannot "
+                    "be loaded: {}; in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+                    error.what()));
   }
 }
 
@@ -92,7 +99,7 @@ Sums NcclCommunicator::reduce(std::span<const int> covering_slots, FloatRange ra
   if (has_gradients) sums.gradients = exchange_.reduce(covering_slots, on_device, deadline);
   const FloatRange in_tail = part_of(range, gradients, gradients + shape_.tail_floats);
   const std::span<const float> tail = host_->reduce(covering_slots, in_tail, deadline).tail;
-  // What follows is another call of the host's communicator.
+  // The host's sums are valid until its next call, which follows below.
   tail_.assign(tail.begin(), tail.begin() + static_cast<std::ptrdiff_t>(shape_.tail_floats));
   sums.tail = tail_;
   was_finite_ = host_->was_finite();
@@ -100,7 +107,7 @@ Sums NcclCommunicator::reduce(std::span<const int> covering_slots, FloatRange ra
   return sums;
 }
 
-// Each rank has looked at its own segment.
+// Each rank has checked only the segment that it added.
 bool NcclCommunicator::is_finite_everywhere(Deadline deadline) {
   const auto own = static_cast<std::byte>(exchange_.was_finite());
   std::vector<std::byte> all(static_cast<std::size_t>(size()));

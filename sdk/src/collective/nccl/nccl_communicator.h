@@ -1,8 +1,11 @@
 #pragma once
 
-// The ranks of a generation whose arrays lie on GPUs: gradients and arrays go by NCCL from device to device, everything
-// else by the host's own communicator. A reduction is over on every rank before it is on any: whoever applies the sum
-// knows that all ranks got it without an error.
+// The communicator of a generation whose arrays lie on GPUs. NCCL moves gradients and arrays from device to device; all
+// else goes through the host's own communicator.
+//
+// reduce() returns on no rank before the sum is complete on all of them. A rank that applies the sum thus knows that
+// every other rank got it without an error. No flag on the device has to hold an update back.
+// See docs/decisions/devices.md.
 
 #include <memory>
 #include <vector>
@@ -16,8 +19,8 @@ namespace holdfast {
 
 class NcclCommunicator final : public Communicator {
  public:
-  // `host` has blocks of the tail alone; `memory`, which must outlive the communicator, is that of the stream's device.
-  // Connects within shape.connect_timeout.
+  // `host` has blocks that consist of the tail alone. `memory` is the memory of the stream's device and must outlive
+  // the communicator. Connects NCCL within shape.connect_timeout.
   NcclCommunicator(std::unique_ptr<Communicator> host, MemorySpace& memory, std::shared_ptr<CollectiveStream> stream,
                    std::shared_ptr<NcclLibrary> library, const DeviceCommunicatorShape& shape,
                    const NcclBounds& bounds = {});
@@ -25,8 +28,8 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
   std::vector<Slot> slots() override;
-  std::size_t piece_floats() const override { return exchange_.piece_floats(); }
-  void hand_over(std::span<const int>, FloatRange range) override { exchange_.hand_over(range); }
+  std::size_t bucket_floats() const override { return exchange_.bucket_floats(); }
+  void mark_ready(std::span<const int>, FloatRange range) override { exchange_.mark_ready(range); }
   void begin_reduce(std::span<const int> covering_slots, Deadline deadline) override {
     exchange_.begin_reduce(covering_slots, deadline);
   }
@@ -49,7 +52,8 @@ class NcclCommunicator final : public Communicator {
   bool was_finite_ = true;
 };
 
-// With the NCCL of this machine, whose environment is set up for the ranks' devices before its first use.
+// Uses the NCCL of this machine, and sets its environment before its first use. Throws Error{unavailable} if NCCL or
+// the driver's management library is missing.
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
                                                      std::shared_ptr<CollectiveStream> stream,
                                                      const DeviceCommunicatorShape& shape);

@@ -1,5 +1,13 @@
+// NCCL in non-blocking mode: each call returns at once and is polled, so that the deadline and the end of the
+// generation are seen in between. No call of NCCL waits on the thread that trains.
+//
+// An abort should not block, but has hung. So a detached thread makes it. If it does not return in time, or the stream
+// does not run empty, what kernels may still use is never freed and the process is replaced.
+// See docs/decisions/devices.md.
+
 #include "collective/nccl/nccl_connection.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -18,20 +26,20 @@ bool is_failure(Result result) {
   return result != Result::success && result != Result::in_progress;
 }
 
-// What a peer that is gone may look like.
+// Errors that the death of a peer may cause.
 bool may_be_a_peer(Result result) {
   return result == Result::remote_error || result == Result::system_error || result == Result::internal_error;
 }
 
-// Settings that a new process would meet again.
+// Errors of a setting, which a new process would meet again.
 bool is_setting(Result result) {
   return result == Result::invalid_argument || result == Result::invalid_usage;
 }
 
 constexpr std::chrono::milliseconds kLookAtAHealthyStream(500);
 
-// Revoking stops what runs and frees nothing, so that no peer loses memory that it still reads. What it does not stop
-// in time an abort may.
+// A revoke stops what runs but frees nothing, so that no peer loses memory that it still reads. What it does not stop
+// in time is left to the abort.
 void revoke(NcclLibrary& library, nccl::Comm* comm, const std::function<bool()>& is_late) {
   if (library.comm_revoke(comm, 0) != Result::in_progress) return;
   Result state = Result::in_progress;
@@ -65,7 +73,7 @@ struct NcclConnection::AbortProgress {
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::optional<Deadline> revoked_by{};  // guarded by mutex; none while training computes
+  std::optional<Deadline> revoked_by{};  // guarded by mutex; empty while training's work still runs
   bool is_over = false;                  // guarded by mutex
   bool is_succeeded = false;             // guarded by mutex
 };
@@ -78,10 +86,11 @@ NcclConnection::NcclConnection(std::shared_ptr<NcclLibrary> library, std::shared
       control_(control),
       kept_(std::move(kept)),
       bounds_(bounds) {
-  if (library_->was_given_up()) {
-    throw Error(ErrorCode::device_failed, "NCCL " + library_->version_text() +
-                                              " in this process did not recover from an earlier failure on " +
-                                              stream_->device() + "; the process must be replaced");
+  if (library_->is_poisoned()) {
+    throw Error(ErrorCode::device_failed,
+                fmt::format("NCCL {} in this process did not recover from an earlier failure on {}; the "
+                            "process must be replaced",
+                            library_->version_text(), stream_->device()));
   }
   connect(deadline);
 }
@@ -93,9 +102,8 @@ NcclConnection::~NcclConnection() {
 void NcclConnection::connect(Deadline deadline) {
   const std::string what = "connecting";
   stream_->make_current();
-  // An id has a thread and a listening socket, which NCCL keeps until all ranks have connected, or else until the
-  // process ends. So an id is made only when all ranks are here. A peer that is lost from here on still leaves those
-  // two.
+  // For an id NCCL starts a thread and opens a socket. It keeps both until all ranks have connected, or else until the
+  // process ends. So an id is made only when all ranks are here. If a peer is lost after that, the two still leak.
   control_.barrier(deadline);
   nccl::UniqueId id{};
   if (control_.rank() == 0) {
@@ -112,8 +120,8 @@ void NcclConnection::connect(Deadline deadline) {
 }
 
 std::string NcclConnection::who() const {
-  return "rank " + std::to_string(control_.rank()) + " of " + std::to_string(control_.size()) + " on " +
-         stream_->device() + " (NCCL " + library_->version_text() + ")";
+  return fmt::format("rank {} of {} on {} (NCCL {})", control_.rank(), control_.size(), stream_->device(),
+                     library_->version_text());
 }
 
 void NcclConnection::queue(const std::string& what, const std::function<void()>& calls, Deadline deadline) {
@@ -122,13 +130,13 @@ void NcclConnection::queue(const std::string& what, const std::function<void()>&
   failed_call_ = Result::success;
   check(library_->group_start(), "ncclGroupStart");
   calls();
-  // Also behind a call that failed: a group that is open would swallow everything that follows.
+  // Also after a call that failed: an open group would swallow everything that follows.
   check(library_->group_end(), "ncclGroupEnd");
   if (is_failure(failed_call_)) fail(failed_call_, failed_call_name_ + " of the " + what, deadline);
   settle(what, deadline);
 }
 
-// The first failure of a group is the one that tells something.
+// The first failure of a group is the cause; later ones follow from it.
 void NcclConnection::check(Result result, const char* call) {
   if (!is_failure(result) || is_failure(failed_call_)) return;
   failed_call_ = result;
@@ -179,12 +187,12 @@ void NcclConnection::wait(const std::string& what, Deadline deadline) {
   });
 }
 
-// After an error of the device NCCL can do nothing any more, and need not be waited for.
+// After an error of the device NCCL can do nothing any more, so its abort is not waited for.
 bool NcclConnection::has_passed_mark() {
   try {
     return stream_->has_passed_mark();
   } catch (...) {
-    give_up(true);
+    poison(true);
     throw;
   }
 }
@@ -197,11 +205,11 @@ void NcclConnection::poll(const std::string& what, Deadline deadline, const std:
 }
 
 void NcclConnection::fail(Result result, const std::string& what, Deadline deadline) {
-  const std::string why = what + " failed for " + who() + ": " + library_->describe(result, comm_) +
-                          "; NCCL_DEBUG=WARN makes NCCL tell more";
-  // At once, so that peers' connections break, too: they need not wait for the watchdog.
+  const std::string why = fmt::format("{} failed for {}: {}; set NCCL_DEBUG=WARN to see why", what, who(),
+                                      library_->describe(result, comm_));
+  // Aborts at once, so that the peers' connections break too, and need not wait for the watchdog.
   require_aborted(why);
-  // A peer's memory, too, which the driver imports while NCCL connects.
+  // While NCCL connects, the driver imports memory of peers. That fails with a CUDA error if a peer has died.
   const bool may_import = result == Result::unhandled_cuda_error && !is_settled_;
   if ((may_be_a_peer(result) || may_import) && is_verdict_passed(deadline)) {
     throw GenerationEnded("the generation was ended when " + why);
@@ -218,14 +226,16 @@ bool NcclConnection::is_verdict_passed(Deadline deadline) const {
 }
 
 void NcclConnection::fail_deadline(const std::string& what) {
-  const std::string why = who() + " waited in vain for the end of " + what +
-                          ", which every rank had begun; a device or a link between devices hangs";
+  const std::string why = fmt::format(
+      "{} reached its deadline while waiting for {}, which every rank had begun; a device or a link between devices "
+      "hangs",
+      who(), what);
   require_aborted(why);
   throw Error(ErrorCode::deadline_exceeded, why);
 }
 
 void NcclConnection::end_generation(const std::string& what) {
-  const std::string why = "the generation was ended during " + what + " of " + who();
+  const std::string why = fmt::format("the generation was ended during {} of {}", what, who());
   require_aborted(why);
   throw GenerationEnded(why);
 }
@@ -233,13 +243,12 @@ void NcclConnection::end_generation(const std::string& what) {
 void NcclConnection::require_aborted(const std::string& why) {
   bounds_.leaving();
   if (abort()) return;
-  const auto within = [](std::chrono::milliseconds bound) {
-    return " within " + std::to_string(bound.count()) + " ms";
-  };
-  std::string how = "NCCL did not let go" + within(bounds_.abort);
-  if (is_training_late_) how = "what training had queued on the device before did not end" + within(bounds_.training);
-  if (!library_->survives_abort()) how = "this version of NCCL cannot connect again in a process; use 2.28.9 or newer";
-  throw Error(ErrorCode::device_failed, why + "; " + how + ", so this process must be replaced");
+  const auto within = [](std::chrono::milliseconds bound) { return fmt::format(" within {} ms", bound.count()); };
+  std::string how = "aborting NCCL did not end" + within(bounds_.abort);
+  if (is_training_late_) how = "the work that training had queued before did not end" + within(bounds_.training);
+  if (!library_->survives_abort())
+    how = "this version of NCCL cannot connect twice in one process; use 2.28.9 or newer";
+  throw Error(ErrorCode::device_failed, fmt::format("{}; {}, so this process must be replaced", why, how));
 }
 
 bool NcclConnection::abort() noexcept {
@@ -248,37 +257,38 @@ bool NcclConnection::abort() noexcept {
   bool is_stuck = true;
   try {
     if (library_->survives_abort()) {
-      // Aborts at once, so that peers hear of it. NCCL can let go only after training's part of the stream, which may
-      // be a step of any length. The time for an abort begins then.
+      // Aborts at once, so that the peers' connections break. NCCL's kernels end only after the work of training that
+      // the stream waits for, which may be a step of any length. The bound for an abort counts from then.
       const std::shared_ptr<AbortProgress> progress = begin_abort();
       is_training_late_ = !has_training_ended_in_time();
       progress->begin_time(bounds_.abort);
       const Deadline deadline = Deadline::after(bounds_.abort);
       is_aborted = !is_training_late_ && progress->succeeds_by(deadline) && is_stream_empty_by(deadline);
     } else {
-      // A healthy one may be left alone; this process does not connect again, but may go on by itself.
+      // This version must not be aborted. A connection whose stream runs empty is left as it is: this process does not
+      // connect again, but may go on alone.
       is_stuck = !is_stream_empty_by(Deadline::after(std::min(bounds_.abort, kLookAtAHealthyStream)));
     }
   } catch (...) {
-    // The device is lost: its memory goes with the process.
+    // The device is lost, and its memory is freed with the process.
   }
   comm_ = nullptr;
-  if (!is_aborted) give_up(is_stuck);
+  if (!is_aborted) poison(is_stuck);
   return is_aborted;
 }
 
-// Freeing memory, or the stream, would wait for kernels that may never end.
-void NcclConnection::give_up(bool is_stuck) {
+// Freeing memory or the stream would wait for kernels that may never end. So NCCL's library keeps both.
+void NcclConnection::poison(bool is_stuck) {
   comm_ = nullptr;
-  if (is_stuck) stream_->give_up();
+  if (is_stuck) stream_->mark_device_lost();
   using Kept = std::pair<std::shared_ptr<void>, std::shared_ptr<CollectiveStream>>;
-  library_->give_up(std::make_shared<Kept>(kept_, stream_));
+  library_->poison(std::make_shared<Kept>(kept_, stream_));
 }
 
-// In another thread, for it may never come back.
+// In a detached thread, since the abort may never return.
 std::shared_ptr<NcclConnection::AbortProgress> NcclConnection::begin_abort() {
   auto progress = std::make_shared<AbortProgress>();
-  // Behind a call that NCCL has not taken over, a revoke leaves a dangling job to the abort (nccl#2251).
+  // After a call that NCCL has not yet accepted, a revoke leaves a job that is freed to the abort (nccl#2251).
   const bool can_revoke = is_connected_ && is_settled_ && library_->comm_revoke != nullptr;
   std::thread([library = library_, stream = stream_, comm = comm_, can_revoke, progress] {
     bool is_succeeded = false;
@@ -302,7 +312,7 @@ bool NcclConnection::has_training_ended_in_time() {
   return true;
 }
 
-// An abort that came back may have left a kernel behind.
+// An abort that returned may have left a kernel running.
 bool NcclConnection::is_stream_empty_by(Deadline deadline) {
   stream_->mark();
   for (Pause pause; !stream_->has_passed_mark(); pause()) {

@@ -1,22 +1,23 @@
 #pragma once
 
-// One NCCL communicator: that of the ranks of one generation, over the stream of this rank's device. Every call ends by
-// its deadline, and at once when the generation is ended, whatever NCCL does:
+// The NCCL communicator of one generation, on the collective stream of this rank's device. Every call ends by its
+// deadline, and at once when the generation ends, whatever NCCL does:
 //
 //   connecting -> ready <-> queueing, waiting -> aborted
-//        \___________________\__________________^      NCCL did not let go in time: given up, the process must be
-//                                                      replaced (NcclLibrary::was_given_up())
+//        \___________________\__________________^      If the abort does not end in time, this process's NCCL is
+//        poisoned,
+//                                                      and the process must be replaced (NcclLibrary::is_poisoned()).
 //
-// That a peer is gone is known by the control communicator alone. NCCL's own error state tells of errors of this rank,
-// and of broken sockets; of a peer of this host that died it tells nothing. Its errors are therefore followed by a look
-// at the control communicator, which says a moment later whether they mean more than that.
+// Only the control communicator knows whether a peer is gone. NCCL reports errors of this rank and broken sockets, but
+// not the death of a peer on the same host. After an error of NCCL the connection therefore waits a moment for the
+// control communicator, which says whether the generation has ended.
 //
-// Communicators end by ncclCommAbort alone, healthy ones too: it needs no peer. ncclCommDestroy waits for peers, and
-// hung in survivors of a failure. All operations of a rank end before its peers can abort: whoever uses a connection
-// has a barrier behind each operation.
+// A connection always ends by ncclCommAbort, which needs no peer. ncclCommDestroy waits for peers, and hung in the
+// survivors of a failure. No operation of a rank may still run when a peer aborts, so a caller must have a barrier
+// after each operation.
 //
-// For one thread. An Error that is thrown here makes the replica exit, so that it is replaced; GenerationEnded lets it
-// go on.
+// For one thread. After an Error the replica exits and is replaced; after GenerationEnded it goes on.
+// See docs/decisions/devices.md.
 
 #include <chrono>
 #include <functional>
@@ -33,43 +34,44 @@ namespace holdfast {
 struct NcclBounds {
   // Called before an abort that follows a failure.
   std::function<void()> leaving = [] {};
-  // When an abort must have returned, and the stream be empty. Counts from the moment when the work that training had
-  // queued before the collectives is computed: the stream waits for it, and nobody can cancel it.
+  // How long an abort may take, until it has returned and the stream is empty. Counts from the end of the work that
+  // training had queued before: the stream waits for that work, which cannot be cancelled.
   std::chrono::milliseconds abort = std::chrono::seconds(10);
-  // When that work must be computed.
+  // How long that work may take.
   std::chrono::milliseconds training = std::chrono::minutes(1);
-  // Until the watchdog has ended a generation in which NCCL noticed a failure first.
+  // How long to wait for the watchdog to end the generation, after NCCL has noticed a failure first.
   std::chrono::milliseconds verdict = std::chrono::seconds(5);
 };
 
 class NcclConnection {
  public:
-  // With all ranks of `control`, which must outlive the connection. `kept` is what must not be
-  // freed while the device may still use it. Throws GenerationEnded, or Error.
+  // Connects with all ranks of `control`, which must outlive the connection. `kept` owns memory that must not be freed
+  // as long as the device may use it. Throws GenerationEnded or Error.
   NcclConnection(std::shared_ptr<NcclLibrary> library, std::shared_ptr<CollectiveStream> stream, Communicator& control,
                  std::shared_ptr<void> kept, const NcclBounds& bounds, Deadline deadline);
-  // Within the bounds for training and for aborts.
+  // Aborts. Takes no longer than the bounds for training and for aborts together.
   ~NcclConnection();
 
   NcclConnection(const NcclConnection&) = delete;
   NcclConnection& operator=(const NcclConnection&) = delete;
 
-  // Queues the calls that `calls` makes of the functions below, as one group. `what` is for errors: "broadcast of ...".
+  // Queues the calls that `calls` makes of the functions below, as one NCCL group. `what` names the operation in
+  // errors: "broadcast of ...".
   void queue(const std::string& what, const std::function<void()>& calls, Deadline deadline);
   void send(const float* from, std::size_t floats, int peer);
   void receive(float* to, std::size_t floats, int peer);
-  // Rank r's floats come to to + r * floats; `from` may be its own place there.
+  // The floats of rank r go to `to + r * floats`. `from` may be this rank's part of `to`.
   void all_gather(const float* from, float* to, std::size_t floats);
   void all_reduce(const float* from, float* to, std::size_t floats);
   void broadcast(float* array, std::size_t floats, int root);
 
-  // Until all that is queued is done.
+  // Returns when everything that was queued is done.
   void wait(const std::string& what, Deadline deadline);
 
  private:
   void connect(Deadline deadline);
   void check(nccl::Result result, const char* call);
-  // Until NCCL has taken over what it was asked for.
+  // Returns when NCCL has accepted all calls, which it does in the background.
   void settle(const std::string& what, Deadline deadline);
   void poll(const std::string& what, Deadline deadline, const std::function<bool()>& is_done);
 
@@ -81,7 +83,7 @@ class NcclConnection {
 
   struct AbortProgress;
   bool abort() noexcept;
-  void give_up(bool is_stuck);
+  void poison(bool is_stuck);
   std::shared_ptr<AbortProgress> begin_abort();
   bool has_training_ended_in_time();
   bool is_stream_empty_by(Deadline deadline);
@@ -94,12 +96,12 @@ class NcclConnection {
   const std::shared_ptr<void> kept_;
   const NcclBounds bounds_;
 
-  nccl::Comm* comm_ = nullptr;  // null before it connects, and when it has ended
+  nccl::Comm* comm_ = nullptr;  // null before connecting and after the abort
   bool is_connected_ = false;
-  bool is_settled_ = false;                           // NCCL has taken over all that it was asked for
-  nccl::Result failed_call_ = nccl::Result::success;  // of the group that is being queued
+  bool is_settled_ = false;                           // NCCL has accepted all calls
+  nccl::Result failed_call_ = nccl::Result::success;  // the first failure in the group that is being queued
   std::string failed_call_name_;
-  bool is_training_late_ = false;  // when the connection was aborted
+  bool is_training_late_ = false;  // training's work did not end within its bound before the abort
 };
 
 }  // namespace holdfast

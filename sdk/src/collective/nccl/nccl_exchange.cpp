@@ -1,5 +1,13 @@
+// The ordered all-reduce, bucket by bucket: partial sums travel to the rank that owns a segment, that rank adds them in
+// the tree's order, and the sums travel back. NCCL only moves bytes here. Its own all-reduce adds in an order that
+// depends on the number of ranks, and is used only for Reduction::fastest.
+//
+// Buckets are a function of the model and the assignment of shards. A rank that declares nothing ready, for example
+// because it computes no samples, therefore makes the same calls. See docs/decisions/devices.md.
+
 #include "collective/nccl/nccl_exchange.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +23,7 @@ std::size_t round_up_to_line(std::size_t floats) {
   return (floats + kLineFloats - 1) / kLineFloats * kLineFloats;
 }
 
-// What peers send of one reduction: no more leaves than shards, each of at most a segment.
+// Room for the partial sums that peers send. There are no more leaves than shards, and each sends at most a segment.
 std::size_t room_for_received(const NcclExchangeShape& shape) {
   const auto leaves = static_cast<std::size_t>(shape.deal.shards());
   return std::max(std::min(leaves * shape.float_count, shape.most_received), leaves * kLineFloats);
@@ -30,7 +38,7 @@ std::vector<int> leaf_ranks_of(const ShardDeal& deal) {
   return ranks;
 }
 
-// From left to right.
+// Adds the leaves from left to right.
 std::vector<SumInstruction> chain_program(std::size_t leaves) {
   std::vector<SumInstruction> program = {SumInstruction::push};
   for (std::size_t leaf = 1; leaf < leaves; ++leaf) {
@@ -41,7 +49,7 @@ std::vector<SumInstruction> chain_program(std::size_t leaves) {
 }
 
 std::string describe(FloatRange range) {
-  return "floats " + std::to_string(range.begin) + " to " + std::to_string(range.end);
+  return fmt::format("floats {} to {}", range.begin, range.end);
 }
 
 }  // namespace
@@ -59,10 +67,10 @@ NcclExchange::NcclExchange(const NcclExchangeShape& shape, std::shared_ptr<NcclL
       stream_(std::move(stream)),
       control_(control),
       blocks_(std::move(blocks)),
-      pieces_(pieces_of({0, shape.float_count})) {
+      buckets_(buckets_of({0, shape.float_count})) {
   HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0 && shape.slots > 0);
   HOLDFAST_ASSERT(shape.deal.ranks() == shape.size && control.size() == shape.size && control.rank() == shape.rank);
-  forget_what_was_handed_over();
+  reset_buckets();
   if (shape.size == 1) return;
   HOLDFAST_ASSERT(library != nullptr);
   connection_.emplace(std::move(library), stream_, control_, blocks_, shape.bounds, deadline);
@@ -84,32 +92,32 @@ std::vector<std::span<float>> NcclExchange::slots() {
   return slots;
 }
 
-// Lines of the piece are dealt to the ranks in order; the last ones may get none.
-FloatRange NcclExchange::segment_of(int rank, FloatRange piece) const {
+// Each rank gets as many whole cache lines of the bucket, in rank order. The last ranks may get fewer or none.
+FloatRange NcclExchange::segment_of(int rank, FloatRange bucket) const {
   const auto size = static_cast<std::size_t>(shape_.size);
-  const std::size_t floats = round_up_to_line((piece.end - piece.begin + size - 1) / size);
+  const std::size_t floats = round_up_to_line((bucket.end - bucket.begin + size - 1) / size);
   const auto boundary = [&](int at) {
-    return std::min(piece.end, piece.begin + static_cast<std::size_t>(at) * floats);
+    return std::min(bucket.end, bucket.begin + static_cast<std::size_t>(at) * floats);
   };
   return {boundary(rank), boundary(rank + 1)};
 }
 
-// So many that each leaf's segment finds room, on every rank; the same segment for each.
-std::size_t NcclExchange::piece_floats() const {
+// Chosen so that the segments of all leaves fit into the room for received floats, on every rank.
+std::size_t NcclExchange::bucket_floats() const {
   const auto size = static_cast<std::size_t>(shape_.size);
   const std::size_t room = room_for_received(shape_) / leaf_ranks_.size() / kLineFloats;
-  const std::size_t wanted = std::max(shape_.most_in_a_piece / size / kLineFloats, std::size_t{1});
+  const std::size_t wanted = std::max(shape_.wanted_bucket_floats / size / kLineFloats, std::size_t{1});
   return std::min(room, wanted) * kLineFloats * size;
 }
 
-// The last floats first.
-std::vector<FloatRange> NcclExchange::pieces_of(FloatRange range) const {
-  const std::size_t floats = piece_floats();
-  std::vector<FloatRange> pieces;
-  for (std::size_t end = range.end; end > range.begin; end = pieces.back().begin) {
-    pieces.push_back({end - std::min(floats, end - range.begin), end});
+// From the last floats to the first, which is the order in which a backward pass completes them.
+std::vector<FloatRange> NcclExchange::buckets_of(FloatRange range) const {
+  const std::size_t floats = bucket_floats();
+  std::vector<FloatRange> buckets;
+  for (std::size_t end = range.end; end > range.begin; end = buckets.back().begin) {
+    buckets.push_back({end - std::min(floats, end - range.begin), end});
   }
-  return pieces;
+  return buckets;
 }
 
 std::vector<const float*> NcclExchange::own_leaves(std::span<const int> covering_slots) const {
@@ -120,36 +128,38 @@ std::vector<const float*> NcclExchange::own_leaves(std::span<const int> covering
   return leaves;
 }
 
-// NCCL connects two ranks when they first exchange something, which takes as long as many a step.
+// NCCL connects two ranks when they first exchange something, which may take longer than a step. So a small sum is made
+// here.
 void NcclExchange::warm_up(Deadline deadline) {
   stream_->follow_training();
   stream_->begin_sums();
   const auto leaves = std::count(leaf_ranks_.begin(), leaf_ranks_.end(), shape_.rank);
   const std::vector<const float*> own(static_cast<std::size_t>(leaves), slot(0));
   const std::size_t even = kLineFloats * static_cast<std::size_t>(shape_.size);
-  add_piece(own, {0, std::min(even, shape_.float_count)}, deadline);
+  reduce_bucket(own, {0, std::min(even, shape_.float_count)}, deadline);
   connection_->wait("connecting", deadline);
   control_.barrier(deadline);
 }
 
-void NcclExchange::forget_what_was_handed_over() {
+void NcclExchange::reset_buckets() {
   missing_.clear();
-  for (const FloatRange piece : pieces_) missing_.push_back(piece.end - piece.begin);
+  for (const FloatRange bucket : buckets_) missing_.push_back(bucket.end - bucket.begin);
   has_begun_ = false;
 }
 
-void NcclExchange::hand_over(FloatRange range) {
+void NcclExchange::mark_ready(FloatRange range) {
   HOLDFAST_ASSERT(!has_begun_ && range.begin <= range.end && range.end <= shape_.float_count);
-  for (std::size_t piece = 0; piece < pieces_.size(); ++piece) {
-    const std::size_t begin = std::max(range.begin, pieces_[piece].begin);
-    const std::size_t end = std::min(range.end, pieces_[piece].end);
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    const std::size_t begin = std::max(range.begin, buckets_[bucket].begin);
+    const std::size_t end = std::min(range.end, buckets_[bucket].end);
     if (begin >= end) continue;
-    if (end - begin > missing_[piece]) {
+    if (end - begin > missing_[bucket]) {
       throw Error(ErrorCode::invalid_argument,
-                  "gradients among " + describe({begin, end}) + " were declared ready twice; each must be, once");
+                  fmt::format("gradients among {} were declared ready twice in one step; declare each of them once",
+                              describe({begin, end})));
     }
-    missing_[piece] -= end - begin;
-    if (missing_[piece] == 0) stream_->mark_training(piece);
+    missing_[bucket] -= end - begin;
+    if (missing_[bucket] == 0) stream_->mark_training(bucket);
   }
 }
 
@@ -158,7 +168,7 @@ void NcclExchange::begin_reduce(std::span<const int> covering_slots, Deadline de
   const std::vector<const float*> own = own_leaves(covering_slots);
   control_.barrier(deadline);
   queue_sum(
-      own, {0, shape_.float_count}, [this](std::size_t piece) { stream_->follow_training(piece); }, deadline);
+      own, {0, shape_.float_count}, [this](std::size_t bucket) { stream_->follow_training(bucket); }, deadline);
   has_begun_ = true;
 }
 
@@ -173,31 +183,31 @@ std::span<const float> NcclExchange::reduce(std::span<const int> covering_slots,
     queue_sum(
         own, range, [](std::size_t) {}, deadline);
   }
-  forget_what_was_handed_over();
+  reset_buckets();
   wait("sum of " + describe(range), deadline);
   was_finite_ = stream_->were_finite();
   return {shape_.size == 1 ? own[0] : sum(), shape_.float_count};
 }
 
 void NcclExchange::queue_sum(const std::vector<const float*>& own, FloatRange range,
-                             const std::function<void(std::size_t piece)>& follow, Deadline deadline) {
+                             const std::function<void(std::size_t bucket)>& follow, Deadline deadline) {
   stream_->begin_sums();
-  const std::vector<FloatRange> pieces = pieces_of(range);
-  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
-    follow(piece);
-    add_piece(own, pieces[piece], deadline);
+  const std::vector<FloatRange> buckets = buckets_of(range);
+  for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+    follow(bucket);
+    reduce_bucket(own, buckets[bucket], deadline);
   }
 }
 
-void NcclExchange::add_piece(const std::vector<const float*>& own, FloatRange piece, Deadline deadline) {
+void NcclExchange::reduce_bucket(const std::vector<const float*>& own, FloatRange bucket, Deadline deadline) {
   if (shape_.size == 1) {
-    const float* const leaf = own[0] + piece.begin;
+    const float* const leaf = own[0] + bucket.begin;
     stream_->add_in_order(
-        {.program = program_, .leaves = std::span(&leaf, 1), .floats = piece.end - piece.begin, .sum = nullptr});
-  } else if (shape_.in_the_librarys_order) {
-    add_in_the_librarys_order(own, piece, deadline);
+        {.program = program_, .leaves = std::span(&leaf, 1), .floats = bucket.end - bucket.begin, .sum = nullptr});
+  } else if (shape_.library_order) {
+    add_in_library_order(own, bucket, deadline);
   } else {
-    add_in_shard_order(own, piece, deadline);
+    add_in_shard_order(own, bucket, deadline);
   }
 }
 
@@ -207,25 +217,26 @@ void NcclExchange::wait(const std::string& what, Deadline deadline) {
   for (Pause pause; !stream_->has_passed_mark(); pause()) {
     if (control_.is_cancelled()) throw GenerationEnded("the generation was ended during the " + what);
     if (deadline.has_passed()) {
-      throw Error(ErrorCode::deadline_exceeded, "waited in vain for the end of the " + what + " on " +
-                                                    stream_->device() + "; a kernel hangs, or the device is lost");
+      throw Error(ErrorCode::deadline_exceeded,
+                  fmt::format("the {} on {} did not end by its deadline; a kernel hangs, or the device is lost", what,
+                              stream_->device()));
     }
   }
 }
 
-void NcclExchange::add_in_shard_order(const std::vector<const float*>& own, FloatRange piece, Deadline deadline) {
+void NcclExchange::add_in_shard_order(const std::vector<const float*>& own, FloatRange bucket, Deadline deadline) {
   connection_->queue(
-      "exchange of " + describe(piece), [&] { exchange_partial_sums(own, piece); }, deadline);
-  add_segment(own, segment_of(shape_.rank, piece));
+      "exchange of " + describe(bucket), [&] { exchange_partial_sums(own, bucket); }, deadline);
+  add_segment(own, segment_of(shape_.rank, bucket));
   connection_->queue(
-      "gathering of " + describe(piece), [&] { share_segments(piece); }, deadline);
+      "gathering of " + describe(bucket), [&] { share_segments(bucket); }, deadline);
 }
 
-// Between two ranks, what is sent first arrives first.
-void NcclExchange::exchange_partial_sums(const std::vector<const float*>& own, FloatRange piece) {
-  const FloatRange mine = segment_of(shape_.rank, piece);
+// Messages between two ranks arrive in the order in which they were sent, so leaves need no tags.
+void NcclExchange::exchange_partial_sums(const std::vector<const float*>& own, FloatRange bucket) {
+  const FloatRange mine = segment_of(shape_.rank, bucket);
   for (int peer = 0; peer < shape_.size; ++peer) {
-    const FloatRange segment = segment_of(peer, piece);
+    const FloatRange segment = segment_of(peer, bucket);
     if (peer == shape_.rank || segment.begin == segment.end) continue;
     for (const float* leaf : own) connection_->send(leaf + segment.begin, segment.end - segment.begin, peer);
   }
@@ -237,7 +248,7 @@ void NcclExchange::exchange_partial_sums(const std::vector<const float*>& own, F
   }
 }
 
-// Each begins at a cache line, so that kernels can read several floats at once.
+// Each leaf begins at a cache line, so that kernels can read several floats at once.
 float* NcclExchange::received_leaf(std::size_t leaf, std::size_t floats) const {
   return sum() + shape_.float_count + leaf * round_up_to_line(floats);
 }
@@ -254,17 +265,17 @@ void NcclExchange::add_segment(const std::vector<const float*>& own, FloatRange 
   stream_->add_in_order({.program = program_, .leaves = leaves, .floats = floats, .sum = sum() + segment.begin});
 }
 
-void NcclExchange::share_segments(FloatRange piece) {
-  const FloatRange mine = segment_of(shape_.rank, piece);
+void NcclExchange::share_segments(FloatRange bucket) {
+  const FloatRange mine = segment_of(shape_.rank, bucket);
   const std::size_t floats = mine.end - mine.begin;
-  // The same answer on every rank.
-  const FloatRange first = segment_of(0, piece);
-  if ((first.end - first.begin) * static_cast<std::size_t>(shape_.size) == piece.end - piece.begin) {
-    return connection_->all_gather(sum() + mine.begin, sum() + piece.begin, floats);
+  // The condition has the same answer on every rank, so all of them choose the same way.
+  const FloatRange first = segment_of(0, bucket);
+  if ((first.end - first.begin) * static_cast<std::size_t>(shape_.size) == bucket.end - bucket.begin) {
+    return connection_->all_gather(sum() + mine.begin, sum() + bucket.begin, floats);
   }
   for (int peer = 0; peer < shape_.size; ++peer) {
     if (peer == shape_.rank) continue;
-    const FloatRange segment = segment_of(peer, piece);
+    const FloatRange segment = segment_of(peer, bucket);
     if (floats > 0) connection_->send(sum() + mine.begin, floats, peer);
     if (segment.begin < segment.end) {
       connection_->receive(sum() + segment.begin, segment.end - segment.begin, peer);
@@ -272,8 +283,7 @@ void NcclExchange::share_segments(FloatRange piece) {
   }
 }
 
-void NcclExchange::add_in_the_librarys_order(const std::vector<const float*>& own, FloatRange range,
-                                             Deadline deadline) {
+void NcclExchange::add_in_library_order(const std::vector<const float*>& own, FloatRange range, Deadline deadline) {
   const std::size_t floats = range.end - range.begin;
   const float* summand = own[0] + range.begin;
   if (own.size() > 1) {
@@ -290,7 +300,7 @@ void NcclExchange::add_in_the_librarys_order(const std::vector<const float*>& ow
   stream_->add_in_order({.program = chain_program(1), .leaves = std::span(&all, 1), .floats = floats, .sum = nullptr});
 }
 
-// Who takes: those that do not need nothing sent.
+// The ranks to send to: the other ones do not need the array.
 std::vector<int> NcclExchange::takers_of(int root, bool takes, Deadline deadline) {
   const auto own = static_cast<std::byte>(takes);
   std::vector<std::byte> all(static_cast<std::size_t>(shape_.size));
@@ -307,7 +317,7 @@ void NcclExchange::broadcast(std::span<float> array, int root, bool takes, Deadl
   if (shape_.size == 1 || array.empty()) return;
   const std::vector<int> takers = takers_of(root, takes, deadline);
   const bool is_taker = std::find(takers.begin(), takers.end(), shape_.rank) != takers.end();
-  const std::string what = "broadcast of " + std::to_string(array.size()) + " floats from rank " + std::to_string(root);
+  const std::string what = fmt::format("broadcast of {} floats from rank {}", array.size(), root);
   stream_->follow_training();
   if (static_cast<int>(takers.size()) == shape_.size - 1) {
     connection_->queue(
@@ -322,7 +332,7 @@ void NcclExchange::broadcast(std::span<float> array, int root, bool takes, Deadl
         what, [&] { connection_->receive(array.data(), array.size(), root); }, deadline);
   }
   connection_->wait(what, deadline);
-  // Nobody may abort while another still reads what it sent.
+  // No rank may abort while a peer still reads what it sent.
   control_.barrier(deadline);
 }
 

@@ -1,15 +1,18 @@
 #pragma once
 
-// What the ranks of one generation do with arrays in the memory of their devices: the shard-order sum of slots, and
-// broadcasts. Each rank owns one segment of what is added: it gets the partial sums of that segment from every other
-// rank, adds them in the shard tree's order, and sends the result to all. With one covering node a rank that is as many
-// bytes as a ring moves, in two hops, and the same bits on any number of ranks.
+// The all-reduce in the shard tree's order between GPUs, and broadcasts.
 //
-// A sum is made in pieces, the last floats first, as a backward pass completes them; the same pieces on every rank.
-// Each begins behind what training had queued when its floats were handed over, while training computes the others.
+// Each rank owns one segment of what is added. It receives the partial sums of that segment from all other ranks, adds
+// them in the shard tree's order, and sends the result to all ranks. If each rank has one covering node, this moves as
+// many bytes as a ring all-reduce, in two hops, and gives the same bits on any number of ranks.
 //
-// Ranks begin together, as the control communicator says: who waits for a slow peer then does so on the host, where the
-// deadline's error names it, not in a kernel. A single rank needs no NCCL. For one thread.
+// A sum is made in buckets. The last floats come first, as the backward pass completes them, and all ranks have the
+// same buckets. A bucket waits for the work that training had queued when its last floats were declared ready.
+// Meanwhile training computes the gradients of the others.
+//
+// The ranks begin together, by a barrier of the control communicator. A rank that waits for a slow peer does so on the
+// host, where the deadline's error names the peer, and not in a kernel that spins. A single rank needs no NCCL. For one
+// thread. See docs/decisions/devices.md.
 
 #include <functional>
 #include <memory>
@@ -26,25 +29,26 @@ struct NcclExchangeShape {
   int rank = 0;
   int size = 1;
   ShardDeal deal{};
-  int slots = 1;                // for each rank, the same in every generation
-  std::size_t float_count = 0;  // of a slot; a multiple of 16
-  // Of what peers send at a time; a multiple of 16. 64 MiB: large models need little more memory than their slots.
+  int slots = 1;                // of each rank, the same in every generation
+  std::size_t float_count = 0;  // of a slot, a multiple of 16
+  // The most floats that are received from peers at a time; a multiple of 16. With 64 MiB, large models need little
+  // more memory than their slots.
   std::size_t most_received = std::size_t{16} * 1024 * 1024;
-  // Of a piece, about; what peers send may make it smaller. 16 MiB is about what others of the field take for this; not
-  // measured.
-  std::size_t most_in_a_piece = std::size_t{4} * 1024 * 1024;
-  bool in_the_librarys_order = false;  // ncclAllReduce instead: other bits for other numbers of ranks
+  // The size of a bucket in floats, approximately; `most_received` may make it smaller. 16 MiB is near what other
+  // libraries use; it was not measured.
+  std::size_t wanted_bucket_floats = std::size_t{4} * 1024 * 1024;
+  bool library_order = false;  // ncclAllReduce instead: other bits for other numbers of ranks
   NcclBounds bounds{};
 
-  // Device memory that a replica keeps in all generations: the slots, the sum, and room for what peers send. The same
-  // for every rank, size and deal of the same shards.
+  // The device memory that a replica keeps through all generations: the slots, the sum, and room for what peers send.
+  // It depends on neither rank, nor size, nor the assignment of the shards.
   std::size_t block_floats() const;
 };
 
 class NcclExchange {
  public:
-  // `library` is null for a single rank; `blocks` are shape.block_floats() of the device's memory. Connects, by the
-  // deadline. `control` must outlive the exchange.
+  // Connects by the deadline. `library` may be null for a single rank. `blocks` are shape.block_floats() floats of
+  // device memory. `control` must outlive the exchange.
   NcclExchange(const NcclExchangeShape& shape, std::shared_ptr<NcclLibrary> library,
                std::shared_ptr<CollectiveStream> stream, Communicator& control, std::shared_ptr<float[]> blocks,
                Deadline deadline);
@@ -52,17 +56,17 @@ class NcclExchange {
   std::vector<std::span<float>> slots();
 
   // See Communicator.
-  std::size_t piece_floats() const;
-  void hand_over(FloatRange range);
+  std::size_t bucket_floats() const;
+  void mark_ready(FloatRange range);
   void begin_reduce(std::span<const int> covering_slots, Deadline deadline);
 
-  // The shard-order sum of `range`, complete on this rank's device, but not before the control communicator's next
-  // barrier known to be so on all others; valid until the next call. Slots may be written again behind that barrier.
+  // The shard-order sum of `range`, complete on this rank's device and valid until the next call. After the control
+  // communicator's next barrier it is known to be complete on all ranks, and slots may be written again.
   std::span<const float> reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline);
-  // Whether what this rank added of the last reduction is finite. All ranks together have added everything.
+  // Whether the sums that this rank added in the last reduction are finite. Each rank checks only its own segments.
   bool was_finite() const { return was_finite_; }
 
-  // Rank `root`'s floats replace those of everyone who takes them.
+  // Copies the floats of rank `root` to each rank that passes `takes`.
   void broadcast(std::span<float> array, int root, bool takes, Deadline deadline);
 
  private:
@@ -70,21 +74,21 @@ class NcclExchange {
   float* sum() const;
   float* received_leaf(std::size_t leaf, std::size_t floats) const;
 
-  FloatRange segment_of(int rank, FloatRange piece) const;
+  FloatRange segment_of(int rank, FloatRange bucket) const;
   std::vector<const float*> own_leaves(std::span<const int> covering_slots) const;
 
   void warm_up(Deadline deadline);
-  void forget_what_was_handed_over();
-  std::vector<FloatRange> pieces_of(FloatRange range) const;
-  // `follow` is called before each piece is queued.
+  void reset_buckets();
+  std::vector<FloatRange> buckets_of(FloatRange range) const;
+  // `follow` is called before each bucket is queued.
   void queue_sum(const std::vector<const float*>& own, FloatRange range,
-                 const std::function<void(std::size_t piece)>& follow, Deadline deadline);
-  void add_piece(const std::vector<const float*>& own, FloatRange piece, Deadline deadline);
-  void add_in_shard_order(const std::vector<const float*>& own, FloatRange piece, Deadline deadline);
-  void exchange_partial_sums(const std::vector<const float*>& own, FloatRange piece);
+                 const std::function<void(std::size_t bucket)>& follow, Deadline deadline);
+  void reduce_bucket(const std::vector<const float*>& own, FloatRange bucket, Deadline deadline);
+  void add_in_shard_order(const std::vector<const float*>& own, FloatRange bucket, Deadline deadline);
+  void exchange_partial_sums(const std::vector<const float*>& own, FloatRange bucket);
   void add_segment(const std::vector<const float*>& own, FloatRange segment);
-  void share_segments(FloatRange piece);
-  void add_in_the_librarys_order(const std::vector<const float*>& own, FloatRange range, Deadline deadline);
+  void share_segments(FloatRange bucket);
+  void add_in_library_order(const std::vector<const float*>& own, FloatRange range, Deadline deadline);
   std::vector<int> takers_of(int root, bool takes, Deadline deadline);
   void wait(const std::string& what, Deadline deadline);
 
@@ -94,10 +98,10 @@ class NcclExchange {
   const std::shared_ptr<CollectiveStream> stream_;
   Communicator& control_;
   const std::shared_ptr<float[]> blocks_;
-  std::optional<NcclConnection> connection_;  // of two ranks or more
-  const std::vector<FloatRange> pieces_;      // of all floats
-  std::vector<std::size_t> missing_;          // of each piece, floats that are not handed over
-  bool has_begun_ = false;                    // the sum that reduce() is to complete
+  std::optional<NcclConnection> connection_;  // empty for a single rank
+  const std::vector<FloatRange> buckets_;     // the buckets of a whole block
+  std::vector<std::size_t> missing_;          // for each bucket, how many floats are not ready yet
+  bool has_begun_ = false;                    // the sum is queued, and reduce() only has to wait for it
   bool was_finite_ = true;
 };
 

@@ -1,5 +1,9 @@
+// NCCL is looked up at run time, so that one program works on machines with any NCCL from 2.18 on, and with none. Its
+// symbols stay private: PyTorch in the same process may have loaded another version. See docs/decisions/devices.md.
+
 #include "collective/nccl/nccl_library.h"
 
+#include <fmt/format.h>
 #include <cstdlib>
 #include <type_traits>
 #include <utility>
@@ -11,14 +15,15 @@ namespace {
 
 constexpr int kFirstWithRevoke = nccl::version_code(2, 28, 7);
 
-// Its symbols stay its own: PyTorch in the same process may have brought another version.
 SharedLibrary open(const std::string& path) {
   try {
     return SharedLibrary::load(path);
   } catch (const Error& error) {
-    throw Error(ErrorCode::unavailable,
-                "replicas on GPUs cannot meet, for NCCL cannot be loaded from " + path + ": " + error.what() +
-                    "; install NCCL 2.18 or newer, or set HOLDFAST_NCCL to the path of its libnccl.so.2");
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format("replicas on GPUs cannot connect, because NCCL cannot be loaded from {}: {}; install NCCL 2.18 or "
+                    "newer, or set HOLDFAST_NCCL to the path of its libnccl.so.2",
+                    path, error.what()));
   }
 }
 
@@ -29,7 +34,7 @@ std::string NcclLibrary::default_path() {
   return given != nullptr && *given != '\0' ? given : "libnccl.so.2";
 }
 
-// Never destroyed: what was given up must not be freed when the process ends, either.
+// Never destroyed: what lost kernels may still use must not be freed at the end of the process either.
 const std::shared_ptr<NcclLibrary>& NcclLibrary::instance() {
   static const auto& library = *new std::shared_ptr<NcclLibrary>(std::make_shared<NcclLibrary>(default_path()));
   return library;
@@ -39,9 +44,9 @@ template <class Function>
 void NcclLibrary::find(const char* name, Function& function) {
   function = library_.find<std::remove_pointer_t<Function>>(name);
   if (function != nullptr) return;
-  throw Error(ErrorCode::unavailable, "NCCL at " + path_ + " has no function " + name +
-                                          "; install NCCL 2.18 or newer, or set HOLDFAST_NCCL to the path of its "
-                                          "libnccl.so.2");
+  throw Error(ErrorCode::unavailable, fmt::format("NCCL at {} has no function {}; install NCCL 2.18 or newer, or set "
+                                                  "HOLDFAST_NCCL to the path of its libnccl.so.2",
+                                                  path_, name));
 }
 
 NcclLibrary::NcclLibrary(const std::string& path) : library_(open(path)), path_(library_.path()) {
@@ -51,12 +56,18 @@ NcclLibrary::NcclLibrary(const std::string& path) : library_(open(path)), path_(
   find("ncclGetLastError", get_last_error);
   const nccl::Result asked = get_version(&version_);
   if (asked != nccl::Result::success) {
-    throw Error(ErrorCode::unavailable, "NCCL at " + path_ + " does not tell its version: " + describe(asked, nullptr));
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format(
+            "asking NCCL at {} for its version failed: {}; install NCCL 2.18 or newer, or set HOLDFAST_NCCL to the "
+            "path of its libnccl.so.2",
+            path_, describe(asked, nullptr)));
   }
   if (version_ < nccl::kOldestVersion) {
-    throw Error(ErrorCode::unavailable, "NCCL at " + path_ + " is version " + version_text() +
-                                            ", and Holdfast needs 2.18 or newer; install one, or set HOLDFAST_NCCL to "
-                                            "the path of its libnccl.so.2");
+    throw Error(ErrorCode::unavailable,
+                fmt::format("NCCL at {} is version {}, but Holdfast needs 2.18 or newer; install that, or set "
+                            "HOLDFAST_NCCL to the path of its libnccl.so.2",
+                            path_, version_text()));
   }
   find("ncclGetUniqueId", get_unique_id);
   find("ncclCommInitRankConfig", comm_init_rank_config);
@@ -75,11 +86,9 @@ NcclLibrary::NcclLibrary(const std::string& path) : library_(open(path)), path_(
 std::string NcclLibrary::version_text() const {
   // Before 2.9 a version was a multiple of 1000, 100 and 1.
   if (version_ < 10'000) {
-    return std::to_string(version_ / 1000) + "." + std::to_string(version_ / 100 % 10) + "." +
-           std::to_string(version_ % 100);
+    return fmt::format("{}.{}.{}", version_ / 1000, version_ / 100 % 10, version_ % 100);
   }
-  return std::to_string(version_ / 10'000) + "." + std::to_string(version_ / 100 % 100) + "." +
-         std::to_string(version_ % 100);
+  return fmt::format("{}.{}.{}", version_ / 10'000, version_ / 100 % 100, version_ % 100);
 }
 
 bool NcclLibrary::survives_abort() const {
@@ -87,18 +96,17 @@ bool NcclLibrary::survives_abort() const {
   return version_ >= nccl::version_code(2, 19, 0) && !crashes;
 }
 
-void NcclLibrary::give_up(std::shared_ptr<void> kept) {
+void NcclLibrary::poison(std::shared_ptr<void> kept) {
   const std::lock_guard lock(mutex_);
   kept_.push_back(std::move(kept));
-  was_given_up_ = true;
+  is_poisoned_ = true;
 }
 
 std::string NcclLibrary::describe(nccl::Result result, nccl::Comm* comm) const {
   const char* const text = get_error_string(result);
-  std::string sentence =
-      std::string(text == nullptr ? "unknown result" : text) + " (" + std::to_string(static_cast<int>(result)) + ")";
+  std::string sentence = fmt::format("{} ({})", text == nullptr ? "unknown result" : text, static_cast<int>(result));
   const char* const last = comm == nullptr ? nullptr : get_last_error(comm);
-  if (last != nullptr && *last != '\0') sentence += "; last error: " + std::string(last);
+  if (last != nullptr && *last != '\0') sentence += fmt::format("; last error: {}", last);
   return sentence;
 }
 

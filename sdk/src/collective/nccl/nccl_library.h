@@ -1,7 +1,8 @@
 #pragma once
 
-// NCCL as this machine has it, from version 2.18 on: loaded when replicas on GPUs meet, asked for its version, and used
-// for what that version can. It stays loaded, for calls that never came back are still in it.
+// The NCCL library of this machine, version 2.18 or newer. It is loaded when replicas on GPUs first connect, and asked
+// for its version, which decides what is used of it. It is never unloaded, because calls that never returned may still
+// run in it. See docs/decisions/devices.md.
 
 #include <atomic>
 #include <memory>
@@ -16,30 +17,31 @@ namespace holdfast {
 
 class NcclLibrary {
  public:
-  // "libnccl.so.2", which HOLDFAST_LIBRARY_PATH may have, or what HOLDFAST_NCCL names.
+  // What HOLDFAST_NCCL names, or else "libnccl.so.2", which is also looked for in HOLDFAST_LIBRARY_PATH.
   static std::string default_path();
-  // The library at default_path(), loaded by the first call and never given back. Any thread.
+  // The library at default_path(), loaded by the first call and never unloaded. Any thread.
   static const std::shared_ptr<NcclLibrary>& instance();
 
-  // Throws Error{unavailable}: the file cannot be loaded, lacks a function, or is older than 2.18.
+  // Throws Error{unavailable} if the file cannot be loaded, lacks a function, or is older than 2.18.
   explicit NcclLibrary(const std::string& path);
 
   int version() const { return version_; }
   std::string version_text() const;  // "2.28.9"
 
-  // Whether a process may abort a communicator, from another thread, and make another one. Versions 2.28.3 to 2.28.8
-  // crash then (release notes of NVIDIA's resiliency extension 0.5); before 2.19 such an abort may hang (nccl#992).
+  // Whether a process may abort a communicator from another thread and then connect again. Versions 2.28.3 to 2.28.8
+  // crash when they connect again (release notes of NVIDIA's resiliency extension 0.5). Before 2.19 such an abort may
+  // hang (nccl#992).
   bool survives_abort() const;
 
-  // A call, or a kernel, that does not end: this process can communicate no more and must be replaced. `kept` lives as
-  // long as the library: freeing device memory would wait for the kernel. Any thread.
-  void give_up(std::shared_ptr<void> kept);
-  bool was_given_up() const { return was_given_up_; }
+  // Declares that a call or a kernel does not end: this process cannot communicate any more and must be replaced.
+  // `kept` is never freed, because freeing device memory would wait for the kernel. Any thread.
+  void poison(std::shared_ptr<void> kept);
+  bool is_poisoned() const { return is_poisoned_; }
 
   // "unhandled cuda error (1); last error: ..."; `comm` may be null.
   std::string describe(nccl::Result result, nccl::Comm* comm) const;
 
-  // NCCL's functions by their names, without "nccl".
+  // NCCL's functions, without the prefix "nccl".
   nccl::GetUniqueId get_unique_id = nullptr;
   nccl::CommInitRankConfig comm_init_rank_config = nullptr;
   nccl::CommGetAsyncError comm_get_async_error = nullptr;
@@ -62,7 +64,7 @@ class NcclLibrary {
   const SharedLibrary library_;
   const std::string path_;
   int version_ = 0;
-  std::atomic<bool> was_given_up_ = false;
+  std::atomic<bool> is_poisoned_ = false;
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<void>> kept_;  // guarded by mutex_

@@ -1,5 +1,6 @@
 #include "collective/nccl/ordered_sum_program.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <string>
 
@@ -9,9 +10,11 @@ namespace holdfast {
 
 OrderedSumProgram ordered_sum_program(std::span<const SumInstruction> program, std::span<const float* const> leaves) {
   if (leaves.size() > kMostSumLeaves) {
-    throw Error(ErrorCode::unsupported, std::to_string(leaves.size()) + " partial sums are more than the " +
-                                            std::to_string(kMostSumLeaves) +
-                                            " that a GPU adds in one pass; use fewer replicas, or deal shards evenly");
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} partial sums are more than the {} that a GPU adds in one pass; use fewer replicas, or assign "
+                    "shards evenly",
+                    leaves.size(), kMostSumLeaves));
   }
   HOLDFAST_ASSERT(program.size() + 1 == 2 * leaves.size());
   OrderedSumProgram compiled;

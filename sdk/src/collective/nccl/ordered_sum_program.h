@@ -1,7 +1,8 @@
 #pragma once
 
-// The shard tree's order as a kernel follows it, and the additions themselves: the same source on host and device. They
-// are those of add_in_order() of the memory communicator, element by element.
+// The shard tree's order in the form that a kernel follows, and the additions themselves. Host and device compile the
+// same source. For each element the additions are those of add_in_order() in memory_communicator.h, so both give the
+// same bits.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,11 +22,11 @@ namespace holdfast {
 
 constexpr int kMostSumLeaves = 256;
 
-// By value in a kernel's parameters: 2.2 KB of the 4 KB that there are.
+// Passed by value in a kernel's parameters, of which it takes 2.2 KB of 4 KB.
 struct OrderedSumProgram {
   int instructions = 0;
-  int depth = 0;                              // of the stack, at most
-  std::uint32_t adds[kMostSumLeaves / 16]{};  // bit i: instruction i adds, otherwise it pushes
+  int depth = 0;                              // the most entries that the stack ever has
+  std::uint32_t adds[kMostSumLeaves / 16]{};  // bit i is set if instruction i adds, and not set if it pushes
   const float* leaves[kMostSumLeaves]{};
 
   HOLDFAST_HOST_DEVICE bool is_add(int instruction) const {
@@ -36,14 +37,14 @@ struct OrderedSumProgram {
 // Throws Error{unsupported} for more leaves than a kernel takes.
 OrderedSumProgram ordered_sum_program(std::span<const SumInstruction> program, std::span<const float* const> leaves);
 
-// Several floats that are loaded and stored at once.
+// Several floats that are loaded and stored in one access.
 template <int kWidth>
 struct alignas(sizeof(float) * kWidth) FloatPack {
   float values[kWidth];
 };
 
-// Sum number `index`, in packs. The stack lies in registers, for all its places are known to the compiler: a push moves
-// everything up by one. kDepth is at least program.depth.
+// The sum of pack `index` of all leaves. A push moves the whole stack up by one, so all indices into it are known to
+// the compiler and it lies in registers. kDepth must be at least program.depth.
 template <int kDepth, int kWidth>
 HOLDFAST_HOST_DEVICE inline FloatPack<kWidth> ordered_sum_at(const OrderedSumProgram& program, std::size_t index) {
   FloatPack<kWidth> stack[kDepth] = {};  // the top is at 0
@@ -61,7 +62,7 @@ HOLDFAST_HOST_DEVICE inline FloatPack<kWidth> ordered_sum_at(const OrderedSumPro
   return stack[0];
 }
 
-// The exponent of NaN and infinity is all ones.
+// In NaN and infinity all bits of the exponent are ones.
 HOLDFAST_HOST_DEVICE inline bool is_finite_bits(std::uint32_t bits) {
   return (bits & 0x7FFF'FFFFU) < 0x7F80'0000U;
 }

@@ -5,8 +5,8 @@
 
 namespace holdfast {
 
-// Between two looks at something that no thread can be woken for: a device, NCCL's state. The first ones follow each
-// other closely, for most waits are shorter than a system call that sleeps.
+// The pause between two polls of a device or of NCCL, which cannot wake a thread. The first polls follow each other
+// closely, because most waits are shorter than a system call that sleeps.
 class Pause {
  public:
   void operator()() {

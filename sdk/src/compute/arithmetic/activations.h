@@ -1,7 +1,7 @@
 #pragma once
 
-// Activation functions of one element and their derivatives, for host and device. `derivative` is taken at what
-// is_differentiated_by_output() says: the output, or the input.
+// Activation functions of one element and their derivatives, for host and device. The argument of `derivative` is the
+// output or the input, as is_differentiated_by_output() says.
 
 #include <cmath>
 
@@ -10,7 +10,7 @@
 namespace holdfast::compute {
 
 struct Relu {
-  // Not a number goes through, so that it is found.
+  // A NaN stays a NaN, so that it is found.
   HOLDFAST_HOST_DEVICE static float value(float x) { return x < 0 ? 0.0F : x; }
   HOLDFAST_HOST_DEVICE static float derivative(float output) { return output > 0 ? 1.0F : 0.0F; }
 };

@@ -17,7 +17,7 @@ struct ConvolutionPlan {
         filters(shape.filters),
         rows(sliding_axis(shape.height, shape.kernel_height, shape.stride_height, shape.padding)),
         columns(sliding_axis(shape.width, shape.kernel_width, shape.stride_width, shape.padding)) {
-    // What lies in one image, and in one window, has a number of 31 bits.
+    // The elements of one image, and those of one window, have numbers of 31 bits.
     HOLDFAST_ASSERT(shape.height * shape.width <= Divisor::kLargest / shape.channels);
     HOLDFAST_ASSERT(shape.kernel_height * shape.kernel_width <= Divisor::kLargest / shape.channels);
   }
@@ -42,9 +42,9 @@ struct ConvolutionPlan {
 
 inline constexpr std::int64_t kPadding = -1;
 
-// Which element of the images element `index` of the column matrix is, or kPadding.
+// The index in the images of element `index` of the column matrix, or kPadding.
 HOLDFAST_HOST_DEVICE inline std::int64_t input_of_column_element(const ConvolutionPlan& plan, std::int64_t index) {
-  // Windows are the samples of their elements, and the pixels of theirs.
+  // The index is split into a window and a position in it, and then the window into image, row and column.
   const ImageElement of_window(index, plan.rows.size, plan.columns.size, plan.channels);
   const ImageElement window(of_window.sample, plan.rows.count, plan.columns.count, Divisor::one());
   const std::int32_t row = window.row * plan.rows.stride - plan.rows.pad_before + of_window.row;
@@ -54,7 +54,8 @@ HOLDFAST_HOST_DEVICE inline std::int64_t input_of_column_element(const Convoluti
   return window.sample * plan.sample_inputs() + pixel * plan.channels + of_window.channel;
 }
 
-// visit(index) of the elements of the column matrix that are input element `input`: of all windows over it, in order.
+// Calls visit(index) for the elements of the column matrix that are copies of input element `input`, one for each
+// window over it, in order.
 template <class Visit>
 HOLDFAST_HOST_DEVICE void for_each_column_element(const ConvolutionPlan& plan, std::int64_t input, const Visit& visit) {
   const ImageElement element(input, plan.rows.extent, plan.columns.extent, plan.channels);

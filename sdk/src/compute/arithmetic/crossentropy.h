@@ -1,7 +1,7 @@
 #pragma once
 
-// The formulas of losses for one element or one row, for host and device. Which part of a row a thread sees, and in
-// which order it adds, is the caller's.
+// The formulas of losses for one element or one row, for host and device. The caller decides which part of a row a
+// thread computes, and in which order it adds.
 
 #include <cmath>
 #include <cstdint>
@@ -20,7 +20,7 @@ inline constexpr float kProbabilityEpsilon = 1e-7F;
 
 struct ClippedProbability {
   float value;
-  bool is_clipped;  // then it has no gradient
+  bool is_clipped;  // a clipped probability has no gradient
 };
 
 HOLDFAST_HOST_DEVICE inline ClippedProbability clip_probability(float p) {
@@ -62,7 +62,7 @@ struct SoftmaxRow {
   double log_sum;  // log(sum)
 };
 
-// What softmax and its sum are made of.
+// The exponential in softmax, and in the sum that divides it.
 HOLDFAST_HOST_DEVICE inline float softmax_exponential(float score, float largest) {
   return std::exp(score - largest);
 }
@@ -72,7 +72,7 @@ HOLDFAST_HOST_DEVICE inline double loss_of_logit(const SoftmaxRow& row, float sc
   return row.log_sum - (static_cast<double>(score) - row.largest);
 }
 
-// Of outputs that are shares of `sum`.
+// For outputs that are divided by their sum.
 HOLDFAST_HOST_DEVICE inline ClippedProbability clipped_share(float output, double sum) {
   return clip_probability(static_cast<float>(output / sum));
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// A number below 2^31 by which many others below 2^31 are divided: by a product with its reciprocal, which takes a
-// device a tenth of what a division of 64 bits takes. For host and device.
+// A divisor below 2^31 for many numbers below 2^31. Division is a product with its reciprocal, which takes a device a
+// tenth of the time of a 64-bit division. For host and device.
 
 #include <cstdint>
 
@@ -17,8 +17,8 @@ class Divisor {
   explicit Divisor(std::int64_t value) : value_(static_cast<std::int32_t>(value)) {
     HOLDFAST_ASSERT(1 <= value && value <= kLargest);
     while (std::int64_t{1} << (shift_ - kBits) < value) ++shift_;
-    // Rounded up, by too little to show in the quotient of a number of 31 bits (Granlund and Montgomery: "Division by
-    // Invariant Integers using Multiplication", PLDI 1994).
+    // Rounding up changes no quotient of a 31-bit number (Granlund and Montgomery: "Division by Invariant Integers
+    // using Multiplication", PLDI 1994).
     const auto divisor = static_cast<std::uint64_t>(value);
     multiplier_ = static_cast<std::uint32_t>(((std::uint64_t{1} << shift_) + divisor - 1) / divisor);
   }
@@ -27,7 +27,7 @@ class Divisor {
 
   HOLDFAST_HOST_DEVICE operator std::int32_t() const { return value_; }
 
-  // Of a number that is not negative.
+  // The quotient of a number that is not negative.
   HOLDFAST_HOST_DEVICE std::int32_t quotient(std::int32_t number) const {
     const std::uint64_t product = static_cast<std::uint64_t>(static_cast<std::uint32_t>(number)) * multiplier_;
     return static_cast<std::int32_t>(product >> shift_);

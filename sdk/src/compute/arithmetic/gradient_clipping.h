@@ -1,9 +1,10 @@
 #pragma once
 
-// What gradient clipping does, for host and device: the same bits on both, since a norm is a sum in one order. An array
-// is cut into chunks, a chunk is dealt to lanes; each lane adds the squares of its elements one after the other, then
-// lanes are added in a tree. The sums of the chunks are added in the same way: dealt to lanes, then in a tree. All in
-// double, where the square of a float is exact.
+// Gradient clipping for host and device, with the same bits on both, because a norm is a sum in one order.
+//
+// An array is cut into chunks, and the elements of a chunk are assigned to lanes. Each lane adds the squares of its
+// elements one after another; then the lanes are added in a tree. The sums of the chunks are added in the same way. All
+// sums are in double, in which the square of a float is exact.
 
 #include <algorithm>
 #include <cmath>
@@ -23,28 +24,28 @@ HOLDFAST_HOST_DEVICE inline std::size_t norm_chunks(const NormRange& range) {
   return (range.end - range.begin + kNormChunk - 1) / kNormChunk;
 }
 
-// What DeviceKernels::clip_norms() needs beside the arrays: a double a chunk, and a float a range.
+// The size of the workspace of DeviceKernels::clip_norms(): a double for each chunk and a float for each range.
 inline std::size_t norm_workspace_floats(std::span<const NormRange> ranges) {
   std::size_t chunks = 0;
   for (const NormRange& range : ranges) chunks += norm_chunks(range);
   return chunks * (sizeof(double) / sizeof(float)) + ranges.size();
 }
 
-// What is not a number stays as it is.
+// A NaN stays a NaN.
 HOLDFAST_HOST_DEVICE inline float clipped_value(float gradient, float limit) {
   return gradient > limit ? limit : gradient < -limit ? -limit : gradient;
 }
 
 inline constexpr double kLargestNorm = std::numeric_limits<double>::max();  // device code may not call max()
 
-// 1 where nothing is clipped.
+// The factor of the gradients; 1 if nothing is clipped.
 HOLDFAST_HOST_DEVICE inline float norm_scale(double sum_of_squares, float limit) {
   const double norm = std::sqrt(sum_of_squares);
   const bool is_clipped = norm > limit && norm <= kLargestNorm;
   return is_clipped ? static_cast<float>(limit / norm) : 1.0F;
 }
 
-// The host's way through that order; `value_of(i)` are the summands.
+// The host's implementation of that order; `value_of(i)` are the summands.
 template <class Value>
 double sum_in_lanes(std::size_t count, const Value& value_of) {
   double lanes[kNormLanes] = {};

@@ -1,6 +1,6 @@
 #pragma once
 
-// What optimizers and moving averages do with one element, for host and device.
+// The formulas of optimizers and moving averages for one element, for host and device.
 
 #include <cmath>
 
@@ -33,7 +33,7 @@ HOLDFAST_HOST_DEVICE inline void nesterov_element(float learning_rate, float mom
   parameter += velocity * momentum - learning_rate * gradient;
 }
 
-// Of a batch of `count` rows whose values add up to `sum`.
+// The moving average after a batch of `count` rows whose values add up to `sum`.
 HOLDFAST_HOST_DEVICE inline float moving_average(float moving, float momentum, float sum, float count) {
   return moving * momentum + sum / count * (1 - momentum);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The words of several arrays, one behind the other, for xxh3.h.
+// The words of several arrays as one sequence, for xxh3.h.
 
 #include <cstdint>
 
@@ -8,14 +8,14 @@
 
 namespace holdfast::compute {
 
-// An array, which is not empty, and the bytes of the whole that are its.
+// An array, which is not empty, and its bytes within the whole sequence.
 struct Piece {
   const std::uint32_t* words;
   std::uint64_t begin;  // in bytes, multiples of 4
-  std::uint64_t end;    // the next piece's begin
+  std::uint64_t end;    // where the next piece begins
 };
 
-// The piece that byte `at` of the whole is in, which must be in one. Pieces are in order and leave no gaps.
+// The piece with byte `at` of the sequence, which must exist. Pieces are in order and have no gaps.
 HOLDFAST_HOST_DEVICE inline std::uint32_t piece_of(const Piece* pieces, std::uint32_t count, std::uint64_t at) {
   std::uint32_t first = 0;
   while (count > 1) {
@@ -30,8 +30,8 @@ HOLDFAST_HOST_DEVICE inline std::uint32_t piece_of(const Piece* pieces, std::uin
   return first;
 }
 
-// Words from byte `base` of the whole on. What is read next is nearly always in the piece that was read last, or in the
-// next one.
+// The words from byte `base` of the sequence on. The next word is nearly always in the same piece as the last one, or
+// in the next piece.
 class PieceWords {
  public:
   HOLDFAST_HOST_DEVICE PieceWords(const Piece* pieces, std::uint32_t piece, std::uint64_t base)

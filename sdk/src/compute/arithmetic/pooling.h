@@ -14,7 +14,7 @@ struct PoolingPlan {
         channels(shape.channels),
         rows(sliding_axis(shape.height, shape.pool_height, shape.stride_height, shape.padding)),
         columns(sliding_axis(shape.width, shape.pool_width, shape.stride_width, shape.padding)) {
-    // What lies in one image has a number of 31 bits.
+    // The elements of one image have numbers of 31 bits.
     HOLDFAST_ASSERT(shape.height * shape.width <= Divisor::kLargest / shape.channels);
   }
 
@@ -33,7 +33,7 @@ struct PoolingPlan {
   HOLDFAST_HOST_DEVICE ImageElement output(std::int64_t index) const {
     return ImageElement(index, rows.count, columns.count, channels);
   }
-  // Where the first pixel of the element's image has its channel.
+  // The index of the element's channel in the first pixel of its image.
   HOLDFAST_HOST_DEVICE std::int64_t begin_of_inputs(const ImageElement& element) const {
     return element.sample * sample_inputs() + element.channel;
   }
@@ -51,7 +51,7 @@ struct Maximum {
   float value = 0;
   std::int32_t position = -1;  // row * width + column of the input
 
-  // The first of equal ones stays. Not a number is larger than all numbers, so that it is found.
+  // The first of equal elements wins. A NaN counts as larger than all numbers, so that it is found.
   HOLDFAST_HOST_DEVICE void take(float candidate, std::int32_t at) {
     const bool is_first = position < 0;
     if (is_first || candidate > value || (candidate != candidate && value == value)) {
@@ -61,7 +61,7 @@ struct Maximum {
   }
 };
 
-// visit(row * width + column) for what the window of an output covers, in order.
+// Calls visit(row * width + column) for the elements that the window of an output covers, in order.
 template <class Visit>
 HOLDFAST_HOST_DEVICE void for_each_of_window(const PoolingPlan& plan, const ImageElement& output, const Visit& visit) {
   const IndexRange rows = plan.rows.elements_of(output.row);
@@ -73,7 +73,7 @@ HOLDFAST_HOST_DEVICE void for_each_of_window(const PoolingPlan& plan, const Imag
   }
 }
 
-// visit(row, column) of the windows over an input, in order.
+// Calls visit(row, column) for the windows that cover an input, in order.
 template <class Visit>
 HOLDFAST_HOST_DEVICE void for_each_window_over(const PoolingPlan& plan, const ImageElement& input, const Visit& visit) {
   const IndexRange rows = plan.rows.windows_over(input.row);

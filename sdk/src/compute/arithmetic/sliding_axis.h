@@ -1,7 +1,7 @@
 #pragma once
 
 // A window that slides along one axis, for host and device: which elements a window covers, and which windows cover an
-// element. See window.h for where the numbers come from.
+// element. window.h computes the numbers.
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@
 
 namespace holdfast::compute {
 
-// Numbers from a to b, b itself excluded.
+// The numbers from begin to end, without end itself.
 struct IndexRange {
   std::int32_t begin;
   std::int32_t end;
@@ -27,11 +27,11 @@ struct SlidingAxis {
   // The elements of the input that window `position` covers: its part inside, which is never empty.
   HOLDFAST_HOST_DEVICE IndexRange elements_of(std::int32_t position) const {
     const std::int32_t begin = position * stride - pad_before;
-    const std::int32_t inside = extent - begin;  // before the sum of begin and size, which may be too large a number
+    const std::int32_t inside = extent - begin;  // computed this way because begin + size may overflow
     return {begin < 0 ? 0 : begin, size > inside ? std::int32_t{extent} : begin + size};
   }
 
-  // The windows that cover an element; none where strides skip it.
+  // The windows that cover an element; empty if strides skip it.
   HOLDFAST_HOST_DEVICE IndexRange windows_over(std::int32_t element) const {
     const std::int32_t padded = element + pad_before;
     const std::int32_t first = padded < size ? 0 : stride.quotient(padded - size) + 1;
@@ -42,7 +42,7 @@ struct SlidingAxis {
 
 inline SlidingAxis sliding_axis(std::int64_t extent, std::int64_t size, std::int64_t stride, Padding padding) {
   const Window window = slide(extent, size, stride, padding);
-  // Elements of the padded axis are numbers of 31 bits, too.
+  // Positions on the padded axis also fit into 31 bits.
   HOLDFAST_ASSERT(extent + window.pad_before + window.pad_after <= Divisor::kLargest);
   return {.extent = Divisor(extent),
           .size = Divisor(size),

@@ -1,13 +1,13 @@
 #pragma once
 
-// XXH3-128 (Yann Collet; xxHash's doc/xxhash_spec.md 0.2.0) with seed 0 and the default secret, for host and device, of
-// what consists of 32-bit words: the leaves of digests of arrays. A `Words` is where they come from; it has
+// XXH3-128 (Yann Collet; xxHash's doc/xxhash_spec.md 0.2.0) with seed 0 and the default secret, for host and device.
+// The input consists of 32-bit words, as the leaves of digests of arrays do. A `Words` provides them; it has
 //
 //   std::uint32_t read32(std::uint32_t offset)    offsets are in bytes and multiples of 4
 //   std::uint64_t read64(std::uint32_t offset)    little-endian
 //
-// Inputs of more than 240 bytes go through eight accumulators which hardly touch one another: one thread may keep them
-// all, or eight threads one each. A `Lanes` is how they are kept: see AllLanes.
+// Inputs of more than 240 bytes go through eight accumulators that are nearly independent. One thread may keep all of
+// them, or eight threads one each. A `Lanes` keeps them; see AllLanes.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Hash128 {
   std::uint64_t high;
 };
 
-// The canonical form: big-endian, the higher half first. For the host.
+// The canonical form: big-endian, with the higher half first. For the host.
 inline Digest digest_of(const Hash128& hash) {
   Digest digest;
   for (std::size_t i = 0; i < 8; ++i) {
@@ -37,7 +37,7 @@ namespace xxh3 {
 inline constexpr std::uint32_t kStripeBytes = 64;
 inline constexpr std::uint32_t kStripesOfBlock = 16;
 inline constexpr std::uint32_t kLanes = 8;
-// An input of up to so many bytes is hashed by short_hash(), a longer one by long_hash().
+// Inputs of up to so many bytes are hashed by short_hash(), longer ones by long_hash().
 inline constexpr std::uint32_t kLargestShort = 240;
 
 inline constexpr std::uint64_t kPrime32_1 = 0x9E3779B1;
@@ -182,7 +182,7 @@ HOLDFAST_HOST_DEVICE Hash128 hash_129_to_240(const Words& words, std::uint32_t b
   return finish_medium(sums, bytes);
 }
 
-// Of 0 or 4 to 240 bytes, a multiple of 4.
+// Hashes 0 or 4 to 240 bytes, a multiple of 4.
 template <class Words>
 HOLDFAST_HOST_DEVICE Hash128 short_hash(const Words& words, std::uint32_t bytes) {
   if (bytes == 0) return hash_of_nothing();
@@ -216,7 +216,7 @@ HOLDFAST_HOST_DEVICE inline std::uint64_t merged(const std::uint64_t (&accumulat
   return avalanche(start);
 }
 
-// Of what the accumulators hold in the end.
+// The hash, from the final content of the accumulators.
 HOLDFAST_HOST_DEVICE inline Hash128 finish_long(const std::uint64_t (&accumulators)[kLanes], std::uint32_t bytes) {
   return {merged(accumulators, 11, bytes * kPrime64_1), merged(accumulators, 117, ~(bytes * kPrime64_2))};
 }
@@ -257,7 +257,7 @@ class AllLanes {
   std::uint64_t accumulators_[kLanes];
 };
 
-// Of more than 240 bytes, a multiple of 4, into `lanes` as they were made.
+// Hashes more than 240 bytes, a multiple of 4. `lanes` must be new.
 template <class Lanes, class Words>
 HOLDFAST_HOST_DEVICE Hash128 long_hash(Lanes& lanes, const Words& words, std::uint32_t bytes) {
   const std::uint32_t stripes = (bytes - 1) / kStripeBytes;  // but the last, which ends with the input
@@ -271,7 +271,7 @@ HOLDFAST_HOST_DEVICE Hash128 long_hash(Lanes& lanes, const Words& words, std::ui
     }
     lanes.scramble();
   }
-  // With a fixed number of rounds, too: `lanes` may keep in registers what belongs to a stripe of a block.
+  // This loop has a fixed number of rounds too, so that `lanes` can keep the data of each stripe in registers.
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif

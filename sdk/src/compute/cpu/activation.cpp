@@ -1,5 +1,6 @@
 #include "holdfast/compute/activation.h"
 
+#include <fmt/format.h>
 #include <optional>
 
 #include "compute/cpu/operations.h"
@@ -35,8 +36,7 @@ class CpuActivation : public ActivationOperation {
  public:
   CpuActivation(CpuContext& context, const ActivationShape& shape, Use use)
       : kept_argument_(is_differentiated_by_output(shape.activation) ? DNNL_ARG_DST : DNNL_ARG_SRC) {
-    const std::string operation = std::string(name(shape.activation)) + " of [" + std::to_string(shape.rows) + ", " +
-                                  std::to_string(shape.channels) + "]";
+    const std::string operation = fmt::format("{} of [{}, {}]", name(shape.activation), shape.rows, shape.channels);
     with_named_errors(operation, [&] {
       if (shape.activation == Activation::softmax) {
         make_softmax(context, operation, shape, use);

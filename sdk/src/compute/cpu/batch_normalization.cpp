@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <optional>
 
 #include "compute/cpu/operations.h"
@@ -13,8 +14,7 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
       : rows_(static_cast<float>(shape.rows)),
         mean_(static_cast<std::size_t>(shape.channels)),
         variance_(static_cast<std::size_t>(shape.channels)) {
-    const std::string operation =
-        "batch normalization of [" + std::to_string(shape.rows) + ", " + std::to_string(shape.channels) + "]";
+    const std::string operation = fmt::format("batch normalization of [{}, {}]", shape.rows, shape.channels);
     with_named_errors(operation, [&] { make(context, operation, shape, use); });
   }
 
@@ -29,8 +29,8 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
 
   void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
                 float* gamma_gradient, float* beta_gradient) override {
-    // oneDNN 2.6.3 refuses to run without the shift, of which no gradient depends: it is handed an array of the same
-    // size. This may go when the pass runs without.
+    // oneDNN 2.6.3 refuses to run without the shift, although no gradient depends on it. So it gets another array of
+    // the same size. This may go when the pass runs without.
     const float* const any_shift = gamma;
     backward_->run({{DNNL_ARG_SRC, input},
                     {DNNL_ARG_SCALE, gamma},

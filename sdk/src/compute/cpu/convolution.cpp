@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <optional>
 
 #include "compute/cpu/operations.h"
@@ -7,12 +8,9 @@
 namespace holdfast::compute {
 
 static std::string describe(const std::string& pass, const ConvolutionShape& shape) {
-  return pass + " of convolution [" + std::to_string(shape.samples) + ", " + std::to_string(shape.height) + ", " +
-         std::to_string(shape.width) + ", " + std::to_string(shape.channels) + "] x [" +
-         std::to_string(shape.kernel_height) + ", " + std::to_string(shape.kernel_width) + ", " +
-         std::to_string(shape.channels) + ", " + std::to_string(shape.filters) + "], strides [" +
-         std::to_string(shape.stride_height) + ", " + std::to_string(shape.stride_width) + "], padding " +
-         std::string(name(shape.padding));
+  return fmt::format("{} of convolution [{}, {}, {}, {}] x [{}, {}, {}, {}], strides [{}, {}], padding {}", pass,
+                     shape.samples, shape.height, shape.width, shape.channels, shape.kernel_height, shape.kernel_width,
+                     shape.channels, shape.filters, shape.stride_height, shape.stride_width, name(shape.padding));
 }
 
 namespace {
@@ -47,9 +45,9 @@ struct Arrays {
   const Dims strides;
   const Dims pad_before;
   const Dims pad_after;
-  MemoryDesc input, kernel, output;                       // as callers have them
-  MemoryDesc chosen_input, chosen_kernel, chosen_output;  // left to oneDNN where it pays
-  MemoryDesc bias;                                        // empty without one
+  MemoryDesc input, kernel, output;                       // the callers' layouts
+  MemoryDesc chosen_input, chosen_kernel, chosen_output;  // left to oneDNN if that is faster
+  MemoryDesc bias;                                        // empty without a bias
 };
 
 using Forward = dnnl::convolution_forward;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <omp.h>
 
 #include "compute/cpu/operations.h"
@@ -73,9 +74,8 @@ class CpuBackend : public Backend {
   std::string description() const override {
     const dnnl_version_t& version = *dnnl::version();
     const int threads = context_.threads();
-    return "oneDNN " + std::to_string(version.major) + "." + std::to_string(version.minor) + "." +
-           std::to_string(version.patch) + ", isa " + std::string(isa_name(dnnl::get_effective_cpu_isa())) + ", " +
-           std::to_string(threads) + (threads == 1 ? " thread" : " threads") + " per shard";
+    return fmt::format("oneDNN {}.{}.{}, isa {}, {} {} per shard", version.major, version.minor, version.patch,
+                       isa_name(dnnl::get_effective_cpu_isa()), threads, threads == 1 ? "thread" : "threads");
   }
 
  private:
@@ -88,7 +88,7 @@ class CpuBackend : public Backend {
 std::unique_ptr<Backend> make_cpu_backend(int threads) {
   if (threads < 1) {
     throw Error(ErrorCode::invalid_argument,
-                "arithmetic needs at least 1 thread, not " + std::to_string(threads) + " threads");
+                fmt::format("arithmetic needs at least 1 thread, not {} threads", threads));
   }
   return std::make_unique<CpuBackend>(threads);
 }

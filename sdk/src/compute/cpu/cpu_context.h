@@ -1,7 +1,7 @@
 #pragma once
 
-// What all operations of one CPU back end share: oneDNN's engine and stream, the number of threads, and scratch memory,
-// which is free between two executions because a back end runs one operation at a time.
+// What all operations of a CPU back end share: oneDNN's engine and stream, the number of threads, and scratch memory.
+// The scratch memory is free between two operations, because a back end runs one operation at a time.
 
 #include <cstddef>
 #include <dnnl.hpp>

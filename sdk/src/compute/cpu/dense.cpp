@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -10,7 +11,7 @@ namespace holdfast::compute {
 // sums[column] = sum over rows of values[row, column], in the order of rows. oneDNN's own bias gradient belongs to its
 // inner product, which is slower than its matrix product on plain layouts.
 static void sum_rows(const float* values, std::int64_t rows, std::int64_t columns, float* sums) {
-  // A cache line of columns at a time; the fixed width is what lets the compiler keep the sums in registers.
+  // Works on a cache line of columns at a time, because with a fixed width the compiler keeps the sums in registers.
   constexpr std::int64_t kBlock = 16;
   std::int64_t column = 0;
   for (; column + kBlock <= columns; column += kBlock) {
@@ -29,8 +30,7 @@ static void sum_rows(const float* values, std::int64_t rows, std::int64_t column
 }
 
 static std::string describe(const std::string& pass, const DenseShape& shape) {
-  return pass + " of dense [" + std::to_string(shape.rows) + ", " + std::to_string(shape.inputs) + "] x [" +
-         std::to_string(shape.inputs) + ", " + std::to_string(shape.outputs) + "]";
+  return fmt::format("{} of dense [{}, {}] x [{}, {}]", pass, shape.rows, shape.inputs, shape.inputs, shape.outputs);
 }
 
 namespace {
@@ -43,7 +43,7 @@ struct Matrix {
   Tag tag = Tag::ab;  // row-major; Tag::ba reads a row-major array as its transpose
 };
 
-// left x right, with a bias of one element a column added where asked for.
+// left x right, plus a bias for each column if there is one.
 struct Product {
   Matrix left;
   Matrix right;

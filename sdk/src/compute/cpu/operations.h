@@ -1,6 +1,6 @@
 #pragma once
 
-// Each operation on oneDNN, one source file each. The context must outlive what they return.
+// Makes the operations on oneDNN; each has its own source file. The context must outlive them.
 
 #include <memory>
 
@@ -16,7 +16,7 @@ std::unique_ptr<ActivationOperation> make_cpu_activation(CpuContext& context, co
 std::unique_ptr<BatchNormalizationOperation> make_cpu_batch_normalization(CpuContext& context,
                                                                           const BatchNormalizationShape& shape,
                                                                           Use use);
-// `draws`, which outlive the operation, are read at each forward pass.
+// `draws` must outlive the operation. They are read at each forward pass.
 std::unique_ptr<DropoutOperation> make_cpu_dropout(const DropoutShape& shape, const Draws& draws);
 
 }  // namespace holdfast::compute

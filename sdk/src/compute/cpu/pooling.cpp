@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <optional>
 
 #include "compute/cpu/operations.h"
@@ -7,11 +8,10 @@
 namespace holdfast::compute {
 
 static std::string describe(const std::string& pass, const PoolingShape& shape) {
-  return pass + (shape.kind == PoolingKind::maximum ? " of maximum" : " of average") + " pooling [" +
-         std::to_string(shape.samples) + ", " + std::to_string(shape.height) + ", " + std::to_string(shape.width) +
-         ", " + std::to_string(shape.channels) + "], windows [" + std::to_string(shape.pool_height) + ", " +
-         std::to_string(shape.pool_width) + "], strides [" + std::to_string(shape.stride_height) + ", " +
-         std::to_string(shape.stride_width) + "], padding " + std::string(name(shape.padding));
+  return fmt::format("{} of {} pooling [{}, {}, {}, {}], windows [{}, {}], strides [{}, {}], padding {}", pass,
+                     shape.kind == PoolingKind::maximum ? "maximum" : "average", shape.samples, shape.height,
+                     shape.width, shape.channels, shape.pool_height, shape.pool_width, shape.stride_height,
+                     shape.stride_width, name(shape.padding));
 }
 
 namespace {
@@ -73,7 +73,7 @@ class CpuPooling : public PoolingOperation {
 
   const float* workspace() const { return workspace_.data(); }
 
-  AlignedFloats workspace_;  // where each maximum was found, in oneDNN's own form
+  AlignedFloats workspace_;  // the position of each maximum, in oneDNN's own format
   std::optional<Primitive> forward_;
   std::optional<Primitive> backward_;
 };

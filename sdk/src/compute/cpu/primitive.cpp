@@ -1,5 +1,6 @@
 #include "compute/cpu/primitive.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 
 #include "compute/cpu/thread_count.h"
@@ -34,11 +35,11 @@ void with_named_errors(const std::string& operation, const std::function<void()>
   try {
     action();
   } catch (const dnnl::error& error) {
-    throw Error(code_of(error.status), "oneDNN failed in " + operation + ": " + error.what());
+    throw Error(code_of(error.status), fmt::format("oneDNN failed in {}: {}", operation, error.what()));
   }
 }
 
-// Binding clears the padding of a blocked layout, which is work: scratch memory seldom moves.
+// Binding clears the padding of a blocked layout, which takes time. Scratch memory seldom moves, so it seldom happens.
 static void bind_if_moved(dnnl::memory& memory, std::byte* place, dnnl::stream& stream) {
   if (memory.get_data_handle() != place) memory.set_data_handle(place, stream);
 }
@@ -91,7 +92,8 @@ Primitive::Step Primitive::make_reorder(const dnnl::memory& from, const dnnl::me
               {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}});
 }
 
-// Scratchpads share the start, for steps run one after the other; reordered and discarded arrays follow, side by side.
+// All scratchpads share the start of the memory, because steps run one after another. Reordered and discarded arrays
+// follow, each in its own place.
 void Primitive::place_in_scratch() {
   const auto round_up = [](std::size_t bytes) {
     constexpr std::size_t kAlignment = AlignedFloats::kAlignmentBytes;

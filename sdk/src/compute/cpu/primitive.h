@@ -2,9 +2,8 @@
 
 // One oneDNN primitive, made for one shape, that runs on the callers' plain arrays.
 //
-// Where the primitive wants another layout than the caller has, a reorder into or out of scratch memory runs before or
-// after it. All memory objects, reorders and argument lists are made once; running binds pointers and allocates
-// nothing.
+// If the primitive needs another layout than the caller's, a reorder into or out of scratch memory runs before or after
+// it. All memory objects, reorders and argument lists are made once. Running binds pointers and allocates nothing.
 
 #include <dnnl.hpp>
 #include <functional>
@@ -22,10 +21,10 @@ using Dims = dnnl::memory::dims;
 using Tag = dnnl::memory::format_tag;
 
 MemoryDesc float_desc(const Dims& dims, Tag tag);
-// Scratch memory is ours: the library's own would belong to the thread that made the primitive.
+// Scratch memory is our own, because the library's would belong to the thread that made the primitive.
 dnnl::primitive_attr scratch_attributes();
 
-// Runs `action`; a failure of oneDNN in it becomes an Error "oneDNN failed in OPERATION: ...".
+// Runs `action`. A failure of oneDNN in it becomes an Error, "oneDNN failed in OPERATION: ...".
 void with_named_errors(const std::string& operation, const std::function<void()>& action);
 
 struct Operand {
@@ -39,7 +38,7 @@ struct Operand {
 
 struct Binding {
   int argument = 0;
-  const float* data = nullptr;  // of an output: writable memory
+  const float* data = nullptr;  // writable if it is an output
 };
 
 class Primitive {
@@ -55,7 +54,7 @@ class Primitive {
   void run(std::initializer_list<Binding> bindings);
 
  private:
-  // A primitive with its argument list and its scratchpad, which lies at the start of the scratch memory.
+  // A primitive with its argument list. Its scratchpad is at the start of the scratch memory.
   struct Step {
     Step() = default;
     Step(const dnnl::engine& engine, dnnl::primitive step_primitive, const MemoryDesc& scratchpad_desc,
@@ -67,7 +66,7 @@ class Primitive {
     std::vector<dnnl_exec_arg_t> arguments;
   };
 
-  // An operand's memory as the caller and as the primitive see it; one and the same where the layouts agree.
+  // An operand's memory in the layouts of the caller and of the primitive; the same memory if these are equal.
   struct Slot {
     int argument = 0;
     Operand::Role role = Operand::Role::input;

@@ -1,8 +1,8 @@
 #pragma once
 
-// Fixes OpenMP's number of threads for the calling thread while it lives. The setting is one of each thread, so it is
-// made where work starts, never once for the process. Dynamic teams are refused: OMP_DYNAMIC could make one smaller,
-// which changes sums.
+// Fixes the number of OpenMP threads for the calling thread, as long as the object lives. Each thread has its own
+// setting, so it is made where work starts and not once for the process. Dynamic teams are off: OMP_DYNAMIC could make
+// a team smaller, which would change sums.
 
 #include <omp.h>
 

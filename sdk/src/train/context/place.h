@@ -11,48 +11,21 @@
 #include <string>
 #include <vector>
 
-#include "collective/communicator.h"
-#include "collective/memory/memory_communicator.h"
+#include "collective/meeting.h"
 #include "collective/shard_deal.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/fault_point.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/base/training_phase.h"
 #include "holdfast/base/whole_file.h"
 #include "holdfast/compute/precision.h"
 #include "holdfast/train/reduction.h"
 #include "holdfast/train/replica.h"
+#include "train/context/requests.h"
 
 namespace holdfast {
 
 class SavingWatch;
-
-// `callbacks`: in code of the application. `saving`: also when states are compared, which comes before that.
-enum class TrainingPhase {
-  starting,
-  computing,
-  waiting_for_peers,
-  updating,
-  saving,
-  callbacks,
-  evaluating,
-  finishing,
-  reading_data,
-};
-// Where training gets to; what happens to savepoints is known to their file system.
-enum class FaultPoint {
-  start,
-  load,
-  data,
-  forward,
-  backward,
-  reduce,
-  before_update,
-  after_update,
-  callback,
-  snapshot,
-  rendezvous,
-  broadcast,
-};
-enum class FaultTarget { loss, gradient, weight, slot };
 
 // Where a state of so many bytes is kept beyond the end of this process.
 struct OutlivingMemory {
@@ -91,11 +64,9 @@ class Supervision {
   virtual bool may_corrupt(FaultPoint point, std::int64_t step) = 0;
   // How many times as long as it takes this replica shall take to compute the step.
   virtual double slowdown(std::int64_t step) = 0;
-  virtual bool is_stop_requested() const = 0;
-  // Whether another generation is to begin at the next step boundary.
-  virtual bool is_regroup_requested() const = 0;
-  // Whether somebody waits for a savepoint that this replica has not begun, while training goes on.
-  virtual bool is_savepoint_requested() const = 0;
+  // What the watchdog asks of this replica: a stop, a regroup at the next step boundary, a savepoint that this replica
+  // has not begun. It never asks for a comparison.
+  virtual Requests requests() const = 0;
   // The number of the newest such request. What is reported of it answers all up to its number.
   virtual int begin_requested_savepoint() = 0;
   virtual void report_savepoint(int number, const std::string& path, std::int64_t step) = 0;
@@ -128,9 +99,7 @@ class NoSupervision : public Supervision {
   void corrupt(FaultPoint, std::int64_t, const FloatsOf&) override {}
   bool may_corrupt(FaultPoint, std::int64_t) override { return false; }
   double slowdown(std::int64_t) override { return 1; }
-  bool is_stop_requested() const override { return false; }
-  bool is_regroup_requested() const override { return false; }
-  bool is_savepoint_requested() const override { return false; }
+  Requests requests() const override { return {}; }
   int begin_requested_savepoint() override { return 0; }
   void report_savepoint(int, const std::string&, std::int64_t) override {}
   void report_no_savepoint(int, const std::string&) override {}
@@ -188,10 +157,8 @@ struct Replica::Place {
   // Blocks until this process is part of a new generation, of which it sets what is above. `state_step` is the step of
   // the state that it brings along, -1 without one.
   std::function<void(std::int64_t state_step)> enter_generation = [](std::int64_t) {};
-  // What this process writes for communicators and its peers read, in every generation (StepRunner::prepare_memory).
-  std::shared_ptr<SharedMemory> blocks;
-  // With the other ranks of the generation. Blocks until all are there, by collective_timeout. Throws GenerationEnded.
-  std::function<std::unique_ptr<Communicator>(const MemoryCommunicatorShape&)> connect;
+  // Makes the communicator of each generation, with a deadline of collective_timeout.
+  std::shared_ptr<Meeting> meeting;
   bool has_trainer = false;
   std::string results;  // results_text() of what the Trainer's calls have computed, once one has finished
 

@@ -1,5 +1,6 @@
 #include "holdfast/train/replica.h"
 
+#include "collective/memory/memory_meeting.h"
 #include "holdfast/base/error.h"
 #include "train/context/devices.h"
 #include "train/context/place.h"
@@ -18,14 +19,7 @@ Replica Replica::alone(const AloneOptions& options) {
   place->seed = options.seed;
   place->shards = options.shards;
   place->threads_per_shard = options.threads_per_shard;
-  place->connect = [](const MemoryCommunicatorShape& shape) {
-    const auto blocks = std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", shape.blocks_bytes()));
-    return std::make_unique<MemoryCommunicator>(
-        shape, MemoryCommunicator::Memory{SharedMemory::create("holdfast-arena", MemoryCommunicatorShape::kArenaBytes),
-                                          std::vector<SharedMemory>(1),
-                                          blocks,
-                                          {blocks}});
-  };
+  place->meeting = MemoryMeeting::alone();
   return Replica(std::move(place));
 }
 

@@ -1,5 +1,5 @@
 // Each operation is known by its thread: a thread has one operation at a time. Why the oldest is shown:
-// docs/decisions.md, "A writer that hangs is seen by the watchdog, and costs its process".
+// docs/decisions/recovery.md, "A writer that hangs is seen by the watchdog, and costs its process".
 
 #include "train/saving/saving_watch.h"
 

@@ -1,6 +1,8 @@
 #include "train/state/train_state.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -221,9 +223,22 @@ std::string text_that_is_not_utf8(const json& state) {
   return "the name of a callback or a metric";
 }
 
-}  // namespace
+// Only a finished fit() is between calls in a savepoint: evaluate() has no epochs.
+FitStage stage_between_steps(const TrainState& state) {
+  const bool is_fit_open = !state.calls.empty() && state.calls.back().kind == "fit" && !state.calls.back().is_finished;
+  if (!is_fit_open) return FitStage::between_calls;
+  return state.batch == 0 ? FitStage::before_epoch : FitStage::in_epoch;
+}
 
-std::string to_json(const TrainState& state) {
+constexpr const char* kStageNames[] = {"before_epoch", "in_epoch", "last_step", "ending", "closing", "between_calls"};
+
+FitStage stage_from_name(const std::string& name) {
+  const auto found = std::find(std::begin(kStageNames), std::end(kStageNames), name);
+  if (found == std::end(kStageNames)) throw unreadable_state("its stage is \"" + name + "\", which is not known");
+  return static_cast<FitStage>(found - std::begin(kStageNames));
+}
+
+json state_json(const TrainState& state) {
   json calls = json::array();
   for (const CallRecord& record : state.calls) calls.push_back(call(record));
   json object = {{"kind", "savepoint"},
@@ -241,6 +256,10 @@ std::string to_json(const TrainState& state) {
                  {"callbacks", callbacks(state.callbacks)}};
   // Where the sums have the order that they always had, nothing is said.
   if (state.reduction != Reduction::shard_order) object["reduction"] = name(state.reduction);
+  return object;
+}
+
+std::string text_of(const json& object) {
   try {
     return object.dump(1);
   } catch (const json::type_error&) {
@@ -248,6 +267,24 @@ std::string to_json(const TrainState& state) {
                                                  " holds bytes that are not UTF-8, so no savepoint can hold it; keep "
                                                  "bytes in numbers, or write them as hexadecimal digits");
   }
+}
+
+}  // namespace
+
+std::string to_json(const TrainState& state) {
+  return text_of(state_json(state));
+}
+
+std::string to_replica_json(const TrainState& state) {
+  json object = state_json(state);
+  object["stage"] = kStageNames[static_cast<std::size_t>(state.stage)];
+  return text_of(object);
+}
+
+TrainState train_state_from_replica_json(const std::string& text) {
+  TrainState state = train_state_from_json(text, "the state that another replica sent");
+  state.stage = stage_from_name(text_at(json::parse(text), "stage"));
+  return state;
 }
 
 TrainState train_state_from_json(const std::string& text, const std::string& origin) {
@@ -273,6 +310,7 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     state.batch = integer_at<std::int64_t>(object, "batch");
     for (const json& record : array_at(object, "calls")) state.calls.push_back(call_from(record));
     state.callbacks = callbacks_from(object_at(object, "callbacks"));
+    state.stage = stage_between_steps(state);
     return state;
   } catch (const Error& failure) {
     throw Error(ErrorCode::invalid_file,

@@ -31,6 +31,16 @@ struct CallRecord {
   std::int64_t epoch_skipped_samples = 0;  // among these, samples of skipped steps, which are not in the sums
 };
 
+// How far fit() is, beyond epoch and batch. Among states of equal epoch and batch, a later stage is the newer state.
+enum class FitStage {
+  before_epoch,   // on_epoch_begin() is due
+  in_epoch,       // on_epoch_begin() was called
+  last_step,      // on_epoch_begin() asked for the end of fit(), which comes after the first step of the epoch
+  ending,         // a callback asked for the end of fit(), which comes with this state
+  closing,        // fit() has finished, and its savepoints may not be durable yet
+  between_calls,  // no fit() is under way
+};
+
 struct TrainState {
   // Chosen at the first start of the run.
   std::uint64_t seed = 0;
@@ -43,6 +53,7 @@ struct TrainState {
   std::int64_t step = 0;   // updates applied
   std::int64_t epoch = 0;  // of the call that is under way
   std::int64_t batch = 0;  // batches of that epoch that are done: the data cursor
+  FitStage stage = FitStage::between_calls;
   std::vector<CallRecord> calls;
   std::map<std::string, CallbackState> callbacks;
 };
@@ -50,9 +61,15 @@ struct TrainState {
 // Deterministic JSON; docs/format.md says what it holds. Doubles keep their bits. Throws Error{invalid_argument} for a
 // name or a callback's text that is not UTF-8.
 std::string to_json(const TrainState& state);
+// Without the stage: a savepoint is of a state between two steps, where epoch and batch tell it.
+//
 // Throws Error{invalid_file} for text that to_json() does not write. The sentence names it as `origin` and says what is
 // wrong.
 TrainState train_state_from_json(const std::string& text, const std::string& origin);
+
+// The same with the stage, for another replica that goes on from exactly this state.
+std::string to_replica_json(const TrainState& state);
+TrainState train_state_from_replica_json(const std::string& text);
 
 // Throws Error{incompatible} naming every choice in which the run `now` differs from the `saved` one, with both values.
 void require_same_choices(const TrainState& saved, const TrainState& now, const std::string& origin);

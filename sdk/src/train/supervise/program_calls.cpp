@@ -9,15 +9,15 @@
 
 namespace holdfast {
 
-// As it is reached, whether or not it is there yet. Where it cannot be reached, its run cannot begin either, and says
-// why.
+// Works for a directory that does not exist yet. If the path cannot be resolved it is used as it is: then the run
+// cannot begin either, and its error says why.
 ProgramCall call_of(const std::string& run_directory) {
   namespace fs = std::filesystem;
   std::error_code error;
   fs::path path = fs::absolute(run_directory, error);
   const fs::path canonical = error ? fs::path() : fs::weakly_canonical(path, error);
   path = error ? fs::path(run_directory) : canonical.lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();  // of "run/"
+  if (!path.has_filename()) path = path.parent_path();  // for "run/"
   const std::string& text = path.native();
   return {.directory = digest(std::as_bytes(std::span(text))).hex()};
 }

@@ -1,7 +1,13 @@
+// The bits of a run depend on these choices, so they are recorded at its first start and compared at every later one.
+// Under `holdfast run` each replica settles them itself, because the watchdog does not know them.
+// docs/decisions/runs.md
+
 #include "train/supervise/run_choices.h"
 
 #include <limits>
 #include <nlohmann/json.hpp>
+
+#include <fmt/format.h>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
@@ -24,24 +30,24 @@ std::string choices_path(const SuperviseOptions& options) {
 void require_same(const std::string& choice, const std::string& recorded, const std::string& asked,
                   const std::string& path) {
   if (recorded == asked) return;
-  throw OtherChoices("the run was started with " + choice + " " + recorded + " (" + path +
-                     "), and its bits depend on it. To have " + asked + ", " + kHowToStartAnew +
-                     ", or give another run directory");
+  throw OtherChoices(fmt::format(
+      "the run was started with {} {} ({}), and its bits depend on it. To have {}, {}, or give another run directory",
+      choice, recorded, path, asked, kHowToStartAnew));
 }
 
 Error damaged_choices(const std::string& path, const std::string& why) {
-  return Error(ErrorCode::invalid_file, path + " is damaged: " + why + "; restore it, or use another run directory");
+  return Error(ErrorCode::invalid_file,
+               fmt::format("{} is damaged: {}; restore it, or use another run directory", path, why));
 }
 
 template <class Number>
 Number recorded_number(const json& object, const char* name, Number lowest, const std::string& path) {
-  if (!object.contains(name)) throw damaged_choices(path, std::string("it has no \"") + name + "\"");
+  if (!object.contains(name)) throw damaged_choices(path, fmt::format("it has no \"{}\"", name));
   const std::string text = object.at(name).dump(-1, ' ', true, json::error_handler_t::replace);
   const auto number = whole_number<Number>(text);
   if (number && *number >= lowest) return *number;
-  throw damaged_choices(path, std::string("its \"") + name + "\" is " + shown_text(text, 40) +
-                                  ", not a whole number from " + std::to_string(lowest) + " to " +
-                                  std::to_string(std::numeric_limits<Number>::max()));
+  throw damaged_choices(path, fmt::format("its \"{}\" is {}, not a whole number from {} to {}", name,
+                                          shown_text(text, 40), lowest, std::numeric_limits<Number>::max()));
 }
 
 Reduction recorded_reduction(const json& object, const std::string& path) {
@@ -77,12 +83,13 @@ void require_same_choices(const RunChoices& recorded, const RunChoices& asked, c
 
 void require_same_replicas(const RunChoices& choices, int replicas, const SuperviseOptions& options) {
   if (choices.reduction != Reduction::fastest || choices.first_replicas == replicas) return;
-  const std::string sentence = "the run was started with " + std::to_string(choices.first_replicas) +
-                               " replicas and Reduction::fastest (" + choices_path(options) +
-                               "), so that its bits depend on their number, and would go on with " +
-                               std::to_string(replicas);
+  const std::string sentence = fmt::format(
+      "the run was started with {} replicas and Reduction::fastest ({}), so that its bits depend on their number, and "
+      "would go on with {}",
+      choices.first_replicas, choices_path(options), replicas);
   if (!options.accept_other_arithmetic) {
-    throw OtherChoices(sentence + ". Use as many as before, set accept_other_arithmetic, or " + kHowToStartAnew);
+    throw OtherChoices(
+        fmt::format("{}. Use as many as before, set accept_other_arithmetic, or {}", sentence, kHowToStartAnew));
   }
   log(LogLevel::warning, sentence + "; accepted");
 }
@@ -94,13 +101,14 @@ RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
                      .reduction = options.reduction,
                      .first_replicas = replicas};
   if (choices.shards < 0) {
-    throw Error(ErrorCode::invalid_argument, "shards is " + std::to_string(choices.shards) +
-                                                 "; it has to be 0, for as many as there are replicas, or more");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("shards is {}; use a positive number, or 0 for as many as there are replicas", choices.shards));
   }
   if (options.memory_snapshot_every < 0) {
-    throw Error(ErrorCode::invalid_argument, "memory_snapshot_every is " +
-                                                 std::to_string(options.memory_snapshot_every) +
-                                                 "; it has to be a number of steps, or 0 for a choice by time");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("memory_snapshot_every is {}; use a number of steps, or 0 for a choice by time",
+                            options.memory_snapshot_every));
   }
   const std::string path = choices_path(options);
   if (posix_file_system().exists(path)) {
@@ -114,16 +122,17 @@ RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
   return choices;
 }
 
-// Several replicas may record them at once where their watchdog knows none.
+// Several replicas may record them at once when their watchdog knows no choices. They write the same text, or check()
+// finds the difference.
 void record_choices(const SuperviseOptions& options, const RunChoices& choices, bool tells) {
   const std::string path = choices_path(options);
   if (posix_file_system().exists(path)) return require_same_choices(recorded_choices(path), choices, path);
   if (!choices.shards_are_chosen && tells) {
     const std::string shards = std::to_string(choices.shards);
-    log(LogLevel::info, "a batch is cut into " + shards +
-                            " shards, as many as this run has replicas at its first "
-                            "start; the bits depend on their number: with shards = " +
-                            shards + " a run gets the same ones on fewer replicas, too");
+    log(LogLevel::info,
+        fmt::format("a batch is cut into {} shards, as many as this run has replicas at its first start; the bits "
+                    "depend on that number: with shards = {} a run computes the same bits on fewer replicas, too",
+                    shards, shards));
   }
   json object = {{"seed", choices.seed}, {"shards", choices.shards}, {"threads_per_shard", choices.threads_per_shard}};
   if (choices.reduction == Reduction::fastest) {
@@ -141,17 +150,17 @@ void require_recorded(const SuperviseOptions& options, const RunChoices& choices
 
 void check_numbers(const RunChoices& choices, int replicas, int most_replicas) {
   if (replicas < 1 || replicas > most_replicas) {
-    throw Error(ErrorCode::invalid_argument, std::to_string(replicas) + " replicas were asked for; 1 to " +
-                                                 std::to_string(most_replicas) + " are possible");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("cannot run {} replicas; 1 to {} are possible", replicas, most_replicas));
   }
   if (choices.threads_per_shard < 1 || choices.threads_per_shard > kMostThreadsPerShard) {
-    throw Error(ErrorCode::invalid_argument, "threads_per_shard is " + std::to_string(choices.threads_per_shard) +
-                                                 "; 1 to " + std::to_string(kMostThreadsPerShard) + " are possible");
+    throw Error(ErrorCode::invalid_argument, fmt::format("threads_per_shard is {}; 1 to {} are possible",
+                                                         choices.threads_per_shard, kMostThreadsPerShard));
   }
   if (choices.shards < replicas) {
-    throw Error(ErrorCode::invalid_argument,
-                "there are " + std::to_string(replicas) + " replicas for " + std::to_string(choices.shards) +
-                    " shards; a replica computes at least one shard, so use at most as many replicas");
+    throw Error(ErrorCode::invalid_argument, fmt::format("there are {} replicas for {} shards; a replica computes at "
+                                                         "least one shard, so use fewer replicas or more shards",
+                                                         replicas, choices.shards));
   }
 }
 

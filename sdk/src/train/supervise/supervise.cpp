@@ -1,5 +1,6 @@
-// Each process of a program calls supervise(): the first one watches, its replicas train. Which call a process was
-// started for, and what it does instead in others: docs/operations.md#several-runs-in-one-program.
+// Every process of a program makes the same supervise() calls. The first process becomes the watchdog in each. A
+// replica trains in the call that it was started for, and returns from earlier ones what the first process got.
+// docs/decisions/runs.md
 
 #include "holdfast/train/supervise.h"
 
@@ -11,6 +12,8 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
@@ -35,32 +38,12 @@ namespace {
 
 constexpr std::chrono::minutes kJoinTimeout(5);
 constexpr const char* kSameCalls =
-    "each process of a program must make the same calls in the same order, so that nothing that differs between them "
-    "(is_replica_process()) or changes meanwhile (files, time, random numbers) may decide on them";
+    "each process of a program must make the same supervise() calls in the same order; let them depend on nothing that "
+    "differs between processes (is_replica_process()) or changes (files, time, random numbers)";
 
 static_assert(kExitStopped == recovery::kExitStopped && kExitFailed == recovery::kExitUnrecoverable);
 
-recovery::WhenLost to_recovery(WhenLost when_lost) {
-  return when_lost == WhenLost::wait ? recovery::WhenLost::wait : recovery::WhenLost::shrink;
-}
-
-recovery::WhenSlow to_recovery(WhenSlow when_slow) {
-  switch (when_slow) {
-    case WhenSlow::report:
-      return recovery::WhenSlow::report;
-    case WhenSlow::deal:
-      return recovery::WhenSlow::deal;
-    case WhenSlow::replace:
-      return recovery::WhenSlow::replace;
-  }
-  HOLDFAST_ASSERT(false);
-}
-
-recovery::RecoverFrom to_recovery(RecoverFrom recover_from) {
-  return recover_from == RecoverFrom::survivors ? recovery::RecoverFrom::survivors : recovery::RecoverFrom::savepoint;
-}
-
-// What the replicas could not write any more.
+// Saves a state that the replicas could no longer write.
 void save_what_is_left(const SuperviseOptions& options, std::int64_t step, std::span<const std::byte> image) {
   if (options.recover_from == RecoverFrom::savepoint) return;
   try {
@@ -71,7 +54,7 @@ void save_what_is_left(const SuperviseOptions& options, std::int64_t step, std::
   }
 }
 
-// Those of the options first: an environment variable may add, never take away.
+// Faults of the options come first. The environment variable adds faults and removes none.
 std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) {
   std::vector<std::string> faults = options.faults;
   const std::vector<std::string> added = recovery::faults_of_environment();
@@ -80,12 +63,7 @@ std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) 
   return faults;
 }
 
-std::optional<recovery::Start> to_recovery(const std::optional<Start>& start) {
-  if (!start) return std::nullopt;
-  return *start == Start::fresh ? recovery::Start::fresh : recovery::Start::resume;
-}
-
-// How the replicas of a run are made, whatever its choices turn out to be.
+// What does not depend on the run's choices: how its replicas are made.
 struct RunPlan {
   const SuperviseOptions& options;
   std::vector<std::string> command;
@@ -96,30 +74,48 @@ struct RunPlan {
 };
 
 std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewProcess& process) {
-  // Not RANK, which a launcher of this program may have set for every process.
+  // HOLDFAST_RANK, since a launcher of this program may have set RANK for every process.
   const std::string device = plan.devices.names.empty()
-                                 ? "cpu:" + std::to_string(process.place)
+                                 ? fmt::format("cpu:{}", process.place)
                                  : plan.devices.names.at(static_cast<std::size_t>(process.place));
-  // Programs that a replica starts must not start anew: HOLDFAST_START was for this run, and is empty for others.
-  return {"HOLDFAST_RANK=" + std::to_string(process.rank), device_variable(device),
+  // HOLDFAST_START was for this run. It is emptied so that programs that a replica starts do not start anew.
+  return {fmt::format("HOLDFAST_RANK={}", process.rank), device_variable(device),
           std::string(recovery::kStartVariable) + "="};
 }
 
-// The one that a replica was started for.
+// For sentences about the call that a replica was started for.
 std::string name_of_call(std::size_t earlier_calls, const std::string& run_directory) {
-  return "call " + std::to_string(earlier_calls + 1) + " of supervise(), for the run directory " + run_directory;
+  return fmt::format("call {} of supervise(), for the run directory {}", earlier_calls + 1, run_directory);
+}
+
+// The only place where the user's options become those of the watchdog and its supervisor.
+RecoveryOptions recovery_options_of(const SuperviseOptions& options) {
+  return {.spares = options.spares,
+          .when_lost = options.when_lost,
+          .recover_from = options.recover_from,
+          .when_slow = options.when_slow,
+          .max_restarts = options.max_restarts,
+          .restart_window = options.restart_window,
+          .place_rest = options.place_rest,
+          .start_when_gone = options.start_when_gone,
+          .hang_after = options.hang_after,
+          .callback_timeout = options.callback_timeout,
+          .start_timeout = options.start_timeout,
+          .stop_grace = options.stop_grace,
+          .faults = options.faults,
+          .log_level = options.log_level};
 }
 
 recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices& choices) {
   const SuperviseOptions& options = plan.options;
   const bool is_other_program = !options.replica_executable.empty();
+  RecoveryOptions recovery = recovery_options_of(options);
+  recovery.faults = plan.faults;
+  if (!recovery.start_when_gone) recovery.start_when_gone = plan.devices.are_cuda();
   return {.replicas = plan.replicas,
           .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
-          .spares = options.spares,
           .devices = plan.devices.names,
-          .when_lost = to_recovery(options.when_lost),
-          .recover_from = to_recovery(options.recover_from),
-          .when_slow = to_recovery(options.when_slow),
+          .recovery = std::move(recovery),
           .run_directory = options.run_directory,
           .command = plan.command,
           .executable = is_other_program ? options.replica_executable : recovery::WatchdogOptions{}.executable,
@@ -127,22 +123,12 @@ recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices
           .registration = {.call = name_of_call(plan.calls.earlier.size(), options.run_directory) +
                                    ", which it was started for",
                            .advice = kSameCalls},
-          .max_restarts = options.max_restarts,
-          .restart_window = options.restart_window,
-          .place_rest = options.place_rest,
-          .start_when_gone = options.start_when_gone.value_or(plan.devices.are_cuda()),
-          .hang_after = options.hang_after,
-          .callback_timeout = options.callback_timeout,
-          .start_timeout = options.start_timeout,
-          .stop_grace = options.stop_grace,
-          .faults = plan.faults,
-          .log_level = options.log_level,
           .variables_of = [&plan](const recovery::NewProcess& process) { return variables_of(plan, process); },
           .when_unfinished = [&options](std::int64_t step,
                                         std::span<const std::byte> image) { save_what_is_left(options, step, image); }};
 }
 
-// Under the lock of the run directory: nobody else begins a run there meanwhile.
+// Called under the lock of the run directory, so that no other run begins there meanwhile.
 recovery::WatchdogOptions begin_run(const RunPlan& plan) {
   try {
     const RunChoices choices = settle_choices(plan.options, plan.replicas);
@@ -158,14 +144,14 @@ recovery::WatchdogOptions begin_run(const RunPlan& plan) {
 std::vector<std::string> command_of_replicas(int argc, char** argv, const SuperviseOptions& options) {
   if (options.replica_executable.empty() && !options.replica_arguments.empty()) {
     throw Error(ErrorCode::invalid_argument,
-                "replica_arguments were given without replica_executable, the program that is to take them");
+                "replica_arguments were given without replica_executable; name the program that is to get them");
   }
   if (!options.replica_arguments.empty()) return options.replica_arguments;
   if (!options.replica_executable.empty()) return {options.replica_executable};
   return {argv, argv + argc};
 }
 
-// Options that can never work are told of before an earlier run is put aside.
+// Refuses options that can never work before an earlier run is put aside.
 void check_options(const RunPlan& plan) {
   const int shards = plan.options.shards == 0 ? plan.replicas : plan.options.shards;
   const RunChoices asked{.seed = plan.options.seed,
@@ -178,16 +164,16 @@ void check_options(const RunPlan& plan) {
 }
 
 recovery::AskedStart asked_start(const SuperviseOptions& options) {
-  return recovery::start_asked_for(to_recovery(options.start), options.start_token);
+  return recovery::start_asked_for(options.start, options.start_token);
 }
 
-// A fresh start would put the run aside, and nothing may be written here.
+// A fresh start would put the run aside, but training alone writes nothing.
 int train_alone_from_newest_state(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
   const recovery::AskedStart start = asked_start(options);
-  if (start.start == recovery::Start::fresh) {
-    log(LogLevel::warning, start.asked_by + " has no effect on training alone, which begins with the newest state in " +
-                               options.run_directory +
-                               " and leaves it there; give another run directory to begin anew");
+  if (start.start == Start::fresh) {
+    log(LogLevel::warning, fmt::format("{} has no effect on training alone, which begins with the newest state in {} "
+                                       "and leaves it there; give another run directory to begin anew",
+                                       start.asked_by, options.run_directory));
   }
   return train_alone(options, train);
 }
@@ -202,7 +188,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
       [&] { return begin_run(plan); });
 }
 
-// Failures that a new process would meet again.
+// Whether a new process would fail in the same way.
 bool is_unrecoverable(ErrorCode code) {
   switch (code) {
     case ErrorCode::invalid_argument:
@@ -220,12 +206,12 @@ bool is_unrecoverable(ErrorCode code) {
   }
 }
 
-// Otherwise the others would wait for it, or the run would end without having trained.
+// Without this check the other replicas would wait for it, or the run would end without having trained.
 void require_generation(const recovery::Worker& worker) {
   if (worker.generation() >= 0) return;
   throw Error(ErrorCode::invalid_argument,
-              "the training function returned without fit(), evaluate() or predict() of a Trainer, which all replicas "
-              "have to call; what needs no replicas belongs before or behind supervise()");
+              "the training function returned without a call of fit(), evaluate() or predict() of a Trainer, which "
+              "each replica has to make; move code that needs no replicas before or after supervise()");
 }
 
 int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
@@ -239,9 +225,9 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
     Replica replica(place_of(worker, options));
     train(replica);
     require_generation(worker);
-    worker.enter(recovery::Phase::finishing, 0);
+    worker.enter(TrainingPhase::finishing, 0);
     keep_results(*replica.shared_place());
-    worker.faults().reach(recovery::FaultPhase::shutdown, -1);
+    worker.faults().reach(FaultPoint::shutdown, -1);
     worker.report_finished();
     return 0;
   } catch (const StopRequested&) {
@@ -253,7 +239,7 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
   } catch (const Error& failure) {
     worker.report_failure(failure.what(), is_unrecoverable(failure.code()));
   } catch (const std::system_error& failure) {
-    // Comes from a thread that was not started by start_thread().
+    // Thrown by a std::thread that was not started by start_thread().
     const bool is_of_a_limit = failure.code() == std::errc::resource_unavailable_try_again;
     worker.report_failure(
         is_of_a_limit ? start_error(EAGAIN, "a thread that the training needs").what() : failure.what(), false);
@@ -265,7 +251,7 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
   return kExitFailed;
 }
 
-// Takes each process of a program through its calls, one by one; see program_calls.h.
+// The calls of this process; see program_calls.h.
 class Program {
  public:
   static Program& own() {
@@ -276,8 +262,8 @@ class Program {
   int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
     if (is_in_call_.exchange(true)) {
       throw Error(ErrorCode::invalid_argument,
-                  "supervise() was called within a training function, or while another thread's call runs; a program "
-                  "calls it in main(), once after the other");
+                  "supervise() was called within a training function, or while another thread's call runs; call it in "
+                  "main(), one call after the other");
     }
     struct Leave {
       std::atomic<bool>& is_in_call;
@@ -293,7 +279,7 @@ class Program {
   }
 
  private:
-  // What the destructor needs lives longer than it.
+  // Constructs first what the destructor needs, so that it is destroyed later.
   Program() { posix_file_system(); }
   ~Program();
 
@@ -308,35 +294,38 @@ class Program {
 
   std::atomic<bool> is_in_call_ = false;
   bool is_stopped_ = false;
-  // Of the program's first process, whose runs begin anew together: the directory of the first run, and the token of a
-  // fresh start that this process was asked for.
+  // For the program's first process, whose runs start anew together: the directory of the first run, and the token of
+  // a fresh start that was asked for.
   std::string first_directory_{};
   std::string token_{};
-  std::vector<ProgramCall> calls_;  // that have returned, or are being made in a replica
+  std::vector<ProgramCall> calls_;  // that have returned; in a replica also the one under way
   // Only in a replica, until its process ends.
   std::unique_ptr<recovery::Worker> worker_;
   bool is_own_call_due_ = false;
 };
 
-// A replica's exit would say nothing otherwise, and the watchdog would start others that leave in the same way.
+// Without this report the exit of a replica would say nothing, and the watchdog would start others that end in the
+// same way.
 Program::~Program() {
   end_fresh_start();
   if (!is_own_call_due_) return;
-  worker_->report_failure("ended without " +
-                              name_of_call(calls_of(*worker_)->earlier.size(), worker_->run_directory()) +
-                              ", which it was started for; " + kSameCalls,
-                          true);
+  worker_->report_failure(
+      fmt::format("ended without {}, which it was started for; {}",
+                  name_of_call(calls_of(*worker_)->earlier.size(), worker_->run_directory()), kSameCalls),
+      true);
 }
 
-// Only where each run has finished: others may belong to another process, or have to go on.
+// Only when each run has finished. Another run may belong to another process, or must go on.
 void Program::end_fresh_start() const {
   const auto has_finished = [](const ProgramCall& call) { return call.exit_code == 0; };
   if (first_directory_.empty() || is_stopped_ || !std::all_of(calls_.begin(), calls_.end(), has_finished)) return;
   try {
     recovery::end_fresh_start(first_directory_);
   } catch (const std::exception& failure) {
-    log(LogLevel::warning, "the end of the fresh start could not be recorded in " + first_directory_ + ": " +
-                               failure.what() + "; the next start of the program goes on with it");
+    log(LogLevel::warning,
+        fmt::format(
+            "the end of the fresh start could not be recorded in {}: {}; the next start of the program goes on with it",
+            first_directory_, failure.what()));
   }
 }
 
@@ -349,26 +338,26 @@ int Program::supervise_in_first(int argc, char** argv, const SuperviseOptions& o
   return call.exit_code;
 }
 
-// A fresh start that was interrupted goes on: the runs that it did not get to would be those from before it.
+// A fresh start that was interrupted goes on. Otherwise the runs that it did not reach would be those from before it.
 recovery::AskedStart Program::start_of_call(const SuperviseOptions& options) {
   recovery::AskedStart start = asked_start(options);
   if (first_directory_.empty()) {
     first_directory_ = options.run_directory;
-    if (start.start == recovery::Start::fresh) {
+    if (start.start == Start::fresh) {
       if (start.token.empty()) start.token = recovery::new_token();
       start.has_later_runs = true;
       token_ = start.token;
     }
     return start;
   }
-  if (start.start == recovery::Start::fresh) {
+  if (start.start == Start::fresh) {
     if (start.token.empty()) start.token = token_;
     return start;
   }
   if (!start.asked_by.empty()) return start;
   const std::string interrupted = recovery::interrupted_fresh_start(first_directory_);
   if (interrupted.empty()) return start;
-  return {.start = recovery::Start::fresh,
+  return {.start = Start::fresh,
           .token = interrupted,
           .asked_by = "the fresh start of this program, which was interrupted,",
           .is_later_run = true};
@@ -377,13 +366,16 @@ recovery::AskedStart Program::start_of_call(const SuperviseOptions& options) {
 int Program::start(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train,
                    const ProgramCall& call) {
   if (is_stopped_) {
-    log(LogLevel::info, "the run in " + options.run_directory + " does not start, since the program was asked to stop");
+    log(LogLevel::info,
+        fmt::format("the run in {} does not start, since the program was asked to stop", options.run_directory));
     return kExitStopped;
   }
   const auto is_of_same_directory = [&](const ProgramCall& earlier) { return earlier.directory == call.directory; };
   if (std::any_of(calls_.begin(), calls_.end(), is_of_same_directory)) {
-    log(LogLevel::error, "an earlier supervise() call of this program had the run directory " + options.run_directory +
-                             "; give each call one of its own");
+    log(LogLevel::error,
+        fmt::format(
+            "an earlier supervise() call of this program had the run directory {}; give each call one of its own",
+            options.run_directory));
     return kExitFailed;
   }
   try {
@@ -405,26 +397,27 @@ int Program::supervise_in_replica(const SuperviseOptions& options, const std::fu
   const std::size_t number = calls_.size();
   calls_.push_back(call_of(options.run_directory));
   const std::optional<AssignedCalls> assigned = calls_of(*worker_);
-  // Under `holdfast run`, whose watchdog knows nothing of calls.
+  // Under `holdfast run`, whose watchdog does not know the calls.
   if (!assigned) return number == 0 ? train_as_worker(*worker_, options, train) : refuse_second_call(options);
   const bool is_own = number == assigned->earlier.size();
   is_own_call_due_ = !is_own;
   const ProgramCall& expected = is_own ? assigned->own : assigned->earlier.at(number);
   if (calls_.back().directory != expected.directory) {
-    worker_->report_failure("call " + std::to_string(number + 1) + " of supervise() has the run directory " +
-                                options.run_directory +
-                                " in a replica, and another one in the program's first process; " + kSameCalls,
+    worker_->report_failure(fmt::format("call {} of supervise() has the run directory {} in a replica, and another one "
+                                        "in the program's first process; {}",
+                                        number + 1, options.run_directory, kSameCalls),
                             true);
     std::exit(kExitFailed);
   }
   if (!is_own) return expected.exit_code;
-  // What follows the call is for the first process.
+  // The code after the call is for the first process.
   std::exit(train_as_worker(*worker_, options, train));
 }
 
 int Program::refuse_second_call(const SuperviseOptions& options) const {
-  worker_->report_failure("the program calls supervise() a second time, for " + options.run_directory +
-                              ", which it cannot under `holdfast run`; start the program by itself",
+  worker_->report_failure(fmt::format("the program calls supervise() a second time, for {}, which it cannot under "
+                                      "`holdfast run`; start the program by itself",
+                                      options.run_directory),
                           true);
   return kExitFailed;
 }

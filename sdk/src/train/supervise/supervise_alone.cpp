@@ -1,3 +1,6 @@
+// A debugger follows one process, and a watchdog would take a stopped one for hung. So the training function runs here
+// as the only replica. It writes nothing, because the run must be afterwards as it was. docs/decisions/runs.md
+
 #include "train/supervise/supervise_alone.h"
 
 #include <cstdlib>
@@ -5,6 +8,9 @@
 #include <memory>
 #include <system_error>
 
+#include <fmt/format.h>
+
+#include "collective/memory/memory_meeting.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/launch.h"
@@ -21,17 +27,8 @@ namespace {
 constexpr const char* kAloneVariable = "HOLDFAST_ALONE";
 constexpr std::chrono::seconds kAloneLockTimeout(2);
 
-std::unique_ptr<Communicator> connect_to_nobody(const MemoryCommunicatorShape& shape,
-                                                const std::shared_ptr<SharedMemory>& blocks) {
-  return std::make_unique<MemoryCommunicator>(
-      shape, MemoryCommunicator::Memory{SharedMemory::create("holdfast-arena", MemoryCommunicatorShape::kArenaBytes),
-                                        std::vector<SharedMemory>(1),
-                                        blocks,
-                                        {blocks}});
-}
-
-// Choices that follow from the number of replicas are made for as many as the run would have; then this one computes
-// all shards.
+// Choices that depend on the number of replicas are made for the number that the run would have. Then this process
+// computes all shards, with the same bits.
 std::shared_ptr<Replica::Place> place_alone(const SuperviseOptions& options) {
   const ReplicaDevices devices = devices_of(options);
   const int replicas = devices.replicas == 0 ? recovery::core_count() : devices.replicas;
@@ -50,9 +47,7 @@ std::shared_ptr<Replica::Place> place_alone(const SuperviseOptions& options) {
   place->accept_other_arithmetic = options.accept_other_arithmetic;
   place->writes_files = false;
   place->cores = recovery::core_count();
-  place->connect = [&moved = *place](const MemoryCommunicatorShape& shape) {
-    return connect_to_nobody(shape, moved.blocks);
-  };
+  place->meeting = MemoryMeeting::alone();
   return place;
 }
 
@@ -64,8 +59,9 @@ bool is_alone_asked_for(const std::optional<bool>& option) {
   const std::string value = variable == nullptr ? "" : variable;
   if (value.empty() || value == "0") return false;
   if (value == "1") return true;
-  throw Error(ErrorCode::invalid_argument, "the environment has " + std::string(kAloneVariable) + "=" + value +
-                                               ", where 1 or 0 is expected; correct or unset it");
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("the environment has {}={}, where 1 or 0 is expected; correct or unset it", kAloneVariable, value));
 }
 
 int train_alone(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
@@ -80,8 +76,9 @@ int train_alone(const SuperviseOptions& options, const std::function<void(Replic
                 "training alone was asked for in a program without a training function, whose replicas are another "
                 "program; ask for it in that program");
   }
-  log(LogLevel::info, "training alone in this process, for debugging: nothing of it is written to " +
-                          options.run_directory + ", and nobody watches");
+  log(LogLevel::info,
+      fmt::format("training alone in this process, for debugging: nothing is written to {}, and no watchdog runs",
+                  options.run_directory));
   Replica replica(place_alone(options));
   train(replica);
   remember_results(*replica.shared_place());

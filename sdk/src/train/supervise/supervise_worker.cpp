@@ -1,3 +1,7 @@
+// Training knows no watchdog: it talks to the interface Supervision (place.h), which this file implements by a
+// recovery::Worker. Choices of the run come as JSON from the watchdog, or are settled here under `holdfast run`.
+// docs/decisions/runs.md
+
 #include "train/supervise/supervise_worker.h"
 
 #include <algorithm>
@@ -7,6 +11,9 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "collective/memory/memory_meeting.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/faulty_file_system.h"
@@ -23,100 +30,31 @@ using nlohmann::json;
 constexpr std::chrono::seconds kMemoryTimeout(30);
 constexpr std::size_t kSpareSnapshotBytes = std::size_t{256} * 1024;
 
-// Longer than the watchdog needs to find the replica that hangs: a collective's own deadline is the last resort, and
-// names only a victim.
+// Longer than the watchdog needs to find the replica that hangs. The deadline of a collective is the last resort,
+// since it names only a victim.
 std::chrono::milliseconds collective_timeout(std::chrono::milliseconds patience) {
   return 4 * patience;
-}
-
-recovery::Phase to_recovery(TrainingPhase phase) {
-  switch (phase) {
-    case TrainingPhase::starting:
-      return recovery::Phase::starting;
-    case TrainingPhase::computing:
-      return recovery::Phase::computing;
-    case TrainingPhase::waiting_for_peers:
-      return recovery::Phase::waiting_for_peers;
-    case TrainingPhase::updating:
-      return recovery::Phase::updating;
-    case TrainingPhase::saving:
-      return recovery::Phase::saving;
-    case TrainingPhase::callbacks:
-      return recovery::Phase::callbacks;
-    case TrainingPhase::evaluating:
-      return recovery::Phase::evaluating;
-    case TrainingPhase::finishing:
-      return recovery::Phase::finishing;
-    case TrainingPhase::reading_data:
-      return recovery::Phase::reading_data;
-  }
-  HOLDFAST_ASSERT(false);
-}
-
-recovery::FaultPhase to_recovery(FaultPoint point) {
-  switch (point) {
-    case FaultPoint::start:
-      return recovery::FaultPhase::start;
-    case FaultPoint::load:
-      return recovery::FaultPhase::load;
-    case FaultPoint::data:
-      return recovery::FaultPhase::data;
-    case FaultPoint::forward:
-      return recovery::FaultPhase::forward;
-    case FaultPoint::backward:
-      return recovery::FaultPhase::backward;
-    case FaultPoint::reduce:
-      return recovery::FaultPhase::reduce;
-    case FaultPoint::before_update:
-      return recovery::FaultPhase::before_update;
-    case FaultPoint::after_update:
-      return recovery::FaultPhase::after_update;
-    case FaultPoint::callback:
-      return recovery::FaultPhase::callback;
-    case FaultPoint::snapshot:
-      return recovery::FaultPhase::snapshot;
-    case FaultPoint::rendezvous:
-      return recovery::FaultPhase::rendezvous;
-    case FaultPoint::broadcast:
-      return recovery::FaultPhase::broadcast;
-  }
-  HOLDFAST_ASSERT(false);
-}
-
-FaultTarget from_recovery(recovery::CorruptionTarget target) {
-  switch (target) {
-    case recovery::CorruptionTarget::loss:
-      return FaultTarget::loss;
-    case recovery::CorruptionTarget::gradient:
-      return FaultTarget::gradient;
-    case recovery::CorruptionTarget::weight:
-      return FaultTarget::weight;
-    case recovery::CorruptionTarget::slot:
-      return FaultTarget::slot;
-  }
-  HOLDFAST_ASSERT(false);
 }
 
 class WorkerSupervision final : public Supervision {
  public:
   explicit WorkerSupervision(recovery::Worker& worker) : worker_(worker) {}
 
-  void enter(TrainingPhase phase, std::int64_t step) override { worker_.enter(to_recovery(phase), step); }
+  void enter(TrainingPhase phase, std::int64_t step) override { worker_.enter(phase, step); }
   void regroup() override { worker_.regroup(); }
   void enter_background(const BackgroundWork& work) override {
     worker_.enter_background({.what = work.what, .bytes = work.bytes, .is_callback = work.is_callback});
   }
   void leave_background() override { worker_.leave_background(); }
-  void reach(FaultPoint point, std::int64_t step) override { worker_.faults().reach(to_recovery(point), step); }
+  void reach(FaultPoint point, std::int64_t step) override { worker_.faults().reach(point, step); }
   void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override;
-  bool may_corrupt(FaultPoint point, std::int64_t step) override {
-    return worker_.faults().may_corrupt(to_recovery(point), step);
-  }
+  bool may_corrupt(FaultPoint point, std::int64_t step) override { return worker_.faults().may_corrupt(point, step); }
   double slowdown(std::int64_t step) override { return worker_.faults().slowdown(step); }
-  bool is_stop_requested() const override { return worker_.stop_requested(); }
-  bool is_regroup_requested() const override { return worker_.regroup_requested(); }
-  bool is_savepoint_requested() const override { return worker_.savepoint_requested() > begun_savepoint_; }
-  int begin_requested_savepoint() override { return begun_savepoint_ = worker_.savepoint_requested(); }
+  Requests requests() const override {
+    const recovery::Worker::Requests asked = worker_.requests();
+    return {.stop = asked.stop, .regroup = asked.regroup, .savepoint = asked.savepoint > begun_savepoint_};
+  }
+  int begin_requested_savepoint() override { return begun_savepoint_ = worker_.requests().savepoint; }
   void report_savepoint(int number, const std::string& path, std::int64_t step) override {
     worker_.report_savepoint(number, path, step);
   }
@@ -135,25 +73,25 @@ class WorkerSupervision final : public Supervision {
 
   recovery::Worker& worker_;
   std::shared_ptr<recovery::MemorySnapshots> snapshots_;
-  std::atomic<int> begun_savepoint_ = 0;  // the newest request that was
+  std::atomic<int> begun_savepoint_ = 0;  // the newest request that was begun
 };
 
 void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) {
-  const recovery::FaultPhase phase = to_recovery(point);
-  while (const std::optional<recovery::Corruption> due = worker_.faults().corruption(phase, step)) {
-    const std::string what = recovery::corrupt(*due, floats(from_recovery(due->target)));
+  while (const std::optional<recovery::Corruption> due = worker_.faults().corruption(point, step)) {
+    const std::string what = recovery::corrupt(*due, floats(due->target));
     worker_.report_event("corruption_injected",
-                         json{{"step", step}, {"target", to_string(due->target)}, {"what", what}}.dump());
+                         json{{"step", step}, {"target", recovery::to_string(due->target)}, {"what", what}}.dump());
   }
 }
 
-// The header grows with the history, so it gets room: otherwise each snapshot would need new memory.
+// The header of a state grows with the history, so the memory has room to spare. Otherwise each snapshot would need
+// new memory.
 recovery::MemorySnapshots& WorkerSupervision::snapshots_for(std::size_t bytes) {
   if (!snapshots_ || snapshots_->capacity_bytes() < bytes) {
     snapshots_ = std::make_shared<recovery::MemorySnapshots>(
         worker_.request_snapshot_memory(bytes + bytes / 8 + kSpareSnapshotBytes, Deadline::after(kMemoryTimeout)));
-    // Otherwise the first snapshot in each slot would take as long as three to seven others: 0.4 and 0.9 s instead of
-    // 0.13 s for 494 MB, on 2 cores. No more than images fill: the rest may never be needed.
+    // Without this the first snapshot in each slot would take three to seven times as long as others: 0.4 and 0.9 s
+    // instead of 0.13 s for 494 MB, on 2 cores. Only for the bytes of images: the rest may never be needed.
     snapshots_->find_memory(bytes);
   }
   return *snapshots_;
@@ -166,7 +104,7 @@ void WorkerSupervision::keep_in_memory(std::int64_t step, std::size_t bytes, con
 
 std::optional<OutlivingMemory> WorkerSupervision::begin_in_memory(std::int64_t step, std::size_t bytes) {
   recovery::MemorySnapshots& snapshots = snapshots_for(bytes);
-  // The generation of this state: another one may have begun by the time the state is written.
+  // The generation of this state. Another one may have begun by the time the state is written.
   const auto keep = [memory = snapshots_, step, generation = worker_.generation()](const Accepts& accepts) {
     return memory->finish(generation, step, accepts);
   };
@@ -200,8 +138,8 @@ void require_asked_kind(DeviceKind kind) {
               "`holdfast run --devices cuda:0,cuda:1 -- PROGRAM`");
 }
 
-// The choices of a run whose watchdog knows none, as that of `holdfast run`: every replica settles the same ones, and
-// records them if no other has.
+// The choices of a run whose watchdog knows none, as under `holdfast run`. Every replica settles the same choices,
+// and records them if no other replica has.
 class OwnChoices {
  public:
   OwnChoices(SuperviseOptions options, const recovery::Worker& worker) : options_(std::move(options)) {
@@ -217,7 +155,7 @@ class OwnChoices {
   }
 
   std::string config() const { return worker_config(options_, choices_, {}); }
-  // Once all replicas have recorded theirs: two that started at once may both have been the first.
+  // Called when all replicas have recorded theirs. Two that started at the same time may both have found no record.
   void check() const { require_recorded(options_, choices_); }
 
  private:
@@ -225,16 +163,16 @@ class OwnChoices {
   RunChoices choices_;
 };
 
-// The watchdog deals out what the members of a generation have told it; the next generation's members may have been
-// started with other options.
+// The watchdog assigns the shards that the members of a generation have reported. Members of the next generation may
+// have been started with other options.
 void require_same_shards(const Replica::Place& place) {
   if (place.dealt.empty()) return;
   const int dealt = std::accumulate(place.dealt.begin(), place.dealt.end(), 0);
   if (dealt == place.shards && static_cast<int>(place.dealt.size()) == place.size) return;
-  throw Error(ErrorCode::incompatible, "the watchdog dealt " + std::to_string(dealt) + " shards to " +
-                                           std::to_string(place.dealt.size()) + " replicas, and there are " +
-                                           std::to_string(place.shards) + " for " + std::to_string(place.size) +
-                                           "; start all replicas with the same options");
+  throw Error(ErrorCode::incompatible,
+              fmt::format("the watchdog assigned {} shards to {} replicas, but this replica has {} shards for {} "
+                          "replicas; start all replicas with the same options",
+                          dealt, place.dealt.size(), place.shards, place.size));
 }
 
 }  // namespace
@@ -282,7 +220,7 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
   const int cores = config.at("cores").get<int>();
   place->cores = cores;
   place->device = own_device();
-  // A device computes one shard after the other.
+  // A device computes its shards one after the other.
   const bool is_device = place->device != "cpu";
   place->most_workers = is_device ? 1 : std::max(1, cores / place->threads_per_shard);
   const auto move = [&worker, cores, is_device](Replica::Place& moved) {
@@ -300,19 +238,19 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
     if (own) own->check();
     move(moved);
   };
-  place->connect = [&worker, &moved = *place](const MemoryCommunicatorShape& shape) -> std::unique_ptr<Communicator> {
-    try {
-      worker.report_work({.shards = shape.deal.of(shape.rank).count(), .at_once = moved.workers});
-      recovery::Worker::Arena arena = worker.exchange_arenas(MemoryCommunicatorShape::kArenaBytes,
-                                                             Deadline::after(worker.patience()), moved.blocks.get());
-      return std::make_unique<MemoryCommunicator>(
-          shape,
-          MemoryCommunicator::Memory{std::move(arena.own), std::move(arena.all), moved.blocks, std::move(arena.shown)});
-    } catch (const Error& failure) {
-      if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
-      throw;
-    }
-  };
+  place->meeting = std::make_shared<MemoryMeeting>(
+      [&worker, &moved = *place](const CommunicatorShape& shape,
+                                 const std::shared_ptr<SharedMemory>& blocks) -> MemoryCommunicator::Memory {
+        try {
+          worker.report_work({.shards = shape.deal.of(shape.rank).count(), .at_once = moved.workers});
+          recovery::Worker::Arena arena =
+              worker.exchange_arenas(MemoryCommunicator::kArenaBytes, Deadline::after(worker.patience()), blocks.get());
+          return {std::move(arena.own), std::move(arena.all), blocks, std::move(arena.shown)};
+        } catch (const Error& failure) {
+          if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
+          throw;
+        }
+      });
   return place;
 }
 

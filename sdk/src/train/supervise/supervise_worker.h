@@ -1,7 +1,8 @@
 #pragma once
 
-// A replica's process as its watchdog's worker: the only bridge between training and recovery. It turns what training
-// tells and asks (place.h) into messages to the watchdog, from which the run's choices come.
+// A replica's process as the worker of its watchdog: the only bridge between training and recovery. It turns calls of
+// training (Supervision in place.h) into messages to the watchdog, and the watchdog's configuration into a
+// Replica::Place.
 
 #include <memory>
 #include <optional>
@@ -14,13 +15,13 @@
 
 namespace holdfast {
 
-// What the watchdog hands to each of its workers (Worker::config).
+// The text that the watchdog passes to each of its workers (Worker::config).
 std::string worker_config(const SuperviseOptions& options, const RunChoices& choices, const AssignedCalls& calls);
-// The program's calls, as the configuration has them; empty where the watchdog is another program's.
+// The calls in the worker's configuration. Empty when the watchdog belongs to another program.
 std::optional<AssignedCalls> calls_of(const recovery::Worker& worker);
 
-// The place of this process in the run; the worker outlives it. A worker without a configuration, as `holdfast run`
-// starts them, settles the choices itself, by `options`.
+// The place of this process in the run. The worker outlives it. A worker without a configuration, as under `holdfast
+// run`, settles the choices itself, from `options`.
 std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const SuperviseOptions& options);
 
 }  // namespace holdfast

@@ -11,7 +11,7 @@
 
 namespace holdfast {
 
-// Of the current device, zeros.
+// An array of zeros on the current device.
 inline std::shared_ptr<float[]> device_floats(std::size_t floats) {
   float* memory = nullptr;
   const std::size_t bytes = std::max<std::size_t>(floats, 1) * sizeof(float);
@@ -21,8 +21,8 @@ inline std::shared_ptr<float[]> device_floats(std::size_t floats) {
   return {memory, [](float* given_back) { cudaFree(given_back); }};
 }
 
-// For readers in any stream: from pageable memory, cudaMemcpy() may return while the last bytes are on their way, and
-// streams of collectives do not wait for its own.
+// Any stream may read the array afterwards. From pageable memory cudaMemcpy() may return before the last bytes have
+// arrived, and the streams of collectives do not wait for its stream.
 inline void to_device(std::span<const float> from, float* to) {
   compute::check_cuda(cudaMemcpy(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
   compute::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");

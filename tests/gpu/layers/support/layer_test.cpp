@@ -1,5 +1,6 @@
 #include "gpu/layers/support/layer_test.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <bit>
 
@@ -32,15 +33,14 @@ std::string differences(const Floats& expected, const Floats& actual, float tole
   float worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const float difference = std::abs(expected[i] - actual[i]);
-    // What is not a number is near nothing.
+    // A NaN differs from every number.
     if (difference <= tolerance) continue;
     if (count++ == 0) first = i;
     worst = std::isnan(difference) ? difference : std::max(worst, difference);
   }
   if (count == 0) return "";
-  return std::to_string(count) + " of " + std::to_string(expected.size()) + " floats differ by more than " +
-         std::to_string(tolerance) + ", by up to " + std::to_string(worst) + "; the first is " + std::to_string(first) +
-         ": expected " + std::to_string(expected[first]) + ", is " + std::to_string(actual[first]);
+  return fmt::format("{} of {} floats differ by more than {}, by up to {}; the first is {}: expected {}, is {}", count,
+                     expected.size(), tolerance, worst, first, expected[first], actual[first]);
 }
 
 }  // namespace holdfast

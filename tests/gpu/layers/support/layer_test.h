@@ -1,6 +1,6 @@
 #pragma once
 
-// Operations on a device beside those of the host.
+// Compares operations on a device with those of the host.
 
 #include <algorithm>
 #include <cmath>
@@ -15,24 +15,30 @@ namespace holdfast {
 
 using Floats = std::vector<float>;
 
-// Of a sum of `terms` products of numbers below 1, added in two orders. The host adds many of its sums one after the
-// other in f32: each addition rounds by up to 2^-24 of a partial sum that grows as the square root of its terms, and so
-// many such errors, of either sign, add up to `terms` * 2^-24 (beside exact sums, oneDNN 2.6 was off by 0.96 of it in
-// those of 200704 terms). The other half is the device's. Few terms have the root alone, which leaves room for the
-// worst of a million elements, times `roundings` where a way of computing adds some of its own.
+// The tolerance for a sum of `terms` products of numbers below 1 that is added in two orders.
+//
+// The host adds many of its sums one term after another in f32. Each addition rounds by up to 2^-24 of a partial sum,
+// which grows as the square root of its terms. These errors have either sign and add up to `terms` * 2^-24; compared
+// with exact sums of 200704 terms, oneDNN 2.6 was off by 0.96 of that. The device may be off by as much.
+//
+// For few terms the square root dominates. It leaves room for the worst of a million elements, times `roundings` if a
+// method has more roundings of its own.
 inline float sum_tolerance(std::int64_t terms, float roundings = 1) {
   const auto count = static_cast<float>(terms);
   return roundings * 0x1p-20F * std::sqrt(count) + 0x1p-23F * count;
 }
 
-// The same where factors are rounded by the device. tf32: tensor cores cut each to 10 bits of mantissa, towards zero
-// and so by up to 2^-10 of it (a kernel that rounds them before is off by half of that), so that each product is off by
-// up to 2^-9. Such errors have either sign, for the products have: they add up to a fifth of 2^-9 times the root of the
-// terms, of which the worst of a million elements is five times as much; few terms are off by 2^-9 each at the worst.
-// The product allows twice the root (unit/compute/cuda/products/tf32_tolerance_test.cpp). bf16 is the sum's alone,
-// where `factors_of()` is what was multiplied; but tensor cores cut where they add 16 products to a partial sum, always
-// towards zero: 2^-24 of it, terms / 16 times (Fasi, Higham, Mikaitis and Pranesh, 2021). In tf32 that is lost in the
-// rest.
+// The same if the device rounds factors.
+//
+// tf32: tensor cores truncate each factor to 10 bits of mantissa, with an error of up to 2^-10 of it; a kernel that
+// rounds first makes half of that error. So each product is off by up to 2^-9. Products, and thus their errors, have
+// either sign. The errors add up to a fifth of 2^-9 times the square root of the number of terms, and to five times as
+// much for the worst of a million elements. Few terms are off by at most 2^-9 each. The tolerance allows twice the
+// square root (unit/compute/cuda/products/tf32_tolerance_test.cpp).
+//
+// bf16: factors_of() has the exact factors, so only the sum has errors. But tensor cores truncate when they add 16
+// products to a partial sum, always towards zero: 2^-24 of it, terms / 16 times (Fasi, Higham, Mikaitis and Pranesh,
+// 2021). In tf32 this error is negligible.
 inline float product_tolerance(Precision precision, std::int64_t terms, float roundings = 1) {
   const auto count = static_cast<float>(terms);
   const float sums = sum_tolerance(terms, roundings);
@@ -47,13 +53,13 @@ inline float product_tolerance(Precision precision, std::int64_t terms, float ro
   HOLDFAST_ASSERT(false);
 }
 
-// What a product at this precision has for factors, as far as that is known exactly.
+// The factors that a product at this precision multiplies, as far as they are known exactly.
 Floats factors_of(Precision precision, const Floats& values);
 
-// "F32", for the names of tests.
+// The precision in the names of tests, such as "F32".
 std::string test_name(Precision precision);
 
-// How many floats differ by more than `tolerance`, and by how much the worst; empty where none does.
+// Says how many floats differ by more than `tolerance`, and by how much; empty if no float does.
 std::string differences(const Floats& expected, const Floats& actual, float tolerance);
 
 class LayerTest : public GpuTest {
@@ -61,7 +67,7 @@ class LayerTest : public GpuTest {
   compute::Backend& host() { return *host_; }
   Floats factors_of(const Floats& values) const { return holdfast::factors_of(precision(), values); }
 
-  // Content that no operation may leave behind.
+  // An output with content that every operation must overwrite.
   DeviceArray output(std::int64_t floats) { return upload(Floats(static_cast<std::size_t>(floats), 77)); }
 
   static Floats values(std::uint64_t seed, std::int64_t count) {

@@ -23,7 +23,7 @@ struct PlayedEpochs {
     context.past.push_back(logs);
   }
   void end(Callback& callback) { callback.on_fit_end(context, {}); }
-  // As a state does that was saved behind these epochs.
+  // Like a state that was saved after these epochs.
   void go_back_to(std::vector<Logs> epochs) { context.past = std::move(epochs); }
 };
 

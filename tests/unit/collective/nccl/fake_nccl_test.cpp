@@ -1,4 +1,5 @@
-// The fake refuses what NCCL refuses, and waits where NCCL waits: what passed over the fake alone would fail on a GPU.
+// The fake must refuse what NCCL refuses and wait where NCCL waits. Code that only works with the fake would fail on a
+// GPU.
 
 #include "support/fake_nccl/fake_nccl.h"
 
@@ -65,7 +66,7 @@ class FakeNcclTest : public NcclTest {
     ThreadStream stream_;
   };
 
-  // The first `joined` of `ranks` ranks.
+  // Connects the first `joined` of `ranks` ranks.
   std::vector<std::unique_ptr<Member>> join(int joined, int ranks) {
     nccl::UniqueId id{};
     EXPECT_EQ(library()->get_unique_id(&id), nccl::Result::success);
@@ -85,8 +86,8 @@ class FakeNcclTest : public NcclTest {
   enum class Call { send, receive, broadcast };
   using Groups = std::vector<std::vector<Call>>;
 
-  // How each of two ranks ends that queues such groups of calls with its peer: nothing where all went well. Broadcasts
-  // are rank 0's.
+  // Two ranks queue these groups of calls with each other. Returns how each ends, empty on success. Rank 0 is the root
+  // of broadcasts.
   std::vector<std::optional<ErrorCode>> errors_of(const std::vector<Groups>& groups,
                                                   std::chrono::milliseconds patience) {
     library();
@@ -159,7 +160,7 @@ TEST_F(FakeNcclTest, LetsWhatIsInProgressBeRevokedAndAborted) {
   EXPECT_EQ(fake_nccl_running(), 0);
 }
 
-TEST_F(FakeNcclTest, RefusesACallBehindAnError) {
+TEST_F(FakeNcclTest, RefusesACallAfterAnError) {
   const auto members = connect();
   obey("async=6@0");
 
@@ -233,14 +234,14 @@ TEST_F(FakeNcclTest, DoesNotEndWhereRanksMakeTheSameCallsInAnotherOrder) {
   EXPECT_EQ(errors_of({sends_first, broadcasts_first}, 50ms), (Errors{kLate, kLate}));
 }
 
-// The memory may be freed by then.
-TEST_F(FakeNcclTest, GivesNobodyWhatAnAbortHasStopped) {
+// The sender's memory may be freed by then.
+TEST_F(FakeNcclTest, NeverDeliversWhatAnAbortHasStopped) {
   const auto members = connect();
   library()->group_start();
   members[0]->send(1);
   members[0]->receive(1);
   library()->group_end();
-  // When it is received, rank 0 has begun to send, too.
+  // Once it is received, rank 0 has begun to send too.
   members[1]->send(0);
   ASSERT_TRUE(comes_true([] { return fake_nccl_ended(1) == 1; }));
   ASSERT_TRUE(members[1]->settles());

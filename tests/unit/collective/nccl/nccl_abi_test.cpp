@@ -1,4 +1,4 @@
-// Where nccl.h is installed, it says whether what we declare of NCCL is true.
+// Compares our declarations with nccl.h, if that is installed.
 
 #include "collective/nccl/nccl_abi.h"
 
@@ -41,7 +41,7 @@ TEST(NcclAbi, IsThatOfTheHeader) {
 #endif
 }
 
-// NCCL copies as many bytes as the smaller of both has, and reads `version` to know which of them count.
+// NCCL copies as many bytes as the smaller of the two structs has, and `version` says which of them count.
 TEST(NcclAbi, HasTheHeadersConfigAtItsBeginning) {
 #if HOLDFAST_HAS_NCCL_HEADER
   const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;

@@ -1,3 +1,5 @@
+// The communicator over the fake NCCL, compared with the host's communicator on one rank.
+
 #include "collective/nccl/nccl_communicator.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +28,7 @@ void fill(std::span<float> values, int shard, std::uint64_t salt) {
   for (float& value : values) value = random.normal();
 }
 
-// What `communicator` makes of this rank's shards.
+// Reduces this rank's shards with `communicator`.
 std::vector<float> reduce_shards(Communicator& communicator, const ShardDeal& deal, FloatRange range) {
   const ShardRange local = deal.of(communicator.rank());
   ShardAccumulator accumulator(ShardTree(deal.shards()), local, communicator.slots());
@@ -42,7 +44,7 @@ std::vector<float> reduce_shards(Communicator& communicator, const ShardDeal& de
   return all;
 }
 
-// By the host's communicator, on one rank.
+// The expected result: by the host's communicator, on one rank.
 std::vector<float> expected_sums(int shards, FloatRange range) {
   ThreadGroup group(1);
   const ShardDeal deal = ShardDeal::even(shards, 1);
@@ -99,7 +101,7 @@ TEST_F(NcclCommunicatorTest, AddsGradientsAndTailsInTheOrderOfTheHost) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(NcclCommunicatorTest, AddsWhatIsHandedOverByAndByInTheSameOrder) {
+TEST_F(NcclCommunicatorTest, AddsBucketsInTheSameOrder) {
   const ShardDeal deal({2, 1, 3});
   const FloatRange whole{0, kGradients + kTail};
   const std::vector<float> expected = expected_sums(6, whole);
@@ -118,7 +120,7 @@ TEST_F(NcclCommunicatorTest, AddsWhatIsHandedOverByAndByInTheSameOrder) {
       std::vector<int> slots;
       for (const FloatRange range : {FloatRange{80, kGradients}, {0, 80}}) {
         slots = accumulator.add_ahead(local.end - 1, range);
-        communicator.hand_over(slots, range);
+        communicator.mark_ready(slots, range);
       }
       communicator.begin_reduce(slots, soon());
       accumulator.complete(local.end - 1, {kGradients, kGradients + kTail});
@@ -132,7 +134,7 @@ TEST_F(NcclCommunicatorTest, AddsWhatIsHandedOverByAndByInTheSameOrder) {
   EXPECT_EQ(wrong, 0);
 }
 
-// As an evaluation does.
+// An evaluation reduces only the tail.
 TEST_F(NcclCommunicatorTest, LeavesTheDeviceAloneForTheTail) {
   const ShardDeal deal({1, 2});
   const FloatRange tail{kGradients, kGradients + kTail};
@@ -142,7 +144,7 @@ TEST_F(NcclCommunicatorTest, LeavesTheDeviceAloneForTheTail) {
 
   run(deal, [&](NcclCommunicator& communicator) {
     const int before = fake_nccl_calls("ncclGroupEnd", communicator.rank());
-    // Gradients are not part of what it returns.
+    // The result has no gradients.
     if (reduce_shards(communicator, deal, tail) != expected_tail) ++wrong;
     if (fake_nccl_calls("ncclGroupEnd", communicator.rank()) != before) ++wrong;
   });
@@ -190,7 +192,7 @@ TEST_F(NcclCommunicatorTest, BroadcastsArraysByNcclAndBytesByTheHost) {
   EXPECT_EQ(fake_nccl_calls("ncclBroadcast", 0), 2);
 }
 
-// A rank that applies a sum knows that the others have got it.
+// A rank that applies a sum must know that the others have it too.
 TEST_F(NcclCommunicatorTest, EndsAReductionForAllWhereOneRankDidNotGetIt) {
   const ShardDeal deal = ShardDeal::even(2, 2);
   library();
@@ -211,7 +213,7 @@ TEST_F(NcclCommunicatorTest, EndsAReductionForAllWhereOneRankDidNotGetIt) {
         ++applied;
       } catch (const Error& failure) {
         ++failed;
-        // The watchdog's part, when it sees that a rank has failed.
+        // The watchdog does this when it sees that a rank has failed.
         group.cancel_all();
       }
     });

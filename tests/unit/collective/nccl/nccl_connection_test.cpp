@@ -1,3 +1,6 @@
+// Every way in which NCCL can fail or hang, with the fake NCCL: each call must end by its deadline or with the
+// generation, and the process must know whether it can connect again.
+
 #include "collective/nccl/nccl_connection.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +31,7 @@ bool is_generation_ended(const Error& error) {
 
 class NcclConnectionTest : public NcclTest {
  protected:
-  // Rank 0 in the test's own thread, rank 1 in another, which leaves the group to itself when it is connected.
+  // Rank 0 runs in the test's own thread. Rank 1 runs in another thread, which ends once it is connected.
   struct Pair {
     explicit Pair(NcclConnectionTest& test) : group(2), control(connect_control(group, 0, 2)) {
       test.library();
@@ -41,7 +44,7 @@ class NcclConnectionTest : public NcclTest {
       peer_thread.join();
     }
 
-    // What only a peer could bring to an end.
+    // Only a peer could end this.
     void queue_receive() {
       connection->queue(
           "reception", [&] { connection->receive(received.data(), received.size(), 1); }, soon());
@@ -57,7 +60,7 @@ class NcclConnectionTest : public NcclTest {
     std::optional<NcclConnection> connection;
   };
 
-  // An alone rank 0 of two: rank 1 hears of the unique id and does not come.
+  // Rank 0 of two: rank 1 receives the unique id but does not connect.
   Error connect_alone(const std::function<void(ThreadGroup&)>& meanwhile, Deadline deadline) {
     ThreadGroup group(2);
     const auto control = connect_control(group, 0, 2);
@@ -91,7 +94,7 @@ TEST_F(NcclConnectionTest, ConnectsRanksOfOneGeneration) {
   EXPECT_EQ(fake_nccl_calls("ncclCommInitRankConfig", -1), 2);
 }
 
-// Each id has a thread and a socket, which NCCL keeps for the rest of the process where not all ranks connect.
+// Each id has a thread and a socket. If not all ranks connect, NCCL keeps them until the process ends.
 TEST_F(NcclConnectionTest, AsksForNoIdBeforeAllRanksAreHere) {
   ThreadGroup group(2);
   library();
@@ -110,7 +113,7 @@ TEST_F(NcclConnectionTest, AsksForNoIdBeforeAllRanksAreHere) {
 
 TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenAPeerDoesNotConnect) {
   Error error(ErrorCode::cancelled, "");
-  // Before a rank connects it hands an identifier over, which lasts until the other thread takes it.
+  // Before connecting, a rank broadcasts the id, which takes until the other thread receives it.
   for (auto patience = 50ms; fake_nccl_calls("ncclCommInitRankConfig", 0) == 0; patience *= 4) {
     error = connect_alone([](ThreadGroup&) {}, Deadline::after(patience));
   }
@@ -126,7 +129,7 @@ TEST_F(NcclConnectionTest, EndsAtOnceWhenTheGenerationDoesWhileItConnects) {
   EXPECT_TRUE(is_generation_ended(error)) << error.what();
 }
 
-// Without a revoke, behind which NCCL would look at the call's job when that is freed.
+// There must be no revoke: NCCL would use the job of the call after it is freed.
 TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenNcclStaysInProgress) {
   Pair pair(*this);
   obey("busy=ncclGroupEnd@0");
@@ -138,12 +141,12 @@ TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenNcclStaysInProgress) {
 
   EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
   EXPECT_TRUE(says(error, "reception")) << error.what();
-  EXPECT_FALSE(library()->was_given_up());
+  EXPECT_FALSE(library()->is_poisoned());
   EXPECT_EQ(fake_nccl_calls("ncclCommRevoke", 0), 0);
   EXPECT_EQ(fake_nccl_calls("ncclCommAbort", 0), 1);
 }
 
-// NCCL says nothing of a peer of this host that died.
+// NCCL does not report the death of a peer on the same host.
 TEST_F(NcclConnectionTest, EndsAtOnceWhenAPeerDiedAndNcclSaysNothing) {
   Pair pair(*this);
   pair.queue_receive();
@@ -152,7 +155,7 @@ TEST_F(NcclConnectionTest, EndsAtOnceWhenAPeerDiedAndNcclSaysNothing) {
   const Error error = error_of([&] { pair.connection->wait("reception", Deadline::after(10min)); });
 
   EXPECT_TRUE(is_generation_ended(error)) << error.what();
-  EXPECT_FALSE(library()->was_given_up());
+  EXPECT_FALSE(library()->is_poisoned());
 }
 
 TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenNothingIsSent) {
@@ -165,7 +168,7 @@ TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenNothingIsSent) {
   EXPECT_TRUE(says(error, "reception") && says(error, "rank 0 of 2")) << error.what();
 }
 
-// A lone survivor's abort takes longer than a step may: whoever watches it must know.
+// The abort of a lone survivor may take longer than a step, so the watchdog must know about it.
 TEST_F(NcclConnectionTest, SaysThatItLeavesBeforeItAborts) {
   std::vector<int> aborts_when_told;
   bounds.leaving = [&] { aborts_when_told.push_back(fake_nccl_calls("ncclCommAbort", 0)); };
@@ -179,7 +182,7 @@ TEST_F(NcclConnectionTest, SaysThatItLeavesBeforeItAborts) {
   EXPECT_EQ(fake_nccl_calls("ncclCommAbort", 0), 1);
 }
 
-TEST_F(NcclConnectionTest, ConnectsAgainBehindAnAbort) {
+TEST_F(NcclConnectionTest, ConnectsAgainAfterAnAbort) {
   {
     Pair pair(*this);
     pair.queue_receive();
@@ -189,10 +192,10 @@ TEST_F(NcclConnectionTest, ConnectsAgainBehindAnAbort) {
 
   Pair again(*this);
 
-  EXPECT_FALSE(again.stream->was_given_up());
+  EXPECT_FALSE(again.stream->is_device_lost());
 }
 
-TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAnAbortHangs) {
+TEST_F(NcclConnectionTest, AsksToBeReplacedWhenAnAbortHangs) {
   bounds.abort = 50ms;
   Pair pair(*this);
   pair.queue_receive();
@@ -203,11 +206,11 @@ TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAnAbortHangs) {
 
   EXPECT_EQ(error.code(), ErrorCode::device_failed);
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
-  EXPECT_TRUE(library()->was_given_up());
-  EXPECT_TRUE(pair.stream->was_given_up()) << "whoever frees memory would wait for it";
+  EXPECT_TRUE(library()->is_poisoned());
+  EXPECT_TRUE(pair.stream->is_device_lost()) << "freeing memory would wait for the kernel";
 }
 
-TEST_F(NcclConnectionTest, GivesTheProcessUpWhenARevokeHangs) {
+TEST_F(NcclConnectionTest, AsksToBeReplacedWhenARevokeHangs) {
   bounds.abort = 50ms;
   Pair pair(*this);
   pair.queue_receive();
@@ -219,8 +222,8 @@ TEST_F(NcclConnectionTest, GivesTheProcessUpWhenARevokeHangs) {
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
 }
 
-// A kernel that does not see that it was aborted.
-TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAKernelDoesNotEnd) {
+// The kernel does not notice the abort.
+TEST_F(NcclConnectionTest, AsksToBeReplacedWhenAKernelDoesNotEnd) {
   bounds.abort = 50ms;
   Pair pair(*this);
   obey("kernel=stuck@0");
@@ -230,10 +233,10 @@ TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAKernelDoesNotEnd) {
   const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
 
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
-  EXPECT_TRUE(library()->was_given_up());
+  EXPECT_TRUE(library()->is_poisoned());
 }
 
-TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAnAbortFails) {
+TEST_F(NcclConnectionTest, AsksToBeReplacedWhenAnAbortFails) {
   Pair pair(*this);
   pair.queue_receive();
   obey("fail=ncclCommAbort:1@0");
@@ -245,9 +248,9 @@ TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAnAbortFails) {
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
 }
 
-// A first step of a generation may be longer than the bound of an abort: NCCL cannot let go before the stream's earlier
-// work is done, and every survivor that gives up loses a good state.
-TEST_F(NcclConnectionTest, LetsTrainingEndBeforeTheTimeOfAnAbortBegins) {
+// The first step of a generation may take longer than the bound of an abort, and an abort cannot end before the earlier
+// work of the stream. A survivor that does not wait for it would lose a good state.
+TEST_F(NcclConnectionTest, WaitsForTrainingBeforeTheBoundOfAnAbortBegins) {
   bounds.abort = 500ms;
   FakeCollectiveStream::Training training;
   std::promise<void> step;
@@ -268,10 +271,10 @@ TEST_F(NcclConnectionTest, LetsTrainingEndBeforeTheTimeOfAnAbortBegins) {
   long_step.join();
 
   EXPECT_TRUE(is_generation_ended(error)) << error.what();
-  EXPECT_FALSE(library()->was_given_up());
+  EXPECT_FALSE(library()->is_poisoned());
 }
 
-TEST_F(NcclConnectionTest, GivesTheProcessUpWhenTrainingDoesNotEnd) {
+TEST_F(NcclConnectionTest, AsksToBeReplacedWhenTrainingDoesNotEnd) {
   bounds.training = 50ms;
   FakeCollectiveStream::Training training;
   std::promise<void> step;
@@ -287,13 +290,13 @@ TEST_F(NcclConnectionTest, GivesTheProcessUpWhenTrainingDoesNotEnd) {
   step.set_value();
 
   EXPECT_EQ(error.code(), ErrorCode::device_failed);
-  EXPECT_TRUE(says(error, "what training had queued on the device before did not end within 50 ms")) << error.what();
+  EXPECT_TRUE(says(error, "the work that training had queued before did not end within 50 ms")) << error.what();
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
-  EXPECT_TRUE(library()->was_given_up());
-  EXPECT_TRUE(pair.stream->was_given_up());
+  EXPECT_TRUE(library()->is_poisoned());
+  EXPECT_TRUE(pair.stream->is_device_lost());
 }
 
-// Freeing memory that a kernel still writes would wait for it, or worse.
+// Freeing memory that a kernel still writes would wait for the kernel, or corrupt memory.
 TEST_F(NcclConnectionTest, KeepsWhatADeviceMayStillUse) {
   bounds.abort = 50ms;
   ThreadGroup group(2);
@@ -321,11 +324,11 @@ TEST_F(NcclConnectionTest, IsDestroyedInBoundedTime) {
 
   pair.connection.reset();
 
-  EXPECT_TRUE(library()->was_given_up());
+  EXPECT_TRUE(library()->is_poisoned());
 }
 
-TEST_F(NcclConnectionTest, ConnectsNoMoreWhereTheProcessWasGivenUp) {
-  library()->give_up(nullptr);
+TEST_F(NcclConnectionTest, DoesNotConnectAgainAfterNcclWasLost) {
+  library()->poison(nullptr);
   ThreadGroup group(2);
   const auto control = connect_control(group, 0, 2);
 
@@ -338,18 +341,18 @@ TEST_F(NcclConnectionTest, ConnectsNoMoreWhereTheProcessWasGivenUp) {
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
 }
 
-// One rank alone needs no NCCL.
-TEST_F(NcclConnectionTest, LeavesTheDeviceUsableWhereNothingIsStuckAndNoAbortIsTried) {
+// A single rank needs no NCCL.
+TEST_F(NcclConnectionTest, LeavesTheDeviceUsableIfNothingIsStuckAndNoAbortIsTried) {
   obey("version=22805");
   Pair pair(*this);
 
   pair.connection.reset();
 
-  EXPECT_TRUE(library()->was_given_up());
-  EXPECT_FALSE(pair.stream->was_given_up());
+  EXPECT_TRUE(library()->is_poisoned());
+  EXPECT_FALSE(pair.stream->is_device_lost());
 }
 
-TEST_F(NcclConnectionTest, GivesTheDeviceUpWhereSomethingIsStuckAndNoAbortIsTried) {
+TEST_F(NcclConnectionTest, LosesTheDeviceIfSomethingIsStuckAndNoAbortIsTried) {
   obey("version=22805");
   bounds.abort = 50ms;
   Pair pair(*this);
@@ -357,15 +360,15 @@ TEST_F(NcclConnectionTest, GivesTheDeviceUpWhereSomethingIsStuckAndNoAbortIsTrie
 
   pair.connection.reset();
 
-  EXPECT_TRUE(pair.stream->was_given_up());
-  // So that the test ends.
+  EXPECT_TRUE(pair.stream->is_device_lost());
+  // Otherwise the test would not end.
   const std::vector<float> sent(pair.received.size());
   pair.peer->queue(
       "sending", [&] { pair.peer->send(sent.data(), sent.size(), 0); }, soon());
   pair.peer->wait("sending", soon());
 }
 
-// Versions that crash when a process connects again.
+// These versions crash when a process connects again.
 TEST_F(NcclConnectionTest, AsksForAnotherProcessWhereTheVersionDoesNotSurviveAnAbort) {
   obey("version=22805");
 
@@ -397,7 +400,7 @@ TEST_F(NcclConnectionTest, LetsTheWatchdogJudgeABrokenConnection) {
   pair.queue_receive();
   obey("async=6@0");
   std::thread watchdog([&] {
-    // Seen by who waits for the verdict alone: by then it has aborted.
+    // The generation ends only after the abort, when the connection waits for the watchdog.
     while (fake_nccl_calls("ncclCommAbort", 0) == 0) std::this_thread::yield();
     pair.group.cancel_all();
   });
@@ -408,7 +411,7 @@ TEST_F(NcclConnectionTest, LetsTheWatchdogJudgeABrokenConnection) {
   EXPECT_TRUE(is_generation_ended(error)) << error.what();
 }
 
-TEST_F(NcclConnectionTest, FailsWhenNobodyElseSaysThatAPeerIsGone) {
+TEST_F(NcclConnectionTest, FailsWhenTheGenerationDoesNotEndInTime) {
   bounds.verdict = 10ms;
   Pair pair(*this);
   pair.queue_receive();
@@ -446,8 +449,8 @@ TEST_F(NcclConnectionTest, NamesTheCallThatFailed) {
   EXPECT_TRUE(says(error, "ncclRecv of the reception failed for rank 0 of 2 on fake:0")) << error.what();
 }
 
-// Two ranks on one GPU, where NCCL refuses that: a new process would be refused, too.
-TEST_F(NcclConnectionTest, TellsARefusalToConnectFromAFailure) {
+// NCCL may refuse two ranks on one GPU. It would refuse a new process too.
+TEST_F(NcclConnectionTest, DistinguishesARefusalToConnectFromAFailure) {
   obey("fail=ncclCommInitRankConfig:5@0");
 
   const Error error = connect_alone([](ThreadGroup&) {}, soon());
@@ -467,7 +470,7 @@ TEST_F(NcclConnectionTest, DoesNotWaitForNcclWhenTheDeviceIsLost) {
   EXPECT_EQ(error.code(), ErrorCode::unavailable);
   EXPECT_TRUE(says(error, "illegal memory access")) << error.what();
   EXPECT_EQ(fake_nccl_calls("ncclCommAbort", 0), 0);
-  // The peer sends what is missing, so that the fake's kernel ends.
+  // The peer sends the missing message, so that the fake's kernel ends.
   const std::vector<float> sent(8);
   pair.peer->queue(
       "sending", [&] { pair.peer->send(sent.data(), sent.size(), 0); }, soon());

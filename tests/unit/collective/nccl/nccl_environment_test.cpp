@@ -1,3 +1,5 @@
+// The variables for each situation of a run, and what happens to those that the user has set.
+
 #include "collective/nccl/nccl_environment.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +21,7 @@ using testing::Key;
 using testing::Not;
 using testing::Pair;
 
-// What the log says meanwhile.
+// The log's lines meanwhile.
 std::string set_and_listen() {
   std::string said;
   set_log_sink([&](LogLevel, std::string_view line) { said += line; });
@@ -39,7 +41,7 @@ TEST(NcclEnvironment, TurnsNvlsOffForItDoesNotSurviveARestart) {
   EXPECT_THAT(nccl_environment({.version = 22809}), Contains(Pair("NCCL_NVLS_ENABLE", "0")));
 }
 
-// Those that spin would make a replica that hangs look busy.
+// Threads that spin would make a replica that hangs look busy.
 TEST(NcclEnvironment, HasNcclNameItsThreadsForTheWatchdog) {
   EXPECT_THAT(nccl_environment({.version = 22809}), Contains(Pair("NCCL_SET_THREAD_NAME", "1")));
 }
@@ -59,7 +61,7 @@ TEST(NcclEnvironment, AsksForRanksOnOneGpuWhereTheVersionCan) {
   EXPECT_THAT(settings, Not(Contains(Key("NCCL_HOSTID"))));
 }
 
-// NCCL reads it once in a process, and a spare may share a device later.
+// NCCL reads the variable once in a process, and a spare may share a device later.
 TEST(NcclEnvironment, LetsRanksShareAGpuThatHaveTheirOwnSoFar) {
   EXPECT_THAT(nccl_environment({.version = 23003}), Contains(Pair("NCCL_MULTI_RANK_GPU_ENABLE", "1")));
   EXPECT_THAT(nccl_environment({.version = 23002}), Not(Contains(Key("NCCL_MULTI_RANK_GPU_ENABLE"))));
@@ -82,18 +84,18 @@ TEST(NcclEnvironment, LeavesWhatTheUserHasSet) {
   EXPECT_STREQ(std::getenv("NCCL_SOCKET_IFNAME"), "=lo");
 }
 
-// It would go before what a communicator is told, and connecting would know no deadline.
-TEST(NcclEnvironment, LetsNobodyMakeCallsBlock) {
+// The variable overrides a communicator's own setting, and connecting would have no deadline.
+TEST(NcclEnvironment, NeverLetsCallsBlock) {
   ::setenv("NCCL_COMM_BLOCKING", "1", 1);
 
   const std::string said = set_and_listen();
 
   EXPECT_STREQ(std::getenv("NCCL_COMM_BLOCKING"), "0");
-  EXPECT_THAT(said, HasSubstr("NCCL_COMM_BLOCKING=1 is replaced by 0"));
+  EXPECT_THAT(said, HasSubstr("NCCL_COMM_BLOCKING=1 is ignored and set to 0"));
 }
 
-// A file of NCCL's settings may say otherwise, and is read for what is not set.
-TEST(NcclEnvironment, SetsThatCallsDoNotBlockWhereNobodyDid) {
+// NCCL reads its configuration file for variables that are not set, and that may say otherwise.
+TEST(NcclEnvironment, SetsNonBlockingCallsIfTheUserDidNot) {
   ::unsetenv("NCCL_COMM_BLOCKING");
 
   EXPECT_THAT(set_and_listen(), IsEmpty());

@@ -1,3 +1,5 @@
+// The ordered all-reduce over the fake NCCL, compared bit for bit with the host's communicator on one rank.
+
 #include "collective/nccl/nccl_exchange.h"
 
 #include <gtest/gtest.h>
@@ -33,14 +35,14 @@ NcclExchangeShape shape_of(int rank, const ShardDeal& deal, std::size_t floats) 
   return {.rank = rank, .size = deal.ranks(), .deal = deal, .slots = deal.shards(), .float_count = floats};
 }
 
-// Any that there is of `shards`, drawn.
+// A random assignment of `shards`.
 ShardDeal drawn_deal(int shards, Random& random) {
   std::vector<int> counts(1 + random.below(static_cast<std::uint64_t>(std::min(shards, 4))), 1);
   for (int shard = static_cast<int>(counts.size()); shard < shards; ++shard) ++counts[random.below(counts.size())];
   return ShardDeal(counts);
 }
 
-// Adds this rank's shards of a round into its slots.
+// Adds this rank's shards of a round in its slots.
 template <class Rank>
 std::vector<int> compute(Rank& rank, int round, const ShardDeal& deal, int number, FloatRange range) {
   const ShardRange local = deal.of(number);
@@ -52,7 +54,7 @@ std::vector<int> compute(Rank& rank, int round, const ShardDeal& deal, int numbe
   return accumulator.covering_slots();
 }
 
-// By the host's communicator, on one rank.
+// The expected result: by the host's communicator, on one rank.
 Bits expected_bits(int shards, std::size_t floats, FloatRange range, int round) {
   ThreadGroup group(1);
   const ShardDeal deal = ShardDeal::even(shards, 1);
@@ -96,7 +98,7 @@ class NcclExchangeTest : public NcclTest {
     });
   }
 
-  // Ranks whose calls the test makes itself.
+  // Connected ranks; the test makes their calls itself.
   std::vector<std::unique_ptr<Rank>> connect(ThreadGroup& group, const ShardDeal& deal) {
     library();
     std::vector<std::unique_ptr<Rank>> ranks(static_cast<std::size_t>(deal.ranks()));
@@ -106,7 +108,7 @@ class NcclExchangeTest : public NcclTest {
     return ranks;
   }
 
-  // Every rank's sum of each round.
+  // The sums of each round on every rank.
   std::vector<std::vector<Bits>> reduce_on(const std::function<NcclExchangeShape(int)>& shape, FloatRange range,
                                            int rounds) {
     std::vector<std::vector<Bits>> results(static_cast<std::size_t>(shape(0).size));
@@ -135,7 +137,7 @@ class NcclExchangeTest : public NcclTest {
   }
 };
 
-TEST_F(NcclExchangeTest, GivesTheHostsBitsHoweverShardsAreDealt) {
+TEST_F(NcclExchangeTest, GivesTheHostsBitsForAnyAssignmentOfShards) {
   constexpr std::size_t kFloats = 208;
   Random random(5, Purpose::user, 0, 0);
   for (int trial = 0; trial < 25; ++trial) {
@@ -144,7 +146,7 @@ TEST_F(NcclExchangeTest, GivesTheHostsBitsHoweverShardsAreDealt) {
   }
 }
 
-// Evenly dealt, unevenly, with fewer lines than ranks, and nothing at all.
+// Ranges that divide evenly among the ranks or not, with fewer cache lines than ranks, and an empty one.
 TEST_F(NcclExchangeTest, GivesTheHostsBitsForAnyRange) {
   const ShardDeal deal = ShardDeal::even(5, 3);
   for (const FloatRange range : {FloatRange{0, 96}, {16, 128}, {32, 37}, {3, 100}, {64, 64}}) {
@@ -152,7 +154,7 @@ TEST_F(NcclExchangeTest, GivesTheHostsBitsForAnyRange) {
   }
 }
 
-TEST_F(NcclExchangeTest, GivesTheHostsBitsPieceByPiece) {
+TEST_F(NcclExchangeTest, GivesTheHostsBitsInBuckets) {
   const ShardDeal deal({1, 3});
   const auto shape = [&](int rank) {
     NcclExchangeShape made = shape_of(rank, deal, 1024);
@@ -162,20 +164,20 @@ TEST_F(NcclExchangeTest, GivesTheHostsBitsPieceByPiece) {
 
   expect_the_hosts_bits(shape, {0, 1024});
 
-  // Room for 32 floats of each of three leaves makes pieces of 64: 16 a reduction, and one when ranks connect.
+  // Room for 32 floats of each of three leaves makes buckets of 64 floats: 16 in a reduction, and one when connecting.
   EXPECT_EQ(fake_nccl_calls("ncclAllGather", 0), 2 * 16 + 1);
 }
 
-// Some ranks hand over by and by, in pieces that are none of the exchange's, and others all at once, or nothing.
-TEST_F(NcclExchangeTest, GivesTheHostsBitsOfWhatIsHandedOver) {
+// Some ranks declare gradients ready bit by bit, in ranges that do not match the buckets; others all at once, or never.
+TEST_F(NcclExchangeTest, GivesTheHostsBitsHoweverGradientsBecomeReady) {
   constexpr std::size_t kFloats = 1024;
   const ShardDeal deal({1, 1, 1});
   const auto shape = [&](int rank) {
     NcclExchangeShape made = shape_of(rank, deal, kFloats);
-    made.most_in_a_piece = 96;
+    made.wanted_bucket_floats = 96;
     return made;
   };
-  const std::vector<std::vector<FloatRange>> handed_over = {
+  const std::vector<std::vector<FloatRange>> ready_ranges = {
       {{1000, 1024}, {500, 1000}, {0, 16}, {16, 500}}, {{0, kFloats}}, {}};
   std::atomic<int> wrong{0};
 
@@ -187,15 +189,15 @@ TEST_F(NcclExchangeTest, GivesTheHostsBitsOfWhatIsHandedOver) {
       std::vector<float> values(kFloats);
       fill_shard(round, number, values);
       const int slot = 0;
-      // Each rank has its turn with each way.
-      const auto& ranges = handed_over[static_cast<std::size_t>((number + round) % 3)];
+      // Each rank uses each way once.
+      const auto& ranges = ready_ranges[static_cast<std::size_t>((number + round) % 3)];
       if (ranges.empty()) std::copy(values.begin(), values.end(), own.begin());
       for (const FloatRange range : ranges) {
         training.enqueue([&values, own, range] {
           std::copy(values.begin() + static_cast<std::ptrdiff_t>(range.begin),
                     values.begin() + static_cast<std::ptrdiff_t>(range.end), own.subspan(range.begin).begin());
         });
-        rank.exchange.hand_over(range);
+        rank.exchange.mark_ready(range);
       }
       if (!ranges.empty()) rank.exchange.begin_reduce(std::span(&slot, 1), soon());
       const auto sum = rank.exchange.reduce(std::span(&slot, 1), {0, kFloats}, soon());
@@ -212,7 +214,7 @@ TEST_F(NcclExchangeTest, AddsWhileTheRestIsStillBeingComputed) {
   const ShardDeal deal = ShardDeal::even(2, 2);
   const auto shape = [&](int rank) {
     NcclExchangeShape made = shape_of(rank, deal, kFloats);
-    made.most_in_a_piece = 64;
+    made.wanted_bucket_floats = 64;
     return made;
   };
   std::atomic<int> wrong{0};
@@ -224,16 +226,16 @@ TEST_F(NcclExchangeTest, AddsWhileTheRestIsStillBeingComputed) {
     const std::span<float> own = rank.exchange.slots()[0];
     const int slot = 0;
     training.enqueue([&] { std::fill(own.begin() + 64, own.end(), static_cast<float>(1 + number)); });
-    rank.exchange.hand_over({64, kFloats});
+    rank.exchange.mark_ready({64, kFloats});
     training.enqueue([&, is_due = rest.get_future().share()] {
       is_due.wait();
       std::fill(own.begin(), own.begin() + 64, static_cast<float>(10 + number));
     });
-    rank.exchange.hand_over({0, 64});
+    rank.exchange.mark_ready({0, 64});
 
     rank.exchange.begin_reduce(std::span(&slot, 1), soon());
 
-    // Partial sums and the gathering of them, when ranks connect and of the last floats; the first floats wait.
+    // Two groups of calls when connecting, and two for the bucket of the last floats. The first floats still wait.
     if (!comes_true([&] { return fake_nccl_ended(number) == 2 + 2; })) ++wrong;
     rest.set_value();
     const auto sum = rank.exchange.reduce(std::span(&slot, 1), {0, kFloats}, soon());
@@ -244,24 +246,24 @@ TEST_F(NcclExchangeTest, AddsWhileTheRestIsStillBeingComputed) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(NcclExchangeTest, RefusesWhatIsHandedOverTwice) {
+TEST_F(NcclExchangeTest, RefusesGradientsThatAreDeclaredReadyTwice) {
   const ShardDeal deal = ShardDeal::even(1, 1);
   ThreadGroup group(1);
   Rank rank(*this, group, shape_of(0, deal, 64));
-  rank.exchange.hand_over({16, 64});
+  rank.exchange.mark_ready({16, 64});
 
-  const Error error = error_of([&] { rank.exchange.hand_over({0, 32}); });
+  const Error error = error_of([&] { rank.exchange.mark_ready({0, 32}); });
 
   EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
   EXPECT_NE(std::string(error.what()).find("floats 0 to 32"), std::string::npos) << error.what();
 }
 
-TEST_F(NcclExchangeTest, EndsWithTheGenerationWhereAPeerDoesNotHandOver) {
+TEST_F(NcclExchangeTest, EndsWithTheGenerationIfAPeerDoesNotBegin) {
   const ShardDeal deal = ShardDeal::even(2, 2);
   ThreadGroup group(2);
   const std::vector<std::unique_ptr<Rank>> ranks = connect(group, deal);
   const int slot = 0;
-  ranks[0]->exchange.hand_over({0, 64});
+  ranks[0]->exchange.mark_ready({0, 64});
 
   const Error late = error_of([&] { ranks[0]->exchange.begin_reduce(std::span(&slot, 1), Deadline::after(20ms)); });
   group.cancel_all();
@@ -288,14 +290,14 @@ TEST_F(NcclExchangeTest, AddsInTheLibrarysOrderWhereThatIsAskedFor) {
   const ShardDeal deal({3, 2});
   const auto shape = [&](int rank) {
     NcclExchangeShape made = shape_of(rank, deal, kFloats);
-    made.in_the_librarys_order = true;
+    made.library_order = true;
     return made;
   };
   std::atomic<int> wrong{0};
 
   run(shape, [&](Rank& rank, int) {
     for (const std::span<float> slot : rank.exchange.slots()) std::fill(slot.begin(), slot.end(), 1.0F);
-    // Of five shards, the first three have two covering nodes, and so have the last two.
+    // Of five shards, the first three have two covering nodes, and the last two have two as well.
     const std::vector<int> slots = {0, 1};
     const auto sum = rank.exchange.reduce(slots, {16, 48}, soon());
     for (const float value : sum.subspan(16, 32)) wrong += value == 4.0F ? 0 : 1;
@@ -306,16 +308,16 @@ TEST_F(NcclExchangeTest, AddsInTheLibrarysOrderWhereThatIsAskedFor) {
   EXPECT_EQ(fake_nccl_calls("ncclSend", -1), 0);
 }
 
-// Wherever it is: the rank that adds it knows.
+// The value may be anywhere; the rank that adds its segment finds it.
 TEST_F(NcclExchangeTest, FindsWhatIsNotFinite) {
   constexpr std::size_t kFloats = 96;
   for (const int ranks : {1, 2, 3}) {
-    for (const bool in_the_librarys_order : {false, true}) {
+    for (const bool library_order : {false, true}) {
       for (const std::size_t place : {std::size_t{0}, kFloats / 2, kFloats - 1}) {
         const ShardDeal deal = ShardDeal::even(ranks, ranks);
         const auto shape = [&](int rank) {
           NcclExchangeShape made = shape_of(rank, deal, kFloats);
-          made.in_the_librarys_order = in_the_librarys_order;
+          made.library_order = library_order;
           return made;
         };
         std::vector<std::atomic<int>> found(3);
@@ -364,7 +366,7 @@ TEST_F(NcclExchangeTest, WaitsForWhatTrainingHasQueued) {
   EXPECT_EQ(missing, 0);
 }
 
-TEST_F(NcclExchangeTest, BroadcastsToThoseWhoTake) {
+TEST_F(NcclExchangeTest, BroadcastsToRanksThatTake) {
   const ShardDeal deal = ShardDeal::even(3, 3);
   const std::vector<std::vector<bool>> takers = {{true, true, true}, {true, false, false}, {false, true, false}};
   for (const std::vector<bool>& takes : takers) {
@@ -381,7 +383,7 @@ TEST_F(NcclExchangeTest, BroadcastsToThoseWhoTake) {
   }
 }
 
-// On the host: a kernel that waits for a slow peer would take the device from others, and could not tell for whom.
+// The wait is on the host. A kernel that waits for a slow peer would block the device, and could not name the peer.
 TEST_F(NcclExchangeTest, NamesTheRankThatDoesNotCome) {
   const ShardDeal deal = ShardDeal::even(2, 2);
   ThreadGroup group(2);
@@ -394,7 +396,7 @@ TEST_F(NcclExchangeTest, NamesTheRankThatDoesNotCome) {
   EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
 }
 
-// A peer that dies in a reduction: it has come, and sends nothing.
+// The peer dies within a reduction: it has passed the barrier, but sends nothing.
 TEST_F(NcclExchangeTest, EndsWithTheGenerationWhenAPeerDiesInAReduction) {
   const ShardDeal deal = ShardDeal::even(2, 2);
   ThreadGroup group(2);
@@ -409,10 +411,10 @@ TEST_F(NcclExchangeTest, EndsWithTheGenerationWhenAPeerDiesInAReduction) {
   peer.join();
 
   EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.what();
-  EXPECT_FALSE(library()->was_given_up());
+  EXPECT_FALSE(library()->is_poisoned());
 }
 
-// The next generation of the same processes, on the memory of the last one.
+// The next generation of the same processes uses the memory of the last one.
 TEST_F(NcclExchangeTest, GoesOnInTheNextGenerationWithTheSameMemory) {
   const ShardDeal deal = ShardDeal::even(2, 2);
   std::vector<std::shared_ptr<float[]>> blocks;

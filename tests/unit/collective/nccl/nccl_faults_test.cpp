@@ -1,4 +1,4 @@
-// The library that makes NCCL fail, in front of the fake one.
+// The library that makes NCCL fail, with the fake NCCL as the real one.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ class NcclFaults : public testing::Test {
  protected:
   NcclFaults() { fake_nccl_obey(""); }
 
-  // A copy for each test: the library reads its environment once, and counts as long as it is loaded.
+  // Each test loads its own copy, because the library reads its environment once and counts as long as it is loaded.
   std::shared_ptr<NcclLibrary> load(const std::string& rules, const std::string& real = FAKE_NCCL_PATH) {
     ::setenv("HOLDFAST_NCCL_REAL", real.c_str(), 1);
     ::setenv("HOLDFAST_NCCL_FAULTS", rules.c_str(), 1);
@@ -39,7 +39,7 @@ TEST_F(NcclFaults, ForwardsWhatIsToGoWell) {
   EXPECT_EQ(fake_nccl_calls("ncclGetUniqueId", -1), 1);
 }
 
-// Where NCCL came with a Python package, the program found it and this library did not.
+// If NCCL came with a Python package, the program found it, but this library did not.
 TEST_F(NcclFaults, FindsTheRealLibraryWhereHoldfastDoes) {
   const TemporaryFolder folder;
   std::filesystem::copy_file(FAKE_NCCL_PATH, folder / "libfake_nccl_elsewhere.so");

@@ -1,3 +1,5 @@
+// Loading NCCL: versions, missing functions, and errors that say what to install.
+
 #include "collective/nccl/nccl_library.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +44,7 @@ TEST(NcclLibrary, FindsRevokeOnlyWhereTheVersionHasIt) {
   EXPECT_NE(since.comm_revoke, nullptr);
 }
 
-TEST(NcclLibrary, TellsItsVersion) {
+TEST(NcclLibrary, KnowsItsVersion) {
   fake_nccl_obey("version=21805");
 
   const NcclLibrary library(FAKE_NCCL_PATH);
@@ -62,7 +64,7 @@ TEST(NcclLibrary, RefusesWhatIsTooOld) {
   }
 }
 
-TEST(NcclLibrary, NamesTheFileThatIsNotThere) {
+TEST(NcclLibrary, NamesTheFileThatDoesNotExist) {
   const std::string reason = reason_for_not_loading("/nowhere/libnccl.so.2");
 
   EXPECT_NE(reason.find("/nowhere/libnccl.so.2"), std::string::npos) << reason;
@@ -96,7 +98,7 @@ TEST(NcclLibrary, KnowsWhichVersionsHangOrCrashWhenAborted) {
   EXPECT_TRUE(survives_abort("23102"));
 }
 
-TEST(NcclLibrary, TellsWhatAResultMeans) {
+TEST(NcclLibrary, DescribesAResult) {
   fake_nccl_obey("");
   const NcclLibrary library(FAKE_NCCL_PATH);
 

@@ -1,3 +1,5 @@
+// The kernel's additions, compiled for the host, compared bit for bit with add_in_order().
+
 #include "collective/nccl/ordered_sum_program.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +79,7 @@ TEST(OrderedSumProgram, GivesTheBitsOfTheHostsSum) {
   }
 }
 
-// What the smallest kernel is good for.
+// The smallest kernel suffices for this.
 TEST(OrderedSumProgram, NeedsAStackOfTwoForTwoRanks) {
   const std::vector<Leaf> leaves = drawn_leaves(2);
   const std::vector<const float*> pointers = pointers_to(leaves);

@@ -11,7 +11,7 @@
 namespace holdfast::compute {
 namespace {
 
-// The host's functions are approximations of a few units in the last place, of values up to 4.
+// The host's functions are accurate to a few units in the last place, for values up to 4.
 constexpr float kActivationTolerance = 2e-6F;
 
 template <class Formula>

@@ -1,3 +1,5 @@
+// Rounding to bfloat16, compared with the definition of the format for every result.
+
 #include "compute/arithmetic/bfloat16.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +11,8 @@
 namespace holdfast::compute {
 namespace {
 
-// What a bfloat16 stands for, by the definition of its fields; the largest exponent as if it were one like the others,
-// so that infinity is what would follow the largest number.
+// The value of a bfloat16, by the definition of its fields. The largest exponent counts as an ordinary one, so that
+// infinity is the number after the largest finite one.
 double value_of(std::uint32_t bits) {
   const int exponent = static_cast<int>(bits >> 7 & 0xFF);
   const double mantissa = bits & 0x7F;
@@ -19,7 +21,7 @@ double value_of(std::uint32_t bits) {
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-// The nearer of the two between which the number lies, the even one where both are as near.
+// The nearer of the two neighbours of the number; the even one if both are equally near.
 std::uint16_t nearest(float number) {
   const std::uint32_t below = std::bit_cast<std::uint32_t>(number) >> 16;  // in magnitude
   const double from_below = std::abs(number - value_of(below));
@@ -28,7 +30,7 @@ std::uint16_t nearest(float number) {
   return static_cast<std::uint16_t>(takes_below ? below : below + 1);
 }
 
-// Of every sign, exponent and mantissa of the result.
+// Covers every sign, exponent and mantissa of the result.
 template <class Check>
 void for_each_upper_half(const Check& check) {
   for (std::uint32_t upper = 0; upper <= 0xFFFF; ++upper) {

@@ -1,3 +1,5 @@
+// Convolution by the column matrix, one element at a time, compared with the CPU back end.
+
 #include "compute/arithmetic/convolution.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +16,7 @@ struct ConvolutionCase {
   ConvolutionShape shape;
 };
 
-// Of the column matrix.
+// The extent of the column matrix.
 float column_element(const ConvolutionPlan& plan, const Floats& input, std::int64_t index) {
   const std::int64_t at = input_of_column_element(plan, index);
   return at == kPadding ? 0 : input[static_cast<std::size_t>(at)];
@@ -50,7 +52,7 @@ class Convolutions : public testing::TestWithParam<ConvolutionCase> {
   const std::unique_ptr<ConvolutionOperation> operation_;
 };
 
-// Sums of up to a hundred products below 1, in another order.
+// Sums of up to a hundred products below 1, added in another order.
 constexpr float kSumTolerance = 2e-5F;
 
 float at(const Floats& matrix, std::int64_t row, std::int64_t columns, std::int64_t column) {

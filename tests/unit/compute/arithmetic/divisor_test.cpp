@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kLargest = Divisor::kLargest;
 
-// Small ones, those around powers of two, and the largest.
+// Small divisors, divisors near powers of two, and the largest one.
 std::vector<std::int64_t> divisors() {
   std::vector<std::int64_t> divisors = {kLargest - 1, kLargest};
   for (std::int64_t i = 1; i <= 1000; ++i) divisors.push_back(i);

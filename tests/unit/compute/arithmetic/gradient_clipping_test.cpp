@@ -21,7 +21,7 @@ TEST(GradientClipping, AddsSquares) {
   EXPECT_EQ(squares_of(std::vector<float>(3 * kNormChunk + 5, 2)), 4.0 * (3 * kNormChunk + 5));
 }
 
-// The order is part of what runs depend on: each lane by itself, then lanes in a tree; then chunks in the same way.
+// The bits of a run depend on this order: each lane by itself, then the lanes in a tree; then chunks in the same way.
 TEST(GradientClipping, AddsInTheOrderOfLanesAndChunks) {
   const std::vector<float> array = random_values(2 * kNormChunk + 1000, 3);
   const auto tree = [](std::vector<double> lanes) {

@@ -1,3 +1,5 @@
+// The device's formulas of pooling, one element at a time, compared with the CPU back end.
+
 #include "compute/arithmetic/pooling.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +19,7 @@ struct PoolingCase {
   PoolingShape shape;
 };
 
-// What the device computes, one element after the other.
+// The computation of the device, one element after another.
 struct Pooled {
   Pooled(const PoolingShape& shape, const Floats& input, const Floats& output_gradient) : plan(shape) {
     const bool is_average = shape.kind == PoolingKind::average;
@@ -76,7 +78,7 @@ TEST_P(Poolings, AreThoseOfTheHost) {
   for (const PoolingKind kind : {PoolingKind::maximum, PoolingKind::average}) {
     shape.kind = kind;
     const PoolingPlan plan(shape);
-    // Whole numbers up to 3: ties are frequent, and sums exact in any order.
+    // Whole numbers up to 3, so that ties are frequent and sums are exact in any order.
     Floats input = random_values(plan.input_elements(), 1);
     for (float& value : input) value = std::round(3 * value);
     const Floats output_gradient = random_values(plan.output_elements(), 2);

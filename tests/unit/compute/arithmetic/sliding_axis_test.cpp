@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SlidingAxes,
                                          SlidingCase{3, 3, 1, Padding::same}, SlidingCase{2, 5, 1, Padding::same},
                                          SlidingCase{9, 2, 3, Padding::valid}, SlidingCase{1, 1, 1, Padding::valid}));
 
-// begin + size would be no number of 32 bits.
+// begin + size would not fit into 32 bits.
 TEST(SlidingAxis, TakesTheLargestWindowThatAnAxisMayHave) {
   const SlidingAxis axis = sliding_axis(0x7FFFFFFF, 0x7FFFFFFF, 1, Padding::valid);
 

@@ -1,3 +1,5 @@
+// XXH3 over words of arrays, compared with the digests of base/digest.h.
+
 #include "compute/arithmetic/xxh3.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +21,7 @@ std::vector<std::uint32_t> random_words(std::size_t count) {
   return words;
 }
 
-// `pieces` are of a whole that begins with the leaf.
+// The sequence of `pieces` begins with the leaf.
 Digest hash_of(const std::vector<Piece>& pieces, std::uint64_t begin, std::uint32_t bytes) {
   const std::uint32_t first = piece_of(pieces.data(), static_cast<std::uint32_t>(pieces.size()), begin);
   const PieceWords words(pieces.data(), first, begin);
@@ -37,8 +39,8 @@ void expect_library_hash(std::span<const std::uint32_t> words) {
   EXPECT_EQ(hash_of(words).hex(), digest_leaf(std::as_bytes(words)).hex()) << words.size_bytes() << " bytes";
 }
 
-// All of the specification's kinds of inputs: none, up to 8, 16, 128, 240 bytes, and more, with whole blocks of 1024
-// bytes and without.
+// All kinds of inputs of the specification: empty, up to 8, 16, 128 and 240 bytes, and longer, with and without whole
+// blocks of 1024 bytes.
 TEST(Xxh3, IsThatOfXxhashForEachLengthOfWholeWords) {
   const std::vector<std::uint32_t> words = random_words(1100);
 
@@ -53,13 +55,13 @@ TEST(Xxh3, IsThatOfXxhashForLeaves) {
   }
 }
 
-// Zeros are what arrays hold at first; the mixing of words with the secret must not depend on their being random.
+// Arrays begin with zeros, so mixing words with the secret must also work for zeros.
 TEST(Xxh3, IsThatOfXxhashForZerosAndOnes) {
   expect_library_hash(std::vector<std::uint32_t>(kLeafWords));
   expect_library_hash(std::vector<std::uint32_t>(kLeafWords, 0xffffffff));
 }
 
-// Arrays of the lengths that are given, in words, whose contents stand in `words` one behind the other.
+// Arrays of the given lengths in words. `words` has their contents, one after another.
 std::vector<Piece> pieces_of(const std::vector<std::uint32_t>& words, const std::vector<std::size_t>& lengths) {
   std::vector<Piece> pieces;
   std::size_t begin = 0;
@@ -104,7 +106,7 @@ TEST(PieceWords, ReadLeavesThatLieInSeveralArrays) {
   }
 }
 
-// The last stripe of a leaf begins before what was read last.
+// The last stripe of a leaf begins before the words that were read last.
 TEST(PieceWords, GoBackToAnEarlierArray) {
   const std::vector<std::uint32_t> words = random_words(10);
   const std::vector<Piece> pieces = pieces_of(words, {2, 1, 3, 4});

@@ -1,3 +1,5 @@
+// How failures of the CUDA runtime become error codes, which decide what the watchdog does.
+
 #include "compute/cuda/runtime/cuda_error.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +20,7 @@ std::optional<Error> thrown_by(const std::function<void()>& action) {
   return std::nullopt;
 }
 
-TEST(CudaError, IsNoneWhereAllWentWell) {
+TEST(CudaError, IsNotThrownOnSuccess) {
   EXPECT_FALSE(thrown_by([] { check_cuda(cudaSuccess, "call"); }));
   EXPECT_FALSE(thrown_by([] { check_cublas(CUBLAS_STATUS_SUCCESS, "call"); }));
   EXPECT_FALSE(thrown_by([] { check_cudnn(CUDNN_STATUS_SUCCESS, "call"); }));
@@ -32,7 +34,7 @@ TEST(CudaError, NamesTheCallAndWhatWentWrong) {
   EXPECT_THAT(error->what(), testing::StartsWith("cudaMalloc of 12 bytes failed: cudaErrorInvalidValue"));
 }
 
-TEST(CudaError, TellsWhatEndsTheUseOfTheDevice) {
+TEST(CudaError, KnowsWhatEndsTheUseOfTheDevice) {
   for (const cudaError_t sticky :
        {cudaErrorIllegalAddress, cudaErrorAssert, cudaErrorLaunchFailure, cudaErrorECCUncorrectable,
         cudaErrorMisalignedAddress, cudaErrorIllegalInstruction, cudaErrorLaunchTimeout}) {
@@ -40,7 +42,7 @@ TEST(CudaError, TellsWhatEndsTheUseOfTheDevice) {
     const auto error = thrown_by([&] { check_cuda(sticky, "call"); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), ErrorCode::device_failed);
-    EXPECT_THAT(error->what(), testing::HasSubstr("a new one must go on"));
+    EXPECT_THAT(error->what(), testing::HasSubstr("this process, which must be replaced"));
   }
   for (const cudaError_t passing : {cudaErrorMemoryAllocation, cudaErrorInvalidValue, cudaErrorNotReady}) {
     EXPECT_FALSE(ends_use_of_device(passing)) << cudaGetErrorName(passing);
@@ -48,7 +50,7 @@ TEST(CudaError, TellsWhatEndsTheUseOfTheDevice) {
 }
 
 // The watchdog starts no new process for what is unavailable.
-TEST(CudaError, TellsWhatANewProcessWouldMeetAgain) {
+TEST(CudaError, KnowsWhatANewProcessWouldMeetAgain) {
   for (const cudaError_t lasting : {cudaErrorInsufficientDriver, cudaErrorNoDevice, cudaErrorNoKernelImageForDevice}) {
     const auto error = thrown_by([&] { check_cuda(lasting, "call"); });
     ASSERT_TRUE(error);
@@ -62,7 +64,7 @@ TEST(CudaError, TellsWhatANewProcessWouldMeetAgain) {
   }
 }
 
-TEST(CudaError, TellsMemoryFromTheRest) {
+TEST(CudaError, DistinguishesMissingMemory) {
   const auto of_cuda = thrown_by([] { check_cuda(cudaErrorMemoryAllocation, "call"); });
   const auto of_cublas = thrown_by([] { check_cublas(CUBLAS_STATUS_ALLOC_FAILED, "call"); });
   const auto of_cudnn = thrown_by([] { check_cudnn(CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, "call"); });
@@ -73,7 +75,7 @@ TEST(CudaError, TellsMemoryFromTheRest) {
   }
 }
 
-TEST(CudaError, TellsWhatCanNeverWork) {
+TEST(CudaError, KnowsWhatCanNeverWork) {
   const auto of_cublas = thrown_by([] { check_cublas(CUBLAS_STATUS_NOT_SUPPORTED, "a product"); });
   const auto of_cudnn = thrown_by([] { check_cudnn(CUDNN_STATUS_NOT_SUPPORTED_LAYOUT, "a convolution"); });
 

@@ -1,4 +1,4 @@
-// What the shared library's one symbol hands out, as far as that goes without a device.
+// The shared library's one symbol, as far as it works without a device.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(CudaLibrarySymbol, RefusesReplicasWhoseMemoryIsNotHoldfasts) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
-    EXPECT_THAT(error.what(), testing::HasSubstr("memory() is one of its own (cpu)"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("a memory() of its own (cpu)"));
     EXPECT_THAT(error.what(), testing::HasSubstr("docs/gpu.md"));
   }
 }

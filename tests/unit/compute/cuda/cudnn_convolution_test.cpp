@@ -1,4 +1,4 @@
-// What cuDNN would do on a device that is described to it: none is needed.
+// What cuDNN plans for a device that is only described to it, so that no device is needed.
 
 #include "compute/cuda/products/cudnn_convolution.h"
 
@@ -9,7 +9,7 @@
 namespace holdfast::compute {
 namespace {
 
-// As cuDNN 9.19 writes and reads them.
+// Device descriptions in the format of cuDNN 9.19.
 constexpr const char* kH200 = R"({"deviceName": "NVIDIA H200", "cudaDeviceId": 0, "deviceVer": 900, "driverVer": 13000,
   "multiProcessorCount": 132, "warpSize": 32, "regsPerBlock": 65536, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32,
   "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "maxGridSize": [2147483647, 65535, 65535],
@@ -48,7 +48,7 @@ TEST_F(CudnnConvolutions, HaveEnginesForTheLayersOfLeNet) {
   expect_engines({128, 14, 14, 6, 16, 5, 5, 1, 1, Padding::valid, true});
 }
 
-TEST_F(CudnnConvolutions, HaveEnginesForPaddingThatDiffersInFrontAndBehind) {
+TEST_F(CudnnConvolutions, HaveEnginesForPaddingThatDiffersBeforeAndAfter) {
   expect_engines({8, 28, 28, 6, 16, 4, 4, 1, 1, Padding::same, true});
   expect_engines({2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true});
 }
@@ -57,8 +57,8 @@ TEST_F(CudnnConvolutions, HaveEnginesForWideLayers) {
   expect_engines({64, 56, 56, 64, 64, 3, 3, 1, 1, Padding::same, true});
 }
 
-// Engine 0 has a plan for every shape, and the heuristic puts it last for all but small ones.
-TEST_F(CudnnConvolutions, HaveABetterEngineThanTheOneForAnything) {
+// Engine 0 has a plan for every shape. The heuristic lists it last, except for small shapes.
+TEST_F(CudnnConvolutions, HaveAFasterEngineThanTheGeneralOne) {
   const ConvolutionShape first_of_a_residual_network = {256, 224, 224, 3, 64, 7, 7, 2, 2, Padding::same, true};
   const ConvolutionShape large = {256, 56, 56, 64, 64, 3, 3, 1, 1, Padding::same, true};
   const ConvolutionShape strided = {64, 28, 28, 256, 256, 3, 3, 2, 2, Padding::same, true};
@@ -71,7 +71,7 @@ TEST_F(CudnnConvolutions, HaveABetterEngineThanTheOneForAnything) {
   EXPECT_NE(engine(strided, ConvolutionPass::backward_input), "engine 0");
 }
 
-// The kernel's, or its gradient's, at each precision; of the images at bf16.
+// Copies of the kernel or its gradient at each precision, and of images at bf16.
 TEST_F(CudnnConvolutions, HaveRoomForCopies) {
   const ConvolutionShape shape = {64, 28, 28, 6, 16, 5, 5, 1, 1, Padding::valid, true};
   const std::size_t images = 64 * 28 * 28 * 6, kernel = 5 * 5 * 6 * 16, outputs = 64 * 24 * 24 * 16;

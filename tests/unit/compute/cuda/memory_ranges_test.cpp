@@ -18,7 +18,7 @@ TEST(MemoryRanges, ContainWhatLiesInOneOfThem) {
   EXPECT_TRUE(ranges.contain(all.subspan(15, 5)));
   EXPECT_TRUE(ranges.contain(all.subspan(49, 1)));
   EXPECT_FALSE(ranges.contain(all.subspan(5, 10))) << "begins before";
-  EXPECT_FALSE(ranges.contain(all.subspan(45, 10))) << "ends behind";
+  EXPECT_FALSE(ranges.contain(all.subspan(45, 10))) << "ends after the range";
   EXPECT_FALSE(ranges.contain(all.subspan(25, 10))) << "lies in two";
   EXPECT_FALSE(ranges.contain(all.subspan(60, 10)));
 }

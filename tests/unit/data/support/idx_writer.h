@@ -1,6 +1,6 @@
 #pragma once
 
-// IDX files for tests, whole or with whatever a test wants wrong with them.
+// IDX files for tests: whole ones, and ones with any error that a test needs.
 
 #include <cstdint>
 #include <string>

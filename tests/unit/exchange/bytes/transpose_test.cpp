@@ -28,7 +28,7 @@ TEST(Transpose, MovesWholeElements) {
   EXPECT_EQ(transposed("11111111222222223333333344444444", 8, {2, 2}, {1, 0}), "11111111333333332222222244444444");
 }
 
-TEST(Transpose, TakesScalarsAndNothing) {
+TEST(Transpose, AcceptsScalarsAndEmptyArrays) {
   EXPECT_EQ(transposed("abcd", 4, {}, {}), "abcd");
   EXPECT_EQ(transposed("", 4, {2, 0, 3}, {2, 1, 0}), "");
 }

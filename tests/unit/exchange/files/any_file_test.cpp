@@ -1,3 +1,5 @@
+// Files of every kind through AnyFile: recognised by content alone, and read whole, array by array or in pieces.
+
 #include "holdfast/format/exchange/any_file.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +37,7 @@ class AnyFileTest : public ::testing::Test {
   void write(const std::string& path, std::span<const std::byte> bytes) { files_.create(path)->write_at(0, bytes); }
   void write(const std::string& path, const std::string& text) { write(path, std::as_bytes(std::span(text))); }
 
-  // The same arrays and metadata in each kind that holds any; the names of the files say nothing.
+  // Writes the same arrays and metadata as each kind of file. The names of the files say nothing.
   void write_all() {
     const std::vector<ArrayView> views = format::views(arrays_);
     write_array_file(files_, "/d/holdfast", kMetadata, views);
@@ -85,7 +87,7 @@ TEST_F(AnyFileTest, RecognisesArchivesByTheirMembers) {
   EXPECT_EQ(kind("/d/empty"), FileKind::npz);
 }
 
-TEST_F(AnyFileTest, FindsHdf5BehindAUserBlock) {
+TEST_F(AnyFileTest, FindsHdf5AfterAUserBlock) {
   write_keras();
   std::vector<std::byte> bytes(1024);
   const std::vector<std::byte> content = files_.contents().at("/d/keras");
@@ -96,7 +98,7 @@ TEST_F(AnyFileTest, FindsHdf5BehindAUserBlock) {
   EXPECT_EQ(AnyFile::open(files_, "/d/shifted").kind(), FileKind::keras);
 }
 
-TEST_F(AnyFileTest, TakesAHoldfastFileWithADamagedStartForNoKerasFile) {
+TEST_F(AnyFileTest, RefusesAHoldfastFileWithADamagedStart) {
   write_all();
   files_.open_for_writing("/d/holdfast")->write_at(0, std::vector<std::byte>(1));
 
@@ -104,7 +106,7 @@ TEST_F(AnyFileTest, TakesAHoldfastFileWithADamagedStartForNoKerasFile) {
   EXPECT_THAT(refusal("/d/holdfast").sentence, HasSubstr("first bytes are damaged"));
 }
 
-TEST_F(AnyFileTest, TellsWhatToDoWithPickledFiles) {
+TEST_F(AnyFileTest, SaysWhatToDoWithPickledFiles) {
   write("/d/pickle", std::string("\x80\x02}q.", 5));
   write_archive("/d/torch", {"archive/data.pkl", "archive/data/0"});
 
@@ -115,10 +117,10 @@ TEST_F(AnyFileTest, TellsWhatToDoWithPickledFiles) {
   }
 }
 
-TEST_F(AnyFileTest, RefusesWhatIsNoFileOfArrays) {
+TEST_F(AnyFileTest, RefusesFilesThatHoldNoArrays) {
   write("/d/empty", "");
   write("/d/text", "Hello, what is this?\n");
-  // Its header would be longer than the file.
+  // The header would be longer than the file.
   write("/d/short", std::string("\xFF\0\0\0\0\0\0\0{", 9));
   write("/d/zeros", std::vector<std::byte>(5000));
 
@@ -151,7 +153,7 @@ TEST_F(AnyFileTest, GivesTheSameArraysOfEachKind) {
   }
 }
 
-TEST_F(AnyFileTest, ReadsAllAndTellsHowFarItIs) {
+TEST_F(AnyFileTest, ReadsAllAndReportsProgress) {
   write_all();
   std::uint64_t bytes = 0;
   for (const Array& array : arrays_) bytes += array.bytes.size();
@@ -196,8 +198,8 @@ TEST_F(AnyFileTest, GivesTheSameArraysInPieces) {
   }
 }
 
-// A file of 400 KB that holds 400 MB was decompressed for names and shapes, and again for each read of its values.
-TEST_F(AnyFileTest, HoldsNoMoreOfACompressedArrayThanAPiece) {
+// Regression: a file of 400 KB that holds 400 MB was decompressed for names and shapes, and again for each read.
+TEST_F(AnyFileTest, HoldsOnlyOnePieceOfACompressedArray) {
   constexpr std::size_t kBytes = 100'000'000;
   const std::string head("\x93NUMPY\1\0\x76\0", 10);
   std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': (100000000,), }";
@@ -219,7 +221,7 @@ TEST_F(AnyFileTest, HoldsNoMoreOfACompressedArrayThanAPiece) {
   EXPECT_LE(largest, std::size_t{1} << 20);
 }
 
-TEST_F(AnyFileTest, LooksAtNoElementOfAnNpzToOpenIt) {
+TEST_F(AnyFileTest, OpensAnNpzWithoutReadingElements) {
   write_all();
   std::vector<std::byte> bytes = files_.contents().at("/d/npz");
   const std::vector<std::byte>& elements = arrays_.at(0).bytes;
@@ -233,7 +235,7 @@ TEST_F(AnyFileTest, LooksAtNoElementOfAnNpzToOpenIt) {
   EXPECT_EQ(file.arrays().size(), arrays_.size());
   const Thrown thrown = thrown_by([&] { file.read(arrays_.at(0).name); });
   EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
-  EXPECT_THAT(thrown.sentence, HasSubstr("does not have its CRC-32"));
+  EXPECT_THAT(thrown.sentence, HasSubstr("does not match its CRC-32"));
 }
 
 TEST_F(AnyFileTest, TakesNoMoreMemoryForAnHdf5FileThanAllowed) {
@@ -242,11 +244,11 @@ TEST_F(AnyFileTest, TakesNoMoreMemoryForAnHdf5FileThanAllowed) {
   const Thrown thrown = thrown_by([&] { AnyFile::open(files_, "/d/keras", {.max_memory_bytes = 100}); });
 
   EXPECT_EQ(thrown.code, ErrorCode::out_of_memory);
-  EXPECT_THAT(thrown.sentence, HasSubstr("/d/keras cannot be read: "));
+  EXPECT_THAT(thrown.sentence, HasSubstr("cannot read /d/keras: "));
   EXPECT_THAT(thrown.sentence, HasSubstr("and 100 are allowed; allow more with --max-memory"));
 }
 
-// One compressed chunk of a million zeros, in a file of a few KB.
+// The file has a few KB: one compressed chunk of a million zeros.
 TEST_F(AnyFileTest, TakesNoMoreMemoryForAChunkThanAllowed) {
   FileSystem& files = posix_file_system();
   const std::string path = testing::path_of("chunk_of_a_million_v110.h5");
@@ -286,7 +288,7 @@ TEST_F(AnyFileTest, ReadsKeras) {
   EXPECT_THAT(testing::names(set.arrays), ::testing::ElementsAre("model/dense/kernel"));
 }
 
-TEST_F(AnyFileTest, ReadsHdf5OfAnybody) {
+TEST_F(AnyFileTest, ReadsHdf5OfOtherPrograms) {
   Hdf5Tree tree = testing::tree({}, {testing::floats("b/c", {2}), testing::floats("a", {})});
   tree.datasets[0].attributes = {{"unit", std::string("m")}};
   tree.texts = {{"b/note", "hello", {}}};
@@ -313,7 +315,7 @@ TEST_F(AnyFileTest, SaysWhichArrayItLacks) {
   }
 }
 
-TEST_F(AnyFileTest, HasTheIndexOfHoldfastsFilesAlone) {
+TEST_F(AnyFileTest, GivesTheIndexOfHoldfastFilesOnly) {
   write_all();
 
   EXPECT_NE(AnyFile::open(files_, "/d/holdfast").array_file(), nullptr);

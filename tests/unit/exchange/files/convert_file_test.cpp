@@ -1,3 +1,5 @@
+// Conversions between kinds of files: no bit is lost, every omission is noted, and refusals name the files.
+
 #include "holdfast/format/exchange/convert_file.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +29,7 @@ using testing::thrown_by;
 
 const Json kDenseMetadata = testing::dense_savepoint_metadata(true);
 
-// Of a model of one layer, trained with Adam; `seed` makes other values.
+// A savepoint of a model of one layer, trained with Adam. Each `seed` gives other values.
 ArraySet dense_savepoint(const std::string& seed = "", const Json& metadata = kDenseMetadata) {
   ArraySet set{.arrays = {}, .metadata = metadata.dump()};
   for (const std::string part : {"model", "optimizer/m", "optimizer/v"}) {
@@ -104,7 +106,7 @@ TEST_F(ConvertFile, SaysWhatItWrote) {
   EXPECT_THAT(result.notes, IsEmpty());
 }
 
-TEST_F(ConvertFile, TellsHowFarItIs) {
+TEST_F(ConvertFile, ReportsProgress) {
   write("/d/a.h5", dense_savepoint());
   std::vector<std::string> told;
 
@@ -128,7 +130,7 @@ TEST_F(ConvertFile, CompressesAsAsked) {
   EXPECT_LT(files_.contents().at("/d/zstd.h5").size(), 50'000U);
 }
 
-TEST_F(ConvertFile, WarnsOfBf16InNumpy) {
+TEST_F(ConvertFile, WarnsAboutBf16InNumPy) {
   write_array_file(files_, "/d/a.h5", "{}", views(std::vector{make_array("a", DType::bf16, {3})}));
 
   const Conversion result = convert("/d/a.h5", "/d/b.npz");
@@ -150,7 +152,7 @@ TEST_F(ConvertFile, GoesToKerasAndBackWithTheOptimizersState) {
     const Conversion there = convert("/d/a.h5", output, {.to = target});
     const Conversion back = convert(output, output + "-back.h5", {.like = "/d/like.h5"});
 
-    EXPECT_THAT(there.notes, ElementsAre(HasSubstr("of the metadata")));
+    EXPECT_THAT(there.notes, ElementsAre(HasSubstr("the metadata that")));
     EXPECT_EQ(back.from, FileKind::keras);
     EXPECT_THAT(back.notes, IsEmpty());
     expect_equal(read_any(files_, output + "-back.h5"), dense_savepoint());
@@ -205,7 +207,7 @@ TEST_F(ConvertFile, MakesKerasOfAStateDict) {
   EXPECT_EQ(files_.contents().at("/d/c.safetensors"), files_.contents().at("/d/b.safetensors"));
 }
 
-TEST_F(ConvertFile, SaysThatKerasWeightsBringNoOptimizersState) {
+TEST_F(ConvertFile, SaysThatKerasWeightsHaveNoOptimizerState) {
   write("/d/a.h5", dense_savepoint());
   convert("/d/a.h5", "/d/b.h5", {.to = ConvertTarget::keras_legacy_weights});
 
@@ -227,7 +229,7 @@ TEST_F(ConvertFile, SaysThatTheStateOfAnotherOptimizerIsLeftOut) {
   EXPECT_THAT(result.notes, ElementsAre(HasSubstr("does not fit the optimizer of /d/like.h5")));
 }
 
-TEST_F(ConvertFile, TakesArraysByNameThatLostTheirMetadata) {
+TEST_F(ConvertFile, MatchesArraysWithoutMetadataByName) {
   const ArraySet set = dense_savepoint();
   write_npz(files_, "/d/a.npz", "{}", views(set.arrays));
   write("/d/like.h5", zeroed(dense_savepoint()));
@@ -238,7 +240,7 @@ TEST_F(ConvertFile, TakesArraysByNameThatLostTheirMetadata) {
   EXPECT_EQ(read_any(files_, "/d/b.h5").metadata, set.metadata);
 }
 
-TEST_F(ConvertFile, TakesAnOptimizersStateWholeOrNotAtAll) {
+TEST_F(ConvertFile, ConvertsAnOptimizersStateWholeOrNotAtAll) {
   ArraySet set = dense_savepoint();
   set.arrays.pop_back();
   write_npz(files_, "/d/a.npz", "{}", views(set.arrays));
@@ -299,14 +301,14 @@ TEST_F(ConvertFile, NamesTheFilesWhoseArraysDoNotFit) {
               HasSubstr("cannot convert /d/b.keras to /d/c.h5 like /d/a.h5: "));
 }
 
-TEST_F(ConvertFile, RefusesToBeLikeWhatIsNoSavepoint) {
+TEST_F(ConvertFile, RefusesLikeFilesThatAreNotSavepoints) {
   write("/d/a.h5", dense_savepoint());
   write_array_file(files_, "/d/like.h5", "{}", views(small_arrays()));
 
   const Thrown thrown = refusal("/d/a.h5", "/d/b.h5", {.like = "/d/like.h5"});
 
   EXPECT_EQ(thrown.code, ErrorCode::invalid_argument);
-  EXPECT_THAT(thrown.sentence, HasSubstr("/d/like.h5 is no savepoint"));
+  EXPECT_THAT(thrown.sentence, HasSubstr("/d/like.h5 is not a savepoint"));
 }
 
 TEST_F(ConvertFile, ReplacesAFileOnlyWhenAsked) {
@@ -337,8 +339,8 @@ TEST_F(ConvertFile, RefusesNamesByWhichKerasWouldNotLoad) {
   EXPECT_THAT(refusal("/d/a.h5", "/d/b", {.to = ConvertTarget::keras_legacy_weights}).sentence, HasSubstr(".h5"));
 }
 
-// The sentence was as long as the name.
-TEST_F(ConvertFile, CutsAnEndlessNameInItsSentences) {
+// Regression: the sentence was as long as the name.
+TEST_F(ConvertFile, CutsEndlessNamesInItsSentences) {
   const std::vector<std::byte> element(4);
   const std::vector<ArrayView> arrays = {{std::string(5'000'000, 'x'), DType::f32, {1}, element}};
   write_safetensors(files_, "/d/long.safetensors", "{}", arrays);

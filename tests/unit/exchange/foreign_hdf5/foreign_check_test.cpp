@@ -1,3 +1,5 @@
+// The check before HDF5: which files it passes, which it refuses without HDF5, and what it leaves to the helper.
+
 #include "foreign_hdf5/foreign_check.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +20,7 @@ std::string sentence_about(const std::vector<std::byte>& file, const TreeLimits&
   return testing::thrown_by([&] { check_foreign_hdf5(file, limits); }).sentence;
 }
 
-// Where the structures with this signature begin.
+// Returns the offsets of all structures with this signature.
 std::vector<std::size_t> find_all(const std::vector<std::byte>& file, std::string_view signature) {
   std::vector<std::size_t> found;
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
@@ -32,7 +34,7 @@ void put(std::vector<std::byte>& file, std::size_t offset, std::uint64_t value) 
   for (std::size_t i = 0; i < sizeof value; ++i) file.at(offset + i) = static_cast<std::byte>(value >> (8 * i));
 }
 
-// What the check before HDF5 is for: these never get as far as HDF5.
+// These files must never reach HDF5.
 TEST(ForeignCheck, FindsWithoutHdf5WhatItsHeaderSays) {
   for (const std::string name : {"soft_link", "external_link", "virtual", "external_storage", "unknown_filter",
                                  "lzf_filter", "declared_terabytes", "contiguous_terabytes", "beyond_64_bits",
@@ -59,7 +61,7 @@ TEST(ForeignCheck, PassesFilesOfOurOwn) {
   }
 }
 
-// Whose structures are as small as structures get.
+// The structures are as small as structures can be.
 TEST(ForeignCheck, PassesFilesOfNothingButGroups) {
   for (const int per_group : {3, 2000}) {
     Hdf5Tree tree;
@@ -70,7 +72,7 @@ TEST(ForeignCheck, PassesFilesOfNothingButGroups) {
   }
 }
 
-// The helper's part: see foreign_check.h.
+// The helper's part of the checks: see foreign_check.h.
 TEST(ForeignCheck, LeavesTypesAndChunksToTheHelper) {
   for (const std::string name : {"named_type", "compound", "strings", "opaque", "dimension_scale", "zstd_of_garbage"}) {
     for (const std::string structures : {"_earliest.h5", "_v110.h5", "_dense.h5"}) {
@@ -120,18 +122,18 @@ TEST(ForeignCheck, CountsObjects) {
   EXPECT_THAT(sentence_about(file, {.max_objects = 20}), HasSubstr("more than 20 objects"));
 }
 
-TEST(ForeignCheck, LeavesStructuresThatLeadBackToThemselves) {
-  constexpr std::size_t kFirstChild = 24 + 8;  // of a tree's node: behind its head and its first key
+TEST(ForeignCheck, RefusesStructuresThatFormALoop) {
+  constexpr std::size_t kFirstChild = 24 + 8;  // in a tree's node: after its head and its first key
   std::vector<std::byte> file = testing::read_bytes(testing::path_of("all_kinds_earliest.h5"));
   const std::size_t node = find_all(file, "TREE").at(0);
 
   put(file, node + kFirstChild, node);
 
-  EXPECT_THAT(sentence_about(file), HasSubstr("lead back to where they were"));
+  EXPECT_THAT(sentence_about(file), HasSubstr("its structures form a loop"));
 }
 
-// Else each of n groups could make the check read all n names, and the file would take n * n steps.
-TEST(ForeignCheck, LeavesStructuresThatOverlap) {
+// Otherwise each of n groups could make the check read all n names, which takes n * n steps.
+TEST(ForeignCheck, RefusesStructuresThatOverlap) {
   constexpr std::size_t kNamesBytes = 8;  // in a heap's head
   constexpr std::size_t kNamesAddress = 24;
   std::vector<std::byte> file = testing::read_bytes(testing::path_of("all_kinds_earliest.h5"));
@@ -143,7 +145,7 @@ TEST(ForeignCheck, LeavesStructuresThatOverlap) {
   EXPECT_THAT(sentence_about(file), HasSubstr("its structures overlap"));
 }
 
-TEST(ForeignCheck, LeavesStructuresThatLeadOutside) {
+TEST(ForeignCheck, RefusesStructuresThatPointOutside) {
   constexpr std::size_t kFirstChild = 24 + 8;
   const std::vector<std::byte> whole = testing::read_bytes(testing::path_of("all_kinds_earliest.h5"));
   const std::size_t node = find_all(whole, "TREE").at(0);
@@ -152,11 +154,11 @@ TEST(ForeignCheck, LeavesStructuresThatLeadOutside) {
     std::vector<std::byte> file = whole;
     put(file, node + kFirstChild, address);
 
-    EXPECT_THAT(sentence_about(file), HasSubstr("its structures lead outside the file")) << address;
+    EXPECT_THAT(sentence_about(file), HasSubstr("its structures point outside the file")) << address;
   }
 }
 
-TEST(ForeignCheck, LeavesStructuresOfNothingThatLeadOutside) {
+TEST(ForeignCheck, RefusesEmptyStructuresThatPointOutside) {
   constexpr std::size_t kNamesBytes = 8;  // in a heap's head
   constexpr std::size_t kNamesAddress = 24;
   std::vector<std::byte> file = testing::read_bytes(testing::path_of("soft_link_earliest.h5"));
@@ -165,10 +167,10 @@ TEST(ForeignCheck, LeavesStructuresOfNothingThatLeadOutside) {
   put(file, heap + kNamesAddress, ~std::uint64_t{0} - 200);
   put(file, heap + kNamesBytes, 0);
 
-  EXPECT_THAT(sentence_about(file), HasSubstr("its structures lead outside the file"));
+  EXPECT_THAT(sentence_about(file), HasSubstr("its structures point outside the file"));
 }
 
-TEST(ForeignCheck, KeepsATerminalFromObeyingNames) {
+TEST(ForeignCheck, ShowsNoNamesThatATerminalObeys) {
   std::vector<std::byte> file = testing::read_bytes(testing::path_of("second_name_earliest.h5"));
   const std::size_t names = find_all(file, std::string_view("a\0\0\0\0\0\0\0b\0", 10)).at(0);
 

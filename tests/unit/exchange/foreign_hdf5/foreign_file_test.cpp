@@ -1,5 +1,5 @@
-// Files that other programs wrote (files/make_files.py): good ones, and many that use one thing each that a stranger's
-// file may not. Each of those gives an error that names the object, never a crash or a giant allocation.
+// Files of other programs (files/make_files.py): good ones, and many that each use one feature that foreign files may
+// not use. Each of these must give an error that names the object, never a crash or a giant allocation.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Hdf5Tree read_fixture(const std::string& name) {
   return read_hdf5_tree(posix_file_system(), testing::path_of(name));
 }
 
-// In the structures of HDF5 1.6 (symbol tables, version 1 of everything) and of 1.8 to 1.10.
+// With the structures of HDF5 1.6 (symbol tables, version 1 of everything) and of 1.8 to 1.10.
 class FileOfH5py : public ::testing::TestWithParam<const char*> {
  protected:
   static std::string file_name() { return std::string("all_kinds_") + GetParam() + ".h5"; }
@@ -60,7 +60,7 @@ class FileOfH5py : public ::testing::TestWithParam<const char*> {
   const Hdf5Tree tree_ = read_fixture(file_name());
 };
 
-TEST_P(FileOfH5py, HasItsNumbersReadInEitherOrderOfBytes) {
+TEST_P(FileOfH5py, HasItsNumbersReadInEitherByteOrder) {
   expect_counting<double>("f8", DType::f64, -3);
   expect_counting<float>("f4", DType::f32, -3);
   expect_counting<std::int8_t>("i1", DType::i8, -3);
@@ -156,7 +156,7 @@ TEST_P(FileOfH5py, IsReadFromMemoryToo) {
   EXPECT_TRUE(testing::are_equal(read_hdf5_tree(bytes, "member of an archive"), tree_));
 }
 
-TEST_P(FileOfH5py, ComesBackFromAFileOfOurs) {
+TEST_P(FileOfH5py, SurvivesARoundTripThroughOurWriter) {
   EXPECT_TRUE(testing::are_equal(read_hdf5_tree(compose_hdf5_tree("a.h5", tree_), "a.h5"), tree_));
 }
 
@@ -189,7 +189,7 @@ TEST_P(TextsOfH5py, AreReadWithoutTheirPadding) {
 INSTANTIATE_TEST_SUITE_P(All, TextsOfH5py, ::testing::Values("earliest", "v110", "dense"),
                          [](const auto& test) { return std::string(test.param); });
 
-// Whose metadata is a text of fixed length.
+// A Holdfast file: its metadata is a text of fixed length.
 TEST(ReadHdf5Tree, ReadsOurOwnFiles) {
   const TemporaryFolder folder;
   testing::write_arrays(folder / "a.h5", testing::small_arrays(), R"({"step": 7})");
@@ -201,7 +201,7 @@ TEST(ReadHdf5Tree, ReadsOurOwnFiles) {
   EXPECT_EQ(tree.datasets.size(), testing::small_arrays().size());
 }
 
-TEST(ReadHdf5Tree, FindsTheFileBehindAUserBlock) {
+TEST(ReadHdf5Tree, FindsTheFileAfterAUserBlock) {
   EXPECT_EQ(elements<float>(read_fixture("user_block.h5").find_dataset("a")->array).at(9), 9.0F);
 }
 
@@ -209,7 +209,7 @@ TEST(ReadHdf5Tree, SaysThatThereIsNoFile) {
   EXPECT_EQ(testing::thrown_by([] { read_fixture("none.h5"); }).code, ErrorCode::not_found);
 }
 
-TEST(ReadHdf5Tree, TellsOtherFilesFromHdf5) {
+TEST(ReadHdf5Tree, SaysThatAFileIsNotHdf5) {
   for (const std::size_t bytes : {0U, 1U, 47U, 48U, 5000U}) {
     const std::vector<std::byte> text(bytes, std::byte{'x'});
 
@@ -250,7 +250,7 @@ void PrintTo(const Hostile& hostile, std::ostream* out) {
   *out << hostile.file;
 }
 
-// In the structures of HDF5 1.6, of 1.8 to 1.10, and in those that only the helper looks into.
+// With the structures of HDF5 1.6, of 1.8 to 1.10, and with those that only the helper inspects.
 class HostileHdf5File : public ::testing::TestWithParam<std::tuple<Hostile, const char*>> {};
 
 TEST_P(HostileHdf5File, GivesAnErrorThatNamesTheObject) {
@@ -277,25 +277,25 @@ constexpr Hostile kHostile[] = {
     {"declared_terabytes", "\"a\" declares 35184372088832 bytes"},
     {"contiguous_terabytes", "\"a\" declares 35184372088832 bytes"},
     {"many_declared_gigabytes", "its datasets declare"},
-    {"beyond_64_bits", "\"a\" is larger than 64 bits count"},
+    {"beyond_64_bits", "\"a\" is too large for a 64-bit size"},
     {"chunks_of_one_element", "\"a\" is cut into 536870912 chunks"},
     {"deep_groups", "lies in more than 127 groups"},
     {"cycle", "is a second name of another object"},
     {"cycle_to_root", "is a second name of another object"},
     {"second_name", "is a second name of another object"},
     {"named_type", "\"a\" is a named type"},
-    {"compound", "\"a\" has elements of a type that is not read (compounds)"},
-    {"strings", "\"a\" is an array of strings, and only single ones are read"},
+    {"compound", "\"a\" has elements of an unsupported type (compounds)"},
+    {"strings", "\"a\" is an array of strings, and only single strings are supported"},
     {"latin_string", "\"a\" is not UTF-8 text"},
     {"wide_string", "\"a\" declares 2147483648 bytes"},
     {"no_string", "\"a\" has no shape"},
-    {"opaque", "\"a\" has elements of a type that is not read (opaque bytes)"},
-    {"enumeration", "\"a\" has elements of a type that is not read (an enumeration)"},
-    {"long_double", "\"a\" has elements of a type that is not read (floats of unusual size or precision)"},
-    {"untrue", "\"a\" has truth values that are neither true nor false"},
+    {"opaque", "\"a\" has elements of an unsupported type (opaque bytes)"},
+    {"enumeration", "\"a\" has elements of an unsupported type (an enumeration)"},
+    {"long_double", "\"a\" has elements of an unsupported type (floats of unusual size or precision)"},
+    {"untrue", "\"a\" has boolean elements other than 0 and 1"},
     {"no_shape", "\"a\" has no shape"},
-    {"dimension_scale", "attribute \"DIMENSION_LIST\" of \"a\" has a type that is not read"},
-    {"reference_attribute", "attribute \"a\" of the root has a type that is not read (references)"},
+    {"dimension_scale", "attribute \"DIMENSION_LIST\" of \"a\" has an unsupported type"},
+    {"reference_attribute", "attribute \"a\" of the root has an unsupported type (references)"},
     {"table_of_strings", "attribute \"a\" of the root is an array of strings with several axes"},
     {"latin_text", "attribute \"a\" of the root is not UTF-8 text"},
     {"name_with_dots", "\"a/..\" has a part that is empty, \".\" or \"..\""},
@@ -314,7 +314,7 @@ INSTANTIATE_TEST_SUITE_P(All, HostileHdf5File,
                            return std::string(std::get<0>(test.param).file) + "_" + std::get<1>(test.param);
                          });
 
-// HOLDFAST_DAMAGES sets how often for each file; 400 take a few seconds.
+// HOLDFAST_DAMAGES sets the number of damages for each file; 400 take a few seconds.
 std::size_t damage_count() {
   const char* text = std::getenv("HOLDFAST_DAMAGES");
   return text == nullptr ? 400 : std::strtoul(text, nullptr, 10);

@@ -53,7 +53,7 @@ TEST(Hdf5Arrays, KeepsTextsAndAttributesAsMetadata) {
                             {"attributes", {{"", {{"author", "me"}}}, {"note", {{"language", "en"}}}}}}));
 }
 
-TEST(Hdf5Arrays, TurnsEachKindOfAttributeIntoJson) {
+TEST(Hdf5Arrays, ConvertsEachKindOfAttributeToJson) {
   EXPECT_EQ(attribute_of_root(std::vector<std::string>{"a", "b"}), (Json{"a", "b"}));
   EXPECT_EQ(attribute_of_root(numbers<std::uint64_t>("", DType::u64, {}, {~std::uint64_t{0}})),
             Json(~std::uint64_t{0}));

@@ -1,4 +1,4 @@
-// What the helper program may do, and what happens when it does something else.
+// What the helper program can do in its sandbox, and what happens when another program takes its place.
 
 #include "foreign_hdf5/reader_process.h"
 
@@ -39,7 +39,7 @@ TEST(LockedInReader, ComputesAndWritesToItsOutput) {
 
 class LockedInReaderDies : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(LockedInReaderDies, OfWhatReadingDoesNotNeed) {
+TEST_P(LockedInReaderDies, OfForbiddenActions) {
   EXPECT_EQ(try_action(GetParam()).exit_code, kBadSystemCall);
 }
 
@@ -61,7 +61,7 @@ TEST(LockedInReader, GetsNoMoreProcessorTimeThanItsLimit) {
   EXPECT_EQ(try_action("cpu").exit_code, kProcessorTime);
 }
 
-// A script in place of the helper program.
+// Puts a script in place of the helper program.
 class Impostor : public ::testing::Test {
  protected:
   ~Impostor() override { set_hdf5_reader_path(""); }
@@ -90,8 +90,7 @@ TEST_F(Impostor, ThatIsKilledIsReported) {
   const testing::Thrown thrown = thrown_by_reading();
 
   EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
-  EXPECT_THAT(thrown.sentence,
-              HasSubstr("a.h5 is refused: the program that reads HDF5 files gave up on it (signal 11"));
+  EXPECT_THAT(thrown.sentence, HasSubstr("a.h5 is refused: the program that reads HDF5 files failed on it (signal 11"));
 }
 
 TEST_F(Impostor, ThatExitsIsReported) {
@@ -100,13 +99,13 @@ TEST_F(Impostor, ThatExitsIsReported) {
   const testing::Thrown thrown = thrown_by_reading();
 
   EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
-  EXPECT_THAT(thrown.sentence, HasSubstr("gave up on it (exit code 3)"));
+  EXPECT_THAT(thrown.sentence, HasSubstr("failed on it (exit code 3)"));
 }
 
 TEST_F(Impostor, ThatHangsIsStopped) {
   install("echo $$ > " + (folder_ / "pid") + "; exec /bin/sleep 1000");
 
-  // A busy machine may not run it before that.
+  // A busy machine may start it later than that.
   int pid = 0;
   for (int seconds = 1; pid == 0; seconds *= 4) {
     const testing::Thrown thrown = thrown_by_reading(std::chrono::seconds(seconds));
@@ -125,7 +124,7 @@ TEST_F(Impostor, ThatSendsGarbageIsReported) {
   const testing::Thrown thrown = thrown_by_reading();
 
   EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
-  EXPECT_THAT(thrown.sentence, HasSubstr("was made to send nonsense"));
+  EXPECT_THAT(thrown.sentence, HasSubstr("sent invalid records"));
 }
 
 TEST_F(Impostor, ThatNeverStopsSendingIsReported) {
@@ -134,16 +133,16 @@ TEST_F(Impostor, ThatNeverStopsSendingIsReported) {
   EXPECT_EQ(thrown_by_reading().code, ErrorCode::invalid_file);
 }
 
-TEST_F(Impostor, GetsNothingOfTheEnvironmentAndNoOpenFiles) {
+TEST_F(Impostor, GetsNeitherEnvironmentNorOpenFiles) {
   ASSERT_EQ(::setenv("HOLDFAST_SECRET", "42", 1), 0);
-  std::ofstream held(folder_ / "held");  // has a descriptor while the helper runs
+  std::ofstream held(folder_ / "held");  // an open descriptor while the helper runs
   install("/usr/bin/env > " + (folder_ / "environment") + "; ls /proc/self/fd | tr '\\n' ' ' > " +
           (folder_ / "descriptors"));
 
   thrown_by_reading();
 
   EXPECT_THAT(read_file(folder_ / "environment"), ::testing::Not(HasSubstr("HOLDFAST_SECRET")));
-  // ls has /proc/self/fd itself open; its standard output is the file.
+  // ls itself opens /proc/self/fd; its standard output is the file.
   EXPECT_EQ(read_file(folder_ / "descriptors"), "0 1 2 3 4 ");
 }
 
@@ -171,7 +170,7 @@ TEST(ReaderProcess, ServesSeveralThreadsAtOnce) {
   EXPECT_EQ(results, std::vector<int>(8, 5));
 }
 
-// An application may have told the system to reap its children.
+// An application may have asked the system to reap its children.
 TEST(ReaderProcess, WorksWhereChildrenAreReapedByTheSystem) {
   const auto previous = std::signal(SIGCHLD, SIG_IGN);
   const Hdf5Tree tree = testing::every_kind_of_content();

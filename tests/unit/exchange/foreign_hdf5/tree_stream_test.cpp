@@ -1,3 +1,5 @@
+// The records between helper and library: valid ones give a tree, and all others an error without large allocations.
+
 #include "foreign_hdf5/tree_stream.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kFileBytes = 10'000;
 
-// A pipe that ends.
+// A source that ends, like a pipe.
 struct Ended {};
 
 class MemoryRecords : public RecordSource {
@@ -30,7 +32,7 @@ class MemoryRecords : public RecordSource {
   std::span<const std::byte> rest_;
 };
 
-// Makes records.
+// Collects records in memory.
 class Records {
  public:
   TreeEncoder& encoder() { return encoder_; }
@@ -63,10 +65,10 @@ class Records {
       [this](std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }};
 };
 
-void expect_nonsense(const Records& records, const std::string& problem) {
+void expect_invalid_records(const Records& records, const std::string& problem) {
   const testing::Thrown thrown = records.thrown();
   EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
-  EXPECT_THAT(thrown.sentence, HasSubstr("was made to send nonsense (" + problem));
+  EXPECT_THAT(thrown.sentence, HasSubstr("sent invalid records (" + problem));
 }
 
 TEST(TreeStream, CarriesATree) {
@@ -90,7 +92,7 @@ TEST(TreeStream, CarriesElementsInPieces) {
   EXPECT_EQ(records.decode().datasets.at(0).array.bytes, std::vector<std::byte>(60, std::byte{7}));
 }
 
-TEST(TreeStream, HandsARefusalOn) {
+TEST(TreeStream, PassesARefusalOn) {
   Records records;
   records.add_root();
   records.encoder().refuse(ErrorCode::unsupported, "no such system");
@@ -101,47 +103,47 @@ TEST(TreeStream, HandsARefusalOn) {
   EXPECT_EQ(thrown.sentence, "no such system");
 }
 
-TEST(TreeStream, KeepsATerminalFromObeyingARefusal) {
+TEST(TreeStream, ShowsNothingThatATerminalObeys) {
   Records records;
   records.encoder().refuse(ErrorCode::invalid_file, "\x1B[2Jname\x07 \xC2\x9B \xFF");
 
   EXPECT_EQ(records.thrown().sentence, "?[2Jname? ?? ?");
 }
 
-TEST(TreeStream, RefusesWhatIsOutOfOrder) {
+TEST(TreeStream, RefusesRecordsOutOfOrder) {
   Records no_root;
   no_root.encoder().add_group({"a", {}});
-  expect_nonsense(no_root, "the root does not come first");
+  expect_invalid_records(no_root, "the root does not come first");
 
   Records unsorted;
   for (const char* path : {"", "b", "a"}) unsorted.encoder().add_group({path, {}});
-  expect_nonsense(unsorted, "groups are not sorted");
+  expect_invalid_records(unsorted, "groups are not sorted");
 
   Records twice;
   twice.add_root();
   for (int i = 0; i < 2; ++i) twice.add_numbers("a", {0});
-  expect_nonsense(twice, "datasets are not sorted");
+  expect_invalid_records(twice, "datasets are not sorted");
 
   Records late_group;
   late_group.add_root();
   late_group.add_numbers("a", {0});
   late_group.encoder().add_group({"b", {}});
-  expect_nonsense(late_group, "a group follows a dataset");
+  expect_invalid_records(late_group, "a group follows a dataset");
 
   Records unsorted_texts;
   unsorted_texts.add_root();
   for (const char* path : {"b", "a"}) unsorted_texts.encoder().add_text({path, "", {}});
-  expect_nonsense(unsorted_texts, "texts are not sorted");
+  expect_invalid_records(unsorted_texts, "texts are not sorted");
 
   Records late_numbers;
   late_numbers.add_root();
   late_numbers.encoder().add_text({"a", "", {}});
   late_numbers.add_numbers("b", {0});
-  expect_nonsense(late_numbers, "a dataset follows a text");
+  expect_invalid_records(late_numbers, "a dataset follows a text");
 
   Records empty;
   empty.encoder().finish();
-  expect_nonsense(empty, "there is no root");
+  expect_invalid_records(empty, "there is no root");
 }
 
 TEST(TreeStream, RefusesPathsThatNoTreeHas) {
@@ -149,24 +151,24 @@ TEST(TreeStream, RefusesPathsThatNoTreeHas) {
     Records records;
     records.add_root();
     records.add_numbers(path, {0});
-    expect_nonsense(records, "a path is not valid");
+    expect_invalid_records(records, "a path is not valid");
   }
   Records orphan;
   orphan.add_root();
   orphan.add_numbers("a/b", {0});
-  expect_nonsense(orphan, "a path leads through no group");
+  expect_invalid_records(orphan, "a path names a group that is missing");
 
   Records both;
   both.add_root();
   both.encoder().add_group({"a", {}});
   both.add_numbers("a", {0});
-  expect_nonsense(both, "a dataset is a group, too");
+  expect_invalid_records(both, "a dataset is also a group");
 
   Records text;
   text.add_root();
   text.add_numbers("a", {0});
   text.encoder().add_text({"a", "", {}});
-  expect_nonsense(text, "a text is a group or an array, too");
+  expect_invalid_records(text, "a text is also a group or an array");
 }
 
 TEST(TreeStream, RefusesElementsThatDoNotFit) {
@@ -174,49 +176,49 @@ TEST(TreeStream, RefusesElementsThatDoNotFit) {
   missing.add_root();
   missing.add_numbers("a", {2});
   missing.encoder().finish();
-  expect_nonsense(missing, "elements are missing");
+  expect_invalid_records(missing, "elements are missing");
 
   Records too_many;
   too_many.add_root();
   too_many.add_numbers("a", {2});
   too_many.encoder().add_elements(std::vector<std::byte>(9));
-  expect_nonsense(too_many, "more elements come than were announced");
+  expect_invalid_records(too_many, "more elements come than were announced");
 
   Records unannounced;
   unannounced.add_root();
   unannounced.encoder().add_elements(std::vector<std::byte>(1));
-  expect_nonsense(unannounced, "more elements come than were announced");
+  expect_invalid_records(unannounced, "more elements come than were announced");
 
   Records untrue;
   untrue.add_root();
   untrue.encoder().add_dataset({{"a", DType::boolean, {1}, {}}, {}});
   untrue.encoder().add_elements(std::vector<std::byte>(1, std::byte{2}));
-  expect_nonsense(untrue, "a truth value is neither true nor false");
+  expect_invalid_records(untrue, "a boolean element is neither 0 nor 1");
 }
 
 TEST(TreeStream, RefusesSizesThatTheFileCannotHold) {
   Records gigabytes;
   gigabytes.add_root();
   gigabytes.add_numbers("a", {std::uint64_t{2} << 30});
-  expect_nonsense(gigabytes, "datasets are larger than the file can hold");
+  expect_invalid_records(gigabytes, "datasets are larger than the file can hold");
 
   Records overflow;
   overflow.add_root();
   overflow.add_numbers("a", {std::uint64_t{1} << 40, std::uint64_t{1} << 40});
-  expect_nonsense(overflow, "a shape is larger than 64 bits count");
+  expect_invalid_records(overflow, "a shape is too large for a 64-bit size");
 
   Records text;
   text.add_root();
   text.encoder().add_text({"a", std::string(2 << 20, 'x'), {}});
-  expect_nonsense(text, "names, attributes and texts are larger than the file can hold");
+  expect_invalid_records(text, "names, attributes and texts are larger than the file can hold");
 
   Records attribute;
   attribute.encoder().add_group({"", {{"a", std::string(2 << 20, 'x')}}});
-  expect_nonsense(attribute, "names, attributes and texts are larger than the file can hold");
+  expect_invalid_records(attribute, "names, attributes and texts are larger than the file can hold");
 }
 
-// 2^63 bytes of anything are claimed; none of it comes.
-TEST(TreeStream, TakesNoMemoryForWhatIsOnlyClaimed) {
+// The records claim 2^63 bytes, and none of them arrives.
+TEST(TreeStream, AllocatesNothingForFalseClaims) {
   for (std::uint8_t kind = 0; kind <= 6; ++kind) {
     Records records;
     records.add_root();

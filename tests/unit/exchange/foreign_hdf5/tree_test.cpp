@@ -23,7 +23,7 @@ TEST(Hdf5Tree, ComesBackAsItWasWritten) {
   EXPECT_TRUE(testing::are_equal(read_hdf5_tree(posix_file_system(), folder / "a.h5"), tree));
 }
 
-TEST(Hdf5Tree, GivesTheSameBytesInWhateverOrderItIsListed) {
+TEST(Hdf5Tree, GivesTheSameBytesInAnyOrder) {
   Hdf5Tree tree = testing::every_kind_of_content();
   const std::vector<std::byte> bytes = compose_hdf5_tree("a.h5", tree);
 

@@ -1,3 +1,5 @@
+// Arguments that an HDF5 file cannot hold are refused before anything is written.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +51,7 @@ TEST(WriteHdf5Tree, RefusesTwoObjectsOfOnePath) {
   groups.groups = {{"g", {}}, {"g", {}}};
 
   expect_refused(twice, "dataset \"a\" is listed twice");
-  expect_refused(inside, "dataset \"a\" is a group, too");
+  expect_refused(inside, "dataset \"a\" is also a group");
   expect_refused(groups, "group \"g\" is listed twice");
 }
 
@@ -69,14 +71,14 @@ TEST(WriteHdf5Tree, RefusesTextsThatAFileCannotHave) {
   expect_refused(path, "path \"a/\"");
   expect_refused(twice, "text \"a\" is listed twice");
   expect_refused(array, "text \"a\" is listed twice");
-  expect_refused(group, "text \"a\" is a group, too");
+  expect_refused(group, "text \"a\" is also a group");
 }
 
 TEST(WriteHdf5Tree, RefusesNumbersWhoseBytesDoNotFit) {
   Hdf5Dataset dataset{testing::make_numbers("a", DType::f32, {3}), {}};
   dataset.array.bytes.pop_back();
 
-  expect_refused(tree_of(dataset), "dataset \"a\" comes with 11 bytes, and its shape takes 12");
+  expect_refused(tree_of(dataset), "dataset \"a\" has 11 bytes, but its shape needs 12");
 }
 
 TEST(WriteHdf5Tree, RefusesAttributesThatAFileCannotHave) {
@@ -88,7 +90,7 @@ TEST(WriteHdf5Tree, RefusesAttributesThatAFileCannotHave) {
                  "has an attribute dtype");
 }
 
-TEST(WriteHdf5Tree, LeavesTheOldFileWhenTheDiskFails) {
+TEST(WriteHdf5Tree, KeepsTheOldFileWhenTheDiskFails) {
   for (const std::string failing : {"create", "write", "sync", "rename"}) {
     const TemporaryFolder folder;
     write_hdf5_tree(posix_file_system(), folder / "a.h5", testing::every_kind_of_content());

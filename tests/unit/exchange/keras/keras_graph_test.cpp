@@ -1,3 +1,5 @@
+// Savepoint graphs as Keras configurations, without Keras: names, options and the sizes of images.
+
 #include "keras/keras_graph.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +14,7 @@ using testing::error_of;
 using ::testing::HasSubstr;
 using Image = std::array<std::uint64_t, 3>;
 
-// As a file gives it: there, a number that is not negative is an unsigned one.
+// Parses the JSON again, as from a file: there, a number that is not negative is unsigned.
 Json savepoint_metadata(std::vector<Json> layers, Json input = {9, 8, 2}) {
   const Json graph = {
       {"format", "holdfast.sequential"}, {"version", 1}, {"input_shape", input}, {"layers", std::move(layers)}};
@@ -41,7 +43,7 @@ TEST(KerasGraph, FollowsTheSizesOfImages) {
   EXPECT_EQ(image_before(metadata, "nobody"), (Image{}));
 }
 
-TEST(KerasGraph, HasNoImageWhereNumbersMakeNoSense) {
+TEST(KerasGraph, FindsNoImageWhereSizesAreInvalid) {
   Json zero = convolution("valid");
   zero["strides"] = {0, 1};
   Json negative = convolution("same");
@@ -52,7 +54,7 @@ TEST(KerasGraph, HasNoImageWhereNumbersMakeNoSense) {
   EXPECT_EQ(image_before(savepoint_metadata({entry("Conv2D", "c"), entry("Flatten", "f")}), "f"), (Image{}));
 }
 
-TEST(KerasGraph, GivesTheInputLayerANameThatNobodyHas) {
+TEST(KerasGraph, GivesTheInputLayerAnUnusedName) {
   const Json config =
       keras_config_of_savepoint(savepoint_metadata({entry("Dense", "input_layer"), entry("Dense", "input_layer_")}));
 
@@ -60,7 +62,7 @@ TEST(KerasGraph, GivesTheInputLayerANameThatNobodyHas) {
   EXPECT_EQ(config["config"]["layers"][0]["config"]["batch_shape"], Json({nullptr, 9, 8, 2}));
 }
 
-TEST(KerasGraph, TurnsANormalInitializerIntoKerass) {
+TEST(KerasGraph, ConvertsANormalInitializer) {
   const Json metadata = savepoint_metadata({entry("Dense", "d", {{"kernel_initializer", "normal(0.25)"}})});
 
   const Json config = keras_config_of_savepoint(metadata)["config"]["layers"][1]["config"];
@@ -75,7 +77,7 @@ Json metadata_with_optimizer(Json optimizer) {
   return metadata;
 }
 
-TEST(KerasGraph, TurnsAScheduleIntoKerass) {
+TEST(KerasGraph, ConvertsASchedule) {
   const Json schedule = {{"kind", "cosine_decay"}, {"initial_learning_rate", 0.1}, {"decay_steps", 10}};
 
   const Json config = keras_config_of_savepoint(
@@ -89,7 +91,7 @@ TEST(KerasGraph, TurnsAScheduleIntoKerass) {
   EXPECT_EQ(config["optimizer"]["config"]["learning_rate"], expected);
 }
 
-TEST(KerasGraph, CallsClippingAsKerasDoes) {
+TEST(KerasGraph, NamesClippingAsKerasDoes) {
   for (const auto& [ours, theirs] :
        {std::pair{"clip_value", "clipvalue"}, {"clip_norm", "clipnorm"}, {"global_clip_norm", "global_clipnorm"}}) {
     const Json config = keras_config_of_savepoint(metadata_with_optimizer(
@@ -99,13 +101,13 @@ TEST(KerasGraph, CallsClippingAsKerasDoes) {
   }
 }
 
-TEST(KerasGraph, LeavesOutAnOptimizerWithAScheduleOfTheUsers) {
+TEST(KerasGraph, LeavesOutAnOptimizerWithAUsersOwnSchedule) {
   const Json metadata = metadata_with_optimizer({{"kind", "adam"}, {"learning_rate", {{"kind", "of_our_own"}}}});
 
   EXPECT_FALSE(keras_config_of_savepoint(metadata).contains("compile_config"));
 }
 
-TEST(KerasGraph, SaysNothingOfTrainingThatKerasDoesNotKnow) {
+TEST(KerasGraph, LeavesOutTrainingThatKerasDoesNotKnow) {
   Json metadata = savepoint_metadata({entry("Dense", "d")});
   metadata["configuration"] = {{"optimizer", {{"kind", "adam"}}}, {"loss", {{"kind", "of_our_own"}}}};
 
@@ -120,7 +122,7 @@ TEST(KerasGraph, RefusesWhatCannotBecomeAKerasModel) {
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({entry("Mine", "m")})); }),
               HasSubstr("layer \"m\" is of kind \"Mine\""));
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({entry("Dense", "a/b")})); }),
-              HasSubstr("no layer called \"a/b\""));
+              HasSubstr("the layer name \"a/b\""));
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({Json(3)})); }), HasSubstr("unsupported: "));
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({}, "wide")); }),
               HasSubstr("no input shape"));

@@ -1,3 +1,5 @@
+// Rows after a flattened image, in both orders of channels, and the widening of 16-bit floats.
+
 #include "keras/keras_reorder.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +34,7 @@ NamedArray array(DType dtype, std::vector<std::uint64_t> shape, const std::vecto
 }
 
 TEST(KerasReorder, PutsChannelsLast) {
-  // Two channels of two rows and three columns; each value says where it belongs: 100 channel + 10 row + column.
+  // Two channels of two rows and three columns. Each value says where it belongs: 100 channel + 10 row + column.
   NamedArray kernel = array<float>(DType::f32, {12, 1}, {0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112});
 
   ASSERT_TRUE(reorder_rows(kernel, {2, 3, 2}));
@@ -55,18 +57,18 @@ TEST(KerasReorder, RefusesImagesOfAnotherSize) {
   EXPECT_EQ(kernel.bytes, before);
 }
 
-TEST(KerasReorder, FindsWhatSeesAFlattenedImage) {
+TEST(KerasReorder, FindsTheVariablesThatSeeAFlattenedImage) {
   const Json first = {{"data_format", "channels_first"}};
   const KerasModel model(
       sequential({layer("Conv2D", "c", first), layer("Flatten", "f"),
                   layer("BatchNormalization", "n", {{"scale", false}}), layer("Dense", "d"), layer("Dense", "e")}),
       "the model");
 
-  EXPECT_THAT(variables_behind_flatten(model), UnorderedElementsAre(Pair("n/beta", 0), Pair("n/moving_mean", 0),
-                                                                    Pair("n/moving_variance", 0), Pair("d/kernel", 0)));
+  EXPECT_THAT(variables_after_flatten(model), UnorderedElementsAre(Pair("n/beta", 0), Pair("n/moving_mean", 0),
+                                                                   Pair("n/moving_variance", 0), Pair("d/kernel", 0)));
 }
 
-TEST(KerasReorder, LeavesModelsThatTurnTheirImagesThemselves) {
+TEST(KerasReorder, LeavesModelsAloneThatReorderTheirImages) {
   const Json first = {{"data_format", "channels_first"}};
   const KerasModel turned(sequential({layer("Conv2D", "c", first), layer("Flatten", "f", first), layer("Dense", "d")}),
                           "the model");
@@ -74,8 +76,8 @@ TEST(KerasReorder, LeavesModelsThatTurnTheirImagesThemselves) {
                                     layer("Dense", "d")}),
                         "the model");
 
-  EXPECT_TRUE(variables_behind_flatten(turned).empty());
-  EXPECT_TRUE(variables_behind_flatten(last).empty());
+  EXPECT_TRUE(variables_after_flatten(turned).empty());
+  EXPECT_TRUE(variables_after_flatten(last).empty());
 }
 
 TEST(KerasReorder, WidensEveryHalf) {

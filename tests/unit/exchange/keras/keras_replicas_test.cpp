@@ -1,3 +1,5 @@
+// Wrappers of multi_gpu_model as small trees: which are removed, and which models only resemble one.
+
 #include "keras/keras_replicas.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +51,7 @@ Hdf5Tree wrapped_tree(const Names& weights) {
 const Json kBase = testing::sequential({layer("Dense", "one"), layer("Dense", "two", {{"use_bias", false}})});
 const Names kWeights = {"one/kernel:0", "one/bias:0", "two/kernel:0"};
 
-TEST(KerasReplicas, PutsTheBaseModelsLayersInThePlaceOfTheWrappers) {
+TEST(KerasReplicas, ReplacesTheWrappersLayersByTheBaseModels) {
   Hdf5Tree tree = wrapped_tree(kWeights);
   const std::vector<std::byte> bytes = tree.find_dataset("base/two/kernel:0")->array.bytes;
   Json config = wrapper(kBase);
@@ -66,7 +68,7 @@ TEST(KerasReplicas, PutsTheBaseModelsLayersInThePlaceOfTheWrappers) {
   EXPECT_EQ(tree.find_group("lambda_1"), nullptr);
 }
 
-TEST(KerasReplicas, TakesEveryWrapperOff) {
+TEST(KerasReplicas, RemovesEveryWrapper) {
   Hdf5Tree tree = wrapped_tree(kWeights);
   Json config = wrapper(kBase);
   for (int i = 1; i < 200; ++i) config = wrapper(config);
@@ -75,7 +77,7 @@ TEST(KerasReplicas, TakesEveryWrapperOff) {
   EXPECT_NE(tree.find_dataset("one/one/bias:0"), nullptr);
 }
 
-TEST(KerasReplicas, LeavesWhatIsOnlySimilar) {
+TEST(KerasReplicas, LeavesModelsThatOnlyResembleAWrapper) {
   const Json whole = wrapper(kBase);
   const auto changed = [&](const char* pointer, const Json& value) {
     Json config = whole;
@@ -84,7 +86,7 @@ TEST(KerasReplicas, LeavesWhatIsOnlySimilar) {
   };
   for (Json config : {changed("/config/layers/4/config/axis", -1),                  // concatenates features
                       changed("/config/layers/4/inbound_nodes/0/0/0", "lambda_1"),  // something else
-                      changed("/config/layers/1/inbound_nodes/0/0/0", "base"),      // a Lambda behind the base
+                      changed("/config/layers/1/inbound_nodes/0/0/0", "base"),      // a Lambda after the base
                       changed("/config/layers/3/inbound_nodes/0/0/0", "input"),     // the base without its slice
                       changed("/config/layers/2/class_name", "Dense"),              // one slice alone
                       changed("/config/layers/3/class_name", "Dense"),              // no base
@@ -100,7 +102,7 @@ TEST(KerasReplicas, LeavesWhatIsOnlySimilar) {
   }
 }
 
-TEST(KerasReplicas, TellsLayersByNameWhereTheirNumberSaysNothing) {
+TEST(KerasReplicas, MatchesLayersByNameWhereTheirNumberDoesNotHelp) {
   Hdf5Tree tree = wrapped_tree({"two/kernel:0", "one_1/offset:0"});
   Json config = wrapper(kBase);
 
@@ -110,7 +112,7 @@ TEST(KerasReplicas, TellsLayersByNameWhereTheirNumberSaysNothing) {
   EXPECT_NE(tree.find_dataset("two/two/kernel:0"), nullptr);
 }
 
-TEST(KerasReplicas, RefusesWeightsOfNobody) {
+TEST(KerasReplicas, RefusesWeightsThatBelongToNoLayer) {
   Hdf5Tree tree = wrapped_tree({"three/kernel:0"});
   Json config = wrapper(kBase);
 
@@ -118,7 +120,7 @@ TEST(KerasReplicas, RefusesWeightsOfNobody) {
               HasSubstr("unsupported: the file holds a replicated model"));
 }
 
-TEST(KerasReplicas, RefusesWeightsThatAreListedAndNotThere) {
+TEST(KerasReplicas, RefusesWeightsThatAreListedButMissing) {
   Hdf5Tree tree = wrapped_tree(kWeights);
   tree.datasets.pop_back();
   Json config = wrapper(kBase);
@@ -126,7 +128,7 @@ TEST(KerasReplicas, RefusesWeightsThatAreListedAndNotThere) {
   EXPECT_THAT(error_of([&] { unwrap_replicas(tree, "", config, "the file"); }), HasSubstr("invalid_file: the file"));
 }
 
-TEST(KerasReplicas, TellsAWrapperByItsLayersNamesWhereThereIsNoConfiguration) {
+TEST(KerasReplicas, RecognisesAWrapperByItsLayersNamesWithoutAConfiguration) {
   Hdf5Tree tree = wrapped_tree(kWeights);
   Json none;
 

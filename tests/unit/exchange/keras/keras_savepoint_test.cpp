@@ -1,3 +1,5 @@
+// A savepoint through Keras's forms and back, without Keras: bits, state of the optimizer, and refusals.
+
 #include "keras/keras_savepoint.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +27,7 @@ ArraySet savepoint_without_bias(const std::string& seed = "") {
   return set;
 }
 
-// The savepoint as read from a Keras file.
+// The savepoint as it is read from a Keras file of this form.
 ArraySet keras(KerasForm form) {
   KerasContent content = lay_out(keras_from_savepoint(savepoint_without_bias("keras"), kMetadataWithoutBias), form);
   return {.arrays = content.arrays, .metadata = keras_metadata(content.description)};
@@ -35,7 +37,7 @@ ArraySet back(const ArraySet& from, const ArraySet& like = savepoint_without_bia
   return keras_to_savepoint(from, like);
 }
 
-TEST(KerasSavepoint, GoesThroughEveryFormThatHoldsAllOfIt) {
+TEST(KerasSavepoint, SurvivesEveryFormThatHoldsAllOfIt) {
   for (const KerasForm form : {KerasForm::weights, KerasForm::archive, KerasForm::legacy_model}) {
     ArraySet like = savepoint_without_bias();
     Json metadata = kMetadataWithoutBias;
@@ -60,7 +62,7 @@ TEST(KerasSavepoint, ClearsTheStateThatBelongsToOtherWeights) {
   EXPECT_EQ(found.metadata, savepoint_without_bias().metadata);
 }
 
-TEST(KerasSavepoint, TakesNoStateOfAnotherOptimizer) {
+TEST(KerasSavepoint, IgnoresTheStateOfAnotherOptimizer) {
   ArraySet other = keras(KerasForm::archive);
   Json metadata = Json::parse(other.metadata);
   Json config = Json::parse(metadata["keras"]["config"].get<std::string>());
@@ -80,8 +82,8 @@ TEST(KerasSavepoint, RefusesOtherShapesAndTypes) {
   for (NamedArray& array : whole.arrays) array.dtype = DType::i32;
 
   EXPECT_THAT(error_of([&] { back(wide); }),
-              HasSubstr("layer \"d\": kernel has shape (2, 3), and the Keras model's \"model/d/kernel\" has (2, 4)"));
-  EXPECT_THAT(error_of([&] { back(whole); }), HasSubstr("is f32, and the Keras model's \"model/d/kernel\" is i32"));
+              HasSubstr("layer \"d\": kernel has shape (2, 3), but the Keras model's \"model/d/kernel\" has (2, 4)"));
+  EXPECT_THAT(error_of([&] { back(whole); }), HasSubstr("is f32, but the Keras model's \"model/d/kernel\" is i32"));
 }
 
 TEST(KerasSavepoint, RefusesSavepointsThatLackTheirArrays) {

@@ -1,3 +1,5 @@
+// Whole Keras files through the public functions, without Keras itself; tests/interop has the tests with Keras.
+
 #include "holdfast/format/exchange/keras.h"
 
 #include <gmock/gmock.h>
@@ -38,14 +40,14 @@ class KerasFile : public ::testing::Test {
   const std::string config_ = testing::sequential({testing::layer("Dense", "mine", {{"use_bias", false}})}).dump();
 };
 
-TEST_F(KerasFile, IsAnArchiveWhateverItIsCalled) {
+TEST_F(KerasFile, IsAnArchiveWhateverItsName) {
   const std::string file = write_archive(config_);
   files().rename(file, path("model.h5"));
 
   EXPECT_THAT(names(read_keras(files(), path("model.h5")).arrays), ElementsAre("model/mine/kernel"));
 }
 
-TEST_F(KerasFile, LosesNoTextOfAStrangers) {
+TEST_F(KerasFile, IsRefusedWithTextsInsteadOfLosingThem) {
   Hdf5Tree weights = testing::tree({}, {floats("layers/dense/vars/0", {2, 3})});
   weights.texts.push_back({"notes", "keep me", {}});
   write_hdf5_tree(files(), path("a.weights.h5"), weights);
@@ -65,7 +67,7 @@ TEST_F(KerasFile, KeepsTheAssetsOfAnArchive) {
   EXPECT_EQ(after.metadata, before.metadata);
 }
 
-TEST_F(KerasFile, ComesBackByteForByteTheSecondTime) {
+TEST_F(KerasFile, HasTheSameBytesWhenItIsWrittenAgain) {
   const ArraySet set = read_keras(files(), write_archive(config_));
   write_keras(files(), path("a.weights.h5"), set, KerasForm::weights);
   write_keras(files(), path("b.weights.h5"), read_keras(files(), path("a.weights.h5")), KerasForm::weights);
@@ -79,14 +81,14 @@ TEST_F(KerasFile, ComesBackByteForByteTheSecondTime) {
   EXPECT_TRUE(content("a.weights.h5") == content("b.weights.h5"));
 }
 
-TEST_F(KerasFile, IsRefusedWithAConfigurationThatIsNone) {
+TEST_F(KerasFile, IsRefusedWithAnInvalidConfiguration) {
   for (const std::string config : {"{", "3", "{\"class_name\": \"Sequential\", \"config\": {\"layers\": [3]}}"}) {
     EXPECT_THAT(error_of([&] { read_keras(files(), write_archive(config)); }), HasSubstr("invalid_file: ")) << config;
     files().remove(path("model.keras"));
   }
 }
 
-TEST_F(KerasFile, IsRefusedWithMembersThatHaveNoPlace) {
+TEST_F(KerasFile, IsRefusedWithUnknownMembers) {
   EXPECT_THAT(error_of([&] {
                 read_keras(files(), write_archive(config_, {{"model.weights.npz", {}}}));
               }),
@@ -95,10 +97,10 @@ TEST_F(KerasFile, IsRefusedWithMembersThatHaveNoPlace) {
   EXPECT_THAT(error_of([&] { read_keras(files(), path("empty.keras")); }), HasSubstr("lacks config.json or"));
 }
 
-TEST_F(KerasFile, IsRefusedWhereNothingSaysKeras) {
+TEST_F(KerasFile, IsRefusedWithoutSignsOfKeras) {
   write_hdf5_tree(files(), path("other.h5"), testing::tree({}, {floats("weights/a", {2})}));
 
-  EXPECT_THAT(error_of([&] { read_keras(files(), path("other.h5")); }), HasSubstr("is no Keras file"));
+  EXPECT_THAT(error_of([&] { read_keras(files(), path("other.h5")); }), HasSubstr("is not a Keras file"));
 }
 
 TEST_F(KerasFile, SaysHowOftenItWasReplicated) {
@@ -114,7 +116,7 @@ TEST_F(KerasFile, SaysHowOftenItWasReplicated) {
   EXPECT_EQ(Json::parse(set.metadata)["keras"]["replicated"], 1);
 }
 
-TEST_F(KerasFile, LeavesNothingBehindWhenItCannotBeWritten) {
+TEST_F(KerasFile, LeavesNoFileWhenItCannotBeWritten) {
   ArraySet set = read_keras(files(), write_archive(config_));
   set.arrays[0].bytes.pop_back();
 
@@ -124,7 +126,7 @@ TEST_F(KerasFile, LeavesNothingBehindWhenItCannotBeWritten) {
   EXPECT_THAT(files().list(folder_.path()), ElementsAre("model.keras"));
 }
 
-TEST(KerasForm, HasANameThatComesBack) {
+TEST(KerasForm, IsFoundByItsName) {
   for (const KerasForm form :
        {KerasForm::weights, KerasForm::archive, KerasForm::legacy_weights, KerasForm::legacy_model}) {
     EXPECT_EQ(keras_form_from_name(name(form)), form);

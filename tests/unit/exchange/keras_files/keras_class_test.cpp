@@ -16,7 +16,7 @@ std::vector<std::string> names(std::string_view class_name, const Json& config) 
   return result;
 }
 
-// As Keras 3.15's to_snake_case gives them.
+// The results of Keras 3.15's to_snake_case.
 TEST(KerasClass, FormsTheNamesOfGroupsAsKerasDoes) {
   for (const auto& [class_name, group] :
        std::vector<std::pair<std::string, std::string>>{{"Dense", "dense"},
@@ -45,13 +45,13 @@ TEST(KerasClass, LeavesOutWhatTheConfigurationSwitchesOff) {
   EXPECT_THAT(names("Dropout", {}), IsEmpty());
 }
 
-TEST(KerasClass, KnowsNothingOfOtherClassesAndUnusualOptions) {
+TEST(KerasClass, KnowsNoVariablesOfOtherClassesAndUnusualOptions) {
   EXPECT_FALSE(keras_variables("MyLayer", {}));
   EXPECT_FALSE(keras_variables("BatchNormalization", {{"renorm", true}}));
   EXPECT_FALSE(keras_variables("Dense", {{"quantization_config", {{"mode", "int8"}}}}));
 }
 
-TEST(KerasClass, GuessesOnlyWhatTheNumberOfVariablesTells) {
+TEST(KerasClass, GuessesOnlyWhatTheNumberOfVariablesDetermines) {
   EXPECT_THAT(guess_keras_variables("dense_12", 2), ElementsAre("kernel", "bias"));
   EXPECT_THAT(guess_keras_variables("dense", 1), ElementsAre("kernel"));
   EXPECT_THAT(guess_keras_variables("dense", 3), IsEmpty());

@@ -13,7 +13,7 @@ using testing::error_of;
 using ::testing::HasSubstr;
 using Names = std::vector<std::string>;
 
-TEST(KerasDescription, ComesBackFromItsText) {
+TEST(KerasDescription, SurvivesARoundTripThroughJson) {
   KerasDescription before;
   before.form = KerasForm::legacy_model;
   before.config = "{\"class_name\": \"Sequential\", \"config\": {\"big\": 1e-07}}";
@@ -48,7 +48,7 @@ TEST(KerasDescription, RefusesMetadataThatIsNotItsOwn) {
   }
 }
 
-TEST(KerasDescription, RefusesNamesThatAreNoText) {
+TEST(KerasDescription, RefusesNamesThatAreNotUtf8) {
   KerasDescription description;
   description.archive_metadata = "\xFF\xFE";
 

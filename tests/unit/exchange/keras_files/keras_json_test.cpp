@@ -17,20 +17,20 @@ TEST(KerasJson, RefusesNestingThatRecursionWouldNotSurvive) {
   EXPECT_EQ(error.find("invalid_file: the text is nested deeper than"), 0U) << error;
 }
 
-TEST(KerasJson, CountsNoBracketsInsideTexts) {
+TEST(KerasJson, IgnoresBracketsInsideStrings) {
   const std::string text = R"({"name": ")" + std::string(5000, '[') + R"(\"[[" })";
 
   EXPECT_EQ(text_member(parse_keras_json(text, "the text"), "name").size(), 5003U);
 }
 
-TEST(KerasJson, RefusesWhatIsNoJson) {
+TEST(KerasJson, RefusesTextThatIsNotJson) {
   for (const char* text : {"", "{", "{\"a\": }", "nothing", "{\"a\": \"\xFF\"}", "{\"a\": 1} x"}) {
-    EXPECT_EQ(error_of([&] { parse_keras_json(text, "the text"); }).find("invalid_file: the text is no JSON"), 0U)
+    EXPECT_EQ(error_of([&] { parse_keras_json(text, "the text"); }).find("invalid_file: the text is not JSON"), 0U)
         << text;
   }
 }
 
-TEST(KerasJson, TakesTheNumbersThatPythonWritesAndJsonLacks) {
+TEST(KerasJson, ReadsNanAndInfinityAsNull) {
   const Json json = parse_keras_json(R"({"a": NaN, "b": [Infinity, -Infinity, -1], "c": "NaN -Infinity"})", "the text");
 
   EXPECT_TRUE(json.at("a").is_null());
@@ -38,7 +38,7 @@ TEST(KerasJson, TakesTheNumbersThatPythonWritesAndJsonLacks) {
   EXPECT_EQ(json.at("c"), "NaN -Infinity");
 }
 
-TEST(KerasJson, HasNothingForMembersOfAnotherKind) {
+TEST(KerasJson, ReturnsDefaultsForMembersOfAnotherType) {
   const Json json = {{"text", 3}, {"flag", "yes"}};
 
   EXPECT_EQ(text_member(json, "text"), "");

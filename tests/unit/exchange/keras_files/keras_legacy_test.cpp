@@ -1,3 +1,5 @@
+// Legacy Keras files as small trees: which names their weights get, and which lists are refused.
+
 #include "keras_files/keras_legacy.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +29,7 @@ KerasContent read_legacy(Hdf5Tree tree, const KerasModel* model = nullptr) {
   return content;
 }
 
-TEST(KerasLegacy, FindsTheVariableBehindTheLayersName) {
+TEST(KerasLegacy, FindsTheVariableAfterTheLayersName) {
   EXPECT_EQ(legacy_variable("dense_1", "dense_1/kernel:0"), "kernel");
   EXPECT_EQ(legacy_variable("dense_1", "net/dense_1/kernel"), "kernel");
   EXPECT_EQ(legacy_variable("dense_1", "dense_1_2/kernel:0"), "kernel");
@@ -51,14 +53,14 @@ TEST(KerasLegacy, ReadsListsThatWereSplitBecauseTheyWereLong) {
   EXPECT_THAT(names(read_legacy(tree).arrays), ElementsAre("model/a/kernel"));
 }
 
-TEST(KerasLegacy, UsesTheNamesInTheFileWhereTheConfigurationSaysAnother) {
+TEST(KerasLegacy, UsesTheNamesInTheFileWhereTheConfigurationDisagrees) {
   const KerasModel model(testing::sequential({testing::layer("Dense", "a")}), "the model");
 
   EXPECT_THAT(names(read_legacy(one_layer("a", {"a/kernel:0", "a/offset:0"}), &model).arrays),
               ElementsAre("model/a/kernel", "model/a/offset"));
 }
 
-TEST(KerasLegacy, RefusesListsOfWhatIsNotThere) {
+TEST(KerasLegacy, RefusesListsWithMissingOrRepeatedEntries) {
   Hdf5Tree no_layer = one_layer("a", {"a/kernel:0"});
   no_layer.groups[0].attributes = {{"layer_names", Names{"a", "b"}}};
   Hdf5Tree no_weight = one_layer("a", {"a/kernel:0"});
@@ -71,14 +73,14 @@ TEST(KerasLegacy, RefusesListsOfWhatIsNotThere) {
   EXPECT_THAT(error_of([&] { read_legacy(twice); }), HasSubstr("invalid_file: the file lists the weight"));
 }
 
-TEST(KerasLegacy, TakesAttributesOfAnotherKindForNone) {
+TEST(KerasLegacy, IgnoresAttributesOfAnotherType) {
   Hdf5Tree tree = one_layer("a", {"a/kernel:0"});
   tree.groups[0].attributes = {{"layer_names", std::string("a")}};
 
   EXPECT_THAT(names(read_legacy(tree).arrays), ElementsAre("extra/a/a/kernel:0"));
 }
 
-TEST(KerasLegacy, TakesLayersWithoutWeightsAsHdf5ForPythonWritesThem) {
+TEST(KerasLegacy, ReadsLayersWithoutWeightsAsH5pyWritesThem) {
   Hdf5Tree tree = one_layer("a", {});
   for (Hdf5Group& group : tree.groups) {
     if (group.path == "a") group.attributes = {{"weight_names", NamedArray{"", DType::f64, {0}, {}}}};

@@ -1,3 +1,5 @@
+// The layers, names and paths that follow from a model's configuration, and the limits on hostile ones.
+
 #include "keras_files/keras_model.h"
 
 #include <gmock/gmock.h>
@@ -57,7 +59,7 @@ TEST(KerasModel, PutsFrozenWeightsLastInTheOrderOfLegacyFiles) {
                                                         "norm/moving_mean", "norm/moving_variance"));
 }
 
-TEST(KerasModel, TakesTheListOfLayersThatKeras1Wrote) {
+TEST(KerasModel, ReadsTheListOfLayersThatKeras1Wrote) {
   const Json config = {{"class_name", "Sequential"}, {"config", Json::array({layer("Dense", "dense_1")})}};
 
   EXPECT_THAT(arrays(KerasModel(config, "the model").slots()), ElementsAre("dense_1/kernel", "dense_1/bias"));
@@ -71,7 +73,7 @@ TEST(KerasModel, IsIncompleteWithAClassThatItDoesNotKnow) {
   EXPECT_FALSE(KerasModel(layer("MyModel", "m"), "the model").is_complete());
 }
 
-TEST(KerasModel, RefusesNestingWithoutEnd) {
+TEST(KerasModel, RefusesEndlessNesting) {
   Json config = layer("Dense", "dense");
   for (int i = 0; i < 100; ++i) config = layer("TimeDistributed", "t", {{"layer", config}});
 
@@ -79,8 +81,8 @@ TEST(KerasModel, RefusesNestingWithoutEnd) {
               HasSubstr("invalid_file: the model nests layers deeper"));
 }
 
-// Each stands for two of its layer: 2^40 of the innermost.
-TEST(KerasModel, RefusesWrappersThatMultiplyWithoutEnd) {
+// Each wrapper contains its layer twice: 2^40 copies of the innermost.
+TEST(KerasModel, RefusesWrappersThatMultiplyTheirLayers) {
   Json config = layer("LSTM", "lstm");
   for (int i = 0; i < 40; ++i) config = layer("Bidirectional", "b", {{"layer", config}});
 
@@ -97,7 +99,7 @@ TEST(KerasModel, RefusesNamesThatEveryLayerWouldRepeat) {
   EXPECT_THAT(error_of([&] { KerasModel(sequential({inner}), "the model"); }), HasSubstr("or names of more than"));
 }
 
-TEST(KerasModel, RefusesWhatDescribesNoModel) {
+TEST(KerasModel, RefusesJsonThatDoesNotDescribeAModel) {
   for (const Json& config : {Json(), Json(3), Json::array(), Json{{"config", {}}}, sequential({Json(5)}),
                              sequential({Json{{"class_name", 7}}})}) {
     EXPECT_THAT(error_of([&] { KerasModel(config, "the model"); }), HasSubstr("invalid_file: the model"))

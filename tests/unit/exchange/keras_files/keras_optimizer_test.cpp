@@ -34,7 +34,7 @@ TEST(KerasOptimizer, GoesFromSlotToSlotBeforeKeras3) {
                           "velocity/dense/bias"));
 }
 
-TEST(KerasOptimizer, HasNoLearningRateBesideASchedule) {
+TEST(KerasOptimizer, HasNoLearningRateVariableWithASchedule) {
   const std::vector<KerasShape> variables = {kIteration, kRate};
   const std::vector<KerasShape> scalar = {{"scale", DType::f32, {}}};
   const Json schedule = {{"momentum", 0.9}, {"learning_rate", {{"class_name", "ExponentialDecay"}}}};
@@ -61,7 +61,7 @@ TEST(KerasOptimizer, NumbersSlotsOfOtherShapes) {
               ElementsAre("iteration", "learning_rate", "2", "3"));
 }
 
-TEST(KerasOptimizer, HasNoNamesForNothing) {
+TEST(KerasOptimizer, HasNoNamesForAnEmptyList) {
   EXPECT_TRUE(keras_optimizer_names(optimizer("Adam"), {}, {}).empty());
 }
 

@@ -1,3 +1,5 @@
+// Weights files of Keras 3 as small trees: which names their variables get, with and without a configuration.
+
 #include "keras_files/keras_weights.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +20,7 @@ KerasContent read_weights(Hdf5Tree tree, const KerasModel* model = nullptr) {
   return content;
 }
 
-TEST(KerasWeights, CallsVariablesAsTheirClassDoes) {
+TEST(KerasWeights, NamesVariablesAfterTheirClass) {
   const KerasContent content = read_weights(
       testing::tree({}, {floats("layers/dense/vars/0", {2, 3}), floats("layers/dense/vars/1", {3}),
                          floats("layers/lstm/cell/vars/0", {2, 8}), floats("layers/lstm/cell/vars/1", {2, 8}),
@@ -29,7 +31,7 @@ TEST(KerasWeights, CallsVariablesAsTheirClassDoes) {
   EXPECT_EQ(content.description.paths.at("model/dense/bias"), "layers/dense/vars/1");
 }
 
-// "10" comes before "2" in the order of names.
+// As text, "10" sorts before "2".
 TEST(KerasWeights, CountsVariablesAsNumbers) {
   std::vector<NamedArray> datasets = {testing::count("optimizer/vars/0", 3)};
   for (int i = 1; i < 12; ++i) datasets.push_back(floats("optimizer/vars/" + std::to_string(i), {2}));
@@ -50,7 +52,7 @@ TEST(KerasWeights, KeepsNumbersWhereVariablesAreMissingOrUnknown) {
   EXPECT_THAT(names(content.arrays), ElementsAre("model/0", "model/dense/0", "model/dense/2", "model/mine/0"));
 }
 
-TEST(KerasWeights, KeepsWhatIsNoVariable) {
+TEST(KerasWeights, KeepsDatasetsThatAreNotVariables) {
   const KerasContent content =
       read_weights(testing::tree({}, {floats("layers/dense/vars/00", {2}), floats("layers/dense/vars/x", {2}),
                                       floats("layers/dense/vars/99999999999999999999", {1}), floats("notes", {1})}));
@@ -78,7 +80,7 @@ TEST(KerasWeights, NamesPartsOfAnUnknownLayerBelowTheirOwner) {
   EXPECT_THAT(names(content.arrays), ElementsAre("model/own_name/inner/0"));
 }
 
-TEST(KerasWeights, ComesBackAsItWas) {
+TEST(KerasWeights, SurvivesReadingAndWriting) {
   const Hdf5Tree before = testing::tree({{"layers/dense/vars", {{"name", std::string("dense_7")}}}},
                                         {floats("layers/dense/vars/0", {2, 3}), floats("x", {1})});
   const KerasContent content = read_weights(before);

@@ -1,3 +1,5 @@
+// Archives and .npy headers built by hand: what is read, what is refused, and that both directions keep every bit.
+
 #include "holdfast/format/exchange/npz.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +24,7 @@ using testing::text_of;
 using testing::Thrown;
 using testing::thrown_by;
 
-// A .npy file of the given version, its header not padded.
+// A .npy file of the given version, without padding in its header.
 std::vector<std::byte> npy(const std::string& dictionary, const std::string& data, char version = 1) {
   std::string length;
   for (unsigned i = 0; i < (version == 1 ? 2 : 4); ++i) length += static_cast<char>(dictionary.size() >> (8 * i));
@@ -73,8 +75,8 @@ TEST(Npz, HasNoMemberForEmptyMetadata) {
   EXPECT_EQ(read_npz(posix_file_system(), folder / "a.npz").metadata, "{}");
 }
 
-// A header of 500 MB, compressed to 500 KB, was taken into memory whole.
-TEST(Npz, RefusesAHeaderThatIsLongerThanAnyOfNumPys) {
+// Regression: a header of 500 MB, compressed to 500 KB, was read into memory completely.
+TEST(Npz, RefusesAHeaderLongerThanNumPyWrites) {
   const Thrown thrown = thrown_by([] {
     parse_npz(build({.members = {{.name = "a.npy",
                                   .content = text_of(npy(std::string(70'000, ' '), "", 2)),
@@ -114,7 +116,7 @@ TEST(Npz, ReadsDeflatedMembers) {
   EXPECT_EQ(text_of(set.arrays[0].bytes), "abcdef");
 }
 
-TEST(Npz, RefusesMembersThatAreNoArrays) {
+TEST(Npz, RefusesMembersThatAreNotArrays) {
   EXPECT_THAT(thrown_by([] { parse_npz(build({.members = {{.name = "run.py", .content = "x"}}}), "a"); }).sentence,
               HasSubstr("\"run.py\", which is not an array"));
   EXPECT_THAT(thrown_by([] {
@@ -123,7 +125,7 @@ TEST(Npz, RefusesMembersThatAreNoArrays) {
               HasSubstr("not JSON"));
 }
 
-TEST(Npz, WritesNothingThatItWouldNotRead) {
+TEST(Npz, RefusesToWriteWhatItWouldNotRead) {
   TemporaryFolder folder;
   const std::vector<std::byte> two = bytes_of("\2\2");
   for (const ArrayView& array : {ArrayView{"a/../b", DType::u8, {2}, two},
@@ -163,7 +165,7 @@ TEST(Npy, ReadsAllVersions) {
   }
 }
 
-TEST(Npy, TakesTheDictionaryInEveryFormOfPython) {
+TEST(Npy, AcceptsTheDictionaryInEveryFormThatPythonWrites) {
   for (const char* text : {"{'shape': (2, 1), 'descr': '<u2', 'fortran_order': False}",
                            "{\"descr\":\"<u2\",\"fortran_order\":False,\"shape\":(2,1,),}",
                            " { 'descr' : '<u2' , 'fortran_order' : False , 'shape' : ( 2L , 1L ) , } \n"}) {
@@ -175,13 +177,13 @@ TEST(Npy, TakesTheDictionaryInEveryFormOfPython) {
   }
 }
 
-TEST(Npy, TurnsBigEndianElementsRound) {
+TEST(Npy, ConvertsBigEndianElements) {
   EXPECT_EQ(text_of(parse_array(dictionary(">u2", "(3,)"), "abcdef").bytes), "badcfe");
   EXPECT_EQ(text_of(parse_array(dictionary(">f8", "()"), "abcdefgh").bytes), "hgfedcba");
   EXPECT_EQ(text_of(parse_array(dictionary(">i1", "(2,)"), "ab").bytes), "ab");
 }
 
-TEST(Npy, TurnsFortranOrderIntoRows) {
+TEST(Npy, ConvertsFortranOrderToRowMajor) {
   // Element (i, j, k) of shape (2, 3, 4) is the character 'a' + 12 i + 4 j + k.
   std::string in;
   std::string out;
@@ -197,14 +199,14 @@ TEST(Npy, TurnsFortranOrderIntoRows) {
   EXPECT_EQ(text_of(parse_array(dictionary("|i1", "(2, 0, 4)", "True"), "").bytes), "");
 }
 
-TEST(Npy, TurnsFortranOrderOfWiderElements) {
+TEST(Npy, ConvertsFortranOrderOfWiderElements) {
   EXPECT_EQ(text_of(parse_array(dictionary("<u2", "(2, 2)", "True"), "AaBbCcDd").bytes), "AaCcBbDd");
   EXPECT_EQ(text_of(parse_array(dictionary(">u2", "(2, 2)", "True"), "AaBbCcDd").bytes), "aAcCbBdD");
   EXPECT_EQ(text_of(parse_array(dictionary("<f4", "(2, 2)", "True"), "AAAABBBBCCCCDDDD").bytes), "AAAACCCCBBBBDDDD");
   EXPECT_EQ(text_of(parse_array(dictionary("<f8", "(1, 2)", "True"), "AAAAAAAABBBBBBBB").bytes), "AAAAAAAABBBBBBBB");
 }
 
-TEST(Npy, TakesVoidsOfTwoBytesForBfloat16) {
+TEST(Npy, ReadsVoidsOfTwoBytesAsBfloat16) {
   EXPECT_EQ(parse_array(dictionary("<V2", "(1,)"), "ab").dtype, DType::bf16);
   EXPECT_EQ(parse_array(dictionary("|V2", "(1,)"), "ab").dtype, DType::bf16);
 }
@@ -251,17 +253,17 @@ TEST(Npy, RefusesHeadersThatNumPyDoesNotWrite) {
        }) {
     const Thrown thrown = refused_array(text, "abcd");
 
-    // A value that is no text is taken for the list of a structured type.
+    // A value that is not a string is taken for the list of a structured type.
     EXPECT_TRUE(thrown.code == ErrorCode::invalid_file || thrown.code == ErrorCode::unsupported) << text;
     EXPECT_THAT(thrown.sentence, HasSubstr("\"layer/w\"")) << text;
   }
 }
 
-TEST(Npy, RefusesAnotherSizeThanItsShape) {
+TEST(Npy, RefusesASizeThatDoesNotFitTheShape) {
   EXPECT_THAT(refused_array(dictionary("<f4", "(2,)"), "abcd").sentence,
-              HasSubstr("has 4 bytes of elements, and its shape 8"));
+              HasSubstr("has 4 bytes of elements, but its shape needs 8"));
   EXPECT_THAT(refused_array(dictionary("<f4", "()"), "abcde").sentence,
-              HasSubstr("has 5 bytes of elements, and its shape 4"));
+              HasSubstr("has 5 bytes of elements, but its shape needs 4"));
   EXPECT_EQ(refused_array(dictionary("<f4", "(4294967296, 4294967296)"), "").code, ErrorCode::invalid_file);
   EXPECT_EQ(refused_array(dictionary("|b1", "(1,)"), "\2").code, ErrorCode::invalid_file);
 }

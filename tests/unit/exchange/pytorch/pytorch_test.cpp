@@ -1,4 +1,4 @@
-// Every mapping is checked element by element against the index that PyTorch's documentation gives it.
+// Every mapping is checked element by element against the index that PyTorch's documentation gives.
 
 #include "holdfast/format/exchange/pytorch.h"
 
@@ -28,7 +28,7 @@ NamedArray array_of(const std::string& name, const Shape& shape, const std::vect
   return {name, DType::f32, shape, bytes};
 }
 
-// With values that tell its elements, and those of other arrays, apart.
+// Gives the elements values that differ within an array and between the arrays of a test.
 NamedArray numbered(const std::string& name, const Shape& shape) {
   std::size_t count = 1;
   for (const std::uint64_t extent : shape) count *= extent;
@@ -76,7 +76,7 @@ std::vector<std::string> names_of(const ArraySet& set) {
   return names;
 }
 
-// The values come from the state dict alone: those of `like` are zeroed.
+// Converts to PyTorch and back. The arrays of `like` are zeroed, so all values must come from the state dict.
 void expect_round_trip(const ArraySet& set) {
   ArraySet like = set;
   for (NamedArray& array : like.arrays) std::fill(array.bytes.begin(), array.bytes.end(), std::byte{0});
@@ -179,7 +179,7 @@ ArraySet lstm() {
        numbered("model/rnn/recurrent_kernel", {kUnits, 4 * kUnits}), numbered("model/rnn/bias", {4 * kUnits})});
 }
 
-// Keras has the gates input, forget, cell, output; PyTorch input, forget, cell ("g"), output.
+// Gates in Keras: input, forget, cell, output. In PyTorch: input, forget, cell ("g"), output.
 TEST(PyTorch, TransposesLstm) {
   const ArraySet set = lstm();
 
@@ -224,7 +224,7 @@ TEST(PyTorch, KeepsTheSignOfAZeroInABias) {
   expect_round_trip(set);
 }
 
-// Keras has the gates update (z), reset (r), candidate (h); PyTorch reset, update, new.
+// Gates in Keras: update (z), reset (r), candidate (h). In PyTorch: reset, update, new.
 TEST(PyTorch, ReordersTheGatesOfGru) {
   const ArraySet set = savepoint_of(
       {5, kInputs}, {{"GRU", "rnn"}},
@@ -268,7 +268,7 @@ ArraySet flattened_image() {
                        numbered("model/first/kernel", {60, 6}), numbered("model/second/kernel", {6, 2})});
 }
 
-TEST(PyTorch, PutsTheInputsBehindAFlattenedImageByChannels) {
+TEST(PyTorch, OrdersTheInputsAfterAFlattenedImageByChannels) {
   const ArraySet set = flattened_image();
 
   const ArraySet state = to_pytorch(set);
@@ -293,9 +293,9 @@ TEST(PyTorch, PutsTheInputsBehindAFlattenedImageByChannels) {
   expect_round_trip(set);
 }
 
-// The definition, with whole layers: what PyTorch computes from (c, h, w) with its weights is what we compute from
-// (h, w, c) with ours.
-TEST(PyTorch, ComputesTheSameBehindAFlattenedImage) {
+// The definition for whole layers: PyTorch computes from (c, h, w) with its weights what we compute from (h, w, c)
+// with ours.
+TEST(PyTorch, ComputesTheSameAfterAFlattenedImage) {
   const ArraySet set =
       savepoint_of({2, 3, 4}, {{"Flatten", "flat"}, {"Dense", "fc"}}, {numbered("model/fc/kernel", {24, 2})});
   const NamedArray weight = get(to_pytorch(set), "fc.weight");
@@ -318,13 +318,13 @@ TEST(PyTorch, ComputesTheSameBehindAFlattenedImage) {
         for (std::uint64_t w = 0; w < 3; ++w) theirs += pixel(h, w, c) * at(weight, {out, column++});
       }
     }
-    // The same 24 products, added in another order: each rounding errs by at most 2^-24 of a sum below 2^28.
+    // Both add the same 24 products, in different orders. Each rounding errs by at most 2^-24 of a sum below 2^28.
     EXPECT_NEAR(ours, theirs, 24 * 16);
     EXPECT_GT(std::abs(ours), 1e6F);
   }
 }
 
-TEST(PyTorch, LeavesTheInputsBehindAFlattenedSequenceAlone) {
+TEST(PyTorch, KeepsTheInputsAfterAFlattenedSequence) {
   const ArraySet set =
       savepoint_of({3, 4}, {{"Flatten", "flat"}, {"Dense", "fc"}}, {numbered("model/fc/kernel", {12, 2})});
 
@@ -355,7 +355,7 @@ TEST(PyTorch, KeepsOtherTypesBitForBit) {
   }
 }
 
-TEST(PyTorch, TakesTheNamesOfAReplicatedModel) {
+TEST(PyTorch, AcceptsTheNamesOfAReplicatedModel) {
   const ArraySet set = flattened_image();
   ArraySet state = to_pytorch(set);
   for (NamedArray& array : state.arrays) array.name = "module." + array.name;

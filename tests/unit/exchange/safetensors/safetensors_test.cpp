@@ -1,3 +1,5 @@
+// Headers and files built by hand: what is read, what is refused, and that both directions keep every bit.
+
 #include "holdfast/format/exchange/safetensors.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +21,7 @@ using testing::text_of;
 using testing::Thrown;
 using testing::thrown_by;
 
-// A file of one header, padded by nothing, and the bytes behind it.
+// A file with one unpadded header, and the bytes after it.
 std::vector<std::byte> file_of(const std::string& header, const std::string& data = "") {
   std::string length;
   for (unsigned i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i));
@@ -92,7 +94,7 @@ TEST(Safetensors, GivesForeignMetadataAsAnObject) {
   EXPECT_EQ(parse_file("{}").metadata, "{}");
 }
 
-TEST(Safetensors, TakesPaddingAndArraysInAnyOrderOfTheHeader) {
+TEST(Safetensors, AcceptsPaddingAndArraysInAnyOrder) {
   const ArraySet set = parse_file(R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},)"
                                   R"("e":{"data_offsets":[1,1],"shape":[0],"dtype":"F64"},)"
                                   R"("a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}   )",
@@ -104,7 +106,7 @@ TEST(Safetensors, TakesPaddingAndArraysInAnyOrderOfTheHeader) {
   EXPECT_EQ(set.arrays[2].shape, std::vector<std::uint64_t>{0});
 }
 
-TEST(Safetensors, RefusesTypesThatHoldfastLacksByName) {
+TEST(Safetensors, NamesTheTypesThatHoldfastLacks) {
   for (const char* type : {"F8_E4M3", "F8_E5M2", "C64", "F4", "f32", ""}) {
     const Thrown thrown =
         refused_file(R"({"layer/w":{"dtype":")" + std::string(type) + R"(","shape":[1],"data_offsets":[0,1]}})", "x");
@@ -136,13 +138,13 @@ TEST(Safetensors, RefusesHeadersThatBreakTheFormat) {
   ASSERT_EQ(parse_file(good, "xy").arrays.size(), 1U);
   const auto one = [](const std::string& content) { return R"({"a":{)" + content + "}}"; };
   const BadHeader bad[] = {
-      {"", "", "no brace"},
-      {" {}", "", "no brace"},
-      {"[]", "", "no brace"},
-      {"{", "", "no JSON"},
-      {"{} x", "", "no JSON"},
-      {"{}{}", "", "no JSON"},
-      {R"({"a":NaN})", "", "no JSON"},
+      {"", "", "not a brace"},
+      {" {}", "", "not a brace"},
+      {"[]", "", "not a brace"},
+      {"{", "", "not JSON"},
+      {"{} x", "", "not JSON"},
+      {"{}{}", "", "not JSON"},
+      {R"({"a":NaN})", "", "not JSON"},
       {std::string("{}\0", 3), "", "UTF-8"},
       {"{\"\xFF\":1}", "", "UTF-8"},
       {R"({"a":1})", "", "value of \"a\""},
@@ -153,7 +155,7 @@ TEST(Safetensors, RefusesHeadersThatBreakTheFormat) {
       {R"({"__metadata__":[]})", "", "value of \"__metadata__\""},
       {R"({"__metadata__":{"k":1}})", "", "value of \"k\""},
       {R"({"__metadata__":{"k":{}}})", "", "value of \"k\""},
-      {R"({"__metadata__":{"k":"1","k":"2"}})", "", "two metadata \"k\""},
+      {R"({"__metadata__":{"k":"1","k":"2"}})", "", "two metadata entries \"k\""},
       {R"({"__metadata__":{},"__metadata__":{}})", "", "two \"__metadata__\""},
       {R"({"__metadata__":{"holdfast.metadata":"{"}})", "", "not JSON"},
       {one(R"("shape":[2],"data_offsets":[0,2])"), "xy", "lacks its dtype"},
@@ -176,17 +178,17 @@ TEST(Safetensors, RefusesHeadersThatBreakTheFormat) {
       {one(R"("dtype":"U8","shape":[2],"data_offsets":[2,0])"), "xy", "lies at bytes 2 to 0"},
       {one(R"("dtype":"U8","shape":[1],"data_offsets":[1,2])"), "xy", "lies at bytes 1 to 2"},
       {one(R"("dtype":"U8","shape":[1],"data_offsets":[0,1])"), "xy", "end at byte 1 of the 2"},
-      {one(R"("dtype":"U8","shape":[3],"data_offsets":[0,2])"), "xy", "has 2 bytes, and its shape 3"},
-      {one(R"("dtype":"U16","shape":[2],"data_offsets":[0,2])"), "xy", "has 2 bytes, and its shape 4"},
-      {one(R"("dtype":"U8","shape":[4294967296,4294967296,2],"data_offsets":[0,0])"), "", "and its shape"},
+      {one(R"("dtype":"U8","shape":[3],"data_offsets":[0,2])"), "xy", "has 2 bytes, but its shape needs 3"},
+      {one(R"("dtype":"U16","shape":[2],"data_offsets":[0,2])"), "xy", "has 2 bytes, but its shape needs 4"},
+      {one(R"("dtype":"U8","shape":[4294967296,4294967296,2],"data_offsets":[0,0])"), "", "but its shape needs"},
       {"{}", "x", "end at byte 0 of the 1"},
       {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
-       "xy", "\"a\" is there twice"},
+       "xy", "\"a\" occurs twice"},
       {R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})",
-       "xy", "\"b\" lies at bytes 0 to 2 where 2"},
+       "xy", "\"b\" lies at bytes 0 to 2, but must begin at 2"},
       {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
-       "xyz", "\"b\" lies at bytes 2 to 3 where 1"},
-      {one(R"("dtype":"BOOL","shape":[2],"data_offsets":[0,2])"), "\1\2", "other bytes than 0 and 1"},
+       "xyz", "\"b\" lies at bytes 2 to 3, but must begin at 1"},
+      {one(R"("dtype":"BOOL","shape":[2],"data_offsets":[0,2])"), "\1\2", "bytes other than 0 and 1"},
   };
   for (const BadHeader& entry : bad) {
     const Thrown thrown = refused_file(entry.header, entry.data);
@@ -232,14 +234,14 @@ TEST(Safetensors, RefusesEveryFileThatIsCutOff) {
   }
 }
 
-TEST(Safetensors, ShowsNoControlCharactersAndNoEndlessNames) {
+TEST(Safetensors, ShowsNeitherControlCharactersNorEndlessNames) {
   const Thrown thrown = refused_file(R"({"\u001b[2J)" + std::string(100'000, 'x') + R"(":1})");
 
   EXPECT_EQ(thrown.sentence.find('\x1b'), std::string::npos);
   EXPECT_LT(thrown.sentence.size(), 500U);
 }
 
-TEST(Safetensors, WritesNothingThatItWouldNotRead) {
+TEST(Safetensors, RefusesToWriteWhatItWouldNotRead) {
   TemporaryFolder folder;
   const auto refused_to_write = [&](const std::vector<ArrayView>& arrays, const std::string& metadata = "{}") {
     const Thrown thrown = thrown_by([&] { write_safetensors(posix_file_system(), folder / "a", metadata, arrays); });
@@ -248,18 +250,18 @@ TEST(Safetensors, WritesNothingThatItWouldNotRead) {
   };
   const std::vector<std::byte> two = bytes_of("\2\2");
 
-  EXPECT_THAT(refused_to_write({{"a", DType::u8, {2}, two}, {"a", DType::u8, {2}, two}}), HasSubstr("there twice"));
-  EXPECT_THAT(refused_to_write({{"a", DType::u8, {3}, two}}), HasSubstr("its shape takes 3"));
+  EXPECT_THAT(refused_to_write({{"a", DType::u8, {2}, two}, {"a", DType::u8, {2}, two}}), HasSubstr("occurs twice"));
+  EXPECT_THAT(refused_to_write({{"a", DType::u8, {3}, two}}), HasSubstr("its shape needs 3"));
   EXPECT_THAT(refused_to_write({{"\xFF", DType::u8, {2}, two}}), HasSubstr("not UTF-8"));
   EXPECT_THAT(refused_to_write({{"a", DType::boolean, {2}, two}}), HasSubstr("boolean"));
-  EXPECT_THAT(refused_to_write({{"__metadata__", DType::u8, {2}, two}}), HasSubstr("no name"));
+  EXPECT_THAT(refused_to_write({{"__metadata__", DType::u8, {2}, two}}), HasSubstr("cannot be named"));
   EXPECT_THAT(refused_to_write({}, "{"), HasSubstr("not JSON"));
   EXPECT_THAT(refused_to_write({}, "\"\xFF\""), HasSubstr("not JSON"));
   EXPECT_THAT(refused_to_write({}, '"' + std::string(100'000'000, 'x') + '"'), HasSubstr("100000000"));
   EXPECT_TRUE(folder.names().empty());
 }
 
-TEST(Safetensors, StandsWholeOrNotAtAll) {
+TEST(Safetensors, WritesAWholeFileOrNone) {
   TemporaryFolder folder;
   write_safetensors(posix_file_system(), folder / "a", R"({"old":"file"})", {});
   const auto files = watched_file_system(posix_file_system(), [](const FileOperation& operation) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Small trees as Keras's HDF5 files have them.
+// Small trees, laid out like Keras's HDF5 files.
 
 #include <string>
 #include <vector>
@@ -11,21 +11,21 @@
 
 namespace holdfast::format::testing {
 
-// An f32 array with values that its name decides, so that no two are the same.
+// An f32 array whose values depend on its name, so that no two arrays are equal.
 NamedArray floats(const std::string& name, const std::vector<std::uint64_t>& shape);
 NamedArray count(const std::string& name, std::int32_t value);
 
-// Sorts what it is given, and adds the groups that paths imply.
+// Sorts groups and datasets, and adds the groups that paths imply.
 Hdf5Tree tree(std::vector<Hdf5Group> groups, std::vector<NamedArray> datasets);
 
-// {"class_name": ..., "config": {"name": ..., options}}
+// Returns {"class_name": ..., "config": {"name": ..., options}}.
 Json layer(const std::string& class_name, const std::string& name, Json options = Json::object());
 Json sequential(std::vector<Json> layers);
 
-// Of a savepoint of one Dense layer "d" of 2 inputs and 3 units, trained with Adam.
+// A savepoint of one Dense layer "d" with 2 inputs and 3 units, trained with Adam.
 Json dense_savepoint_metadata(bool use_bias);
 
-// "NAME: error" where the call throws an Error; "" where it does not.
+// Returns "CODE: sentence" if the call throws an Error, "" otherwise.
 template <typename Call>
 std::string error_of(Call&& call) {
   try {

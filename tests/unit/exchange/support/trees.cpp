@@ -1,3 +1,5 @@
+// Trees for tests, their comparison, and random damage to files. Damage avoids zero bytes, which are mostly padding.
+
 #include "unit/exchange/support/trees.h"
 
 #include <algorithm>
@@ -61,7 +63,7 @@ Hdf5Tree every_kind_of_content() {
   for (const DType dtype : kAll) {
     const std::string type_name(name(dtype));
     tree.datasets.push_back({make_numbers("layers/" + type_name, dtype, {7, 5}), {}});
-    if (dtype == DType::bf16) continue;  // an attribute cannot say so
+    if (dtype == DType::bf16) continue;  // an attribute cannot be bf16
     tree.groups[2].attributes.push_back({"numbers_" + type_name, make_numbers("", dtype, {3})});
   }
   tree.datasets.push_back({make_numbers("nothing", DType::f32, {3, 0, 2}), {}});
@@ -117,7 +119,7 @@ std::vector<std::byte> damaged(std::vector<std::byte> bytes, std::mt19937_64& ra
   const auto below = [&](std::size_t limit) {
     return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
   };
-  // HDF5's structures stand close to the start of objects, and zeros say nothing: aim at bytes that mean something.
+  // Zeros are mostly padding: aim at bytes that mean something.
   const auto position = [&] {
     std::size_t found = below(bytes.size());
     for (int i = 0; i < 50 && bytes[found] == std::byte{0}; ++i) found = below(bytes.size());

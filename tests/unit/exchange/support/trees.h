@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of strangers' HDF5 files share: trees with content, and comparing them.
+// Shared by the tests of foreign HDF5 files: trees with content, and their comparison.
 
 #include <gtest/gtest.h>
 
@@ -13,19 +13,19 @@
 
 namespace holdfast::format::testing {
 
-// With bytes that differ from array to array.
+// The bytes differ from array to array.
 NamedArray make_numbers(const std::string& name, DType dtype, std::vector<std::uint64_t> shape);
 
-// Every element type, scalars, arrays of nothing, texts, every kind of attribute, names beyond ASCII.
+// A tree with every element type, scalars, empty arrays, texts, every kind of attribute, and names beyond ASCII.
 Hdf5Tree every_kind_of_content();
 
-// Names the first difference.
+// A failure names the first difference.
 ::testing::AssertionResult are_equal(const Hdf5Tree& a, const Hdf5Tree& b);
 
-// In tests/unit/exchange/foreign_hdf5/files.
+// The path of a file in tests/unit/exchange/foreign_hdf5/files.
 std::string path_of(const std::string& name);
 
-// A few bytes changed, a block zeroed, or the end cut off.
+// Returns `bytes` with a few bytes changed, a block zeroed, or the end cut off.
 std::vector<std::byte> damaged(std::vector<std::byte> bytes, std::mt19937_64& random);
 
 }  // namespace holdfast::format::testing

@@ -1,3 +1,5 @@
+// Writes each record of a ZIP archive from a plain struct, so that a test can set any field to any value.
+
 #include "unit/exchange/support/zip_builder.h"
 
 #include <algorithm>
@@ -52,7 +54,7 @@ std::string local_header(const BuiltMember& member, MemberFields fields) {
 
 std::string directory_entry(const BuiltMember& member, MemberFields fields, std::uint64_t offset) {
   if (member.has_zip64) {
-    // A field of another kind goes first, as tools write them.
+    // A field of another kind comes first, as some tools write it.
     fields.extra += u16(0x5455) + u16(1) + "x" + zip64_field(u64(fields.size) + u64(fields.stored) + u64(offset));
     fields.size = fields.stored = offset = kFull;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// ZIP archives byte by byte, right and wrong ones, that do not come from the writer under test.
+// Builds ZIP archives byte by byte, valid and invalid ones, without the writer under test.
 
 #include <zlib.h>
 
@@ -16,11 +16,11 @@ namespace holdfast::format::testing {
 
 std::vector<std::byte> bytes_of(std::string_view text);
 std::string text_of(const std::vector<std::byte>& bytes);
-// A raw deflate stream, as archives hold it.
+// Returns a raw deflate stream, as archives contain it.
 std::string deflated(std::string_view text);
 std::uint32_t crc_of(std::string_view text);
 
-// What the records say of a member; tests change single fields of it.
+// The fields of a member's records. Tests change single fields.
 struct MemberFields {
   std::uint64_t size = 0;
   std::uint64_t stored = 0;
@@ -37,19 +37,19 @@ struct BuiltMember {
   std::string name;
   std::string content;
   bool is_deflated = false;
-  bool has_zip64 = false;  // the records' sizes, and in the directory the offset too, stand in ZIP64's field
+  bool has_zip64 = false;  // sizes (in the directory the offset, too) are in ZIP64's field
   Descriptor descriptor = Descriptor::none;
   std::function<void(MemberFields&)> change_local = {};
   std::function<void(MemberFields&)> change_directory = {};
-  std::optional<std::uint64_t> offset = {};  // what the directory says
+  std::optional<std::uint64_t> offset = {};  // the offset in the directory
 };
 
 struct BuiltArchive {
   std::vector<BuiltMember> members;
   std::string prefix = {};
-  std::string gap = {};  // between the last member and the directory
+  std::string gap = {};  // bytes between the last member and the directory
   std::string comment = {};
-  enum class End { narrow, wide, full } end = End::narrow;  // full: the narrow record's fields are all ones
+  enum class End { narrow, wide, full } end = End::narrow;  // full: all bits of the narrow record are ones
   std::optional<std::uint64_t> count = {};
   std::uint64_t directory_offset_error = 0;
 };

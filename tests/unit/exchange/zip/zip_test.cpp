@@ -1,3 +1,6 @@
+// Archives built byte by byte: every record wrong once. Also what the writer gives, and that the reader takes it
+// back.
+
 #include "zip/zip.h"
 
 #include <gmock/gmock.h>
@@ -38,12 +41,12 @@ Thrown refused_archive(const BuiltArchive& archive) {
   return refused_archive(build(archive));
 }
 
-// One member with one field of its directory entry changed.
+// An archive of one member with one changed field in its directory entry.
 BuiltArchive with_entry(const std::function<void(MemberFields&)>& change) {
   return {.members = {{.name = "a", .content = "hello", .change_directory = change}}};
 }
 
-// Compressible and longer than one of zlib's windows.
+// Compressible, and longer than one of zlib's windows.
 std::string long_text() {
   std::string text;
   for (std::uint64_t i = 0; text.size() < 3'000'000; ++i) text += std::to_string(i * i % 1009) + " ";
@@ -70,7 +73,7 @@ TEST(Zip, GivesBackWhatWasWritten) {
   expect_three_members(read_zip(posix_file_system(), folder / "a.zip"));
 }
 
-TEST(Zip, HoldsNothingToo) {
+TEST(Zip, CanBeEmpty) {
   TemporaryFolder folder;
 
   write_zip(posix_file_system(), folder / "a.zip", {});
@@ -111,7 +114,7 @@ TEST(Zip, HoldsMoreMembersThanSixteenBitsCount) {
   EXPECT_EQ(read_zip(posix_file_system(), folder / "a.zip").size(), 65'536U);
 }
 
-TEST(Zip, StandsWholeOrNotAtAll) {
+TEST(Zip, WritesAWholeFileOrNone) {
   TemporaryFolder folder;
   const auto files = watched_file_system(posix_file_system(), [](const FileOperation& operation) {
     if (operation.name == "sync") throw Error(ErrorCode::input_output, "the disk is gone");
@@ -122,7 +125,7 @@ TEST(Zip, StandsWholeOrNotAtAll) {
   EXPECT_TRUE(folder.names().empty());
 }
 
-TEST(Zip, WritesNoNameThatItWouldNotRead) {
+TEST(Zip, RefusesToWriteNamesThatItWouldNotRead) {
   TemporaryFolder folder;
   for (const std::string& name : {std::string(), std::string("/a"), std::string("a/../b"), std::string(".."),
                                   std::string("a//b"), std::string("a/"), std::string("a\\b"), std::string("\xFF"),
@@ -150,7 +153,7 @@ TEST(ZipReader, InflatesMembers) {
   EXPECT_EQ(text_of(members[2].bytes), "hello");
 }
 
-TEST(ZipReader, TakesEveryFormOfDescriptor) {
+TEST(ZipReader, AcceptsEveryFormOfDescriptor) {
   for (const Descriptor descriptor :
        {Descriptor::plain, Descriptor::with_signature, Descriptor::wide, Descriptor::wide_with_signature}) {
     const auto members = read_archive(
@@ -163,7 +166,7 @@ TEST(ZipReader, TakesEveryFormOfDescriptor) {
   }
 }
 
-TEST(ZipReader, TakesZip64RecordsWhetherNeededOrNot) {
+TEST(ZipReader, AcceptsZip64RecordsWhetherNeededOrNot) {
   for (const auto end : {BuiltArchive::End::narrow, BuiltArchive::End::wide, BuiltArchive::End::full}) {
     const auto members = read_archive(
         build({.members = {{.name = "a", .content = "hello", .has_zip64 = true}, {.name = "b", .content = "world"}},
@@ -174,7 +177,7 @@ TEST(ZipReader, TakesZip64RecordsWhetherNeededOrNot) {
   }
 }
 
-TEST(ZipReader, TakesCommentsGapsAndFolders) {
+TEST(ZipReader, AcceptsCommentsGapsAndFolders) {
   const auto members =
       read_archive(build({.members = {{.name = "assets/", .content = ""}, {.name = "a", .content = "hello"}},
                           .gap = "left over",
@@ -196,8 +199,8 @@ TEST(ZipReader, RefusesEveryFileThatIsCutOff) {
   }
 }
 
-// A flip may hit what nobody reads (times, attributes): then the content is the same.
-TEST(ZipReader, NeverHandsOutOtherContentAfterABitFlip) {
+// A flip may hit fields that no reader uses (times, attributes): then the content must be the same.
+TEST(ZipReader, NeverReturnsOtherContentAfterABitFlip) {
   std::vector<std::byte> bytes =
       build({.members = {{.name = "a", .content = "hello hello hello", .is_deflated = true, .has_zip64 = true},
                          {.name = "b", .content = "world", .descriptor = Descriptor::with_signature}},
@@ -229,13 +232,13 @@ TEST(ZipReader, RefusesNamesThatLeaveTheArchive) {
   }
 }
 
-TEST(ZipReader, RefusesMembersOfOneName) {
+TEST(ZipReader, RefusesTwoMembersOfOneName) {
   EXPECT_THAT(
       refused_archive(BuiltArchive{.members = {{.name = "a", .content = "x"}, {.name = "a", .content = "y"}}}).sentence,
       HasSubstr("\"a\" occurs twice"));
 }
 
-TEST(ZipReader, RefusesContentThatIsNotItsCrc) {
+TEST(ZipReader, RefusesContentThatDoesNotMatchItsCrc) {
   const auto wrong_crc = [](MemberFields& fields) { fields.crc ^= 1; };
   for (const bool is_deflated : {false, true}) {
     EXPECT_THAT(refused_archive(BuiltArchive{.members = {{.name = "a",
@@ -324,7 +327,7 @@ TEST(ZipReader, RefusesMembersOutsideOfTheFile) {
 }
 
 TEST(ZipReader, RefusesMembersThatShareBytes) {
-  // The second member's header and content are the content of the first.
+  // Header and content of the second member are the content of the first.
   const std::vector<std::byte> inner = build({.members = {{.name = "b", .content = "hello"}}});
   const std::string header_and_content = text_of(inner).substr(0, 30 + 1 + 5);
 
@@ -334,8 +337,8 @@ TEST(ZipReader, RefusesMembersThatShareBytes) {
   EXPECT_THAT(thrown.sentence, HasSubstr("overlap"));
 }
 
-// Without the check of the sum, 5000 members of 1 MiB each could stand for 1000 times as much.
-TEST(ZipReader, RefusesWhatWouldGrowBeyondMeasure) {
+// Without the check of the sum, 5000 members of 1 MiB each could claim 1000 times the archive's size.
+TEST(ZipReader, RefusesMembersThatExpandTooFar) {
   const auto claim = [](MemberFields& fields) { fields.size = 0xFFFF'FFFE; };
   const Thrown impossible = refused_archive(BuiltArchive{.members = {{.name = "a",
                                                                       .content = std::string(5000, 'x'),
@@ -344,7 +347,7 @@ TEST(ZipReader, RefusesWhatWouldGrowBeyondMeasure) {
                                                                       .change_directory = claim}}});
   EXPECT_THAT(impossible.sentence, HasSubstr("claims more bytes than"));
 
-  // 10 MiB that claim 8 GiB, which deflate could do.
+  // 10 MiB that claim 8 GiB, which deflate could produce.
   const auto large_claim = [](MemberFields& fields) {
     fields.method = 8;
     fields.size = 0xFFFF'FFFF;
@@ -365,7 +368,7 @@ TEST(ZipReader, RefusesWhatWouldGrowBeyondMeasure) {
   EXPECT_THAT(bomb.sentence, HasSubstr("would grow from 10485760 to 8589934592 bytes"));
 }
 
-TEST(ZipReader, RefusesASumThatWouldGrowBeyondMeasure) {
+TEST(ZipReader, RefusesArchivesWhoseMembersExpandTooFarTogether) {
   const auto claim = [](MemberFields& fields) { fields.size = 1'000'000'000, fields.method = 8; };
   BuiltArchive archive;
   for (int i = 0; i < 5; ++i) {
@@ -399,16 +402,16 @@ TEST(ZipReader, RefusesTwoZip64Fields) {
 }
 
 TEST(ZipReader, RefusesASecondEndWhoseCommentIsTheFirst) {
-  // Readers that search from the front and readers that search from the back would see two different archives.
+  // Readers that search from the front and readers that search from the back would see different archives.
   const std::string inner = text_of(build({.members = {{.name = "b", .content = "other"}}}));
   const std::vector<std::byte> both = build({.members = {{.name = "a", .content = "hello"}}, .comment = inner});
 
   EXPECT_EQ(refused_archive(both).code, ErrorCode::invalid_file);
 }
 
-TEST(ZipReader, SaysWhenAFileIsNoArchive) {
-  EXPECT_THAT(refused_archive(bytes_of("hello")).sentence, HasSubstr("is no ZIP archive"));
-  EXPECT_THAT(refused_archive(bytes_of("")).sentence, HasSubstr("is no ZIP archive"));
+TEST(ZipReader, SaysWhenAFileIsNotAnArchive) {
+  EXPECT_THAT(refused_archive(bytes_of("hello")).sentence, HasSubstr("is not a ZIP archive"));
+  EXPECT_THAT(refused_archive(bytes_of("")).sentence, HasSubstr("is not a ZIP archive"));
 }
 
 }  // namespace

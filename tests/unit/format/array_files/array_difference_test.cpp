@@ -1,3 +1,5 @@
+// Differences of every element type, with the cases in which bits and numbers disagree: zeros, NaN, infinity.
+
 #include "holdfast/format/array_difference.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +37,7 @@ TEST(ArrayDifference, CountsAndMeasuresWhatDiffers) {
   EXPECT_EQ(found.max_relative, 2);
 }
 
-TEST(ArrayDifference, IsNoneBetweenTheSameBits) {
+TEST(ArrayDifference, IsZeroBetweenEqualBits) {
   const std::vector<float> values = {1, kNaN, kInfinity, -0.0F};
 
   const ArrayDifference found = difference(values, values);
@@ -46,7 +48,7 @@ TEST(ArrayDifference, IsNoneBetweenTheSameBits) {
   EXPECT_EQ(found.nans_in_b, 1U);
 }
 
-TEST(ArrayDifference, SeesBitsThatAreTheSameNumber) {
+TEST(ArrayDifference, CountsDifferentBitsOfEqualNumbers) {
   const ArrayDifference found = difference({0.0F, kNaN}, {-0.0F, -kNaN});
 
   EXPECT_EQ(found.differing, 2U);
@@ -54,13 +56,13 @@ TEST(ArrayDifference, SeesBitsThatAreTheSameNumber) {
   EXPECT_EQ(found.max_relative, 0);
 }
 
-TEST(ArrayDifference, WithAToleranceTakesNearNumbersForEqual) {
+TEST(ArrayDifference, TreatsNumbersWithinTheToleranceAsEqual) {
   EXPECT_EQ(difference({1, 2}, {1.5F, 3}, 0.5).differing, 1U);
   EXPECT_EQ(difference({1, 2}, {1.5F, 3}, 0.5).max_absolute, 1);
   EXPECT_EQ(difference({0.0F, kNaN}, {-0.0F, -kNaN}, 0.0).differing, 0U);
 }
 
-TEST(ArrayDifference, IsThereWhereOneSideAloneIsNaN) {
+TEST(ArrayDifference, CountsElementsThatAreNaNOnOneSideOnly) {
   const ArrayDifference found = difference({kNaN, 1, kNaN}, {1, kNaN, kNaN}, 1e9);
 
   EXPECT_EQ(found.differing, 2U);
@@ -76,13 +78,13 @@ TEST(ArrayDifference, IsInfiniteBetweenInfinityAndANumber) {
   EXPECT_EQ(found.max_relative, kInfinity);
 }
 
-TEST(ArrayDifference, OfTheLargestNumbersIsRelativelyTwo) {
+TEST(ArrayDifference, IsRelativelyTwoBetweenTheLargestNumbersOfBothSigns) {
   const double largest = std::numeric_limits<double>::max();
 
   EXPECT_EQ(difference<double>(DType::f64, {largest}, {-largest}).max_relative, 2);
 }
 
-TEST(ArrayDifference, OfLargeIntegersIsExact) {
+TEST(ArrayDifference, IsExactForLargeIntegers) {
   constexpr std::uint64_t kLarge = std::uint64_t{1} << 63;
   constexpr auto kLowest = std::numeric_limits<std::int64_t>::min();
 
@@ -92,8 +94,8 @@ TEST(ArrayDifference, OfLargeIntegersIsExact) {
   EXPECT_EQ(difference<std::int64_t>(DType::i64, {-1}, {1}).max_absolute, 2);
 }
 
-TEST(ArrayDifference, OfHalvesIsThatOfTheirNumbers) {
-  // 1 and 1.5, in each of the two types of 16 bits.
+TEST(ArrayDifference, IsRightForBothTypesOf16Bits) {
+  // 1 and 1.5 in each of the two types of 16 bits.
   EXPECT_EQ(difference<std::uint16_t>(DType::f16, {0x3C00}, {0x3E00}).max_absolute, 0.5);
   EXPECT_EQ(difference<std::uint16_t>(DType::bf16, {0x3F80}, {0x3FC0}).max_absolute, 0.5);
   // The smallest number of f16, infinity and a NaN.
@@ -102,14 +104,14 @@ TEST(ArrayDifference, OfHalvesIsThatOfTheirNumbers) {
   EXPECT_EQ(difference<std::uint16_t>(DType::f16, {0x7E01}, {0x0000}).nans_in_a, 1U);
 }
 
-TEST(ArrayDifference, OfNothingIsNone) {
+TEST(ArrayDifference, IsZeroBetweenEmptyArrays) {
   const ArrayDifference found = difference({}, {});
 
   EXPECT_EQ(found.elements, 0U);
   EXPECT_EQ(found.differing, 0U);
 }
 
-TEST(ArrayDifference, IsRefusedForOtherSizes) {
+TEST(ArrayDifference, IsRefusedForDifferentSizes) {
   EXPECT_EQ(thrown_by([] { difference({1}, {1, 2}); }).code, ErrorCode::invalid_argument);
 }
 

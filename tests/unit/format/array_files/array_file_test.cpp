@@ -1,3 +1,6 @@
+// What is written is read back, bit for bit and with the same digests, for every shape, type, name and option that the
+// format allows; what it does not allow is refused with a sentence.
+
 #include "holdfast/format/array_file.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +32,7 @@ class ArrayFileTest : public ::testing::Test {
  protected:
   ArrayFile open() const { return ArrayFile::open(posix_file_system(), path_); }
 
-  // Writes, opens, and compares everything.
+  // Writes a file, opens it, and compares everything.
   void expect_round_trip(const std::vector<Array>& arrays) const {
     write_arrays(path_, arrays);
     const ArrayFile file = open();
@@ -66,7 +69,7 @@ TEST_F(ArrayFileTest, ReadsBackScalars) {
   expect_round_trip(arrays);
 }
 
-TEST_F(ArrayFileTest, ReadsBackArraysOfNothing) {
+TEST_F(ArrayFileTest, ReadsBackEmptyArrays) {
   expect_round_trip({make_array("a", DType::f32, {0}), make_array("b", DType::bf16, {5, 0, 7}),
                      make_array("c", DType::u8, {0, std::uint64_t{1} << 40})});
 }
@@ -146,7 +149,7 @@ TEST_F(ArrayFileTest, ListsArraysByName) {
   EXPECT_EQ(names, (std::vector<std::string>{"B", "a-", "a/z", "b"}));
 }
 
-TEST_F(ArrayFileTest, ReturnsTheDigestAndSizeThatTheFileHas) {
+TEST_F(ArrayFileTest, ReturnsTheFilesDigestAndSize) {
   const Digest written = write_arrays(path_, small_arrays());
 
   const ArrayFile file = open();
@@ -195,7 +198,7 @@ TEST_F(ArrayFileTest, GivesOtherDigestsForOtherContent) {
 
 TEST_F(ArrayFileTest, StoresLargeArraysSmallerWhenTheirBytesRepeat) {
   Array zeros{.name = "zeros", .dtype = DType::f32, .shape = {1000, 1000}, .bytes = std::vector<std::byte>(4'000'000)};
-  // Like trained weights: random mantissas, few exponents.
+  // Numbers like trained weights: random mantissas, few exponents.
   Array weights = make_array("weights", DType::f32, {1000, 100});
   for (std::size_t i = 3; i < weights.bytes.size(); i += 4) weights.bytes[i] = std::byte{0x3C};
 
@@ -203,12 +206,12 @@ TEST_F(ArrayFileTest, StoresLargeArraysSmallerWhenTheirBytesRepeat) {
 
   const ArrayFile file = open();
   EXPECT_LT(file.find("zeros")->stored_bytes, 1000U);
-  // A quarter of the bytes says nothing, and shuffling puts it together; 1 % is left for zstd's own bytes.
+  // A quarter of the bytes carries no information, and the shuffle collects it. 1 % is for zstd's own bytes.
   EXPECT_LT(file.find("weights")->stored_bytes, weights.bytes.size() * 76 / 100);
   EXPECT_TRUE(file.read("zeros") == zeros.bytes);
 }
 
-TEST_F(ArrayFileTest, TakesAnyLevelOfCompression) {
+TEST_F(ArrayFileTest, AcceptsAnyLevelOfCompression) {
   const Array array = make_array("a", DType::f32, {5000});
   for (const int level : {-5, 1, 3, 22}) {
     write_array_file(posix_file_system(), path_, "{}", views(std::vector{array}),
@@ -219,7 +222,7 @@ TEST_F(ArrayFileTest, TakesAnyLevelOfCompression) {
   }
 }
 
-TEST_F(ArrayFileTest, TakesNoCompressionAtAll) {
+TEST_F(ArrayFileTest, WritesWithoutCompression) {
   const std::vector<Array> arrays = {make_array("a", DType::f32, {1000, 333}), make_array("b", DType::u8, {7})};
   write_array_file(posix_file_system(), path_, "{}", views(arrays), {.compression = Compression::none});
 
@@ -261,7 +264,7 @@ TEST_F(ArrayFileTest, ReadsManyArraysAtOnce) {
   for (std::size_t i = 0; i < arrays.size(); ++i) EXPECT_TRUE(out[i] == arrays[i].bytes) << arrays[i].name;
 }
 
-TEST_F(ArrayFileTest, TellsOfEachPieceOnceItIsThere) {
+TEST_F(ArrayFileTest, ReportsEachPieceOnceItHasArrived) {
   const std::vector<Array> arrays = {make_array("a", DType::f32, {1000, 3333}), make_array("b", DType::u8, {7}),
                                      make_array("c", DType::u16, {5'000'001})};
   for (const Compression compression : {Compression::fast, Compression::none}) {
@@ -291,7 +294,7 @@ TEST_F(ArrayFileTest, TellsOfEachPieceOnceItIsThere) {
   }
 }
 
-TEST_F(ArrayFileTest, EndsWithWhatIsThrownWhereAPieceArrives) {
+TEST_F(ArrayFileTest, EndsWithAnExceptionFromTheCallbackOfAPiece) {
   const std::vector<Array> arrays = {make_array("a", DType::f32, {1000, 3333})};
   write_arrays(path_, arrays);
   const ArrayFile file = ArrayFile::open(posix_file_system(), path_, {.threads = 3});
@@ -306,7 +309,7 @@ TEST_F(ArrayFileTest, EndsWithWhatIsThrownWhereAPieceArrives) {
             ErrorCode::device_failed);
 }
 
-TEST_F(ArrayFileTest, TellsHowFarWritingIs) {
+TEST_F(ArrayFileTest, ReportsTheProgressOfWriting) {
   std::vector<std::uint64_t> done;
   std::uint64_t last_total = 0;
   const std::vector<Array> arrays = {make_array("a", DType::f32, {1000, 3333})};
@@ -317,13 +320,13 @@ TEST_F(ArrayFileTest, TellsHowFarWritingIs) {
                       last_total = total;
                     }});
 
-  EXPECT_EQ(last_total, arrays[0].bytes.size() + 2);  // and "{}"
+  EXPECT_EQ(last_total, arrays[0].bytes.size() + 2);  // and the metadata "{}"
   ASSERT_FALSE(done.empty());
   EXPECT_EQ(done.back(), last_total);
   EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
 }
 
-TEST_F(ArrayFileTest, TouchesAFewPagesToSayWhatItHolds) {
+TEST_F(ArrayFileTest, ReadsOnlyAFewPagesToListItsArrays) {
   write_arrays(path_, {make_array("a", DType::f32, {1000, 3333})});
   std::size_t read_bytes = 0;
   const auto files = watched_file_system(posix_file_system(), [&](const FileOperation& operation) {
@@ -336,7 +339,7 @@ TEST_F(ArrayFileTest, TouchesAFewPagesToSayWhatItHolds) {
   EXPECT_LT(read_bytes, 2048U);
 }
 
-// They are read and checked in parts of 128 KiB.
+// Uncompressed arrays are read and checked in parts of 128 KiB.
 TEST_F(ArrayFileTest, ChecksEveryPartOfAPlainArray) {
   constexpr std::uint64_t kPart = 128 * 1024;
   for (const std::uint64_t size : {kPart - 1, kPart, kPart + 1, 3 * kPart, 8 * kPart + 1, 9 * kPart + 4096}) {
@@ -377,7 +380,7 @@ TEST_F(ArrayFileTest, AsksTheDiskForEveryLargePieceBeforeItIsRead) {
   EXPECT_EQ(read_after_asking, kPieces);
 }
 
-TEST_F(ArrayFileTest, StaysReadableWhenTheFileGoes) {
+TEST_F(ArrayFileTest, StaysReadableWhenTheFileIsDeleted) {
   write_arrays(path_, small_arrays());
   const ArrayFile file = open();
 
@@ -398,7 +401,7 @@ TEST_F(ArrayFileTest, StaysReadableWhenMoved) {
   EXPECT_TRUE(third.read("step") == small_arrays()[3].bytes);
 }
 
-TEST_F(ArrayFileTest, NamesTheArrayThatIsNotThere) {
+TEST_F(ArrayFileTest, NamesTheArrayThatIsMissing) {
   write_arrays(path_, small_arrays());
   const ArrayFile file = open();
 
@@ -423,7 +426,7 @@ TEST_F(ArrayFileTest, ReadsOnlyIntoExactlyTheArraysSize) {
   EXPECT_EQ(thrown_by([&] { file.read_into("model/dense/bias", out); }).code, ErrorCode::invalid_argument);
 }
 
-TEST_F(ArrayFileTest, IsNotFoundWhereThereIsNone) {
+TEST_F(ArrayFileTest, IsNotFoundWhereNoFileIs) {
   EXPECT_EQ(thrown_by([&] { open(); }).code, ErrorCode::not_found);
 }
 
@@ -477,7 +480,7 @@ class RefusedArgument : public ArrayFileTest {
   }
 };
 
-TEST_F(RefusedArgument, IsANameThatIsNone) {
+TEST_F(RefusedArgument, IsAnInvalidName) {
   std::string too_deep = "d";
   for (int i = 0; i < 32; ++i) too_deep += "/d";
   for (const std::string& name :

@@ -1,3 +1,5 @@
+// Statistics of small arrays whose values can be computed by hand, and of numbers at the ends of the range.
+
 #include "holdfast/format/array_statistics.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +31,7 @@ std::uint64_t sum_of(const ArrayStatistics& found) {
   return std::accumulate(found.histogram.begin(), found.histogram.end(), std::uint64_t{0});
 }
 
-TEST(ArrayStatistics, AreThoseOfTheNumbers) {
+TEST(ArrayStatistics, DescribeTheNumbers) {
   const ArrayStatistics found = statistics({3, -1, 0, 2, 0, 2});
 
   EXPECT_EQ(found.elements, 6U);
@@ -37,13 +39,13 @@ TEST(ArrayStatistics, AreThoseOfTheNumbers) {
   EXPECT_EQ(found.minimum, -1);
   EXPECT_EQ(found.maximum, 3);
   EXPECT_EQ(found.mean, 1);
-  // The squared distances from 1 are 4, 4, 1, 1, 1, 1; the squares 9, 1, 0, 4, 0, 4. Both scaled by powers of two, and
-  // rounded by the roots alone.
+  // The squared distances from 1 are 4, 4, 1, 1, 1, 1; the squares are 9, 1, 0, 4, 0, 4. Both are scaled by powers
+  // of two, so only the roots round.
   EXPECT_DOUBLE_EQ(found.deviation, std::sqrt(2.0));
   EXPECT_DOUBLE_EQ(found.norm, std::sqrt(18.0));
 }
 
-TEST(ArrayStatistics, CountWhatIsNotFiniteAndLeaveItOut) {
+TEST(ArrayStatistics, CountNumbersThatAreNotFiniteAndLeaveThemOut) {
   const ArrayStatistics found = statistics({kNaN, 1, kInfinity, -kInfinity, 3, kNaN});
 
   EXPECT_EQ(found.nans, 2U);
@@ -55,7 +57,7 @@ TEST(ArrayStatistics, CountWhatIsNotFiniteAndLeaveItOut) {
   EXPECT_EQ(sum_of(found), 2U);
 }
 
-TEST(ArrayStatistics, AreZeroWhereNothingIsFinite) {
+TEST(ArrayStatistics, AreZeroIfNoNumberIsFinite) {
   for (const std::vector<float>& values : std::vector<std::vector<float>>{{}, {kNaN, kInfinity}}) {
     const ArrayStatistics found = statistics(values);
 
@@ -74,14 +76,14 @@ TEST(ArrayStatistics, SpreadTheNumbersOverTheHistogram) {
 
   const ArrayStatistics found = statistics(values);
 
-  // One in each part, and the largest in the last one, too.
+  // One number is in each part, and the largest is in the last part too.
   std::array<std::uint64_t, ArrayStatistics::kBins> expected{};
   expected.fill(1);
   expected.back() = 2;
   EXPECT_EQ(found.histogram, expected);
 }
 
-TEST(ArrayStatistics, OfOneValueFillTheFirstPart) {
+TEST(ArrayStatistics, CountOneRepeatedValueInTheFirstPart) {
   const ArrayStatistics found = statistics({7, 7, 7});
 
   EXPECT_EQ(found.histogram.front(), 3U);
@@ -100,7 +102,7 @@ TEST(ArrayStatistics, DoNotOverflow) {
   EXPECT_EQ(found.histogram.back(), 1U);
 }
 
-TEST(ArrayStatistics, DoNotVanish) {
+TEST(ArrayStatistics, DoNotUnderflow) {
   const double smallest = std::numeric_limits<double>::denorm_min();
 
   const ArrayStatistics found = statistics<double>(DType::f64, {smallest, smallest, smallest, smallest});
@@ -110,7 +112,7 @@ TEST(ArrayStatistics, DoNotVanish) {
 }
 
 TEST(ArrayStatistics, ReadEveryType) {
-  // 1 and 3 in each.
+  // 1 and 3 in each type.
   EXPECT_EQ(statistics<double>(DType::f64, {1, 3}).mean, 2);
   EXPECT_EQ(statistics<std::uint16_t>(DType::f16, {0x3C00, 0x4200}).mean, 2);
   EXPECT_EQ(statistics<std::uint16_t>(DType::bf16, {0x3F80, 0x4040}).mean, 2);
@@ -125,12 +127,12 @@ TEST(ArrayStatistics, ReadEveryType) {
   EXPECT_EQ(statistics<std::uint8_t>(DType::boolean, {0, 1}).mean, 0.5);
 }
 
-TEST(ArrayStatistics, KnowTheSign) {
+TEST(ArrayStatistics, KeepTheSign) {
   EXPECT_EQ(statistics<std::int8_t>(DType::i8, {-128}).minimum, -128);
   EXPECT_EQ(statistics<std::uint8_t>(DType::u8, {128}).minimum, 128);
 }
 
-TEST(StatisticsBuilder, GivesTheSameBitsWhateverThePieces) {
+TEST(StatisticsBuilder, GivesTheSameBitsForAnyPieces) {
   std::vector<float> values;
   for (int i = 0; i < 1000; ++i) values.push_back(static_cast<float>((i * 37) % 101) / 7.0F - 3.0F);
   values[10] = std::numeric_limits<float>::quiet_NaN();

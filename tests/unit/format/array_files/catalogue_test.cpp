@@ -1,3 +1,5 @@
+// Which savepoint is found, and what happens to those that are passed over, for each kind of error while reading.
+
 #include "holdfast/format/catalogue.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +33,7 @@ TEST(SavepointName, GivesItsStepBack) {
   EXPECT_EQ(savepoint_name(120), "savepoint-0000000120.h5");
 }
 
-TEST(SavepointName, IsNoOther) {
+TEST(SavepointName, IsTheOnlyNameOfAStep) {
   for (const char* name :
        {"", "savepoint-.h5", "savepoint-1.h5", "savepoint-00000000120.h5", "savepoint-0000000120", "savepoint-h5",
         "savepoint-mine.h5", "savepoint-000000012x.h5", "savepoint--000000120.h5", "best-0000000120.h5",
@@ -105,7 +107,7 @@ TEST_F(Catalogue, ListsSavepointsByStepAndNothingElse) {
   EXPECT_TRUE(list_savepoints(files_, "/none").empty());
 }
 
-TEST_F(Catalogue, FindsNothingWhereNothingIs) {
+TEST_F(Catalogue, FindsNothingInEmptyOrMissingFolders) {
   EXPECT_EQ(find_as_owner(), std::nullopt);
   folders_ = {"/none"};
   EXPECT_EQ(find_as_owner(), std::nullopt);
@@ -123,7 +125,7 @@ TEST_F(Catalogue, FindsTheNewestInWhicheverFolderItIs) {
   EXPECT_TRUE(reports_.empty());
 }
 
-TEST_F(Catalogue, SetsDamagedOnesAsideWithTheReasonAndTakesTheCopy) {
+TEST_F(Catalogue, SetsDamagedFilesAsideWithTheReasonAndTakesTheCopy) {
   for (const char* folder : {"/run", "/copy"}) {
     write(8, folder);
     write(9, folder);
@@ -156,7 +158,7 @@ TEST_F(Catalogue, KeepsEveryFileThatWasSetAside) {
                                       savepoint_name(9) + ".damaged-3.txt", savepoint_name(9) + ".damaged.txt"}));
 }
 
-TEST_F(Catalogue, TakesTheOneBeforeWhenAllCopiesAreDamaged) {
+TEST_F(Catalogue, TakesTheSavepointBeforeWhenAllCopiesAreDamaged) {
   for (const char* folder : {"/run", "/copy"}) {
     write(8, folder);
     write(9, folder);
@@ -191,7 +193,7 @@ TEST_F(Catalogue, RemovesLeftoversInAllFoldersForTheOwner) {
   EXPECT_EQ(files_.list("/copy"), std::vector<std::string>{"mine.tmp"});
 }
 
-TEST_F(Catalogue, ReadsACopyWhenTheDiskCannot) {
+TEST_F(Catalogue, ReadsACopyWhenTheDiskFails) {
   write(9);
   write(9, "/copy");
   const auto broken = watched_file_system(files_, [](const FileOperation& operation) {
@@ -202,7 +204,7 @@ TEST_F(Catalogue, ReadsACopyWhenTheDiskCannot) {
   EXPECT_FALSE(reports_.empty());
 }
 
-TEST_F(Catalogue, ReportsWhatItMayNotReadWhereACopyIsTaken) {
+TEST_F(Catalogue, ReportsAFileThatItMayNotReadWhenACopyIsTaken) {
   write(9);
   write(9, "/copy");
   const auto forbidden = watched_file_system(files_, [](const FileOperation& operation) {
@@ -214,8 +216,8 @@ TEST_F(Catalogue, ReportsWhatItMayNotReadWhereACopyIsTaken) {
   EXPECT_EQ(reports_[0].path, path(9));
 }
 
-// It said that the savepoint was passed over, and then ended with it.
-TEST_F(Catalogue, PassesNothingOverThatItMayNotReadAndHasNoCopyOf) {
+// It reported that the savepoint was passed over, and then ended with its error.
+TEST_F(Catalogue, EndsWithAFileThatItMayNotReadAndThatHasNoCopy) {
   write(8);
   write(9);
   const auto forbidden = watched_file_system(files_, [](const FileOperation& operation) {
@@ -227,7 +229,7 @@ TEST_F(Catalogue, PassesNothingOverThatItMayNotReadAndHasNoCopyOf) {
   EXPECT_TRUE(files_.exists(path(9)));
 }
 
-TEST_F(Catalogue, PassesADisksErrorOnRatherThanTakeAnOlderState) {
+TEST_F(Catalogue, EndsWithAnErrorOfTheDiskRatherThanAnOlderState) {
   write(8);
   write(8, "/copy");
   write(9);
@@ -239,7 +241,7 @@ TEST_F(Catalogue, PassesADisksErrorOnRatherThanTakeAnOlderState) {
   EXPECT_TRUE(files_.exists(path(9)));
 }
 
-TEST_F(Catalogue, PassesOnThatNoFolderCanBeListed) {
+TEST_F(Catalogue, FailsWhenNoFolderCanBeListed) {
   const auto broken = watched_file_system(files_, [](const FileOperation& operation) {
     if (operation.name == "list") throw system_error(EIO, "cannot list " + operation.path);
   });
@@ -247,7 +249,7 @@ TEST_F(Catalogue, PassesOnThatNoFolderCanBeListed) {
   EXPECT_EQ(thrown_by([&] { find(*broken, true); }).code, ErrorCode::input_output);
 }
 
-TEST_F(Catalogue, PassesOnWhatSaysNothingOfTheFile) {
+TEST_F(Catalogue, EndsWithErrorsThatDoNotConcernTheFile) {
   write(9);
   const auto read = [](const std::string&) { throw Error(ErrorCode::out_of_memory, "no memory"); };
 
@@ -256,8 +258,8 @@ TEST_F(Catalogue, PassesOnWhatSaysNothingOfTheFile) {
   EXPECT_TRUE(files_.exists(path(9)));
 }
 
-// Callers tell a refusal of theirs by its type.
-TEST_F(Catalogue, PassesARefusalOnAsItWasThrown) {
+// Callers recognize their own refusals by the type.
+TEST_F(Catalogue, RethrowsARefusalWithItsType) {
   struct Refusal : Error {
     Refusal() : Error(ErrorCode::incompatible, "other options") {}
   };
@@ -267,10 +269,10 @@ TEST_F(Catalogue, PassesARefusalOnAsItWasThrown) {
   EXPECT_THROW(find_newest_savepoint(files_, folders_, read, {.is_owner = true}), Refusal);
 }
 
-TEST_F(Catalogue, MovesOnWithTheWriterWhenItsFindsGo) {
+TEST_F(Catalogue, ListsAgainWhenTheWriterDeletesWhatItFound) {
   write(1);
   std::int64_t step = 1;
-  // Before each of the first fifty openings the writer replaces the savepoint by a newer one.
+  // Before each of the first fifty calls to open, the writer replaces the savepoint with a newer one.
   const auto busy = watched_file_system(files_, [&](const FileOperation& operation) {
     if (operation.name != "open" || step > 50) return;
     write(++step);
@@ -281,7 +283,7 @@ TEST_F(Catalogue, MovesOnWithTheWriterWhenItsFindsGo) {
   EXPECT_TRUE(reports_.empty());
 }
 
-TEST_F(Catalogue, EndsWhenEverythingGoesForEver) {
+TEST_F(Catalogue, EndsWhenEveryFileDisappearsAgainAndAgain) {
   write(1);
   std::int64_t step = 1;
   const auto busy = watched_file_system(files_, [&](const FileOperation& operation) {
@@ -293,7 +295,7 @@ TEST_F(Catalogue, EndsWhenEverythingGoesForEver) {
   EXPECT_EQ(find(*busy, false), std::nullopt);
 }
 
-TEST_F(Catalogue, GoesOnWhenADamagedOneCannotBeSetAside) {
+TEST_F(Catalogue, ContinuesWhenADamagedFileCannotBeSetAside) {
   write(8);
   write(9);
   damage_savepoint(9);
@@ -307,8 +309,9 @@ TEST_F(Catalogue, GoesOnWhenADamagedOneCannotBeSetAside) {
   EXPECT_EQ(reports_[0].set_aside_as, "");
 }
 
-// The run ended ("Is a directory"), or its replicas hung, or started twenty times, though an older savepoint was whole.
-TEST(CatalogueOfRealFiles, SetsAsideWhatIsNoFileAndTakesTheOneBefore) {
+// Although an older savepoint was whole, the run ended ("Is a directory"), or its replicas hung or started twenty
+// times.
+TEST(CatalogueOfRealFiles, SetsAsideWhatIsNotAFileAndTakesTheSavepointBefore) {
   const TemporaryFolder folder;
   FileSystem& files = posix_file_system();
   write_savepoint(files, folder / savepoint_name(5), 5);

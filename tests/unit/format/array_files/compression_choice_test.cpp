@@ -1,3 +1,5 @@
+// The measurement with a disk and a clock of the test, so that each save takes exactly as long as it should.
+
 #include "holdfast/format/compression_choice.h"
 
 #include <gmock/gmock.h>
@@ -16,14 +18,14 @@ namespace {
 using testing::make_array;
 using namespace std::chrono_literals;
 
-// Weights as they are: signs and mantissas of chance, few exponents.
+// Numbers like weights: random signs and mantissas, few exponents.
 testing::Array weights(const std::string& name, std::uint64_t count) {
   testing::Array array = make_array(name, DType::f32, {count});
   for (std::size_t i = 3; i < array.bytes.size(); i += 4) array.bytes[i] = std::byte{0x3c};
   return array;
 }
 
-// A disk whose speed the test chooses, and the clock that feels it.
+// A disk whose speed the test chooses, and a clock that advances with each write.
 class Disk : public ::testing::Test {
  protected:
   Disk() { memory_.create_folders("/run"); }
@@ -43,7 +45,7 @@ class Disk : public ::testing::Test {
   });
 };
 
-TEST_F(Disk, ThatIsSlowIsGivenCompressedFiles) {
+TEST_F(Disk, ThatIsSlowGetsCompressedFiles) {
   const CompressionTrial trial = measure({weights("a", 100'000)});
 
   EXPECT_LT(trial.fast_file_bytes, trial.none_file_bytes);
@@ -51,8 +53,8 @@ TEST_F(Disk, ThatIsSlowIsGivenCompressedFiles) {
   EXPECT_EQ(choose(trial), Compression::fast);
 }
 
-// Each of the four saves takes its time by the clock of the test.
-TEST_F(Disk, IsMeasuredInTurnsThatADriftHitsAlike) {
+// Each of the four saves takes the time that the test's clock gives it.
+TEST_F(Disk, IsMeasuredInAnOrderInWhichADriftAffectsBothAlike) {
   nanoseconds_per_byte_ = 0;
   int saves = 0;
   when_operated_ = [&](const FileOperation& operation) {
@@ -66,13 +68,13 @@ TEST_F(Disk, IsMeasuredInTurnsThatADriftHitsAlike) {
   EXPECT_DOUBLE_EQ(trial.none_seconds, 5);
 }
 
-TEST_F(Disk, LosesTheTrialsFiles) {
+TEST_F(Disk, KeepsNoFilesOfTheTrial) {
   measure({weights("a", 100'000), weights("b/c", 10)});
 
   EXPECT_TRUE(memory_.list("/run").empty());
 }
 
-TEST_F(Disk, IsGivenEachArraysShareOfTheSample) {
+TEST_F(Disk, GetsEachArraysShareOfTheSample) {
   std::atomic<std::uint64_t> written = 0;
   when_operated_ = [&](const FileOperation& operation) {
     if (operation.name == "write") written += operation.bytes;
@@ -87,7 +89,7 @@ TEST_F(Disk, IsGivenEachArraysShareOfTheSample) {
   EXPECT_LT(written, 4 * (trial.sample_bytes + 100'000));
 }
 
-TEST_F(Disk, IsGivenAllOfASmallState) {
+TEST_F(Disk, GetsAllOfASmallState) {
   EXPECT_EQ(measure({weights("a", 1000), make_array("b", DType::f64, {})}).sample_bytes, 4008U);
 }
 
@@ -111,7 +113,7 @@ TEST_F(Disk, ThatIsFullKeepsNoFileOfTheTrial) {
   }
 }
 
-TEST_F(Disk, ThatKeepsFilesLosesThemAtTheNextStart) {
+TEST_F(Disk, ThatRefusesToDeleteIsCleanedAtTheNextStart) {
   when_operated_ = [](const FileOperation& operation) {
     if (operation.name == "remove") throw system_error(EIO, "cannot remove " + operation.path);
   };
@@ -121,7 +123,7 @@ TEST_F(Disk, ThatKeepsFilesLosesThemAtTheNextStart) {
   EXPECT_EQ(remove_temporary_files(memory_, "/run").size(), 4U);
 }
 
-TEST(CompressionChoice, TakesTheQuickerAndOfEqualOnesTheSmaller) {
+TEST(CompressionChoice, TakesTheFasterAndOfEquallyFastOnesTheSmaller) {
   EXPECT_EQ(choose({.fast_seconds = 2, .none_seconds = 1}), Compression::none);
   EXPECT_EQ(choose({.fast_seconds = 1, .none_seconds = 2}), Compression::fast);
   EXPECT_EQ(choose({.fast_seconds = 1, .none_seconds = 1}), Compression::fast);

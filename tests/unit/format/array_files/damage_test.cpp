@@ -1,4 +1,4 @@
-// Whatever happens to the bytes of a file, loading it says so before a wrong array is handed out.
+// Whatever happens to the bytes of a file, loading it fails before it returns a wrong array.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class DamagedFile : public ::testing::Test {
     bytes_ = read_bytes(folder_ / "a.h5");
   }
 
-  // What a resume does: everything is checked, then everything is read.
+  // As a resume does: checks everything, then reads everything.
   static void load(std::span<const std::byte> bytes) {
     ReadOnlyFileSystem files(bytes);
     const ArrayFile file = ArrayFile::open(files, "run/a.h5", {.threads = 1});
@@ -47,7 +47,7 @@ class DamagedFile : public ::testing::Test {
     EXPECT_THAT(thrown.sentence, HasSubstr(part));
   }
 
-  // An array that can be read at all is the one that was written.
+  // An array that can be read must be the one that was written.
   void expect_no_wrong_array(std::span<const std::byte> bytes) const {
     ReadOnlyFileSystem files(bytes);
     try {
@@ -79,7 +79,7 @@ class DamagedFile : public ::testing::Test {
 TEST_F(DamagedFile, IsReportedForEveryFlippedBit) {
   ASSERT_GE(bytes_.size(), 65'536U);
   ASSERT_NO_THROW(load(bytes_));
-  // 11 and 8 have no common divisor: the short run, too, flips each of the eight bits everywhere.
+  // 11 and 8 have no common divisor, so the short run flips each of the eight bits everywhere too.
   for (std::size_t bit = 0; bit < 8 * bytes_.size(); bit += is_long_run() ? 1 : 11) {
     const auto mask = static_cast<std::byte>(1 << (bit % 8));
     bytes_[bit / 8] ^= mask;
@@ -153,7 +153,7 @@ TEST_F(DamagedByAnOlderFile, IsReportedForThousandsOfRandomDamages) {
   const int damages = is_long_run() ? 100'000 : 4'000;
   for (int i = 0; i < damages; ++i) {
     const std::vector<std::byte> damaged = damage(random);
-    if (damaged == bytes_) continue;  // the two blocks were alike
+    if (damaged == bytes_) continue;  // the two blocks were equal
     const testing::Thrown thrown = thrown_by_loading(damaged);
     ASSERT_EQ(thrown.code, ErrorCode::invalid_file) << i << ": " << thrown.sentence;
     expect_no_wrong_array(damaged);
@@ -183,16 +183,16 @@ TEST_F(DamagedFile, IsReportedWhenItShrinksWhileItIsRead) {
   EXPECT_EQ(thrown_by([&] { ArrayFile::open(files, "run/a.h5"); }).code, ErrorCode::invalid_file);
 }
 
-TEST_F(DamagedFile, IsToldFromAForeignOne) {
+TEST_F(DamagedFile, IsDistinguishedFromAForeignFile) {
   const std::string text(1000, 'x');
 
-  expect_invalid(std::as_bytes(std::span(text)), "no Holdfast file");
+  expect_invalid(std::as_bytes(std::span(text)), "not a Holdfast file");
   expect_invalid(std::span(bytes_).subspan(512), "an HDF5 file without the header");
 }
 
-TEST_F(DamagedFile, IsToldFromOneOfAnotherVersion) {
+TEST_F(DamagedFile, IsDistinguishedFromAFileOfAnotherVersion) {
   for (const int version : {1, 3}) {
-    // The version stands at offset 8, and the digest of the header at its end, in every version of the format.
+    // In every version of the format, the version is at offset 8 and the digest of the header at its end.
     bytes_[8] = static_cast<std::byte>(version);
     const Digest header = digest(std::span(bytes_).first(496));
     std::copy(header.bytes.begin(), header.bytes.end(), reinterpret_cast<std::uint8_t*>(bytes_.data()) + 496);

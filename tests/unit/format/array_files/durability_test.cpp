@@ -1,4 +1,4 @@
-// A file stands at its path whole or not at all, whichever operation of the file system fails.
+// A write is atomic whichever operation of the file system fails.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,10 +29,10 @@ class Writer : public ::testing::Test {
     old_bytes_ = read_bytes(path_);
   }
 
-  // Over more than one piece of writing.
+  // Large enough for several pieces.
   static std::vector<Array> new_arrays() { return {make_array("large", DType::f32, {600, 1000})}; }
 
-  // Writes with a file system whose operations `before` may fail.
+  // Writes with a file system in which `before` can make operations fail.
   void overwrite(std::function<void(const FileOperation&)> before) const {
     const auto files = watched_file_system(posix_file_system(), std::move(before));
     const std::vector<Array> arrays = new_arrays();
@@ -103,7 +103,7 @@ TEST_F(Writer, KeepsTheOldFileWhicheverOperationFindsTheDiskFull) {
 
     EXPECT_EQ(thrown.code, ErrorCode::disk_full) << failed;
     EXPECT_EQ(folder_.names(), std::vector<std::string>{"a.h5"}) << failed;
-    // Only when the folder's fsync fails has the file been replaced: by a whole one.
+    // Only when the fsync of the folder fails has the file been replaced, by a whole one.
     EXPECT_TRUE(read_bytes(path_) == (failed == "sync_folder" ? new_bytes : old_bytes_)) << failed;
   }
 }
@@ -135,7 +135,7 @@ TEST_F(Writer, CleansUpWhenAnythingElseIsThrown) {
   expect_old_file_alone();
 }
 
-TEST_F(Writer, LeavesNothingBehindWithoutAnOldFile) {
+TEST_F(Writer, LeavesNoFileIfThereWasNone) {
   posix_file_system().remove(path_);
 
   EXPECT_EQ(thrown_by([&] {
@@ -155,7 +155,7 @@ TEST_F(Writer, NamesTheFolderThatIsMissing) {
   EXPECT_THAT(thrown.sentence, ::testing::HasSubstr("none/a.h5"));
 }
 
-TEST(Reader, PassesOnWhatTheDiskReports) {
+TEST(Reader, PassesOnTheErrorsOfTheDisk) {
   TemporaryFolder folder;
   write_arrays(folder / "a.h5", {make_array("large", DType::f32, {600, 1000})});
   const auto load = [](FileSystem& files, const std::string& path) {

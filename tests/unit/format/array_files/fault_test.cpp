@@ -1,5 +1,5 @@
-// Every system call of saving, rotating, deleting and setting aside fails, once or from then on: the newest savepoint
-// that was durable stays loadable bit for bit, the error is typed, and nothing is left that a start does not remove.
+// Every system call of saving, rotating, deleting and setting aside fails, once or from then on. The newest savepoint
+// that was durable still loads bit for bit, the error has a type, and nothing is left that a start does not remove.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ enum class Call { open, create, write, read, write_back, sync, rename, remove, m
 
 struct Fault {
   std::string name;
-  std::set<Call> calls;  // that it can strike
+  std::set<Call> calls;  // that the fault can hit
   int error_number;      // 0: half of the work is done
 };
 
@@ -45,8 +45,8 @@ const std::vector<Fault> kFaults = {
     {"fsync", {Call::sync}, EIO},
 };
 
-// Strikes at the n-th call that the fault can strike, or at all from there on. Nothing waits for the disk: what reaches
-// it is the subject of other tests.
+// Hits the n-th call that the fault can hit, or all calls from there on. fsync does nothing: what reaches the disk is
+// the subject of other tests.
 class FaultyCalls : public SystemCalls {
  public:
   FaultyCalls(Fault fault, int first, bool for_ever) : fault_(std::move(fault)), first_(first), for_ever_(for_ever) {}
@@ -113,7 +113,7 @@ class Faults : public ::testing::Test {
     durable_ = steps.empty() ? -1 : steps.back();
   }
 
-  // As a run does at its next start.
+  // Does what a run does at its next start.
   std::int64_t recover() {
     std::int64_t step = -1;
     find_newest_savepoint(*healthy_, folders(),
@@ -122,8 +122,8 @@ class Faults : public ::testing::Test {
     return step;
   }
 
-  // Calls act(files) on what `prepare` makes, for each fault at each call. `durable_` is what must be found afterwards,
-  // or something newer of `allowed`.
+  // Calls act(files) on the files that `prepare` makes, for each fault at each call. `durable_`, or something newer of
+  // `allowed`, must be found afterwards.
   void strike_everywhere(const std::function<void()>& prepare, const std::function<void(FileSystem&)>& act,
                          const std::set<std::int64_t>& allowed) {
     for (const Fault& fault : kFaults) {
@@ -138,7 +138,7 @@ class Faults : public ::testing::Test {
   std::int64_t durable_ = -1;
 
  private:
-  // False when there were not so many calls.
+  // Returns false when there were fewer calls than that.
   bool strike(const Fault& fault, int call, bool for_ever, const std::function<void()>& prepare,
               const std::function<void(FileSystem&)>& act, const std::set<std::int64_t>& allowed) {
     SCOPED_TRACE(fault.name + " at call " + std::to_string(call) + (for_ever ? " and all later ones" : ""));
@@ -168,7 +168,7 @@ class Faults : public ::testing::Test {
   std::unique_ptr<FileSystem> healthy_;
 };
 
-TEST_F(Faults, OfSavingBesideAnOldOneLoseNothing) {
+TEST_F(Faults, OfSavingAnotherStepLoseNothing) {
   strike_everywhere([&] { reset({1}); },
                     [&](FileSystem& files) {
                       write_savepoint(files, path(2), 2);
@@ -177,7 +177,7 @@ TEST_F(Faults, OfSavingBesideAnOldOneLoseNothing) {
                     {1, 2});
 }
 
-TEST_F(Faults, OfSavingOverAnOldOneLoseNothing) {
+TEST_F(Faults, OfSavingOverAnOldFileLoseNothing) {
   strike_everywhere([&] { reset({1}); },
                     [&](FileSystem& files) {
                       write_savepoint(files, path(1), 2);

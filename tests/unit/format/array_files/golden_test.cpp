@@ -1,6 +1,6 @@
-// Files of each released version of the format, as the first build that wrote it made them (tests/golden): every later
-// build reads them. When the format gets a new version, add files of it (HOLDFAST_WRITE_GOLDEN=1 writes those of the
-// current one) and never touch the old ones.
+// Files of each released version of the format, made by the first build that wrote it (tests/golden). Every later
+// build must read them. For a new version of the format, add files (HOLDFAST_WRITE_GOLDEN=1 writes those of the
+// current version) and never change the old ones.
 
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ using testing::kAllTypes;
 
 constexpr const char* kGoldenMetadata = R"({"kind": "golden", "text": "ünï ☃", "step": 7})";
 
-// Bytes by a formula that needs no library: byte i of the array is (131 i + its type's number) mod 251, booleans 0
-// or 1.
+// Bytes from a formula that needs no library: byte i of the array is (131 i + the number of its type) mod 251.
+// Booleans are 0 or 1.
 Array golden_array(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape) {
   std::uint64_t bytes = size_bytes(dtype);
   for (const std::uint64_t extent : shape) bytes *= extent;
@@ -33,7 +33,7 @@ Array golden_array(const std::string& name, DType dtype, const std::vector<std::
   return array;
 }
 
-// Compressed, the large array takes a few bytes; it is left out where nothing is compressed.
+// The large array takes only a few bytes when it is compressed. Files without compression do not have it.
 std::vector<Array> golden_arrays(bool has_large_array) {
   std::vector<Array> arrays;
   for (const DType dtype : kAllTypes) {
@@ -86,7 +86,7 @@ TEST(GoldenFile, OfVersion2IsRead) {
   for (const Mode& mode : kModes) expect_golden(path_of("version-2-" + mode.name + ".h5"), mode.has_large_array());
 }
 
-TEST(GoldenFile, IsWhatTheWriterOfThisVersionStillMeans) {
+TEST(GoldenFile, IsStillWhatTheWriterOfThisVersionMakes) {
   const TemporaryFolder folder;
   const bool writes_golden = std::getenv("HOLDFAST_WRITE_GOLDEN") != nullptr;
   for (const Mode& mode : kModes) {

@@ -1,8 +1,8 @@
-// Power goes at any moment of saving, rotating, deleting and setting aside: the newest savepoint that was reported
-// durable, or a newer one, is found and loads bit for bit. Each state of a disk is one draw of
-// tests/support/crash_disk.
+// The power fails at any moment of saving, rotating, deleting and setting aside. Afterwards the newest savepoint that
+// was reported as durable, or a newer one, is found and loads bit for bit. Each state of a disk is one draw from
+// tests/support/crash_disk.h.
 //
-// HOLDFAST_LONG_TESTS=1 looks at more than 100,000 states that differ, which takes minutes.
+// HOLDFAST_LONG_TESTS=1 checks more than 100,000 different states, which takes minutes.
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ FileContents savepoints(const std::vector<std::int64_t>& steps) {
   return files.contents();
 }
 
-// Draws that leave the same files are one state.
+// Draws that leave the same files count as one state.
 Digest digest_of(const FileContents& contents) {
   DigestBuilder builder;
   for (const auto& [file, bytes] : contents) {
@@ -56,11 +56,12 @@ Digest digest_of(const FileContents& contents) {
 class PowerLoss : public ::testing::Test {
  protected:
   struct Promise {
-    std::size_t operations;  // when they had happened
-    std::int64_t step;       // was durable
+    std::size_t operations;  // how many had happened
+    std::int64_t step;       // that was durable then
   };
 
-  // Records what `program` does to a disk with `before` on it. The program calls promise() as a run reports.
+  // Records what `program` does to a disk that contains `before`. The program calls promise() when a run would report
+  // a savepoint as durable.
   void record(const FileContents& before, const std::function<void(FileSystem&)>& program) {
     before_ = before;
     MemoryFileSystem memory(before);
@@ -75,7 +76,7 @@ class PowerLoss : public ::testing::Test {
     promises_.push_back({.operations = recorder_ == nullptr ? 0 : recorder_->count(), .step = step});
   }
 
-  // What every start of a run does, on what the power cut left.
+  // Does what every start of a run does, with the files that the power cut left.
   std::int64_t recover(const FileContents& left) {
     MemoryFileSystem files(left);
     std::int64_t step = -1;
@@ -91,22 +92,22 @@ class PowerLoss : public ::testing::Test {
     return step;
   }
 
-  // Checks that what is found behind any operation is one of `allowed` and not older than what was promised by then.
-  // Returns the steps that were found.
+  // Cuts the power after each operation. Checks that what is found is one of `allowed` and not older than what was
+  // promised by then. Returns the steps that were found.
   std::set<std::int64_t> cut_everywhere(const std::set<std::int64_t>& allowed) {
     std::set<std::int64_t> found;
     look_at_states([&](const FileContents& left) { return recover(left); },
                    [&](std::size_t done, std::int64_t step) {
-                     EXPECT_GE(step, promised(done)) << "behind " << done << " operations";
-                     EXPECT_TRUE(allowed.contains(step)) << step << " behind " << done << " operations";
+                     EXPECT_GE(step, promised(done)) << "after " << done << " operations";
+                     EXPECT_TRUE(allowed.contains(step)) << step << " after " << done << " operations";
                      found.insert(step);
                    });
     return found;
   }
 
-  // Cuts the power behind every operation, again and again, until there are enough states that differ or hardly any new
-  // ones come. `recover` is asked once about each state, and `check` for each cut: the same files may be enough early
-  // on, and too little when more was promised.
+  // Cuts the power after every operation, again and again, until there are enough different states or hardly any new
+  // ones. `recover` is called once for each state. `check` is called for each cut: the same files may be enough early
+  // on, and too little once more was promised.
   void look_at_states(const std::function<std::int64_t(const FileContents&)>& recover,
                       const std::function<void(std::size_t done, std::int64_t step)>& check) {
     const std::size_t cuts = is_long_run() ? 25'000 : 600;
@@ -118,16 +119,16 @@ class PowerLoss : public ::testing::Test {
     }
   }
 
-  // Power cuts say how often was looked, states how many different disks were seen.
+  // The number of power cuts is how often a disk was checked; states are the different disks among them.
   void TearDown() override {
     RecordProperty("power_cuts", static_cast<int>(power_cuts_));
     RecordProperty("states", static_cast<int>(states_.size()));
   }
 
-  std::set<std::string> damaged_;  // before the power went
+  std::set<std::string> damaged_;  // before the power failed
 
  private:
-  // Five of the programs below have so many; together more than 100,000.
+  // Five of the programs below have this many; together they have more than 100,000.
   static constexpr std::size_t kStatesOfLongRun = 22'000;
 
   void look_once(std::size_t cuts, std::uint64_t pass, const std::function<std::int64_t(const FileContents&)>& recover,
@@ -166,7 +167,7 @@ class PowerLoss : public ::testing::Test {
 
 using StepSet = std::set<std::int64_t>;
 
-TEST_F(PowerLoss, FindsTheOldOrTheNewWhenOneIsSavedBesideAnother) {
+TEST_F(PowerLoss, FindsTheOldOrTheNewWhenAnotherStepIsSaved) {
   promise(1);
   record(savepoints({1}), [&](FileSystem& files) {
     write_savepoint(files, path(2), 2);
@@ -176,7 +177,7 @@ TEST_F(PowerLoss, FindsTheOldOrTheNewWhenOneIsSavedBesideAnother) {
   EXPECT_EQ(cut_everywhere({1, 2}), (StepSet{1, 2}));
 }
 
-TEST_F(PowerLoss, FindsNothingOrTheFirst) {
+TEST_F(PowerLoss, FindsNothingOrTheFirstSavepoint) {
   record(savepoints({}), [&](FileSystem& files) {
     write_savepoint(files, path(7), 7);
     promise(7);
@@ -186,7 +187,7 @@ TEST_F(PowerLoss, FindsNothingOrTheFirst) {
 }
 
 TEST_F(PowerLoss, FindsTheOldOrTheNewWhenOneIsSavedOverAnother) {
-  // Content of step 3 under the name of step 1: what is found tells which.
+  // The content of step 3 under the name of step 1 shows which of the two is found.
   promise(1);
   record(savepoints({1}), [&](FileSystem& files) {
     write_savepoint(files, path(1), 3);
@@ -196,7 +197,7 @@ TEST_F(PowerLoss, FindsTheOldOrTheNewWhenOneIsSavedOverAnother) {
   EXPECT_EQ(cut_everywhere({1, 3}), (StepSet{1, 3}));
 }
 
-TEST_F(PowerLoss, NeverGoesBackWhileOldOnesAreRotatedOut) {
+TEST_F(PowerLoss, NeverGoesBackWhileOldSavepointsAreRotatedOut) {
   promise(2);
   record(savepoints({1, 2}), [&](FileSystem& files) {
     SavepointKeeper keeper(files, kFolder, {.retention = {.keep_last = 2}});
@@ -224,10 +225,10 @@ TEST_F(PowerLoss, KeepsTheBestWhileOthersAreRotatedOut) {
     return read_savepoint(files, path(1));
   };
   look_at_states(read_best,
-                 [](std::size_t done, std::int64_t step) { EXPECT_EQ(step, 1) << "behind " << done << " operations"; });
+                 [](std::size_t done, std::int64_t step) { EXPECT_EQ(step, 1) << "after " << done << " operations"; });
 }
 
-TEST_F(PowerLoss, FindsTheNewestWhenOldOnesAreDeleted) {
+TEST_F(PowerLoss, FindsTheNewestWhenOldSavepointsAreDeleted) {
   promise(5);
   record(savepoints({1, 2, 3, 4, 5}),
          [&](FileSystem& files) { SavepointKeeper(files, kFolder, {.retention = {.keep_last = 1}}).prune(); });
@@ -235,7 +236,7 @@ TEST_F(PowerLoss, FindsTheNewestWhenOldOnesAreDeleted) {
   EXPECT_EQ(cut_everywhere({5}), StepSet{5});
 }
 
-TEST_F(PowerLoss, FindsTheOneBeforeWhenADamagedOneIsSetAside) {
+TEST_F(PowerLoss, FindsTheSavepointBeforeWhenADamagedOneIsSetAside) {
   FileContents before = savepoints({1, 2});
   damage(before, path(2));
   damaged_ = {path(2)};
@@ -248,10 +249,10 @@ TEST_F(PowerLoss, FindsTheOneBeforeWhenADamagedOneIsSetAside) {
   EXPECT_EQ(cut_everywhere({1}), StepSet{1});
 }
 
-// What the tests above would see of a writer that forgets a step: otherwise they could pass whatever it does.
+// A writer that forgets a sync must be caught. Otherwise the tests above could pass whatever the writer does.
 class CarelessWriter : public PowerLoss, public ::testing::WithParamInterface<std::string> {
  protected:
-  // Of the power cuts behind any operation of saving step 2, those that leave something damaged or less than promised.
+  // How many power cuts during the save of step 2 leave something damaged, or less than was promised.
   static std::size_t losses_without(const std::string& forgotten) {
     const FileContents before = savepoints({1});
     MemoryFileSystem memory(before);

@@ -1,3 +1,5 @@
+// The policies one by one, and then the promises of retention.h for thousands of random folders and policies.
+
 #include "holdfast/format/retention.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +16,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// "a" is of step 1, "b" of step 2, and so on; all of 10 bytes and whole.
+// Entry "a" has step 1, "b" step 2, and so on. All have 10 bytes and are whole.
 std::vector<SavepointEntry> entries_with(const std::vector<std::optional<double>>& metrics) {
   std::vector<SavepointEntry> entries;
   for (const std::optional<double>& metric : metrics) {
@@ -32,17 +34,17 @@ std::vector<SavepointEntry> entries(std::size_t count) {
   return entries_with(std::vector<std::optional<double>>(count));
 }
 
-TEST(Retention, KeepsTheLast) {
+TEST(Retention, KeepsTheNewest) {
   EXPECT_EQ(savepoints_to_delete(entries(5), {.keep_last = 2}), (Names{"a", "b", "c"}));
   EXPECT_EQ(savepoints_to_delete(entries(2), {.keep_last = 2}), Names{});
   EXPECT_EQ(savepoints_to_delete(entries(5), {.keep_last = 100}), Names{});
 }
 
-TEST(Retention, KeepsAllWhenAskedForNoLast) {
+TEST(Retention, KeepsAllIfKeepLastIsZero) {
   EXPECT_EQ(savepoints_to_delete(entries(5), {.keep_last = 0, .keep_best = 1, .keep_every_steps = 2}), Names{});
 }
 
-TEST(Retention, KeepsTheBestBesideTheLast) {
+TEST(Retention, KeepsTheBestInAdditionToTheNewest) {
   const auto measured = entries_with({3.0, 1.0, 2.0, 4.0, 5.0});
 
   EXPECT_EQ(savepoints_to_delete(measured, {.keep_last = 1, .keep_best = 2}), (Names{"a", "d"}));
@@ -50,21 +52,21 @@ TEST(Retention, KeepsTheBestBesideTheLast) {
             (Names{"a", "b", "c"}));
 }
 
-TEST(Retention, PrefersTheOlderOfEquallyGoodOnes) {
+TEST(Retention, PrefersTheOlderOfTwoEquallyGoodSavepoints) {
   EXPECT_EQ(savepoints_to_delete(entries_with({1.0, 1.0, 1.0, {}}), {.keep_last = 1, .keep_best = 1}),
             (Names{"b", "c"}));
 }
 
-TEST(Retention, TakesNothingWithoutANumberForTheBest) {
+TEST(Retention, NeverCountsAMissingMetricOrNaNAsTheBest) {
   EXPECT_EQ(savepoints_to_delete(entries_with({std::nan(""), {}, 7.0, {}, 9.0}), {.keep_last = 1, .keep_best = 1}),
             (Names{"a", "b", "d"}));
 }
 
-TEST(Retention, KeepsEveryMthStepForEver) {
+TEST(Retention, NeverDeletesMultiplesOfKeepEverySteps) {
   EXPECT_EQ(savepoints_to_delete(entries(7), {.keep_last = 1, .keep_every_steps = 3}), (Names{"a", "b", "d", "e"}));
 }
 
-TEST(Retention, DeletesNothingBeforeANewerOneIsKnownToBeWhole) {
+TEST(Retention, DeletesNothingUntilANewerSavepointIsKnownToBeWhole) {
   auto unknown = entries(4);
   for (SavepointEntry& entry : unknown) entry.is_whole = false;
   EXPECT_EQ(savepoints_to_delete(unknown, {.keep_last = 1}), Names{});
@@ -73,13 +75,13 @@ TEST(Retention, DeletesNothingBeforeANewerOneIsKnownToBeWhole) {
   EXPECT_EQ(savepoints_to_delete(unknown, {.keep_last = 1}), Names{"a"});
 }
 
-TEST(Retention, ObeysTheBudgetOldestFirst) {
+TEST(Retention, DeletesTheOldestFirstToMeetTheBudget) {
   EXPECT_EQ(savepoints_to_delete(entries(5), {.max_bytes = 30}), (Names{"a", "b"}));
   EXPECT_EQ(savepoints_to_delete(entries(5), {.max_bytes = 50}), Names{});
   EXPECT_EQ(savepoints_to_delete(entries(5), {.keep_last = 4, .max_bytes = 29}), (Names{"a", "b", "c"}));
 }
 
-TEST(Retention, ExceedsABudgetRatherThanLoseTheNewestOrTheBest) {
+TEST(Retention, ExceedsTheBudgetRatherThanDeleteTheNewestOrTheBest) {
   const auto measured = entries_with({3.0, 1.0, 2.0, 4.0, 5.0});
 
   EXPECT_EQ(savepoints_to_delete(measured, {.keep_best = 2, .keep_every_steps = 4, .max_bytes = 1}), (Names{"a", "c"}));
@@ -92,7 +94,7 @@ TEST(Retention, RefusesNegativeNumbers) {
   check({});
 }
 
-// What holds for every folder and every policy.
+// The promises that hold for every folder and every policy.
 class AnyRetention : public ::testing::TestWithParam<int> {
  protected:
   std::int64_t draw(std::int64_t from, std::int64_t to) {

@@ -1,3 +1,5 @@
+// What is left in the folders after each save, above all when a savepoint or a copy turns out to be damaged.
+
 #include "holdfast/format/savepoint_keeper.h"
 
 #include <gmock/gmock.h>
@@ -28,14 +30,14 @@ class Keeper : public ::testing::Test {
     return folder + "/" + savepoint_name(step);
   }
 
-  // Saves and keeps, as a run does.
+  // Saves a step and calls keep(), as a run does.
   void save(SavepointKeeper& keeper, std::int64_t step, double loss = 0) {
     write_savepoint(files_, path(step), step, loss);
     testing::expect_views_equal(path(step), files_);
     keeper.keep(savepoint_name(step));
   }
 
-  // Of a folder's savepoints; all of them must be whole.
+  // The steps of a folder's savepoints. All of them must be whole.
   StepList steps(const std::string& folder = "/run") {
     StepList steps;
     for (const SavepointEntry& entry : list_savepoints(files_, folder)) {
@@ -63,7 +65,7 @@ class Keeper : public ::testing::Test {
   std::vector<std::string> reports_;
 };
 
-TEST_F(Keeper, KeepsTheLast) {
+TEST_F(Keeper, KeepsTheNewest) {
   SavepointKeeper keeper(files_, "/run", options({.keep_last = 2}));
 
   for (std::int64_t step = 1; step <= 5; ++step) save(keeper, step);
@@ -86,12 +88,12 @@ TEST_F(Keeper, KeepsTheBestByTheirMetadataAlsoAfterARestart) {
   EXPECT_EQ(steps(), (StepList{2, 5}));
 }
 
-TEST_F(Keeper, NeverGivesABetterBestUpForWhatAResumedRunFindsWorse) {
+TEST_F(Keeper, KeepsTheBestWhenAResumedRunFindsOnlyWorse) {
   const RetentionPolicy policy{.keep_last = 1, .keep_best = 1};
   SavepointKeeper before(files_, "/run", options(policy));
   save(before, 5, 0.1);
 
-  // It went back behind step 5 and comes by other ways.
+  // The run went back to a step before 5 and takes another course.
   SavepointKeeper after(files_, "/run", options(policy));
   for (std::int64_t step = 4; step <= 8; ++step) {
     if (step != 5) save(after, step, 0.2);
@@ -100,7 +102,7 @@ TEST_F(Keeper, NeverGivesABetterBestUpForWhatAResumedRunFindsWorse) {
   EXPECT_EQ(steps(), (StepList{5, 8}));
 }
 
-TEST_F(Keeper, CopiesIntoFoldersOfTheirOwnRetention) {
+TEST_F(Keeper, AppliesTheRetentionToEachFolderOfCopiesSeparately) {
   SavepointKeeper keeper(files_, "/run", options({.keep_last = 2}, {"/a/b", "/c"}));
 
   for (std::int64_t step = 1; step <= 4; ++step) save(keeper, step);
@@ -112,7 +114,7 @@ TEST_F(Keeper, CopiesIntoFoldersOfTheirOwnRetention) {
   EXPECT_TRUE(reports_.empty());
 }
 
-TEST_F(Keeper, ReportsACopyThatCannotBeMadeAndGoesOn) {
+TEST_F(Keeper, ReportsACopyThatFailsAndContinues) {
   const auto full = watched_file_system(files_, [](const FileOperation& operation) {
     if (operation.name == "write" && operation.path.starts_with("/copy")) throw system_error(ENOSPC, "cannot write");
   });
@@ -127,7 +129,7 @@ TEST_F(Keeper, ReportsACopyThatCannotBeMadeAndGoesOn) {
   EXPECT_EQ(reports_, (std::vector<std::string>{path(1, "/copy"), path(2, "/copy")}));
 }
 
-TEST_F(Keeper, DeletesNothingBehindASavepointThatReadsBackDamaged) {
+TEST_F(Keeper, DeletesNothingAfterASavepointThatReadsBackDamaged) {
   SavepointKeeper keeper(files_, "/run", options({.keep_last = 1}, {"/copy"}));
   save(keeper, 1);
   write_savepoint(files_, path(2), 2);
@@ -141,7 +143,7 @@ TEST_F(Keeper, DeletesNothingBehindASavepointThatReadsBackDamaged) {
   EXPECT_EQ(reports_, std::vector<std::string>{path(2)});
 }
 
-TEST_F(Keeper, DeletesNothingBehindACopyThatReadsBackDamaged) {
+TEST_F(Keeper, DeletesNothingAfterACopyThatReadsBackDamaged) {
   bool damages = false;
   const auto faulty = watched_file_system(files_, [&](const FileOperation& operation) {
     if (damages && operation.name == "open" && operation.path == path(2, "/copy")) flip_a_bit(operation.path);
@@ -171,7 +173,7 @@ TEST_F(Keeper, VerifiesBeforeItDeletes) {
   EXPECT_EQ(std::count(acts.begin(), acts.end(), "remove"), 1);
 }
 
-TEST_F(Keeper, SetsAsideAnOldOneWhoseMetricCannotBeRead) {
+TEST_F(Keeper, SetsAsideAnOldSavepointWhoseMetricCannotBeRead) {
   SavepointKeeper before(files_, "/run", options({.keep_last = 0}));
   for (std::int64_t step = 1; step <= 3; ++step) save(before, step, static_cast<double>(step));
   files_.remove(path(1));
@@ -184,7 +186,7 @@ TEST_F(Keeper, SetsAsideAnOldOneWhoseMetricCannotBeRead) {
   EXPECT_TRUE(files_.exists(path(1) + ".damaged.txt"));
 }
 
-TEST_F(Keeper, LooksIntoEachFileOnce) {
+TEST_F(Keeper, ReadsEachFileOnce) {
   std::map<std::string, int> reads;
   std::mutex reads_mutex;  // files are verified in several threads
   const auto counting = watched_file_system(files_, [&](const FileOperation& operation) {
@@ -210,7 +212,7 @@ TEST_F(Keeper, LeavesFilesOfOtherNamesAlone) {
   EXPECT_EQ(files_.list("/run").size(), 4U);
 }
 
-TEST_F(Keeper, PrunesBehindTheNewestThatIsWhole) {
+TEST_F(Keeper, PrunesOnlyWhatIsOlderThanTheNewestWholeSavepoint) {
   for (std::int64_t step = 1; step <= 4; ++step) write_savepoint(files_, path(step), step);
   flip_a_bit(path(4));
   SavepointKeeper keeper(files_, "/run", options({.keep_last = 1}));
@@ -221,12 +223,12 @@ TEST_F(Keeper, PrunesBehindTheNewestThatIsWhole) {
   EXPECT_TRUE(files_.exists(path(4) + ".damaged"));
 }
 
-TEST_F(Keeper, RefusesAPolicyThatCannotBe) {
+TEST_F(Keeper, RefusesAnInvalidPolicy) {
   EXPECT_EQ(thrown_by([&] { SavepointKeeper(files_, "/run", options({.keep_last = -1})); }).code,
             ErrorCode::invalid_argument);
 }
 
-TEST_F(Keeper, AsATrialSaysWhatItWouldDeleteAndChangesNothing) {
+TEST_F(Keeper, ReturnsWhatATrialWouldDeleteAndChangesNothing) {
   SavepointKeeper keeper(files_, "/run", options({}));
   for (std::int64_t step = 1; step <= 4; ++step) save(keeper, step);
   flip_a_bit(path(4));

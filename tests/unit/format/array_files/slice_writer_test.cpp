@@ -1,3 +1,5 @@
+// Any number of writers, each with its own copy of the state, must make exactly the file that one writer makes.
+
 #include "holdfast/format/slice_writer.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +29,7 @@ std::vector<Array> state() {
 
 class SliceWriterTest : public ::testing::Test {
  protected:
-  // Each writer has its own copy of the state, as replicas have.
+  // Each writer has its own copy of the state, as each replica does.
   Digest write_in_slices(int slices, const WriteOptions& options) {
     const std::vector<std::vector<Array>> copies(static_cast<std::size_t>(slices), state());
     std::vector<SliceWriter> writers;
@@ -97,7 +99,7 @@ TEST_F(SliceWriterTest, RefusesSummariesThatDoNotFit) {
   }
 }
 
-TEST_F(SliceWriterTest, RefusesSlicesThatAreNone) {
+TEST_F(SliceWriterTest, RefusesSlicesThatDoNotExist) {
   for (const Slice slice : {Slice{-1, 2}, Slice{2, 2}, Slice{0, 0}}) {
     EXPECT_EQ(thrown_by([&] { SliceWriter(posix_file_system(), path_, "{}", {}, slice); }).code,
               ErrorCode::invalid_argument);

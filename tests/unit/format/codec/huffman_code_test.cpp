@@ -1,3 +1,5 @@
+// The code must be complete, within the limit of 11 bits, and as short as possible under that limit.
+
 #include "codec/huffman_code.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +16,8 @@ namespace {
 
 using testing::counts_of;
 
-// In units of the longest word the format allows, a complete code takes all the room there is.
+// The sum over all words, in units of the longest word that the format allows: a complete code takes all of
+// them.
 unsigned room_taken(const HuffmanCode& code) {
   unsigned taken = 0;
   for (const std::uint8_t bits : code.bits) taken += bits == 0 ? 0 : 1U << (kMaxCodeBits - bits);
@@ -27,7 +30,7 @@ std::uint64_t total_bits(const ByteCounts& counts, const HuffmanCode& code) {
   return bits;
 }
 
-// Of Huffman's own code, whose words may be of any length.
+// The coded size with Huffman's own code, whose words may have any length.
 std::uint64_t unlimited_bits(const ByteCounts& counts) {
   std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> queue;
   for (const std::uint32_t count : counts) {
@@ -65,7 +68,7 @@ TEST(HuffmanCode, GivesShortWordsToWhatOccursOften) {
   EXPECT_EQ(code.max_bits, 3U);
 }
 
-// RFC 8878, 4.2.1.3: the example there has these lengths, and these words.
+// The example of RFC 8878, section 4.2.1.3, has these lengths and these words.
 TEST(HuffmanCode, HasTheWordsOfTheSpecificationsExample) {
   ByteCounts counts = counts_of({8, 4, 2, 0, 1, 1});
 
@@ -83,7 +86,7 @@ TEST(HuffmanCode, HasTheWordsOfTheSpecificationsExample) {
   EXPECT_EQ(code.words[5], 0b0001);
 }
 
-TEST(HuffmanCode, IsAsShortAsAnyWhereNoWordNeedsToBeLong) {
+TEST(HuffmanCode, IsOptimalIfNoWordExceedsTheLimit) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     ByteCounts counts{};
@@ -98,7 +101,7 @@ TEST(HuffmanCode, IsAsShortAsAnyWhereNoWordNeedsToBeLong) {
   }
 }
 
-TEST(HuffmanCode, StaysWithinTheLongestWordWhereHuffmansOwnWouldNot) {
+TEST(HuffmanCode, StaysWithinTheLimitWhereHuffmansOwnCodeWouldNot) {
   ByteCounts counts{};
   std::uint32_t a = 1;
   std::uint32_t b = 1;

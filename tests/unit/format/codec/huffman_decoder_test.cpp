@@ -1,3 +1,5 @@
+// The decoder against a plain encoder, and against streams that a damaged or hostile file could contain.
+
 #include "codec/huffman_decoder.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +12,8 @@
 namespace holdfast::format {
 namespace {
 
-// Words as they are, one bit a character, behind the mark of the end: read from the last bit back.
+// A stream made from code words, one character per bit, after the mark of the end. It is read from the last
+// bit to the first.
 std::vector<std::byte> stream_of(const std::string& bits) {
   const std::string marked = "1" + bits;
   std::vector<std::byte> bytes((marked.size() + 7) / 8);
@@ -28,7 +31,7 @@ std::string word_of(const HuffmanCode& code, std::byte byte) {
   return word;
 }
 
-// The slow and plain way to write four streams.
+// Writes four streams in the slow and plain way.
 std::vector<std::byte> streams_of(std::span<const std::byte> content, const HuffmanCode& code,
                                   const std::string& after_the_last = "") {
   const std::size_t part = (content.size() + 3) / 4;
@@ -53,7 +56,7 @@ DecodeTable table_of(const HuffmanCode& code) {
   return table;
 }
 
-// With the frequencies of `counts`.
+// Random bytes with the frequencies of `counts`.
 std::vector<std::byte> draw(const ByteCounts& counts, std::size_t count) {
   std::mt19937 random(3);
   std::discrete_distribution<unsigned> next(counts.begin(), counts.end());
@@ -77,7 +80,7 @@ TEST(DecodeStreams, GivesWhatWasCoded) {
       const DecodeTable table = table_of(code);
       for (const std::size_t size : {4U, 9U, 63U, 150U, 333U, 1000U, 20'001U}) {
         const std::vector<std::byte> content = draw(counts, size);
-        // Beside it nothing is written.
+        // Nothing is written outside of it.
         std::vector<std::byte> out(size + 16, std::byte{0xEE});
 
         ASSERT_TRUE(decode_streams(streams_of(content, code), table, std::span(out).subspan(8, size)));

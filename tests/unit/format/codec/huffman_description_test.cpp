@@ -1,3 +1,5 @@
+// Descriptions are read back, compared with the specification's example, and read from damaged bytes.
+
 #include "codec/huffman_description.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +23,7 @@ std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
   return bytes;
 }
 
-// `symbols` different bytes, scattered, each `base` times as frequent as the next.
+// Counts of `symbols` different bytes, scattered, each `base` times as frequent as the next.
 HuffmanCode skewed_code(unsigned symbols, double base, unsigned seed) {
   std::array<std::size_t, 256> order;
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -33,12 +35,12 @@ HuffmanCode skewed_code(unsigned symbols, double base, unsigned seed) {
   return huffman_code(counts);
 }
 
-TEST(DescribeCode, NamesTheWeightsOfTheSpecificationsExample) {
+TEST(DescribeCode, WritesTheWeightsOfTheSpecificationsExample) {
   std::array<std::byte, kMaxDescriptionBytes> out{};
 
   const std::size_t size = describe_code(huffman_code(counts_of({8, 4, 2, 0, 1, 1})), out.data());
 
-  // Five weights, of four bits each: 4, 3, 2, 0, 1. That of the sixth byte follows.
+  // Five weights of four bits each: 4, 3, 2, 0, 1. The weight of the sixth byte follows from them.
   ASSERT_EQ(size, 4U);
   EXPECT_EQ(std::to_integer<int>(out[0]), 127 + 5);
   EXPECT_EQ(std::to_integer<int>(out[1]), 0x43);
@@ -54,7 +56,7 @@ TEST(DescribeCode, CannotDescribeOneLengthForMoreThan128Bytes) {
   EXPECT_EQ(describe_code(huffman_code(counts), out.data()), 0U);
 }
 
-// Every way to describe one, and words of every length.
+// The inputs reach every way to describe a code, and words of every length.
 TEST(ReadDescription, GivesTheLengthsBack) {
   unsigned described = 0;
   unsigned seed = 0;
@@ -74,7 +76,7 @@ TEST(ReadDescription, GivesTheLengthsBack) {
   EXPECT_GT(described, 1000U);
 }
 
-TEST(ReadDescription, RefusesOneThatIsCutOff) {
+TEST(ReadDescription, RefusesADescriptionThatIsCutOff) {
   for (const unsigned symbols : {3U, 20U, 90U}) {
     std::array<std::byte, kMaxDescriptionBytes> bytes{};
     const std::size_t size = describe_code(skewed_code(symbols, 1.2, symbols), bytes.data());
@@ -85,7 +87,7 @@ TEST(ReadDescription, RefusesOneThatIsCutOff) {
   }
 }
 
-TEST(ReadDescription, RefusesWeightsOfNoCompleteCode) {
+TEST(ReadDescription, RefusesWeightsThatAreNotACompleteCode) {
   CodeLengths lengths;
 
   EXPECT_EQ(read_description(bytes_of({128, 0x10, 0}), lengths), 2U);
@@ -96,8 +98,8 @@ TEST(ReadDescription, RefusesWeightsOfNoCompleteCode) {
   EXPECT_EQ(read_description(bytes_of({131, 0xBB, 0xBB, 0}), lengths), 0U) << "four halves";
 }
 
-// Whatever it is given: a complete code, or none at all.
-TEST(ReadDescription, OfAnyBytesGivesACompleteCodeOrNone) {
+// Any bytes give a complete code or are refused.
+TEST(ReadDescription, GivesACompleteCodeOrNothingForAnyBytes) {
   std::mt19937 random(5);
   unsigned accepted = 0;
   for (unsigned round = 0; round < 20'000; ++round) {

@@ -1,3 +1,5 @@
+// The decoder next to zstd: it must never accept what zstd refuses, and never decode other bytes.
+
 #include "codec/literals_decoder.h"
 
 // For ZSTD_d_forceIgnoreChecksum.
@@ -28,7 +30,7 @@ std::vector<std::byte> plane_of(Plane kind, std::size_t count, std::mt19937& ran
   return bytes;
 }
 
-// A chunk with planes of these kinds, one behind the other.
+// A chunk with planes of these kinds, one after the other.
 std::vector<std::byte> planes_of(const std::vector<Plane>& kinds, std::size_t elements) {
   std::mt19937 random(11);
   std::vector<std::byte> planes;
@@ -64,7 +66,7 @@ const std::vector<std::vector<Plane>>& mixtures() {
   return all;
 }
 
-TEST(LiteralsDecoder, GivesBackWhatOurFramesHold) {
+TEST(LiteralsDecoder, DecodesOurFrames) {
   LiteralsDecoder decoder;
   for (const std::vector<Plane>& kinds : mixtures()) {
     for (const std::size_t elements : {1U, 17U, 300U, 5000U, 131'072U, 131'073U, 300'000U}) {
@@ -77,7 +79,7 @@ TEST(LiteralsDecoder, GivesBackWhatOurFramesHold) {
   }
 }
 
-TEST(LiteralsDecoder, FillsNoMoreThanItIsAskedFor) {
+TEST(LiteralsDecoder, FillsOnlyTheBytesThatItIsAskedFor) {
   LiteralsDecoder decoder;
   for (const std::vector<Plane>& kinds : mixtures()) {
     const std::vector<std::byte> planes = planes_of(kinds, 200'000);
@@ -95,7 +97,7 @@ TEST(LiteralsDecoder, FillsNoMoreThanItIsAskedFor) {
   }
 }
 
-TEST(LiteralsDecoder, LeavesToZstdWhatIsNotOurs) {
+TEST(LiteralsDecoder, LeavesOtherFramesToZstd) {
   const std::vector<std::byte> planes = planes_of({Plane::noise, Plane::skewed}, 100'000);
   std::vector<std::byte> frame(ZSTD_compressBound(planes.size()));
   frame.resize(ZSTD_compress(frame.data(), frame.size(), planes.data(), planes.size(), 1));
@@ -110,7 +112,7 @@ TEST(LiteralsDecoder, LeavesToZstdWhatIsNotOurs) {
   EXPECT_FALSE(decoder.decode(std::span(ours).first(ours.size() - 1), planes.size(), 2, out));
 }
 
-// Without the checksum, as it is read once the digest was checked.
+// Decodes without the checksum, as frames are read whose digest was checked.
 class Zstd {
  public:
   Zstd() : context_(ZSTD_createDCtx(), ZSTD_freeDCtx) {
@@ -132,7 +134,7 @@ struct Tally {
   unsigned by_zstd_alone = 0;
 };
 
-// One bit, one byte, or a cut; mostly where headers and descriptions are.
+// Changes one bit or one byte or cuts the frame, mostly where headers and descriptions are.
 void damage(std::vector<std::byte>& frame, std::mt19937& random) {
   const std::size_t range = random() % 2 == 0 ? std::min<std::size_t>(frame.size(), 150) : frame.size();
   std::byte& byte = frame[random() % range];

@@ -1,3 +1,5 @@
+// zstd itself decodes every frame that the encoder makes here: any reader of the files must be able to.
+
 #include "codec/literals_frame.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +21,7 @@ std::vector<std::byte> copy(std::span<const std::byte> bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-// By zstd itself, as any reader would.
+// Decodes with zstd itself, as any reader would.
 std::vector<std::byte> decompress(std::span<const std::byte> frame) {
   std::vector<std::byte> content(ZSTD_getFrameContentSize(frame.data(), frame.size()));
   const std::size_t size = ZSTD_decompress(content.data(), content.size(), frame.data(), frame.size());
@@ -41,7 +43,7 @@ std::vector<std::byte> random_bytes(std::size_t count, unsigned seed) {
   return bytes;
 }
 
-// `symbols` different bytes from `lowest` on, each `base` times as likely as the next.
+// Bytes with `symbols` different values from `lowest` on, each `base` times as likely as the next.
 std::vector<std::byte> skewed_bytes(std::size_t count, unsigned symbols, double base, unsigned lowest, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<double> weights;
@@ -52,7 +54,7 @@ std::vector<std::byte> skewed_bytes(std::size_t count, unsigned symbols, double 
   return bytes;
 }
 
-// As weights are: normal, with a standard deviation of 0.02.
+// Numbers like weights: normal, with a standard deviation of 0.02.
 std::vector<float> normal_floats(std::size_t count) {
   std::mt19937 random(1);
   std::normal_distribution<double> draw(0.0, 0.02);
@@ -72,7 +74,7 @@ double ratio(std::span<const std::byte> content, std::size_t planes) {
          static_cast<double>(LiteralsEncoder().encode(content, content.size() / planes).size());
 }
 
-// The upper halves of the floats, which are bf16.
+// The upper halves of the floats, which are bf16 numbers.
 std::vector<std::byte> upper_halves(const std::vector<float>& values) {
   const auto bytes = std::as_bytes(std::span(values));
   std::vector<std::byte> halves;
@@ -80,7 +82,7 @@ std::vector<std::byte> upper_halves(const std::vector<float>& values) {
   return halves;
 }
 
-TEST(LiteralsFrame, OfAnyLengthComesBack) {
+TEST(LiteralsFrame, OfAnyLengthIsDecodedAgain) {
   for (std::size_t bytes = 1; bytes < 700; ++bytes) expect_comes_back(skewed_bytes(bytes, 5, 2, 60, 1), bytes);
   for (const std::size_t bytes : {1023U, 1024U, 4099U, 131'071U, 131'072U, 131'073U, 300'000U, 1'048'576U}) {
     expect_comes_back(skewed_bytes(bytes, 9, 1.7, 100, 2), bytes);
@@ -90,7 +92,7 @@ TEST(LiteralsFrame, OfAnyLengthComesBack) {
 
 // From two symbols to 256, from flat to steep, at the beginning and at the end of the alphabet: every way to describe a
 // code, and words of every length.
-TEST(LiteralsFrame, OfAnyDistributionComesBack) {
+TEST(LiteralsFrame, OfAnyDistributionIsDecodedAgain) {
   unsigned seed = 0;
   for (const unsigned symbols : {2U, 3U, 4U, 7U, 16U, 50U, 127U, 128U, 129U, 130U, 200U, 255U, 256U}) {
     for (const double base : {1.0, 1.001, 1.01, 1.05, 1.3, 2.0, 4.0}) {
@@ -102,7 +104,7 @@ TEST(LiteralsFrame, OfAnyDistributionComesBack) {
   }
 }
 
-TEST(LiteralsFrame, OfScatteredSymbolsComesBack) {
+TEST(LiteralsFrame, OfScatteredSymbolsIsDecodedAgain) {
   for (unsigned round = 0; round < 300; ++round) {
     const std::vector<std::byte> alphabet = random_bytes(2 + round % 60, round);
     std::vector<std::byte> bytes = skewed_bytes(2500, static_cast<unsigned>(alphabet.size()), 1.2, 0, round);
@@ -112,7 +114,7 @@ TEST(LiteralsFrame, OfScatteredSymbolsComesBack) {
   }
 }
 
-TEST(LiteralsFrame, OfPlanesThatDifferComesBack) {
+TEST(LiteralsFrame, OfPlanesThatDifferIsDecodedAgain) {
   std::vector<std::byte> content = random_bytes(50'000, 1);
   const std::vector<std::byte> skewed = skewed_bytes(50'000, 20, 1.5, 50, 2);
   content.insert(content.end(), skewed.begin(), skewed.end());
@@ -122,7 +124,7 @@ TEST(LiteralsFrame, OfPlanesThatDifferComesBack) {
   expect_comes_back(content, 50'000);
 }
 
-// Large blocks are coded after a look at some of their bytes, at these ranges of 64.
+// The code of a large block is made from a sample: these ranges of 64 bytes.
 constexpr std::size_t kLargeBlock = 131'072;
 std::vector<std::size_t> looked_at() {
   std::vector<std::size_t> ranges;
@@ -130,7 +132,7 @@ std::vector<std::size_t> looked_at() {
   return ranges;
 }
 
-TEST(LiteralsFrame, OfBytesThatTheSampleDoesNotShowComesBack) {
+TEST(LiteralsFrame, OfBytesThatTheSampleMissesIsDecodedAgain) {
   for (const unsigned rare : {0U, 1U, 57U, 64U, 70U, 90U, 128U, 255U}) {
     std::vector<std::byte> content = skewed_bytes(kLargeBlock, 6, 2, 60, rare);
     content[looked_at()[100] + 64] = static_cast<std::byte>(rare);
@@ -140,11 +142,11 @@ TEST(LiteralsFrame, OfBytesThatTheSampleDoesNotShowComesBack) {
   }
 }
 
-TEST(LiteralsFrame, OfASampleThatMisleadsIsStoredPlainly) {
+TEST(LiteralsFrame, OfAMisleadingSampleIsStoredUncompressed) {
   std::vector<std::byte> content = random_bytes(kLargeBlock, 1);
   unsigned next = 0;
   for (const std::size_t range : looked_at()) {
-    // All bytes occur there, and one of them nearly always.
+    // All bytes occur in the sample, and one of them nearly always.
     std::fill_n(content.begin() + static_cast<std::ptrdiff_t>(range), 64, std::byte{7});
     content[range + 1] = static_cast<std::byte>(next++);
   }
@@ -170,14 +172,14 @@ TEST(LiteralsFrame, NeverGrowsByMoreThanItsHeaders) {
   }
 }
 
-TEST(LiteralsFrame, HoldsARepeatedByteInFourBytesABlock) {
+TEST(LiteralsFrame, StoresARepeatedByteInFourBytesPerBlock) {
   const std::vector<std::byte> zeros(1 << 20);
 
   EXPECT_EQ(LiteralsEncoder().encode(zeros, zeros.size() / 4).size(), 9U + 4 + 8 * 4);
   expect_comes_back(zeros, zeros.size() / 4);
 }
 
-// Savepoints are reproducible: whoever changes these bytes changes the files of equal states.
+// Savepoints are reproducible: a change of these bytes changes the files of equal states.
 TEST(LiteralsFrame, HasTheSameBytesOnEveryMachine) {
   std::vector<std::byte> content(200'000);
   std::uint32_t state = 1;
@@ -197,7 +199,7 @@ TEST(LiteralsFrame, IsRefusedWhenDamaged) {
   for (std::size_t i = 5; i < frame.size(); ++i) {
     frame[i] ^= std::byte{0x04};
     const std::size_t size = ZSTD_decompress(out.data(), out.size(), frame.data(), frame.size());
-    // Bits that only fill a byte mean nothing.
+    // Bits that only fill up a byte have no meaning.
     EXPECT_TRUE(ZSTD_isError(size) || out == content) << i;
     frame[i] ^= std::byte{0x04};
   }

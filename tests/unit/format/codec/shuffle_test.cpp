@@ -1,3 +1,5 @@
+// All methods against the definition, for every width and for lengths around the size of a vector.
+
 #include "codec/shuffle.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +16,7 @@ std::vector<std::byte> content(std::size_t bytes) {
   return testing::make_array("content", DType::u8, {bytes}).bytes;
 }
 
-// What HDF5's filter does, as its manual says it.
+// What HDF5's filter does, by its manual.
 std::vector<std::byte> shuffled_by_definition(std::span<const std::byte> in, std::size_t width, std::size_t plane) {
   std::vector<std::byte> out(plane * width);
   for (std::size_t i = 0; i < in.size(); ++i) out[i % width * plane + i / width] = in[i];
@@ -28,7 +30,7 @@ constexpr ShuffleMethod kMethods[] = {ShuffleMethod::plain, ShuffleMethod::vecto
 
 class ShuffleOf : public ::testing::TestWithParam<std::size_t> {};
 
-TEST_P(ShuffleOf, IsTheDefinitionByEveryMethod) {
+TEST_P(ShuffleOf, EqualsTheDefinitionByEveryMethod) {
   const std::size_t width = GetParam();
   for (const std::size_t count : kCounts) {
     const std::vector<std::byte> in = content(count * width);
@@ -46,7 +48,7 @@ TEST_P(ShuffleOf, IsTheDefinitionByEveryMethod) {
   }
 }
 
-TEST_P(ShuffleOf, FillsPlanesThatAreLongerWithZeros) {
+TEST_P(ShuffleOf, FillsLongerPlanesWithZeros) {
   const std::size_t width = GetParam();
   const std::vector<std::byte> in = content(100 * width);
   for (const ShuffleMethod method : kMethods) {
@@ -61,7 +63,7 @@ TEST_P(ShuffleOf, FillsPlanesThatAreLongerWithZeros) {
   }
 }
 
-TEST_P(ShuffleOf, WritesNoByteBesideItsOwn) {
+TEST_P(ShuffleOf, WritesOnlyItsOwnBytes) {
   const std::size_t width = GetParam();
   const std::vector<std::byte> in = content(50 * width);
   std::vector<std::byte> out(in.size() + 64, std::byte{0xEE});
@@ -76,7 +78,7 @@ TEST_P(ShuffleOf, WritesNoByteBesideItsOwn) {
   }
 }
 
-TEST_P(ShuffleOf, ComesBackToAnyPlaceFromPlanesAnywhere) {
+TEST_P(ShuffleOf, IsUndoneToAnyAddressFromPlanesAnywhere) {
   const std::size_t width = GetParam();
   constexpr std::size_t kCount = 75;
   const std::vector<std::byte> in = content(kCount * width);

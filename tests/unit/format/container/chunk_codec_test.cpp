@@ -1,3 +1,5 @@
+// Chunks to frames and back, by zstd and by our own encoder, with damaged and hostile frames.
+
 #include "container/chunk_codec.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
-// With zstd's level, or literals only.
+// The parameter is zstd's level; without one, frames contain literals only.
 class ChunkCodec : public ::testing::TestWithParam<std::optional<int>> {
  protected:
   static std::vector<std::byte> content(std::uint64_t bytes) {
@@ -24,7 +26,7 @@ class ChunkCodec : public ::testing::TestWithParam<std::optional<int>> {
     return {frame.begin(), frame.end()};
   }
 
-  // Every decoder refuses it.
+  // Expects that every decoder refuses the frame.
   void expect_refused(std::span<const std::byte> frame, std::size_t chunk_bytes, std::size_t element_bytes,
                       std::span<std::byte> out) {
     EXPECT_FALSE(decoder_.decode(frame, chunk_bytes, element_bytes, out)) << frame.size();
@@ -117,7 +119,7 @@ TEST_P(ChunkCodec, RefusesAFrameWithAnyFlippedByte) {
   std::vector<std::byte> out(300);
   for (std::size_t i = 0; i < frame.size(); ++i) {
     frame[i] ^= std::byte{0x10};
-    // A change of the header may leave a valid frame of the very same bytes, but never of others.
+    // A changed header may still be a valid frame of the same bytes, but never of others.
     EXPECT_TRUE(!decoder_.decode(frame, 300, 4, out) || out == bytes) << i;
     frame[i] ^= std::byte{0x10};
   }
@@ -153,7 +155,7 @@ TEST_P(ChunkCodec, DecodesBytesWithoutPadding) {
   EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin()));
 }
 
-TEST_P(ChunkCodec, DoesTheSameWhateverCameBefore) {
+TEST_P(ChunkCodec, GivesTheSameWhateverWasEncodedBefore) {
   const std::vector<std::byte> bytes = content(200'000);
   const std::vector<std::byte> zeros(200'000);
   const std::vector<std::byte> first = encode(bytes, bytes.size(), 2);

@@ -29,7 +29,8 @@ TEST(ChunkGrid, CutsRowsThatAreLargerThanAChunk) {
   EXPECT_EQ(chunk_shape({16, 3, 1024, 1024}, 4), (Shape{1, 1, 256, 1024}));
 }
 
-// Every byte belongs to one piece, pieces follow each other, and each begins at the element that its offset names.
+// Every byte belongs to one piece, the pieces follow each other, and each begins at the element that its offset
+// gives.
 TEST(ChunkGrid, CoversTheArrayInOrder) {
   for (const Shape& shape : {Shape{5}, Shape{1'500'000}, Shape{1000, 333}, Shape{3, 131'073}, Shape{2, 3, 5, 70'001},
                              Shape{1, 2, 1, 600'000, 1, 3}, Shape{3, 1, 1 << 19}}) {

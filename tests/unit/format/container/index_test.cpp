@@ -1,4 +1,4 @@
-// What the index says is believed by nobody: its digest shows that it is undamaged, not who wrote it.
+// The decoder trusts nothing in an index: the digest shows that it is undamaged, not who wrote it.
 
 #include "container/index.h"
 
@@ -68,7 +68,7 @@ class IndexTest : public ::testing::Test {
   Index index_;
 };
 
-TEST_F(IndexTest, ComesBackAsItWas) {
+TEST_F(IndexTest, IsDecodedToWhatWasEncoded) {
   const Index back = decode();
 
   EXPECT_EQ(encode_index(back), encode_index(index_));
@@ -96,7 +96,7 @@ TEST_F(IndexTest, CutsArraysIntoPiecesOfAMebibyte) {
   EXPECT_EQ(piece_sizes(index_.arrays[3].info).count, 0U);
 }
 
-TEST_F(IndexTest, RefusesNamesThatAreNone) {
+TEST_F(IndexTest, RefusesInvalidNames) {
   index_.arrays[0].info.name = "a//b";
   expect_refused("without a valid name");
   index_.arrays[0].info.name = "\xFF";
@@ -115,10 +115,10 @@ TEST_F(IndexTest, RefusesNamesOutOfOrderAndTwice) {
 TEST_F(IndexTest, RefusesAnArrayCalledMetadata) {
   index_.arrays.push_back(contiguous("metadata", DType::u8, {1}));
   finish();
-  expect_refused("calls an array as the metadata");
+  expect_refused("gives an array the name of the metadata");
 }
 
-TEST_F(IndexTest, RefusesMetadataThatIsNoText) {
+TEST_F(IndexTest, RefusesMetadataThatIsNotText) {
   index_.metadata = contiguous("metadata", DType::f32, {2});
   finish();
   expect_refused("has no metadata");
@@ -129,14 +129,14 @@ TEST_F(IndexTest, RefusesShapesBeyond64Bits) {
   expect_refused("exceeds 64 bits");
 }
 
-TEST_F(IndexTest, RefusesShapesThatTheirPiecesCannotHold) {
+TEST_F(IndexTest, RefusesShapesThatDoNotFitTheirPieces) {
   index_.arrays[0].info.shape = {std::numeric_limits<std::uint64_t>::max() / 2};
-  expect_refused("cuts a in a wrong way");
+  expect_refused("cuts a into a wrong number of pieces");
   index_.arrays[0].info.shape = {4, 5};
   expect_refused("a piece of a");
 }
 
-TEST_F(IndexTest, RefusesFramesThatCannotHoldTheirChunk) {
+TEST_F(IndexTest, RefusesFramesTooSmallOrTooLargeForTheirChunk) {
   index_.arrays[2].pieces[1].stored_bytes = 20;
   finish();
   expect_refused("a piece of c");
@@ -147,18 +147,18 @@ TEST_F(IndexTest, RefusesFramesThatCannotHoldTheirChunk) {
 
 TEST_F(IndexTest, RefusesCompressionOfSmallArrays) {
   index_.arrays[0].info.storage = Storage::zstd;
-  expect_refused("compresses a in vain");
+  expect_refused("compresses a, which is too small for that");
 }
 
-TEST_F(IndexTest, RefusesPlacesThatDoNotFollowFromTheSizes) {
+TEST_F(IndexTest, RefusesOffsetsThatDoNotFollowFromTheSizes) {
   index_.arrays[1].offset += 64;
-  expect_refused("wrong places");
+  expect_refused("wrong offsets");
   finish();
   index_.metadata.offset = 0;
-  expect_refused("wrong places");
+  expect_refused("wrong offsets");
   finish();
   index_.hdf5_offset += 64;
-  expect_refused("wrong places");
+  expect_refused("wrong offsets");
 }
 
 TEST_F(IndexTest, RefusesHdf5StructuresOfAnotherLength) {
@@ -168,7 +168,7 @@ TEST_F(IndexTest, RefusesHdf5StructuresOfAnotherLength) {
   }
 }
 
-TEST_F(IndexTest, RefusesEveryPrefixAndEveryTail) {
+TEST_F(IndexTest, RefusesEveryPrefixAndEveryExtension) {
   std::vector<std::byte> bytes = encode_index(index_);
   const std::uint64_t offset = index_.hdf5_offset + index_.hdf5_bytes;
   for (std::size_t length = 0; length < bytes.size(); ++length) {

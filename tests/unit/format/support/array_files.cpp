@@ -1,3 +1,5 @@
+// Arrays whose bytes hardly compress, and files in which exactly one thing is wrong.
+
 #include "unit/format/support/array_files.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of array files share: a folder that goes away, arrays with content, and ways to damage files.
+// What the tests of array files share: a temporary folder, arrays with content, and ways to damage files.
 
 #include <cstddef>
 #include <functional>
@@ -21,32 +21,32 @@ inline constexpr DType kAllTypes[] = {DType::f64, DType::f32, DType::f16,    DTy
 
 using Array = NamedArray;
 
-// With bytes that differ from array to array and hardly compress. `shape` must fit memory.
+// An array with bytes that differ from array to array and hardly compress. `shape` must fit into memory.
 Array make_array(const std::string& name, DType dtype, std::vector<std::uint64_t> shape);
 
-// Of each type a scalar, a row, an array of nothing and one of several axes, sorted by name; booleans are 0 and 1.
+// For each type: a scalar, a row, an empty array and one of several axes, sorted by name. Booleans are 0 and 1.
 std::vector<Array> arrays_of_all_types();
 
-// Names, types, shapes and bits.
+// Compares names, types, shapes and bits.
 void expect_equal(std::span<const NamedArray> actual, std::span<const NamedArray> expected);
 
-// Of several element types, contiguous and in chunks: about 20 KB as a file.
+// Arrays of several element types, contiguous and in chunks: about 20 KB as a file.
 std::vector<Array> small_arrays();
 
-// Expects HDF5 to see in the file what its index says (views.h), too.
+// Also expects that HDF5 finds in the file what its index says (views.h).
 Digest write_arrays(const std::string& path, const std::vector<Array>& arrays, const std::string& metadata = "{}");
 
 std::vector<std::byte> read_bytes(const std::string& path);
 void write_bytes(const std::string& path, std::span<const std::byte> bytes);
 
-// Gives an undamaged header the digest of a changed index, as a hostile or faulty writer could.
+// Puts the digest of a changed index into the header, as a hostile or faulty writer could.
 void sign(std::vector<std::byte>& bytes);
 
 struct Thrown {
   ErrorCode code;
   std::string sentence;
 };
-// Fails the test when nothing is thrown.
+// What `action` throws. Fails the test when it throws nothing.
 Thrown thrown_by(const std::function<void()>& action);
 
 }  // namespace holdfast::format::testing

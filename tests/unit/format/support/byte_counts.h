@@ -8,7 +8,7 @@
 
 namespace holdfast::format::testing {
 
-// How often the first bytes occur; the others never do.
+// Counts in which the first bytes occur as often as given, and the others never.
 inline ByteCounts counts_of(std::initializer_list<std::uint32_t> first) {
   ByteCounts counts{};
   std::copy(first.begin(), first.end(), counts.begin());

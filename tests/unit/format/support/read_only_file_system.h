@@ -1,6 +1,6 @@
 #pragma once
 
-// A file system that holds one file, whatever it is called, and only lets it be read.
+// A file system that contains one file under every name, and only lets it be read.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace holdfast::format::testing {
 
-// One file in memory: hundreds of thousands of openings take no disk.
+// One file in memory, for tests that open it hundreds of thousands of times.
 class ReadOnlyFile : public File {
  public:
   explicit ReadOnlyFile(std::span<const std::byte> bytes) : bytes_(bytes) {}

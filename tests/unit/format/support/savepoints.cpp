@@ -10,7 +10,7 @@
 namespace holdfast::format::testing {
 namespace {
 
-// Several sectors of content, as compact and as chunked arrays.
+// Arrays of several sectors, compact and chunked.
 std::vector<Array> arrays_of(std::int64_t step) {
   std::vector<Array> arrays = {make_array("small", DType::f32, {33}), make_array("large", DType::f32, {1500})};
   for (Array& array : arrays) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Small savepoints for tests of what happens to savepoints: one for each step, told apart by their content.
+// Small savepoints for tests of what happens to savepoints. Each step has content of its own.
 
 #include <cstdint>
 #include <span>
@@ -12,11 +12,12 @@
 
 namespace holdfast::format::testing {
 
-// Of `step`, with {"step": step, "metrics": {"loss": loss}} as metadata. Different steps have different arrays.
+// Writes a savepoint of `step`, with the metadata {"step": step, "metrics": {"loss": loss}}. Different steps have
+// different arrays.
 void write_savepoint(FileSystem& files, const std::string& path, std::int64_t step, double loss = 0);
 
-// The step of a savepoint whose every bit is what write_savepoint() wrote; throws Error for a damaged file, and fails
-// the test for a whole one that is a mix.
+// Reads a savepoint and returns its step. Throws Error for a damaged file. Fails the test unless every bit is what
+// write_savepoint() wrote for that step.
 std::int64_t read_savepoint(FileSystem& files, const std::string& path);
 
 // Flips one bit in the middle of a file.

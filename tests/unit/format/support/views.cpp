@@ -11,7 +11,7 @@
 namespace holdfast::format::testing {
 namespace {
 
-// As which HDF5 shows it.
+// The type that HDF5 shows for an element type.
 DType shown_type(DType dtype) {
   if (dtype == DType::bf16) return DType::u16;
   return dtype == DType::boolean ? DType::u8 : dtype;
@@ -37,7 +37,7 @@ void expect_equal(const ArrayFile& file, const ArrayInfo& info, const Hdf5Datase
   EXPECT_EQ(text_attributes(dataset), attributes) << info.name;
 }
 
-// Those on the way to arrays, and the root.
+// The root and all groups that contain arrays or groups.
 std::set<std::string> groups_of(const ArrayFile& file) {
   std::set<std::string> groups = {""};
   for (const ArrayInfo& info : file.arrays()) {
@@ -66,7 +66,7 @@ void expect_views_equal(const std::string& path, FileSystem& files) {
   EXPECT_EQ(tree.texts[0].text, file.metadata());
   EXPECT_EQ(tree.texts[0].attributes.size(), 0U);
 
-  // Both are sorted by name.
+  // Both lists are sorted by name.
   ASSERT_EQ(tree.datasets.size(), file.arrays().size()) << path;
   for (std::size_t i = 0; i < tree.datasets.size(); ++i) expect_equal(file, file.arrays()[i], tree.datasets[i]);
 }

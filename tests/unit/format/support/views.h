@@ -1,6 +1,6 @@
 #pragma once
 
-// Holdfast reads a file by its index, everyone else through HDF5: both must see the same.
+// Holdfast reads a file through its index, and other programs through HDF5. Both must find the same.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace holdfast::format::testing {
 
-// Compares everything that either shows of an array file: groups, names, types, shapes, elements, digests, metadata.
+// Compares everything that both show of an array file: groups, names, types, shapes, elements, digests, metadata.
 void expect_views_equal(const std::string& path, FileSystem& files = posix_file_system());
 
 }  // namespace holdfast::format::testing

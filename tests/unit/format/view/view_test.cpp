@@ -1,5 +1,5 @@
-// That HDF5 sees in our files what their index says, for files of every kind. Other tests check the same of the files
-// that they write.
+// HDF5 must find in our files what their index says, for every kind of file. Other tests check the same for the
+// files that they write.
 
 #include <gtest/gtest.h>
 
@@ -39,14 +39,14 @@ TEST(View, IsTheSameThroughHdf5) {
   }
 }
 
-TEST(View, IsTheSameOfAFileWithoutArrays) {
+TEST(View, IsTheSameForAFileWithoutArrays) {
   const TemporaryFolder folder;
   write_array_file(posix_file_system(), folder / "a.h5", "{}", {});
 
   testing::expect_views_equal(folder / "a.h5");
 }
 
-TEST(View, IsTheSameOfTenThousandArrays) {
+TEST(View, IsTheSameForTenThousandArrays) {
   const TemporaryFolder folder;
   std::vector<Array> arrays;
   for (int i = 0; i < 10'000; ++i) {
@@ -57,7 +57,7 @@ TEST(View, IsTheSameOfTenThousandArrays) {
   testing::expect_views_equal(folder / "a.h5");
 }
 
-TEST(View, IsTheSameOfTheGoldenFiles) {
+TEST(View, IsTheSameForTheGoldenFiles) {
   for (const char* name : {"version-2-fast.h5", "version-2-none.h5", "version-2-zstd-3.h5"}) {
     testing::expect_views_equal(std::string(HOLDFAST_SOURCE_DIR) + "/tests/golden/" + name);
   }

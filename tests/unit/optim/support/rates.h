@@ -1,6 +1,6 @@
 #pragma once
 
-// What tests of schedules share.
+// What the tests of schedules share.
 
 #include <gtest/gtest.h>
 
@@ -12,16 +12,16 @@
 
 namespace holdfast {
 
-// By the number of updates. Expected numbers were computed in double with Keras's formulae, from the same floats: what
-// is left is the last rounding, and one that two libraries' powers and cosines may differ by.
+// Rates by the number of updates. The expected numbers were computed in double with the formulas of Keras, from the
+// same floats. They may differ by the last rounding, and by one more where two libraries compute powers and cosines.
 using Rates = std::vector<std::pair<std::int64_t, float>>;
 
 inline void expect_rates(const LearningRateSchedule& schedule, const Rates& expected) {
   const auto clone = schedule.clone();
   EXPECT_EQ(clone->configuration(), schedule.configuration());
   for (const auto& [updates, rate] : expected) {
-    EXPECT_FLOAT_EQ(schedule.rate_after(updates), rate) << schedule.configuration() << " behind " << updates;
-    EXPECT_EQ(clone->rate_after(updates), schedule.rate_after(updates)) << "clone, behind " << updates;
+    EXPECT_FLOAT_EQ(schedule.rate_after(updates), rate) << schedule.configuration() << " after " << updates;
+    EXPECT_EQ(clone->rate_after(updates), schedule.rate_after(updates)) << "clone, after " << updates;
   }
 }
 

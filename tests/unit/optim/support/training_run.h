@@ -1,6 +1,6 @@
 #pragma once
 
-// A hundred steps of an optimizer in float beside the same formulae in double.
+// A hundred steps of an optimizer in float, next to the same formulas in double.
 
 #include <cstdint>
 #include <functional>
@@ -26,7 +26,8 @@ struct Deviation {
   double largest_parameter = 0;
 };
 
-// Steps over elements that begin in (-1, 1), with gradients in (-1, 1) that depend on the step and element alone.
+// Runs steps over elements that begin in (-1, 1), with gradients in (-1, 1) that depend only on the step and the
+// element.
 Deviation largest_deviation(const Optimizer& optimizer, const ReferenceUpdate& reference);
 
 }  // namespace holdfast

@@ -1,3 +1,6 @@
+// The exchange without processes: the test plays the requests of all ranks, and maps the descriptors of the replies as
+// ranks would.
+
 #include "channel/arena_exchange.h"
 
 #include <gmock/gmock.h>
@@ -82,7 +85,7 @@ TEST(ArenaExchange, GivesPeersNoWritableMemory) {
   EXPECT_THROW(take_writable(replies.at(1), 0), Error);
 }
 
-TEST(ArenaExchange, KnowsHowOftenARankHasCountedUpInAllItsArenas) {
+TEST(ArenaExchange, CountsTheSignalsOfARankInAllItsArenas) {
   ArenaExchange exchange(0, 2);
   for (int number = 0; number < 2; ++number) {
     exchange.request(0, number, kArenaBytes);
@@ -109,7 +112,7 @@ TEST(ArenaExchange, EndsWaitsAtOnceWhenItIsCancelled) {
   EXPECT_EQ(outcome, SignalWord::Outcome::cancelled);
 }
 
-TEST(ArenaExchange, RefusesRequestsOfAGenerationThatWasEnded) {
+TEST(ArenaExchange, RefusesRequestsOfAnEndedGeneration) {
   ArenaExchange exchange(3, 2);
   exchange.request(0, 0, kArenaBytes);
   exchange.cancel();
@@ -136,7 +139,7 @@ TEST(ArenaExchange, PassesOnWhatEachRankShows) {
   EXPECT_EQ(seen.readable()[7], std::byte{9});
 }
 
-TEST(ArenaExchange, RefusesWhereSomeShowMemoryAndOthersDoNot) {
+TEST(ArenaExchange, RefusesWhenSomeShowMemoryAndOthersDoNot) {
   const SharedMemory memory = SharedMemory::create("memory", kArenaBytes);
   ArenaExchange exchange(0, 2);
   exchange.request(0, 0, kArenaBytes, memory.read_only_descriptor());
@@ -144,8 +147,8 @@ TEST(ArenaExchange, RefusesWhereSomeShowMemoryAndOthersDoNot) {
   EXPECT_EQ(refusal(exchange.request(1, 0, kArenaBytes), "some do not"), ErrorCode::incompatible);
 }
 
-// A peer would read behind the end of the smaller one.
-TEST(ArenaExchange, RefusesMemoriesThatAreShownWithDifferentSizes) {
+// A peer would read beyond the end of the smaller one.
+TEST(ArenaExchange, RefusesShownMemoriesOfDifferentSizes) {
   const SharedMemory small = SharedMemory::create("small", kArenaBytes);
   const SharedMemory large = SharedMemory::create("large", 2 * kArenaBytes);
   ArenaExchange exchange(0, 2);
@@ -175,7 +178,7 @@ TEST(ArenaExchange, RefusesMemoryWithoutRoomForASignalWord) {
   EXPECT_EQ(refusal(exchange.request(0, 1, 0), "0 bytes"), ErrorCode::invalid_argument);
 }
 
-TEST(ArenaExchange, TellsThatThereIsNotSoMuchMemory) {
+TEST(ArenaExchange, ReportsThatMemoryIsExhausted) {
   ArenaExchange exchange(0, 1);
   const std::size_t bytes = std::numeric_limits<std::int64_t>::max();
 

@@ -1,3 +1,6 @@
+// Both ends of a channel in one process. The tests cover long messages, full buffers and broken packets, which a real
+// run meets only rarely.
+
 #include "channel/channel.h"
 
 #include <fcntl.h>
@@ -50,7 +53,7 @@ TEST(Channel, KeepsMessagesWholeAndInOrder) {
 TEST(Channel, CarriesMessagesOfAnyLength) {
   auto [a, b] = Channel::create();
 
-  // Around the longest text in a packet, around what a socket can hold, and far beyond.
+  // Around the longest text in a packet, around the size of a socket's buffer, and far beyond.
   for (const std::size_t bytes : {32U * 1024 - 20, 32U * 1024, 64U * 1024, 200U * 1024, 2'000'000U}) {
     a.send(text_message(bytes), Deadline::after(kPatience));
     EXPECT_EQ(text_bytes(b.try_receive()), bytes);
@@ -93,7 +96,7 @@ TEST(Channel, DeliversWhatWasSentBeforeTheEnd) {
   EXPECT_TRUE(b.is_closed());
 }
 
-TEST(Channel, SaysThatThePeerIsGone) {
+TEST(Channel, ReportsThatThePeerIsGone) {
   auto [a, b] = Channel::create();
   { const Channel gone = std::move(b); }
 
@@ -141,7 +144,7 @@ TEST(Channel, WakesAWaiterWhenItsOwnEndIsShutDown) {
   closer.join();
 }
 
-TEST(Channel, RefusesPacketsThatAreNoMessages) {
+TEST(Channel, RefusesPacketsThatAreNotMessages) {
   auto [a, b] = Channel::create();
   const std::string not_json = std::string(16, '\0') + "no JSON";
   for (const std::string& packet : {std::string("x"), std::string(16, '\1'), not_json, std::string(100'000, 'x')}) {

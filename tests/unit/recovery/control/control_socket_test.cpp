@@ -1,3 +1,6 @@
+// The socket with peers that the test controls byte by byte. Peers may be slow, silent, many or broken; none may hold
+// the loop up.
+
 #include "control/control_socket.h"
 
 #include <fcntl.h>
@@ -25,7 +28,7 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 using testing::HasSubstr;
 
-// A peer that the test plays by hand.
+// A peer that the test controls step by step.
 class Peer {
  public:
   explicit Peer(const std::string& directory) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -35,11 +38,11 @@ class Peer {
   }
 
   bool is_connected() const { return is_connected_; }
-  // As much of the text as the other end takes at once.
+  // Sends as much of the text as the other end takes at once.
   ssize_t send(const std::string& text) const {
     return ::send(socket_.value(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
-  // What has come; empty: nothing yet. None once the other end has hung up.
+  // What has arrived, possibly nothing yet. No value once the other end has closed the connection.
   std::optional<std::string> receive() const {
     char bytes[4096];
     const ssize_t count = ::recv(socket_.value(), bytes, sizeof bytes, MSG_DONTWAIT);
@@ -80,7 +83,7 @@ class ControlSocketTest : public testing::Test {
     return true;
   }
 
-  // The answer's line; what came before the end where the peer was hung up on.
+  // The line of the answer. When the connection was closed, what arrived before.
   std::string line_for(const Peer& peer) {
     std::string text;
     comes_true([&] {
@@ -105,7 +108,7 @@ class ControlSocketTest : public testing::Test {
   boost::asio::io_context io_{1};
   std::function<void(const json&, const ControlSocket::Answer&)> handler_;
   std::vector<json> requests_;
-  std::optional<ControlSocket> control_;  // last: it uses the others
+  std::optional<ControlSocket> control_;  // last: it uses the other members
 };
 
 TEST_F(ControlSocketTest, AnswersLineForLine) {
@@ -133,7 +136,7 @@ TEST_F(ControlSocketTest, IsForItsOwnerOnly) {
   EXPECT_EQ(status.st_mode & 0777, 0600U);
 }
 
-TEST_F(ControlSocketTest, LeavesTheProcessItsUmask) {
+TEST_F(ControlSocketTest, RestoresTheUmaskOfTheProcess) {
   const mode_t before = ::umask(0123);
   open();
 
@@ -168,7 +171,7 @@ TEST_F(ControlSocketTest, LeavesAFileOfThatNameAlone) {
   EXPECT_TRUE(std::filesystem::is_regular_file(directory_ / "control"));
 }
 
-TEST_F(ControlSocketTest, RemovesItsSocketAndHangsUpWhenItGoes) {
+TEST_F(ControlSocketTest, RemovesItsSocketAndClosesConnectionsWhenItIsDestroyed) {
   open();
   const Peer peer(directory_.path());
   answer_with({});
@@ -199,7 +202,7 @@ TEST_F(ControlSocketTest, WorksInAFolderWhosePathIsTooLongForASocket) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/control"));
 }
 
-TEST_F(ControlSocketTest, AnswersGarbageWithASentenceAndHangsUp) {
+TEST_F(ControlSocketTest, AnswersGarbageWithASentenceAndClosesTheConnection) {
   open();
   for (const std::string garbage : {"\n", "garbage\n", "[1, 2]\n", "{\"command\": \n", "\x01\xff\xfe\n", "null\n"}) {
     const Peer peer(directory_.path());
@@ -222,7 +225,7 @@ TEST_F(ControlSocketTest, RefusesALineThatDoesNotEnd) {
   EXPECT_TRUE(requests_.empty());
 }
 
-TEST_F(ControlSocketTest, HangsUpOnHalfALineAfterAWhile) {
+TEST_F(ControlSocketTest, ClosesAConnectionThatSendsOnlyHalfALine) {
   open({.idle = 50ms});
   const Peer peer(directory_.path());
 
@@ -246,7 +249,7 @@ TEST_F(ControlSocketTest, TakesALineThatComesInPieces) {
 }
 
 // The answers are larger than the socket's buffer.
-TEST_F(ControlSocketTest, HangsUpOnAPeerThatNeverReads) {
+TEST_F(ControlSocketTest, ClosesAConnectionWhosePeerNeverReads) {
   open({.idle = 50ms});
   answer_with({{"text", std::string(1'000'000, 'x')}});
   std::optional<Peer> peer;
@@ -291,7 +294,7 @@ TEST_F(ControlSocketTest, ForgetsThePeerThatLeftBeforeItsAnswer) {
   late({{"ok", true}});
 }
 
-TEST_F(ControlSocketTest, ServesAnHonestPeerAmongAHundredSilentOnes) {
+TEST_F(ControlSocketTest, ServesOnePeerAmongAHundredSilentOnes) {
   open({.clients = 8});
   answer_with({{"ok", true}});
   const std::size_t before = open_descriptors();
@@ -309,7 +312,7 @@ TEST_F(ControlSocketTest, ServesAnHonestPeerAmongAHundredSilentOnes) {
   EXPECT_LE(open_descriptors(), before + 101 + 8);
 }
 
-TEST_F(ControlSocketTest, TurnsNewcomersAwayWhereAllWaitForAnswers) {
+TEST_F(ControlSocketTest, RefusesNewPeersWhileAllWaitForAnswers) {
   open({.clients = 2});
   std::vector<ControlSocket::Answer> open_answers;
   handler_ = [&](const json&, const ControlSocket::Answer& answer) { open_answers.push_back(answer); };
@@ -326,7 +329,7 @@ TEST_F(ControlSocketTest, TurnsNewcomersAwayWhereAllWaitForAnswers) {
   EXPECT_EQ(line_for(first), "{\"ok\":true}\n");
 }
 
-TEST_F(ControlSocketTest, KeepsNothingOfPeersThatLeft) {
+TEST_F(ControlSocketTest, KeepsNoDescriptorsOfPeersThatLeft) {
   open();
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 200; ++i) {

@@ -1,3 +1,6 @@
+// The client side, against a socket that a thread of the test serves. Each way in which a run may not answer has its
+// own error.
+
 #include "holdfast/recovery/run_control.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +33,7 @@ Error failure_of(const std::string& directory, const std::string& request, Deadl
   return Error(ErrorCode::unsupported, "");
 }
 
-// A run that answers on a thread of its own as long as the object lives.
+// A run that answers on a thread of its own while the object lives.
 class LiveRun {
  public:
   LiveRun(const std::string& directory, ControlSocket::Handler handler)
@@ -50,7 +53,7 @@ class LiveRun {
   std::thread thread_;
 };
 
-TEST(AskRun, BringsBackTheAnswer) {
+TEST(AskRun, ReturnsTheAnswer) {
   const TemporaryFolder directory;
   const LiveRun run(directory.path(), [](const json& request, const ControlSocket::Answer& answer) {
     answer({{"heard", request.at("command")}, {"long", std::string(300'000, 'x')}});
@@ -62,7 +65,7 @@ TEST(AskRun, BringsBackTheAnswer) {
   EXPECT_EQ(answer.at("long").get<std::string>().size(), 300'000U);
 }
 
-TEST(AskRun, SaysThatNoRunIsLive) {
+TEST(AskRun, ReportsThatNoRunIsLive) {
   const TemporaryFolder directory;
 
   const Error error = failure_of(directory.path(), "{}", Deadline::after(60s));
@@ -71,20 +74,20 @@ TEST(AskRun, SaysThatNoRunIsLive) {
   EXPECT_THAT(error.what(), HasSubstr("no run is live in " + directory.path()));
 }
 
-TEST(AskRun, SaysThatTheWatchdogDoesNotAnswer) {
+TEST(AskRun, ReportsThatTheWatchdogDoesNotAnswer) {
   const TemporaryFolder directory;
   std::vector<ControlSocket::Answer> kept;
   LiveRun run(directory.path(), [&kept](const json&, const ControlSocket::Answer& answer) { kept.push_back(answer); });
 
   const Error error = failure_of(directory.path(), "{}", Deadline::after(50ms));
-  // An answer must not outlive the loop that sends it.
+  // An answer must not outlive its io_context.
   run.stop();
   kept.clear();
 
   EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
 }
 
-TEST(AskRun, SaysThatTheWatchdogHungUp) {
+TEST(AskRun, ReportsThatTheWatchdogClosedTheConnection) {
   const TemporaryFolder directory;
   const FileDescriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const ControlAddress address(directory.path());

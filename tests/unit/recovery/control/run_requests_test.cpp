@@ -1,3 +1,5 @@
+// Requests against a state and a clock that the test sets, without socket or processes.
+
 #include "control/run_requests.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +52,7 @@ class RunRequestsTest : public testing::Test {
                          .ask_for_savepoint = [this](int number) { asked_.push_back(number); }}};
 };
 
-TEST_F(RunRequestsTest, TellsHowManyReplicasThereMayBe) {
+TEST_F(RunRequestsTest, ReportsTheLargestNumberOfReplicas) {
   const json answer = ask({{"command", "status"}});
 
   EXPECT_EQ(answer.at("ok"), true);
@@ -58,7 +60,7 @@ TEST_F(RunRequestsTest, TellsHowManyReplicasThereMayBe) {
   EXPECT_EQ(answer.at("max_replicas"), 4);
 }
 
-TEST_F(RunRequestsTest, TellsHowManySavepointsAreWaitedFor) {
+TEST_F(RunRequestsTest, ReportsHowManySavepointRequestsAreOpen) {
   ask({{"command", "snapshot"}});
   ask({{"command", "snapshot"}});
   requests_.savepoint_made(1, "run/a.h5", 12);
@@ -71,7 +73,7 @@ TEST_F(RunRequestsTest, ScalesWithinTheLimits) {
   EXPECT_THAT(scaled_, ElementsAre(4));
 }
 
-TEST_F(RunRequestsTest, AsksNothingOfAProgramThatDoesNotRegister) {
+TEST_F(RunRequestsTest, RefusesRequestsToAProgramThatDoesNotRegister) {
   state_.policy.all_start_together = true;
 
   EXPECT_THAT(error_of({{"command", "scale"}, {"replicas", 3}}), HasSubstr("does not register"));
@@ -81,7 +83,7 @@ TEST_F(RunRequestsTest, AsksNothingOfAProgramThatDoesNotRegister) {
   EXPECT_TRUE(asked_.empty());
 }
 
-TEST_F(RunRequestsTest, RefusesNumbersThatCannotBe) {
+TEST_F(RunRequestsTest, RefusesImpossibleNumbers) {
   for (const json& replicas :
        {json(0), json(-1), json(5), json(1e300), json(4294967298), json("2"), json(nullptr), json::array({2})}) {
     EXPECT_THAT(error_of({{"command", "scale"}, {"replicas", replicas}}), HasSubstr("1 to 4")) << replicas;
@@ -90,14 +92,14 @@ TEST_F(RunRequestsTest, RefusesNumbersThatCannotBe) {
   EXPECT_TRUE(scaled_.empty());
 }
 
-TEST_F(RunRequestsTest, SaysThatARunWhichEndsStaysAsItIs) {
+TEST_F(RunRequestsTest, RefusesToScaleARunThatEnds) {
   obeys_ = false;
 
   EXPECT_THAT(error_of({{"command", "scale"}, {"replicas", 3}}), HasSubstr("ending"));
 }
 
-TEST_F(RunRequestsTest, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(error_of({{"command", "destroy"}}), HasSubstr("\"destroy\" is none of"));
+TEST_F(RunRequestsTest, RefusesUnknownCommands) {
+  EXPECT_THAT(error_of({{"command", "destroy"}}), HasSubstr("\"destroy\" is not one of"));
   EXPECT_THAT(error_of({{"command", 7}}), HasSubstr("cannot be read"));
   EXPECT_THAT(error_of(json::object()), HasSubstr("cannot be read"));
 }
@@ -111,7 +113,7 @@ TEST_F(RunRequestsTest, AnswersForASavepointWhenItIsMade) {
   EXPECT_EQ(answer_, (json{{"ok", true}, {"path", "run/a.h5"}, {"step", 12}}));
 }
 
-TEST_F(RunRequestsTest, PassesTheSentenceOfAFailureOn) {
+TEST_F(RunRequestsTest, PassesOnTheSentenceOfAFailure) {
   ask({{"command", "snapshot"}});
 
   requests_.savepoint_not_made(1, "the disk is full");
@@ -119,7 +121,7 @@ TEST_F(RunRequestsTest, PassesTheSentenceOfAFailureOn) {
   EXPECT_EQ(answer_.at("error"), "the disk is full");
 }
 
-TEST_F(RunRequestsTest, AsksEachGenerationForWhatIsOpen) {
+TEST_F(RunRequestsTest, AsksEachGenerationForOpenSavepoints) {
   state_.phase = RunPhase::gathering;
   ask({{"command", "snapshot"}});
   EXPECT_TRUE(asked_.empty());
@@ -155,14 +157,14 @@ TEST_F(RunRequestsTest, RefusesASavepointOfARunThatEnds) {
   EXPECT_THAT(error_of({{"command", "snapshot"}}), HasSubstr("ending"));
 }
 
-TEST_F(RunRequestsTest, RefusesTimesThatCannotBe) {
+TEST_F(RunRequestsTest, RefusesImpossibleTimes) {
   for (const json& seconds : {json(0), json(-1), json(3601), json("10"), json(0.5)}) {
     EXPECT_THAT(error_of({{"command", "snapshot"}, {"seconds", seconds}}), HasSubstr("1 to 3600")) << seconds;
   }
   EXPECT_TRUE(asked_.empty());
 }
 
-TEST_F(RunRequestsTest, BoundsHowManyWait) {
+TEST_F(RunRequestsTest, LimitsHowManyRequestsWait) {
   for (std::size_t i = 0; i < SavepointRequests::kMost; ++i) EXPECT_TRUE(ask({{"command", "snapshot"}}).is_null());
 
   EXPECT_THAT(error_of({{"command", "snapshot"}}), HasSubstr("wait already"));

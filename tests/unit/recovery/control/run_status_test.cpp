@@ -1,3 +1,5 @@
+// Rates and status from looks at moments that the test chooses; nothing waits.
+
 #include "control/run_status.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +22,7 @@ State state_of(int members) {
   return state;
 }
 
-TEST(SampleRate, IsWhatCameInTheWindow) {
+TEST(SampleRate, CountsTheSamplesOfTheWindow) {
   SampleRate rate;
   for (int second = 0; second <= 30; ++second) {
     const int a_second = second <= 10 ? 50 : 200;
@@ -39,7 +41,7 @@ TEST(SampleRate, LeavesOutTheTimeBeforeTheFirstStep) {
   EXPECT_DOUBLE_EQ(rate.per_second(kFirstLook + 61s), 100);
 }
 
-TEST(SampleRate, StaysBetweenStepsThatTakeLongerThanTheWindow) {
+TEST(SampleRate, HoldsBetweenStepsThatTakeLongerThanTheWindow) {
   SampleRate rate;
   for (int step = 1; step <= 4; ++step) rate.look(static_cast<unsigned>(step) * 60, kFirstLook + step * 30s);
 
@@ -47,7 +49,7 @@ TEST(SampleRate, StaysBetweenStepsThatTakeLongerThanTheWindow) {
   EXPECT_DOUBLE_EQ(rate.per_second(kFirstLook + 149s), 2);
 }
 
-TEST(SampleRate, FallsWhenNothingComesAnyMore) {
+TEST(SampleRate, FallsWhenStepsStopComing) {
   SampleRate rate;
   rate.look(100, kFirstLook + 1s);
   rate.look(200, kFirstLook + 2s);
@@ -55,7 +57,7 @@ TEST(SampleRate, FallsWhenNothingComesAnyMore) {
   EXPECT_DOUBLE_EQ(rate.per_second(kFirstLook + 12s), 10);
 }
 
-TEST(SampleRate, IsNothingWithoutSteps) {
+TEST(SampleRate, IsZeroWithoutSteps) {
   SampleRate rate;
   rate.look(0, kFirstLook);
   rate.look(64, kFirstLook + 1s);
@@ -63,7 +65,7 @@ TEST(SampleRate, IsNothingWithoutSteps) {
   EXPECT_EQ(rate.per_second(kFirstLook + 1s), 0);
 }
 
-TEST(RunStatus, TellsOfEachProcessWhatTheSupervisorAndItsPageSay) {
+TEST(RunStatus, ShowsWhatSupervisorAndLifePageKnowOfEachProcess) {
   RunStatus status({"cpu:0", "cpu:3"});
   const std::map<int, Sight> sights = {{0, {.pid = 10, .step = 5, .phase = Phase::computing, .progress = 3}},
                                        {1, {.pid = 11, .step = 6, .phase = Phase::updating, .progress = 3}}};
@@ -90,7 +92,7 @@ TEST(RunStatus, TellsOfEachProcessWhatTheSupervisorAndItsPageSay) {
   EXPECT_EQ(second.at("restarts"), 2);
 }
 
-TEST(RunStatus, CountsTheTimeSinceAProcessGotFurther) {
+TEST(RunStatus, CountsTheTimeSinceTheProgressOfAProcess) {
   RunStatus status;
   std::map<int, Sight> sights = {{0, {.progress = 1}}};
   status.look(sights, kFirstLook);
@@ -103,7 +105,7 @@ TEST(RunStatus, CountsTheTimeSinceAProcessGotFurther) {
   EXPECT_EQ(body.at("members").at(0).at("seconds_since_progress"), 1.0);
 }
 
-TEST(RunStatus, GivesNoRankToAProcessThatHasNone) {
+TEST(RunStatus, ShowsNoRankForAProcessWithoutOne) {
   State state = state_of(1);
   state.members[0].rank = -1;
   RunStatus status;
@@ -125,7 +127,7 @@ TEST(RunStatus, ForgetsProcessesThatAreGone) {
   EXPECT_EQ(body.at("members").at(0).at("seconds_since_progress"), 0.0);
 }
 
-TEST(RunStatus, TellsHowManyShardsAProcessSaysThatItComputes) {
+TEST(RunStatus, ShowsHowManyShardsAProcessReports) {
   RunStatus status;
   const std::map<int, Sight> sights = {{0, {.shards = 4}}, {1, {}}};
   status.look(sights, kFirstLook);
@@ -136,7 +138,7 @@ TEST(RunStatus, TellsHowManyShardsAProcessSaysThatItComputes) {
   EXPECT_TRUE(body.at("members").at(1).at("shards").is_null());
 }
 
-TEST(RunStatus, TellsOfPlacesThatRestAndOfThoseThatAreTried) {
+TEST(RunStatus, ShowsDeviceSlotsThatAreLeftOutOrTried) {
   State state = state_of(2);
   state.places.resize(3);
   state.places[1] = {.times_left_out = 2, .rest_ends = kFirstLook + 1s, .why = "it is worn", .first_on_trial = 1};
@@ -156,7 +158,7 @@ TEST(RunStatus, TellsOfPlacesThatRestAndOfThoseThatAreTried) {
   EXPECT_TRUE(rests[1].at("tried_by").is_null());
 }
 
-TEST(ResidentBytes, AreThoseOfAProcessThatIsThere) {
+TEST(ResidentBytes, AreThoseOfALiveProcess) {
   EXPECT_GT(resident_bytes(::getpid()), 100'000U);
   EXPECT_EQ(resident_bytes(-1), 0U);
 }

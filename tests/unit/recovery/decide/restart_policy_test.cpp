@@ -8,12 +8,13 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(RestartPolicy, DoublesThePauseUpToTheLongest) {
+  const RecoveryOptions options;
   const RestartPolicy policy;
   RestartHistory history;
   std::vector<std::chrono::milliseconds> pauses;
 
   for (int i = 0; i < 9; ++i) {
-    history = with_restart(policy, history, Moment{});
+    history = with_restart(options, history, Moment{});
     pauses.push_back(pause_before(policy, history));
   }
 
@@ -27,20 +28,20 @@ TEST(RestartPolicy, NeverWaitsLongerThanTheLongestPause) {
 }
 
 TEST(RestartPolicy, CountsOnlyRestartsWithinTheWindow) {
-  const RestartPolicy policy{.max_restarts = 2, .restart_window = 10s};
+  const RecoveryOptions options{.max_restarts = 2, .restart_window = 10s};
   RestartHistory history;
-  history = with_restart(policy, history, Moment{} + 1s);
-  history = with_restart(policy, history, Moment{} + 5s);
+  history = with_restart(options, history, Moment{} + 1s);
+  history = with_restart(options, history, Moment{} + 5s);
 
-  EXPECT_FALSE(allows_restart(policy, history, Moment{} + 10s));
-  EXPECT_TRUE(allows_restart(policy, history, Moment{} + 11s));
+  EXPECT_FALSE(allows_restart(options, history, Moment{} + 10s));
+  EXPECT_TRUE(allows_restart(options, history, Moment{} + 11s));
 }
 
 TEST(RestartPolicy, ForgetsRestartsOlderThanTheWindow) {
-  const RestartPolicy policy{.restart_window = 10s};
+  const RecoveryOptions options{.restart_window = 10s};
   RestartHistory history;
 
-  for (int i = 0; i < 100; ++i) history = with_restart(policy, history, Moment{} + i * 5s);
+  for (int i = 0; i < 100; ++i) history = with_restart(options, history, Moment{} + i * 5s);
 
   EXPECT_EQ(history.restarts.size(), 2U);
 }

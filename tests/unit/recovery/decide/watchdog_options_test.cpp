@@ -28,11 +28,11 @@ TEST(WatchdogOptions, AreTakenWhereTheyMakeSense) {
 
 TEST(WatchdogOptions, NameTheDurationThatIsNone) {
   WatchdogOptions start = some_options();
-  start.start_timeout = std::chrono::milliseconds(-1000);
+  start.recovery.start_timeout = std::chrono::milliseconds(-1000);
   WatchdogOptions hang = some_options();
-  hang.hang_after = std::chrono::milliseconds(0);
+  hang.recovery.hang_after = std::chrono::milliseconds(0);
   WatchdogOptions callback = some_options();
-  callback.callback_timeout = std::chrono::milliseconds(-1);
+  callback.recovery.callback_timeout = std::chrono::milliseconds(-1);
 
   EXPECT_THAT(options_complaint(start), HasSubstr("start_timeout is -1000 ms; it has to be longer than 0"));
   EXPECT_THAT(options_complaint(hang), HasSubstr("hang_after is 0 ms"));
@@ -42,18 +42,18 @@ TEST(WatchdogOptions, NameTheDurationThatIsNone) {
 // Later sums with the clock's time would not fit into 64 bits.
 TEST(WatchdogOptions, TakeNoDurationOfMoreThanTenYears) {
   WatchdogOptions options = some_options();
-  options.hang_after = std::chrono::milliseconds::max();
+  options.recovery.hang_after = std::chrono::milliseconds::max();
   EXPECT_THAT(options_complaint(options), HasSubstr("hang_after is 9223372036854775807 ms"));
 
-  options.hang_after = std::chrono::hours(24 * 3650);
+  options.recovery.hang_after = std::chrono::hours(24 * 3650);
   EXPECT_NO_THROW(check_options(options));
 }
 
 TEST(WatchdogOptions, NameTheCountThatIsOutOfRangeAndTheRange) {
   WatchdogOptions spares = some_options();
-  spares.spares = 1000;
+  spares.recovery.spares = 1000;
   WatchdogOptions restarts = some_options();
-  restarts.max_restarts = -1;
+  restarts.recovery.max_restarts = -1;
 
   EXPECT_THAT(options_complaint(spares), HasSubstr("spares is 1000, allowed are 0 to 64"));
   EXPECT_THAT(options_complaint(restarts), HasSubstr("max_restarts is -1, allowed are 0 to 2147483647"));

@@ -1,3 +1,5 @@
+// Which float a fault changes is a function of its seed, so a failing run can be repeated exactly.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Floats in two blocks, since a state has many.
+// Floats in two blocks, since a state has several.
 struct Blocks {
   Blocks() { std::iota(values.begin(), values.end(), 1.0F); }
 
@@ -25,7 +27,7 @@ struct Blocks {
     return corrupt(corruption, blocks);
   }
 
-  // Indices of floats that are not what they were.
+  // Indices of floats that have changed.
   std::vector<std::size_t> changed() const {
     const Blocks before;
     std::vector<std::size_t> indices;
@@ -61,7 +63,7 @@ TEST(Corrupt, PutsANanIntoOneFloat) {
   EXPECT_TRUE(std::isnan(blocks.values[blocks.changed().front()]));
 }
 
-TEST(Corrupt, DoesTheSameForTheSameSeed) {
+TEST(Corrupt, RepeatsItselfForTheSameSeed) {
   Blocks first;
   Blocks second;
 
@@ -90,7 +92,7 @@ TEST(Corrupt, SaysWhatItDid) {
   EXPECT_THAT(others.corrupt_with({.is_nan = true, .seed = 3}), HasSubstr("a NaN as float "));
 }
 
-TEST(Corrupt, SaysThatThereIsNothingToChange) {
+TEST(Corrupt, RefusesAStateWithoutFloats) {
   try {
     corrupt({.target = CorruptionTarget::slot}, {});
     FAIL() << "corrupted nothing";

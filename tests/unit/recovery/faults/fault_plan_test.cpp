@@ -1,3 +1,5 @@
+// Specifications as users type them. Each wrong one is refused with a sentence that says what is allowed.
+
 #include "holdfast/recovery/fault_plan.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +32,7 @@ std::vector<std::string> specifications(const std::vector<Fault>& faults) {
   return texts;
 }
 
-// Every kind in every phase with every target, and a step where there may be one.
+// Every kind in every phase with every target, with a step where one is allowed.
 std::vector<Fault> all_combinations() {
   std::vector<Fault> faults;
   for (const FaultKind kind : fault_kinds()) {
@@ -64,20 +66,20 @@ TEST(ParseFault, ReadsWhatTheKindTakes) {
   EXPECT_EQ(parse_fault("rank=0,step=1,fault=flip,target=slot,seed=99", 1).seed, 99U);
 }
 
-TEST(ParseFault, TakesForwardInAnyGenerationWhenNothingIsSaid) {
+TEST(ParseFault, DefaultsToForwardInAnyGeneration) {
   const Fault fault = parse_fault("rank=0,step=0,fault=stop", 4);
 
   EXPECT_EQ(fault.phase, FaultPhase::forward);
   EXPECT_FALSE(fault.generation.has_value());
 }
 
-TEST(ParseFault, TakesThePhaseWhereAKindCanActWhenNoneIsSaid) {
+TEST(ParseFault, DefaultsToAPhaseWhereTheKindCanStrike) {
   EXPECT_EQ(parse_fault("rank=0,step=0,fault=nan", 4).phase, FaultPhase::backward);
   EXPECT_EQ(parse_fault("rank=0,step=0,fault=flip", 4).phase, FaultPhase::after_update);
   EXPECT_EQ(parse_fault("rank=0,step=0,fault=full-disk", 4).phase, FaultPhase::writing);
 }
 
-TEST(ParseFault, KnowsTheOldNames) {
+TEST(ParseFault, AcceptsTheOldNames) {
   EXPECT_EQ(parse_fault("rank=0,step=1,fault=kill,phase=compute", 1).phase, FaultPhase::forward);
   EXPECT_EQ(parse_fault("rank=0,step=1,fault=kill,phase=update", 1).phase, FaultPhase::before_update);
   EXPECT_EQ(parse_fault("rank=0,step=1,fault=kill,phase=save", 1).phase, FaultPhase::before_rename);
@@ -95,7 +97,7 @@ TEST(ParseFault, SaysWhatIsAllowed) {
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=slow,factor=nan"), HasSubstr("above 1, up to 1000"));
 }
 
-TEST(ParseFault, RefusesWhatIsIncompleteOrMalformed) {
+TEST(ParseFault, RefusesIncompleteAndMalformedSpecifications) {
   EXPECT_THAT(fault_complaint("rank=0,step=1"), HasSubstr("lacks fault="));
   EXPECT_THAT(fault_complaint("rank=0,fault=kill"), HasSubstr("lacks step="));
   EXPECT_THAT(fault_complaint("step=0,fault=kill"), HasSubstr("lacks rank="));
@@ -115,18 +117,18 @@ TEST(ParseFault, RefusesAKeyThatTheKindDoesNotTake) {
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=slow,seed=2"), HasSubstr("seed=, which fault=slow does not take"));
 }
 
-TEST(ParseFault, SaysWhyAKindMakesNoSenseInAPhase) {
+TEST(ParseFault, SaysWhyAKindCannotStrikeInAPhase) {
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=slow,phase=reduce"), HasSubstr("it lasts whole steps"));
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=io-error,phase=forward"), HasSubstr("files of savepoints"));
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=flip,target=loss,phase=data"),
-              HasSubstr("a loss can be changed only where it is at hand"));
+              HasSubstr("a loss can be changed only while it exists"));
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=flip,target=loss,phase=data"),
-              HasSubstr("allowed for it are backward"));
+              HasSubstr("use one of the phases backward"));
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=kill,phase=rendezvous"),
-              HasSubstr("none is known; leave step= out"));
+              HasSubstr("belongs to no step; leave step= out"));
   EXPECT_THAT(fault_complaint("rank=0,fault=kill,phase=start,generation=1"), HasSubstr("leave generation= out"));
   EXPECT_THAT(fault_complaint("rank=3,step=1,fault=kill,phase=writing"),
-              HasSubstr("rank 0 alone gets to phase=writing"));
+              HasSubstr("only rank 0 reaches phase=writing"));
 }
 
 TEST(ParseFault, ReadsWhatToStringWrites) {
@@ -144,8 +146,8 @@ TEST(ParseFault, ReadsWhatToStringWrites) {
   EXPECT_GT(count, 200);
 }
 
-// What parses is what has no objection, whatever is combined with what.
-TEST(ParseFault, RefusesExactlyWhatHasAnObjection) {
+// A combination parses exactly when there is no objection to it.
+TEST(ParseFault, RefusesExactlyTheFaultsWithAnObjection) {
   for (const Fault& fault : all_combinations()) {
     const std::string objection = objection_to(fault);
     const std::string text = to_string(fault);
@@ -154,7 +156,7 @@ TEST(ParseFault, RefusesExactlyWhatHasAnObjection) {
   }
 }
 
-TEST(ParseFault, HasAPlaceForEveryKindAndAKindForEveryPlace) {
+TEST(ParseFault, HasAPhaseForEveryKindAndAKindForEveryPhase) {
   std::set<FaultKind> kinds;
   std::set<FaultPhase> phases;
   for (const Fault& fault : all_combinations()) {
@@ -177,8 +179,8 @@ TEST(ParseFault, NamesNothingTwice) {
   EXPECT_EQ(phases.size(), fault_phases().size());
 }
 
-// Whatever is cut out of it or put into it, a specification is read or refused with a sentence.
-TEST(ParseFault, NeverFailsOtherwiseThanWithASentence) {
+// Texts are cut out of a specification or inserted into it. It is read, or refused with a sentence.
+TEST(ParseFault, FailsOnlyWithASentence) {
   const std::string whole = "rank=1,step=5,phase=before-update,generation=1,fault=flip,target=gradient,seed=3";
   for (std::size_t begin = 0; begin < whole.size(); ++begin) {
     for (std::size_t bytes = 1; begin + bytes <= whole.size(); ++bytes) {
@@ -190,7 +192,7 @@ TEST(ParseFault, NeverFailsOtherwiseThanWithASentence) {
   }
 }
 
-TEST(ParseFaultPlan, ReadsOneFaultALine) {
+TEST(ParseFaultPlan, ReadsOneFaultPerLine) {
   const std::vector<Fault> faults = parse_fault_plan(
       "# two at once\n"
       "rank=0,step=5,fault=kill\n"
@@ -213,7 +215,7 @@ TEST(ParseFaultPlan, ReadsAJsonListOfStringsAndObjects) {
   EXPECT_EQ(faults[1].factor, 2.5);
 }
 
-TEST(ParseFaultPlan, TakesAnEmptyPlanForOneWithoutFaults) {
+TEST(ParseFaultPlan, ReadsAnEmptyPlanAsNoFaults) {
   EXPECT_THAT(parse_fault_plan("", 4), IsEmpty());
   EXPECT_THAT(parse_fault_plan("# nothing\n\n", 4), IsEmpty());
   EXPECT_THAT(parse_fault_plan("[]", 4), IsEmpty());

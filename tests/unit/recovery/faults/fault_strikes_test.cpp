@@ -1,4 +1,5 @@
-// Each kind of fault that a process does to itself strikes a real process, and what its parent sees is looked at.
+// Each kind of fault that a process does to itself strikes a real child process. The test checks what its parent
+// sees.
 
 #include "faults/fault_strikes.h"
 
@@ -42,7 +43,7 @@ constexpr int kSurvived = 42;
 constexpr int kThrew = 43;
 constexpr int kThrewBadAlloc = 44;
 
-// A child process that does something and then ends with kSurvived; killed when the object goes.
+// A child process that runs a function and then ends with kSurvived. The destructor kills it.
 class StruckChild {
  public:
   explicit StruckChild(const std::function<void()>& act) : pid_(::fork()) {
@@ -58,7 +59,7 @@ class StruckChild {
 
   pid_t pid() const { return pid_; }
 
-  // Of the next change that waitpid(2) tells.
+  // The next change of state that waitpid(2) reports.
   int next_status(int options = 0) {
     int status = -1;
     EXPECT_TRUE(comes_true([&] { return ::waitpid(pid_, &status, options | WNOHANG) == pid_; })) << "nothing happened";
@@ -66,7 +67,7 @@ class StruckChild {
     return status;
   }
 
-  // The first letter of what the kernel says of its state, and the clock ticks that it has computed.
+  // The letter of its state in /proc, and the clock ticks that it has computed.
   std::pair<char, std::uint64_t> state_and_ticks() const {
     std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
     const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -98,7 +99,7 @@ class StruckChild {
   pid_t pid_;
 };
 
-// Meets one fault of rank 0 at its place. The mark of a fault is there when it strikes.
+// Reaches the phase of one fault of rank 0. The mark of a fault exists when it strikes.
 class Strikes : public ::testing::Test {
  protected:
   std::function<void()> meeting(const std::string& fault, Faults::Place place = {}) {
@@ -142,7 +143,7 @@ TEST_F(Strikes, OfExitsLeaveWithTheirCodes) {
   }
 }
 
-TEST_F(Strikes, OfASegmentationFaultPassAHandlerBy) {
+TEST_F(Strikes, OfASegmentationFaultBypassAHandler) {
   const auto strike = meeting("fault=segfault");
   const int status = StruckChild([&] {
                        std::signal(SIGSEGV, SIG_IGN);
@@ -152,7 +153,7 @@ TEST_F(Strikes, OfASegmentationFaultPassAHandlerBy) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) << status;
 }
 
-TEST_F(Strikes, OfAStopLastUntilSomebodyWakesTheProcess) {
+TEST_F(Strikes, OfAStopLastUntilTheProcessIsContinued) {
   StruckChild child(meeting("fault=stop"));
   const int status = child.next_status(WUNTRACED);
   ASSERT_TRUE(WIFSTOPPED(status));
@@ -170,7 +171,7 @@ TEST_F(Strikes, OfAPauseEndByThemselves) {
   EXPECT_EQ(WEXITSTATUS(child.next_status()), kSurvived);
 }
 
-TEST_F(Strikes, OfAPauseLeaveNoChildBehind) {
+TEST_F(Strikes, OfAPauseLeaveNoChild) {
   const auto strike = meeting("fault=pause,duration_ms=1");
   const int status = StruckChild([&] {
                        strike();
@@ -180,7 +181,7 @@ TEST_F(Strikes, OfAPauseLeaveNoChildBehind) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-// Who waits for the channel of a dead process to close must not wait for the child that was to wake it.
+// The channel of a dead process must close at once. It must not stay open in the child that was to wake the process.
 TEST_F(Strikes, OfAPauseHoldNoDescriptorOfAProcessThatIsKilledMeanwhile) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe(ends), 0);
@@ -212,7 +213,7 @@ TEST_F(Strikes, OfAHangSleepWithoutEnd) {
   EXPECT_TRUE(comes_true([&] { return has_struck() && child.state_and_ticks().first == 'S'; }));
 }
 
-TEST_F(Strikes, OfMemoryThrowBadAllocAndLeaveEnoughToSaySo) {
+TEST_F(Strikes, OfMemoryThrowBadAllocAndLeaveEnoughToReportIt) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
   const auto strike = meeting("fault=oom");
   const int status = StruckChild([&] {
@@ -261,14 +262,14 @@ TEST_F(Strikes, OnTheChannelCallWhatTheyWereGiven) {
       .send_garbage = [&](std::span<const std::byte> bytes) { calls.push_back(bytes.empty() ? "nothing" : "garbage"); },
       .stop_beats =
           [&](std::optional<std::chrono::milliseconds> duration) {
-            calls.push_back(duration ? "beats " + std::to_string(duration->count()) : "beats for ever");
+            calls.push_back(duration ? "beats " + std::to_string(duration->count()) : "beats without end");
           }};
 
   for (const char* fault : {"close-channel", "garbage", "lose-beats", "delay-beats,duration_ms=7"}) {
     meeting("fault=" + std::string(fault), {.hooks = hooks})();
   }
 
-  EXPECT_THAT(calls, ElementsAre("close", "garbage", "beats for ever", "beats 7"));
+  EXPECT_THAT(calls, ElementsAre("close", "garbage", "beats without end", "beats 7"));
 }
 
 TEST_F(Strikes, OnTheChannelSendTheSameGarbageForTheSameSeed) {
@@ -285,7 +286,7 @@ TEST_F(Strikes, OnTheChannelSendTheSameGarbageForTheSameSeed) {
   EXPECT_NE(sent[0], sent[2]);
 }
 
-TEST_F(Strikes, OnTheChannelSayThatThereIsNone) {
+TEST_F(Strikes, OnTheChannelReportThatThereIsNoChannel) {
   for (const char* fault : {"close-channel", "garbage", "lose-beats", "delay-beats"}) {
     try {
       meeting("fault=" + std::string(fault))();

@@ -1,3 +1,6 @@
+// When a fault is due, and that it strikes once in the life of a run directory. How faults strike is tested in
+// fault_strikes_test.cpp.
+
 #include "holdfast/recovery/faults.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +48,7 @@ TEST(Faults, FireOnceEvenAfterARestart) {
   EXPECT_NO_THROW(second.reach(FaultPhase::compute, 5));
 }
 
-TEST(Faults, FireAsOftenAsTheyAreListed) {
+TEST(Faults, FireOnceForEachListing) {
   const TemporaryFolder directory;
   const std::string fault = "rank=0,step=5,fault=throw";
   const Faults faults = faults_of({fault, fault}, {.run_directory = directory.path()});
@@ -65,7 +68,7 @@ TEST(Faults, FireInTheirGenerationOnly) {
   EXPECT_THROW(then.reach(FaultPhase::compute, 5), std::runtime_error);
 }
 
-TEST(Faults, SayThatTheyAreInjected) {
+TEST(Faults, ReportThatTheyAreInjected) {
   const TemporaryFolder directory;
   const Faults faults = faults_of({"rank=0,step=5,fault=throw"}, {.run_directory = directory.path()});
   std::string what;
@@ -85,7 +88,7 @@ TEST(Faults, DoNotFireWhenTheyCannotBeMarked) {
   EXPECT_THROW(faults.reach(FaultPhase::compute, 5), Error);
 }
 
-TEST(Faults, FireInAnyStepOfAPhaseThatNamesNone) {
+TEST(Faults, FireInAnyStepWhenNoneIsNamed) {
   const TemporaryFolder directory;
   const Faults faults = faults_of({"rank=0,phase=load,fault=throw"}, {.run_directory = directory.path()});
 
@@ -131,7 +134,7 @@ TEST(Faults, SlowAReplicaForItsSteps) {
   EXPECT_EQ(faults.slowdown(7), 1);
 }
 
-TEST(Faults, SlowAReplicaForEverAndInItsNextGeneration) {
+TEST(Faults, SlowAReplicaWithoutEndAndInItsNextGeneration) {
   const TemporaryFolder directory;
   Faults faults = faults_of({"rank=1,step=5,fault=slow"}, {.rank = 1, .run_directory = directory.path()});
   EXPECT_EQ(faults.slowdown(5), 2);
@@ -141,7 +144,7 @@ TEST(Faults, SlowAReplicaForEverAndInItsNextGeneration) {
   EXPECT_EQ(faults.slowdown(1'000'000), 2);
 }
 
-TEST(Faults, MultiplyWhereTwoSlowAReplica) {
+TEST(Faults, MultiplyWhenTwoSlowAReplica) {
   const TemporaryFolder directory;
   const Faults faults = faults_of({"rank=0,step=5,fault=slow,factor=3", "rank=0,step=6,fault=slow,factor=2"},
                                   {.run_directory = directory.path()});
@@ -158,7 +161,7 @@ TEST(Faults, DoNotSlowAProcessThatFollowsTheSlowOne) {
   EXPECT_EQ(faults_of(specifications, {.run_directory = directory.path()}).slowdown(5), 1);
 }
 
-TEST(Faults, FailSoManyFileOperationsFromTheirPlaceOn) {
+TEST(Faults, FailTheirCountOfFileOperations) {
   const TemporaryFolder directory;
   const Faults faults =
       faults_of({"rank=0,step=5,fault=full-disk,phase=before-rename,count=2"}, {.run_directory = directory.path()});
@@ -169,7 +172,7 @@ TEST(Faults, FailSoManyFileOperationsFromTheirPlaceOn) {
   EXPECT_EQ(faults.file_failure(FaultPhase::pruning, 6, FileNeed::space), std::nullopt);
 }
 
-TEST(Faults, FailFileOperationsForEverWhenNoCountIsGiven) {
+TEST(Faults, FailAllFileOperationsWithoutACount) {
   const TemporaryFolder directory;
   const Faults faults = faults_of({"rank=0,step=5,fault=io-error"}, {.run_directory = directory.path()});
 

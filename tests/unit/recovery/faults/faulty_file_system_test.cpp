@@ -1,3 +1,5 @@
+// Savepoints are written through the file system as the writer does it, to files in memory.
+
 #include "holdfast/recovery/faulty_file_system.h"
 
 #include <gmock/gmock.h>
@@ -27,14 +29,14 @@ std::string name_of(int step) {
   return name.data();
 }
 
-// A run whose savepoints are files in memory, and that meets one fault of rank 0.
+// A run whose savepoints are files in memory, with one fault of rank 0.
 class FaultyFileSystem : public ::testing::Test {
  protected:
   void meet(const std::string& fault) {
     faults_ = Faults({parse_fault("rank=0,step=12," + fault, 1)}, {.run_directory = directory_.path()});
   }
 
-  // As a savepoint is written, and an older one deleted behind it.
+  // Writes a savepoint and then deletes an older one.
   void save(int step) {
     const std::string temporary = name_of(step) + ".tmp-1";
     const std::unique_ptr<File> file = files_->create(temporary);
@@ -82,7 +84,7 @@ TEST_F(FaultyFileSystem, StrikesBeforeTheFirstByteInPhaseWriting) {
   EXPECT_THAT(paths(), ElementsAre(name_of(11)));
 }
 
-TEST_F(FaultyFileSystem, StrikesWhenAllBytesAreThereBeforeRename) {
+TEST_F(FaultyFileSystem, StrikesBeforeRenameWhenAllBytesAreWritten) {
   meet("fault=throw,phase=before-rename");
 
   EXPECT_THAT(failure_of(12), HasSubstr("injected"));
@@ -91,7 +93,7 @@ TEST_F(FaultyFileSystem, StrikesWhenAllBytesAreThereBeforeRename) {
   EXPECT_EQ(memory_.contents().at(name_of(12) + ".tmp-1").size(), kContent.size());
 }
 
-TEST_F(FaultyFileSystem, StrikesWhenTheSavepointHasItsNameAfterRename) {
+TEST_F(FaultyFileSystem, StrikesAfterRenameWhenTheSavepointHasItsName) {
   meet("fault=throw,phase=after-rename");
 
   EXPECT_THAT(failure_of(12), HasSubstr("injected"));
@@ -99,7 +101,7 @@ TEST_F(FaultyFileSystem, StrikesWhenTheSavepointHasItsNameAfterRename) {
   EXPECT_THAT(paths(), ElementsAre(name_of(11), name_of(12)));
 }
 
-TEST_F(FaultyFileSystem, StrikesBeforeAnOlderSavepointGoesInPhasePruning) {
+TEST_F(FaultyFileSystem, StrikesInPhasePruningBeforeAnOlderSavepointIsDeleted) {
   meet("fault=throw,phase=pruning");
 
   EXPECT_THAT(failure_of(12), HasSubstr("injected"));
@@ -114,7 +116,7 @@ TEST_F(FaultyFileSystem, WaitsForTheSavepointOfTheStepThatTheFaultNames) {
   EXPECT_NE(failure_of(12), "");
 }
 
-TEST_F(FaultyFileSystem, SaysWhatAFullDiskCannotDo) {
+TEST_F(FaultyFileSystem, ReportsWhatAFullDiskCannotDo) {
   meet("fault=full-disk,count=1");
 
   try {
@@ -137,7 +139,7 @@ TEST_F(FaultyFileSystem, StillReadsAndDeletesWhenTheDiskIsFull) {
   EXPECT_NE(failure_of(13), "");
 }
 
-TEST_F(FaultyFileSystem, ReadsNothingFromADiskThatFails) {
+TEST_F(FaultyFileSystem, ReadsNothingFromAFailingDisk) {
   meet("fault=io-error");
   EXPECT_THAT(failure_of(12), HasSubstr("Input/output error"));
 

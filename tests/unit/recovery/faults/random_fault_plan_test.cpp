@@ -1,3 +1,5 @@
+// Properties of random plans over many seeds. Tests that quote a command are findings of `holdfast chaos`.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +28,7 @@ TEST(RandomFaultPlan, IsAFunctionOfItsSeed) {
   EXPECT_NE(random_fault_plan(plan), random_fault_plan(other));
 }
 
-// A finding of one host is replayed on another: this plan must stay as it is while kinds and phases do.
+// A finding of one host is replayed on another. This plan must not change while kinds and phases do not.
 TEST(RandomFaultPlan, IsTheSameOnEveryHost) {
   const std::vector<Fault> faults = random_fault_plan({.faults = 3, .seed = 1, .replicas = 4, .steps = 1000});
 
@@ -36,7 +38,7 @@ TEST(RandomFaultPlan, IsTheSameOnEveryHost) {
   EXPECT_EQ(faults[2].specification, "rank=0,step=418,phase=after-rename,fault=full-disk,count=9");
 }
 
-TEST(RandomFaultPlan, PrintsEachFaultAsWhatReadsAsTheSame) {
+TEST(RandomFaultPlan, PrintsEachFaultSoThatItReadsAsTheSame) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     for (const Fault& fault : random_fault_plan({.faults = 100, .seed = seed, .replicas = 4, .steps = 1000})) {
       EXPECT_EQ(parse_fault(to_string(fault), 4), fault);
@@ -62,7 +64,7 @@ TEST(RandomFaultPlan, HoldsOnlyWhatWasAskedFor) {
   }
 }
 
-TEST(RandomFaultPlan, StrikesSavepointsWhereTheyAreWritten) {
+TEST(RandomFaultPlan, StrikesSavepointsAtStepsWhereTheyAreWritten) {
   const std::vector<Fault> faults = random_fault_plan({.faults = 300,
                                                        .seed = 3,
                                                        .steps = 100,
@@ -93,7 +95,7 @@ TEST(RandomFaultPlan, LeavesNoKindPhaseOrRankOut) {
   EXPECT_EQ(ranks.size(), 4U);
 }
 
-// What `holdfast chaos --faults` asks for.
+// The plan of `holdfast chaos --faults`.
 RandomFaultPlan plan_for_one_run(std::uint64_t seed) {
   return {
       .faults = 6,
@@ -107,7 +109,7 @@ RandomFaultPlan plan_for_one_run(std::uint64_t seed) {
 }
 
 // `holdfast chaos --faults 4 --seed 3` drew a fault before there was a savepoint, and only three of the four struck.
-TEST(RandomFaultPlan, DamagesNoSavepointBeforeThereIsOne) {
+TEST(RandomFaultPlan, DamagesNoSavepointBeforeTheFirst) {
   int damages = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     for (const Fault& fault : random_fault_plan(plan_for_one_run(seed))) {
@@ -121,7 +123,7 @@ TEST(RandomFaultPlan, DamagesNoSavepointBeforeThereIsOne) {
   EXPECT_GT(damages, 10);
 }
 
-TEST(RandomFaultPlan, DamagesNoSavepointOfARunThatHasNone) {
+TEST(RandomFaultPlan, DamagesNoSavepointOfARunWithoutSavepoints) {
   RandomFaultPlan plan = plan_for_one_run(0);
   plan.kinds = {FaultKind::damage};
   plan.savepoint_steps = {};
@@ -130,8 +132,8 @@ TEST(RandomFaultPlan, DamagesNoSavepointOfARunThatHasNone) {
               HasSubstr("a run of 100 steps and 0 savepoints has no place for more than 0"));
 }
 
-// `holdfast chaos --faults 5 --seed 30` had the writer of one savepoint hang, and waited for a fault in the next one,
-// which training had left out.
+// `holdfast chaos --faults 5 --seed 30` let the writer of one savepoint hang. It waited for a fault in the next
+// savepoint, which training had left out.
 TEST(RandomFaultPlan, StrikesSavepointsOnceInOneRun) {
   int struck = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -145,7 +147,7 @@ TEST(RandomFaultPlan, StrikesSavepointsOnceInOneRun) {
 }
 
 // The watchdog waits longer for a loop while data is read than `holdfast chaos` does for the whole run.
-TEST(RandomFaultPlan, HasNoFaultThatIsNoticedAfterMinutes) {
+TEST(RandomFaultPlan, DrawsNoFaultThatIsNoticedOnlyAfterMinutes) {
   const auto is_late = [](const Fault& fault) {
     return (fault.kind == FaultKind::loop && fault.phase == FaultPhase::data) ||
            (fault.kind == FaultKind::hang && fault.phase == FaultPhase::start);
@@ -160,9 +162,9 @@ TEST(RandomFaultPlan, HasNoFaultThatIsNoticedAfterMinutes) {
   EXPECT_GT(loops, 10);
 }
 
-// `holdfast chaos --faults 5 --seed 26` filled the disk for the last savepoint, and waited for a fault at the run's
-// end.
-TEST(RandomFaultPlan, StrikesNoEndWhereFilesFailInOneRun) {
+// `holdfast chaos --faults 5 --seed 26` filled the disk for the last savepoint, and waited for a fault at the end of
+// the run.
+TEST(RandomFaultPlan, StrikesNoEndOfARunWhoseFilesFail) {
   int ends = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const std::vector<Fault> faults = random_fault_plan(plan_for_one_run(seed));
@@ -176,25 +178,25 @@ TEST(RandomFaultPlan, StrikesNoEndWhereFilesFailInOneRun) {
   EXPECT_GT(ends, 10);
 }
 
-// Each death may leave a replica less, and the ranks of the others move up.
-TEST(RandomFaultPlan, StrikesOnlyRanksThatAreSurelyThereInOneRun) {
+// Each death may leave one replica less, and the ranks of the others move up.
+TEST(RandomFaultPlan, StrikesOnlyRanksThatCertainlyExistInOneRun) {
   int of_higher_ranks = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     int lost = 0;
     for (const Fault& fault : random_fault_plan(plan_for_one_run(seed))) {
-      if (fault.phase == FaultPhase::shutdown) continue;  // the last, whatever its place in the list
+      if (fault.phase == FaultPhase::shutdown) continue;  // always the last, whatever its position in the list
       if (fault.step) {
         EXPECT_LT(fault.rank, std::max(1, 3 - lost)) << "seed " << seed << ": " << fault.specification;
       }
       of_higher_ranks += fault.rank > 0 ? 1 : 0;
-      // A replica that is stopped for a while may be replaced as one that hangs is.
+      // A replica that is stopped for a while may be replaced like one that hangs.
       if (fault.kind == FaultKind::kill || fault.kind == FaultKind::segfault || fault.kind == FaultKind::pause) ++lost;
     }
   }
   EXPECT_GT(of_higher_ranks, 100);
 }
 
-TEST(RandomFaultPlan, StrikesNoStepAThirdTimeWhichEndsARun) {
+TEST(RandomFaultPlan, StrikesNoStepAThirdTime) {
   RandomFaultPlan plan = plan_for_one_run(5);
   plan.faults = 40;
   plan.replicas = 1;  // rank 0 is always there
@@ -241,7 +243,7 @@ TEST(RandomFaultPlan, TakesTheLargestNumbers) {
       std::all_of(faults.begin(), faults.end(), [](const Fault& fault) { return fault.step.value_or(0) >= 0; }));
 }
 
-TEST(RandomFaultPlan, SaysWhatCannotBe) {
+TEST(RandomFaultPlan, RefusesImpossiblePlans) {
   EXPECT_THAT(random_plan_complaint({.faults = -1}), HasSubstr("-1 faults; from 0 to"));
   EXPECT_THAT(random_plan_complaint({.replicas = 0}), HasSubstr("0 replicas; from 1 to"));
   EXPECT_THAT(random_plan_complaint({.steps = 0}), HasSubstr("0 steps; from 1 to"));

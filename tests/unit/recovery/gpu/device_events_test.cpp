@@ -1,3 +1,5 @@
+// Which events of the driver replace replicas, leave device slots out, or are only recorded. No driver is needed.
+
 #include "gpu/device_events.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +22,7 @@ using testing::SizeIs;
 class DeviceEventsTest : public testing::Test {
  protected:
   DeviceEventsTest() {
-    // A replica on each of the first two, a spare on the second, and one that is killed.
+    // A replica on each of the first two slots, a spare on the second, and a replica that is killed.
     for (const auto& [id, place, stage] : {std::tuple(0, 0, Stage::training), std::tuple(1, 1, Stage::training),
                                            std::tuple(2, 1, Stage::ready), std::tuple(3, 1, Stage::failed)}) {
       state_.members.push_back({.id = id, .place = place, .stage = stage});
@@ -28,7 +30,7 @@ class DeviceEventsTest : public testing::Test {
     state_.next_member = 4;
   }
 
-  // "place_lost 1", "device_failed 2": what follows.
+  // "place_lost 1", "device_failed 2": the events that follow.
   std::vector<std::string> take(const GpuEvent& event) {
     std::vector<std::string> said;
     for (const Event& follows : events_.take(event, state_, now_)) {
@@ -64,7 +66,7 @@ TEST_F(DeviceEventsTest, WatchesEachCudaDeviceOnce) {
   EXPECT_THAT(DeviceEvents({}, journal_).cuda_numbers(), IsEmpty());
 }
 
-TEST_F(DeviceEventsTest, ReportsWhatIsAProcesssOwn) {
+TEST_F(DeviceEventsTest, OnlyRecordsErrorsThatAProcessMayCause) {
   EXPECT_THAT(take_xid(4, 31), IsEmpty());
 
   ASSERT_THAT(lines(), SizeIs(1));
@@ -75,17 +77,17 @@ TEST_F(DeviceEventsTest, ReportsWhatIsAProcesssOwn) {
   EXPECT_EQ(lines()[0]["what"], "cuda:4: Xid 31, a kernel used memory that is not there");
 }
 
-TEST_F(DeviceEventsTest, HasThoseReplacedWhoseMemoryFailed) {
+TEST_F(DeviceEventsTest, ReplacesReplicasOnADeviceWhoseMemoryFailed) {
   EXPECT_THAT(take_xid(4, 48), ElementsAre("device_failed 1", "device_failed 2"));
   EXPECT_THAT(take({.kind = GpuEvent::Kind::memory_error, .cuda_number = 0}), ElementsAre("device_failed 0"));
 }
 
-TEST_F(DeviceEventsTest, HasALostDeviceLeftOutFirst) {
+TEST_F(DeviceEventsTest, LeavesOutALostDeviceBeforeItReplacesReplicas) {
   EXPECT_THAT(take_xid(4, 79), ElementsAre("place_lost 1", "device_failed 1", "device_failed 2"));
   EXPECT_THAT(take({.kind = GpuEvent::Kind::lost, .cuda_number = 0}), ElementsAre("place_lost 0", "device_failed 0"));
 }
 
-TEST_F(DeviceEventsTest, MeansAllPlacesOfADevice) {
+TEST_F(DeviceEventsTest, ConcernsAllSlotsOfADevice) {
   DeviceEvents events({"cuda:0", "cuda:0", "cuda:1"}, journal_);
 
   const std::vector<Event> follow = events.take({.kind = GpuEvent::Kind::lost, .cuda_number = 0}, state_, now_);
@@ -96,7 +98,7 @@ TEST_F(DeviceEventsTest, MeansAllPlacesOfADevice) {
   EXPECT_EQ(follow[4].member, 2);
 }
 
-TEST_F(DeviceEventsTest, SparesWhoWasStartedSinceTheErrorThatIsToldOnceMore) {
+TEST_F(DeviceEventsTest, SparesProcessesStartedSinceAnErrorThatIsReportedAgain) {
   take_xid(4, 48);
   state_.members.push_back({.id = 4, .place = 1, .stage = Stage::starting});
   state_.next_member = 5;
@@ -108,7 +110,7 @@ TEST_F(DeviceEventsTest, SparesWhoWasStartedSinceTheErrorThatIsToldOnceMore) {
   EXPECT_THAT(take_xid(4, 94), ElementsAre("device_failed 1", "device_failed 2", "device_failed 4"));
 }
 
-TEST_F(DeviceEventsTest, SparesNobodyOnADeviceThatNeedsAReset) {
+TEST_F(DeviceEventsTest, ReplacesAllReplicasOnADeviceThatNeedsAReset) {
   take_xid(4, 48);
   state_.members.push_back({.id = 4, .place = 1, .stage = Stage::starting});
   state_.next_member = 5;
@@ -116,7 +118,7 @@ TEST_F(DeviceEventsTest, SparesNobodyOnADeviceThatNeedsAReset) {
   EXPECT_THAT(take_xid(4, 95), ElementsAre("place_lost 1", "device_failed 1", "device_failed 2", "device_failed 4"));
 }
 
-TEST_F(DeviceEventsTest, WritesDownOnlySoManyOfADevice) {
+TEST_F(DeviceEventsTest, LimitsTheRecordedEventsOfADevice) {
   for (int i = 0; i < DeviceEvents::kMostLines + 10; ++i) take_xid(4, 79);
   take_xid(0, 45);
 
@@ -140,7 +142,7 @@ TEST_F(DeviceEventsTest, DescribesTheNewestOfEachDevice) {
   EXPECT_THAT(list[0]["what"], HasSubstr("Xid 45"));
 }
 
-TEST_F(DeviceEventsTest, WritesDownWhichDevicesAreWatchedAndWhyNoneAre) {
+TEST_F(DeviceEventsTest, RecordsWhichDevicesAreWatchedOrWhyNone) {
   events_.watched({{.cuda_number = 4, .facts = {.index = 5, .name = "NVIDIA H200", .uuid = "GPU-5"}}});
   events_.unwatched("there is no driver");
 

@@ -1,3 +1,6 @@
+// The survey against a library that plays NVML, whose devices and failures are set by the environment. No GPU is
+// needed.
+
 #include "holdfast/recovery/gpu_monitor.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +35,7 @@ Error failure_of_a_survey(Deadline deadline = Deadline::after(std::chrono::secon
   return Error(ErrorCode::invalid_argument, "there was a survey");
 }
 
-TEST(GpuMonitor, TellsWhatTheDriverSaysOfItselfAndOfADevice) {
+TEST(GpuMonitor, ReportsTheFactsOfDriverAndDevice) {
   const FakeGpus fake(gpus(1));
 
   const GpuSurvey found = survey();
@@ -69,7 +72,7 @@ TEST(GpuMonitor, TellsWhatTheDriverSaysOfItselfAndOfADevice) {
   EXPECT_EQ(device.max_link_width, 16);
 }
 
-TEST(GpuMonitor, KnowsNothingOfWhatADeviceDoesNotSupport) {
+TEST(GpuMonitor, LeavesFactsEmptyThatADeviceDoesNotSupport) {
   nlohmann::json facts = gpus(0);
   facts["devices"].push_back({{"name", "NVIDIA H200"}});
   const FakeGpus fake(facts);
@@ -87,7 +90,7 @@ TEST(GpuMonitor, KnowsNothingOfWhatADeviceDoesNotSupport) {
                device.has_retirement_failed || device.link_generation || device.max_link_width);
 }
 
-TEST(GpuMonitor, KnowsNothingOfWhatAnOldLibraryLacks) {
+TEST(GpuMonitor, LeavesFactsEmptyThatAnOldLibraryLacks) {
   const FakeGpus fake(gpus(2), "libfake_nvml_old.so");
 
   const GpuSurvey found = survey();
@@ -101,7 +104,7 @@ TEST(GpuMonitor, KnowsNothingOfWhatAnOldLibraryLacks) {
   EXPECT_FALSE(found.peers[0].is_possible);
 }
 
-TEST(GpuMonitor, NamesWhatSlowsADeviceDown) {
+TEST(GpuMonitor, NamesTheReasonsOfASlowdown) {
   nlohmann::json facts = gpus(1);
   facts["devices"][0]["clocks_event_reasons"] = 0x4 | 0x40 | 0x1;
   const FakeGpus fake(facts);
@@ -109,7 +112,7 @@ TEST(GpuMonitor, NamesWhatSlowsADeviceDown) {
   EXPECT_THAT(survey().devices.at(0).slowdowns.value(), ElementsAre("power limit", "temperature (hardware)"));
 }
 
-TEST(GpuMonitor, SeesMemoryThatFailed) {
+TEST(GpuMonitor, ReportsFailedMemory) {
   nlohmann::json facts = gpus(2);
   facts["devices"][0].update(
       {{"uncorrected_errors", 2}, {"uncorrected_errors_ever", 7}, {"remapped_rows", {{"pending", 1}, {"failed", 1}}}});
@@ -127,7 +130,7 @@ TEST(GpuMonitor, SeesMemoryThatFailed) {
   EXPECT_FALSE(found.devices[1].has_retirement_failed);
 }
 
-TEST(GpuMonitor, GoesOnToTheNextDeviceWhereOneIsLost) {
+TEST(GpuMonitor, SurveysTheOtherDevicesWhenOneIsLost) {
   nlohmann::json facts = gpus(2);
   facts["devices"][0]["lost"] = true;
   const FakeGpus fake(facts);
@@ -141,7 +144,7 @@ TEST(GpuMonitor, GoesOnToTheNextDeviceWhereOneIsLost) {
   EXPECT_FALSE(found.peers[0].is_possible);
 }
 
-TEST(GpuMonitor, TellsWhoCannotReadWhoseMemoryAndWhy) {
+TEST(GpuMonitor, ReportsWhichDevicesCannotReadEachOthersMemory) {
   nlohmann::json facts = gpus(3);
   facts["peers"] = 3;
   const FakeGpus fake(facts);
@@ -155,7 +158,7 @@ TEST(GpuMonitor, TellsWhoCannotReadWhoseMemoryAndWhy) {
   EXPECT_EQ(found.peers[1].why_not, "the way between them does not support it");
 }
 
-TEST(GpuMonitor, SaysThatThereIsNoDriver) {
+TEST(GpuMonitor, ReportsThatThereIsNoDriver) {
   const Variable nvml("HOLDFAST_NVML", "/nowhere/libnvidia-ml.so.1");
 
   const Error error = failure_of_a_survey();
@@ -165,7 +168,7 @@ TEST(GpuMonitor, SaysThatThereIsNoDriver) {
   EXPECT_THAT(error.what(), HasSubstr("/nowhere/libnvidia-ml.so.1"));
 }
 
-TEST(GpuMonitor, SaysWhatKeepsTheDriverFromAnswering) {
+TEST(GpuMonitor, ReportsWhyTheDriverDoesNotAnswer) {
   nlohmann::json facts = gpus(1);
   facts["init"] = 18;
   const FakeGpus fake(facts);
@@ -177,13 +180,13 @@ TEST(GpuMonitor, SaysWhatKeepsTheDriverFromAnswering) {
   EXPECT_THAT(error.what(), HasSubstr("restart the machine"));
 }
 
-TEST(GpuMonitor, RefusesALibraryThatIsNone) {
+TEST(GpuMonitor, RefusesALibraryThatIsNotNvml) {
   const Variable nvml("HOLDFAST_NVML", "libm.so.6");
 
   const Error error = failure_of_a_survey();
 
   EXPECT_EQ(error.code(), ErrorCode::unavailable);
-  EXPECT_THAT(error.what(), HasSubstr("is no NVML"));
+  EXPECT_THAT(error.what(), HasSubstr("is not NVML"));
 }
 
 TEST(GpuMonitor, DoesNotWaitForADriverThatHangs) {
@@ -202,7 +205,7 @@ std::vector<GpuFacts> three_devices() {
           {.index = 2, .name = "A", .uuid = "GPU-bb"}};
 }
 
-TEST(GpuMonitor, CountsCudaDevicesAsCudaDoes) {
+TEST(GpuMonitor, NumbersDevicesAsCudaDoes) {
   std::vector<GpuFacts> devices = three_devices();
 
   EXPECT_THAT(cuda_order(devices, nullptr), ElementsAre(0, 1, 2));
@@ -216,7 +219,7 @@ TEST(GpuMonitor, CountsCudaDevicesAsCudaDoes) {
   EXPECT_THAT(cuda_order(devices, nullptr), ElementsAre(0, 2));
 }
 
-TEST(GpuMonitor, KnowsTheDeviceOfAnInstance) {
+TEST(GpuMonitor, FindsTheDeviceOfAnInstance) {
   nlohmann::json facts = gpus(3);
   facts["devices"][1].update({{"mig_mode", 1}, {"instances", {"MIG-1a", "", "MIG-1c"}}});
   facts["devices"][2].update({{"mig_mode", 1}, {"instances", {"MIG-2a"}}});
@@ -231,7 +234,7 @@ TEST(GpuMonitor, KnowsTheDeviceOfAnInstance) {
   EXPECT_THAT(cuda_order(devices, "MIG-1b"), IsEmpty());
 }
 
-TEST(GpuMonitor, KnowsTheDeviceOfAnInstanceByTheNameThatOldDriversGaveIt) {
+TEST(GpuMonitor, FindsTheDeviceOfAnInstanceByItsOldName) {
   const std::vector<GpuFacts> devices = three_devices();
 
   EXPECT_THAT(cuda_order(devices, "MIG-GPU-bb/3/0"), ElementsAre(2));
@@ -239,7 +242,7 @@ TEST(GpuMonitor, KnowsTheDeviceOfAnInstanceByTheNameThatOldDriversGaveIt) {
   EXPECT_THAT(cuda_order(devices, "MIG-GPU-cc/3/0"), IsEmpty());
 }
 
-TEST(GpuMonitor, KnowsWhenCudaMayCountOtherwise) {
+TEST(GpuMonitor, KnowsWhenCudaMayNumberDevicesDifferently) {
   std::vector<GpuFacts> devices = three_devices();
   EXPECT_TRUE(is_cuda_order_known(devices, nullptr));
 

@@ -1,3 +1,5 @@
+// The watch against a library that plays NVML and reports the events that a test asks for. No GPU is needed.
+
 #include "gpu/gpu_watch.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +37,7 @@ class GpuWatchTest : public testing::Test {
             .on_end = [this](const std::string& why) { end_ = why; }};
   }
 
-  // The watch keeps no work in `io_`, which is what a run has others for.
+  // The watch alone does not keep `io_` running; in a run other work does.
   bool comes_true(const std::function<bool()>& condition) {
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (!condition() && std::chrono::steady_clock::now() < until) {
@@ -56,7 +58,7 @@ class GpuWatchTest : public testing::Test {
   std::string end_;
 };
 
-TEST_F(GpuWatchTest, TellsWhatItWatchesAndWhatHappensThere) {
+TEST_F(GpuWatchTest, ReportsItsDevicesAndTheirEvents) {
   const FakeGpus fake(gpus(3));
   const GpuWatch watch(io_, {0, 2}, handlers());
   ASSERT_TRUE(comes_true([this] { return begins_ == 1; }));
@@ -73,7 +75,7 @@ TEST_F(GpuWatchTest, TellsWhatItWatchesAndWhatHappensThere) {
   EXPECT_THAT(said_, ElementsAre("xid 31 of 2", "memory_error 0 of 0"));
 }
 
-TEST_F(GpuWatchTest, CountsAsCudaDoes) {
+TEST_F(GpuWatchTest, NumbersDevicesAsCudaDoes) {
   const Variable visible("CUDA_VISIBLE_DEVICES", "2,1");
   const FakeGpus fake(gpus(3));
   const GpuWatch watch(io_, {0}, handlers());
@@ -107,7 +109,7 @@ TEST_F(GpuWatchTest, GoesOnWithTheOthersWhenADeviceIsLost) {
 
   fake.lose(1);
   ASSERT_TRUE(hears(1));
-  // Events that come while there is no set are none's: until one of them is heard.
+  // Events that come while there is no event set are lost, so they are repeated until one is received.
   ASSERT_TRUE(comes_true([&] {
     fake.happen({{"device", 0}, {"xid", 45}});
     return said_.size() > 1;
@@ -130,7 +132,7 @@ TEST_F(GpuWatchTest, EndsWhenNoDeviceIsLeft) {
   EXPECT_THAT(end_, HasSubstr("none of the run's devices"));
 }
 
-TEST_F(GpuWatchTest, NoticesALossWhereTheDriverTellsNoEvents) {
+TEST_F(GpuWatchTest, NoticesALossWhenTheDriverReportsNoEvents) {
   nlohmann::json facts = gpus(1);
   facts["devices"][0]["event_types"] = 0;
   const FakeGpus fake(facts);
@@ -153,12 +155,12 @@ TEST_F(GpuWatchTest, SaysWhyItWatchesNothing) {
   EXPECT_EQ(begins_, 0);
 }
 
-TEST_F(GpuWatchTest, SaysThatADriverTooOldTellsNoEvents) {
+TEST_F(GpuWatchTest, SaysThatAnOldDriverReportsNoEvents) {
   const FakeGpus fake(gpus(1), "libfake_nvml_old.so");
   const GpuWatch watch(io_, {0}, handlers());
 
   ASSERT_TRUE(comes_true([this] { return !end_.empty(); }));
-  EXPECT_THAT(end_, HasSubstr("tells no events"));
+  EXPECT_THAT(end_, HasSubstr("reports no events"));
 }
 
 TEST_F(GpuWatchTest, SaysThatTheDriverHasNoSuchDevice) {
@@ -169,7 +171,7 @@ TEST_F(GpuWatchTest, SaysThatTheDriverHasNoSuchDevice) {
   EXPECT_THAT(end_, HasSubstr("none of the run's devices"));
 }
 
-TEST_F(GpuWatchTest, GoesWhenItsDriverHangs) {
+TEST_F(GpuWatchTest, EndsWhileItsDriverHangs) {
   nlohmann::json facts = gpus(1);
   facts["hangs_in"] = "nvmlEventSetWait_v2";
   const FakeGpus fake(facts);

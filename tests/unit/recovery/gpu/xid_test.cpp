@@ -11,21 +11,21 @@ TEST(Xid, LeavesADeviceOutThatNeedsAReset) {
   }
 }
 
-TEST(Xid, ReplacesReplicasWhoseDeviceHoldsWhatCannotBeTrusted) {
+TEST(Xid, ReplacesReplicasOnADeviceWhoseMemoryCannotBeTrusted) {
   for (const int number : {48, 94, 109, 171, 172}) EXPECT_EQ(xid_of(number).action, XidAction::replace) << number;
 }
 
-// Among them what a killed process leaves behind: its successor has done nothing.
-TEST(Xid, LeavesToAProcessWhatIsItsOwn) {
+// Some of them are caused by a killed process. Its successor is not to blame.
+TEST(Xid, OnlyRecordsErrorsOfOneProcess) {
   for (const int number : {8, 13, 31, 32, 43, 45, 69}) EXPECT_EQ(xid_of(number).action, XidAction::report) << number;
 }
 
-// Both ends report a link that breaks, and corrected errors and remapped rows harm nobody.
-TEST(Xid, AccusesNoDeviceOfWhatNeedNotBeItsFault) {
+// Both ends report a broken link. Corrected errors and remapped rows do no harm.
+TEST(Xid, BlamesNoDeviceForErrorsThatMayNotBeItsOwn) {
   for (const int number : {61, 63, 74, 92, 137, 154}) EXPECT_EQ(xid_of(number).action, XidAction::report) << number;
 }
 
-TEST(Xid, ReportsWhatItDoesNotKnow) {
+TEST(Xid, OnlyRecordsUnknownNumbers) {
   const Xid xid = xid_of(999);
 
   EXPECT_EQ(xid.number, 999);

@@ -229,7 +229,7 @@ TEST(IncidentStory, SaysThatOneStepFailedAgainAndAgain) {
 }
 
 TEST(IncidentStory, NamesTheSignalThatEndsARun) {
-  Told told({.replicas = 1, .restart = {.max_restarts = 0}});
+  Told told({.recovery = {.max_restarts = 0}, .replicas = 1});
   told.all_get_ready();
 
   told.happens(2s, died(0, 7));

@@ -1,3 +1,5 @@
+// Forked processes crash in real ways. The tests look for the functions where they crashed.
+
 #include "process/crash_handler.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +24,8 @@
 
 namespace holdfast::recovery {
 
-// Not in an unnamed namespace, and as they stand here: their names are looked for.
-// A function of its own in the program, whatever the optimiser thinks of it.
+// Not in an unnamed namespace: the tests look for these names.
+// Keeps the optimiser from inlining the function.
 #if defined(__clang__)
 #define HOLDFAST_KEPT_APART [[clang::optnone]] [[gnu::noinline]]
 #else
@@ -34,7 +36,7 @@ HOLDFAST_KEPT_APART void write_where_nothing_is(volatile int* place) {
   *place = 1;
 }
 HOLDFAST_KEPT_APART int divide_by(volatile int* divisor) {
-  return 100 / *divisor;  // of 1 g++ knows the quotient without dividing
+  return 100 / *divisor;  // for 1 g++ knows the quotient without a division
 }
 HOLDFAST_KEPT_APART int recurse_without_end(volatile int* depth) {
   if (*depth < 0) return 0;
@@ -67,7 +69,7 @@ struct Death {
   std::vector<std::string> frames;
 };
 
-// How a process that has a handler dies of `crash`.
+// How a process with a handler dies of `crash`.
 Death death_of(
     const std::function<void()>& crash, const std::function<void()>& before = [] {}) {
   SharedMemory memory = worker_memory();
@@ -98,7 +100,7 @@ class CrashHandlerTest : public testing::Test {
 
 }  // namespace
 
-TEST_F(CrashHandlerTest, LeavesWhereAWrongAddressWasWrittenTo) {
+TEST_F(CrashHandlerTest, RecordsAWriteToAWrongAddress) {
   const Death death = death_of([] { write_where_nothing_is(nullptr); });
 
   EXPECT_EQ(death.signal, SIGSEGV);
@@ -109,7 +111,7 @@ TEST_F(CrashHandlerTest, LeavesWhereAWrongAddressWasWrittenTo) {
   EXPECT_THAT(death.frames, Contains(HasSubstr("main (")));
 }
 
-TEST_F(CrashHandlerTest, LeavesWhereAProgramAborted) {
+TEST_F(CrashHandlerTest, RecordsAnAbort) {
   const Death death = death_of([] { give_up_by_abort(); });
 
   EXPECT_EQ(death.signal, SIGABRT);
@@ -117,7 +119,7 @@ TEST_F(CrashHandlerTest, LeavesWhereAProgramAborted) {
 }
 
 #if defined(__x86_64__)
-TEST_F(CrashHandlerTest, LeavesWhereANumberWasDividedByZero) {
+TEST_F(CrashHandlerTest, RecordsADivisionByZero) {
   const Death death = death_of([] {
     volatile int zero = 0;
     static_cast<void>(divide_by(&zero));
@@ -129,7 +131,7 @@ TEST_F(CrashHandlerTest, LeavesWhereANumberWasDividedByZero) {
 }
 #endif
 
-TEST_F(CrashHandlerTest, LeavesWhereAFileWasReadBehindItsEnd) {
+TEST_F(CrashHandlerTest, RecordsAReadBeyondTheEndOfAMappedFile) {
   const Death death = death_of([] {
     std::FILE* file = std::tmpfile();
     void* memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ::fileno(file), 0);
@@ -141,7 +143,7 @@ TEST_F(CrashHandlerTest, LeavesWhereAFileWasReadBehindItsEnd) {
   EXPECT_THAT(death.frames[0], HasSubstr("write_where_nothing_is(int volatile*)"));
 }
 
-TEST_F(CrashHandlerTest, LeavesWhereTheStackOverflowed) {
+TEST_F(CrashHandlerTest, RecordsAStackOverflow) {
   const Death death = death_of([] {
     volatile int depth = 0;
     static_cast<void>(recurse_without_end(&depth));
@@ -151,7 +153,7 @@ TEST_F(CrashHandlerTest, LeavesWhereTheStackOverflowed) {
   EXPECT_THAT(death.frames, Contains(HasSubstr("recurse_without_end(int volatile*)")).Times(testing::Ge(10)));
 }
 
-TEST_F(CrashHandlerTest, KnowsWhoCalledWhatIsNoFunction) {
+TEST_F(CrashHandlerTest, RecordsTheCallerOfAWrongFunctionPointer) {
   const Death death = death_of([] {
     int (*volatile function)() = nullptr;
     static_cast<void>(call_what_is_no_function(&function));
@@ -163,7 +165,7 @@ TEST_F(CrashHandlerTest, KnowsWhoCalledWhatIsNoFunction) {
   EXPECT_EQ(death.frames[0], "0x0 (in no file)");
 }
 
-TEST_F(CrashHandlerTest, LeavesWhereAnotherThreadCrashed) {
+TEST_F(CrashHandlerTest, RecordsACrashOfAnotherThread) {
   const Death death = death_of([] { std::thread([] { write_where_nothing_is(nullptr); }).join(); });
 
   EXPECT_EQ(death.signal, SIGSEGV);
@@ -171,7 +173,7 @@ TEST_F(CrashHandlerTest, LeavesWhereAnotherThreadCrashed) {
   EXPECT_THAT(death.frames[0], HasSubstr("write_where_nothing_is(int volatile*)"));
 }
 
-// A signal that was sent does not come again: the process would go on after the handler.
+// A signal that was sent does not come again after the handler. The process must not go on.
 TEST_F(CrashHandlerTest, EndsAProcessThatTheSignalWasSentTo) {
   const Death death = death_of([] { ::kill(::getpid(), SIGSEGV); });
 
@@ -179,7 +181,7 @@ TEST_F(CrashHandlerTest, EndsAProcessThatTheSignalWasSentTo) {
   EXPECT_TRUE(death.crash.has_value());
 }
 
-TEST_F(CrashHandlerTest, LeavesAHandlerOfTheProgramAsItIs) {
+TEST_F(CrashHandlerTest, LeavesAHandlerOfTheProgramAlone) {
   const Death death = death_of([] { ::raise(SIGSEGV); }, [] { ::signal(SIGSEGV, [](int) { ::_exit(3); }); });
 
   EXPECT_EQ(death.signal, 0);
@@ -196,8 +198,8 @@ TEST_F(CrashHandlerTest, IsGoneWithItsObject) {
   EXPECT_EQ(action.sa_flags & SA_SIGINFO, 0);
 }
 
-// A child that was forked crashes without being recorded.
-TEST_F(CrashHandlerTest, SaysNothingOfAChildThatWasForked) {
+// The crash of a forked child is not recorded.
+TEST_F(CrashHandlerTest, RecordsNothingForAForkedChild) {
   const Death death = death_of([] {
     const pid_t child = ::fork();
     if (child == 0) write_where_nothing_is(nullptr);

@@ -1,3 +1,5 @@
+// The watchdog's reader of the page must accept arbitrary bytes, since a crashed program may have written them.
+
 #include "process/crash_page.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +36,7 @@ TEST_F(CrashPageTest, IsEmptyUntilAllIsWritten) {
   EXPECT_FALSE(CrashPage::read(memory_, kPid).has_value());
 }
 
-TEST_F(CrashPageTest, GivesBackWhatWasWritten) {
+TEST_F(CrashPageTest, ReturnsWhatWasWritten) {
   write(1);
   page_.frames[0] = {.address = 7, .file_offset = 8, .path = {'/', 'a'}};
 
@@ -48,7 +50,7 @@ TEST_F(CrashPageTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(crash->frames[0].path, "/a");
 }
 
-TEST_F(CrashPageTest, BelievesNoOtherProcessAndNoWrongCount) {
+TEST_F(CrashPageTest, IgnoresAnotherProcessAndAWrongCount) {
   write(1);
   EXPECT_FALSE(CrashPage::read(memory_, kPid + 1).has_value());
   for (const std::uint32_t count : {std::uint32_t{0}, std::uint32_t{CrashPage::kMostFrames + 1}, ~std::uint32_t{0}}) {
@@ -57,7 +59,7 @@ TEST_F(CrashPageTest, BelievesNoOtherProcessAndNoWrongCount) {
   }
 }
 
-TEST_F(CrashPageTest, TakesAPathWithoutAnEndForNone) {
+TEST_F(CrashPageTest, IgnoresAPathWithoutAnEnd) {
   write(1);
   page_.frames[0].path.fill('x');
 
@@ -68,7 +70,7 @@ TEST_F(CrashPageTest, TakesAPathWithoutAnEndForNone) {
 }
 
 // A program that writes to wrong addresses may write here.
-TEST_F(CrashPageTest, ReadsAnythingWithoutHarm) {
+TEST_F(CrashPageTest, ReadsArbitraryBytesSafely) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 1000; ++i) {
     for (std::byte& byte : memory_.writable().subspan(LifePage::kBytes)) byte = static_cast<std::byte>(random());

@@ -1,3 +1,5 @@
+// The reader with addresses of this program and of files that have changed. It never blocks its caller.
+
 #include "process/crash_reader.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +29,7 @@ CrashStory story_of(std::vector<CrashFrame> frames) {
 
 }  // namespace
 
-TEST(CrashReader, ShowsWhatHasNoNameByItsPlace) {
+TEST(CrashReader, ShowsAddressesThatHaveNoName) {
   const Crash crash{.signal = 11,
                     .frames = {{.address = 0x10},
                                {.address = 0x20, .file_offset = 0x1234, .path = "/no/such/library.so"},
@@ -51,7 +53,7 @@ TEST(CrashReader, NamesNoFunctionsOfAFileThatWasChangedSince) {
   }
 }
 
-TEST(CrashReader, HandsOutWhatIsReady) {
+TEST(CrashReader, ReturnsStoriesThatAreReady) {
   CrashReader reader;
 
   reader.add(story_of({{.address = 0x10}}));
@@ -67,7 +69,7 @@ TEST(CrashReader, HandsOutWhatIsReady) {
   EXPECT_TRUE(reader.take().empty());
 }
 
-TEST(CrashReader, HandsOutAllAtTheEnd) {
+TEST(CrashReader, ReturnsAllStoriesAtTheEnd) {
   CrashReader reader;
   for (int i = 0; i < 20; ++i) reader.add(story_of({{.address = 0x10}}));
 
@@ -77,7 +79,7 @@ TEST(CrashReader, HandsOutAllAtTheEnd) {
   for (const CrashStory& story : stories) EXPECT_THAT(story.frames, ElementsAre("0x10 (in no file)"));
 }
 
-TEST(CrashReader, HandsOutAllWithoutNamesWhereThereIsNoTime) {
+TEST(CrashReader, ReturnsStoriesWithoutNamesWhenThereIsNoTime) {
   CrashReader reader;
   for (int i = 0; i < 20; ++i) reader.add(story_of({{.address = 0x10}}));
 

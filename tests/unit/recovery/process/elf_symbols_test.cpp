@@ -1,3 +1,5 @@
+// A small ELF file that the test builds, whole and damaged in many ways.
+
 #include "process/elf_symbols.h"
 
 #include <elf.h>
@@ -79,7 +81,7 @@ class ElfFileTest : public testing::Test {
 
 }  // namespace
 
-TEST_F(ElfFileTest, FindsTheFunctionThatABytesOfTheFileBelongsTo) {
+TEST_F(ElfFileTest, FindsTheFunctionOfAByteOfTheFile) {
   const std::optional<ElfFile> file = file_with(small_program());
   ASSERT_TRUE(file.has_value());
 
@@ -95,7 +97,7 @@ TEST_F(ElfFileTest, FindsTheFunctionThatABytesOfTheFileBelongsTo) {
   EXPECT_EQ(found[3].function, "") << "after the end of the file";
 }
 
-TEST_F(ElfFileTest, LooksNoLongerThanItMay) {
+TEST_F(ElfFileTest, StopsAtTheDeadline) {
   const std::optional<ElfFile> file = file_with(small_program());
   ASSERT_TRUE(file.has_value());
 
@@ -106,21 +108,21 @@ TEST_F(ElfFileTest, LooksNoLongerThanItMay) {
   EXPECT_EQ(found[0].build_address, 0x1010U);
 }
 
-TEST_F(ElfFileTest, RefusesWhatIsNoElfFile) {
+TEST_F(ElfFileTest, RefusesFilesThatAreNotElf) {
   EXPECT_FALSE(ElfFile::open(folder_ / "nothing").has_value());
   EXPECT_FALSE(ElfFile::open(folder_.path()).has_value());
   EXPECT_FALSE(file_with({}).has_value());
   EXPECT_FALSE(file_with({'#', '!', '/', 'b', 'i', 'n', '/', 's', 'h', '\n'}).has_value());
 }
 
-// Nobody ever writes into this pipe.
-TEST_F(ElfFileTest, WaitsForNoPipe) {
+// No process ever writes into this pipe.
+TEST_F(ElfFileTest, DoesNotWaitForAPipe) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
 
   EXPECT_FALSE(ElfFile::open(folder_ / "pipe").has_value());
 }
 
-TEST_F(ElfFileTest, ReadsDamagedFilesWithoutHarm) {
+TEST_F(ElfFileTest, ReadsDamagedFilesSafely) {
   const std::vector<char> whole = small_program();
   std::mt19937_64 random(7);
   for (int i = 0; i < 3000; ++i) {

@@ -1,3 +1,5 @@
+// The format of marks, and shells with real children in sessions of their own.
+
 #include "process/marked_processes.h"
 
 #include <fcntl.h>
@@ -30,13 +32,13 @@ TEST(MarkedMember, IsThatOfTheRun) {
   EXPECT_EQ(marked_member(std::string(kName) + "=7.99.0", "7.99."), 0);
 }
 
-TEST(MarkedMember, IsNoneOfAnotherRun) {
+TEST(MarkedMember, IgnoresMarksOfAnotherRun) {
   EXPECT_EQ(marked_member(environment("8.99.12"), "7.99."), std::nullopt);
   EXPECT_EQ(marked_member(environment("17.99.12"), "7.99."), std::nullopt);
   EXPECT_EQ(marked_member("", "7.99."), std::nullopt);
 }
 
-TEST(MarkedMember, IsNoneWhereOnlyTheNameOrTheValueIsAlike) {
+TEST(MarkedMember, IgnoresSimilarNamesAndValues) {
   EXPECT_EQ(marked_member(std::string("NO_") + kName + "=7.99.1", "7.99."), std::nullopt);
   EXPECT_EQ(marked_member("OTHER=7.99.1", "7.99."), std::nullopt);
   EXPECT_EQ(marked_member(environment("7.99."), "7.99."), std::nullopt);
@@ -55,7 +57,7 @@ TEST(Marks, DifferFromRunToRun) {
   EXPECT_NE(Marks::create().run(), Marks::create().run());
 }
 
-TEST(Marks, AreAddedToThoseOfTheRunAround) {
+TEST(Marks, AreAddedToThoseOfAnEnclosingRun) {
   ::setenv(kName, "7.99.12", 1);
   const Marks marks = Marks::create();
   const std::string variable = marks.variable_of(3);
@@ -67,7 +69,7 @@ TEST(Marks, AreAddedToThoseOfTheRunAround) {
   EXPECT_EQ(marked_member(marks.variable_of(4), "7.99."), std::nullopt);
 }
 
-// Each says when it is there.
+// Each reports when it runs.
 class Shells : public testing::Test {
  protected:
   Process start(int member, const std::string& script) {
@@ -91,7 +93,7 @@ class Shells : public testing::Test {
     return members;
   }
 
-  // What a shell has started in a session of its own outlives it.
+  // A process that a shell has started in a session of its own outlives the shell.
   void TearDown() override {
     MarkedProcesses processes(marks_.run());
     while (const std::optional<MarkedProcess> marked = processes.next()) {
@@ -124,7 +126,7 @@ TEST_F(Shells, AreFoundWhileTheyExec) {
   EXPECT_EQ(times, 2000);
 }
 
-TEST_F(Shells, AreFoundNoMoreOnceTheyHaveEnded) {
+TEST_F(Shells, AreNotFoundAfterTheirEnd) {
   Process process = start(1, "echo > /dev/fd/$0; exec sleep 1000");
   ASSERT_EQ(members(marks_), std::multiset<int>{1});
 

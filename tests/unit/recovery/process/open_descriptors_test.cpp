@@ -1,3 +1,5 @@
+// Each test runs in a process of its own, because it closes that process's descriptors.
+
 #include "process/open_descriptors.h"
 
 #include <fcntl.h>
@@ -16,7 +18,7 @@
 namespace holdfast::recovery {
 namespace {
 
-// From here on, this process sees a kernel before 5.9.
+// From here on close_range(2) fails in this process as on a kernel before 5.9.
 void do_without_close_range() {
   std::array<sock_filter, 4> program{
       sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -63,7 +65,7 @@ bool closes_on_exec(int descriptor) {
   std::_Exit(is_right ? 0 : 1);
 }
 
-TEST(OpenDescriptorsDeathTest, AreClosedButForThoseThatAreKept) {
+TEST(OpenDescriptorsDeathTest, AreClosedExceptThoseThatAreKept) {
   EXPECT_EXIT(close_most_and_leave(), testing::ExitedWithCode(0), "");
 }
 
@@ -72,11 +74,11 @@ TEST(OpenDescriptorsDeathTest, CloseOnExec) {
 }
 
 // The sweeping process kept the watchdog's end of its socket open, so each run ended ten seconds late.
-TEST(OpenDescriptorsDeathTest, AreClosedWhereTheKernelHasNoCallForIt) {
+TEST(OpenDescriptorsDeathTest, AreClosedOnKernelsWithoutCloseRange) {
   EXPECT_EXIT((do_without_close_range(), close_most_and_leave()), testing::ExitedWithCode(0), "");
 }
 
-TEST(OpenDescriptorsDeathTest, CloseOnExecWhereTheKernelHasNoCallForIt) {
+TEST(OpenDescriptorsDeathTest, CloseOnExecOnKernelsWithoutCloseRange) {
   EXPECT_EXIT((do_without_close_range(), mark_and_leave()), testing::ExitedWithCode(0), "");
 }
 

@@ -1,3 +1,5 @@
+// Processes are real shells. What a test waits for is a pipe or a descriptor, never a time.
+
 #include "process/process.h"
 
 #include <fcntl.h>
@@ -39,7 +41,7 @@ ExitStatus wait_for(Process& process) {
   return process.try_reap().value();
 }
 
-TEST(Process, TellsTheExitCode) {
+TEST(Process, ReportsTheExitCode) {
   Process process = shell("exit 7");
 
   const ExitStatus status = wait_for(process);
@@ -49,13 +51,13 @@ TEST(Process, TellsTheExitCode) {
   EXPECT_EQ(process.try_reap().value().code, 7);
 }
 
-TEST(Process, TellsTheSignalThatKilledIt) {
+TEST(Process, ReportsTheSignalThatKilledIt) {
   Process process = shell("kill -ABRT $$");
 
   EXPECT_EQ(wait_for(process).signal, SIGABRT);
 }
 
-TEST(Process, PutsItsVariablesInThePlaceOfThoseThatAreThere) {
+TEST(Process, ReplacesVariablesOfTheEnvironment) {
   const std::string script = "[ \"$HOME\" = elsewhere ] && [ \"$GREETING\" = hello ] && [ -n \"$PATH\" ]";
   Process process = Process::spawn(
       {.executable = "/bin/sh", .arguments = {"sh", "-c", script}, .variables = {"HOME=elsewhere", "GREETING=hello"}},
@@ -64,7 +66,7 @@ TEST(Process, PutsItsVariablesInThePlaceOfThoseThatAreThere) {
   EXPECT_EQ(wait_for(process).code, 0);
 }
 
-TEST(Process, SignalsWhatItStartedToo) {
+TEST(Process, SignalsItsChildrenToo) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const FileDescriptor reading(ends[0]);
@@ -135,7 +137,7 @@ TEST(Process, IsKilledWithItsOwner) {
   EXPECT_EQ(errno, ESRCH);
 }
 
-TEST(Process, TakesItsChildrenAlongWhenItIsKilled) {
+TEST(Process, KillsItsChildrenWhenItIsKilled) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const FileDescriptor reading(ends[0]);
@@ -147,13 +149,13 @@ TEST(Process, TakesItsChildrenAlongWhenItIsKilled) {
 
   process.kill_group();
 
-  // The pipe ends when nobody can write to it any more, the child's child included.
+  // The pipe ends when no process can write to it any more, including the grandchild.
   ASSERT_TRUE(wait_for_descriptor(reading.value(), POLLIN, Deadline::after(kPatience)));
   EXPECT_EQ(::read(reading.value(), &byte, 1), 0);
   EXPECT_EQ(wait_for(process).signal, SIGKILL);
 }
 
-TEST(Process, TakesItsChildrenAlongWhenItHasLeftThem) {
+TEST(Process, KillsTheChildrenThatItHasLeft) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const FileDescriptor reading(ends[0]);
@@ -183,7 +185,7 @@ TEST(Process, SeesThatItIsStopped) {
   EXPECT_FALSE(process.is_stopped());
 }
 
-// How a shell that was started as `spawn` starts it ends when it is sent a SIGPIPE.
+// How a shell ends that was started by `spawn` and gets a SIGPIPE.
 ExitStatus end_by_broken_pipe(bool ignores_failing_writes) {
   Process process = Process::spawn({.executable = "/bin/sh",
                                     .arguments = {"sh", "-c", "kill -PIPE $$; exit 5"},
@@ -192,7 +194,7 @@ ExitStatus end_by_broken_pipe(bool ignores_failing_writes) {
   return wait_for(process);
 }
 
-TEST(Process, EndsByABrokenPipeThoughItsOwnerOutlivesThem) {
+TEST(Process, EndsByABrokenPipeAlthoughItsOwnerDoesNot) {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
   outlive_failing_writes();
 
@@ -201,7 +203,7 @@ TEST(Process, EndsByABrokenPipeThoughItsOwnerOutlivesThem) {
   ::signal(SIGPIPE, before);
 }
 
-TEST(Process, LeavesBrokenPipesIgnoredThatItsOwnerWasToldToIgnore) {
+TEST(Process, KeepsSigpipeIgnoredWhenItsOwnerIgnoredIt) {
   const auto before = ::signal(SIGPIPE, SIG_IGN);
   outlive_failing_writes();
 
@@ -209,7 +211,7 @@ TEST(Process, LeavesBrokenPipesIgnoredThatItsOwnerWasToldToIgnore) {
   ::signal(SIGPIPE, before);
 }
 
-// A shell under a limit of file sizes writes more than that.
+// A shell with a limit of file sizes writes a larger file.
 ExitStatus end_by_too_large_a_file(bool ignores_failing_writes) {
   const TemporaryFolder folder;
   const std::string write_too_much = "ulimit -f 1; printf '%02000d' 1 > " + (folder / "file") + " 2>/dev/null; exit 5";
@@ -220,7 +222,7 @@ ExitStatus end_by_too_large_a_file(bool ignores_failing_writes) {
   return wait_for(process);
 }
 
-TEST(Process, IsEndedByAFileThatGetsTooLargeUnlessItIsToOutliveThat) {
+TEST(Process, EndsByATooLargeFileUnlessItIgnoresFailingWrites) {
   EXPECT_EQ(end_by_too_large_a_file(false).signal, SIGXFSZ);
   EXPECT_EQ(end_by_too_large_a_file(true).code, 5);
 }

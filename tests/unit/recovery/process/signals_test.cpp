@@ -1,3 +1,5 @@
+// Real signals: the tests write to a pipe without a reader and to a file that is too large.
+
 #include "process/signals.h"
 
 #include <fcntl.h>
@@ -27,7 +29,7 @@ class BrokenPipe : public testing::Test {
     ::signal(SIGXFSZ, before_for_files_);
   }
 
-  // The error number; 0: written.
+  // The errno of the write; 0: it succeeded.
   int write_to_it() const { return ::write(ends_[1], "x", 1) == 1 ? 0 : errno; }
 
  private:
@@ -36,13 +38,13 @@ class BrokenPipe : public testing::Test {
   int ends_[2] = {-1, -1};
 };
 
-TEST_F(BrokenPipe, EndsNoProcessThatOutlivesThem) {
+TEST_F(BrokenPipe, DoesNotEndAProcessThatOutlivesFailingWrites) {
   outlive_failing_writes();
 
   EXPECT_EQ(write_to_it(), EPIPE);
 }
 
-TEST_F(BrokenPipe, GoesToTheHandlerThatIsThere) {
+TEST_F(BrokenPipe, GoesToAnExistingHandler) {
   static volatile std::sig_atomic_t handled = 0;
   ::signal(SIGPIPE, [](int) { handled = 1; });
 
@@ -60,7 +62,7 @@ TEST_F(BrokenPipe, StaysIgnored) {
   EXPECT_TRUE(is_ignored(SIGPIPE));
 }
 
-TEST_F(BrokenPipe, IsIgnoredUntilThatIsTakenBack) {
+TEST_F(BrokenPipe, IsIgnoredUntilTheDefaultIsRestored) {
   ignore_failing_writes();
   EXPECT_TRUE(is_ignored(SIGPIPE));
   EXPECT_TRUE(is_ignored(SIGXFSZ));
@@ -72,7 +74,7 @@ TEST_F(BrokenPipe, IsIgnoredUntilThatIsTakenBack) {
 }
 
 // A limit of file sizes (ulimit -f) killed the watchdog at a line of its journal, and replicas at their memory files.
-TEST(TooLargeAFile, EndsNoProcessThatOutlivesFailingWrites) {
+TEST(TooLargeAFile, DoesNotEndAProcessThatOutlivesFailingWrites) {
   const TemporaryFolder folder;
   const FileDescriptor file(::open((folder / "file").c_str(), O_WRONLY | O_CREAT, 0600));
   const SignalHandler before = ::signal(SIGXFSZ, SIG_DFL);

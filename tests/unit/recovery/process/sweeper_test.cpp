@@ -1,3 +1,5 @@
+// A real sweeping process, and shells whose children leave their group and session.
+
 #include "process/sweeper.h"
 
 #include <fcntl.h>
@@ -18,7 +20,7 @@
 namespace holdfast::recovery {
 namespace {
 
-// Somebody who holds a pipe open, and has said once that he is there.
+// Processes that hold a pipe open, and that have reported once that they run.
 class PipeHolder {
  public:
   PipeHolder(const Sweeper& sweeper, int member, const std::string& script) {
@@ -36,10 +38,10 @@ class PipeHolder {
     EXPECT_EQ(::read(pipe_.value(), &byte, 1), 1);
   }
 
-  // Leaves what it has started in other sessions.
+  // Leaves the processes that it has started in other sessions.
   void end_shell() { shell_.reset(); }
 
-  // All that held the pipe.
+  // All processes that held the pipe.
   bool are_gone_by(Deadline deadline) const { return wait_for_descriptor(pipe_.value(), POLLIN, deadline); }
   bool is_there() const { return !are_gone_by(Deadline::after({})); }
 
@@ -48,7 +50,7 @@ class PipeHolder {
   std::optional<Process> shell_;
 };
 
-// One that leaves its group and its session, and that nobody's end ends.
+// A process that leaves its group and its session, so that no other process's end ends it.
 const std::string kDaemon = "setsid sh -c 'echo > /dev/fd/$0; trap : TERM HUP; while :; do sleep 0.1; done' $0 & wait";
 
 class Sweeping : public testing::Test {
@@ -57,7 +59,7 @@ class Sweeping : public testing::Test {
     sweeper_ = std::make_unique<Sweeper>(io_, lock_.value(), [this] { is_lost_ = true; });
   }
 
-  // Until `what` holds something.
+  // Blocks until `what` holds something.
   void run_until(const std::optional<int>& what) {
     const Deadline deadline = Deadline::after(kPatience);
     io_.restart();
@@ -75,7 +77,7 @@ class Sweeping : public testing::Test {
   std::unique_ptr<Sweeper> sweeper_;
 };
 
-TEST_F(Sweeping, EndsWhatAMemberHasLeftAndNobodyElse) {
+TEST_F(Sweeping, EndsOnlyTheProcessesThatAMemberHasLeft) {
   PipeHolder mine(*sweeper_, 1, kDaemon);
   const PipeHolder other(*sweeper_, 11, kDaemon);
   mine.end_shell();
@@ -90,7 +92,7 @@ TEST_F(Sweeping, EndsWhatAMemberHasLeftAndNobodyElse) {
   EXPECT_TRUE(other.is_there());
 }
 
-TEST_F(Sweeping, AnswersThatNothingWasLeft) {
+TEST_F(Sweeping, ReportsThatNothingWasLeft) {
   std::optional<int> ended;
 
   sweeper_->end(1, note_in(ended));
@@ -99,7 +101,7 @@ TEST_F(Sweeping, AnswersThatNothingWasLeft) {
   EXPECT_EQ(ended, 0);
 }
 
-TEST_F(Sweeping, AwaitsTheEndOfThoseThatItIsNotToKill) {
+TEST_F(Sweeping, AwaitsTheEndOfProcessesThatItMustNotKill) {
   PipeHolder holder(*sweeper_, 1,
                     "setsid sh -c 'echo > /dev/fd/$0; trap exit TERM; while :; do sleep 0.1; done' $0 & wait");
   std::optional<int> ended_of_another;
@@ -117,7 +119,7 @@ TEST_F(Sweeping, AwaitsTheEndOfThoseThatItIsNotToKill) {
   EXPECT_TRUE(holder.are_gone_by(Deadline::after(kPatience)));
 }
 
-TEST_F(Sweeping, EndsAllWhenItGoes) {
+TEST_F(Sweeping, EndsAllProcessesWhenItIsDestroyed) {
   PipeHolder first(*sweeper_, 1, kDaemon);
   PipeHolder second(*sweeper_, 2, kDaemon);
   first.end_shell();
@@ -129,7 +131,7 @@ TEST_F(Sweeping, EndsAllWhenItGoes) {
   EXPECT_TRUE(second.are_gone_by(Deadline::after(kPatience)));
 }
 
-TEST_F(Sweeping, AnswersAllTheSameWhenItsProcessIsLost) {
+TEST_F(Sweeping, AnswersEvenWhenItsProcessIsLost) {
   ::kill(sweeper_->pid(), SIGKILL);
   std::optional<int> ended;
 
@@ -144,7 +146,7 @@ TEST_F(Sweeping, AnswersAllTheSameWhenItsProcessIsLost) {
   EXPECT_EQ(ended, 0);
 }
 
-TEST_F(Sweeping, KeepsNothingOpenButTheLock) {
+TEST_F(Sweeping, KeepsOnlyTheLockOpen) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const FileDescriptor reading(ends[0]);

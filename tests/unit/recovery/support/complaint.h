@@ -9,7 +9,7 @@
 
 namespace holdfast::recovery {
 
-// The sentence with which `action` refuses what it was given, or "no complaint".
+// The sentence of the Error that `action` throws, or "no complaint".
 inline std::string complaint_about(const std::function<void()>& action) {
   try {
     action();

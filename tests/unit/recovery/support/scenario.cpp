@@ -1,3 +1,6 @@
+// Scenarios are read strictly: an unknown word or key fails the test, since a mistyped one would otherwise test
+// nothing. docs/decisions/testing.md
+
 #include "unit/recovery/support/scenario.h"
 
 #include <fstream>
@@ -99,34 +102,35 @@ ScenarioStep parse_step(std::istringstream& words) {
 void set_policy(SupervisorPolicy& policy, const std::string& key, const std::string& value) {
   static const std::map<std::string, int SupervisorPolicy::*> numbers{
       {"replicas", &SupervisorPolicy::replicas},
-      {"spares", &SupervisorPolicy::spares},
       {"places", &SupervisorPolicy::places},
       {"failures_of_a_step", &SupervisorPolicy::failures_of_a_step},
       {"failures_of_a_place", &SupervisorPolicy::failures_of_a_place}};
-  static const std::map<std::string, std::chrono::milliseconds RestartPolicy::*> durations{
-      {"restart_window", &RestartPolicy::restart_window},
-      {"stop_grace", &RestartPolicy::stop_grace},
-      {"kill_timeout", &RestartPolicy::kill_timeout}};
-  static const std::map<std::string, std::chrono::milliseconds SupervisorPolicy::*> rests{
-      {"place_rest", &SupervisorPolicy::place_rest}, {"longest_place_rest", &SupervisorPolicy::longest_place_rest}};
-  if (const auto rest = rests.find(key); rest != rests.end()) {
-    policy.*rest->second = seconds(value);
+  static const std::map<std::string, int RecoveryOptions::*> counts{{"spares", &RecoveryOptions::spares},
+                                                                    {"max_restarts", &RecoveryOptions::max_restarts}};
+  static const std::map<std::string, std::chrono::milliseconds RecoveryOptions::*> durations{
+      {"restart_window", &RecoveryOptions::restart_window},
+      {"place_rest", &RecoveryOptions::place_rest},
+      {"stop_grace", &RecoveryOptions::stop_grace}};
+  if (const auto count = counts.find(key); count != counts.end()) {
+    policy.recovery.*count->second = std::stoi(value);
   } else if (const auto number = numbers.find(key); number != numbers.end()) {
     policy.*number->second = std::stoi(value);
   } else if (const auto duration = durations.find(key); duration != durations.end()) {
-    policy.restart.*duration->second = seconds(value);
+    policy.recovery.*duration->second = seconds(value);
+  } else if (key == "kill_timeout") {
+    policy.restart.kill_timeout = seconds(value);
+  } else if (key == "longest_place_rest") {
+    policy.longest_place_rest = seconds(value);
   } else if (key == "start_delay") {
     policy.start_delay = seconds(value);
-  } else if (key == "max_restarts") {
-    policy.restart.max_restarts = std::stoi(value);
   } else if (key == "start_when_gone") {
-    policy.start_when_gone = value == "1";
+    policy.recovery.start_when_gone = value == "1";
   } else if (key == "keep_survivors") {
     policy.keep_survivors = value == "1";
   } else if (key == "all_start_together") {
     policy.all_start_together = value == "1";
   } else if (key == "when_lost") {
-    policy.when_lost = when_lost(value);
+    policy.recovery.when_lost = when_lost(value);
   } else {
     throw std::runtime_error("unknown policy " + key);
   }

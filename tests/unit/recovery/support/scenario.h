@@ -1,8 +1,8 @@
 #pragma once
 
-// A scenario tells what happens to the processes of a run, and what the supervisor decides each time. It is lines of
+// A scenario says what happens to the processes of a run, and what the supervisor decides each time. Its lines are
 //
-//   policy replicas=2 when_lost=shrink ...      first of all, where the defaults do not do; durations are seconds
+// policy replicas=2 when_lost=shrink ...      comes first, for values other than the defaults; durations are seconds
 //   at 1.5 died member=1 [generation=0] [step=7] [count=3] [exit_code=3] [signal=9] [unrecoverable=1] [shards=4,2]
 //      [what=the rest]
 //     expect kill_process 1                     all actions that the event above leads to, in order;
@@ -29,7 +29,7 @@ struct ScenarioStep {
 };
 
 struct Scenario {
-  SupervisorPolicy policy;
+  SupervisorPolicy policy{.recovery = {.stop_grace = std::chrono::seconds(8)}};
   std::vector<ScenarioStep> steps;
 };
 
@@ -39,7 +39,7 @@ struct ToldStep {
   std::vector<PlaceChange> place_changes;
 };
 
-// Throws std::runtime_error that names the line where it is no scenario.
+// Throws std::runtime_error that names the line when the file is not a scenario.
 Scenario read_scenario(const std::filesystem::path& path);
 // What the supervisor decides at each of the scenario's steps.
 std::vector<ToldStep> tell(const Scenario& scenario);

@@ -1,3 +1,6 @@
+// Processes, their messages and their faults as one queue of happenings in virtual time. Draws come from one seed, so
+// that a run that breaks a promise can be repeated. docs/decisions/testing.md
+
 #include "unit/recovery/support/simulated_world.h"
 
 #include <algorithm>
@@ -13,7 +16,7 @@ constexpr int kLongestNewsMs = 100;
 
 }  // namespace
 
-// SplitMix64, as Steele, Lea and Flood give it in "Fast splittable pseudorandom number generators" (2014).
+// SplitMix64, by Steele, Lea and Flood in "Fast splittable pseudorandom number generators" (2014).
 std::uint64_t Draws::next() {
   state_ += 0x9E3779B97F4A7C15U;
   std::uint64_t word = state_;
@@ -25,7 +28,7 @@ std::uint64_t Draws::next() {
 SimulatedWorld::SimulatedWorld(std::uint64_t seed)
     : draws_(seed), steps_(draws_.between(1, 60)), faults_(draws_.below(kFaultsAtMost + 1)) {
   if (draws_.chance(3)) poison_ = draws_.between(1, static_cast<int>(steps_));
-  // About as long as the run would take without one; the others come while it recovers.
+  // About as long as the run would take without a fault. The other faults come while it recovers.
   const int duration_ms = 150 + 20 * static_cast<int>(steps_);
   const int planned = draws_.below(faults_ + 1);
   faults_ -= planned;
@@ -82,7 +85,7 @@ std::optional<Event> SimulatedWorld::next() {
   return std::nullopt;
 }
 
-// What a process was about to do comes later while it is stopped, and never once it is gone or hung.
+// What a stopped process was about to do comes later. What a dead or hung process was about to do never comes.
 bool SimulatedWorld::is_prevented(const Item& item) {
   static const std::set<Happening> of_a_process{
       Happening::initialised, Happening::told_to_join, Happening::told_to_stop, Happening::told_to_group,
@@ -106,7 +109,7 @@ std::optional<Event> SimulatedWorld::happen(const Item& item) {
     case Happening::notice:
       return events_[static_cast<std::size_t>(item.event)];
     case Happening::timer:
-      if (item.number != timer_number_ && !draws_.chance(10)) break;  // that one was replaced, but may strike even so
+      if (item.number != timer_number_ && !draws_.chance(10)) break;  // a replaced timer may still fire
       if (item.number == timer_number_) timer_.reset();
       return Event{.kind = EventKind::timer};
     case Happening::initialised:
@@ -201,8 +204,8 @@ void SimulatedWorld::open_generation(int generation, const std::vector<int>& mem
   if (takes_fault(15)) schedule(within(0, 30), {.happening = Happening::fault});
 }
 
-// Whoever has the newest state, is well and waits, must be of use. Where nobody has one, nobody may write files any
-// more.
+// A member that has the newest state, is well and waits must be part of the generation. When no member has a state,
+// no process may write files any more.
 void SimulatedWorld::check_start(const Generation& generation) const {
   std::int64_t newest = -1;
   for (const int member : generation.members) newest = std::max(newest, processes_.at(member).step);
@@ -278,7 +281,7 @@ void SimulatedWorld::on_leaves(int member, int generation) {
   send(member, {.kind = EventKind::checked_in, .member = member, .generation = generation, .step = process.step});
 }
 
-// The newest state among the members goes to all; without one the files serve.
+// All members get the newest state among them. Without one, the state of the files is read.
 void SimulatedWorld::on_synchronised(int number) {
   if (number != generation_.number || generation_.is_cancelled || !are_all_inside(generation_)) return;
   std::int64_t newest = -1;
@@ -291,7 +294,7 @@ void SimulatedWorld::on_synchronised(int number) {
     throw Violation{"survivors go on at step " + std::to_string(newest) + " after step " + std::to_string(line_)};
   }
   line_ = newest;
-  // The update of this step may have been the last of a generation that was cancelled: nobody has saved it then.
+  // The update of this step may have been the last of a generation that was cancelled. Then it has not been saved.
   save_if_due(newest);
   generation_.step = newest;
   committed_ = std::max(committed_, newest);
@@ -320,7 +323,7 @@ void SimulatedWorld::on_computed(int number) {
   }
 }
 
-// An update that was begun is finished; one that was not begun when the generation was cancelled is left out.
+// An update that was begun is finished. An update that was not begun when the generation was cancelled is left out.
 void SimulatedWorld::on_applied(int member, int number) {
   Process& process = processes_.at(member);
   if (process.generation != number || number != generation_.number || process.life != Life::inside) return;
@@ -366,13 +369,13 @@ void SimulatedWorld::on_committed() {
   if (goes_on) schedule(within(5, 30), {.happening = Happening::computed, .number = number});
 }
 
-// Of several that save after the same step the first makes the savepoint.
+// When several members save after the same step, the first makes the savepoint.
 void SimulatedWorld::on_exits(int member, int code) {
   Process& process = processes_.at(member);
   if (process.life == Life::saving) saved_ = std::max(saved_, process.step);
   process.life = Life::gone;
   note("process " + std::to_string(member) + " exits with " + std::to_string(code));
-  // The kernel says so only after all that was sent can be read, or much later.
+  // The kernel reports it when everything that was sent can be read, or much later.
   const Microseconds at_least = std::max(Microseconds{}, process.last_sent - now_);
   tell(at_least + within(0, 50), {.kind = EventKind::exited, .member = member, .exit_code = code});
 }
@@ -457,7 +460,7 @@ void SimulatedWorld::on_fault() {
   }
 }
 
-// The generation may have ended when it comes.
+// The generation may have ended when this event comes.
 void SimulatedWorld::propose_deal() {
   Event event{.kind = EventKind::deal_proposed, .generation = generation_.number, .what = "one is slow"};
   for (std::size_t i = 0; i < generation_.members.size(); ++i) event.shards.push_back(draws_.between(1, 4));
@@ -524,7 +527,7 @@ bool SimulatedWorld::is_well(int member) const {
   return process.life != Life::gone && !is_hung(process) && !process.is_condemned;
 }
 
-// Its generation has got to its steps.
+// Whether its generation has reached its steps.
 bool SimulatedWorld::has_steps(const Process& process) const {
   return process.generation == generation_.number && generation_.step >= 0;
 }
@@ -535,7 +538,7 @@ bool SimulatedWorld::is_hung(const Process& process) const {
 
 bool SimulatedWorld::has_anyone_hung() const {
   return std::any_of(processes_.begin(), processes_.end(), [this](const auto& entry) {
-    // The supervisor hears of its end a little later.
+    // The supervisor learns of its end a little later.
     const bool is_there =
         entry.second.life != Life::gone || now_ < entry.second.died_at + std::chrono::milliseconds(kLongestNewsMs);
     return entry.second.is_hung && is_there;

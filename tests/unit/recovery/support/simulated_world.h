@@ -1,16 +1,17 @@
 #pragma once
 
-// The processes of a run and the watchdog's view of them, in virtual time: what a supervisor decides about.
+// The processes of a run and the watchdog's view of them, in virtual time: the world that a supervisor decides about.
 //
-// A process initialises, gets ready, joins the generations that it is told of, does steps there together with the other
-// members, checks in when its generation is cancelled, and finishes after the last step. Each of these may take its
-// time, and a limited number of times something goes wrong: processes die (alone, two or all at once), hang, are
-// stopped and go on, report failures, cannot be killed for a while, leave their generation unasked; signals and
-// requests for another size come, proposals of another deal, and word that one is slow. Two messages of one process
-// arrive in order, those of two processes in any; what is on its way when its sender dies may be lost. Everything
-// follows from the seed.
+// A process initialises, gets ready, joins generations, does steps there together with the other members, checks in
+// when its generation is cancelled, and finishes after the last step. Each of these may take a while. A limited
+// number of faults happen: processes die (alone, two or all at once), hang, are stopped and go on, report failures,
+// cannot be killed for a while, or leave their generation unasked. Signals and requests for another size come,
+// proposals of another assignment of shards, and reports that a process is slow. Messages of one process arrive in
+// order, those of two processes in any order. A message that is under way when its sender dies may be lost.
+// Everything follows from the seed.
 //
-// A step is a number: it is committed when each member's state has it. The file of the newest snapshot is a number too.
+// A step is a number: it is committed when each member's state has it. The file of the newest snapshot is a number,
+// too.
 
 #include <chrono>
 #include <cstdint>
@@ -41,7 +42,7 @@ class Draws {
 
 using Microseconds = std::chrono::microseconds;
 
-// A promise that the supervisor has to keep was broken; the text says which.
+// Thrown when the supervisor breaks a promise; the text says which.
 struct Violation {
   std::string what;
 };
@@ -52,11 +53,11 @@ class SimulatedWorld {
 
   explicit SimulatedWorld(std::uint64_t seed);
 
-  // The next event that the supervisor hears of, at now(); none when nothing will ever happen again.
+  // The next event for the supervisor, at now(). No value when nothing will ever happen again.
   std::optional<Event> next();
   Moment now() const { return Moment{} + now_; }
 
-  // Actions. They throw Violation where what they ask for may not be.
+  // Actions. They throw Violation when they ask for something that is not allowed.
   void start_process(int member, bool is_free_of_faults = false);
   void kill_process(int member, bool has_failed);
   void open_generation(int generation, const std::vector<int>& members);
@@ -65,9 +66,9 @@ class SimulatedWorld {
   void ask_to_regroup();
   void set_timer(Moment moment);
 
-  // Alive, not hung, and nobody asked for its end.
+  // Alive, not hung, and not asked to end.
   bool is_well(int member) const;
-  // Among those that are alive as far as the supervisor can know, be it only for a while.
+  // Among the processes that the supervisor can take for alive, even if only for a while.
   bool has_anyone_hung() const;
   std::int64_t steps() const { return steps_; }
   std::int64_t committed() const { return committed_; }
@@ -80,12 +81,12 @@ class SimulatedWorld {
   bool had_unkillable() const { return had_unkillable_; }
   // From a kill to the death.
   Microseconds longest_end() const { return longest_end_; }
-  // A program that leaves without having saved cannot be told from one that was asked to stop and has.
+  // A program that leaves without having saved looks like one that was asked to stop and has saved.
   bool had_early_exit() const { return had_early_exit_; }
   bool is_timer_set_until(Moment moment) const { return timer_ && *timer_ <= moment - Moment{}; }
   std::vector<int> living() const;
 
-  // What happens, one line each; empty: is not wanted.
+  // Gets one line for each thing that happens; empty: not wanted.
   std::vector<std::string>* log = nullptr;
 
  private:
@@ -93,10 +94,10 @@ class SimulatedWorld {
 
   struct Process {
     Life life = Life::initialising;
-    int generation = -1;     // that it is, or was last, inside of
+    int generation = -1;     // the generation that it is in, or was in last
     std::int64_t step = -1;  // of its state; -1: it has none
     bool was_ready = false;
-    bool is_condemned = false;                   // its end was asked for
+    bool is_condemned = false;                   // it was asked to end
     std::optional<Microseconds> dismissed_at{};  // though it had not failed
     bool is_hung = false;
     std::optional<Microseconds> goes_on{};  // when it is hung only for a while
@@ -114,7 +115,7 @@ class SimulatedWorld {
     bool is_cancelled = false;
     bool is_stop_asked = false;
     bool is_regroup_asked = false;
-    std::int64_t step = -1;   // that its members have in common; -1: not yet
+    std::int64_t step = -1;   // the step that all its members have; -1: none yet
     std::int64_t under = -1;  // the step whose updates are being applied
     int to_apply = 0;
   };

@@ -1,3 +1,6 @@
+// Checks what must hold in every run, whatever happens to its processes: budgets, sizes, states and deadlines.
+// Scenarios test single decisions; this finds what no scenario was written for. docs/decisions/testing.md
+
 #include "unit/recovery/support/simulation.h"
 
 #include <algorithm>
@@ -14,25 +17,25 @@
 namespace holdfast::recovery {
 namespace {
 
-// Beyond it no wait of the supervisor and no fault of the world lasts; most runs take a few seconds.
+// Longer than any wait of the supervisor and any fault of the world. Most runs take a few seconds.
 constexpr std::chrono::seconds kLongestRun{900};
 constexpr int kMostDecisions = 3000;
 
 SupervisorPolicy drawn_policy(Draws& draws) {
-  SupervisorPolicy policy;
+  SupervisorPolicy policy{.recovery = {.stop_grace = std::chrono::seconds(8)}};
   policy.replicas = draws.between(1, 5);
-  policy.spares = draws.chance(50) ? draws.between(1, 2) : 0;
+  policy.recovery.spares = draws.chance(50) ? draws.between(1, 2) : 0;
   policy.places = draws.between(1, 4);
-  policy.when_lost = draws.chance(50) ? WhenLost::wait : WhenLost::shrink;
+  policy.recovery.when_lost = draws.chance(50) ? WhenLost::wait : WhenLost::shrink;
   policy.keep_survivors = !draws.chance(15);
-  policy.start_when_gone = draws.chance(30);
+  policy.recovery.start_when_gone = draws.chance(30);
   policy.failures_of_a_step = draws.between(2, 4);
   policy.failures_of_a_place = draws.between(1, 4);
   if (draws.chance(50)) policy.start_delay = std::chrono::milliseconds(500);
-  // From less than a process takes to start to more than most runs take.
-  policy.place_rest = std::chrono::milliseconds(draws.between(50, 3000));
-  policy.longest_place_rest = 4 * policy.place_rest;
-  policy.restart.max_restarts = draws.chance(75) ? 20 : draws.between(0, 4);
+  // From less than a process takes to start, to more than most runs take.
+  policy.recovery.place_rest = std::chrono::milliseconds(draws.between(50, 3000));
+  policy.longest_place_rest = 4 * policy.recovery.place_rest;
+  policy.recovery.max_restarts = draws.chance(75) ? 20 : draws.between(0, 4);
   return policy;
 }
 
@@ -64,11 +67,11 @@ class Simulation {
  private:
   void run_to_the_end() {
     state_ = initial_state(drawn_policy(draws_), draws_.below(3));
-    most_processes_ = state_.policy.replicas + state_.policy.spares;
+    most_processes_ = state_.policy.replicas + state_.policy.recovery.spares;
     decide_on({.kind = EventKind::start});
     while (state_.phase != RunPhase::over) {
       const std::optional<Event> event = world_.next();
-      demand(event.has_value(), "the run waits for ever");
+      demand(event.has_value(), "the run waits without end");
       decide_on(*event);
       if (state_.phase != RunPhase::over && device_losses_ > 0 && draws_.chance(2)) lose_device();
       demand(world_.now() - Moment{} < kLongestRun, "the run takes too long");
@@ -77,7 +80,7 @@ class Simulation {
     check_end();
   }
 
-  // As a driver tells of it: first of the place, then of each process there.
+  // In the order of a driver's reports: first the device slot, then each process there.
   void lose_device() {
     --device_losses_;
     ++run_.lost_devices;
@@ -135,7 +138,7 @@ class Simulation {
     }
     if (event.kind == EventKind::scale_requested && event.count > 0) {
       was_scaled_ = true;
-      most_processes_ = std::max(most_processes_, event.count + state_.policy.spares);
+      most_processes_ = std::max(most_processes_, event.count + state_.policy.recovery.spares);
     }
   }
 
@@ -152,14 +155,14 @@ class Simulation {
       failed_steps_[event.step].insert(before.generation);
   }
 
-  // Whoever tries a place that was left out does so at nobody's expense.
+  // The failure of a process that tries a slot that was left out costs nothing.
   void check_trial(const State& before, const Member& failed) {
     if (!is_on_trial(before, failed)) return;
     const bool others_are_there =
         has_any(before, [&](const Member& member) { return member.id != failed.id && is_in_generation(member); });
     const bool is_end = state_.phase == RunPhase::ending && before.phase != RunPhase::ending;
     const bool is_spared = others_are_there && state_.policy.keep_survivors && before.phase != RunPhase::finishing;
-    // The budget also pays for ends of generations that nobody explained, and may be spent with that.
+    // Unexplained ends of generations also count against the budget, and may use it up.
     const bool is_other_end = before.is_end_unexplained;
     demand(!is_spared || !is_end || is_other_end, "the run ends because a place was tried that was left out");
     const bool is_paid = state_.history.restarts.size() > before.history.restarts.size() && !is_other_end;
@@ -179,12 +182,12 @@ class Simulation {
     }
     demand(able <= most_processes_, std::to_string(able) + " processes are there or due, " +
                                         std::to_string(most_processes_) + " were asked for at most");
-    const auto most = static_cast<std::size_t>(state_.policy.restart.max_restarts);
+    const auto most = static_cast<std::size_t>(state_.policy.recovery.max_restarts);
     demand(state_.history.restarts.size() <= most, "the restart budget is overdrawn");
     demand(state_.newcomers.restarts.size() <= most, "the restart budget of newcomers is overdrawn");
   }
 
-  // Nobody is kept waiting whom the running generation could use, and none is larger than it should be for long.
+  // No member that the running generation could use waits for long, and no generation is too large for long.
   void check_size() const {
     if (state_.phase != RunPhase::running || state_.is_regroup_asked || state_.is_stop_requested) return;
     const auto count = [this](Stage stage) {
@@ -197,22 +200,22 @@ class Simulation {
            "a process is ready, but the generation that lacks one is not asked to regroup");
   }
 
-  // Whoever leaves when asked to, as all do that never hung and wait for nobody who left early or could hardly be
-  // killed, is not killed.
+  // A process that leaves when it is asked to is not killed. All do so, except those that hung, or that wait for one
+  // that left early or could hardly be killed.
   void check_patience(const State& before, const Event& event) const {
     const bool was_lost =
         event.kind == EventKind::timer && state_.phase == RunPhase::ending && before.phase != RunPhase::ending;
-    const bool has_waited_long = world_.longest_end() > state_.policy.restart.stop_grace / 2;
+    const bool has_waited_long = world_.longest_end() > state_.policy.recovery.stop_grace / 2;
     const bool has_a_cause = world_.has_anyone_hung() || world_.had_early_exit() || has_waited_long;
     demand(!was_lost || has_a_cause, "patience is lost with processes that did what they were asked");
   }
 
-  // A deadline that no timer is set for would never pass.
+  // A deadline without a timer would never pass.
   void check_timer() const {
     if (state_.phase == RunPhase::over) return;
     if (state_.give_up_at) demand(world_.is_timer_set_until(*state_.give_up_at), "no timer for a deadline");
     for (const PendingStart& pending : state_.pending_starts) {
-      const Moment start = state_.policy.start_when_gone ? pending.at_latest : pending.due;
+      const Moment start = state_.policy.starts_when_gone() ? pending.at_latest : pending.due;
       demand(world_.is_timer_set_until(start), "no timer for a start that is due");
     }
   }
@@ -249,9 +252,9 @@ class Simulation {
 
   void start(const State& before, const Action& action) {
     const auto is_overdue = [this](const PendingStart& pending) { return pending.at_latest <= world_.now(); };
-    const bool may_start_beside = !state_.policy.start_when_gone ||
+    const bool may_start_beside = !state_.policy.starts_when_gone() ||
                                   std::any_of(before.pending_starts.begin(), before.pending_starts.end(), is_overdue);
-    // Those that are dismissed in this very decision come behind it.
+    // Members that this decision dismisses come after it.
     const auto may_be_there = [&](const Member& member) {
       const Member* was = find_member(before, member.id);
       return member.place == action.place && (member.stage == Stage::failed || (was != nullptr && was_killed(*was)));
@@ -279,19 +282,20 @@ class Simulation {
     world_.kill_process(id, has_failed);
   }
 
-  // A slow one does its work, so that it goes only where another can do it at once, and its place is not to blame.
+  // A slow member still does its work. So it is replaced only when another can take over at once and its device slot
+  // is not to blame.
   void check_slow(const State& before, const Member& slow) {
     ++run_.replaced_slow;
     const bool has_spare = std::any_of(before.members.begin(), before.members.end(),
                                        [](const Member& member) { return member.stage == Stage::ready; });
     demand(has_spare, "a slow process is ended without a spare");
     const auto [last, is_first] = slow_replaced_.try_emplace(slow.place, world_.now());
-    const bool is_late = world_.now() - last->second >= state_.policy.restart.restart_window;
+    const bool is_late = world_.now() - last->second >= state_.policy.recovery.restart_window;
     demand(is_first || is_late, "slow processes of one place are replaced again and again");
     last->second = world_.now();
   }
 
-  // Shards are dealt to those for whom that was decided, and as long as they are together.
+  // An assignment of shards holds for the members that it was made for, while they are together.
   void check_deal(const Action& action) {
     if (action.members != deal_.members) deal_ = {};
     demand(action.shards == deal_.shards, "shards are dealt otherwise than was decided");
@@ -348,7 +352,7 @@ class Simulation {
     return Ending::gave_up_on_budget;
   }
 
-  // A run that is not stopped, not poisoned and within its budget finishes.
+  // A run finishes if it is not stopped, not poisoned and within its budget.
   void check_verdict() const {
     switch (run_.ending) {
       case Ending::finished:
@@ -361,7 +365,7 @@ class Simulation {
       case Ending::gave_up_on_a_process:
         return demand(world_.had_unkillable(), "every process could be killed");
       case Ending::gave_up_on_budget:
-        return demand(run_.failures + unexplained_ > state_.policy.restart.max_restarts, "the budget was not spent");
+        return demand(run_.failures + unexplained_ > state_.policy.recovery.max_restarts, "the budget was not spent");
       case Ending::gave_up_on_a_step:
         return check_step();
       case Ending::gave_up_on_the_start:
@@ -379,8 +383,9 @@ class Simulation {
 
   void check_stop() const {
     if (!stopped_at_) return;
-    const RestartPolicy& policy = state_.policy.restart;
-    demand(world_.now() - *stopped_at_ <= 2 * policy.stop_grace + policy.kill_timeout, "stopping took too long");
+    const std::chrono::milliseconds longest =
+        2 * state_.policy.recovery.stop_grace + state_.policy.restart.kill_timeout;
+    demand(world_.now() - *stopped_at_ <= longest, "stopping took too long");
     const bool is_in_order = run_.ending == Ending::stopped && says("start the same command again");
     if (is_in_order && had_something_to_save_ && !world_.had_early_exit()) {
       demand(world_.saved() >= world_.newest(), "stopped in order, but step " + std::to_string(world_.newest()) +

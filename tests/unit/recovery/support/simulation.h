@@ -1,6 +1,6 @@
 #pragma once
 
-// A whole run in virtual time: the supervisor decides, the simulated world obeys and goes wrong, and every promise of
+// A whole run in virtual time. The supervisor decides, the simulated world obeys and has faults, and every promise of
 // the supervisor is checked at every step. The same seed gives the same run.
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct SimulatedRun {
   int lost_devices = 0;
 };
 
-// `log`, if there is one, gets a line for each event and decision.
+// `log` may be null. It gets a line for each event and decision.
 SimulatedRun simulate(std::uint64_t seed, std::vector<std::string>* log = nullptr);
 
 }  // namespace holdfast::recovery

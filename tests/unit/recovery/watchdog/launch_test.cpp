@@ -1,3 +1,5 @@
+// What a launcher's environment and the options decide together. No process is started.
+
 #include "holdfast/recovery/launch.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +19,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// With an environment in which nothing is said of a run.
+// With an environment that says nothing about a run.
 class Launch : public ::testing::Test {
  protected:
   Launch() {
@@ -56,7 +58,7 @@ TEST_F(Launch, FindsTheProgramAsAShellWould) {
   EXPECT_EQ(found.command.front(), "sh");
 }
 
-TEST_F(Launch, RefusesAFolderAndWhatNobodyMayExecute) {
+TEST_F(Launch, RefusesFoldersAndFilesThatMayNotBeExecuted) {
   for (const std::string name : {"/", "/etc/passwd", "/nowhere/at-all", "nowhere-at-all"}) {
     WatchdogOptions bad = options(1);
     bad.command = {name};
@@ -65,14 +67,14 @@ TEST_F(Launch, RefusesAFolderAndWhatNobodyMayExecute) {
   }
 }
 
-TEST_F(Launch, RefusesNoProgramAtAll) {
+TEST_F(Launch, RefusesAMissingProgram) {
   WatchdogOptions none = options(1);
   none.command.clear();
 
   EXPECT_EQ(code_of_failure(none), ErrorCode::invalid_argument);
 }
 
-TEST_F(Launch, TakesTheNumberOfReplicasFromWhoeverSaysItMostClearly) {
+TEST_F(Launch, TakesTheNumberOfReplicasFromOptionEnvironmentOrDevices) {
   EXPECT_EQ(for_any_program(options(), {}).replicas, std::min(core_count(), kMaxReplicas));
   EXPECT_EQ(for_any_program(options(), {"cpu:0", "cpu:0", "cpu:1"}).replicas, 3);
   ::setenv("WORLD_SIZE", "5", 1);
@@ -80,7 +82,7 @@ TEST_F(Launch, TakesTheNumberOfReplicasFromWhoeverSaysItMostClearly) {
   EXPECT_EQ(for_any_program(options(7), {}).replicas, 7);
 }
 
-TEST_F(Launch, DealsTheListedDevices) {
+TEST_F(Launch, AssignsTheListedDevices) {
   const WatchdogOptions launched = for_any_program(options(2), {"cpu:4", "gpu:1"});
 
   EXPECT_EQ(launched.devices.size(), 2U);
@@ -88,13 +90,13 @@ TEST_F(Launch, DealsTheListedDevices) {
   EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .place = 1}), Contains("HOLDFAST_DEVICES=cpu:4,gpu:1"));
 }
 
-TEST_F(Launch, WaitsForTheEndOfProcessesOnDevicesThatAreNoCpus) {
-  EXPECT_EQ(for_any_program(options(2), {}).start_when_gone, false);
-  EXPECT_EQ(for_any_program(options(2), {"cpu:0", "gpu:1"}).start_when_gone, true);
+TEST_F(Launch, WaitsForTheEndOfProcessesOnDevicesOtherThanCpus) {
+  EXPECT_EQ(for_any_program(options(2), {}).recovery.start_when_gone, false);
+  EXPECT_EQ(for_any_program(options(2), {"cpu:0", "gpu:1"}).recovery.start_when_gone, true);
 
   WatchdogOptions decided = options(2);
-  decided.start_when_gone = false;
-  EXPECT_EQ(for_any_program(decided, {"gpu:1"}).start_when_gone, false);
+  decided.recovery.start_when_gone = false;
+  EXPECT_EQ(for_any_program(decided, {"gpu:1"}).recovery.start_when_gone, false);
 }
 
 TEST_F(Launch, NamesRankAndSizeAsLaunchersDo) {
@@ -124,13 +126,13 @@ TEST_F(Launch, ObeysThePortOfTheEnvironment) {
   EXPECT_EQ(port_of(for_any_program(options(1), {}).variables_of({.replicas = 1})), "MASTER_PORT=29501");
 }
 
-TEST_F(Launch, RefusesAnEnvironmentThatIsNoNumber) {
+TEST_F(Launch, RefusesVariablesThatAreNotNumbers) {
   ::setenv("MASTER_PORT", "http", 1);
 
   EXPECT_EQ(code_of_failure(options(1)), ErrorCode::invalid_argument);
 }
 
-TEST_F(Launch, IsTheOnlyProcessOfAnyLauncherThatStartedIt) {
+TEST_F(Launch, RefusesToBeOneOfSeveralProcessesOfALauncher) {
   ::setenv("RANK", "0", 1);
   ::setenv("WORLD_SIZE", "1", 1);
   EXPECT_EQ(for_any_program(options(2), {}).replicas, 2);

@@ -1,3 +1,5 @@
+// Locks within one process: flock(2) locks belong to descriptors, so two of them stand for two owners.
+
 #include "holdfast/recovery/run_lock.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +56,7 @@ TEST(RunLock, HoldsUntilTheLastCopyOfItsDescriptorIsClosed) {
   EXPECT_TRUE(lock_run_directory(directory.path(), Deadline::after(0s)).is_open());
 }
 
-// The link's target was cut, and a number was written into it.
+// The target of the link was truncated, and a number was written into it.
 TEST(RunLock, FollowsNoLink) {
   const TemporaryFolder directory;
   std::ofstream(directory / "victim") << "content";
@@ -77,7 +79,7 @@ TEST(RunLock, IsAFile) {
   EXPECT_THROW(lock_run_directory(directory.path(), Deadline::after(0s)), Error);
 }
 
-TEST(RunLock, KnowsThatAnotherHasTakenTheDirectoryOver) {
+TEST(RunLock, DetectsThatAnotherOwnerHasTakenOver) {
   const TemporaryFolder folder;
   const std::string directory = folder / "run";
   const FileDescriptor lock = lock_run_directory(directory, Deadline::after(0s));
@@ -91,7 +93,7 @@ TEST(RunLock, KnowsThatAnotherHasTakenTheDirectoryOver) {
   EXPECT_FALSE(is_directory_taken_over(other, directory));
 }
 
-TEST(RunLock, NamesADirectoryThatCannotBeMade) {
+TEST(RunLock, NamesADirectoryThatCannotBeCreated) {
   try {
     lock_run_directory("/dev/null/run", Deadline::after(0s));
     FAIL() << "locked";

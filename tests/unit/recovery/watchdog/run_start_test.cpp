@@ -1,3 +1,5 @@
+// Directories that look like those of runs, and the environment of schedulers. No run is started.
+
 #include "holdfast/recovery/run_start.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +41,7 @@ class RunStart : public testing::Test {
     fs::create_directories(fs::path(path).parent_path());
     std::ofstream(path) << text;
   }
-  // What tells of a run, and which run that is.
+  // A file that marks the run, and says which run it is.
   void make_run(const std::string& name) const {
     write(folder_ / "run/run.json", name);
     write(folder_ / "copies/savepoint-0000000010.h5", name);
@@ -73,7 +75,7 @@ const nlohmann::json kStopped = {{"event", "run_ended"}, {"exit_code", 75}, {"fa
 
 }  // namespace
 
-TEST_F(RunStart, GoesOnWithARunWhereNobodyAsksForAnother) {
+TEST_F(RunStart, ResumesARunByDefault) {
   make_run("first");
 
   const OwnedRun run = take();
@@ -102,7 +104,7 @@ TEST_F(RunStart, OwnsTheNewDirectory) {
   EXPECT_THROW(take(), Error);
 }
 
-TEST_F(RunStart, TakesWordsOfTheEnvironmentAndRefusesOthers) {
+TEST_F(RunStart, ReadsTheEnvironmentAndRefusesOtherWords) {
   set("HOLDFAST_START", "fresh");
   EXPECT_EQ(start_asked_for({}).start, Start::fresh);
   set("HOLDFAST_START", "resume");
@@ -159,7 +161,7 @@ TEST_F(RunStart, IsFreshOnceForEachJobOfACluster) {
   }
 }
 
-TEST_F(RunStart, TakesAPodsNameWholeWhereNoControllerMadeIt) {
+TEST_F(RunStart, KeepsAPodNameThatNoControllerMade) {
   set("KUBERNETES_SERVICE_HOST", "10.0.0.1");
   for (const auto& [pod, job] :
        {std::pair("train-0", "Kubernetes job train-0"), std::pair("my-train-2c9fz", "Kubernetes job my-train"),
@@ -169,7 +171,7 @@ TEST_F(RunStart, TakesAPodsNameWholeWhereNoControllerMadeIt) {
   }
 }
 
-TEST_F(RunStart, LeavesAllAsItIsWhereADirectoryCannotBeRenamed) {
+TEST_F(RunStart, ChangesNothingWhenADirectoryCannotBeRenamed) {
   make_run("first");
   const fs::path before = fs::current_path();
   fs::current_path(std::string(folder_ / "run"));
@@ -187,7 +189,7 @@ TEST_F(RunStart, LeavesAllAsItIsWhereADirectoryCannotBeRenamed) {
   EXPECT_EQ(text_of(folder_ / "copies/savepoint-0000000010.h5"), "first");
 }
 
-TEST_F(RunStart, PutsAsideWhatALinkLeadsTo) {
+TEST_F(RunStart, PutsAsideTheDirectoryThatALinkLeadsTo) {
   make_run("first");
   fs::rename(std::string(folder_ / "run"), std::string(folder_ / "disk"));
   fs::create_directory_symlink(std::string(folder_ / "disk"), std::string(folder_ / "run"));
@@ -220,7 +222,7 @@ TEST_F(RunStart, NamesADamagedRecord) {
   EXPECT_THROW(take(fresh("monday")), Error);
 }
 
-// A program with several runs, which begin anew together.
+// A program with several runs, which start anew together.
 TEST_F(RunStart, RemembersAFreshStartUntilTheProgramHasEnded) {
   make_run("first");
   AskedStart how = fresh("monday");
@@ -248,11 +250,11 @@ TEST_F(RunStart, KeepsTheTokenOfARunThatGivesWay) {
   EXPECT_FALSE(fs::exists(folder_ / "run.3"));
 }
 
-TEST_F(RunStart, HasTokensOfItsOwn) {
+TEST_F(RunStart, MakesUniqueTokens) {
   EXPECT_NE(new_token(), new_token());
 }
 
-TEST_F(RunStart, LetsARunGiveWayThatFailedBeforeItHadAnyResult) {
+TEST_F(RunStart, LetsARunGiveWayThatFailedBeforeAnyResult) {
   const auto may_give_way = [&](const std::vector<nlohmann::json>& lines) {
     fs::remove_all(std::string(folder_ / "run"));
     const OwnedRun run = take();

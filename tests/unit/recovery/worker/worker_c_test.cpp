@@ -1,4 +1,4 @@
-// What the C interface does with bad arguments; what it does with good ones is shown by programs in C.
+// The C interface with bad arguments. Programs in C test it with good ones.
 
 #include "holdfast/recovery/worker_c.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(WorkerInC, IsNoneWithoutAWatchdog) {
+TEST(WorkerInC, CannotJoinWithoutAWatchdog) {
   holdfast_worker* worker = nullptr;
 
   EXPECT_EQ(holdfast_is_worker(), 0);
@@ -34,7 +34,7 @@ TEST(WorkerInC, NamesTheArgumentThatIsNull) {
   EXPECT_STREQ(holdfast_last_error(), "arenas is NULL");
 }
 
-TEST(WorkerInC, RefusesATimeThatIsNone) {
+TEST(WorkerInC, RefusesAnInvalidTime) {
   holdfast_worker* worker = nullptr;
   for (const double seconds : {-1.0, std::nan("")}) {
     EXPECT_EQ(holdfast_worker_join(seconds, &worker), HOLDFAST_INVALID_ARGUMENT);
@@ -42,7 +42,7 @@ TEST(WorkerInC, RefusesATimeThatIsNone) {
   }
 }
 
-TEST(WorkerInC, LeavesNothingToFreeWhereThereIsNothing) {
+TEST(WorkerInC, AcceptsNullWhereItFrees) {
   holdfast_worker_leave(nullptr);
   holdfast_arenas_free(nullptr);
 }

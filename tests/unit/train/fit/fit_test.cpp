@@ -284,4 +284,74 @@ TEST(Trainer, SaysHowOneSampleIsPredicted) {
   EXPECT_THAT(refusal_by([&] { trainer.predict(Tensor{Shape{1, 6, 6, 1}}, 0); }), HasSubstr("batch size"));
 }
 
+namespace {
+
+// Asks for the end of fit() when an epoch begins.
+class StopAtTheBeginningOf final : public Callback {
+ public:
+  explicit StopAtTheBeginningOf(std::int64_t epoch) : epoch_(epoch) {}
+  std::string name() const override { return "stop_at_the_beginning"; }
+  void on_epoch_begin(TrainingContext& context) override {
+    if (context.epoch() == epoch_) context.stop_training();
+  }
+
+ private:
+  std::int64_t epoch_;
+};
+
+// Asks for the end of a fit() that has ended.
+class StopAtTheEnd final : public Callback {
+ public:
+  std::string name() const override { return "stop_at_the_end"; }
+  void on_fit_end(TrainingContext& context, const Logs&) override { context.stop_training(); }
+};
+
+// Ends the generation once, before the sums of a step.
+class EndingOnce final : public NoSupervision {
+ public:
+  explicit EndingOnce(std::int64_t step) : step_(step) {}
+  void reach(FaultPoint point, std::int64_t step) override {
+    if (point == FaultPoint::reduce && step == step_ && !std::exchange(has_ended_, true)) {
+      throw GenerationEnded("a replica was lost");
+    }
+  }
+
+ private:
+  const std::int64_t step_;
+  bool has_ended_ = false;
+};
+
+std::int64_t steps_with_a_stop_in_epoch_1(std::shared_ptr<Supervision> supervision) {
+  const TemporaryFolder folder;
+  return outcomes_of({.run_directory = folder.path(), .supervision = std::move(supervision)},
+                     [](Replica& replica) { return train_small(replica, {StopAtTheBeginningOf(1)}, 3); })[0]
+      .step;
+}
+
+}  // namespace
+
+TEST(Fit, ComputesOneStepAfterAStopAtTheBeginningOfAnEpoch) {
+  const std::int64_t steps_per_epoch = small_data().batch(10).batches();
+
+  EXPECT_EQ(steps_with_a_stop_in_epoch_1(std::make_shared<NoSupervision>()), steps_per_epoch + 1);
+}
+
+TEST(Fit, ComputesThatStepAlsoWhereAReplicaIsLostInIt) {
+  const std::int64_t steps_per_epoch = small_data().batch(10).batches();
+
+  EXPECT_EQ(steps_with_a_stop_in_epoch_1(std::make_shared<EndingOnce>(steps_per_epoch)), steps_per_epoch + 1);
+}
+
+TEST(Fit, TrainsInAFurtherCallAfterAStopAtTheEndOfTheFirst) {
+  train_on_threads({}, [](Replica& replica) {
+    Trainer trainer(replica, small_model(), SGD(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+    trainer.fit(small_data().batch(10), {.callbacks = {StopAtTheEnd()}});
+    const std::int64_t steps = trainer.step();
+
+    trainer.fit(small_data().batch(10), {.epochs = 2});
+
+    EXPECT_EQ(trainer.step(), 3 * steps);
+  });
+}
+
 }  // namespace holdfast

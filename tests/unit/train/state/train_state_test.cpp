@@ -161,4 +161,50 @@ TEST(TrainState, NamesEachChoiceThatDiffersWithBothValues) {
   EXPECT_EQ(sentence.find("shards"), std::string::npos) << sentence;
 }
 
+constexpr FitStage kStages[] = {FitStage::before_epoch, FitStage::in_epoch, FitStage::last_step,
+                                FitStage::ending,       FitStage::closing,  FitStage::between_calls};
+
+TEST(TrainState, ReachesAnotherReplicaWithItsStage) {
+  for (const FitStage stage : kStages) {
+    TrainState state = example();
+    state.stage = stage;
+
+    const TrainState back = train_state_from_replica_json(to_replica_json(state));
+
+    EXPECT_EQ(back.stage, stage);
+    EXPECT_EQ(to_json(back), to_json(state));
+  }
+}
+
+// A savepoint is of a state between two steps, so that its bytes do not depend on how the run got there.
+TEST(TrainState, HasNoStageInASavepoint) {
+  const std::string text = to_json(example());
+
+  for (const FitStage stage : kStages) {
+    TrainState state = example();
+    state.stage = stage;
+    EXPECT_EQ(to_json(state), text);
+  }
+}
+
+TEST(TrainState, GetsTheStageOfASavepointFromItsPosition) {
+  const auto stage_of = [](std::int64_t batch, bool is_finished) {
+    TrainState state = example();
+    state.batch = batch;
+    state.calls.back().is_finished = is_finished;
+    return train_state_from_json(to_json(state), "a test").stage;
+  };
+
+  EXPECT_EQ(stage_of(17, false), FitStage::in_epoch);
+  EXPECT_EQ(stage_of(0, false), FitStage::before_epoch);
+  EXPECT_EQ(stage_of(0, true), FitStage::between_calls);
+}
+
+TEST(TrainState, RefusesAStageThatItDoesNotKnow) {
+  std::string text = to_replica_json(example());
+  text.replace(text.find("between_calls"), std::string("between_calls").size(), "in_between");
+
+  EXPECT_THROW(train_state_from_replica_json(text), Error);
+}
+
 }  // namespace holdfast

@@ -1,9 +1,14 @@
 #pragma once
 
-// A file of named arrays, whoever wrote it: Holdfast, safetensors, NumPy, Keras or another user of HDF5. What it is is
-// seen from its content, not from its name. Opening a file takes memory for names, shapes and metadata. An HDF5 file
-// that Holdfast did not write (Keras's too) is held as it lies on the disk, still compressed. Then arrays are read one
-// at a time, or piece by piece where they are larger than memory.
+// A file of named arrays, for programs that do not know which library wrote it: Holdfast, safetensors, NumPy, Keras or
+// another user of HDF5. The content decides the kind, never the file's name.
+//
+// Opening a file takes memory for names, shapes and metadata. An HDF5 file of another program (Keras's too) takes more:
+// it stays in memory as it is on disk, still compressed. Arrays are then read one at a time, or in pieces.
+//
+//   const AnyFile file = AnyFile::open(posix_file_system(), "model.npz");
+//   for (const ArrayInfo& array : file.arrays()) std::puts(array.name.c_str());
+//   const std::vector<std::byte> kernel = file.read("model/dense/kernel");
 
 #include <cstddef>
 #include <cstdint>
@@ -26,27 +31,28 @@ enum class FileKind {
   safetensors,  // safetensors.h
   npz,          // npz.h
   keras,        // keras.h: .keras, .weights.h5 and the older .h5
-  hdf5,         // hdf5.h: any other
+  hdf5,         // hdf5.h: every other HDF5 file
 };
 
 // "holdfast", "safetensors", "npz", "keras", "hdf5".
 std::string_view name(FileKind kind);
 
-// By the first bytes and, for an archive, the names in it; of an HDF5 file, `hdf5` is all that these tell, also where
-// Keras wrote it. Throws Error{invalid_file} for what is none of them,
-// Error{unsupported} for a file of pickled Python objects (PyTorch's .pt), and what the file system threw.
+// Looks at the file's first bytes and, in an archive, at the names of its members. For HDF5 that another program wrote
+// it returns `hdf5`, even where Keras wrote it: only AnyFile::open looks further. Throws Error{invalid_file} for any
+// other content, Error{unsupported} for pickled Python objects (PyTorch's .pt), and what the file system threw.
 FileKind recognise(FileSystem& files, const std::string& path);
 
 struct AnyFileOptions {
-  // How much of a file may be in memory at once. For HDF5 that is the file itself and, where it is compressed, a row of
-  // its chunks. A file that needs more gets Error{out_of_memory} before the memory is taken. Arrays that read() and
-  // read_all() return whole do not count.
+  // The most memory that reading may take at once. For HDF5 this counts the file itself and, where it is compressed, a
+  // row of its chunks. A file that needs more gets Error{out_of_memory} before that memory is allocated. Arrays that
+  // read() and read_all() return whole are not counted.
   std::uint64_t max_memory_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 
+// Movable. One thread at a time may use an object.
 class AnyFile {
  public:
-  // Throws what the reader of its kind throws. Damage in an array's elements is seen when they are read.
+  // Throws what the reader of its kind throws. Damage within an array's elements is found when they are read.
   static AnyFile open(FileSystem& files, const std::string& path, const AnyFileOptions& options = {});
 
   ~AnyFile();
@@ -55,26 +61,26 @@ class AnyFile {
 
   FileKind kind() const { return kind_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
-  // JSON, as the reader of its kind gives it.
+  // JSON, as the reader of its kind returns it.
   const std::string& metadata() const;
-  // Sorted by name (as bytes). Only Holdfast's files say `digest` and `storage`; of the others, safetensors alone says
-  // `stored_bytes`, which is 0 where nothing is known.
+  // Sorted by name (as bytes). `digest` and `storage` are set for Holdfast's files alone, `stored_bytes` for these and
+  // safetensors; 0 means unknown.
   std::span<const ArrayInfo> arrays() const;
-  // Null when there is none of that name.
+  // Null when the file has no array of that name. Valid as long as the object.
   const ArrayInfo* find(std::string_view name) const;
-  // The array's elements, row-major and little-endian. Throws Error{not_found}, invalid_file for damage, and what the
-  // file system threw. For HDF5 the first call takes all arrays into memory. Not for several threads at once.
+  // The array's elements, row-major and little-endian. For HDF5 the first call takes all arrays into memory. Throws
+  // Error{not_found}, Error{invalid_file} for damage, and what the file system threw.
   std::vector<std::byte> read(std::string_view name) const;
-  // The elements of all arrays for which `wants` is true: array after array, in the order that suits the file, each in
-  // pieces of whole elements, in order and of at most 64 MiB. An array without elements has no piece. NumPy's
-  // column-major arrays come in their own order where they have more than 64 MiB. Throws as read() does, for some kinds
-  // of damage only after the last piece of the array.
+  // Calls `take` with the elements of every array for which `wants` is true, one array after another, in the order that
+  // suits the file. Each array comes in order, in pieces of whole elements, at most 64 MiB each; an array without
+  // elements has no piece. NumPy's column-major arrays above 64 MiB stay column-major. Throws as read() does; some
+  // kinds of damage are found only after the last piece of the array.
   void read_pieces(const std::function<bool(const ArrayInfo&)>& wants,
                    const std::function<void(const ArrayInfo&, std::span<const std::byte>)>& take) const;
-  // All arrays and the metadata. `progress` is told how many of the arrays' bytes were read.
+  // All arrays and the metadata. `progress` receives how many bytes of the arrays were read, and how many there are.
   ArraySet read_all(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {}) const;
 
-  // Null when it is no file of Holdfast.
+  // Null for every kind but FileKind::holdfast.
   const ArrayFile* array_file() const;
 
   // What a kind of file can do; for any_file.cpp alone.
@@ -89,7 +95,7 @@ class AnyFile {
   std::unique_ptr<Content> content_;
 };
 
-// The whole file in memory.
+// Opens the file and reads all of it into memory.
 ArraySet read_any(FileSystem& files, const std::string& path);
 
 }  // namespace holdfast::format

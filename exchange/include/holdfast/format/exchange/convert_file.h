@@ -1,9 +1,11 @@
 #pragma once
 
-// From one kind of file to another: what `holdfast convert` does.
+// Converts a file of one kind to another, as `holdfast convert` does. Arrays keep their bits wherever both kinds can
+// hold them. Whatever the output cannot hold is named in Conversion::notes, never dropped in silence. The whole input
+// is held in memory.
 //
-// Arrays go over bit for bit wherever both sides have them; what the other side has no place for is named, never left
-// out in silence. The input is held in memory whole.
+//   const Conversion done = convert_file(files, "savepoint.h5", "model.keras");
+//   for (const std::string& note : done.notes) std::puts(note.c_str());
 
 #include <cstddef>
 #include <cstdint>
@@ -20,52 +22,58 @@
 
 namespace holdfast::format {
 
+// The kinds of file that can be written.
 enum class ConvertTarget {
   holdfast,              // array_file.h
-  safetensors,           // with the names and layouts that the input has
-  npz,                   // the same
+  safetensors,           // with the input's names and layouts
+  npz,                   // likewise
   pytorch,               // safetensors with PyTorch's names and layouts (pytorch.h)
-  keras_weights,         // the forms of keras.h
-  keras,                 //
-  keras_legacy_weights,  //
-  keras_legacy,          //
+  keras_weights,         // KerasForm::weights
+  keras,                 // KerasForm::archive
+  keras_legacy_weights,  // KerasForm::legacy_weights
+  keras_legacy,          // KerasForm::legacy_model
 };
 
+// The names that `holdfast convert --to` takes:
 // "holdfast", "safetensors", "npz", "pytorch", "keras-weights", "keras", "keras-legacy-weights", "keras-legacy".
 std::string_view name(ConvertTarget target);
-// Throws Error{invalid_argument} for another name.
+// Throws Error{invalid_argument} for any other name.
 ConvertTarget convert_target_from_name(std::string_view name);
-// By the end of the name: .weights.h5, .h5, .keras, .safetensors, .npz. Throws Error{invalid_argument} for another.
+// The target for a path's ending: .weights.h5, .h5 (holdfast), .keras, .safetensors or .npz. Throws
+// Error{invalid_argument} for any other ending.
 ConvertTarget convert_target_for(const std::string& path);
 
+// All options have defaults; `to` and `like` are the ones that conversions usually need.
 struct ConvertOptions {
-  std::optional<ConvertTarget> to{};  // convert_target_for(output) without it
-  std::string like{};                 // a file with a savepoint of the same model: of its kind the arrays become first
-  bool replaces_output = false;       // else an output that exists is an error
-  Compression compression = Compression::fast;  // of Holdfast's files
-  int zstd_level = 1;                           //
-  // Told, one call at a time and from any thread, how much of `what` ("reading in.h5") is done.
+  std::optional<ConvertTarget> to{};            // without a value: convert_target_for(output)
+  std::string like{};                           // a savepoint of the same model; the arrays become one like it first
+  bool replaces_output = false;                 // otherwise an output that exists is an error
+  Compression compression = Compression::fast;  // of ConvertTarget::holdfast
+  int zstd_level = 1;                           // likewise
+  // Receives how much of `what` ("reading in.h5") is done. May be called from any thread, one call at a time.
   std::function<void(const std::string& what, std::uint64_t done, std::uint64_t total)> progress{};
 };
 
+// What convert_file did.
 struct Conversion {
   FileKind from = FileKind::holdfast;
   ConvertTarget to = ConvertTarget::holdfast;
-  std::size_t arrays = 0;  // of the output
-  std::uint64_t bytes = 0;
-  std::vector<std::string> notes{};  // what was left out or is otherwise than one may think: a sentence each
+  std::size_t arrays = 0;            // in the output
+  std::uint64_t bytes = 0;           // of these arrays
+  std::vector<std::string> notes{};  // one sentence for each thing that was left out or may surprise
 };
 
-// Writes `output` whole or not at all. Throws Error{invalid_argument} for an output that exists, or whose name Keras
-// would not take; what reading `input` threw; what the writer of the target threw for arrays that it cannot hold.
+// Blocks until `output` is written, completely or not at all. `input` and `output` may be the same file. Throws
+// Error{invalid_argument} for an output that exists or whose name Keras would not load, what reading `input` threw, and
+// what the target's writer threw for arrays that it cannot hold.
 Conversion convert_file(FileSystem& files, const std::string& input, const std::string& output,
                         const ConvertOptions& options = {});
 
-// The values of `set` as a savepoint like `like`, with the metadata of `like`: by name where they have the names of
-// Holdfast, as a Keras model's (keras_to_savepoint) or a PyTorch state dict's (from_pytorch) otherwise. Where `set` has
-// nothing for some of `like`'s arrays outside of "model/" (the optimizer's state), those are left out; Keras weights
-// make zeros of them. Throws Error{incompatible} naming the array, what was expected and what was found, and
-// invalid_argument when `like` is no savepoint.
+// Returns the values of `set` as a savepoint like `like`, with the metadata of `like`. Arrays with Holdfast's names are
+// matched by name, a Keras model's by keras_to_savepoint, all others as a PyTorch state dict by from_pytorch. An
+// optimizer's state is taken over completely or not at all: where it is incomplete, the result has no such arrays
+// (zeros, for Keras weights). Throws Error{incompatible} naming the array, what was expected and what was found, and
+// Error{invalid_argument} when `like` is not a savepoint.
 ArraySet to_savepoint(const ArraySet& set, const ArraySet& like);
 
 }  // namespace holdfast::format

@@ -1,8 +1,9 @@
 #pragma once
 
-// HDF5 files of programs other than Holdfast and Keras, such as h5py: each dataset is an array, named by its path.
+// HDF5 files of programs such as h5py: each dataset becomes an array, named by its path. The file is parsed in a
+// sandboxed process. To write a file for such programs, use array_file.h with Compression::none.
 //
-// To give such programs a file, write one of Holdfast's (array_file.h, Compression::none): that is HDF5, too.
+//   const ArraySet set = read_hdf5(posix_file_system(), "data.h5");
 
 #include <string>
 
@@ -11,14 +12,11 @@
 
 namespace holdfast::format {
 
-// The arrays are sorted by name. The metadata is {"kind": "hdf5"} with "texts", the datasets that are one string by
-// path, and "attributes", by path (the root's is "") and name: strings, lists of strings, and numbers as lists in
-// row-major order, where infinities and NaNs are null. Each of the two is left out where it would be empty.
-//
-// The file is parsed in a locked-in process, and only when its structure is sound. Throws Error{invalid_file} for
-// what is damaged or hostile, and for what has no place in an array set: references, compounds, arrays of strings,
-// links to elsewhere, filters but shuffle, deflate, fletcher32 and zstd, naming the object; and what the file system
-// threw.
+// Arrays are sorted by name. The metadata is {"kind": "hdf5", "texts": {path: string}, "attributes": {path: {...}}},
+// without a member that would be empty. The root's path is "". Attributes are strings, lists of strings, and numbers as
+// lists in row-major order, with null for infinities and NaNs.
+// Throws Error{invalid_file}, naming the object, for damaged content and for what an ArraySet cannot hold: references,
+// compounds, arrays of strings, soft and external links, unknown filters; and what the file system threw.
 ArraySet read_hdf5(FileSystem& files, const std::string& path);
 
 }  // namespace holdfast::format

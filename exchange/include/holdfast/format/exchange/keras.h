@@ -1,13 +1,13 @@
 #pragma once
 
-// Keras files: the HDF5 weights of Keras 3 (.weights.h5), its archives (.keras), and the older HDF5 files of weights
-// alone or of a whole model, as Keras 1, 2 and 3 write them. What they are is seen from their content, not from their
-// suffix. No Python runs, and no code that a file carries is looked at.
+// Keras files: weights of Keras 3 (.weights.h5), its archives (.keras), and the older HDF5 files of Keras 1 to 3. The
+// content decides the form, not the suffix. No Python runs, and code in a file is never looked at.
 //
-// Arrays are named as Keras names variables: "model/<layer>/<variable>", "model/encoder/lstm/cell/kernel",
-// "optimizer/<slot>/<layer>/<variable>", "optimizer/iteration", "optimizer/learning_rate". A layer is called what the
-// model's configuration calls it. A .weights.h5 file has none and knows classes alone: there it is "dense", "dense_1".
-// What has no name is numbered as in the file: "model/my_layer/0", "optimizer/2".
+// Arrays have Keras's names: "model/<layer>/<variable>", "optimizer/<slot>/<layer>/<variable>". Layers are named as in
+// the model's configuration, or after their classes ("dense_1") where a file has none. Other variables have numbers.
+//
+//   const ArraySet keras = read_keras(files, "model.keras");
+//   const ArraySet ours = keras_to_savepoint(keras, read_any(files, "savepoint.h5"));
 
 #include <span>
 #include <string>
@@ -28,37 +28,26 @@ enum class KerasForm {
 
 // "weights", "archive", "legacy_weights", "legacy_model".
 std::string_view name(KerasForm form);
-// Throws Error{invalid_argument} for a name that no form has.
+// Throws Error{invalid_argument} for any other name.
 KerasForm keras_form_from_name(std::string_view name);
 
-// The metadata is {"kind": "keras", "keras": {...}}; its second member is what write_keras needs to write the same file
-// again.
-//
-// A legacy file that was saved from a model of multi_gpu_model (the base model between Lambda layers, which cut the
-// batch, and a Concatenate) is read as its base model, however often it was wrapped; "replicated" in the metadata says
-// how often.
-//
-// Throws Error{invalid_file} for what is damaged or hostile, Error{unsupported} for what Keras may write and this
-// reader does not know, and what the file system threw.
+// The metadata is {"kind": "keras", "keras": {...}}, from which write_keras can write the same file again. A legacy
+// file of multi_gpu_model is read as its base model; "replicated" counts the wrappers that were removed.
+// Throws Error{invalid_file} for damaged or hostile content, Error{unsupported} for what this reader does not know, and
+// what the file system threw.
 ArraySet read_keras(FileSystem& files, const std::string& path);
 
-// Writes what unmodified Keras 3 loads, whole or not at all. `arrays` come from read_keras, or from a savepoint of
-// Holdfast: metadata of kind "savepoint" with the graph of a Sequential. What read_keras returned and the same form
-// give the same arrays under the same paths. Another form needs the model's configuration and layers that Holdfast
-// knows, unless it is one of the pairs weights and archive, legacy_weights and legacy_model without the model.
-//
-// Optimizers of a savepoint become Keras's where both sides have their state: SGD, Adam and AdamW.
-//
-// Throws Error{invalid_argument} for arrays that are not what their metadata says, Error{unsupported} for a form that
-// they cannot be written in. Returns the arrays that the file holds, whose names `arrays` or Keras gave them.
+// Writes a file that unmodified Keras 3 loads: complete or not at all. `arrays` come from read_keras, or are a
+// savepoint of a Sequential (metadata of kind "savepoint"). A form other than the one read needs the model's
+// configuration and known layers, unless it only drops these. SGD, Adam and AdamW keep their state.
+// Throws Error{invalid_argument} where arrays and metadata disagree, Error{unsupported} for a form that cannot hold
+// them. Returns the arrays in the file.
 std::vector<ArrayInfo> write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form);
 
-// A Keras model's weights, and its optimizer's state where both have it, as the arrays of `like`: a savepoint of the
-// same layers in the same order, whatever they are called. Returns `like` with these values in place of its own; its
-// metadata is taken over, with Keras's count of iterations as `step` where the optimizer's state is. Kernels are
-// reordered where the Keras model had its channels first. Values of 16 bits become f32.
-//
-// Throws Error{incompatible} naming the layer, what was expected and what was found.
+// Returns `like`, a savepoint of the same layers in the same order (names may differ), with the values of `keras`. The
+// optimizer's state and the step come along where both sides have them; otherwise the state is zero. Kernels after a
+// Flatten of channels-first images are reordered; 16-bit values become f32. Throws Error{incompatible} with the layer,
+// what was expected and what was found.
 ArraySet keras_to_savepoint(const ArraySet& keras, const ArraySet& like);
 
 }  // namespace holdfast::format

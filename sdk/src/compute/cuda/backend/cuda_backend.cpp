@@ -1,10 +1,15 @@
+// Every operation holds the stream lock while it queues work, because the stream, the workspace and the current
+// device belong to the thread that queues. A wait does not hold it, so several threads can compute shards on one device
+// while one of them waits. See docs/decisions/devices.md.
+
 #include "compute/cuda/backend/cuda_backend.h"
 
+#include <fmt/format.h>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
-#include "compute/cuda/backend/turn_kernels.h"
+#include "compute/cuda/backend/locked_kernels.h"
 #include "compute/cuda/kernels/cuda_dropout.h"
 #include "compute/cuda/kernels/cuda_operations.h"
 #include "compute/cuda/runtime/cuda_memory_space.h"
@@ -13,19 +18,19 @@
 namespace holdfast::compute {
 namespace {
 
-// Dropout as other operations are: in turns of the context.
-class TurnDropout final : public DropoutOperation {
+// Dropout that holds the stream lock while it queues, as the other operations do.
+class LockedDropout final : public DropoutOperation {
  public:
-  TurnDropout(CudaContext& context, std::unique_ptr<DropoutOperation> dropout)
+  LockedDropout(CudaContext& context, std::unique_ptr<DropoutOperation> dropout)
       : context_(context), dropout_(std::move(dropout)) {}
 
   void forward(const float* input, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     dropout_->forward(input, output);
   }
 
   void backward(const float* output_gradient, float* input_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     dropout_->backward(output_gradient, input_gradient);
   }
 
@@ -34,7 +39,7 @@ class TurnDropout final : public DropoutOperation {
   const std::unique_ptr<DropoutOperation> dropout_;
 };
 
-// For whoever looks for a fault: HOLDFAST_CUDA_GRAPHS=off queues each kernel by itself. The bits are the same.
+// HOLDFAST_CUDA_GRAPHS=off queues each kernel by itself, which helps to find a fault. The bits are the same.
 bool graphs_are_wanted() {
   const char* const wish = std::getenv("HOLDFAST_CUDA_GRAPHS");
   return wish == nullptr || std::string_view(wish) != "off";
@@ -51,56 +56,56 @@ class CudaBackend final : public Backend {
         graphs_(context_, graphs_are_wanted()) {}
 
   std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     return make_cuda_dense(context_, precision_, shape, use);
   }
 
   std::unique_ptr<ConvolutionOperation> convolution(const ConvolutionShape& shape, Use use) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     return make_cuda_convolution(context_, precision_, shape, use);
   }
 
   std::unique_ptr<PoolingOperation> pooling(const PoolingShape& shape, Use use) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     return make_cuda_pooling(context_, shape, use);
   }
 
   std::unique_ptr<ActivationOperation> activation(const ActivationShape& shape, Use) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     return make_cuda_activation(context_, shape);
   }
 
   std::unique_ptr<BatchNormalizationOperation> batch_normalization(const BatchNormalizationShape& shape,
                                                                    Use use) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     return make_cuda_batch_normalization(context_, shape, use);
   }
 
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
-    // A kernel that nobody else needs is not queued for each step.
+    // Only dropout reads the draws, so models without it do not queue the kernel that sets them.
     has_dropout_ = true;
     set_draws(last_draws_);
-    return std::make_unique<TurnDropout>(context_, make_cuda_dropout(shape, draws_, context_.stream()));
+    return std::make_unique<LockedDropout>(context_, make_cuda_dropout(shape, draws_, context_.stream()));
   }
 
   void set_draws(const Draws& draws) override {
     last_draws_ = draws;
     if (!has_dropout_) return;
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     draws_.set(draws);
   }
 
   using Backend::repeat;
   void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-              const std::function<void(std::size_t)>& behind) override {
-    graphs_.run(key, parts, behind);
+              const std::function<void(std::size_t)>& after_part) override {
+    graphs_.run(key, parts, after_part);
   }
   std::string repeat_obstacle() const override { return graphs_.obstacle(); }
 
   MemorySpace& memory() override { return *memory_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
 
-  std::string description() const override { return context_.description() + ", " + std::string(name(precision_)); }
+  std::string description() const override { return fmt::format("{}, {}", context_.description(), name(precision_)); }
 
  private:
   const std::shared_ptr<CudaMemorySpace> memory_;
@@ -108,8 +113,8 @@ class CudaBackend final : public Backend {
   const Precision precision_;
   CudaDraws draws_;
   Draws last_draws_;
-  bool has_dropout_ = false;  // nothing else reads draws_
-  TurnKernels kernels_;
+  bool has_dropout_ = false;  // only dropout reads draws_
+  LockedKernels kernels_;
   GraphCache graphs_;
 };
 
@@ -117,7 +122,7 @@ class CudaBackend final : public Backend {
 
 std::unique_ptr<Backend> make_cuda_backend(int device, Precision precision) {
   std::shared_ptr<CudaMemorySpace> memory = CudaMemorySpace::of_device(device);
-  const CudaContext::Turn turn = memory->context().take_turn();
+  const CudaContext::StreamLock lock = memory->context().lock_stream();
   return std::make_unique<CudaBackend>(memory, precision);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The arithmetic of layers on one CUDA device.
+// The arithmetic of layers on a CUDA device.
 
 #include <memory>
 
@@ -9,8 +9,8 @@
 
 namespace holdfast::compute {
 
-// Back ends of one device share its memory space, and with it the order of all they do. Throws Error{unavailable} for a
-// device that is not there.
+// Back ends of one device share its memory space, and with it one order of all work. Throws Error{unavailable} if the
+// device does not exist.
 std::unique_ptr<Backend> make_cuda_backend(int device, Precision precision);
 
 }  // namespace holdfast::compute

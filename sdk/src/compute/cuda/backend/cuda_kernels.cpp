@@ -1,5 +1,9 @@
+// Kernels cannot throw, so a bad class label is written to a word in device memory, which check() reads when the sum of
+// losses is NaN. No step has to wait for that word otherwise. See docs/decisions/devices.md.
+
 #include "compute/cuda/backend/cuda_kernels.h"
 
+#include <fmt/format.h>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -19,10 +23,11 @@ constexpr std::size_t kFloatsOfLabel = sizeof(BadLabel) / sizeof(float);
 
 Error bad_label_error(BadLabel word, std::int64_t classes) {
   const auto label = std::bit_cast<float>(static_cast<std::uint32_t>(word));
-  return Error(ErrorCode::invalid_argument,
-               "sample " + std::to_string(word >> 32) + " of a shard has the class label " + std::to_string(label) +
-                   "; the model has " + std::to_string(classes) + " classes, so labels are the whole numbers 0 to " +
-                   std::to_string(classes - 1));
+  return Error(
+      ErrorCode::invalid_argument,
+      fmt::format("sample {} of a shard has the class label {}; the model has {} classes, so labels must be whole "
+                  "numbers from 0 to {}",
+                  word >> 32, label, classes, classes - 1));
 }
 
 }  // namespace
@@ -96,7 +101,7 @@ void CudaKernels::clear(std::span<const Gap> gaps, float* arena) {
 }
 
 void CudaKernels::check() {
-  // The memory space copies floats, whatever their bits mean.
+  // The memory space copies floats, but does not change their bits.
   float bits[kFloatsOfLabel] = {};
   memory_.copy_to_host({reinterpret_cast<const float*>(&workspace()->bad_label), kFloatsOfLabel}, bits);
   BadLabel word = kNoBadLabel;

@@ -1,8 +1,8 @@
 #pragma once
 
-// Losses, metrics and optimizers on a CUDA device. Each call queues a kernel or a few and returns; arrays do not
-// overlap, unless the call says so. Nothing is allocated after construction, and the launches may be captured into a
-// graph (check() may not).
+// Losses, metrics and optimizers on a CUDA device. Each call except check() queues one or a few kernels and returns.
+// Arrays must not overlap, unless the call says so. Nothing is allocated after construction, so all launches except
+// those of check() may be recorded into a graph.
 
 #include <cuda_runtime_api.h>
 
@@ -15,7 +15,7 @@ namespace holdfast::compute {
 
 class CudaKernels final : public DeviceKernels {
  public:
-  // `stream` is that in whose order `memory`, which must outlive the kernels, does things.
+  // `stream` is the stream of `memory`, which must outlive this object.
   CudaKernels(MemorySpace& memory, cudaStream_t stream);
   ~CudaKernels() override;
 
@@ -43,7 +43,7 @@ class CudaKernels final : public DeviceKernels {
   MemorySpace& memory_;
   const cudaStream_t stream_;
   const std::shared_ptr<float[]> workspace_;
-  std::int64_t classes_ = 0;  // of the last loss that has class labels
+  std::int64_t classes_ = 0;  // the number of classes of the last loss with class labels
 };
 
 }  // namespace holdfast::compute

@@ -1,8 +1,7 @@
 #pragma once
 
-// Sums over the rows of a matrix, for each column, of terms that a functor gives: chunks of rows are added by blocks of
-// their own, then the chunks' sums. All in double, so that hardly anything hangs on the order; which is fixed all the
-// same, by the extent.
+// Sums over the rows of a matrix, for each column, of terms that a functor computes. Each chunk of rows is added by
+// blocks of its own; then the sums of the chunks are added. All sums are in double, and the extent fixes their order.
 
 #include "compute/cuda/kernels/columns.h"
 #include "compute/cuda/runtime/cuda_launch.cuh"
@@ -12,10 +11,10 @@ namespace holdfast::compute {
 
 constexpr int kTileThreadBits = 8;
 constexpr int kTileThreads = 1 << kTileThreadBits;
-constexpr int kTileBits = 5;  // see TileWidth: a warp reads 128 bytes that lie side by side
+constexpr int kTileBits = 5;  // see TileWidth: a warp reads 128 consecutive bytes
 
-// How many of a block's threads stand side by side in a row: of few columns, no more than hold them, so that all
-// threads have something to do. A power of two, so that no thread has to divide by it.
+// How many threads of a block work on the same row. If there are few columns, no more than there are columns, so that
+// no thread is idle. A power of two, so that no thread has to divide by it.
 struct TileWidth {
   int bits;
 
@@ -31,13 +30,13 @@ struct TileWidth {
   std::int64_t tiles(std::int64_t of_columns) const { return (of_columns + columns() - 1) >> bits; }
 };
 
-// So many rows of a thread are under way at once: where blocks are few, that is what keeps the memory busy. Told that
-// as few blocks as these are to fit, ptxas gives a thread the registers for that; else it keeps to 32, and waits for
-// one row before it loads the next (CUDA 13.0, sm_90: 40 for one sum, 48 for two).
+// A thread loads so many rows at once, which keeps the memory busy if there are few blocks. With this launch bound
+// ptxas gives a thread enough registers for that. Without it, ptxas uses 32 registers and waits for one row before it
+// loads the next (CUDA 13.0, sm_90: 40 registers for one sum, 48 for two).
 constexpr int kBatchRows = 8;
 constexpr int kLeastBlocksPerProcessor = 5;
 
-// terms.add(terms.load(index), sums) for elements of `column` in the rows from `begin` to `end` that are the thread's.
+// Calls terms.add(terms.load(index), sums) for the thread's elements of `column` in the rows from `begin` to `end`.
 template <int kSums, class Terms>
 __device__ void add_rows(const Terms& terms, std::int64_t begin, std::int64_t end, std::int64_t column,
                          std::int64_t columns, TileWidth width, double (&sums)[kSums]) {
@@ -54,7 +53,7 @@ __device__ void add_rows(const Terms& terms, std::int64_t begin, std::int64_t en
     for (int i = 0; i < kBatchRows; ++i) terms.add(loaded[i], sums);
   }
   if (rest <= 0) return;
-  // What is left is a batch in which some row is loaded twice: one row after the other would each take its time.
+  // The remaining rows are one more batch, in which some row is loaded twice. Loading them one by one would be slower.
   typename Terms::Loaded loaded[kBatchRows];
 #pragma unroll
   for (int i = 0; i < kBatchRows; ++i) loaded[i] = terms.load(index + (i < rest ? i : 0) * step);
@@ -76,8 +75,8 @@ __device__ void add_tile_rows(double (&tile)[kSums][kTileThreads], int width) {
   }
 }
 
-// term.of(column) has what belongs to the column: load(index) of the element at `index`, and add(loaded, sums), which
-// adds what that gives to each of the kSums sums. Block `b` has tile b % tiles of chunk b / tiles.
+// term.of(column) has load(index), which reads the element at `index`, and add(loaded, sums), which adds its terms to
+// the kSums sums. Block `b` computes tile b % tiles of chunk b / tiles.
 template <int kSums, class Term>
 __global__ void __launch_bounds__(kTileThreads, kLeastBlocksPerProcessor)
     add_row_chunks(Term term, MatrixExtent extent, RowChunks chunks, TileWidth width, unsigned tiles,
@@ -105,7 +104,7 @@ struct ChunkSums {
     double sums[kSums];
   };
   const double* partial_sums;
-  std::int64_t elements;  // partial sums of each kind
+  std::int64_t elements;  // the number of partial sums of each kind
 
   __device__ Loaded load(std::int64_t index) const {
     Loaded loaded;

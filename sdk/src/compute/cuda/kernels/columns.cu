@@ -7,8 +7,8 @@
 
 namespace holdfast::compute {
 
-// No more blocks than a large device has at once, since a second wave of them that is nearly empty takes as long as a
-// full one; or several waves. Few chunks, too: each costs as much around its sum as a hundred rows in it.
+// Either no more blocks than a large device runs at once, or several waves of them: a nearly empty second wave takes as
+// long as a full one. There are few chunks, because each has an overhead of about a hundred rows.
 RowChunks row_chunks(const MatrixExtent& extent) {
   constexpr std::int64_t kBlocks = 128 * kLeastBlocksPerProcessor;
   constexpr std::int64_t kLeastChunks = 4;
@@ -31,7 +31,7 @@ struct AddBiasPass {
   std::size_t columns;
   float* matrix;
 
-  // A vector may begin anywhere in a row, and reach into the next ones.
+  // A vector may begin anywhere in a row and reach into the next rows.
   template <int kCount>
   __device__ void run(std::size_t index) const {
     FloatVector<kCount> values = load<kCount>(matrix, index);

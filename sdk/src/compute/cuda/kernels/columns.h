@@ -1,6 +1,6 @@
 #pragma once
 
-// What is done to the columns of a row-major matrix on the device: biases and their gradients. All calls only queue.
+// Operations on the columns of a row-major matrix on the device: biases and their gradients. All calls only queue.
 
 #include <cuda_runtime_api.h>
 
@@ -23,13 +23,13 @@ void add_to_columns(cudaStream_t stream, const std::string& operation, const Mat
 // alone. `workspace` has column_sums_bytes().
 void sum_columns(cudaStream_t stream, const std::string& operation, const MatrixExtent& extent, const float* matrix,
                  std::byte* workspace, float* sums);
-// For `sums_per_column` sums at once.
+// The workspace for `sums_per_column` sums at once.
 std::size_t column_sums_bytes(const MatrixExtent& extent, int sums_per_column = 1);
 
-// The runs of rows that the rows are cut into, each of which is added by blocks of its own.
+// The chunks into which rows are cut. Each is added by blocks of its own.
 struct RowChunks {
   std::int64_t count = 0;
-  std::int64_t rows = 0;  // of each but the last
+  std::int64_t rows = 0;  // of each chunk; the last one may have fewer
 };
 RowChunks row_chunks(const MatrixExtent& extent);
 

@@ -43,12 +43,12 @@ class ElementwiseActivation final : public ActivationOperation {
       : context_(context), floats_(static_cast<std::size_t>(shape.rows * shape.channels)) {}
 
   void forward(const float* input, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     run_pass("activation, forward", ForwardPass<Formula>{input, output}, floats_, {input, output}, context_.stream());
   }
 
   void backward(const float* kept, const float* output_gradient, float* input_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     run_pass("activation, backward", BackwardPass<Formula>{kept, output_gradient, input_gradient}, floats_,
              {kept, output_gradient, input_gradient}, context_.stream());
   }
@@ -58,14 +58,14 @@ class ElementwiseActivation final : public ActivationOperation {
   const std::size_t floats_;
 };
 
-// Of the thread's group, or none.
+// The row of the thread's group; it may be after the last row.
 template <class Group>
 __device__ std::int64_t row_of_group() {
   constexpr int kRowsOfBlock = kSumThreads / Group::kThreads;
   return std::int64_t{blockIdx.x} * kRowsOfBlock + threadIdx.x / Group::kThreads;
 }
 
-// A group a row. Each thread reads and writes its own elements only, so that `output` may be `input`.
+// One group for each row. A thread reads and writes only its own elements, so `output` may be `input`.
 template <class Group>
 __global__ void __launch_bounds__(kSumThreads)
     softmax(std::int64_t rows, std::int64_t channels, const float* input, float* output) {
@@ -111,14 +111,14 @@ class CudaSoftmax final : public ActivationOperation {
   CudaSoftmax(CudaContext& context, const ActivationShape& shape) : context_(context), shape_(shape) {}
 
   void forward(const float* input, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     const auto kernel = is_row_of_warp() ? softmax<WarpOfRow> : softmax<BlockOfRow>;
     launch(kernel, blocks(), kSumThreads, context_.stream(), shape_.rows, shape_.channels, input, output);
     check_launch("softmax", {{"rows", shape_.rows}, {"channels", shape_.channels}});
   }
 
   void backward(const float* kept, const float* output_gradient, float* input_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     const auto kernel = is_row_of_warp() ? softmax_backward<WarpOfRow> : softmax_backward<BlockOfRow>;
     launch(kernel, blocks(), kSumThreads, context_.stream(), shape_.rows, shape_.channels, kept, output_gradient,
            input_gradient);

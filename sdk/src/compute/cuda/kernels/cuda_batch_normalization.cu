@@ -8,8 +8,9 @@
 namespace holdfast::compute {
 namespace {
 
-// From an input of the channel, so that squares lose nothing to a mean that is far from zero: one pass over the inputs
-// gives mean and variance then (Chan, Golub and LeVeque: "Algorithms for Computing the Sample Variance", 1983).
+// Deviations are taken from one input of the channel, so that squares keep their precision if the mean is far from
+// zero. Then one pass over the inputs gives mean and variance (Chan, Golub and LeVeque: "Algorithms for Computing the
+// Sample Variance", 1983).
 struct Deviation {
   using Loaded = float;
   const float* input;
@@ -40,7 +41,7 @@ struct StoreStatistics {
   __device__ void operator()(std::int64_t column, const double* sums) const {
     const double deviation = sums[0] / rows;
     const double difference = sums[1] / rows - deviation * deviation;
-    // Not a number stays one, so that it is found.
+    // A NaN stays a NaN, so that it is found.
     const double value = difference < 0 ? 0 : difference;
     mean[column] = static_cast<float>(input[column] + deviation);
     variance[column] = static_cast<float>(value);
@@ -93,8 +94,8 @@ __global__ void invert_variances(std::int64_t channels, float epsilon, const flo
   inverse[channel] = static_cast<float>(1 / std::sqrt(static_cast<double>(variance[channel]) + epsilon));
 }
 
-// Of the columns from `column` on. With kInVectors rows are whole vectors, and so are these; else a vector of the
-// matrix may reach into the next rows.
+// The parameters of the columns from `column` on. With kInVectors rows are whole vectors. Otherwise a vector may reach
+// into the next rows.
 template <bool kInVectors, int kCount>
 __device__ FloatVector<kCount> load_columns(const float* array, std::size_t column, std::size_t columns) {
   if constexpr (kInVectors) {
@@ -174,7 +175,7 @@ struct NormalizeBackwardPass {
   }
 };
 
-// [channels] times rows, [channels] times rows, and the rows.
+// Writes rows * mean [channels], rows * variance [channels], and rows.
 __global__ void contribute_statistics(MatrixExtent extent, const float* mean, const float* variance,
                                       float* contributions) {
   const std::int64_t channel = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -203,7 +204,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
   }
 
   void forward_training(const float* input, const float* gamma, const float* beta, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     const auto rows = static_cast<double>(extent_.rows);
     reduce_columns<2>(context_.stream(), operation_, extent_, Deviations{input},
                       StoreStatistics{input, rows, epsilon_, mean_, variance_, inverse_}, context_.workspace());
@@ -212,7 +213,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
 
   void forward_inference(const float* input, const float* gamma, const float* beta, const float* mean,
                          const float* variance, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     launch(invert_variances, channel_blocks(), kChannelThreads, context_.stream(), extent_.columns, epsilon_, variance,
            inverse_);
     check_launch(operation_.c_str(), {{"channels", extent_.columns}});
@@ -221,7 +222,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
 
   void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
                 float* gamma_gradient, float* beta_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     reduce_columns<2>(context_.stream(), operation_, extent_,
                       ParameterGradientTerms{input, output_gradient, mean_, inverse_},
                       StoreParameterGradients{gamma_gradient, beta_gradient}, context_.workspace());
@@ -239,7 +240,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
   }
 
   void contribute(float* contributions) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     launch(contribute_statistics, channel_blocks(), kChannelThreads, context_.stream(), extent_, mean_, variance_,
            contributions);
     check_launch(operation_.c_str(), {{"channels", extent_.columns}});
@@ -251,7 +252,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
   unsigned channel_blocks() const { return block_count(extent_.columns, kChannelThreads); }
   std::size_t columns() const { return static_cast<std::size_t>(extent_.columns); }
 
-  // What belongs to the columns, beside statistics of its own.
+  // Whether parameters of the columns can be loaded in vectors. The operation's own statistics are always aligned.
   bool are_in_vectors(std::initializer_list<const float*> arrays) const {
     return extent_.columns % kVectorFloats == 0 && is_aligned_for_vectors(arrays);
   }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kThreads = 256;
-// A warp draws for so many elements of a sample: finding the sequence of a sample costs as much as two blocks of draws.
+// A warp draws for so many elements of one sample, because finding a sample's sequence costs as much as two draws.
 constexpr int kBlocksOfLane = 4;
 constexpr std::int64_t kWarpElements = std::int64_t{kWarp} * kVectorFloats * kBlocksOfLane;
 
@@ -37,7 +37,7 @@ __device__ float factor_of(const DropoutPass& pass, std::uint32_t draw) {
   return unit_float(draw) < pass.shape.rate ? 0.0F : pass.kept;
 }
 
-// A block of draws: elements 4 `block` to 4 `block` + 3 of the sample that begins at `sample`.
+// Four draws, for elements 4 * block to 4 * block + 3 of the sample that begins at `sample`.
 template <bool kVectors>
 __device__ void drop_block(const DropoutPass& pass, const PhiloxSequence& sequence, std::size_t sample,
                            std::int64_t block) {
@@ -54,7 +54,7 @@ __device__ void drop_block(const DropoutPass& pass, const PhiloxSequence& sequen
   }
 }
 
-// A warp does a piece of one sample. With kVectors a sample is whole vectors.
+// Each warp computes a part of one sample. With kVectors a sample consists of whole vectors.
 template <bool kVectors>
 __global__ void __launch_bounds__(kThreads) dropout_kernel(DropoutPass pass, std::int64_t pieces_of_sample) {
   const std::int64_t piece = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
@@ -108,7 +108,7 @@ CudaDraws::CudaDraws(MemorySpace& memory, cudaStream_t stream)
   static_assert(sizeof(Draws) % sizeof(float) == 0);
 }
 
-// A launch takes its arguments along: there is no host memory that must stay as it is until the device has read it.
+// A launch copies its arguments, so no host memory has to stay unchanged until the device has read it.
 void CudaDraws::set(const Draws& draws) {
   launch(set_draws_kernel, 1, 1, stream_, reinterpret_cast<Draws*>(memory_.get()), draws);
   check_launch("set_draws", {{"step", draws.step}});

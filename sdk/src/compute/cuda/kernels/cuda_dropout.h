@@ -1,7 +1,7 @@
 #pragma once
 
-// Dropout on a CUDA device, with the mask of the host bit for bit. The mask is drawn again in the backward pass: that
-// costs less than to store and load it.
+// Dropout on a CUDA device, with exactly the mask of the host. The backward pass draws the mask again, which costs less
+// than storing and loading it.
 
 #include <cuda_runtime_api.h>
 
@@ -12,14 +12,14 @@
 
 namespace holdfast::compute {
 
-// The draws of the passes that follow, in device memory: a captured graph of kernels reads them there, and can be
-// replayed with others.
+// The draws of the passes that follow, in device memory. A recorded graph reads them there, so it can be replayed with
+// other draws.
 class CudaDraws {
  public:
-  // `stream` is that in whose order `memory`, which must outlive this, does things.
+  // `stream` is the stream of `memory`, which must outlive this object.
   CudaDraws(MemorySpace& memory, cudaStream_t stream);
 
-  // Queued, and not waited for. Not while a graph is captured, which would always set the same.
+  // Queues the change and does not wait. Must not be recorded into a graph, which would always set the same draws.
   void set(const Draws& draws);
 
   const Draws* device() const { return reinterpret_cast<const Draws*>(memory_.get()); }
@@ -29,8 +29,8 @@ class CudaDraws {
   const std::shared_ptr<float[]> memory_;
 };
 
-// `draws` must outlive the operation, and must be the same in a backward pass as in its forward pass. Queued in
-// `stream`.
+// `draws` must outlive the operation, and must not change between a forward pass and its backward pass. The operation
+// queues in `stream`.
 std::unique_ptr<DropoutOperation> make_cuda_dropout(const DropoutShape& shape, const CudaDraws& draws,
                                                     cudaStream_t stream);
 

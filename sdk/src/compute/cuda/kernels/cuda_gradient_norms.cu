@@ -8,16 +8,16 @@
 namespace holdfast::compute {
 namespace {
 
-// Handed over with the launch itself, as the gaps of cuda_optimizers.cu are, within the 4 KiB that it takes.
+// Passed by value with the launch, like the gaps in cuda_optimizers.cu, within its 4 KiB of arguments.
 struct NormTable {
   static constexpr int kMost = 128;
 
   struct Entry {
     NormRange range;
-    unsigned first_chunk;  // of those of the table
+    unsigned first_chunk;  // counted over the whole table
   };
 
-  // The last entry that begins at the chunk or before: entries without chunks begin where the next one does.
+  // The last entry that begins at or before the chunk. An entry without chunks begins where the next one does.
   __device__ int entry_of(unsigned chunk) const {
     int found = 0;
     for (int beyond = count; beyond - found > 1;) {
@@ -37,7 +37,7 @@ struct NormTable {
 
 constexpr auto kNormThreads = static_cast<unsigned>(kNormLanes);
 
-// The first thread gets the sum. Once in a kernel.
+// Returns the sum to the first thread. May be called once in a kernel.
 __device__ double sum_of_lanes(double value) {
   __shared__ double lanes[kNormThreads];
   lanes[threadIdx.x] = value;
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kNormThreads)
   if (threadIdx.x == 0) chunk_sums[blockIdx.x] = sum;
 }
 
-// A block a range.
+// One block for each range.
 __global__ void __launch_bounds__(kNormThreads)
     find_scales_kernel(const __grid_constant__ NormTable table, const double* chunk_sums, float limit, float* scales) {
   const NormTable::Entry& entry = table.at[blockIdx.x];
@@ -113,7 +113,7 @@ void queue_table(const NormTable& table, unsigned chunks, float limit, const Nor
 
 void queue_clip_norms(std::span<const NormRange> ranges, float limit, const float* gradients, float* clipped,
                       float* workspace, cudaStream_t stream) {
-  // The workspace of one table is that of the next: launches follow each other.
+  // All tables can use one workspace, because launches in a stream run one after another.
   while (!ranges.empty()) {
     const std::size_t count = std::min<std::size_t>(ranges.size(), NormTable::kMost);
     NormTable table{};

@@ -1,6 +1,6 @@
 #pragma once
 
-// Gradient clipping by norms, with the bits of the host's: see DeviceKernels. Queued in `stream`.
+// Gradient clipping by norms, with the bits of the host; see DeviceKernels. Queued in `stream`.
 
 #include <cuda_runtime_api.h>
 

@@ -13,7 +13,7 @@ struct Row {
   std::int64_t length;
 };
 
-// What losses over classes have in common.
+// The common part of losses over classes.
 struct Rows {
   LossArrays arrays;
   std::int64_t classes;
@@ -25,7 +25,7 @@ struct Rows {
   }
 };
 
-// Writes `element(c, output)` to each class of the row's gradient.
+// Writes `element(c, output)` as the gradient of each class c of the row.
 template <class Group, class Element>
 __device__ void write_gradient(Group group, const Row& row, const Element& element) {
   if (row.gradient == nullptr) return;
@@ -34,7 +34,7 @@ __device__ void write_gradient(Group group, const Row& row, const Element& eleme
       [&](std::int64_t c, float output) { row.gradient[c] = element(c, output); });
 }
 
-// Of classes whose targets are shares: `element(output, target)`.
+// The same for classes whose targets are shares, with `element(output, target)`.
 template <class Group, class Element>
 __device__ void write_gradient(Group group, const Row& row, const float* targets, const Element& element) {
   if (row.gradient == nullptr) return;
@@ -71,7 +71,7 @@ __device__ double sum_of(Group group, const Row& row) {
 struct SparseRows : Rows {
   BadLabel* bad_label;
 
-  // Nothing is read or written at a place that a bad label names.
+  // A bad label is never used as an index.
   template <class Group>
   __device__ double refuse(Group group, std::int64_t index, float label) const {
     const BadLabel word = static_cast<BadLabel>(index) << 32 | __float_as_uint(label);
@@ -107,7 +107,7 @@ struct SparseProbabilities : SparseRows {
     const Row shares = row(index);
     const double sum = sum_of(group, shares);
     const ClippedProbability share = clipped_share(shares.outputs[target], sum);
-    // loss = log(sum) - log(row[label]): the sum pulls on every class.
+    // loss = log(sum) - log(row[label]), so every class has a gradient through the sum.
     const float pull = share.is_clipped ? 0.0F : static_cast<float>(scale / sum);
     write_gradient(group, shares, [&](std::int64_t c, float output) {
       return c == target && !share.is_clipped ? pull - scale / output : pull;
@@ -117,7 +117,7 @@ struct SparseProbabilities : SparseRows {
 };
 
 struct CategoricalLogits : Rows {
-  // Total over classes of target[c] * (log(sum) + largest - row[c]).
+  // The sum over classes of target[c] * (log(sum) + largest - row[c]).
   template <class Group>
   __device__ double operator()(Group group, std::int64_t index) const {
     const Row scores = row(index);
@@ -163,7 +163,7 @@ struct CategoricalProbabilities : Rows {
           moving_target += share.is_clipped ? 0.0F : at.target;
         });
     moving_target = group.sum(moving_target);
-    // The sum by which outputs are divided pulls on every class.
+    // Outputs are divided by their sum, so every class has a gradient through it.
     const auto pull = static_cast<float>(scale * moving_target / sum);
     write_gradient(group, shares, target, [&](float output, float share) {
       const bool is_clipped = clipped_share(output, sum).is_clipped;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Losses with their gradients in one kernel each, queued in `stream`; see DeviceKernels and the classes of nn/ that
-// they are the counterparts of.
+// Losses with their gradients, each in one kernel that is queued in `stream`. See DeviceKernels and the classes of the
+// same names in nn/.
 
 #include <cuda_runtime_api.h>
 
@@ -12,8 +12,8 @@
 
 namespace holdfast::compute {
 
-// The first sample with a label that is none: its number in the upper half and the label's bits in the lower one, so
-// that the smallest of these words is that of the first sample. In device memory.
+// The first sample with a label that does not exist. The upper half of the word is the sample's number, the lower half
+// the label's bits, so the smallest word is that of the first sample. In device memory.
 using BadLabel = unsigned long long;
 inline constexpr BadLabel kNoBadLabel = ~BadLabel{0};
 
@@ -24,7 +24,7 @@ struct LossArrays {
   float* sum;
 };
 
-// A sample with a bad label is told of in *bad_label and has no gradient; the sum of losses is not a number then.
+// A sample with a bad label is recorded in *bad_label and gets no gradient. The sum of losses is NaN then.
 void queue_loss(const LossShape& shape, const LossArrays& arrays, float scale, SumWorkspace* workspace,
                 BadLabel* bad_label, cudaStream_t stream);
 

@@ -6,7 +6,7 @@
 namespace holdfast::compute {
 namespace {
 
-// As std::max_element has it: the first of equals, never a NaN behind the first place, and always a NaN in it.
+// The result of std::max_element: the first of equal elements. A NaN wins if it is the first element, and else never.
 template <class Group>
 __device__ std::int64_t index_of_largest(Group group, const float* row, std::int64_t length) {
   Candidate best = {-INFINITY, length};

@@ -1,7 +1,7 @@
 #pragma once
 
-// Metrics, summed over samples by one kernel each, queued in `stream`; see DeviceKernels and the classes of nn/ that
-// they are the counterparts of.
+// Metrics, each computed and summed over samples by one kernel that is queued in `stream`. See DeviceKernels and the
+// classes of the same names in nn/.
 
 #include <cuda_runtime_api.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Each operation on a CUDA device, one source file each. The context must outlive what they return. Called in a turn of
-// the context.
+// Makes the operations of a CUDA device; each has its own source file. The context must outlive them. The caller must
+// hold the stream lock.
 
 #include <memory>
 

@@ -94,8 +94,8 @@ struct MovingPass {
   }
 };
 
-// Handed over with the launch itself, so that there is no table on the device to make and to keep. A launch takes 4 KiB
-// of arguments on every device.
+// Passed by value with the launch, so that no table on the device is needed. A launch takes 4 KiB of arguments on every
+// device.
 struct Gaps {
   static constexpr int kMost = 128;
   DeviceKernels::Gap at[kMost];
@@ -103,7 +103,7 @@ struct Gaps {
 
 constexpr int kGapThreads = 32;
 
-// A block a gap: most are shorter than a warp, being what aligns the next array.
+// One block for each gap. Most gaps are padding between arrays, and shorter than a warp.
 __global__ void clear_kernel(const __grid_constant__ Gaps gaps, float* arena) {
   const DeviceKernels::Gap gap = gaps.at[blockIdx.x];
   for (std::size_t i = gap.begin + threadIdx.x; i < gap.end; i += kGapThreads) arena[i] = 0;

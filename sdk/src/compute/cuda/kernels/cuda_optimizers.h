@@ -1,7 +1,7 @@
 #pragma once
 
-// One pass over memory for a step of an optimizer, with the bits of the host's; for gradient clipping, moving averages
-// and gaps. All queued in `stream`; see DeviceKernels.
+// Steps of optimizers in one pass over memory, with the bits of the host. Also gradient clipping by values, moving
+// averages and gaps. All work is queued in `stream`; see DeviceKernels.
 
 #include <cuda_runtime_api.h>
 

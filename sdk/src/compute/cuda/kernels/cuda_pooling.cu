@@ -8,13 +8,14 @@
 namespace holdfast::compute {
 namespace {
 
-// The channels of a vector share all that is found out about their place, which takes more than moving them does.
+// A thread computes a vector of channels, which share their place. Finding the place takes longer than moving the
+// values.
 template <int kCount>
 struct alignas(kCount * sizeof(std::int32_t)) Positions {
   std::int32_t at[kCount];
 };
 
-// `positions` is null where no backward pass will ask for them.
+// `positions` is null if there is no backward pass.
 template <int kCount>
 __global__ void __launch_bounds__(kElementThreads)
     pool_maximum(PoolingPlan plan, std::int64_t outputs, const float* input, float* output, std::int32_t* positions) {
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(kElementThreads)
   if (positions != nullptr) *reinterpret_cast<Positions<kCount>*>(positions + index) = places;
 }
 
-// An input gets the gradients of the windows whose maximum it is, added in their order.
+// The gradient of an input is the sum over the windows whose maximum it is, in the order of the windows.
 template <int kCount>
 __global__ void __launch_bounds__(kElementThreads)
     pool_maximum_backward(PoolingPlan plan, std::int64_t inputs, const float* output_gradient,
@@ -109,7 +110,7 @@ class CudaPooling final : public PoolingOperation {
   }
 
   void forward(const float* input, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     with_count({input, output}, [&]<int kCount>() {
       const std::int64_t outputs = plan_.output_elements();
       if (kind_ == PoolingKind::maximum) {
@@ -121,7 +122,7 @@ class CudaPooling final : public PoolingOperation {
   }
 
   void backward(const float* output_gradient, float* input_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     with_count({output_gradient, input_gradient}, [&]<int kCount>() {
       const std::int64_t inputs = plan_.input_elements();
       if (kind_ == PoolingKind::maximum) {

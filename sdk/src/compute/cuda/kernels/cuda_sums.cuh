@@ -1,7 +1,7 @@
 #pragma once
 
-// Sums over samples in one order: threads add their elements in a fixed order, then warps, blocks and grids add theirs
-// in fixed trees. How many threads and blocks there are follows from the shape alone, never from the device.
+// Sums over samples in one order. Threads add their elements in a fixed order; then warps, blocks and grids are added
+// in fixed trees. The numbers of threads and blocks depend on the shape alone, never on the device.
 
 #include <cstdint>
 
@@ -33,7 +33,7 @@ template <class Number>
 __device__ Number block_sum(Number value) {
   __shared__ Number warps[kSumThreads / kWarp];
   value = warp_sum(value);
-  __syncthreads();  // for the readers of the call before
+  __syncthreads();  // threads may still read the sums of the last call
   if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = value;
   __syncthreads();
   Number sum = 0;
@@ -51,7 +51,7 @@ __device__ inline float block_largest(float value) {
   return value;
 }
 
-// The place of the largest element of a row, the first of equals.
+// The index of the largest element of a row, the first of equal ones.
 struct Candidate {
   float value;
   std::int64_t index;
@@ -104,8 +104,8 @@ struct BlockOfRow {
   __device__ static Candidate best(const Candidate& candidate) { return block_best(candidate); }
 };
 
-// use(i, load(i)) for i = first, first + step and so on, below `end`: kBatch loads are under way at once, ahead of
-// stores that could be to the same places for all that a compiler knows.
+// Calls use(i, load(i)) for i = first, first + step, ... below `end`. kBatch loads come before the stores of `use`. The
+// compiler cannot reorder them itself, because a store might be to the same address.
 template <int kBatch, class Load, class Use>
 __device__ void for_each_loaded(std::int64_t first, std::int64_t step, std::int64_t end, const Load& load,
                                 const Use& use) {
@@ -122,14 +122,14 @@ __device__ void for_each_loaded(std::int64_t first, std::int64_t step, std::int6
   }
 }
 
-// For the elements of a row that are the thread's.
+// The same for the thread's elements of a row.
 template <class Group, class Load, class Use>
 __device__ void for_each_of_row(Group group, std::int64_t length, const Load& load, const Use& use) {
   for_each_loaded<8>(group.rank(), Group::kThreads, length, load, use);
 }
 
-// *result = (sum of `value` over all threads of the grid) / divisor. The block that comes last adds up what all left in
-// the workspace, in the order of blocks: which one it is does not matter. It leaves the counter at zero again.
+// *result = (sum of `value` over all threads of the grid) / divisor. The last block to finish adds the sums of all
+// blocks, in the order of blocks, so it does not matter which block that is. It resets the counter to zero.
 __device__ inline void finish_sum(double value, double divisor, SumWorkspace* workspace, float* result) {
   const double sum = block_sum(value);
   __shared__ bool is_last;
@@ -143,14 +143,14 @@ __device__ inline void finish_sum(double value, double divisor, SumWorkspace* wo
   __threadfence();
   double total = 0;
   for (unsigned block = threadIdx.x; block < gridDim.x; block += kSumThreads) {
-    // Past the first-level cache, which knows nothing of other multiprocessors' stores.
+    // These loads bypass the first-level cache, which does not see the stores of other multiprocessors.
     total += __ldcg(&workspace->block_sums[block]);
   }
   total = block_sum(total);
   if (threadIdx.x == 0) *result = static_cast<float>(total / divisor);
 }
 
-// `value_of(Group, row)` is called by all threads of the group, and gives the row's summand to the first of them.
+// All threads of a group call `value_of(Group, row)`, which returns the row's summand to the first of them.
 template <class Group, class Value>
 __global__ void __launch_bounds__(kSumThreads)
     sum_rows_kernel(Value value_of, std::int64_t rows, SumWorkspace* workspace, float* result) {
@@ -190,7 +190,7 @@ inline unsigned sum_blocks(std::int64_t count, std::int64_t per_block) {
   return blocks < kMostSumBlocks ? blocks : kMostSumBlocks;
 }
 
-// Rows up to this length are looked at by a warp each, longer ones by a block.
+// Each row up to this length is computed by a warp, a longer one by a block.
 inline constexpr std::int64_t kWarpRow = 1024;
 
 template <class Value>

@@ -1,6 +1,6 @@
 #pragma once
 
-// How products of f32 matrices are computed: the one place that knows, for cuBLASLt and for cuDNN. Sums are f32 always.
+// How products of f32 matrices are computed by cuBLASLt and cuDNN at each precision. Sums are always f32.
 
 #include <cublasLt.h>
 #include <cudnn_graph.h>
@@ -17,8 +17,8 @@ inline cublasComputeType_t compute_type(Precision precision) {
   return precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-// In which the libraries are given factors, and cuDNN gives results, too: it has no engine for bf16 that gives f32
-// without compiling one at run time (asked of 9.19 for an H200, 2026-11).
+// The type of the factors that the libraries get, and of cuDNN's results too: for bf16 factors cuDNN has no engine with
+// f32 results that it does not compile at run time (9.19, asked for an H200, 2026-11).
 inline cudaDataType_t factor_type(Precision precision) {
   return precision == Precision::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
@@ -26,8 +26,8 @@ inline cudnnDataType_t image_type(Precision precision) {
   return precision == Precision::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
 }
 
-// Sums that are cut into parts are added in the order of the parts when the parts are stored and added by a step of
-// their own. "In place" promises that one part is added after the other, but not in which order.
+// Sums may be cut into parts. If the parts are stored and then added by a separate step, their order is fixed. "In
+// place" promises only that parts are added one after another, not in which order.
 constexpr std::uint32_t kOrderedReductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 
 inline bool is_ordered(std::uint32_t reduction_scheme) {
@@ -35,13 +35,13 @@ inline bool is_ordered(std::uint32_t reduction_scheme) {
          reduction_scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
-// Whether an engine of cuDNN that has these notes gives the same bits each time, at the precision asked for.
+// Whether a cuDNN engine with these notes gives the same bits each time, at the given precision.
 inline bool may_run(std::span<const cudnnBackendNumericalNote_t> notes, Precision precision) {
   return std::none_of(notes.begin(), notes.end(), [&](cudnnBackendNumericalNote_t note) {
     switch (note) {
       case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
-      // To f16, of whatever range the inputs are.
+      // This note means that inputs are rounded to f16, whatever their range.
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
         return true;
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:

@@ -7,12 +7,12 @@ namespace {
 
 constexpr int kGroup = static_cast<int>(Bfloat16Matrix::kGroup);
 
-// As many as one store moves.
+// As many elements as one store moves.
 struct alignas(kWidestAccess) Bfloat16Vector {
   Bfloat16 at[kGroup];
 };
 
-// A group of a row for each thread, which loads a whole one in two accesses where rows are aligned for that.
+// Each thread rounds a group of a row. It loads the group in two accesses if rows are aligned for that.
 template <bool kIsAligned>
 __global__ void __launch_bounds__(kElementThreads)
     round_kernel(Bfloat16Matrix matrix, const float* from, Bfloat16* to) {
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kElementThreads) widen_kernel(std::int64_t cou
   for (std::int64_t i = begin; i < begin + kGroup && i < count; ++i) to[i] = __uint_as_float(widen_bfloat16(from[i]));
 }
 
-// Rows without padding are as good as one.
+// Rows without padding are treated as one row.
 Bfloat16Matrix flattened(const Bfloat16Matrix& matrix) {
   if (matrix.row_stride() != matrix.columns) return matrix;
   return {.rows = 1, .columns = matrix.rows * matrix.columns};

@@ -1,6 +1,6 @@
 #pragma once
 
-// From f32 to bfloat16 and back. All is queued in `stream`, and not waited for.
+// Conversions between f32 and bfloat16. All work is queued in `stream` and not waited for.
 
 #include <cuda_runtime_api.h>
 
@@ -8,11 +8,11 @@
 
 namespace holdfast::compute {
 
-// `from` is without gaps, and lies wherever a float may. `to`, aligned to 16 bytes, gets the matrix with its padding:
-// each element as round_to_bfloat16() has it, whatever the shape and the place.
+// Rounds each element as round_to_bfloat16() does, and writes the padding. `from` has no gaps and any alignment; `to`
+// must be aligned to 16 bytes. Bits depend on neither shape nor alignment.
 void round_to_bfloat16(const Bfloat16Matrix& matrix, const float* from, Bfloat16* to, cudaStream_t stream);
 
-// Of an array; `from` is aligned to 16 bytes. No value changes.
+// Widens an array, which changes no value. `from` must be aligned to 16 bytes.
 void widen_bfloat16(std::int64_t count, const Bfloat16* from, float* to, cudaStream_t stream);
 
 }  // namespace holdfast::compute

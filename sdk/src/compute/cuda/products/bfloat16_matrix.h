@@ -1,7 +1,7 @@
 #pragma once
 
-// How a matrix is kept in bfloat16 in a workspace: with rows far enough apart that each begins at 16 bytes, which is
-// what tensor cores take, whatever its shape. The padding is zero. An array counts as one row.
+// The layout of a bfloat16 matrix in a workspace. Rows are padded with zeros so that each begins at a multiple of 16
+// bytes, which tensor cores need. So any shape is fast. An array counts as one row.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Bfloat16Matrix {
   static constexpr std::int64_t kGroup = kWidestAccess / sizeof(Bfloat16);
 
   HOLDFAST_HOST_DEVICE constexpr std::int64_t row_groups() const { return (columns + kGroup - 1) / kGroup; }
-  // From one row to the next, in elements.
+  // The distance between two rows in elements.
   HOLDFAST_HOST_DEVICE constexpr std::int64_t row_stride() const { return row_groups() * kGroup; }
   constexpr std::size_t bytes() const {
     return round_to_block(static_cast<std::size_t>(rows * row_stride()) * sizeof(Bfloat16));

@@ -10,10 +10,10 @@
 namespace holdfast::compute {
 namespace {
 
-// The column matrix is made of as many images at a time as fit into this.
+// The size limit of the column matrix; it is made of as many images at a time as fit.
 constexpr std::int64_t kColumnFloats = std::int64_t{128} << 18;  // 128 MiB
 
-// Works for all shapes. The kernel needs no other layout, and sums have one order.
+// Works for all shapes. The kernel needs no copy in another layout, and sums have one order.
 class ColumnsConvolution final : public ConvolutionOperation {
  public:
   ColumnsConvolution(CudaContext& context, Precision precision, const ConvolutionShape& shape,
@@ -31,7 +31,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
   }
 
   void forward(const float* input, const float* kernel, const float* bias, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     for_each_part([&](std::int64_t first, std::int64_t samples, Products& products) {
       const float* const columns = columns_of(input + first * plan_.sample_inputs(), samples);
       products.forward->run({.left = columns, .right = kernel, .bias = bias, .result = outputs_of(output, first)},
@@ -40,7 +40,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
   }
 
   void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     for_each_part([&](std::int64_t first, std::int64_t samples, Products& products) {
       float* const gradient = input_gradient + first * plan_.sample_inputs();
       float* const columns = plan_.is_pointwise() ? gradient : column_memory();
@@ -54,7 +54,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
 
   void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
                         float* bias_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     for_each_part([&](std::int64_t first, std::int64_t samples, Products& products) {
       const float* const columns = columns_of(input + first * plan_.sample_inputs(), samples);
       products.backward_weights->run(
@@ -66,7 +66,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
   }
 
  private:
-  // Of a number of samples.
+  // The products for a number of samples.
   struct Products {
     std::optional<MatrixProduct> forward;
     std::optional<MatrixProduct> backward_input;
@@ -111,7 +111,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
     product_bytes_ = std::max(product_bytes_, round_to_block(product->workspace_bytes()));
   }
 
-  // The products' own workspace, and the columns behind it; or the sums of columns, when both are done.
+  // The workspace of the products, followed by the column matrix. Afterwards the sums of columns use the same memory.
   void reserve_workspace() {
     const std::int64_t columns =
         plan_.is_pointwise() ? 0 : part_samples_ * plan_.sample_windows() * plan_.window_elements();
@@ -149,8 +149,8 @@ class ColumnsConvolution final : public ConvolutionOperation {
   const ConvolutionPasses passes_;
   const std::string operation_;
   const std::int64_t part_samples_;
-  Products whole_;  // of part_samples_
-  Products rest_;   // of what is left over
+  Products whole_;  // for part_samples_ samples
+  Products rest_;   // for the remaining samples
   std::size_t product_bytes_ = 0;
 };
 

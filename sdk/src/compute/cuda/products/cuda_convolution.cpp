@@ -1,5 +1,6 @@
 #include "compute/cuda/products/cuda_convolution.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <optional>
 
@@ -11,17 +12,14 @@
 namespace holdfast::compute {
 
 std::string describe_convolution(const std::string& pass, const ConvolutionShape& shape) {
-  return pass + " of convolution [" + std::to_string(shape.samples) + ", " + std::to_string(shape.height) + ", " +
-         std::to_string(shape.width) + ", " + std::to_string(shape.channels) + "] x [" +
-         std::to_string(shape.kernel_height) + ", " + std::to_string(shape.kernel_width) + ", " +
-         std::to_string(shape.channels) + ", " + std::to_string(shape.filters) + "], strides [" +
-         std::to_string(shape.stride_height) + ", " + std::to_string(shape.stride_width) + "], padding " +
-         std::string(name(shape.padding));
+  return fmt::format("{} of convolution [{}, {}, {}, {}] x [{}, {}, {}, {}], strides [{}, {}], padding {}", pass,
+                     shape.samples, shape.height, shape.width, shape.channels, shape.kernel_height, shape.kernel_width,
+                     shape.channels, shape.filters, shape.stride_height, shape.stride_width, name(shape.padding));
 }
 
 namespace {
 
-// Each pass on cuDNN where that has an engine, else by columns.
+// Each pass uses cuDNN if that has an engine for it, and else the column matrix.
 class CudaConvolution final : public ConvolutionOperation {
  public:
   CudaConvolution(CudaContext& context, Precision precision, const ConvolutionShape& shape, Use use)
@@ -42,14 +40,14 @@ class CudaConvolution final : public ConvolutionOperation {
 
   void forward(const float* input, const float* kernel, const float* bias, float* output) override {
     if (!forward_) return columns_->forward(input, kernel, bias, output);
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     forward_->run(context_, {.images = input, .kernel = kernel, .outputs = output}, context_.workspace());
     if (shape_.has_bias) add_to_columns(context_.stream(), operation_, outputs(), bias, output);
   }
 
   void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
     if (!backward_input_) return columns_->backward_input(kernel, output_gradient, input_gradient);
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     backward_input_->run(context_, {.images = input_gradient, .kernel = kernel, .outputs = output_gradient},
                          context_.workspace());
   }
@@ -59,7 +57,7 @@ class CudaConvolution final : public ConvolutionOperation {
     if (!backward_weights_) {
       return columns_->backward_weights(input, output_gradient, kernel_gradient, bias_gradient);
     }
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     backward_weights_->run(context_, {.images = input, .kernel = kernel_gradient, .outputs = output_gradient},
                            context_.workspace());
     if (!shape_.has_bias) return;
@@ -69,7 +67,7 @@ class CudaConvolution final : public ConvolutionOperation {
  private:
   void find(std::optional<CudnnConvolution>& found, Precision precision, ConvolutionPass pass) {
     found = CudnnConvolution::find({.handle = context_.cudnn()}, precision, shape_, pass);
-    // The library takes no null pointer, even for no bytes.
+    // The library refuses a null pointer, even for zero bytes.
     if (found) context_.reserve_workspace(std::max<std::size_t>(found->workspace_bytes(), 1));
   }
 
@@ -84,7 +82,7 @@ class CudaConvolution final : public ConvolutionOperation {
   std::optional<CudnnConvolution> forward_;
   std::optional<CudnnConvolution> backward_input_;
   std::optional<CudnnConvolution> backward_weights_;
-  std::unique_ptr<ConvolutionOperation> columns_;  // the other passes; null where there are none
+  std::unique_ptr<ConvolutionOperation> columns_;  // for the other passes; null if cuDNN has all of them
 };
 
 }  // namespace

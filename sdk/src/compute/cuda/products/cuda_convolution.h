@@ -1,7 +1,7 @@
 #pragma once
 
-// The two ways to compute a convolution on a CUDA device. Which one a pass takes depends on shape, device and cuDNN's
-// version: on cuDNN where it has an engine that gives the same bits each time, else as a product of matrices.
+// The two ways to compute a convolution on a CUDA device. A pass uses cuDNN if that has an engine which gives the same
+// bits each time, and else a product of matrices. The choice depends on the shape, the device and cuDNN's version.
 
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ struct ConvolutionPasses {
 // "PASS of convolution [..] x [..], strides [..], padding same"
 std::string describe_convolution(const std::string& pass, const ConvolutionShape& shape);
 
-// On cuBLASLt; any shape.
+// Convolution by matrix products of cuBLASLt; for any shape.
 std::unique_ptr<ConvolutionOperation> make_columns_convolution(CudaContext& context, Precision precision,
                                                                const ConvolutionShape& shape,
                                                                const ConvolutionPasses& passes);

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,11 +12,10 @@ namespace holdfast::compute {
 namespace {
 
 std::string describe(const std::string& pass, const DenseShape& shape) {
-  return pass + " of dense [" + std::to_string(shape.rows) + ", " + std::to_string(shape.inputs) + "] x [" +
-         std::to_string(shape.inputs) + ", " + std::to_string(shape.outputs) + "]";
+  return fmt::format("{} of dense [{}, {}] x [{}, {}]", pass, shape.rows, shape.inputs, shape.inputs, shape.outputs);
 }
 
-// An array in bf16, for several products.
+// An array rounded to bf16, for several products.
 class RoundedArray {
  public:
   RoundedArray(CudaContext& context, const Bfloat16Matrix& matrix)
@@ -29,7 +29,7 @@ class RoundedArray {
   std::shared_ptr<std::byte[]> memory_;
 };
 
-// In training at bf16 each of three arrays is a factor of two products, and rounded once.
+// In training at bf16 three arrays are each a factor of two products, so each is rounded once and kept.
 class CudaDense final : public DenseOperation {
  public:
   CudaDense(CudaContext& context, Precision precision, const DenseShape& shape, Use use)
@@ -69,7 +69,7 @@ class CudaDense final : public DenseOperation {
   }
 
   void forward(const float* input, const float* kernel, const float* bias, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     ProductArrays arrays{.left = input, .right = kernel, .bias = bias, .result = output};
     if (rounds_once_) {
       input_->set(input, context_.stream());
@@ -82,7 +82,7 @@ class CudaDense final : public DenseOperation {
   }
 
   void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     ProductArrays arrays{.left = output_gradient, .right = kernel, .result = input_gradient};
     if (rounds_once_) {
       arrays.given_left = rounded_gradient(output_gradient);
@@ -93,7 +93,7 @@ class CudaDense final : public DenseOperation {
 
   void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
                         float* bias_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     ProductArrays arrays{.left = input, .right = output_gradient, .result = kernel_gradient};
     if (rounds_once_) {
       arrays.given_left = input_->data();
@@ -111,7 +111,7 @@ class CudaDense final : public DenseOperation {
     context_.reserve_workspace(product->workspace_bytes());
   }
 
-  // By the first of the backward passes behind a forward pass.
+  // Called by the first backward pass after a forward pass.
   const Bfloat16* rounded_gradient(const float* output_gradient) {
     if (!std::exchange(is_gradient_rounded_, true)) output_gradient_->set(output_gradient, context_.stream());
     return output_gradient_->data();
@@ -124,7 +124,7 @@ class CudaDense final : public DenseOperation {
   std::optional<MatrixProduct> forward_;
   std::optional<MatrixProduct> backward_input_;
   std::optional<MatrixProduct> backward_weights_;
-  // Where these are rounded once.
+  // Used if arrays are rounded once.
   std::optional<RoundedArray> input_;
   std::optional<RoundedArray> kernel_;
   std::optional<RoundedArray> output_gradient_;

@@ -11,14 +11,14 @@
 namespace holdfast::compute {
 namespace {
 
-// What the library asks for beyond this seldom pays, unless it is for copies of the arrays in another order of axes:
-// without tensor cores it has hardly any engine for large images that does without (9.19: one copy of both).
+// Engines that need more workspace than this are seldom faster, except for those that copy the arrays into another
+// order of axes. Without tensor cores nearly all engines for large images do that (9.19: one copy of both).
 constexpr std::int64_t kEngineWorkspaceBytes = std::int64_t{256} << 20;
 constexpr std::int64_t kMostCopiesOfImages = 2;
-// How many of its engines the heuristic is asked for.
+// How many engines are asked of the heuristic.
 constexpr std::int64_t kMaximumEngines = 128;
-// Has a plan for every shape and needs no workspace. The heuristic puts it behind all others but for small shapes; the
-// fallback, whose order is not one of speed, before others (9.19).
+// This engine has a plan for every shape and needs no workspace. The heuristic lists it last, except for small shapes.
+// The fallback list, which is not in order of speed, has it before others (9.19).
 constexpr std::int64_t kPlainestEngine = 0;
 
 std::int64_t most_workspace_bytes(const ConvolutionShape& shape, Precision precision) {
@@ -36,13 +36,13 @@ bool is_plainest(const CudnnDescriptor& configuration) {
   return !engine.empty() && engine.front().integer_of(CUDNN_ATTR_ENGINE_GLOBAL_INDEX) == kPlainestEngine;
 }
 
-// By which arrays are bound to the plan.
+// The numbers by which arrays are bound to the plan.
 constexpr std::int64_t kImages = 'x';
 constexpr std::int64_t kKernel = 'w';
 constexpr std::int64_t kOutputs = 'y';
 
 CudnnDescriptor tensor(std::int64_t identity, Precision precision, const ImageLayout& layout, const std::string& what) {
-  // Copies lie where we want them.
+  // Copies are in our workspace, aligned as we choose.
   const std::int64_t alignment = precision == Precision::bf16 ? kWidestAccess : layout.alignment;
   CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, what);
   tensor.choice(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, image_type(precision))
@@ -73,7 +73,7 @@ CudnnDescriptor make_convolution(const ConvolutionShape& shape, const std::strin
   return convolution;
 }
 
-// The attributes of the three kinds of operation differ by name alone.
+// The three kinds of operation have the same attributes, with different names.
 struct OperationNames {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t convolution, images, kernel, outputs, alpha, beta;

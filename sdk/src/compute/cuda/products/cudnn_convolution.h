@@ -1,15 +1,16 @@
 #pragma once
 
-// One pass of a convolution on cuDNN's graph API, made for one shape. Images are as callers have them. Our kernels,
-// [height, width, channel, filter], have an order of axes that the library does not know: each run copies them into the
-// workspace, or their gradient out of it, as [filter, height, width, channel].
+// One pass of a convolution on cuDNN's graph API, made for one shape. Images are used where they are. The library does
+// not support the order of our kernel's axes, [height, width, channel, filter]. So each run copies the kernel into the
+// workspace as [filter, height, width, channel], or its gradient out of it.
 //
-// At Precision::bf16 each run rounds what it reads into the workspace, and has the library write there, in bf16, too:
-// sums are f32, and rounded once when they are complete. They are widened on their way out.
+// At Precision::bf16 each run rounds its inputs into the workspace. The library writes its result there in bf16 too:
+// sums are f32, and are rounded once when they are complete. The result is widened to f32 on its way out.
 //
-// The engine is the first of those that the library's heuristic names, and then of its fallback, that gives the same
-// bits each time at the precision asked for, and that need not be compiled first, which a machine may lack the compiler
-// for: it depends on shape, device and library, on no timing. Its workspace may be as large as copies of the images.
+// The engine is the first one of the library's heuristic, and then of its fallback, that gives the same bits each time
+// at the given precision. Engines that are compiled at run time are left out, because a machine may lack the compiler.
+// So the engine depends on the shape, the device and the library, never on timing. Its workspace may be as large as
+// copies of the images.
 
 #include <array>
 #include <optional>
@@ -28,27 +29,27 @@ struct CudnnConvolutionArrays {
   const float* outputs = nullptr;  // or their gradient
 };
 
-// What a plan is made for.
+// The device that a plan is made for.
 struct CudnnTarget {
-  cudnnHandle_t handle = nullptr;                // of the device that it will run on; or, null,
-  const CudnnDescriptor* description = nullptr;  // a description of one that need not be there, since cuDNN 9.8
+  cudnnHandle_t handle = nullptr;                // of the device that will run the plan; or null, and then
+  const CudnnDescriptor* description = nullptr;  // a description of a device that need not exist, since cuDNN 9.8
 };
 
 class CudnnConvolution {
  public:
-  // Nothing where the library has no such engine for the shape.
+  // Returns nothing if the library has no such engine for the shape.
   static std::optional<CudnnConvolution> find(const CudnnTarget& target, Precision precision,
                                               const ConvolutionShape& shape, ConvolutionPass pass);
 
   std::size_t workspace_bytes() const;
   const std::string& engine() const { return engine_; }  // "engine 12"
 
-  // In a turn of the context whose handle the target has. The pass's result is written, whatever the pointer's type
-  // says.
+  // The caller must hold the stream lock of the context that owns the target's handle. The array of the result is
+  // written, although all pointers are to const.
   void run(CudaContext& context, const CudnnConvolutionArrays& arrays, std::byte* workspace) const;
 
  private:
-  // Whatever a plan was made of is kept with it.
+  // The descriptors that a plan was made of must live as long as it does.
   struct Graph {
     Graph(const CudnnTarget& target, const std::string& operation, Precision precision, const ConvolutionShape& shape,
           ConvolutionPass pass);
@@ -63,12 +64,12 @@ class CudnnConvolution {
 
   enum class Copy { none, rounded, transposed };
 
-  // An array as callers have it.
+  // An array of the caller.
   struct Operand {
-    MatrixExtent extent{};       // of one row where it is not transposed
+    MatrixExtent extent{};       // one row if it is not transposed
     std::int64_t alignment = 0;  // in bytes, of the caller's array
     bool is_result = false;
-    Copy copy = Copy::none;  // that the library reads or writes instead
+    Copy copy = Copy::none;  // the copy that the library reads or writes instead
   };
 
   CudnnConvolution(const std::string& operation, Precision precision, const ConvolutionShape& shape,

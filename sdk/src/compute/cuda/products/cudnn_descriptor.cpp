@@ -1,5 +1,6 @@
 #include "compute/cuda/products/cudnn_descriptor.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 
 #include "holdfast/base/log.h"
@@ -16,14 +17,14 @@ void CudnnDescriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttribut
                           const void* values) {
   const cudnnStatus_t status = cudnnBackendSetAttribute(descriptor_.get(), name, type, count, values);
   if (status == CUDNN_STATUS_SUCCESS) return;
-  check_cudnn(status, "cudnnBackendSetAttribute " + std::to_string(static_cast<int>(name)) + " of " + what_);
+  check_cudnn(status, fmt::format("cudnnBackendSetAttribute {} of {}", static_cast<int>(name), what_));
 }
 
 std::int64_t CudnnDescriptor::read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                                    std::int64_t limit, void* values) const {
   std::int64_t count = 0;
   check_cudnn(cudnnBackendGetAttribute(descriptor_.get(), name, type, limit, &count, values),
-              "cudnnBackendGetAttribute " + std::to_string(static_cast<int>(name)) + " of " + what_);
+              fmt::format("cudnnBackendGetAttribute {} of {}", static_cast<int>(name), what_));
   return std::min(count, limit);
 }
 
@@ -70,9 +71,10 @@ bool CudnnDescriptor::finalize_if_possible() {
   }
   if (status != CUDNN_STATUS_SUCCESS && CUDNN_STATUS_CATEGORY(static_cast<int>(status)) != CUDNN_STATUS_NOT_SUPPORTED) {
     log(LogLevel::warning,
-        "cuDNN failed with status " + std::to_string(static_cast<int>(status)) + " in " + what_ +
-            ", so that another of its engines, or none, is taken; where that does not fail, bits may "
-            "be others");
+        fmt::format(
+            "cuDNN failed with status {} in {}, so another engine of it, or none, is used; on a machine where this "
+            "does not fail, the bits may differ",
+            static_cast<int>(status), what_));
   }
   return status == CUDNN_STATUS_SUCCESS;
 }
@@ -105,7 +107,7 @@ bool CudnnDescriptor::is_compiled_at_run_time() const {
 std::vector<CudnnDescriptor> CudnnDescriptor::descriptors_of(cudnnBackendAttributeName_t name,
                                                              cudnnBackendDescriptorType_t type,
                                                              std::int64_t limit) const {
-  // The library fills descriptors that the caller made.
+  // The library fills in descriptors that the caller has made.
   std::vector<CudnnDescriptor> inner;
   std::vector<cudnnBackendDescriptor_t> raw;
   for (std::int64_t i = 0; i < limit; ++i) raw.push_back(inner.emplace_back(type, "a part of " + what_).get());

@@ -1,7 +1,7 @@
 #pragma once
 
-// A descriptor of cuDNN's graph API: made, given its attributes, finalized, and given back with its owner. What it
-// describes is said by the attributes' names, as the library's documentation has them.
+// A descriptor of cuDNN's graph API. It is made, gets its attributes, is finalized, and is destroyed with this object.
+// The names of attributes are those of the library's documentation.
 
 #include <cstdint>
 #include <memory>
@@ -25,9 +25,9 @@ class CudnnDescriptor {
   CudnnDescriptor& handle(cudnnBackendAttributeName_t name, cudnnHandle_t value);
   CudnnDescriptor& text(cudnnBackendAttributeName_t name, std::string_view value);
   CudnnDescriptor& pointers(cudnnBackendAttributeName_t name, std::span<void* const> values);
-  // The other one is finalized, and kept by its owner.
+  // The other descriptor must be finalized, and must outlive this one.
   CudnnDescriptor& descriptor(cudnnBackendAttributeName_t name, const CudnnDescriptor& value);
-  // Of one of the library's own enumerations, whose type is named too.
+  // Sets an attribute of one of the library's enumerations, whose type must be named too.
   template <class Enumeration>
   CudnnDescriptor& choice(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, Enumeration value) {
     set(name, type, 1, &value);
@@ -35,12 +35,12 @@ class CudnnDescriptor {
   }
 
   void finalize();
-  // False where the library cannot do what is described, or fails in making it ready; a lack of memory is thrown.
+  // Returns false if the library does not support the description, or fails to prepare it. Throws if memory is missing.
   bool finalize_if_possible();
 
-  // Of a finalized one.
+  // Reads an attribute of a finalized descriptor.
   std::int64_t integer_of(cudnnBackendAttributeName_t name) const;
-  // Of an engine.
+  // Reads the notes of an engine.
   std::vector<cudnnBackendNumericalNote_t> numerical_notes() const;
   bool is_compiled_at_run_time() const;
   // Descriptors inside this one, at most `limit`.
@@ -58,11 +58,11 @@ class CudnnDescriptor {
   };
 
   void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values);
-  // How many values there are, of which `values` takes no more than `limit`.
+  // Reads up to `limit` values and returns how many there are.
   std::int64_t read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t limit,
                     void* values) const;
 
-  // Of an engine; as many kinds as the library has.
+  // The notes of an engine. `kinds` is how many kinds of notes the library has.
   template <class Note>
   std::vector<Note> notes(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t kinds) const;
 

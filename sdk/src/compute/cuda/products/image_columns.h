@@ -1,6 +1,7 @@
 #pragma once
 
-// The column matrix of images, and back. All only queue, and name `operation` in errors.
+// Makes the column matrix of images, and adds it back into images. All calls only queue, and name `operation` in
+// errors.
 
 #include <cuda_runtime_api.h>
 
@@ -10,7 +11,7 @@
 
 namespace holdfast::compute {
 
-// Of `samples` images, the plan's or fewer. `columns` becomes [windows of all, elements of a window].
+// For `samples` images, at most those of the plan. `columns` becomes [windows of all images, elements of a window].
 void make_columns(cudaStream_t stream, const std::string& operation, const ConvolutionPlan& plan, std::int64_t samples,
                   const float* input, float* columns);
 void gather_column_gradients(cudaStream_t stream, const std::string& operation, const ConvolutionPlan& plan,

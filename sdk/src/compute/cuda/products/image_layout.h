@@ -1,7 +1,7 @@
 #pragma once
 
-// How cuDNN is told where elements lie: it names axes in the order sample, channel, row, column (filters count as
-// samples), whatever their order in memory.
+// Array layouts as cuDNN describes them. Axes are named in the order sample, channel, row, column, whatever their order
+// in memory. Filters count as samples.
 
 #include <array>
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace holdfast::compute {
 struct ImageLayout {
   std::array<std::int64_t, 4> extents;
   std::array<std::int64_t, 4> strides;
-  std::int64_t alignment;  // in bytes: of the array and, of images, of each sample in it
+  std::int64_t alignment;  // in bytes, of the array and, for images, of each sample in it
 };
 
 inline std::int64_t elements_of(const ImageLayout& layout) {
   return layout.extents[0] * layout.extents[1] * layout.extents[2] * layout.extents[3];
 }
 
-// Of an array [sample, row, column, channel] without gaps.
+// The layout of an array [sample, row, column, channel] without gaps.
 inline ImageLayout layout_of_images(std::int64_t samples, std::int64_t rows, std::int64_t columns,
                                     std::int64_t channels) {
   return {.extents = {samples, channels, rows, columns},
@@ -34,8 +34,8 @@ inline ImageLayout layout_of_input(const ConvolutionShape& shape) {
   return layout_of_images(shape.samples, shape.height, shape.width, shape.channels);
 }
 
-// Of a copy [filter, row, column, channel] without gaps, in a workspace. Engines for images with the channels last know
-// no other, though they accept the strides of any (seen with cuDNN 9.19: what they would do does not depend on them).
+// The layout of the kernel's copy in the workspace, [filter, row, column, channel] without gaps. Engines for images
+// with the channels last support no other layout. They accept other strides, but ignore them (seen with cuDNN 9.19).
 inline ImageLayout layout_of_kernel_copy(const ConvolutionShape& shape) {
   ImageLayout layout = layout_of_images(shape.filters, shape.kernel_height, shape.kernel_width, shape.channels);
   layout.alignment = kWidestAccess;

@@ -1,5 +1,6 @@
 #include "compute/cuda/products/matrix_product.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,7 +11,7 @@
 
 namespace holdfast::compute {
 
-// What the library's kernels for this generation of devices are made for.
+// The workspace that the library's kernels for this generation of devices expect.
 static constexpr std::size_t kMaximumWorkspaceBytes = std::size_t{32} << 20;
 
 static cublasLtMatrixLayout_t make_layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns,
@@ -18,7 +19,7 @@ static cublasLtMatrixLayout_t make_layout(cudaDataType_t type, std::int64_t rows
   cublasLtMatrixLayout_t made = nullptr;
   check_cublas(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(columns),
                                           static_cast<std::uint64_t>(rows), row_stride),
-               "cublasLtMatrixLayoutCreate of [" + std::to_string(rows) + ", " + std::to_string(columns) + "]");
+               fmt::format("cublasLtMatrixLayoutCreate of [{}, {}]", rows, columns));
   return made;
 }
 
@@ -40,8 +41,8 @@ void MatrixProduct::set(cublasLtMatmulDescAttributes_t attribute, const Value& v
   check_cublas(cublasLtMatmulDescSetAttribute(desc_.get(), attribute, &value, sizeof(value)), operation_);
 }
 
-// The library reads an array by columns: what is the left factor for us is the right one for it, as
-// transpose(left x right) = transpose(right) x transpose(left), and each of our arrays is its own transpose.
+// The library reads arrays by columns, so it sees each of our row-major arrays transposed. Since transpose(left x
+// right) = transpose(right) x transpose(left), our left factor is its right one.
 MatrixProduct::MatrixProduct(CudaContext& context, const std::string& operation, const ProductShape& shape)
     : context_(context), operation_(operation), shape_(shape) {
   HOLDFAST_ASSERT(!shape.are_factors_given || shape.precision == Precision::bf16);
@@ -61,7 +62,7 @@ MatrixProduct::MatrixProduct(CudaContext& context, const std::string& operation,
   bool found = false;
   if (shape.has_bias) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    // The heuristic takes the alignment of the bias from an address, at which it does not look.
+    // The heuristic takes the bias's alignment from its address, but does not read it.
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::bit_cast<const void*>(std::uintptr_t{kWidestAccess}));
     found = choose_algorithm();
     adds_bias_after_ = !found;
@@ -82,7 +83,7 @@ static void prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferen
                "cublasLtMatmulPreferenceSetAttribute");
 }
 
-// 0 where the algorithm has no such attribute.
+// Returns 0 if the algorithm has no such attribute.
 template <class Value>
 static Value config_of(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
   Value value{};
@@ -91,7 +92,8 @@ static Value config_of(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgo
   return value;
 }
 
-// Where the heuristic should take the first mask to ask for sums in parts, the second leaves those in one.
+// If the heuristic takes the first mask as a request for sums in parts and finds no algorithm, the second mask asks for
+// undivided sums.
 bool MatrixProduct::choose_algorithm() {
   return choose_algorithm(kOrderedReductions) || choose_algorithm(CUBLASLT_REDUCTION_SCHEME_NONE);
 }
@@ -135,16 +137,17 @@ bool MatrixProduct::choose_algorithm(std::uint32_t reduction_schemes) {
 
 void MatrixProduct::describe_algorithm() {
   const auto parts = config_of<std::int32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
-  description_ = "algorithm " + std::to_string(config_of<std::int32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_ID)) +
-                 ", tile " + std::to_string(config_of<std::uint32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_TILE_ID)) +
-                 ", stages " + std::to_string(config_of<std::uint32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_STAGES_ID)) +
-                 ", " + std::to_string(parts) + (parts == 1 ? " part" : " parts");
+  description_ = fmt::format(
+      "algorithm {}, tile {}, stages {}, {} {}", config_of<std::int32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_ID),
+      config_of<std::uint32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_TILE_ID),
+      config_of<std::uint32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_STAGES_ID), parts, parts == 1 ? "part" : "parts");
 }
 
 void MatrixProduct::check_alignment(const void* array, std::size_t alignment, const char* name) const {
   if (is_aligned(array, alignment)) return;
-  throw Error(ErrorCode::invalid_argument, operation_ + " needs the " + name + " to be aligned to " +
-                                               std::to_string(alignment) + " bytes: let it begin with a whole row");
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} needs the {} to be aligned to {} bytes: let it begin with a whole row", operation_, name,
+                          alignment));
 }
 
 const void* MatrixProduct::prepare(const Array& factor, const float* array, const char* name, std::byte* place) const {

@@ -1,9 +1,9 @@
 #pragma once
 
-// A product of row-major f32 matrices on cuBLASLt, made for one shape. The algorithm is the first of those that the
-// library's heuristic names, that its check accepts, and whose sums have one order: it depends on shape, device and
-// library, not on timing. At Precision::bf16 each run rounds its factors into the workspace first, and multiplies
-// those, or is given them; the result is f32.
+// A product of row-major f32 matrices on cuBLASLt, made for one shape. The algorithm is the first one of the library's
+// heuristic that its check accepts and whose sums have one order. So it depends on the shape, the device and the
+// library, never on timing. At Precision::bf16 each run first rounds its factors into the workspace, unless the caller
+// passes rounded ones. The result is f32.
 
 #include <memory>
 #include <string>
@@ -15,43 +15,43 @@
 namespace holdfast::compute {
 
 struct ProductShape {
-  std::int64_t rows = 0;  // of the result, [rows, columns]
+  std::int64_t rows = 0;  // the result is [rows, columns]
   std::int64_t inner = 0;
   std::int64_t columns = 0;
   bool is_left_transposed = false;   // the left array is [inner, rows] instead of [rows, inner]
   bool is_right_transposed = false;  // the right array is [columns, inner] instead of [inner, columns]
   bool has_bias = false;             // [columns], added to each row
   Precision precision = Precision::f32;
-  bool are_factors_given = false;  // in bf16, as left_copy() and right_copy() have them
+  bool are_factors_given = false;  // the caller passes bf16 factors, laid out as left_copy() and right_copy()
 };
 
 struct ProductArrays {
   const float* left = nullptr;
   const float* right = nullptr;
-  const Bfloat16* given_left = nullptr;  // instead of these, where factors are given
+  const Bfloat16* given_left = nullptr;  // instead of the two above, if factors are given
   const Bfloat16* given_right = nullptr;
   const float* bias = nullptr;  // ignored without one
   float* result = nullptr;
-  bool adds = false;  // to what the result holds
+  bool adds = false;  // adds to the result's content instead of replacing it
 };
 
 class MatrixProduct {
  public:
-  // In a turn of the context. `operation` names the product in errors. Throws Error{unsupported} where the library has
-  // no algorithm.
+  // The caller must hold the stream lock. `operation` names the product in errors. Throws Error{unsupported} if the
+  // library has no algorithm.
   MatrixProduct(CudaContext& context, const std::string& operation, const ProductShape& shape);
 
-  // What run() needs at `workspace`, which is aligned as memory of the device is.
+  // How many bytes run() needs at `workspace`, which must have the alignment of cudaMalloc().
   std::size_t workspace_bytes() const {
     return library_bytes_ + (shape_.are_factors_given ? 0 : left_.copy.bytes() + right_.copy.bytes());
   }
-  // Of the factors' arrays, at bf16.
+  // The layouts of the rounded factors at bf16.
   const Bfloat16Matrix& left_copy() const { return left_.copy; }
   const Bfloat16Matrix& right_copy() const { return right_.copy; }
   // "algorithm 21, tile 18, stages 15, 1 part"
   const std::string& algorithm() const { return description_; }
 
-  // In a turn of the context.
+  // The caller must hold the stream lock.
   void run(const ProductArrays& arrays, std::byte* workspace);
 
  private:
@@ -67,12 +67,12 @@ class MatrixProduct {
   struct Array {
     Array() = default;
     Array(std::int64_t rows, std::int64_t columns);
-    // A factor that is rounded.
+    // A factor that is rounded to bf16.
     explicit Array(const Bfloat16Matrix& rounded);
 
     Layout layout;
     std::size_t alignment = 0;
-    Bfloat16Matrix copy{};  // empty where the library reads the caller's array
+    Bfloat16Matrix copy{};  // empty if the library reads the caller's array
   };
   static Array factor(std::int64_t rows, std::int64_t columns, Precision precision);
 
@@ -90,7 +90,7 @@ class MatrixProduct {
   const ProductShape shape_;
   std::unique_ptr<cublasLtMatmulDescOpaque_t, Release> desc_;
   Array left_, right_, result_;
-  bool adds_bias_after_ = false;  // where no algorithm does it on the way
+  bool adds_bias_after_ = false;  // no algorithm adds the bias itself, so a kernel does it afterwards
   cublasLtMatmulAlgo_t algorithm_{};
   std::size_t library_bytes_ = 0;  // of the workspace, before the copies of factors
   std::string description_;

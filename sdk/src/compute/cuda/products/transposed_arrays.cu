@@ -6,8 +6,8 @@
 namespace holdfast::compute {
 namespace {
 
-constexpr int kSide = 32;  // of a block's part of the matrix
-constexpr int kLines = 8;  // of it that are moved at once
+constexpr int kSide = 32;  // rows and columns of a block's tile of the matrix
+constexpr int kLines = 8;  // lines of a tile that are moved at once
 constexpr int kThreads = kSide * kLines;
 
 __device__ void convert(float from, float* to) {
@@ -20,11 +20,11 @@ __device__ void convert(Bfloat16 from, float* to) {
   *to = __uint_as_float(widen_bfloat16(from));
 }
 
-// By way of shared memory, so that neighbours read and write what lies side by side.
+// Tiles go through shared memory, so that neighbouring threads read and write neighbouring elements.
 template <class From, class To>
 __global__ void __launch_bounds__(kThreads)
     transpose_kernel(MatrixExtent extent, std::int64_t parts_of_a_row, const From* from, To* to) {
-  // One more than a row has: else all of a column would lie in one bank.
+  // Rows have one element more than needed. Otherwise a whole column would lie in one bank.
   __shared__ From part[kSide][kSide + 1];
   const std::int64_t first_row = blockIdx.x / parts_of_a_row * kSide;
   const std::int64_t first_column = blockIdx.x % parts_of_a_row * kSide;

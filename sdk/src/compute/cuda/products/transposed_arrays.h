@@ -1,7 +1,7 @@
 #pragma once
 
-// Matrices without gaps written down column by column: convolution kernels on their way to cuDNN and back. All is
-// queued in `stream`, and not waited for.
+// Transposes matrices without gaps: convolution kernels on their way to cuDNN and back. All work is queued in `stream`
+// and not waited for.
 
 #include <cuda_runtime_api.h>
 
@@ -10,8 +10,8 @@
 
 namespace holdfast::compute {
 
-// to[column, row] = from[row, column]; `extent` is that of `from`. bfloat16 as round_to_bfloat16() and
-// widen_bfloat16() have it.
+// to[column, row] = from[row, column]; `extent` is that of `from`. Conversions are those of round_to_bfloat16() and
+// widen_bfloat16().
 void transpose(const MatrixExtent& extent, const float* from, float* to, cudaStream_t stream);
 void transpose(const MatrixExtent& extent, const float* from, Bfloat16* to, cudaStream_t stream);
 void transpose(const MatrixExtent& extent, const Bfloat16* from, float* to, cudaStream_t stream);

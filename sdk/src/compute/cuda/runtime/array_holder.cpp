@@ -1,5 +1,14 @@
+// A snapshot or savepoint needs the state of one moment, but the next update changes it. Copying within the device is
+// faster than to the host by far, so training waits only for that. The memory of the second copy is allocated once. If
+// less than a sixteenth of the device would stay free, no second copy is made, and training waits for the copy to the
+// host.
+//
+// The digest is that of the copy, not of the state. The copy is what is kept, so it is what replicas must compare.
+// See docs/decisions/devices.md.
+
 #include "compute/cuda/runtime/array_holder.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -11,9 +20,9 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kLargestGap = 1024;
-// Of the device's memory, for what training still allocates.
+// A sixteenth of the device's memory stays free for what training allocates later.
 constexpr std::size_t kShareLeftFree = 16;
-// Far below what any link does, in seconds a GiB.
+// In seconds per GiB; any working link is far faster.
 constexpr std::size_t kSlowestLink = 4;
 
 std::size_t round_up(std::size_t bytes) {
@@ -22,13 +31,13 @@ std::size_t round_up(std::size_t bytes) {
 
 }  // namespace
 
-// The place, until its copy is over or it goes.
+// Owns the use of the second copy until it is destroyed.
 class ArrayHolder::Held final : public HeldArrays {
  public:
   Held(ArrayHolder& holder, std::vector<std::span<const float>> places) : holder_(holder), places_(std::move(places)) {
     ++holder_.held_;
   }
-  // The copy uses this object. It ends by its deadline.
+  // The thread that copies uses this object. It ends by its deadline.
   ~Held() override {
     if (copying_.valid()) copying_.wait();
     --holder_.held_;
@@ -49,7 +58,7 @@ class ArrayHolder::Held final : public HeldArrays {
 
   ArrayHolder& holder_;
   const std::vector<std::span<const float>> places_;
-  std::optional<Digest> digest_;  // once somebody has waited for it
+  std::optional<Digest> digest_;  // set once it was waited for
   std::shared_future<void> copying_;
 };
 
@@ -66,7 +75,7 @@ std::unique_ptr<HeldArrays> ArrayHolder::hold(std::span<const std::span<const fl
   return std::make_unique<Held>(*this, std::move(places));
 }
 
-// Its digest may be under way, too, where it was given up.
+// The last copy to the host must be over, and also its digest, which is still under way if nothing asked for it.
 void ArrayHolder::await_last() {
   if (copying_.valid()) copying_.wait();
   copying_ = {};
@@ -75,7 +84,7 @@ void ArrayHolder::await_last() {
 }
 
 ArrayHolder::Layout ArrayHolder::lay_out(std::span<const std::span<const float>> arrays) const {
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   Layout layout;
   for (const std::span<const float> array : arrays) {
     const std::span<const std::byte> bytes = std::as_bytes(array);
@@ -103,14 +112,14 @@ bool ArrayHolder::can_join(const Run& run, std::span<const std::byte> next) cons
 
 bool ArrayHolder::make_room(std::size_t bytes) {
   if (place_ != nullptr && bytes <= place_bytes_) return true;
-  // What did not fit will not fit later either: training gives nothing back.
+  // What did not fit once will not fit later, because training frees nothing.
   if (!obstacle_.empty()) return false;
   place_.reset();
   place_bytes_ = 0;
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     check_cuda(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
   }
   const std::size_t left_free = total_bytes / kShareLeftFree;
@@ -123,32 +132,32 @@ bool ArrayHolder::make_room(std::size_t bytes) {
     place_bytes_ = bytes;
     return true;
   }
-  obstacle_ = context_.device() + " has " + in_bytes(free_bytes) + " of its " + in_bytes(total_bytes) +
-              " free, too little for a second copy of " + in_bytes(bytes) + " with " + in_bytes(left_free) +
-              " to spare";
+  obstacle_ =
+      fmt::format("{} has {} of its {} free, too little for a second copy of {} with {} to spare", context_.device(),
+                  in_bytes(free_bytes), in_bytes(total_bytes), in_bytes(bytes), in_bytes(left_free));
   return false;
 }
 
-// Does not wait for a copy or digest of the place: a copy needs the turn, and the thread that allocates may have it.
-// Freeing the memory waits for the device, which every allocation on a full device must do.
+// Does not wait for a copy or a digest. They need the stream lock, which the thread that allocates may hold. Freeing
+// the memory waits for the device, as every allocation on a full device must.
 bool ArrayHolder::give_back_idle() {
   if (place_ == nullptr || held_ > 0) return false;
   if (is_digest_queued_ && cudaEventQuery(digested_.get()) != cudaSuccess) {
-    // The runtime remembers "not ready" as if it were a failure.
+    // The runtime stores "not ready" as its last error.
     static_cast<void>(cudaGetLastError());
     return false;
   }
   is_digest_queued_ = false;
   place_.reset();
-  obstacle_ = context_.device() + " has no room for a second copy any more: training needed the " +
-              in_bytes(place_bytes_) + " that it had";
+  obstacle_ = fmt::format("{} has no room for a second copy any more: training needed its {}", context_.device(),
+                          in_bytes(place_bytes_));
   place_bytes_ = 0;
   return true;
 }
 
 void ArrayHolder::begin_use() {
   if (stream_ != nullptr) return;
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   taken_ = make_event();
   digested_ = make_event();
   copied_ = make_event();
@@ -156,20 +165,20 @@ void ArrayHolder::begin_use() {
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags for copies");
   stream_.reset(stream);
   ring_ = std::make_unique<StagingRing>(context_, stream);
-  digester_ = std::make_unique<CudaDigester>(context_.given_up());
+  digester_ = std::make_unique<CudaDigester>(context_.lost_device());
 }
 
 void ArrayHolder::queue(const Layout& layout, std::span<const std::span<const float>> places) {
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   for (const Run& run : layout.runs) {
     check_cuda(
         cudaMemcpyAsync(place_.get() + run.place, run.from, run.bytes, cudaMemcpyDeviceToDevice, context_.stream()),
-        "cudaMemcpyAsync of " + in_bytes(run.bytes) + " within " + context_.device());
+        fmt::format("cudaMemcpyAsync of {} within {}", in_bytes(run.bytes), context_.device()));
   }
-  check_cuda(cudaEventRecord(taken_.get(), context_.stream()), "cudaEventRecord behind a copy");
+  check_cuda(cudaEventRecord(taken_.get(), context_.stream()), "cudaEventRecord after a copy");
   check_cuda(cudaStreamWaitEvent(stream_.get(), taken_.get(), 0), "cudaStreamWaitEvent for a copy");
   digester_->queue(places, stream_.get());
-  check_cuda(cudaEventRecord(digested_.get(), stream_.get()), "cudaEventRecord behind a digest");
+  check_cuda(cudaEventRecord(digested_.get(), stream_.get()), "cudaEventRecord after a digest");
   is_digest_queued_ = true;
 }
 
@@ -203,23 +212,24 @@ void ArrayHolder::Held::begin_copy(std::span<const std::span<float>> to) {
   holder_.copying_ = copying_;
 }
 
-// On a thread of its own. The place may be used again behind it, so the digest is fetched, too.
+// Runs on a thread of its own. After it the second copy may be overwritten, so the digest is fetched too.
 void ArrayHolder::Held::copy(const std::vector<Target>& targets, Deadline deadline) {
   const cudaStream_t stream = holder_.stream_.get();
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (!targets[i].is_registered) continue;
-    const CudaContext::Turn turn = holder_.context_.take_turn();
-    check_cuda(cudaMemcpyAsync(targets[i].bytes.data(), places_[i].data(), targets[i].bytes.size(),
-                               cudaMemcpyDeviceToHost, stream),
-               "cudaMemcpyAsync of " + in_bytes(targets[i].bytes.size()) + " from " + holder_.context_.device());
+    const CudaContext::StreamLock lock = holder_.context_.lock_stream();
+    check_cuda(
+        cudaMemcpyAsync(targets[i].bytes.data(), places_[i].data(), targets[i].bytes.size(), cudaMemcpyDeviceToHost,
+                        stream),
+        fmt::format("cudaMemcpyAsync of {} from {}", in_bytes(targets[i].bytes.size()), holder_.context_.device()));
   }
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (targets[i].is_registered) continue;
     holder_.ring_->fetch(std::as_bytes(places_[i]).data(), targets[i].bytes, deadline);
   }
   {
-    const CudaContext::Turn turn = holder_.context_.take_turn();
-    check_cuda(cudaEventRecord(holder_.copied_.get(), stream), "cudaEventRecord behind copies");
+    const CudaContext::StreamLock lock = holder_.context_.lock_stream();
+    check_cuda(cudaEventRecord(holder_.copied_.get(), stream), "cudaEventRecord after copies");
   }
   holder_.context_.wait_for(holder_.copied_.get(), deadline, "a copy of the state from " + holder_.context_.device());
   digest();

@@ -1,7 +1,8 @@
 #pragma once
 
-// Holds arrays in a second place on the device, from where they go to the host in a stream of their own while training
-// goes on: training's own stream does one copy within the device.
+// Holds the state of one moment: a second copy of arrays on the device. From there they travel to the host in a stream
+// of their own, while training goes on. Training's stream only makes the copy within the device.
+// See docs/decisions/devices.md.
 
 #include <cuda_runtime_api.h>
 #include <atomic>
@@ -23,32 +24,32 @@ namespace holdfast::compute {
 
 class ArrayHolder {
  public:
-  // What is allocated on the device (it changes in turns of the context), and host memory that is registered with it.
-  // All outlive the holder, and it what it has given out.
+  // `allocated` is what is allocated on the device; it changes only under the stream lock. `registered` is host
+  // memory that is registered with the device. All three must outlive the holder, and the holder what it returns.
   ArrayHolder(CudaContext& context, const MemoryRanges& allocated, const MemoryRanges& registered)
       : context_(context), allocated_(allocated), registered_(registered) {}
 
-  // See MemorySpace::hold(). Null where the device has no room for a second copy; obstacle() says so then.
+  // See MemorySpace::hold(). Null if the device has no room for a second copy; then obstacle() says so.
   std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays);
   const std::string& obstacle() const { return obstacle_; }
 
-  // Whether the second place was given back for good, since training needs the memory: only where it is not in use.
-  // Called by the thread that allocates. Waits for what is queued on the device, for as long as its time limit.
+  // Frees the second copy for good, because training needs the memory. Returns whether it did: it cannot if the copy is
+  // in use. Called by the thread that allocates. Waits for what is queued on the device, no longer than its time limit.
   bool give_back_idle();
 
  private:
   class Held;
 
-  // Neighbours in memory are copied in one go, what aligns them with them: many small copies would take longer than
-  // one.
+  // Arrays that are neighbours in memory, together with the padding between them. They are copied at once, because many
+  // small copies take longer than one large one.
   struct Run {
     const std::byte* from = nullptr;
     std::size_t bytes = 0;
-    std::size_t place = 0;  // in bytes, from the start
+    std::size_t place = 0;  // offset in the second copy, in bytes
   };
   struct Layout {
     std::vector<Run> runs;
-    std::vector<std::size_t> places;  // of each array
+    std::vector<std::size_t> places;  // for each array its offset in the second copy, in bytes
     std::size_t bytes = 0;
   };
   Layout lay_out(std::span<const std::span<const float>> arrays) const;
@@ -65,7 +66,7 @@ class ArrayHolder {
 
   // Made by the first hold().
   OwnedStream stream_;
-  OwnedEvent taken_;     // in the context's stream, behind the copy to the second place
+  OwnedEvent taken_;     // in the context's stream, after the copy within the device
   OwnedEvent digested_;  // in stream_
   OwnedEvent copied_;    // in stream_
   std::unique_ptr<StagingRing> ring_;
@@ -74,9 +75,9 @@ class ArrayHolder {
   std::shared_ptr<std::byte[]> place_;
   std::size_t place_bytes_ = 0;
   std::string obstacle_;
-  std::atomic<int> held_ = 0;  // that live
+  std::atomic<int> held_ = 0;  // how many objects of Held exist
   bool is_digest_queued_ = false;
-  std::shared_future<void> copying_;  // what the place is in use for
+  std::shared_future<void> copying_;  // the copy to the host that reads place_
 };
 
 }  // namespace holdfast::compute

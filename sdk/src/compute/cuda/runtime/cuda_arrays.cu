@@ -1,3 +1,7 @@
+// Passes over arrays in which each element is computed by itself, and a gather that reads the host's memory. A kernel
+// that reads through the link waits nearly all the time. With as many blocks as usual it would keep all multiprocessors
+// from training's stream, so it has eight. See docs/decisions/devices.md.
+
 #include <algorithm>
 #include <cmath>
 
@@ -26,7 +30,7 @@ struct GatherPass {
   const std::int64_t* rows;
   float* to;
 
-  // Vectors do not reach beyond their row: rows are so many of them then.
+  // A vector never reaches beyond its row: vectors are used only if a row is a whole number of them.
   __device__ const float* source(std::size_t index) const {
     const std::size_t row = index / row_floats;
     return from + static_cast<std::size_t>(rows[row]) * row_floats + (index - row * row_floats);
@@ -38,8 +42,7 @@ struct GatherPass {
   }
 };
 
-// What reads through the link waits for it nearly all the time, and keeps others from the multiprocessors that it is
-// on. So few threads, with several loads of each under way, keep the link busy: half a megabyte of it, in vectors.
+// So few threads keep the link busy, because each has several loads under way: half a megabyte together, in vectors.
 constexpr int kLinkThreads = 1024;
 constexpr unsigned kLinkBlocks = 8;
 constexpr int kLinkLoads = 4;
@@ -49,7 +52,7 @@ __global__ void __launch_bounds__(kLinkThreads) gather_through_link_kernel(Gathe
   const std::size_t threads = static_cast<std::size_t>(gridDim.x) * kLinkThreads;
   std::size_t first = static_cast<std::size_t>(blockIdx.x) * kLinkThreads + threadIdx.x;
   for (; first < vectors; first += kLinkLoads * threads) {
-    // Loads come one behind the other: among divisions they would wait for each other.
+    // All addresses come first and then all loads, so that the loads overlap. Between divisions they would not.
     const float* sources[kLinkLoads] = {};
     FloatVector<kCount> values[kLinkLoads] = {};
 #pragma unroll
@@ -84,7 +87,7 @@ struct NotFinitePass {
   const float* values;
   std::uint32_t* flag;
 
-  // Several threads may store the flag. All store the same value, straight into the cache that all multiprocessors
+  // Several threads may store the flag. All store the same value, directly into the cache that all multiprocessors
   // share.
   template <int kCount>
   __device__ void run(std::size_t index) const {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a memory space does with the elements of arrays on its device. All is queued in `stream`, and not waited for.
+// The kernels of a memory space. All work is queued in `stream` and not waited for.
 
 #include <cuda_runtime_api.h>
 
@@ -16,12 +16,12 @@ void add_arrays(const float* summand, float* sum, std::size_t floats, cudaStream
 void gather_rows(const float* from, std::size_t row_floats, const std::int64_t* rows, std::size_t row_count, float* to,
                  cudaStream_t stream);
 
-// The same, where `from` is where the device sees registered memory of the host. Takes a few of the multiprocessors:
-// the link is slow enough for these, and what other streams compute goes on.
+// The same, but `from` is registered memory of the host, by its address on the device. Uses only a few multiprocessors.
+// They are enough to keep the link busy, and the others go on with the work of other streams.
 void gather_host_rows(const float* from, std::size_t row_floats, const std::int64_t* rows, std::size_t row_count,
                       float* to, cudaStream_t stream);
 
-// *flag, in device memory, becomes 1 where one of the values is not finite; it is never set to zero.
+// Sets *flag, in device memory, to 1 if one of the values is not finite. Never sets it to 0.
 void flag_not_finite(const float* values, std::size_t floats, std::uint32_t* flag, cudaStream_t stream);
 
 }  // namespace holdfast::compute

@@ -1,5 +1,11 @@
+// Every wait for the device polls an event until a deadline. CUDA's own waits have no deadline, so a kernel that hangs
+// would keep the process for good. After a wait in vain the device is lost: nothing is waited for or freed any more,
+// since cudaFree() would wait for the same kernel. The end of the process frees everything.
+// See docs/decisions/devices.md.
+
 #include "compute/cuda/runtime/cuda_context.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <functional>
 #include <thread>
@@ -14,15 +20,18 @@ OwnedEvent make_event() {
   return OwnedEvent(event);
 }
 
-static void require_not_given_up(const GivenUp& given_up, const std::string& device, const std::string& what) {
-  if (!given_up.is_set()) return;
-  throw Error(ErrorCode::device_failed, device + " was given up, since something hangs on it, so that " + what +
-                                            " is not waited for; this process must be replaced");
+static void require_not_lost(const LostDeviceFlag& lost_device, const std::string& device, const std::string& what) {
+  if (!lost_device.is_set()) return;
+  throw Error(
+      ErrorCode::device_failed,
+      fmt::format("{0} is lost, because an earlier wait for it reached its deadline, so {1} is not waited for; this "
+                  "process must be replaced",
+                  device, what));
 }
 
 static void poll(cudaEvent_t event, Deadline deadline, const std::string& what, const std::function<void()>& check) {
-  // The device has nothing to do while somebody sleeps who waits for a step's sums: Linux makes a nap of 50 us one of
-  // 115. By time, since nothing says how long a look at an event takes.
+  // While the thread that waits for a step's sums sleeps, the device is idle, and Linux makes a sleep of 50 us one of
+  // 115. So it polls without a pause for 20 ms first, measured by time, because a poll may take any time.
   constexpr std::chrono::milliseconds kSpinsFor{20};
   constexpr std::chrono::microseconds kNap{50};
   const Deadline nap_from = Deadline::after(kSpinsFor);
@@ -32,13 +41,15 @@ static void poll(cudaEvent_t event, Deadline deadline, const std::string& what, 
     const cudaError_t status = cudaEventQuery(event);
     if (status == cudaSuccess) return;
     if (status != cudaErrorNotReady) check_cuda(status, what);
-    // The runtime remembers "not ready" as if it were a failure, for the next check of a kernel's start to find.
+    // The runtime stores "not ready" as its last error, which the check of the next launch would find.
     static_cast<void>(cudaGetLastError());
     if (is_last) {
-      throw Error(ErrorCode::deadline_exceeded,
-                  what +
-                      " did not end within its time limit: a kernel hangs, or the device is shared with others that "
-                      "keep it busy; this process must be replaced, or given a longer time limit");
+      throw Error(
+          ErrorCode::deadline_exceeded,
+          fmt::format(
+              "{} did not end within its time limit: a kernel hangs, or other programs keep the device busy; this "
+              "process must be replaced, or get a longer time limit",
+              what));
     }
     if (nap_from.has_passed()) std::this_thread::sleep_for(kNap);
   }
@@ -48,17 +59,16 @@ static cudaDeviceProp properties_of(int device) {
   int count = 0;
   check_cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
   if (device >= count) {
-    throw Error(ErrorCode::unavailable, "there is no cuda:" + std::to_string(device) + ", but " +
-                                            std::to_string(count) + " CUDA " + (count == 1 ? "device" : "devices") +
-                                            ", counted from 0");
+    throw Error(ErrorCode::unavailable, fmt::format("there is no cuda:{}; this machine has {} CUDA {}, counted from 0",
+                                                    device, count, count == 1 ? "device" : "devices"));
   }
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   constexpr int kOldestMajor = 8;
   if (properties.major < kOldestMajor) {
-    throw Error(ErrorCode::unavailable, "cuda:" + std::to_string(device) + " (" + properties.name +
-                                            ") has compute capability " + std::to_string(properties.major) + "." +
-                                            std::to_string(properties.minor) + "; Holdfast needs 8.0 or later");
+    throw Error(ErrorCode::unavailable,
+                fmt::format("cuda:{} ({}) has compute capability {}.{}; Holdfast needs 8.0 or later", device,
+                            properties.name, properties.major, properties.minor));
   }
   return properties;
 }
@@ -79,28 +89,27 @@ CudaContext::CudaContext(int device) : device_(device) {
 }
 
 CudaContext::~CudaContext() {
-  if (!given_up_.is_set()) return;
+  if (!lost_device_.is_set()) return;
   static_cast<void>(cublas_.release());
   static_cast<void>(cudnn_.release());
 }
 
-CudaContext::Turn::Turn(CudaContext& context) : lock_(context.mutex_) {
+CudaContext::StreamLock::StreamLock(CudaContext& context) : lock_(context.mutex_) {
   check_cuda(cudaSetDevice(context.device_), "cudaSetDevice");
 }
 
-// Of a version as the libraries count: 91900 is 9.19.0.
+// The libraries encode 9.19.0 as 91900.
 static std::string version_text(std::size_t version) {
-  return std::to_string(version / 10'000) + "." + std::to_string(version % 10'000 / 100) + "." +
-         std::to_string(version % 100);
+  return fmt::format("{}.{}.{}", version / 10'000, version % 10'000 / 100, version % 100);
 }
 
 std::string CudaContext::description() const {
-  return "cuBLASLt " + version_text(cublasLtGetVersion()) + ", cuDNN " + version_text(cudnnGetVersion()) + ", " +
-         device_model_ + " (compute capability " + std::to_string(compute_capability_ / 10) + "." +
-         std::to_string(compute_capability_ % 10) + ", " + std::to_string(multiprocessors_) + " multiprocessors)";
+  return fmt::format("cuBLASLt {}, cuDNN {}, {} (compute capability {}.{}, {} multiprocessors)",
+                     version_text(cublasLtGetVersion()), version_text(cudnnGetVersion()), device_model_,
+                     compute_capability_ / 10, compute_capability_ % 10, multiprocessors_);
 }
 
-// Null where the device has no room.
+// Null if the device has no room.
 std::byte* CudaContext::try_allocate(std::size_t bytes) const {
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
@@ -108,23 +117,23 @@ std::byte* CudaContext::try_allocate(std::size_t bytes) const {
     static_cast<void>(cudaGetLastError());
     return nullptr;
   }
-  check_cuda(status, "cudaMalloc of " + in_bytes(bytes) + " on " + device());
+  check_cuda(status, fmt::format("cudaMalloc of {} on {}", in_bytes(bytes), device()));
   return static_cast<std::byte*>(memory);
 }
 
 void CudaContext::throw_out_of_memory(std::size_t bytes) const {
-  MemoryShortage shortage = {.device = device() + " (" + device_model_ + ")", .asked_bytes = bytes};
+  MemoryShortage shortage = {.device = fmt::format("{} ({})", device(), device_model_), .asked_bytes = bytes};
   check_cuda(cudaMemGetInfo(&shortage.free_bytes, &shortage.total_bytes), "cudaMemGetInfo");
   throw Error(ErrorCode::out_of_memory, describe(shortage));
 }
 
-// cudaFree() waits for the device, however long that takes: the bounded wait comes first. Where it fails, the process
-// is about to be replaced, and its memory with it.
+// cudaFree() waits for the device without a deadline, so a wait with a deadline comes first. If that fails, the process
+// is about to be replaced, and its memory is freed with it.
 void CudaContext::release(std::byte* memory) noexcept {
-  if (given_up_.is_set()) return;
+  if (lost_device_.is_set()) return;
   try {
     wait();
-    const Turn turn = take_turn();
+    const StreamLock lock = lock_stream();
     static_cast<void>(cudaFree(memory));
   } catch (const Error&) {
   }
@@ -135,12 +144,12 @@ std::shared_ptr<std::byte[]> CudaContext::allocate(std::size_t bytes) {
     return std::shared_ptr<std::byte[]>(memory, [this](std::byte* given_back) { release(given_back); });
   };
   {
-    const Turn turn = take_turn();
+    const StreamLock lock = lock_stream();
     if (std::byte* const memory = try_allocate(bytes)) return owned(memory);
   }
-  // Not in a turn: giving memory back waits for the device, and other threads have work for it meanwhile.
+  // Without the lock: freeing memory waits for the device, and other threads may queue work meanwhile.
   const bool is_more_free = give_back_ && give_back_();
-  const Turn turn = take_turn();
+  const StreamLock lock = lock_stream();
   if (std::byte* const memory = is_more_free ? try_allocate(bytes) : nullptr) return owned(memory);
   throw_out_of_memory(bytes);
 }
@@ -156,33 +165,33 @@ void CudaContext::wait() {
   OwnedEvent done;
   Deadline limit = Deadline::after({});
   {
-    const Turn turn = take_turn();
+    const StreamLock lock = lock_stream();
     done = take_event();
     check_cuda(cudaEventRecord(done.get(), stream_.get()), "cudaEventRecord on " + device());
     limit = deadline();
   }
   wait_for(done.get(), limit, "the work of " + device());
-  const Turn turn = take_turn();
+  const StreamLock lock = lock_stream();
   idle_events_.push_back(std::move(done));
 }
 
 void CudaContext::wait_for(cudaEvent_t event, Deadline deadline, const std::string& what) {
   try {
-    // Another thread may give it up meanwhile.
-    poll(event, deadline, what, [&] { require_not_given_up(given_up_, device(), what); });
+    // Another thread may find the device lost meanwhile.
+    poll(event, deadline, what, [&] { require_not_lost(lost_device_, device(), what); });
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::deadline_exceeded) given_up_.set();
+    if (error.code() == ErrorCode::deadline_exceeded) lost_device_.set();
     throw;
   }
 }
 
 void CudaContext::set_time_limit(std::chrono::milliseconds limit) {
-  const Turn turn = take_turn();
+  const StreamLock lock = lock_stream();
   time_limit_ = limit;
 }
 
 Deadline CudaContext::deadline() {
-  const Turn turn = take_turn();
+  const StreamLock lock = lock_stream();
   return Deadline::after(time_limit_);
 }
 
@@ -198,8 +207,8 @@ cudnnHandle_t CudaContext::cudnn() {
 
 void CudaContext::reserve_workspace(std::size_t bytes) {
   if (bytes <= workspace_bytes_) return;
-  // Twice the last one at least: what is kept of smaller ones then adds up to no more than the largest. Where there is
-  // no room for that, what is needed.
+  // At least twice the last block, so that all smaller ones, which are kept, add up to no more than the largest. If
+  // that does not fit, only what is needed.
   std::size_t grown = std::max(bytes, 2 * workspace_bytes_);
   try {
     workspace_blocks_.push_back(allocate(grown));

@@ -1,3 +1,7 @@
+// Digests on the device: eight threads hash one leaf of 64 KiB, with one XXH3 accumulator each. Neither the list of
+// arrays nor the leaves' digests go through the device's copy engines. These may be busy with a snapshot or with
+// samples for longer than the digest takes, so kernels read and write the host's memory. See docs/decisions/devices.md.
+
 #include <algorithm>
 #include <string>
 
@@ -9,24 +13,24 @@ namespace holdfast::compute {
 namespace {
 
 constexpr std::uint32_t kLeafBytes = DigestBuilder::kLeafBytes;
-// Few leaves a block, so that few leaves are still spread over the whole device.
+// A block has few leaves, so that even few leaves are spread over the whole device.
 constexpr int kThreads = 64;
-// Told that so few are to fit, ptxas gives a thread the registers for the words of a whole block of a leaf, which are
-// then under way at once; else it keeps to fewer registers, and spills (CUDA 13.0, sm_90: 90 instead of 80).
+// With this launch bound ptxas gives a thread enough registers to load all its words of a leaf's block at once. Without
+// it, ptxas uses fewer registers and spills (CUDA 13.0, sm_90: 80 instead of 90).
 constexpr int kLeastBlocksPerProcessor = 4;
 constexpr std::size_t kLeastCapacity = 256;
 
-// Those that one thread takes of a block: one word of each stripe.
+// The words of a leaf's block that one thread takes: one of each stripe.
 struct BlockWords {
   std::uint64_t of_stripe[xxh3::kStripesOfBlock];
 };
 
 struct Leaf {
-  std::uint64_t begin;  // of the whole, in bytes
+  std::uint64_t begin;  // in bytes, from the start of the first array
   std::uint32_t bytes;  // at least 4
 };
 
-// Words of a leaf, of which whole blocks are read with as little looking for as can be.
+// The words of a leaf. Reading a whole block looks for its array only once.
 class LeafWords {
  public:
   __device__ LeafWords(const Piece* pieces, std::uint32_t piece_count, const Leaf& leaf)
@@ -35,16 +39,16 @@ class LeafWords {
   __device__ PieceWords any() const { return {pieces_, index_, leaf_.begin}; }
   __device__ std::uint64_t read64(std::uint32_t offset) const { return any().read64(offset); }
 
-  // The word at `offset` in the block's first stripe, and those at its place in all others; zeros for what is behind
-  // the leaf's end. No block is before that of the last call.
+  // The word at `offset` in the block's first stripe, and the words at the same place in all other stripes. Words after
+  // the leaf's end are zeros. Blocks must be read in order.
   __device__ BlockWords read_block(std::uint32_t block, std::uint32_t offset) const {
     const std::uint64_t begin = leaf_.begin + block;
     while (begin >= piece_.end) piece_ = pieces_[++index_];
-    // Nor does the block reach beyond the leaf then: a leaf that is cut short ends with the last piece.
+    // If so, the block does not reach beyond the leaf either: a leaf that is cut short ends with the last array.
     const bool is_in_piece = begin + kBlockBytes <= piece_.end;
     if (!is_in_piece) return find_block(offset);
     const std::uint32_t* const words = piece_.words + (begin - piece_.begin + offset - block) / sizeof *words;
-    // An array begins at any float.
+    // An array may begin at any float, so words of 8 bytes may not be aligned.
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(words) % sizeof(std::uint64_t) == 0;
     return is_aligned ? read_aligned(words) : read_halves(words);
   }
@@ -74,7 +78,7 @@ class LeafWords {
 
   __device__ BlockWords find_block(std::uint32_t offset) const {
     const PieceWords words = any();
-    // Not unrolled: it is seldom gone through, and would be most of the kernel.
+    // Not unrolled: it runs seldom, and would make up most of the kernel's code.
     std::uint64_t found[xxh3::kStripesOfBlock] = {};
 #pragma unroll 1
     for (std::uint32_t stripe = 0; stripe < xxh3::kStripesOfBlock; ++stripe) {
@@ -93,7 +97,7 @@ class LeafWords {
   mutable Piece piece_;  // pieces_[index_]
 };
 
-// One of eight neighbouring threads, with one accumulator of a leaf each. All eight make the same calls.
+// One of eight neighbouring threads, each of which has one accumulator of a leaf. All eight make the same calls.
 class LaneOfGroup {
  public:
   __device__ LaneOfGroup() : lane_(threadIdx.x % xxh3::kLanes), accumulator_(xxh3::kFirstAccumulators[lane_]) {
@@ -105,7 +109,7 @@ class LaneOfGroup {
     }
   }
 
-  // With a block's first stripe all of its words are asked for: one after the other, each would take its time.
+  // The first stripe of a block loads the words of all its stripes, so that these loads overlap.
   __device__ void add(const LeafWords& words, std::uint32_t offset, std::uint32_t stripe_of_block) {
     if (stripe_of_block == 0) block_ = words.read_block(offset, offset + 8 * lane_);
     add_word(block_.of_stripe[stripe_of_block], secrets_[stripe_of_block]);
@@ -117,7 +121,7 @@ class LaneOfGroup {
     take_from_neighbour();
     accumulator_ = xxh3::scrambled(accumulator_, xxh3::secret_at(xxh3::kScrambleSecret + 8 * lane_));
   }
-  // The same in all eight.
+  // Gives the same result in all eight threads.
   __device__ Hash128 finish(std::uint32_t bytes) {
     take_from_neighbour();
     std::uint64_t accumulators[xxh3::kLanes];
@@ -133,7 +137,7 @@ class LaneOfGroup {
     accumulator_ += xxh3::lane_product(word, secret);
     given_ += word;
   }
-  // Between two scramblings the order of additions is free, so the words of all stripes are handed over at once.
+  // Between two calls of scramble() the order of additions is free, so the words of all stripes are exchanged at once.
   __device__ void take_from_neighbour() {
     accumulator_ += __shfl_xor_sync(group_, given_, 1, xxh3::kLanes);
     given_ = 0;
@@ -142,7 +146,7 @@ class LaneOfGroup {
   std::uint32_t lane_;
   unsigned group_;
   std::uint64_t accumulator_;
-  std::uint64_t given_ = 0;  // sum of the words that count for the neighbour, too
+  std::uint64_t given_ = 0;  // the sum of this thread's words, which its neighbour adds too
   std::uint64_t secrets_[xxh3::kStripesOfBlock];
   BlockWords block_;
 };
@@ -154,12 +158,12 @@ __device__ Hash128 hash_leaf(const Piece* pieces, std::uint32_t piece_count, con
   return xxh3::long_hash(lane, words, leaf.bytes);
 }
 
-// What one store moves: those of a warp's leaves lie side by side, and go over the link together.
+// A leaf's digest as one store of 16 bytes. The digests of a warp's leaves are neighbours and cross the link together.
 struct alignas(sizeof(Hash128)) LeafHash {
   Hash128 hash;
 };
 
-// Eight threads a leaf.
+// Eight threads for each leaf.
 __global__ void __launch_bounds__(kThreads, kLeastBlocksPerProcessor)
     digest_kernel(const Piece* pieces, std::uint32_t piece_count, std::uint64_t bytes, LeafHash* leaves) {
   const std::uint64_t index = (static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x) / xxh3::kLanes;
@@ -173,8 +177,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocksPerProcessor)
 
 constexpr unsigned kFetchThreads = 256;
 
-// The list of arrays from the host's memory, which the engine for copies from there has no part in: it may be busy with
-// samples for longer than the digest takes.
+// Copies the list of arrays from the host's memory without the copy engine.
 __global__ void __launch_bounds__(kFetchThreads)
     fetch_words_kernel(const std::uint64_t* from, std::uint64_t* to, std::size_t words) {
   const std::size_t index = static_cast<std::size_t>(blockIdx.x) * kFetchThreads + threadIdx.x;
@@ -199,7 +202,7 @@ std::uint64_t total_bytes(std::span<const std::span<const float>> arrays) {
   return bytes;
 }
 
-// The arrays that are not empty; how many these are.
+// Lists the arrays that are not empty, and returns how many there are.
 std::uint32_t write_pieces(std::span<const std::span<const float>> arrays, Piece* pieces) {
   std::uint32_t count = 0;
   std::uint64_t begin = 0;
@@ -228,8 +231,8 @@ void allocate_on_device(Element*& device, std::size_t count) {
 }  // namespace
 
 CudaDigester::~CudaDigester() {
-  if (given_up_.is_set()) return;
-  // What fails here failed before: a device that is lost gives nothing back.
+  if (lost_device_.is_set()) return;
+  // Failures are ignored: nothing can be freed on a lost device.
   for (const Memory& memory : memories_) {
     cudaFreeHost(memory.host_pieces);
     cudaFree(memory.pieces);
@@ -247,7 +250,7 @@ void CudaDigester::reserve(std::size_t pieces, std::size_t leaves) {
   }
   const std::size_t piece_capacity = std::max({pieces, grown.piece_capacity, kLeastCapacity});
   const std::size_t leaf_capacity = std::max({leaves, grown.leaf_capacity, kLeastCapacity});
-  // Counts as nothing until it is whole.
+  // The capacities stay 0 until all allocations have succeeded.
   Memory& memory = memories_.emplace_back();
   allocate_on_host(memory.host_pieces, piece_capacity);
   allocate_on_device(memory.pieces, piece_capacity);
@@ -266,7 +269,8 @@ void CudaDigester::queue(std::span<const std::span<const float>> arrays, cudaStr
   const std::uint32_t pieces = write_pieces(arrays, memory.host_pieces);
   fetch_pieces(memory.host_pieces, memory.pieces, pieces, stream);
   const unsigned blocks = block_count(static_cast<std::int64_t>(leaves * xxh3::kLanes), kThreads);
-  // Straight to the host: 16 bytes for each 64 KiB that are read, and a copy would wait for a state on its way.
+  // The kernel writes the leaves' digests to the host itself: 16 bytes for each 64 KiB that it reads. A copy would wait
+  // for a snapshot that is on its way.
   launch(digest_kernel, blocks, kThreads, stream, memory.pieces, pieces, bytes,
          reinterpret_cast<LeafHash*>(memory.host_leaves));
   check_launch("digest", {{"arrays", pieces}, {"bytes", static_cast<std::int64_t>(bytes)}});

@@ -1,7 +1,7 @@
 #pragma once
 
-// Passes over arrays in which each element stands for itself. Four elements a thread where the arrays are aligned for
-// it, which is what it takes to keep the memory busy.
+// Passes over arrays in which each element is computed by itself. A thread computes four elements if the arrays are
+// aligned for that, which it takes to use the whole bandwidth of the memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace holdfast::compute {
 inline constexpr int kElementThreads = 256;
 inline constexpr int kVectorFloats = 4;
 
-// So many floats in one load or store.
+// kCount floats that are loaded or stored in one access.
 template <int kCount>
 struct alignas(kCount * sizeof(float)) FloatVector {
   float at[kCount];
 };
 
-// Of those that are the thread's, in a kernel with kElementThreads in a block.
+// The index of the calling thread's first element, in a kernel with blocks of kElementThreads.
 template <int kCount>
 __device__ std::int64_t first_element() {
   return (std::int64_t{blockIdx.x} * kElementThreads + threadIdx.x) * kCount;
@@ -35,7 +35,7 @@ __device__ void store(float* array, std::size_t index, const FloatVector<kCount>
   *reinterpret_cast<FloatVector<kCount>*>(array + index) = values;
 }
 
-// `pass.run<kCount>(index)` does the elements from `index` on.
+// `pass.run<kCount>(index)` computes kCount elements from `index` on.
 template <int kCount, class Pass>
 __global__ void __launch_bounds__(kElementThreads) elements_kernel(Pass pass, std::size_t floats) {
   const std::size_t index = (static_cast<std::size_t>(blockIdx.x) * kElementThreads + threadIdx.x) * kCount;
@@ -65,7 +65,7 @@ void run_pass(const char* name, const Pass& pass, std::size_t floats, bool in_ve
   check_launch(name, {{"floats", count}});
 }
 
-// `arrays` are all that the pass touches; null pointers count as aligned.
+// `arrays` are all arrays that the pass reads or writes; null pointers count as aligned.
 template <class Pass>
 void run_pass(const char* name, const Pass& pass, std::size_t floats, std::initializer_list<const float*> arrays,
               cudaStream_t stream) {

@@ -1,5 +1,9 @@
+// Which failure means what. The watchdog treats a device that failed differently from a setting that no new process can
+// repair, so each status must map to the right code. See docs/decisions/devices.md.
+
 #include "compute/cuda/runtime/cuda_error.h"
 
+#include <fmt/format.h>
 #include <array>
 
 namespace holdfast::compute {
@@ -41,7 +45,7 @@ static ErrorCode code_of(cudaError_t status) {
     case cudaErrorLaunchOutOfResources:
     case cudaErrorNotSupported:
       return ErrorCode::unsupported;
-    // A new process would meet them again.
+    // A new process would meet these again.
     case cudaErrorInsufficientDriver:
     case cudaErrorNoDevice:
     case cudaErrorInvalidDevice:
@@ -54,21 +58,23 @@ static ErrorCode code_of(cudaError_t status) {
     case cudaErrorJitCompilerNotFound:
     case cudaErrorNotPermitted:
       return ErrorCode::unavailable;
-    // Among them a device that is held by a process which is about to end, and services that are about to start.
+    // These may pass: a device may be held by a process that is about to end, or a service may be about to start.
     default:
       return ErrorCode::device_failed;
   }
 }
 
 static std::string advice(cudaError_t status) {
-  if (ends_use_of_device(status)) return "; the device refuses all further work of this process, a new one must go on";
+  if (ends_use_of_device(status))
+    return "; the device refuses all further work of this process, which must be replaced";
   switch (status) {
     case cudaErrorMemoryAllocation:
-      return "; smaller batches, or ending other programs on the device, would help";
+      return "; use smaller batches, or end other programs on the device";
     case cudaErrorInsufficientDriver:
-      return "; install NVIDIA's driver, or a newer one, and see `holdfast doctor`";
+      return "; install NVIDIA's driver or a newer one, and see `holdfast doctor`";
     case cudaErrorNoDevice:
-      return "; is the driver loaded, and does CUDA_VISIBLE_DEVICES hide the device? see `holdfast doctor`";
+      return "; check that the driver is loaded and that CUDA_VISIBLE_DEVICES does not hide the device; see `holdfast "
+             "doctor`";
     case cudaErrorNoKernelImageForDevice:
       return "; Holdfast is built for devices of compute capability 8.0 and later";
     default:
@@ -79,13 +85,13 @@ static std::string advice(cudaError_t status) {
 void check_cuda(cudaError_t status, const std::string& call) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
-  throw Error(code_of(status),
-              call + " failed: " + cudaGetErrorName(status) + ", " + cudaGetErrorString(status) + advice(status));
+  throw Error(code_of(status), fmt::format("{} failed: {}, {}{}", call, cudaGetErrorName(status),
+                                           cudaGetErrorString(status), advice(status)));
 }
 
 void check_cublas(cublasStatus_t status, const std::string& call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const std::string sentence = call + " failed: " + cublasLtGetStatusName(status);
+  const std::string sentence = fmt::format("{} failed: {}", call, cublasLtGetStatusName(status));
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw Error(ErrorCode::out_of_memory, sentence);
   const bool can_never_work = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
                               status == CUBLAS_STATUS_ARCH_MISMATCH;
@@ -104,11 +110,11 @@ static ErrorCode code_of(cudnnStatus_t status) {
 
 void check_cudnn(cudnnStatus_t status, const std::string& call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  // cuDNN explains itself in the calling thread's last message.
+  // cuDNN keeps an explanation for each thread.
   std::array<char, 512> message{};
   cudnnGetLastErrorString(message.data(), message.size());
-  const std::string explanation = message.front() == '\0' ? "" : " (" + std::string(message.data()) + ")";
-  throw Error(code_of(status), call + " failed: " + cudnnGetErrorString(status) + explanation);
+  const std::string explanation = message.front() == '\0' ? "" : fmt::format(" ({})", message.data());
+  throw Error(code_of(status), fmt::format("{} failed: {}{}", call, cudnnGetErrorString(status), explanation));
 }
 
 }  // namespace holdfast::compute

@@ -1,5 +1,6 @@
 #include "compute/cuda/runtime/cuda_launch.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -11,8 +12,8 @@ namespace holdfast::compute {
 void check_launch(const char* kernel, std::initializer_list<LaunchSize> sizes) {
   const cudaError_t status = cudaGetLastError();
   if (status == cudaSuccess) return;
-  std::string call = "launching the kernel " + std::string(kernel);
-  for (const LaunchSize& size : sizes) call += ", " + std::string(size.name) + " " + std::to_string(size.value);
+  std::string call = fmt::format("launching the kernel {}", kernel);
+  for (const LaunchSize& size : sizes) call += fmt::format(", {} {}", size.name, size.value);
   check_cuda(status, call);
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 
-// How kernels are started, in one place: tests on machines without a device put another one there.
+// The one place where kernels are started. Tests on machines without a device replace this header.
 
 #include "compute/cuda/runtime/cuda_launch.h"
 
 namespace holdfast::compute {
 
-// Queued in `stream`; check_launch() tells whether that went well.
+// Queues the kernel in `stream`. check_launch() says whether that failed.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
             const Arguments&... arguments) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// How kernels are launched: how many blocks, and what is said when it fails.
+// Launching kernels: the number of blocks, and the error if a launch fails.
 
 #include <cuda_runtime_api.h>
 
@@ -14,10 +14,10 @@ struct LaunchSize {
   std::int64_t value;
 };
 
-// Called behind every launch. Throws Error naming the kernel and the sizes that it was launched for.
+// Must follow every launch. Throws an Error that names the kernel and the sizes if the launch failed.
 void check_launch(const char* kernel, std::initializer_list<LaunchSize> sizes);
 
-// Blocks of `per_block` each that hold `count`, at least 1. Asserts that a grid may have so many.
+// How many blocks of `per_block` elements hold `count` elements; at least 1. Asserts that a grid may have so many.
 unsigned block_count(std::int64_t count, std::int64_t per_block);
 
 }  // namespace holdfast::compute

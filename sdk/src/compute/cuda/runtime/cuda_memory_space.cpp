@@ -1,5 +1,10 @@
+// Pinned host memory is copied directly, so that a large state travels as fast as the link allows. If memory cannot be
+// pinned, copies go through the staging ring: slower, but with a deadline, which CUDA's own copies of such memory do
+// not have. See docs/decisions/devices.md.
+
 #include "compute/cuda/runtime/cuda_memory_space.h"
 
+#include <fmt/format.h>
 #include <map>
 #include <mutex>
 
@@ -12,7 +17,7 @@
 namespace holdfast::compute {
 
 std::shared_ptr<CudaMemorySpace> CudaMemorySpace::of_device(int device) {
-  // Memory spaces belong to those who hold them; this knows only where they are.
+  // The callers own the memory spaces; this map only finds the living ones.
   static std::mutex mutex;
   static std::map<int, std::weak_ptr<CudaMemorySpace>> spaces;
   const std::lock_guard lock(mutex);
@@ -28,17 +33,17 @@ std::shared_ptr<float[]> CudaMemorySpace::allocate(std::size_t floats) {
   HOLDFAST_ASSERT(floats <= SIZE_MAX / sizeof(float));
   const std::size_t bytes = floats * sizeof(float);
   std::shared_ptr<std::byte[]> memory = context_.allocate(bytes);
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaMemsetAsync(memory.get(), 0, bytes, context_.stream()), "cudaMemsetAsync of " + in_bytes(bytes));
   auto* const floats_of_it = reinterpret_cast<float*>(memory.get());
   allocated_.add({memory.get(), bytes});
   return {floats_of_it, [this, bytes, memory = std::move(memory)](float*) { forget({memory.get(), bytes}); }};
 }
 
-// The process is about to end where this cannot be had.
+// If the lock fails, the device is lost and the process is about to end.
 void CudaMemorySpace::forget(std::span<const std::byte> memory) noexcept {
   try {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     allocated_.remove(memory);
   } catch (const Error&) {
   }
@@ -49,10 +54,10 @@ std::unique_ptr<HeldArrays> CudaMemorySpace::hold(std::span<const std::span<cons
   return hold_in_place(*this, arrays, holder_.obstacle());
 }
 
-// Straight from or to registered memory, which the host may use again on return.
+// Copies directly from or to pinned memory, which the host may use again on return.
 void CudaMemorySpace::copy_and_wait(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     check_cuda(cudaMemcpyAsync(to, from, bytes, kind, context_.stream()), "cudaMemcpyAsync of " + in_bytes(bytes));
   }
   context_.wait();
@@ -77,9 +82,9 @@ void CudaMemorySpace::copy_from_host(std::span<const float> from, std::span<floa
 void CudaMemorySpace::copy(std::span<const float> from, std::span<float> to) {
   HOLDFAST_ASSERT(from.size() == to.size());
   if (from.empty()) return;
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDeviceToDevice, context_.stream()),
-             "cudaMemcpyAsync of " + in_bytes(from.size_bytes()) + " within " + device());
+             fmt::format("cudaMemcpyAsync of {} within {}", in_bytes(from.size_bytes()), device()));
 }
 
 void CudaMemorySpace::gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) {
@@ -91,7 +96,7 @@ void CudaMemorySpace::gather(std::span<const float> from, std::span<const std::i
     row_numbers_bytes_ = numbers.size();
   }
   staging_.send(numbers, row_numbers_.get());
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   gather_rows(from.data(), row_floats, reinterpret_cast<const std::int64_t*>(row_numbers_.get()), rows.size(),
               to.data(), context_.stream());
 }
@@ -99,13 +104,13 @@ void CudaMemorySpace::gather(std::span<const float> from, std::span<const std::i
 void CudaMemorySpace::add(std::span<const float> summand, std::span<float> sum) {
   HOLDFAST_ASSERT(summand.size() == sum.size());
   if (sum.empty()) return;
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   add_arrays(summand.data(), sum.data(), sum.size(), context_.stream());
 }
 
 void CudaMemorySpace::fill_zero(std::span<float> array) {
   if (array.empty()) return;
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaMemsetAsync(array.data(), 0, array.size_bytes(), context_.stream()),
              "cudaMemsetAsync of " + in_bytes(array.size_bytes()));
 }
@@ -115,7 +120,7 @@ bool CudaMemorySpace::is_finite(std::span<const float> array) {
   if (flag_ == nullptr) flag_ = allocate(1);
   fill_zero({flag_.get(), 1});
   {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     flag_not_finite(array.data(), array.size(), reinterpret_cast<std::uint32_t*>(flag_.get()), context_.stream());
   }
   std::uint32_t is_flagged = 0;
@@ -125,8 +130,8 @@ bool CudaMemorySpace::is_finite(std::span<const float> array) {
 
 Digest CudaMemorySpace::digest_of(std::span<const std::span<const float>> arrays) {
   {
-    const CudaContext::Turn turn = context_.take_turn();
-    if (!digester_) digester_.emplace(context_.given_up());
+    const CudaContext::StreamLock lock = context_.lock_stream();
+    if (!digester_) digester_.emplace(context_.lost_device());
     digester_->queue(arrays, context_.stream());
   }
   context_.wait();
@@ -138,12 +143,12 @@ std::unique_ptr<RowFeed> CudaMemorySpace::feed(std::span<const float> from, std:
   return std::make_unique<CudaRowFeed>(context_, from, row_floats);
 }
 
-// Fails where the memory is mapped in a way that the device cannot use, or the system's limit is reached: then copies
-// take the ring.
+// A failure is only a warning: the memory may be mapped in a way that the device cannot use, or the system's limit may
+// be reached. Copies then go through the staging ring.
 void CudaMemorySpace::pin(std::span<std::byte> memory) {
   if (memory.empty()) return;
-  const CudaContext::Turn turn = context_.take_turn();
-  // Of a data set that two trainers of a process read, say.
+  const CudaContext::StreamLock lock = context_.lock_stream();
+  // Two trainers of a process may read the same data set, for example.
   if (pinned_.share(memory)) return;
   const cudaError_t status =
       cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable | cudaHostRegisterMapped);
@@ -153,18 +158,18 @@ void CudaMemorySpace::pin(std::span<std::byte> memory) {
     pinned_.add(memory);
   } else {
     log(LogLevel::warning,
-        in_bytes(memory.size()) + " of the host's memory cannot be registered with " + device() + " (" +
-            cudaGetErrorString(status) +
-            "), so that copies from and to there are slower; it may be mapped read-only, share a page with what is "
-            "registered already, or be more than the memory limit of the process's control group lets be pinned");
+        fmt::format("{} of the host's memory cannot be pinned for {} ({}), so copies from and to it are slower; the "
+                    "memory may be mapped read-only, share a page with pinned memory, or exceed what the memory limit "
+                    "of the process's control group allows to pin",
+                    in_bytes(memory.size()), device(), cudaGetErrorString(status)));
   }
 }
 
 void CudaMemorySpace::unpin(std::span<std::byte> memory) {
-  if (!pinned_.remove(memory) || context_.given_up().is_set()) return;
-  // To unregister waits for the device without a deadline.
+  if (!pinned_.remove(memory) || context_.lost_device().is_set()) return;
+  // cudaHostUnregister() waits for the device without a deadline, so a wait with a deadline comes first.
   context_.wait();
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaHostUnregister(memory.data()), "cudaHostUnregister of " + in_bytes(memory.size()));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// Arrays of one CUDA device, in the order of its context's stream.
+// The memory space of a CUDA device: its arrays, in the order of the context's stream. Copies between host and device
+// go directly from or to host memory that is pinned, and else through a ring of pinned buffers.
 
 #include <memory>
 #include <optional>
@@ -16,8 +17,8 @@ namespace holdfast::compute {
 
 class CudaMemorySpace final : public MemorySpace {
  public:
-  // The one of the device in this process: made at the first call, for as long as somebody holds it. Any thread. Throws
-  // what CudaContext does.
+  // The memory space of `device` in this process. It is made when it is first needed, and lives as long as someone owns
+  // it. Any thread. Throws what CudaContext throws.
   static std::shared_ptr<CudaMemorySpace> of_device(int device);
 
   explicit CudaMemorySpace(int device) : context_(device), staging_(context_, context_.stream()) {
@@ -49,13 +50,13 @@ class CudaMemorySpace final : public MemorySpace {
 
   CudaContext context_;
   StagingRing staging_;
-  MemoryRanges allocated_;  // in turns of the context
+  MemoryRanges allocated_;  // guarded by the stream lock
   MemoryRanges pinned_;
   ArrayHolder holder_{context_, allocated_, pinned_};
   std::optional<CudaDigester> digester_;      // made by the first digest
-  std::shared_ptr<std::byte[]> row_numbers_;  // of gather(), for as many rows as it was ever asked for
+  std::shared_ptr<std::byte[]> row_numbers_;  // of gather(); as many rows as it was ever asked for
   std::size_t row_numbers_bytes_ = 0;
-  std::shared_ptr<float[]> flag_;  // one word, for is_finite(), which makes it
+  std::shared_ptr<float[]> flag_;  // one word, made by the first is_finite()
 };
 
 }  // namespace holdfast::compute

@@ -1,4 +1,10 @@
+// A batch without shuffling is one copy. A shuffled batch has as many runs as rows, and starting a copy takes longer
+// than a row does. So a kernel reads such rows through the link, with few blocks, since training's stream needs the
+// other multiprocessors. See docs/decisions/devices.md.
+
 #include "compute/cuda/runtime/cuda_row_feed.h"
+
+#include <fmt/format.h>
 
 #include "compute/cuda/runtime/cuda_arrays.h"
 #include "compute/cuda/runtime/device_sentences.h"
@@ -6,13 +12,14 @@
 namespace holdfast::compute {
 namespace {
 
-// Of rows that follow each other, from `begin` on.
+// How many rows from `begin` on follow each other in the source.
 std::size_t run_length(std::span<const std::int64_t> rows, std::size_t begin) {
   std::size_t end = begin + 1;
   while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
   return end - begin;
 }
 
+// Whether the rows form at most `most` runs of rows that follow each other.
 bool are_at_most(std::size_t most, std::span<const std::int64_t> rows) {
   std::size_t runs = 0;
   for (std::size_t at = 0; at < rows.size() && runs <= most; at += run_length(rows, at)) ++runs;
@@ -24,7 +31,7 @@ bool are_at_most(std::size_t most, std::span<const std::int64_t> rows) {
 CudaRowFeed::CudaRowFeed(CudaContext& context, std::span<const float> from, std::size_t row_floats)
     : context_(context), from_(from), row_floats_(row_floats) {
   HOLDFAST_ASSERT(row_floats > 0 && !from.empty() && from.size() % row_floats == 0);
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   cudaStream_t stream = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags for samples");
   stream_.reset(stream);
@@ -35,7 +42,7 @@ CudaRowFeed::CudaRowFeed(CudaContext& context, std::span<const float> from, std:
   if (cudaHostGetDevicePointer(&on_device, const_cast<float*>(from.data()), 0) == cudaSuccess) {
     from_on_device_ = static_cast<const float*>(on_device);
   } else {
-    // It is no failure of what comes next.
+    // Clears the runtime's last error, which the next check would find.
     static_cast<void>(cudaGetLastError());
   }
 }
@@ -46,7 +53,7 @@ CudaRowFeed::~CudaRowFeed() {
       context_.wait_for(place.filled.get(), context_.deadline(), "samples on their way");
     }
   } catch (const Error&) {
-    // The device is lost, and this process about to be replaced.
+    // The device is lost, and this process is about to be replaced.
   }
 }
 
@@ -66,9 +73,9 @@ void CudaRowFeed::begin(std::span<const std::int64_t> rows) {
   make_room(place, rows.size() * row_floats_);
   place.floats = rows.size() * row_floats_;
   {
-    // Whatever read the place was asked of the context before.
-    const CudaContext::Turn turn = context_.take_turn();
-    check_cuda(cudaEventRecord(read_.get(), context_.stream()), "cudaEventRecord behind a reader of samples");
+    // All work that read this buffer was queued in the context's stream before.
+    const CudaContext::StreamLock lock = context_.lock_stream();
+    check_cuda(cudaEventRecord(read_.get(), context_.stream()), "cudaEventRecord after a reader of samples");
     check_cuda(cudaStreamWaitEvent(stream_.get(), read_.get(), 0), "cudaStreamWaitEvent for a reader of samples");
   }
   if (from_on_device_ == nullptr || are_at_most(kMostRuns, rows)) {
@@ -76,23 +83,24 @@ void CudaRowFeed::begin(std::span<const std::int64_t> rows) {
   } else {
     gather(rows, place);
   }
-  const CudaContext::Turn turn = context_.take_turn();
-  check_cuda(cudaEventRecord(place.filled.get(), stream_.get()), "cudaEventRecord behind samples");
+  const CudaContext::StreamLock lock = context_.lock_stream();
+  check_cuda(cudaEventRecord(place.filled.get(), stream_.get()), "cudaEventRecord after samples");
 }
 
 void CudaRowFeed::copy_runs(std::span<const std::int64_t> rows, float* to) {
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   for (std::size_t at = 0; at < rows.size();) {
     const std::size_t length = run_length(rows, at);
     const std::size_t bytes = length * row_floats_ * sizeof(float);
     check_cuda(cudaMemcpyAsync(to + at * row_floats_, from_.data() + static_cast<std::size_t>(rows[at]) * row_floats_,
                                bytes, cudaMemcpyHostToDevice, stream_.get()),
-               "cudaMemcpyAsync of " + in_bytes(bytes) + " of samples to " + context_.device());
+               fmt::format("cudaMemcpyAsync of {} of samples to {}", in_bytes(bytes), context_.device()));
     at += length;
   }
 }
 
-// What the place was used for last has been taken: memory is given back behind that.
+// The buffer's last rows have been taken, and freeing memory waits for the work that reads it. So a smaller list of row
+// numbers may be replaced.
 void CudaRowFeed::gather(std::span<const std::int64_t> rows, Place& place) {
   const std::span<const std::byte> numbers = std::as_bytes(rows);
   if (numbers.size() > place.row_numbers_bytes) {
@@ -100,7 +108,7 @@ void CudaRowFeed::gather(std::span<const std::int64_t> rows, Place& place) {
     place.row_numbers_bytes = numbers.size();
   }
   ring_->send(numbers, place.row_numbers.get());
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   gather_host_rows(from_on_device_, row_floats_, reinterpret_cast<const std::int64_t*>(place.row_numbers.get()),
                    rows.size(), place.data(), stream_.get());
 }
@@ -108,7 +116,7 @@ void CudaRowFeed::gather(std::span<const std::int64_t> rows, Place& place) {
 std::span<const float> CudaRowFeed::take() {
   HOLDFAST_ASSERT(taken_ < begun_);
   const Place& place = places_[taken_++ % places_.size()];
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaStreamWaitEvent(context_.stream(), place.filled.get(), 0), "cudaStreamWaitEvent for samples");
   return {place.data(), place.floats};
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-// Rows of a registered host array on their way to the device in a stream of their own, so that the link is busy while
-// the device computes. Two places take turns: one is filled while the other is read.
+// Sends rows of a pinned host array to the device in a stream of its own, so that samples travel while the device
+// computes. Two buffers alternate: one is filled while the other is read. Events decide which one is free, so nothing
+// waits. See docs/decisions/devices.md.
 
 #include <array>
 #include <cstddef>
@@ -17,23 +18,23 @@ namespace holdfast::compute {
 
 class CudaRowFeed final : public RowFeed {
  public:
-  // `from` is whole rows, and registered with the context's device for as long as this lives.
+  // `from` consists of whole rows, and must stay pinned for the context's device as long as this object lives.
   CudaRowFeed(CudaContext& context, std::span<const float> from, std::size_t row_floats);
-  // Waits for what is under way, no longer than the context's time limit says.
+  // Waits for copies that are under way, no longer than the context's time limit.
   ~CudaRowFeed() override;
 
   void begin(std::span<const std::int64_t> rows) override;
   std::span<const float> take() override;
 
  private:
-  // So many pieces are copied one by one; of more, the device reads each row through the link itself, which is quicker
-  // than starting a copy for each.
+  // Up to so many runs of consecutive rows are copied one by one. If there are more, a kernel reads the rows through
+  // the link, which is faster than starting a copy for each run.
   static constexpr std::size_t kMostRuns = 64;
 
   struct Place {
     std::shared_ptr<std::byte[]> memory;
     std::size_t room = 0;    // in floats
-    std::size_t floats = 0;  // of what is in it
+    std::size_t floats = 0;  // how many floats it holds
     OwnedEvent filled;       // in stream_
     std::shared_ptr<std::byte[]> row_numbers;
     std::size_t row_numbers_bytes = 0;
@@ -48,10 +49,10 @@ class CudaRowFeed final : public RowFeed {
   CudaContext& context_;
   const std::span<const float> from_;
   const std::size_t row_floats_;
-  const float* from_on_device_ = nullptr;  // where the device sees from_; null: it does not
+  const float* from_on_device_ = nullptr;  // the device's address of from_; null if it has none
 
   OwnedStream stream_;
-  OwnedEvent read_;  // in the context's stream, behind what read the place that is filled next
+  OwnedEvent read_;  // in the context's stream, after the work that read the buffer that is filled next
   std::unique_ptr<StagingRing> ring_;
   std::array<Place, 2> places_;
   std::size_t begun_ = 0;

@@ -1,15 +1,16 @@
 #pragma once
 
-// What kernels that add over samples leave behind for one another. In device memory, for one kernel at a time.
+// The workspace of kernels that add over samples: the partial sums of their blocks. It is in device memory, and for one
+// kernel at a time.
 
 namespace holdfast::compute {
 
 inline constexpr int kMostSumBlocks = 1024;
 
-// Zeros at first.
+// Must be zeros before the first kernel. Each kernel leaves finished_blocks at 0.
 struct SumWorkspace {
   double block_sums[kMostSumBlocks];
-  unsigned finished_blocks;  // of the running kernel
+  unsigned finished_blocks;  // how many blocks of the running kernel have finished
 };
 
 }  // namespace holdfast::compute

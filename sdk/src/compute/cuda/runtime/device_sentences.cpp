@@ -1,13 +1,12 @@
 #include "compute/cuda/runtime/device_sentences.h"
 
-#include <array>
-#include <cstdio>
+#include <fmt/format.h>
 
 namespace holdfast::compute {
 
 std::string in_bytes(std::size_t bytes) {
   constexpr std::size_t kKibi = 1024;
-  if (bytes < kKibi) return std::to_string(bytes) + " bytes";
+  if (bytes < kKibi) return fmt::format("{} bytes", bytes);
   double amount = static_cast<double>(bytes) / static_cast<double>(kKibi);
   const char* unit = "KiB";
   for (const char* const larger : {"MiB", "GiB"}) {
@@ -15,19 +14,21 @@ std::string in_bytes(std::size_t bytes) {
     amount /= static_cast<double>(kKibi);
     unit = larger;
   }
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %s", amount, unit);
-  return text.data();
+  return fmt::format("{:.1f} {}", amount, unit);
 }
 
 std::string describe(const MemoryShortage& shortage) {
-  const std::string there = in_bytes(shortage.free_bytes) + " of its " + in_bytes(shortage.total_bytes) + " are free";
-  const std::string start = "allocating " + in_bytes(shortage.asked_bytes) + " on " + shortage.device + " failed: ";
+  const std::string there =
+      fmt::format("{} of its {} are free", in_bytes(shortage.free_bytes), in_bytes(shortage.total_bytes));
+  const std::string start =
+      fmt::format("allocating {} on {} failed: ", in_bytes(shortage.asked_bytes), shortage.device);
   if (shortage.asked_bytes <= shortage.free_bytes) {
     return start + there + ", but not in one piece; restarting what runs on the device would help";
   }
-  return start + there + ", " + in_bytes(shortage.asked_bytes - shortage.free_bytes) +
-         " are missing; a smaller batch, fewer replicas on this device or ending other programs on it would help";
+  return fmt::format(
+      "{}{}, {} are missing; a smaller batch, fewer replicas on this device or ending other programs on it "
+      "would help",
+      start, there, in_bytes(shortage.asked_bytes - shortage.free_bytes));
 }
 
 }  // namespace holdfast::compute

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is said of a device's memory. Free of CUDA, so that it is tested where no device is.
+// Sentences about the memory of a device. They need no CUDA, so they are tested without a device.
 
 #include <cstddef>
 #include <string>
@@ -17,7 +17,7 @@ struct MemoryShortage {
   std::size_t total_bytes = 0;
 };
 
-// A sentence that says how much is missing and what would help.
+// A sentence that says how much memory is missing and what helps.
 std::string describe(const MemoryShortage& shortage);
 
 }  // namespace holdfast::compute

@@ -1,3 +1,7 @@
+// A step has parts, between which gradients become ready. Each part is a graph of its own, followed by an event. One
+// graph with events in it would spare some launches, but what a stream waits for then is less clear.
+// See docs/decisions/devices.md.
+
 #include "compute/cuda/runtime/graph_cache.h"
 
 #include <algorithm>
@@ -5,10 +9,11 @@
 
 namespace holdfast::compute {
 
-// All parts are queued in the same way, and recorded before the first of them is launched: operations may keep
-// something from one part to a later one, which is of a time that never was where recording one of them fails.
+// All parts are launched as graphs, or all are queued by calling them. Operations may keep something from one part for
+// a later one, such as what a product has rounded. A recorded part keeps it without having computed it, so no part may
+// be recorded if a later one cannot be.
 void GraphCache::run(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-                     const std::function<void(std::size_t part)>& behind) {
+                     const std::function<void(std::size_t part)>& after_part) {
   Entry* const entry = is_wanted_ && obstacle_.empty() ? find(key) : nullptr;
   const bool is_new = entry == nullptr && is_wanted_ && obstacle_.empty();
   if (entry != nullptr && entry->graphs.size() != parts.size()) record(*entry, parts);
@@ -19,13 +24,13 @@ void GraphCache::run(std::span<const std::uint64_t> key, std::span<const std::fu
     } else {
       parts[part]();
     }
-    behind(part);
+    after_part(part);
   }
   if (is_new) add(key);
 }
 
 void GraphCache::launch(const OwnedGraphExec& graph) {
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaGraphLaunch(graph.get(), context_.stream()), "cudaGraphLaunch of a step on " + context_.device());
 }
 
@@ -44,7 +49,7 @@ void GraphCache::add(std::span<const std::uint64_t> key) {
   entries_.push_front(std::move(entry));
 }
 
-// One that still runs is freed by CUDA once it has ended (cuGraphExecDestroy), so nothing is waited for.
+// Does not wait: CUDA frees a graph that still runs when it has ended (cuGraphExecDestroy).
 void GraphCache::make_room(const std::vector<std::uint64_t>& key) {
   const auto again = std::find(forgotten_.begin(), forgotten_.end(), key);
   if (again != forgotten_.end()) {
@@ -57,10 +62,10 @@ void GraphCache::make_room(const std::vector<std::uint64_t>& key) {
   if (forgotten_.size() > kMostGraphsKept) forgotten_.pop_back();
 }
 
-// All of them, or none. What cannot be recorded can be queued, with the same bits. Where the device itself has failed,
-// that fails, too.
+// Records all parts or none. What cannot be recorded is queued instead, with the same bits. If the device has failed,
+// queueing fails too and says so.
 void GraphCache::record(Entry& entry, std::span<const std::function<void()>> parts) {
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   std::vector<OwnedGraphExec> graphs;
   try {
     for (const std::function<void()>& queue : parts) {
@@ -70,7 +75,7 @@ void GraphCache::record(Entry& entry, std::span<const std::function<void()>> par
       graphs.emplace_back(instance);
     }
   } catch (const Error& error) {
-    // Nobody waits for the step any more.
+    // The generation has ended; this is not an obstacle to recording.
     if (error.code() == ErrorCode::cancelled) throw;
     obstacle_ = error.what();
     return;
@@ -78,7 +83,7 @@ void GraphCache::record(Entry& entry, std::span<const std::function<void()>> par
   entry.graphs = std::move(graphs);
 }
 
-// In a turn: what other threads queued meanwhile would be recorded, too.
+// The caller must hold the lock: what other threads queue meanwhile would be recorded too.
 GraphCache::OwnedGraph GraphCache::capture(const std::function<void()>& queue) {
   check_cuda(cudaStreamBeginCapture(context_.stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   std::exception_ptr failure;
@@ -87,7 +92,7 @@ GraphCache::OwnedGraph GraphCache::capture(const std::function<void()>& queue) {
   } catch (...) {
     failure = std::current_exception();
   }
-  // Also where that failed: the stream takes nothing else before.
+  // Also after a failure, because the stream accepts nothing else before its capture has ended.
   cudaGraph_t graph = nullptr;
   const cudaError_t status = cudaStreamEndCapture(context_.stream(), &graph);
   OwnedGraph captured(graph);

@@ -1,8 +1,8 @@
 #pragma once
 
-// What training queues again and again, as CUDA graphs: one launch for all of it. Work is recorded the second time that
-// it is asked for. The first time it is queued as it is: libraries load kernels and find memory when they are first
-// used, which a recording does not allow.
+// CUDA graphs of the work that training queues in each step, so that one launch replaces many. Work is recorded when it
+// is asked for the second time. The first time it is queued kernel by kernel, because libraries load kernels and
+// allocate memory when they are first used, which a recording does not allow. See docs/decisions/devices.md.
 
 #include <cuda_runtime_api.h>
 
@@ -20,20 +20,20 @@ namespace holdfast::compute {
 
 class GraphCache {
  public:
-  // Enough for a shard of a batch and of an epoch's last batch, in training and in evaluation, with a few slots that
-  // gradients may go to. Where more graphs take turns, each would be dropped just before it is asked for again. So a
-  // graph that returns after it was dropped doubles the number, up to a limit.
+  // Enough for a shard of a batch and of an epoch's last batch, in training and in evaluation, with a few slots for
+  // gradients. If a training needs more graphs in a cycle, each would be dropped just before it is needed again. So a
+  // graph that is asked for after it was dropped doubles the number, up to a limit.
   static constexpr std::size_t kGraphsKept = 16;
   static constexpr std::size_t kMostGraphsKept = 512;
 
-  // The context outlives it.
+  // `context` must outlive this object. If not `is_wanted`, nothing is recorded.
   GraphCache(CudaContext& context, bool is_wanted) : context_(context), is_wanted_(is_wanted) {}
 
   // See Backend::repeat().
   void run(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-           const std::function<void(std::size_t part)>& behind);
+           const std::function<void(std::size_t part)>& after_part);
 
-  // CUDA's sentence, where something could not be recorded: nothing is from there on.
+  // CUDA's error, if something could not be recorded; else empty. After that nothing is recorded any more.
   const std::string& obstacle() const { return obstacle_; }
 
  private:
@@ -45,7 +45,7 @@ class GraphCache {
   using OwnedGraphExec = std::unique_ptr<CUgraphExec_st, ReleaseGraph>;
   struct Entry {
     std::vector<std::uint64_t> key;
-    std::vector<OwnedGraphExec> graphs;  // of each part; none until all are recorded
+    std::vector<OwnedGraphExec> graphs;  // one for each part; empty until all are recorded
   };
 
   Entry* find(std::span<const std::uint64_t> key);
@@ -59,7 +59,7 @@ class GraphCache {
   const bool is_wanted_;
   std::size_t kept_ = kGraphsKept;
   std::list<Entry> entries_;                         // most recent first
-  std::list<std::vector<std::uint64_t>> forgotten_;  // keys, most recent first
+  std::list<std::vector<std::uint64_t>> forgotten_;  // keys of dropped entries, most recent first
   std::string obstacle_;
 };
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// Pieces of memory of one kind: host memory that is registered with the device, so that copies may go straight to and
-// from it; what was allocated on the device.
+// A set of memory ranges of one kind, such as pinned host memory or what is allocated on the device.
 
 #include <cstddef>
 #include <map>
@@ -11,10 +10,10 @@ namespace holdfast::compute {
 
 class MemoryRanges {
  public:
-  // Ranges never overlap.
+  // Adds a range with one owner. Ranges must not overlap.
   void add(std::span<const std::byte> range) { ranges_[range.data()] = {.end = range.data() + range.size()}; }
 
-  // Whether this very range is there: it has one owner more then.
+  // Adds an owner to exactly this range. Returns whether the range exists.
   bool share(std::span<const std::byte> range) {
     const auto found = ranges_.find(range.data());
     if (found == ranges_.end() || found->second.end != range.data() + range.size()) return false;
@@ -22,7 +21,8 @@ class MemoryRanges {
     return true;
   }
 
-  // Whether a range was added that begins there, and this was its last owner: it is forgotten then.
+  // Removes an owner from the range that begins like `range`. Returns whether this was its last owner; then the range
+  // is removed too.
   bool remove(std::span<const std::byte> range) {
     const auto found = ranges_.find(range.data());
     if (found == ranges_.end() || --found->second.owners > 0) return false;
@@ -42,7 +42,7 @@ class MemoryRanges {
     const std::byte* end = nullptr;
     int owners = 1;
   };
-  std::map<const std::byte*, Range> ranges_;  // by beginning
+  std::map<const std::byte*, Range> ranges_;  // by first byte
 };
 
 }  // namespace holdfast::compute

@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 
-// A word a thread, so that neighbours write to the host in one go.
+// Each thread copies one word, so that the writes of neighbours cross the link together.
 template <class Word>
 __global__ void copy_to_host_kernel(const Word* from, Word* to, std::size_t words) {
   const std::size_t index = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;

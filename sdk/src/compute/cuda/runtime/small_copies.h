@@ -1,7 +1,8 @@
 #pragma once
 
-// Copies of a few KiB from a device to the host that its copy engine has no part in. The engine does one copy behind
-// the other, whatever their streams: the few bytes that each step ends with would wait for a whole state on its way.
+// Copies of a few KiB from a device to the host, made by a kernel instead of the copy engine. The engine makes one copy
+// after another, whatever their streams, so the few bytes at the end of each step would wait until a whole snapshot has
+// arrived. See docs/decisions/devices.md.
 
 #include <cuda_runtime_api.h>
 
@@ -9,12 +10,12 @@
 
 namespace holdfast::compute {
 
-// Of what is worth it: a kernel's writes to the host's memory do not fill the link.
+// The largest copy that is made this way. A kernel's writes to the host's memory do not use the whole link.
 inline constexpr std::size_t kMostSmallBytes = std::size_t{16} << 10;
 
-// Queued in `stream`, which is of the calling thread's device, and not waited for: once an event behind it has passed,
-// the host sees the bytes. `to` is of cudaHostAlloc() or cudaMallocHost(), whose memory a device knows by the same
-// addresses; what cudaHostRegister() was given may have others there.
+// Queues the copy in `stream`, which belongs to the calling thread's device, and does not wait. The host sees the bytes
+// once an event that was recorded after it has passed. `to` must come from cudaHostAlloc() or cudaMallocHost(), because
+// devices use the same addresses for such memory. Memory of cudaHostRegister() may have other addresses there.
 void copy_small_to_host(const void* from, void* to, std::size_t bytes, cudaStream_t stream);
 
 }  // namespace holdfast::compute

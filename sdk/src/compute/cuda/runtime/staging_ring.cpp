@@ -1,5 +1,6 @@
 #include "compute/cuda/runtime/staging_ring.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstring>
 
@@ -9,32 +10,32 @@
 namespace holdfast::compute {
 
 StagingRing::~StagingRing() {
-  if (!context_.given_up().is_set()) return;
+  if (!context_.lost_device().is_set()) return;
   for (Piece& piece : pieces_) static_cast<void>(piece.memory.release());
 }
 
 StagingRing::Piece& StagingRing::piece(std::size_t number) {
   Piece& piece = pieces_[number % kPieces];
   if (piece.memory != nullptr) return piece;
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   piece.copied = make_event();
   void* memory = nullptr;
   check_cuda(cudaHostAlloc(&memory, kPieceBytes, cudaHostAllocPortable),
-             "cudaHostAlloc of " + in_bytes(kPieceBytes) + " for copies to " + context_.device());
+             fmt::format("cudaHostAlloc of {} for copies to {}", in_bytes(kPieceBytes), context_.device()));
   piece.memory.reset(static_cast<std::byte*>(memory));
   return piece;
 }
 
 void StagingRing::queue(Piece& piece, std::byte* to, const std::byte* from, std::size_t bytes, cudaMemcpyKind kind) {
-  const CudaContext::Turn turn = context_.take_turn();
-  // What a step ends with would wait for a snapshot that is on its way to the host. Nothing as large goes the other way
-  // while training waits for a few bytes.
+  const CudaContext::StreamLock lock = context_.lock_stream();
+  // The copy engine would let the few bytes at the end of a step wait for a snapshot on its way to the host. In the
+  // other direction nothing as large travels while training waits for a few bytes.
   if (kind == cudaMemcpyDeviceToHost && bytes <= kMostSmallBytes) {
     copy_small_to_host(from, to, bytes, stream_);
   } else {
     check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream_), "cudaMemcpyAsync through pinned memory");
   }
-  check_cuda(cudaEventRecord(piece.copied.get(), stream_), "cudaEventRecord behind a copy");
+  check_cuda(cudaEventRecord(piece.copied.get(), stream_), "cudaEventRecord after a copy");
 }
 
 void StagingRing::wait_for_piece(const Piece& piece, std::optional<Deadline> deadline) {
@@ -64,7 +65,7 @@ void StagingRing::fetch(const std::byte* from, std::span<std::byte> to, std::opt
   next_ += parts;
   std::size_t queued = 0;
   for (std::size_t part = 0; part < parts; ++part) {
-    // What a piece was used for before need not be waited for: the stream keeps the order.
+    // The buffer's last use need not be waited for, because the stream keeps the order.
     for (; queued < parts && queued < part + kPieces; ++queued) {
       Piece& target = piece(first + queued);
       queue(target, target.memory.get(), from + queued * kPieceBytes, part_of(queued).size(), cudaMemcpyDeviceToHost);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Stands in for the file of the same name: kernels run on the host, see emulation/grid.h.
+// Replaces the file of the same name: kernels run on the host, see emulation/grid.h.
 
 #include "compute/cuda/runtime/cuda_launch.h"
 #include "emulation/cuda_language.h"

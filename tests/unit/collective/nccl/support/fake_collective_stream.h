@@ -18,7 +18,7 @@
 
 namespace holdfast {
 
-// A device whose memory is the host's, and whose kernels are those of a device, run by a thread.
+// A device in host memory, with the kernels of a real one. A thread runs them.
 class FakeCollectiveStream final : public CollectiveStream {
  public:
   std::string device() const override { return "fake:0"; }
@@ -40,7 +40,7 @@ class FakeCollectiveStream final : public CollectiveStream {
     return !followed_mark_.valid() || followed_mark_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
 
-  // What training queues, where it does not all happen at once.
+  // Queues work of training, which otherwise happens at once.
   class Training {
    public:
     void enqueue(std::function<void()> work) { stream_.enqueue(std::move(work)); }
@@ -53,7 +53,7 @@ class FakeCollectiveStream final : public CollectiveStream {
    private:
     ThreadStream stream_;
   };
-  // Which must outlive this.
+  // `stream` must outlive this object.
   void set_training(Training& training) { training_ = &training; }
 
   void begin_sums() override {
@@ -80,11 +80,11 @@ class FakeCollectiveStream final : public CollectiveStream {
     return passed_ == marks_;
   }
   bool were_finite() const override { return were_finite_; }
-  void give_up() noexcept override { was_given_up_ = true; }
+  void mark_device_lost() noexcept override { is_device_lost_ = true; }
 
-  // Every look at the device fails from here on.
+  // From now on every poll of the device fails.
   void lose() { is_lost_ = true; }
-  bool was_given_up() const { return was_given_up_; }
+  bool is_device_lost() const { return is_device_lost_; }
   int followed() const { return followed_; }
 
  private:
@@ -99,12 +99,12 @@ class FakeCollectiveStream final : public CollectiveStream {
   std::map<std::size_t, std::shared_future<void>> training_marks_;  // guarded by marks_mutex_
   std::shared_future<void> followed_mark_;                          // guarded by marks_mutex_
   std::atomic<bool> is_lost_ = false;
-  std::atomic<bool> was_given_up_ = false;
+  std::atomic<bool> is_device_lost_ = false;
   std::atomic<bool> were_finite_ = true;
   std::atomic<int> passed_ = 0;
   std::atomic<int> marks_ = 0;
   std::atomic<int> followed_ = 0;
-  ThreadStream stream_;  // last, for its work uses the others
+  ThreadStream stream_;  // last, because its work uses the other members
 };
 
 }  // namespace holdfast

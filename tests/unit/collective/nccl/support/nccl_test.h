@@ -14,7 +14,7 @@
 
 namespace holdfast {
 
-// What `body` throws, which must be an Error.
+// Returns the Error that `body` must throw.
 inline Error error_of(const std::function<void()>& body) {
   try {
     body();
@@ -25,7 +25,7 @@ inline Error error_of(const std::function<void()>& body) {
   return Error(ErrorCode::invalid_argument, "nothing was thrown");
 }
 
-// The fake NCCL with rules of its own for each test. What was given up is let go and waited for at the end.
+// The fake NCCL with its own rules for each test. At the end, lost calls and kernels are released and waited for.
 class NcclTest : public testing::Test {
  protected:
   NcclTest() { fake_nccl_obey(""); }
@@ -40,7 +40,7 @@ class NcclTest : public testing::Test {
 
   static Deadline soon() { return Deadline::after(std::chrono::seconds(30)); }
 
-  // Before the first use of library(), for rules about the version to matter.
+  // Rules about the version must be set before the first use of library().
   static void obey(const std::string& rules) { fake_nccl_obey(rules.c_str()); }
   const std::shared_ptr<NcclLibrary>& library() {
     if (!library_) library_ = std::make_shared<NcclLibrary>(FAKE_NCCL_PATH);

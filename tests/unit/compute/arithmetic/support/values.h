@@ -7,7 +7,7 @@
 
 namespace holdfast::compute {
 
-// Evenly from [-1, 1), the same for the same number.
+// Uniform values in [-1, 1); equal numbers give equal values.
 inline std::vector<float> random_values(std::int64_t count, std::uint64_t number) {
   Random random(number, Purpose::user, 0, 0);
   std::vector<float> values(static_cast<std::size_t>(count));

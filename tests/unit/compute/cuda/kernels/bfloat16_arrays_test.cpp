@@ -1,7 +1,8 @@
-// The kernels as the host runs them.
+// The host runs these kernels (emulation/grid.h).
 
 #include "compute/cuda/products/bfloat16_arrays.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr Bfloat16 kUntouched = 0x1234;
 
-// Aligned as a workspace is, with a group behind it that nobody may touch.
+// An array with the alignment of a workspace, followed by a group that must not change.
 class Copy {
  public:
   explicit Copy(std::size_t elements) : elements_(elements), floats_(host_memory().allocate(elements / 2 + 8)) {
@@ -31,12 +32,11 @@ class Copy {
   std::shared_ptr<float[]> floats_;
 };
 
-TEST(Bfloat16Arrays, HaveEachElementRoundedAndZerosBehindRows) {
+TEST(Bfloat16Arrays, HaveEachElementRoundedAndZerosAfterRows) {
   for (const Bfloat16Matrix& matrix : std::vector<Bfloat16Matrix>{
            {1, 1}, {1, 7}, {1, 8}, {1, 4099}, {3, 5}, {4, 8}, {5, 12}, {7, 300}, {33, 1}, {300, 10}, {16, 64}}) {
     for (const std::size_t padding : {0, 1, 2}) {
-      SCOPED_TRACE(std::to_string(matrix.rows) + " x " + std::to_string(matrix.columns) + " behind " +
-                   std::to_string(padding));
+      SCOPED_TRACE(fmt::format("{} x {} after {}", matrix.rows, matrix.columns, padding));
       const auto elements = static_cast<std::size_t>(matrix.rows * matrix.columns);
       const std::vector<float> values = random_values(5, elements);
       const DeviceArray from(host_memory(), values, padding);

@@ -1,4 +1,4 @@
-// The kernels as the host runs them.
+// The host runs these kernels (emulation/grid.h).
 
 #include "compute/cuda/kernels/columns.h"
 
@@ -13,14 +13,14 @@
 namespace holdfast::compute {
 namespace {
 
-// Whole numbers, whose sums are exact in any order.
+// Whole numbers, because their sums are exact in any order.
 std::vector<float> whole_numbers(std::uint64_t seed, std::size_t count) {
   std::vector<float> values = random_values(seed, count);
   for (float& value : values) value = std::round(1000 * value);
   return values;
 }
 
-// Of nothing that could pass for a sum, with a place behind that nobody may touch.
+// Filled with values that cannot be a sum, and followed by an element that must not change.
 class Workspace {
  public:
   explicit Workspace(std::size_t bytes) : memory_(bytes / sizeof(double) + 1) {
@@ -66,8 +66,8 @@ TEST_P(Columns, HaveTheirBiasAddedInEachRow) {
   }
 }
 
-// Fewer columns than a tile has, one tile, and several; rows of one chunk, of several, and of as many as there may be,
-// of few columns and of many; all of a thread's batches whole, and the last one not.
+// Fewer columns than a tile, one tile, and several. Rows of one chunk, of several, and of the largest number of chunks,
+// with few columns and with many. Threads whose batches are all complete, and threads with an incomplete last one.
 INSTANTIATE_TEST_SUITE_P(Extents, Columns,
                          testing::Values(MatrixExtent{1, 1}, MatrixExtent{1, 7}, MatrixExtent{5, 1},
                                          MatrixExtent{257, 1}, MatrixExtent{1000, 2}, MatrixExtent{127, 3},

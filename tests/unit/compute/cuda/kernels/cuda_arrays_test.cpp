@@ -1,4 +1,4 @@
-// The kernels as the host runs them.
+// The host runs these kernels (emulation/grid.h).
 
 #include "compute/cuda/runtime/cuda_arrays.h"
 
@@ -38,7 +38,7 @@ TEST(CudaArrays, AreGatheredFromTheHostByRows) {
   }
 }
 
-// More than all threads of the grid have under way at once, and no whole number of times that.
+// More elements than all threads of the grid load at once, and not a multiple of that.
 TEST(CudaArrays, AreGatheredFromTheHostByThreadsThatGoRoundAgain) {
   expect_gathered(784, 401, 0);
   expect_gathered(784, 101, 1);

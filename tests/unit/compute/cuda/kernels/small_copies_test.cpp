@@ -12,7 +12,7 @@ using Bytes = std::vector<unsigned char>;
 
 constexpr unsigned char kNotCopied = 0xEE;
 
-// In words and not, with neighbours on both sides.
+// Copies in words and in bytes, with neighbours on both sides.
 TEST(SmallCopies, CopyTheirBytesAndNoOthers) {
   Bytes from(kMostSmallBytes + 8);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<unsigned char>(i % 251);
@@ -24,7 +24,7 @@ TEST(SmallCopies, CopyTheirBytesAndNoOthers) {
 
       copy_small_to_host(from.data() + offset, to.data() + 4, bytes, nullptr);
 
-      EXPECT_TRUE(to == expected) << bytes << " bytes, " << offset << " behind an aligned place";
+      EXPECT_TRUE(to == expected) << bytes << " bytes, " << offset << " after an aligned address";
     }
   }
 }

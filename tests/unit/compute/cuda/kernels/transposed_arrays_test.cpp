@@ -1,4 +1,4 @@
-// The kernels as the host runs them.
+// The host runs these kernels (emulation/grid.h).
 
 #include "compute/cuda/products/transposed_arrays.h"
 
@@ -16,12 +16,12 @@ namespace {
 class TransposedArrays : public testing::TestWithParam<MatrixExtent> {
  protected:
   std::size_t elements() const { return static_cast<std::size_t>(GetParam().rows * GetParam().columns); }
-  // In the matrix, of the element at `index` of the transposed one.
+  // The index in the matrix of the element at `index` of the transposed one.
   std::size_t origin(std::size_t index) const {
     const auto rows = static_cast<std::size_t>(GetParam().rows), columns = static_cast<std::size_t>(GetParam().columns);
     return index % rows * columns + index / rows;
   }
-  // With an element behind that nobody may touch.
+  // Followed by an element that must not change.
   template <class Element>
   std::vector<Element> room() const {
     return std::vector<Element>(elements() + 1, Element{77});

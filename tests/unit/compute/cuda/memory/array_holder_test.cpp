@@ -1,3 +1,5 @@
+// Held arrays on a pretended CUDA runtime, in which queued work happens only when it is waited for.
+
 #include "compute/cuda/runtime/array_holder.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +24,7 @@ Floats numbers(std::size_t count, float first) {
   return numbers;
 }
 
-// Three arrays, of which two are neighbours in one allocation, as those of a model are.
+// Three arrays, two of which are neighbours in one allocation, like those of a model.
 class HeldOnADevice : public testing::Test {
  protected:
   HeldOnADevice() {
@@ -30,7 +32,7 @@ class HeldOnADevice : public testing::Test {
     space_->wait();
   }
   ~HeldOnADevice() override {
-    // So that memory is given back without waiting.
+    // Otherwise freeing memory would wait.
     pretended_cuda::device().hangs = false;
     pretended_cuda::device().only_first_stream_runs = false;
   }
@@ -41,7 +43,7 @@ class HeldOnADevice : public testing::Test {
   std::vector<std::span<float>> targets() {
     return {std::span(target_).first(10), std::span(target_).subspan(10, 20), std::span(target_).subspan(30)};
   }
-  // What training does behind.
+  // Training changes the arrays after they were held.
   void change() {
     for (const std::span<float> array : arrays_) space_->fill_zero(array);
     space_->wait();
@@ -73,7 +75,7 @@ TEST_F(HeldOnADevice, ArraysArriveAsTheyWereWhileTrainingChangesThem) {
   EXPECT_TRUE(target_ == all_contents());
 }
 
-TEST_F(HeldOnADevice, TheirPlaceIsGivenBackWhenTrainingNeedsIt) {
+TEST_F(HeldOnADevice, TheirMemoryIsFreedWhenTrainingNeedsIt) {
   pretended_cuda::Device& device = pretended_cuda::device();
   std::unique_ptr<HeldArrays> held = hold();
   held->begin_copy(targets());
@@ -94,8 +96,8 @@ TEST_F(HeldOnADevice, TheirPlaceIsGivenBackWhenTrainingNeedsIt) {
   EXPECT_TRUE(target_ == all_contents());
 }
 
-// Freeing it waits for the device; nobody else has to wait.
-TEST_F(HeldOnADevice, TheirPlaceIsGivenBackWhileOthersHaveTurns) {
+// The thread that frees the memory waits for the device; other threads do not.
+TEST_F(HeldOnADevice, TheirMemoryIsFreedWhileOtherThreadsQueueWork) {
   pretended_cuda::Device& device = pretended_cuda::device();
   static_cast<void>(hold()->digest());
   const std::size_t floats = (1 << 20) + (1 << 18);
@@ -108,12 +110,12 @@ TEST_F(HeldOnADevice, TheirPlaceIsGivenBackWhileOthersHaveTurns) {
   ASSERT_TRUE(comes_true([] { return pretended_cuda::looks_in_vain() > 0; }));
 
   {
-    const CudaContext::Turn turn = space_->context().take_turn();
+    const CudaContext::StreamLock lock = space_->context().lock_stream();
     device.hangs = false;
   }
 
   EXPECT_NE(needed.get(), nullptr);
-  EXPECT_FALSE(space_->context().given_up().is_set());
+  EXPECT_FALSE(space_->context().lost_device().is_set());
 }
 
 TEST_F(HeldOnADevice, ArraysHaveTheDigestOfWhatTheyWere) {
@@ -161,7 +163,7 @@ TEST_F(HeldOnADevice, ArraysOfAnotherTimeWaitForTheCopyOfTheFirst) {
   EXPECT_TRUE(target_ == Floats(target_.size()));
 }
 
-TEST_F(HeldOnADevice, ArraysMayBeGivenUp) {
+TEST_F(HeldOnADevice, ArraysMayBeDroppedWithoutACopy) {
   hold();
   change();
 
@@ -172,7 +174,7 @@ TEST_F(HeldOnADevice, ArraysMayBeGivenUp) {
   EXPECT_TRUE(target_ == Floats(target_.size()));
 }
 
-TEST_F(HeldOnADevice, ArraysTakeASecondPlaceOnce) {
+TEST_F(HeldOnADevice, MemoryForTheSecondCopyIsAllocatedOnce) {
   hold();
   const std::size_t used = pretended_cuda::device().used_bytes;
 
@@ -181,7 +183,7 @@ TEST_F(HeldOnADevice, ArraysTakeASecondPlaceOnce) {
   EXPECT_EQ(pretended_cuda::device().used_bytes, used);
 }
 
-// A sixteenth of the memory is left to training.
+// A sixteenth of the memory stays free for training.
 TEST_F(HeldOnADevice, ArraysAreCopiedAtOnceWhereThereIsNoRoom) {
   const std::size_t free_bytes = std::size_t{68} << 20;
   pretended_cuda::device().used_bytes = pretended_cuda::device().total_bytes - free_bytes;
@@ -213,7 +215,7 @@ TEST_F(HeldOnADevice, ArraysOfADeviceThatHangsAreWaitedForByADeadline) {
     EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
     EXPECT_THAT(error.what(), testing::HasSubstr("cuda:0"));
   }
-  EXPECT_TRUE(space_->context().given_up().is_set());
+  EXPECT_TRUE(space_->context().lost_device().is_set());
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+// The CUDA memory space on a pretended runtime. Its devices can hang, fail, run out of memory and refuse to pin memory.
+
 #include "compute/cuda/runtime/cuda_memory_space.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +21,7 @@ namespace {
 using Floats = std::vector<float>;
 using std::chrono::milliseconds;
 
-// Below, at and above the pieces that copies go through, and more than the ring of them holds.
+// Sizes below, at and above that of a staging buffer, and more than the whole ring holds.
 const std::vector<std::size_t> kSizes = {1, 1000, 1 << 20, (1 << 20) + 1, (5 << 20) + 7};
 
 Floats numbers(std::size_t count) {
@@ -32,7 +34,7 @@ class CudaMemory : public testing::Test {
  protected:
   CudaMemory() { pretended_cuda::reset(); }
   ~CudaMemory() override {
-    // So that memory is given back without waiting.
+    // Otherwise freeing memory would wait.
     pretended_cuda::device().hangs = false;
     pretended_cuda::device().failure = cudaSuccess;
   }
@@ -55,7 +57,7 @@ TEST_F(CudaMemory, HoldsZerosAtFirst) {
   EXPECT_EQ(content_of(array(1000)), Floats(1000));
 }
 
-TEST_F(CudaMemory, GivesBackWhatItWasGivenThroughTheRing) {
+TEST_F(CudaMemory, ReadsBackThroughTheRingWhatWasWritten) {
   for (const std::size_t size : kSizes) {
     const Floats content = numbers(size);
     const std::span<float> there = array(size);
@@ -89,7 +91,7 @@ TEST_F(CudaMemory, GathersRowsByNumbersThatMayChangeAtOnce) {
   rows.assign(rows.size(), 1);
   EXPECT_EQ(content_of(to), (Floats{20, 21, 0, 1, 0, 1, 10, 11}));
 
-  // More of them than ever before.
+  // More rows than ever before.
   space_->gather(from, std::vector<std::int64_t>{1, 2, 0, 1, 2, 2, 1, 0}, to);
   EXPECT_EQ(content_of(to), (Floats{1, 10, 0, 1, 10, 10, 1, 0}));
 }
@@ -124,7 +126,7 @@ TEST_F(CudaMemory, TakesTheRingWhereMemoryCannotBeRegistered) {
   space_->unpin(std::as_writable_bytes(std::span(content)));
 
   EXPECT_TRUE(content_of(there) == content);
-  EXPECT_THAT(said, testing::HasSubstr("400 bytes of the host's memory cannot be registered with cuda:0"));
+  EXPECT_THAT(said, testing::HasSubstr("400 bytes of the host's memory cannot be pinned for cuda:0"));
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "a later check would take the refusal for its own";
 }
 
@@ -177,7 +179,7 @@ TEST_F(CudaMemory, ThrowsAtTheDeadlineWhereTheDeviceHangs) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "not being ready is no failure";
 }
 
-// Whatever there is would wait for it again, each as long as the time limit says.
+// Otherwise every array would wait for the device again, each up to the time limit.
 TEST_F(CudaMemory, WaitsOnceForADeviceThatHangs) {
   const std::span<float> a = array(3);
   space_->wait();
@@ -192,7 +194,7 @@ TEST_F(CudaMemory, WaitsOnceForADeviceThatHangs) {
       ADD_FAILURE() << "waited for a device that hangs";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::device_failed);
-      EXPECT_THAT(error.what(), testing::HasSubstr("was given up"));
+      EXPECT_THAT(error.what(), testing::HasSubstr("is lost, because"));
     }
   }
 }
@@ -221,7 +223,7 @@ TEST_F(CudaMemory, GivesMemoryBackOnceWhatUsesItIsDone) {
   EXPECT_FALSE(pretended_cuda::device().freed_too_early);
 }
 
-// Whatever gives memory back waits for it without a deadline.
+// Freeing memory would wait for the device without a deadline.
 TEST_F(CudaMemory, LeavesMemoryToTheEndOfAProcessWhoseDeviceHangs) {
   const std::span<float> a = array(1000);
   content_of(a);
@@ -241,12 +243,12 @@ TEST_F(CudaMemory, LeavesMemoryToTheEndOfAProcessWhoseDeviceHangs) {
   EXPECT_FALSE(pretended_cuda::device().would_wait_for_ever);
 }
 
-// Training's stream may be empty, and a collective's not.
-TEST_F(CudaMemory, IsLeftToTheEndOfAProcessWhereSomebodyElseGaveTheDeviceUp) {
+// Training's stream may be empty while a collective's is not.
+TEST_F(CudaMemory, IsLeftToTheEndOfTheProcessIfAnotherUserLostTheDevice) {
   array(1000);
   const std::size_t used = pretended_cuda::device().used_bytes;
 
-  space_->context().given_up().set();
+  space_->context().lost_device().set();
   arrays_.clear();
 
   EXPECT_EQ(pretended_cuda::device().used_bytes, used);
@@ -266,7 +268,7 @@ TEST_F(CudaMemory, SaysHowMuchIsMissing) {
   EXPECT_EQ(content_of(array(10)), Floats(10));
 }
 
-// An event that both share would move on with each record, and the first would wait for what the second has queued.
+// If both shared an event, recording it again would make the first wait for the work of the second.
 TEST_F(CudaMemory, IsWaitedForByEachThreadOnItsOwn) {
   space_->fill_zero(array(10));
   pretended_cuda::device().hangs = true;
@@ -280,13 +282,13 @@ TEST_F(CudaMemory, IsWaitedForByEachThreadOnItsOwn) {
   EXPECT_THROW(first.get(), Error) << "the device was given up";
 }
 
-TEST_F(CudaMemory, IsOneForAllWhoAskForADevice) {
+TEST_F(CudaMemory, IsSharedByAllUsersOfADevice) {
   EXPECT_EQ(CudaMemorySpace::of_device(0), space_);
   EXPECT_THROW(CudaMemorySpace::of_device(1), Error);
 }
 
-// As two trainers of a process have that read one data set.
-TEST_F(CudaMemory, StaysRegisteredWhileSomebodyHasItSo) {
+// Two trainers of a process that read the same data set do this.
+TEST_F(CudaMemory, StaysRegisteredUntilItsLastOwnerUnpinsIt) {
   Floats samples = numbers(4096);
   const auto bytes = std::as_writable_bytes(std::span(samples));
   space_->pin(bytes);

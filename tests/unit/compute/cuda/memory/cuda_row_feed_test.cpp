@@ -1,3 +1,5 @@
+// Rows of samples on a pretended runtime: a buffer must not be filled while queued work still reads it.
+
 #include "compute/cuda/runtime/cuda_row_feed.h"
 
 #include <gtest/gtest.h>
@@ -94,14 +96,14 @@ TEST_F(CudaRowFeeds, WaitForWhatReadsAPlace) {
   feed->begin(Rows{3, 4});
   static_cast<void>(feed->take());
 
-  // Fills the first place again. The end of the feed looks at its own stream first, with the copy still queued.
+  // Fills the first buffer again. The feed's end waits for its own stream first, in which the copy is still queued.
   feed->begin(Rows{5, 6});
   feed.reset();
 
   EXPECT_EQ(content_of({copy.get(), 2 * kRowFloats}), values_of({1, 2}));
 }
 
-TEST_F(CudaRowFeeds, AreOfNoRowsToo) {
+TEST_F(CudaRowFeeds, MayHaveNoRows) {
   const auto feed = this->feed();
 
   feed->begin(Rows{});

@@ -1,3 +1,5 @@
+// Recording and repeating steps on a pretended runtime, with recordings that fail and generations that end in between.
+
 #include "compute/cuda/runtime/graph_cache.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +17,7 @@ namespace {
 using Floats = std::vector<float>;
 using Key = std::array<std::uint64_t, 1>;
 
-// Steps that add one array to another.
+// Each step adds one array to another.
 class GraphCacheTest : public testing::Test {
  protected:
   GraphCacheTest() { space_->copy_from_host(Floats{1, 2, 3}, summand()); }
@@ -25,8 +27,8 @@ class GraphCacheTest : public testing::Test {
   using Parts = std::vector<std::function<void()>>;
   static void run(
       GraphCache& graphs, std::uint64_t key, const Parts& parts,
-      const std::function<void(std::size_t)>& behind = [](std::size_t) {}) {
-    graphs.run(Key{key}, parts, behind);
+      const std::function<void(std::size_t)>& after_part = [](std::size_t) {}) {
+    graphs.run(Key{key}, parts, after_part);
   }
   void step(GraphCache& graphs, std::uint64_t key = 1) {
     run(graphs, key, {[this] {
@@ -88,7 +90,7 @@ TEST_F(GraphCacheTest, ForgetsWhatWasNotUsedForLongest) {
   EXPECT_FALSE(pretended_cuda::device().freed_too_early);
 }
 
-// Destroys an executable graph while it runs, as CUDA allows.
+// CUDA allows destroying an executable graph while it runs.
 TEST_F(GraphCacheTest, ForgetsWithoutWaitingForTheDevice) {
   space_->set_time_limit(std::chrono::milliseconds(20));
   for (int i = 0; i < 2; ++i) step(graphs_, 0);
@@ -99,11 +101,11 @@ TEST_F(GraphCacheTest, ForgetsWithoutWaitingForTheDevice) {
   pretended_cuda::device().hangs = false;
   const auto steps = static_cast<float>(2 + 2 * GraphCache::kGraphsKept);
   EXPECT_EQ(content_of(sum()), (Floats{steps, 2 * steps, 3 * steps}));
-  EXPECT_FALSE(space_->context().given_up().is_set());
+  EXPECT_FALSE(space_->context().lost_device().is_set());
 }
 
-// Many shards of a device, each with slots of its own, or batches of many sizes.
-TEST_F(GraphCacheTest, KeepsAsManyAsComeRoundInTurn) {
+// A device may have many shards, each with its own slots, or batches of many sizes.
+TEST_F(GraphCacheTest, KeepsAsManyGraphsAsACycleNeeds) {
   constexpr std::uint64_t kKeys = 5 * GraphCache::kGraphsKept;
   const auto go_round = [&](int rounds) {
     for (int round = 0; round < rounds; ++round) {
@@ -118,7 +120,7 @@ TEST_F(GraphCacheTest, KeepsAsManyAsComeRoundInTurn) {
   EXPECT_EQ(calls_, 0);
 }
 
-TEST_F(GraphCacheTest, KeepsNoMoreForKeysThatNeverComeBack) {
+TEST_F(GraphCacheTest, KeepsNoMoreGraphsForKeysThatAreNotUsedAgain) {
   for (std::uint64_t key = 0; key < 100 * GraphCache::kGraphsKept; ++key) step(graphs_, key);
   calls_ = 0;
 
@@ -139,7 +141,7 @@ TEST_F(GraphCacheTest, QueuesWhatCannotBeRecordedAndSaysWhy) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "a later check would take the refusal for its own";
 }
 
-TEST_F(GraphCacheTest, QueuesWorkThatDoesWhatNoGraphMay) {
+TEST_F(GraphCacheTest, QueuesWorkThatAGraphMustNotContain) {
   for (int i = 0; i < 3; ++i) {
     run(graphs_, 1, {[this] {
           space_->add(summand(), sum());
@@ -151,7 +153,7 @@ TEST_F(GraphCacheTest, QueuesWorkThatDoesWhatNoGraphMay) {
   EXPECT_THAT(graphs_.obstacle(), testing::HasSubstr("cudaMalloc"));
 }
 
-TEST_F(GraphCacheTest, LeavesAStreamThatWorksBehindWhatNobodyWaitsForAnyMore) {
+TEST_F(GraphCacheTest, LeavesAWorkingStreamAfterACancelledRecording) {
   step(graphs_);
 
   EXPECT_THROW(run(graphs_, 1, {[] { throw Error(ErrorCode::cancelled, "a generation ended"); }}), Error);
@@ -161,7 +163,7 @@ TEST_F(GraphCacheTest, LeavesAStreamThatWorksBehindWhatNobodyWaitsForAnyMore) {
   EXPECT_EQ(content_of(sum()), (Floats{2, 4, 6}));
 }
 
-TEST_F(GraphCacheTest, CallsSomebodyBehindEachPartHoweverItIsQueued) {
+TEST_F(GraphCacheTest, CallsBackAfterEachPartHoweverItIsQueued) {
   std::vector<Floats> seen;
   const Parts parts = {[this] { space_->add(summand(), sum()); }, [this] { space_->add(sum(), sum()); }};
 
@@ -192,7 +194,7 @@ TEST_F(GraphCacheTest, KeepsWhatItRecordedWhereAGenerationEndsBetweenTwoParts) {
   EXPECT_FALSE(pretended_cuda::device().freed_too_early);
 }
 
-// As products at bf16 keep what they rounded for the first pass that asks for it.
+// Products at bf16 do this: they keep what they rounded for a later pass.
 TEST_F(GraphCacheTest, RecordsNoPartWhereOneCannotBeSinceOperationsKeepSomethingBetweenThem) {
   bool is_copied = false;
   const std::shared_ptr<float[]> kept = space_->allocate(3);

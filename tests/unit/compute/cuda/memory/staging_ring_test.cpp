@@ -1,3 +1,5 @@
+// Small copies must not wait for a snapshot that travels through the same copy engine.
+
 #include "compute/cuda/runtime/staging_ring.h"
 
 #include <gmock/gmock.h>
@@ -18,12 +20,12 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kLarge = kMostSmallBytes + 1;
 
-// Of a stream that training computes in.
+// The stream that training computes in.
 class Ring : public testing::Test {
  protected:
   ~Ring() override { pretended_cuda::device().only_first_stream_runs = false; }
 
-  // On its way to the host in a stream of its own, which does not come to an end.
+  // A snapshot travels to the host in its own stream, and does not arrive.
   void begin_snapshot() {
     cudaStream_t stream = nullptr;
     check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");

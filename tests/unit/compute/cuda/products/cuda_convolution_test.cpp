@@ -1,4 +1,4 @@
-// On cuDNN, where that has an engine.
+// Convolutions on cuDNN, if that has an engine.
 
 #include "compute/cuda/products/cuda_convolution.h"
 
@@ -26,7 +26,7 @@ class ConvolutionsOnCudnn : public testing::TestWithParam<Precision> {
     const ConvolutionNumbers numbers = random_numbers_for(shape);
     const auto operation =
         make_cuda_convolution(context_, GetParam(), shape, {.training = true, .input_gradient = true});
-    // What the library gives in bf16 has 8 bits, and may be larger than it is with its bias.
+    // The library's result in bf16 has 8 bits, and before the bias is added it may be larger than the output.
     const float rounding = GetParam() == Precision::bf16 ? 0x1p-7F : 0;
     expect_near(results_on_host(shape, numbers, GetParam()), results_of(*operation, numbers), rounding, shape);
   }
@@ -59,7 +59,7 @@ TEST_P(ConvolutionsOnCudnn, TakeTheFirstEngineThatMayRunAndCan) {
   EXPECT_EQ(host_cudnn::library().executions, (std::vector<std::int64_t>{7, 7, 7}));
 }
 
-TEST_P(ConvolutionsOnCudnn, TakeTheEngineForAnythingOfTheFallbackLast) {
+TEST_P(ConvolutionsOnCudnn, TakeTheGeneralEngineOfTheFallbackLast) {
   host_cudnn::library().engines = {};
   host_cudnn::library().fallback = {{.index = 0}, {.index = 9, .plan = CUDNN_STATUS_NOT_SUPPORTED}, {.index = 3}};
 
@@ -74,7 +74,7 @@ TEST_P(ConvolutionsOnCudnn, TakeTheEngineForAnythingOfTheFallbackLast) {
   EXPECT_EQ(host_cudnn::library().executions, (std::vector<std::int64_t>{0, 0, 0}));
 }
 
-TEST_P(ConvolutionsOnCudnn, GoByColumnsWhereThereIsNoEngine) {
+TEST_P(ConvolutionsOnCudnn, UseColumnsWithoutAnEngine) {
   host_cudnn::library().engines = {};
 
   expect_the_hosts_numbers(kShape);
@@ -82,7 +82,7 @@ TEST_P(ConvolutionsOnCudnn, GoByColumnsWhereThereIsNoEngine) {
   EXPECT_TRUE(host_cudnn::library().executions.empty());
 }
 
-TEST_P(ConvolutionsOnCudnn, TakeALackOfMemoryForNoLackOfAnEngine) {
+TEST_P(ConvolutionsOnCudnn, DoNotTakeMissingMemoryForAMissingEngine) {
   host_cudnn::library().engines = {{.index = 1, .plan = CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED},
                                    {.index = 2}};
 

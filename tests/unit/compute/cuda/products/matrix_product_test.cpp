@@ -1,8 +1,9 @@
-// Which numbers products are told to multiply, at each precision, with a library in the host's memory that does as it
-// is told; what the library of a device makes of it is seen on one (gpu/layers).
+// Checks which numbers the products multiply at each precision, with a library in host memory that does exactly what it
+// is told. gpu/layers tests the real library on a device.
 
 #include "compute/cuda/products/matrix_product.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -24,7 +25,7 @@ class Products : public testing::TestWithParam<Precision> {
   void SetUp() override { host_cublas::library() = {}; }
   void TearDown() override { EXPECT_FALSE(host_cublas::library().was_misled); }
 
-  // As the product has it for a factor.
+  // The layout that the product has for a factor.
   static double factor(float value) {
     if (GetParam() != Precision::bf16) return value;
     return std::bit_cast<float>(widen_bfloat16(round_to_bfloat16(std::bit_cast<std::uint32_t>(value))));
@@ -34,7 +35,7 @@ class Products : public testing::TestWithParam<Precision> {
     return random_values(seed, static_cast<std::size_t>(count));
   }
 
-  // By the definition, of [rows, inner] and [inner, columns], or of their transposes.
+  // The product by its definition, of [rows, inner] and [inner, columns] or their transposes.
   static Floats expected(const ProductShape& shape, const Floats& left, const Floats& right, const Floats& bias) {
     Floats result;
     for (std::int64_t row = 0; row < shape.rows; ++row) {
@@ -67,7 +68,7 @@ class Products : public testing::TestWithParam<Precision> {
     return result.values();
   }
 
-  // Sums in double, in both: what is left is their rounding.
+  // Both have sums in double, so they differ only by the rounding of those.
   static void expect_near(const Floats& expected, const Floats& actual, const std::string& what) {
     ASSERT_EQ(expected.size(), actual.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -100,9 +101,9 @@ TEST_P(Products, AreThoseOfRowMajorArrays) {
         const Floats result = run(shape, left, right, bias, values(4, shape.rows * shape.columns), false);
 
         expect_near(expected(shape, left, right, bias), result,
-                    std::to_string(shape.rows) + " x " + std::to_string(shape.inner) + " x " +
-                        std::to_string(shape.columns) + (is_left_transposed ? ", left transposed" : "") +
-                        (is_right_transposed ? ", right transposed" : ""));
+                    fmt::format("{} x {} x {}{}{}", shape.rows, shape.inner, shape.columns,
+                                is_left_transposed ? ", left transposed" : "",
+                                is_right_transposed ? ", right transposed" : ""));
       }
     }
   }
@@ -127,7 +128,7 @@ TEST_P(Products, AddTheBiasAfterwardsWhereTheLibraryCannot) {
   expect_near(expected(shape, left, right, bias), result, "with the bias");
 }
 
-// Otherwise the product would fail in the first step.
+// Without the check, the product would fail in the first step.
 TEST_P(Products, TakeTheFirstAlgorithmThatTheDeviceSupports) {
   host_cublas::library().refused_algorithms = 2;
   const ProductShape shape = {.rows = 6, .inner = 11, .columns = 10, .precision = GetParam()};
@@ -214,7 +215,7 @@ class DenseLayers : public Products {
   }
 };
 
-// All passes, in a workspace that each of them asked for, step after step: nothing of a step is left in the next.
+// Runs all passes for several steps in a shared workspace. No step may use anything of the last one.
 TEST_P(DenseLayers, GiveTheHostsNumbersInEachStep) {
   const auto operation = make_cuda_dense(context_, GetParam(), kShape, kUse);
 
@@ -225,7 +226,7 @@ TEST_P(DenseLayers, GiveTheHostsNumbersInEachStep) {
   }
 }
 
-TEST_P(DenseLayers, HaveNoGradientOfTheInputWhereNobodyAsks) {
+TEST_P(DenseLayers, ComputeNoInputGradientUnlessAsked) {
   const auto operation = make_cuda_dense(context_, GetParam(), kShape, {.training = true});
   const DenseNumbers given = numbers(1);
   const auto device = [](const Floats& array) { return DeviceArray(host_memory(), array); };

@@ -1,5 +1,5 @@
-// Compares the error that tests on a device allow for products in tf32 with what tensor cores do to factors: they cut
-// them, or get them rounded.
+// Compares the error that tests on a device allow for products in tf32 with the error that tensor cores make. They
+// truncate factors, or get rounded ones.
 
 #include <gtest/gtest.h>
 
@@ -12,19 +12,19 @@
 namespace holdfast {
 namespace {
 
-// To `bits` of mantissa, towards zero.
+// Rounds to `bits` of mantissa, towards zero.
 double cut(float value, int bits) {
   const std::uint32_t mask = ~((std::uint32_t{1} << (23 - bits)) - 1);
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & mask);
 }
 
-// To the nearest.
+// Rounds to the nearest number.
 double rounded(float value, int bits) {
   const std::uint32_t half = std::uint32_t{1} << (22 - bits);
   return cut(std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) + half), bits);
 }
 
-// The worst of many sums of `terms` products of factors, as the tests on a device have them.
+// The largest error of many sums of `terms` products, with the factors of the tests on a device.
 template <class Change>
 double worst_error(std::int64_t terms, const Change& change) {
   constexpr std::int64_t kProducts = 2'000'000;
@@ -58,7 +58,7 @@ TEST_P(Tf32Tolerance, HasRoomForFactorsThatAreRounded) {
   EXPECT_LT(worst_error(GetParam(), [](float value) { return rounded(value, kTf32Bits); }), tolerance());
 }
 
-// Otherwise the tolerance would catch nothing.
+// A larger tolerance would not find errors.
 TEST_P(Tf32Tolerance, HasNoneForFactorsOfFewerBits) {
   EXPECT_GT(worst_error(GetParam(), [](float value) { return cut(value, kBfloat16Bits); }), tolerance());
 }

@@ -1,5 +1,5 @@
-"""Makes the *.h5 files beside it, for the tests of strangers' HDF5 files: good ones of h5py with everything that is read, and many that
-use one thing each that a stranger's file may not.
+"""Makes the *.h5 files next to it for the tests of foreign HDF5 files: good ones of h5py with every supported feature, and many that each
+use one feature that a foreign file may not use.
 
 Needs numpy, h5py and hdf5plugin (made with 2.4.6, 3.16.0 and 7.1.0). Run it without arguments.
 """
@@ -19,7 +19,7 @@ THIRTY_TWO_TERABYTES = (2**42,)  # of doubles
 
 
 def create(file, name, kind, shape, prepare=None, creation=None):
-    """A dataset through the low-level interface, without elements."""
+    """Creates a dataset through the low-level interface, without elements."""
     creation = creation or h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     if prepare:
         prepare(creation)
@@ -98,7 +98,7 @@ def add_attributes(file):
     add_fixed_strings(file["attributes"], "null_terminated", h5py.h5t.STR_NULLTERM, [b"a", b"bcd"])
     add_fixed_strings(file["attributes"], "null_padded", h5py.h5t.STR_NULLPAD, [b"a", b"bcdefghi"])
     add_fixed_strings(file["attributes"], "space_padded", h5py.h5t.STR_SPACEPAD, [b"a       ", b"b c     "])
-    for i in range(20):  # more than an object header takes: dense storage in newer files
+    for i in range(20):  # more than fit an object header: dense storage in newer files
         file["attributes"].attrs[f"one_of_many_{i:02}"] = i
 
 
@@ -300,7 +300,7 @@ def zstd_frame(frame):
     return make
 
 
-# Frames by hand: magic, one byte of description, content size, one RLE block.
+# A frame made by hand: magic, one byte of description, content size, one RLE block.
 def rle_frame(content_bytes, size_field=None):
     size = (size_field if size_field is not None else content_bytes).to_bytes(8, "little")
     block = (content_bytes << 3 | 1 << 1 | 1).to_bytes(3, "little")
@@ -333,7 +333,7 @@ def main():
         for bound in ("earliest", "v110"):
             with h5py.File(FOLDER / f"{name}_{bound}.h5", "w", libver=(bound, "v110")) as file:
                 make(file)
-        # With so many links in the root that they lie in a fractal heap.
+        # With so many links in the root that HDF5 keeps them in a fractal heap.
         with h5py.File(FOLDER / f"{name}_dense.h5", "w", libver=("v110", "v110")) as file:
             for i in range(12):
                 file.create_group(f"filler_{i}")

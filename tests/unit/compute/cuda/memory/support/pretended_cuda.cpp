@@ -1,3 +1,6 @@
+// Streams are queues of actions. Polling an event runs the actions before it, unless the device hangs or a copy engine
+// is occupied by a stream that does not run.
+
 #include "unit/compute/cuda/memory/support/pretended_cuda.h"
 
 #include <cublasLt.h>
@@ -21,33 +24,33 @@
 
 namespace holdfast::pretended_cuda {
 
-// What a stream does in one go.
+// One action of a stream.
 struct Action {
   std::function<void()> act;
-  cudaMemcpyKind engine = cudaMemcpyDeviceToDevice;  // that copies; from device to device none does
-  std::uint64_t copy = 0;                            // of all that were ever asked for
+  cudaMemcpyKind engine = cudaMemcpyDeviceToDevice;  // that copies; not used from device to device
+  std::uint64_t copy = 0;                            // its number among all copies ever queued
 };
 
 }  // namespace holdfast::pretended_cuda
 
 struct CUgraph_st {
   std::vector<std::function<void()>> actions;
-  bool is_spoilt = false;  // by a call that cannot be captured
+  bool is_spoilt = false;  // a call that cannot be captured was made
 };
-// A launch holds the graph that it runs: a graph that is destroyed meanwhile is freed after the launch, as cuda.h says.
+// A launch owns the graph that it runs. A graph that is destroyed meanwhile is freed after the launch, as in cuda.h.
 struct CUgraphExec_st {
   std::shared_ptr<const std::vector<std::function<void()>>> actions;
 };
 struct CUstream_st {
-  std::unique_ptr<CUgraph_st> captured;  // null: actions are queued
+  std::unique_ptr<CUgraph_st> captured;  // null if actions are queued
   std::deque<holdfast::pretended_cuda::Action> queue;
-  std::uint64_t queued = 0;  // so far
-  std::uint64_t done = 0;    // of them
+  std::uint64_t queued = 0;  // how many actions so far
+  std::uint64_t done = 0;    // how many of them are done
 };
 struct CUevent_st {
-  cudaStream_t stream = nullptr;  // of the last record
-  std::uint64_t position = 0;     // in it
-  int looks = 0;                  // since then, before it was reached
+  cudaStream_t stream = nullptr;  // in which it was recorded last
+  std::uint64_t position = 0;     // in that stream
+  int looks = 0;                  // how often it was polled before it was reached
 };
 struct cublasLtContext {};
 struct cudnnContext {};
@@ -56,14 +59,14 @@ namespace holdfast::pretended_cuda {
 namespace {
 
 struct State {
-  std::recursive_mutex mutex;  // guards all
+  std::recursive_mutex mutex;  // guards all members
   Device device;
   std::vector<cudaStream_t> streams;
   std::map<void*, std::size_t> allocated;
   std::map<const std::byte*, std::size_t> pinned;
   std::map<const std::byte*, std::size_t> registered;
   cudaError_t last_error = cudaSuccess;
-  std::uint64_t copies = 0;  // that engines were ever asked for
+  std::uint64_t copies = 0;  // how many copies were ever queued
 };
 
 State& state() {
@@ -78,7 +81,7 @@ cudaError_t remember(cudaError_t status) {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-// Sticky: everything fails behind the first failure.
+// Sticky: after the first failure everything fails.
 cudaError_t queued(cudaStream_t stream, std::function<void()> act, cudaMemcpyKind engine = cudaMemcpyDeviceToDevice) {
   const Lock lock(state().mutex);
   if (state().device.failure != cudaSuccess) return remember(state().device.failure);
@@ -113,7 +116,7 @@ bool is_behind(const Action& action, const Action& earlier) {
   return action.engine != cudaMemcpyDeviceToDevice && action.engine == earlier.engine && earlier.copy < action.copy;
 }
 
-// A copy before the `position` of the stream does, of its engine.
+// An engine makes a copy only after all copies that it was asked for before.
 bool waits_for_an_engine(cudaStream_t stream, std::uint64_t position) {
   const auto count = static_cast<std::ptrdiff_t>(position - stream->done);
   return std::any_of(stream->queue.begin(), stream->queue.begin() + count, [&](const Action& action) {
@@ -132,7 +135,7 @@ bool lies_in(const std::map<const std::byte*, std::size_t>& ranges, const void* 
   return byte < after->first + after->second;
 }
 
-// Of what cannot be part of a graph, in this thread's captures: there is one.
+// Called by functions that a graph cannot contain. Spoils the capture of this thread, if there is one.
 cudaError_t spoil_captures() {
   for (const cudaStream_t stream : state().streams) {
     if (!stream->captured) continue;
@@ -373,7 +376,7 @@ cudaError_t cudaHostUnregister(void* memory) {
 cudaError_t cudaGetLastError() {
   const Lock lock(state().mutex);
   const cudaError_t last = state().last_error;
-  // What ends the use of the device is not forgotten.
+  // An error that ends the use of the device stays.
   state().last_error = device().failure;
   return last;
 }
@@ -462,7 +465,7 @@ void flag_not_finite(const float* values, std::size_t floats, std::uint32_t* fla
 
 void copy_small_to_host(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
   const Lock lock(state().mutex);
-  // Of other memory, a device may know other addresses than the host.
+  // For other memory the device may have other addresses than the host.
   HOLDFAST_ASSERT(bytes <= kMostSmallBytes && lies_in(state().pinned, to));
   ++device().small_copies;
   static_cast<void>(queued(stream, [=] { std::memcpy(to, from, bytes); }));

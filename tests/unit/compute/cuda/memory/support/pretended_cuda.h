@@ -1,9 +1,9 @@
 #pragma once
 
-// A CUDA runtime that pretends a device in host memory, for code that allocates, copies, waits and captures graphs.
-// What is queued in a stream happens when an event behind it is looked at, no earlier: who reads too soon reads what
-// was there before. One engine copies to the device and one to the host, each in the order in which it was asked:
-// behind a copy of a stream that stands, those of all others wait. Any thread.
+// A CUDA runtime with a pretended device in host memory, for code that allocates, copies, waits and captures graphs.
+// Queued work happens only when a later event of its stream is polled, so code that reads too early reads old values.
+// One engine copies to the device and one to the host, each in the order in which copies were queued. If the stream of
+// a copy does not run, the copies of all other streams wait. Any thread.
 
 #include <cuda_runtime_api.h>
 
@@ -14,30 +14,30 @@ namespace holdfast::pretended_cuda {
 struct Device {
   std::size_t total_bytes = std::size_t{1} << 30;
   std::size_t used_bytes = 0;
-  bool hangs = false;                   // events behind queued work are never reached
-  bool only_first_stream_runs = false;  // the others' events are not reached meanwhile
-  cudaError_t failure = cudaSuccess;    // of what is waited for, and of all that follows
-  bool refuses_to_register = false;     // host memory
-  int direct_copies = 0;                // to or from registered host memory
-  int staged_copies = 0;                // to or from memory of cudaHostAlloc(), by the copy engines
-  int small_copies = 0;                 // to there by a kernel
-  int inner_copies = 0;                 // from device memory to device memory
+  bool hangs = false;                   // events after queued work are never reached
+  bool only_first_stream_runs = false;  // events of the other streams are not reached meanwhile
+  cudaError_t failure = cudaSuccess;    // the result of each wait and of all later calls
+  bool refuses_to_register = false;     // registering host memory fails
+  int direct_copies = 0;                // copies to or from registered host memory
+  int staged_copies = 0;                // copies to or from memory of cudaHostAlloc(), by the copy engines
+  int small_copies = 0;                 // copies to such memory by a kernel
+  int inner_copies = 0;                 // copies within the device
   bool refuses_to_capture = false;
   int launched_graphs = 0;
-  int looks_in_vain = 0;             // at events that were not reached before
-  bool moved_awaited_event = false;  // one that was looked at in vain was recorded again: a waiter would wait for more
-  bool freed_too_early = false;      // memory while work was queued
-  bool would_wait_for_ever = false;  // what gives memory back, for a stream that stands
+  int looks_in_vain = 0;             // polls of events that were not reached
+  bool moved_awaited_event = false;  // an event was recorded again while a thread waited for it
+  bool freed_too_early = false;      // memory was freed while work was queued
+  bool would_wait_for_ever = false;  // a call that frees memory would wait for a stream that does not run
 };
 
-// The only one.
+// There is one device in the process.
 Device& device();
-// While other threads use it.
+// Changes the device while other threads use it.
 int looks_in_vain();
-// As it was at first; what is queued is forgotten.
+// Resets the device and drops queued work.
 void reset();
 
-// For fixtures whose members use the device.
+// A member for fixtures whose other members use the device.
 struct FreshDevice {
   FreshDevice() { reset(); }
 };

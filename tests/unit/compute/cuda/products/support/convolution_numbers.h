@@ -1,6 +1,6 @@
 #pragma once
 
-// Convolutions on the host, for others to give the same numbers.
+// Convolutions on the host, as the expected numbers of other implementations.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ struct ConvolutionResults {
   std::vector<float> output, input_gradient, kernel_gradient, bias_gradient;
 };
 
-// Factors are rounded to bf16 where the precision says so; the gradient of a bias is no product.
+// Factors are rounded to bf16 if the precision says so. The gradient of a bias is not a product, so it is not rounded.
 inline ConvolutionResults results_on_host(const ConvolutionShape& shape, const ConvolutionNumbers& numbers,
                                           Precision precision) {
   const auto factors = [&](std::vector<float> values) {
@@ -69,7 +69,7 @@ inline ConvolutionResults results_on_host(const ConvolutionShape& shape, const C
   return results;
 }
 
-// Every pass, with arrays of the host's memory that nobody may write beside.
+// Runs every pass on arrays in host memory, and checks that nothing outside of them was written.
 inline ConvolutionResults results_of(ConvolutionOperation& operation, const ConvolutionNumbers& numbers) {
   const auto device = [](const std::vector<float>& values) { return DeviceArray(host_memory(), values); };
   const DeviceArray input = device(numbers.input), kernel = device(numbers.kernel), bias = device(numbers.bias),
@@ -82,7 +82,7 @@ inline ConvolutionResults results_of(ConvolutionOperation& operation, const Conv
   return {output.values(), of_input.values(), of_kernel.values(), of_bias.values()};
 }
 
-// The host's sums are f32, of a few dozen products. `rounding` is what results may be off by, as a part of the largest.
+// The host's sums are f32, of a few dozen products. `rounding` is the allowed error relative to the largest result.
 inline void expect_near(const ConvolutionResults& expected, const ConvolutionResults& actual, float rounding,
                         const ConvolutionShape& shape) {
   const auto compare = [&](const std::vector<float>& wanted, const std::vector<float>& given, const char* what) {

@@ -85,6 +85,20 @@ class CutOff final : public Communicator {
   const End end_;
 };
 
+class CutOffMeeting final : public Meeting {
+ public:
+  CutOffMeeting(ThreadGroup& group, CutOff::End end) : group_(group), end_(std::move(end)) {}
+
+  void prepare(const CommunicatorShape&, int) override {}
+  std::unique_ptr<Communicator> connect(const CommunicatorShape& shape) override {
+    return std::make_unique<CutOff>(group_.connect(shape), end_);
+  }
+
+ private:
+  ThreadGroup& group_;
+  const CutOff::End end_;
+};
+
 std::vector<CallbackHandle> checkpoint_each_step() {
   return {ModelCheckpoint({.every_steps = 1})};
 }
@@ -125,13 +139,11 @@ struct SurvivingRun {
     place->supervision = watch;
     const bool is_survivor = rank == survivor;
     const bool is_any_flipped = flipped >= 0;
-    place->connect = [=, &both](const MemoryCommunicatorShape& shape) {
-      return std::make_unique<CutOff>(both.connect(shape), [=](bool are_equal) {
-        if (is_any_flipped ? are_equal : watch->step() < kStep) return;
-        if (is_survivor) throw GenerationEnded("the other replica is gone");
-        throw Died{};
-      });
-    };
+    place->meeting = std::make_shared<CutOffMeeting>(both, [=](bool are_equal) {
+      if (is_any_flipped ? are_equal : watch->step() < kStep) return;
+      if (is_survivor) throw GenerationEnded("the other replica is gone");
+      throw Died{};
+    });
     return place;
   }
 
@@ -143,7 +155,7 @@ struct SurvivingRun {
       EXPECT_EQ(is_dead.wait_for(kPatience), std::future_status::ready);
       target->rank = 0;
       target->size = 1;
-      target->connect = [&alone](const MemoryCommunicatorShape& shape) { return alone.connect(shape); };
+      target->meeting = std::make_shared<ThreadMeeting>(alone);
     };
     Replica replica(place);
     outcome = train_small(replica, checkpoint_each_step());
@@ -214,7 +226,7 @@ TEST(StateThatIsNotFinite, EndsATrainingThatCannotGoBack) {
   for (const int replicas : {1, 2}) {
     for (const WhenNotFinite policy : {WhenNotFinite::roll_back, WhenNotFinite::stop, WhenNotFinite::skip_step}) {
       const std::string sentence = end_with(policy, replicas);
-      EXPECT_NE(sentence.find("behind step 6 \"optimizer/"), std::string::npos) << sentence;
+      EXPECT_NE(sentence.find("after step 6 \"optimizer/"), std::string::npos) << sentence;
     }
   }
 }

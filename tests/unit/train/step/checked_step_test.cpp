@@ -1,6 +1,6 @@
 // Steps whose gradients are computed twice: what is found, what is done again, and that nothing else changes.
 
-#include "train/step/step_runner.h"
+#include "train/step/checked_step.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -104,8 +104,7 @@ class StepJournal final : public NoSupervision {
     if (step == stop_in_) is_stop_requested_ = true;
     if (step == savepoint_in_) is_savepoint_requested_ = true;
   }
-  bool is_stop_requested() const override { return is_stop_requested_; }
-  bool is_savepoint_requested() const override { return is_savepoint_requested_; }
+  Requests requests() const override { return {.stop = is_stop_requested_, .savepoint = is_savepoint_requested_}; }
   int begin_requested_savepoint() override {
     is_savepoint_requested_ = false;
     return 1;

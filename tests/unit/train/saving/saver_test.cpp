@@ -77,7 +77,7 @@ class OpenWhenToldOfASavepoint final : public Callback {
 // Asks to stop, and sees what each replica says last that it does.
 class Stopping final : public NoSupervision {
  public:
-  bool is_stop_requested() const override { return true; }
+  Requests requests() const override { return {.stop = true}; }
   void enter(TrainingPhase phase, std::int64_t) override {
     const std::lock_guard lock(mutex_);
     last_[std::this_thread::get_id()] = phase;
@@ -347,7 +347,7 @@ TEST(Trainer, RefusesARequestedSavepointWhereTheStorageIsSlow) {
   outcome_of({.run_directory = folder.path(), .supervision = asked, .file_system = files.get()}, callbacks);
 
   ASSERT_EQ(asked->reports().size(), 1U);
-  EXPECT_NE(asked->reports()[0].text.find("two savepoints are under way"), std::string::npos);
+  EXPECT_NE(asked->reports()[0].text.find("two savepoints are being written"), std::string::npos);
 }
 
 // The file that was being written was taken for the leftover of a writer that had died, and removed.

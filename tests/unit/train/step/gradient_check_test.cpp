@@ -1,4 +1,4 @@
-#include "train/agreement/gradient_check.h"
+#include "train/step/gradient_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

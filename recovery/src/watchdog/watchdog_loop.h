@@ -1,7 +1,8 @@
 #pragma once
 
-// One run's watchdog: turns signals, ticks and what replicas tell into events, has the supervisor decide on them, and
-// carries out what it decided. Its functions stand in watchdog.cpp, watchdog_events.cpp and watchdog_actions.cpp.
+// The watchdog of one run. It turns signals, ticks and messages of replicas into events, lets the supervisor decide on
+// them, and carries the decisions out. Its functions are in watchdog.cpp, watchdog_events.cpp and watchdog_actions.cpp.
+// docs/decisions/recovery.md
 
 #include <cstddef>
 #include <cstdint>
@@ -35,17 +36,16 @@
 #include "memory/snapshot_memories.h"
 #include "process/crash_reader.h"
 #include "process/replica_process.h"
-#include "process/sweeper.h"
 
 namespace holdfast::recovery {
 
-class Watchdog {
+class WatchdogLoop {
  public:
-  // The options make sense, and outlive it, as does `run`, the owner of their directory. `may_give_way`: replicas that
-  // report other choices than that run's end this one without a word of failure.
-  Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way);
+  // `options` are checked. They and `run`, which owns their directory, outlive the watchdog. `may_give_way`: when a
+  // replica reports OtherChoices, the run ends without a line about a failure.
+  WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way);
 
-  // Blocks until the run has ended.
+  // Blocks until the run has ended. Once.
   RunOutcome run();
 
  private:
@@ -74,7 +74,7 @@ class Watchdog {
   void look_for_progress();
   void look_for_hang();
   void look_for_stragglers();
-  ReplicaProcess::Handlers handlers_of(int id);
+  ReplicaStarter::Handlers handlers_of(int id);
   void on_exit(int id, ExitStatus status);
   void note_crash(int id, ExitStatus status);
   void tell_of_crashes(std::vector<CrashStory> crashes);
@@ -104,8 +104,8 @@ class Watchdog {
   const OwnedRun& run_;
   const bool may_give_way_;
 
-  // All on the thread of run().
-  Past past_;  // with the restarts of this watchdog
+  // Only on the thread of run().
+  Past past_;  // includes the restarts of this watchdog
   Journal journal_;
 
   boost::asio::io_context io_{1};
@@ -117,18 +117,18 @@ class Watchdog {
   State state_;
   std::deque<Event> events_;  // the first is being decided on
   RunOutcome outcome_;
-  std::string other_choices_;         // what the replica said that reported them
-  std::set<int> killed_;              // members, by the supervisor's decision
-  std::set<int> dead_by_themselves_;  // members that died before that
+  std::string other_choices_;         // the sentence of the replica that reported them
+  std::set<int> killed_;              // members that the supervisor decided to kill
+  std::set<int> dead_by_themselves_;  // members that died before they were killed
   bool was_killed_from_outside_ = false;
 
-  Sweeper sweeper_;  // outlives all processes
+  const std::unique_ptr<ReplicaStarter> starter_;  // outlives all processes
   DeviceEvents device_events_{options_.devices, journal_};
   RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;
-  SlowReplicas slow_replicas_{options_.when_slow, journal_};
+  SlowReplicas slow_replicas_{options_.recovery.when_slow, journal_};
   CrashReader crash_reader_;
-  std::set<std::vector<std::string>> logged_crashes_;  // by their frames
+  std::set<std::vector<std::string>> logged_crashes_;  // identified by their frames
   IncidentStory story_{!options_.is_plain_program};
   std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
   std::map<int, int> intended_ranks_;                         // by member
@@ -142,7 +142,7 @@ class Watchdog {
   std::int64_t furthest_step_ = -1;  // of all generations before
 
   std::optional<GpuWatch> gpu_watch_;
-  std::optional<ControlSocket> control_;  // last: it asks for all the others
+  std::optional<ControlSocket> control_;  // last: its requests use all other members
 };
 
 }  // namespace holdfast::recovery

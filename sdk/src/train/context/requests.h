@@ -1,0 +1,24 @@
+#pragma once
+
+// What a replica asks of all others with a step. Each rank adds its requests to the sums of the step, so that every
+// rank sees the same answer at the same step. docs/decisions/training.md
+
+namespace holdfast {
+
+struct Requests {
+  bool stop = false;        // training ends after this step, and leaves a savepoint
+  bool regroup = false;     // a new generation begins after this step
+  bool savepoint = false;   // rank 0 writes one of the state after this step, while training goes on
+  bool comparison = false;  // the ranks compare their states after this step
+
+  // Adds those of `other`.
+  Requests& operator|=(const Requests& other) {
+    stop |= other.stop;
+    regroup |= other.regroup;
+    savepoint |= other.savepoint;
+    comparison |= other.comparison;
+    return *this;
+  }
+};
+
+}  // namespace holdfast

@@ -1,0 +1,124 @@
+// A mistake in a call of fit() costs a sentence here, and hours of training where it is noticed later or never.
+
+#include "train/fit/fit_checks.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+
+#include "data/shared_samples.h"
+#include "holdfast/base/error.h"
+#include "train/state/monitor.h"
+
+namespace holdfast {
+namespace {
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(ErrorCode::invalid_argument, sentence);
+}
+
+// What to write instead of targets of shape `given`, by sample.
+std::string advice_on_targets(const Shape& given, const Shape& wanted) {
+  const auto counted = [](const Shape& shape) {
+    std::string text = "n";
+    for (const std::int64_t extent : shape.extents()) text += ", " + std::to_string(extent);
+    return text;
+  };
+  std::string advice = fmt::format(": pass a tensor of shape [{}], not [{}]", counted(wanted), counted(given));
+  if (given.element_count() == wanted.element_count()) {
+    advice += fmt::format("; the numbers may stay as they are: Tensor(Shape{{{}}}, numbers)", counted(wanted));
+  } else if (wanted.rank() == 0 && given.rank() == 1) {
+    advice += ". It takes one number a sample, the class; one-hot rows are for CategoricalCrossentropy";
+  } else if (wanted.rank() == 1 && given.element_count() == 1) {
+    advice += ". It takes a row for each sample; numbers of classes are for SparseCategoricalCrossentropy";
+  }
+  return advice;
+}
+
+void require_distinct_callbacks(const std::vector<CallbackHandle>& callbacks) {
+  std::set<std::string> names;
+  for (const CallbackHandle& callback : callbacks) {
+    if (names.insert(callback->name()).second) continue;
+    refuse(
+        fmt::format("two callbacks of one fit() are called \"{}\", and the state of one would be lost; give one "
+                    "another name()",
+                    callback->name()));
+  }
+}
+
+void require_monitored_names(const std::vector<std::string>& sum_names, const FitOptions& options) {
+  Logs logged;
+  for (const std::string& name : sum_names) {
+    logged[name] = 0;
+    if (options.validation) logged["val_" + name] = 0;
+  }
+  for (const CallbackHandle& callback : options.callbacks) {
+    for (const std::string& name : callback->monitors()) monitored(logged, name, callback->name());
+  }
+}
+
+void require_samples_apart(const Dataset& data, const FitOptions& options) {
+  if (!options.validation || options.accept_shared_samples) return;
+  const std::optional<SharedSamples> common = shared_samples(data, *options.validation);
+  if (!common) return;
+  refuse(fmt::format(
+      "fit() would validate on samples that it trains on: {} of the {} samples that can come to validation can come to "
+      "training, too{}`const auto [training, validation] = data.split(0.2);`, then training.shuffle() in one place and "
+      "validation in the other. To validate on training data on purpose, say .accept_shared_samples = true",
+      common->shared, common->of_validation,
+      common->are_mixed_by_shuffle
+          ? ", since a shuffle() stands before a take() or skip() and brings other samples there in each epoch. Write "
+            "take() and skip() before shuffle(), or let split() do it: "
+          : ". Write "));
+}
+
+}  // namespace
+
+void require_distinct_sums(const std::vector<std::string>& names) {
+  std::set<std::string> logged;
+  for (const std::string& name : names) {
+    if (logged.insert(name).second) continue;
+    refuse(name == "loss"
+               ? "a metric is called \"loss\", as the loss is; give it a name of its own: {.name = ...}"
+               : fmt::format("two metrics are called \"{}\", and one of them would be lost; give one another "
+                             "name: {{.name = ...}}",
+                             name));
+  }
+  for (const std::string& name : names) {
+    if (!logged.contains("val_" + name)) continue;
+    refuse(fmt::format(
+        "a metric is called \"val_{0}\", as the validation's {0} is; give it another name: {{.name = ...}}", name));
+  }
+}
+
+void require_fitting_data(const Dataset& data, const Trainable& trainable, const char* purpose) {
+  const auto require = [&](bool condition, const std::string& sentence) {
+    if (!condition) refuse(fmt::format("the data set given to {} {}", purpose, sentence));
+  };
+  require(data.batch_size() > 0, "has no batch size: end it with batch(n)");
+  require(data.batches() > 0, fmt::format("has no whole batch: it has {} samples", data.size()));
+  require(data.feature_shape() == trainable.feature_shape(),
+          fmt::format("has samples of shape {}, the model takes {}", data.feature_shape().to_string(),
+                      trainable.feature_shape().to_string()));
+  const Shape targets = data.target_shape();
+  const Shape wanted = trainable.target_shape();
+  require(targets == wanted, fmt::format("has targets of shape {} a sample, the loss takes {}{}", targets.to_string(),
+                                         wanted.to_string(), advice_on_targets(targets, wanted)));
+}
+
+void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable) {
+  if (options.epochs < 1) refuse(fmt::format("fit() of {} epochs: there must be at least 1", options.epochs));
+  require_distinct_callbacks(options.callbacks);
+  const GradientChecks& checks = options.check_gradients;
+  if (checks.every < 0 || checks.shards < 0) {
+    refuse(
+        fmt::format("fit() with check_gradients of {} shards every {} steps: neither can be negative; every = 0 makes "
+                    "no checks",
+                    checks.shards, checks.every));
+  }
+  require_monitored_names(trainable.sum_names(), options);
+  require_samples_apart(data, options);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,68 @@
+#pragma once
+
+// What fit() shows its callbacks, and what they ask for.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "holdfast/train/callback.h"
+#include "train/saving/saver.h"
+#include "train/step/training.h"
+
+namespace holdfast {
+
+class FitContext final : public TrainingContext {
+ public:
+  // Of the call number `call` of the Trainer.
+  FitContext(Training& training, std::size_t call, std::int64_t batches)
+      : training_(training), call_(call), batches_(batches) {}
+
+  int rank() const override { return training_.place->rank; }
+  int replicas() const override { return training_.place->size; }
+  std::string run_directory() const override { return training_.place->run_directory; }
+  bool writes_files() const override { return training_.place->writes_files; }
+  std::vector<std::string> savepoint_copies() const override { return training_.place->savepoint_copies; }
+  int saving_threads() const override { return training_.place->saving_threads; }
+  FileSystem& file_system() const override { return training_.files; }
+  std::int64_t step() const override { return training_.state.step; }
+  std::int64_t epoch() const override { return training_.state.epoch; }
+  std::int64_t epochs() const override { return record().epochs; }
+  std::int64_t batch_in_epoch() const override { return training_.state.batch; }
+  std::int64_t batches_per_epoch() const override { return batches_; }
+  std::int64_t samples_in_epoch() const override { return record().epoch_samples; }
+  const std::vector<Logs>& history() const override { return record().history; }
+
+  // on_epoch_begin() is followed by a step; all other calls by the end at once. A fit() that ends anyway ends.
+  void stop_training() override {
+    FitStage& stage = training_.state.stage;
+    if (stage == FitStage::before_epoch) stage = FitStage::ending;
+    if (stage == FitStage::in_epoch) stage = training_.state.batch == 0 ? FitStage::last_step : FitStage::ending;
+  }
+
+  void save(const std::string& path, const SaveOptions& options) override {
+    std::erase_if(pending_, [&](const PendingSave& pending) { return pending.path == path; });
+    pending_.push_back({path, options});
+  }
+
+  bool is_asked_to_save(const std::string& path) const {
+    return std::any_of(pending_.begin(), pending_.end(),
+                       [&](const PendingSave& pending) { return pending.path == path; });
+  }
+  std::vector<PendingSave> take_pending() { return std::exchange(pending_, {}); }
+  // For a state that is not the one to go on from.
+  void forget_pending() { pending_.clear(); }
+
+ private:
+  // Looked up each time: the state may have come from another replica meanwhile.
+  const CallRecord& record() const { return training_.state.calls.at(call_); }
+
+  Training& training_;
+  const std::size_t call_;
+  const std::int64_t batches_;
+  std::vector<PendingSave> pending_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,237 @@
+// Survivors keep their state, so a failure costs no step while one of them lives. Which state is the newest is decided
+// by the ranks alone, from what each says of itself: the watchdog knows processes and never a state. Whatever happens
+// here may end in the middle, since ranks may die here, too; then all begin again in the next generation.
+// docs/decisions/recovery.md
+
+#include "train/fit/generation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/log.h"
+#include "train/saving/callback_states.h"
+#include "train/state/state_finder.h"
+
+namespace holdfast {
+
+Generation::Generation(Training& training, Agreement& agreement, Saver& saver, MemorySaver& memory_saver,
+                       SampleSupply& samples)
+    : training_(training), agreement_(agreement), saver_(saver), memory_saver_(memory_saver), samples_(samples) {}
+
+void Generation::join() {
+  if (!std::exchange(has_joined_, true)) enter();
+}
+
+void Generation::join(const Dataset& data, WarmUp what) {
+  if (!has_joined_) samples_.prepare(data);
+  if (!has_joined_ && training_.is_supervised()) {
+    warm_up(*training_.place, training_.trainable, data, prepared_workers_, what);
+  }
+  join();
+}
+
+void Generation::prepare_workers() {
+  Replica::Place& place = *training_.place;
+  const int workers = shard_workers(place);
+  if (workers <= prepared_workers_) return;
+  training_.trainable.prepare({.count = workers,
+                               .threads_per_shard = place.threads_per_shard,
+                               .device = place.device,
+                               .precision = place.precision});
+  training_.trainable.memory().set_time_limit(place.collective_timeout);
+  prepared_workers_ = workers;
+}
+
+void Generation::enter() {
+  Replica::Place& place = *training_.place;
+  for (;;) {
+    try {
+      if (training_.runner && !training_.trainable.memory().is_host()) training_.supervision.regroup();
+      training_.runner.reset();
+      // Only the rank that writes its savepoints can finish a fit(). The others train to its end once more, if it dies.
+      if (training_.state.stage == FitStage::closing && !training_.is_primary()) has_state_ = false;
+      training_.supervision.reach(FaultPoint::rendezvous, -1);
+      place.enter_generation(has_state_ ? training_.state.step : -1);
+      prepare_workers();
+      training_.runner.emplace(place, training_.trainable);
+      settle_state();
+      warn_of_other_order();
+      // From here on the watchdog looks for progress again.
+      return training_.enter(TrainingPhase::callbacks);
+    } catch (const GenerationEnded& ended) {
+      log(LogLevel::debug, fmt::format("replica: {}; it waits for the next generation", ended.what()));
+    } catch (const RollBack&) {
+      // The survivors' states differ: all ranks give theirs up.
+      has_state_ = false;
+    }
+  }
+}
+
+void Generation::settle_state() {
+  if (!training_.is_supervised()) {
+    has_state_ = true;
+    return;
+  }
+  training_.enter(TrainingPhase::waiting_for_peers);
+  std::vector<Introduction> ranks = introduce();
+  drop_rolled_back_state(ranks);
+  const bool has_any =
+      std::any_of(ranks.begin(), ranks.end(), [](const Introduction& rank) { return rank.progress.has_state != 0; });
+  if (has_any) {
+    share_newest_state(ranks);
+  } else {
+    load_state();
+  }
+  agreement_.forget_roll_back();
+}
+
+Generation::Progress Generation::progress() const {
+  if (!has_state_) return {};
+  const TrainState& state = training_.state;
+  const auto finished =
+      std::count_if(state.calls.begin(), state.calls.end(), [](const auto& call) { return call.is_finished; });
+  return {.has_state = 1,
+          .calls = static_cast<std::int64_t>(state.calls.size()),
+          .finished_calls = finished,
+          .epoch = state.epoch,
+          .batch = state.batch,
+          .step = state.step,
+          .stage = static_cast<std::int64_t>(state.stage)};
+}
+
+std::vector<Generation::Introduction> Generation::introduce() {
+  const Introduction own{.progress = progress(),
+                         .is_doubtful = agreement_.is_doubtful() ? 1 : 0,
+                         .rolled_back_step = agreement_.rolled_back_step()};
+  std::vector<Introduction> all(static_cast<std::size_t>(training_.place->size));
+  training_.runner->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
+                                              training_.runner->deadline());
+  return all;
+}
+
+// A state that one rank found wrong is wrong for all, also for those that were cut off before they learned it.
+void Generation::drop_rolled_back_state(std::vector<Introduction>& ranks) {
+  std::int64_t step = 0;
+  for (const Introduction& rank : ranks) step = std::max(step, rank.rolled_back_step);
+  if (step == 0) return;
+  agreement_.share_roll_back(step, has_state_);
+  const bool is_disputed = training_.state.step >= step - 1;
+  has_state_ = has_state_ && !is_disputed;
+  if (!has_state_) {
+    // Before anything looks for savepoints and removes what seems to be a dead writer's leftovers. Those under way are
+    // of states that were agreed on, and so is a snapshot on its way from a device.
+    memory_saver_.finish();
+    saver_.finish_under_way();
+    training_.enter(TrainingPhase::waiting_for_peers);
+  }
+  ranks = introduce();
+}
+
+// A state whose comparison was cut off before its end was known is compared again, where another rank has it, too.
+// Alone it is as good as a state between two comparisons.
+void Generation::share_newest_state(const std::vector<Introduction>& ranks) {
+  const auto newest = std::max_element(
+      ranks.begin(), ranks.end(), [](const Introduction& a, const Introduction& b) { return a.progress < b.progress; });
+  const bool is_doubtful = std::any_of(ranks.begin(), ranks.end(), [&](const Introduction& rank) {
+    return rank.progress == newest->progress && rank.is_doubtful != 0;
+  });
+  share_state(static_cast<int>(newest - ranks.begin()), progress() < newest->progress);
+  agreement_.forget_doubt();
+  if (is_doubtful) agreement_.agree();
+}
+
+// From memory that outlived its process, or from a savepoint, found by rank 0; or the state of step 0.
+void Generation::load_state() {
+  std::string text;
+  if (training_.is_primary()) {
+    training_.enter(TrainingPhase::starting);
+    StateFinder finder(*training_.place, training_.trainable, training_.state);
+    finder.check_arithmetic();
+    text = wanted_end_ ? finder.find_before_later_fit(*wanted_end_) : finder.find();
+    training_.enter(TrainingPhase::waiting_for_peers);
+  }
+  text = share_text(std::move(text), 0);
+  if (text.empty()) return begin_anew();
+  share_arrays(0, true);
+  take_state(train_state_from_json(text, "the state that another replica sent"));
+}
+
+// Also where another state was given up.
+void Generation::begin_anew() {
+  TrainState& state = training_.state;
+  state.step = 0;
+  state.epoch = 0;
+  state.batch = 0;
+  state.stage = FitStage::between_calls;
+  state.calls.clear();
+  state.callbacks.clear();
+  training_.trainable.initialize(training_.place->seed);
+  has_state_ = true;
+  has_new_state_ = true;
+}
+
+// What a survivor brings along: the arrays, and the rest as JSON.
+void Generation::share_state(int root, bool takes) {
+  if (!takes) collect_callback_states(training_);
+  std::string text;
+  if (training_.place->rank == root) text = to_replica_json(training_.state);
+  text = share_text(std::move(text), root);
+  has_state_ = has_state_ && !takes;
+  share_arrays(root, takes);
+  if (takes) take_state(train_state_from_replica_json(text));
+}
+
+std::string Generation::share_text(std::string text, int root) {
+  StepRunner& runner = *training_.runner;
+  std::uint64_t bytes = text.size();
+  runner.communicator().broadcast(std::as_writable_bytes(std::span(&bytes, 1)), root, true, runner.deadline());
+  text.resize(bytes);
+  runner.communicator().broadcast(std::as_writable_bytes(std::span(text)), root, true, runner.deadline());
+  return text;
+}
+
+void Generation::share_arrays(int root, bool takes) {
+  StepRunner& runner = *training_.runner;
+  const std::vector<StateSpan> spans = training_.trainable.state();
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    // After the first array: a fault here leaves replicas with half a state.
+    if (i == 1) training_.supervision.reach(FaultPoint::broadcast, -1);
+    runner.communicator().broadcast_arrays(std::span(&spans[i].values, 1), root, takes, runner.deadline());
+  }
+}
+
+void Generation::take_state(TrainState state) {
+  training_.state = std::move(state);
+  has_state_ = true;
+  has_new_state_ = true;
+}
+
+void Generation::go_back_before_later_fit(std::size_t call) {
+  wanted_end_ = call;
+  has_state_ = false;
+  try {
+    load_state();
+  } catch (const GenerationEnded&) {
+    enter();
+  }
+  wanted_end_.reset();
+}
+
+// Before the first step whose bits differ from those of a run without failures.
+void Generation::warn_of_other_order() {
+  const Replica::Place& place = *training_.place;
+  const bool depends_on_replicas = place.reduction == Reduction::fastest && !training_.trainable.memory().is_host();
+  if (!depends_on_replicas || !training_.is_primary() || place.deal() == place.first_deal()) return;
+  log(LogLevel::warning,
+      fmt::format("from step {} on gradients are added over {} replicas, in another order than by the {} that the run "
+                  "began with: with Reduction::fastest it ends with other bits than without failures",
+                  training_.state.step, place.size, place.first_replicas));
+  training_.supervision.report_event(
+      "sums_reordered",
+      nlohmann::json{{"step", training_.state.step}, {"replicas", place.size}, {"first_replicas", place.first_replicas}}
+          .dump());
+}
+
+}  // namespace holdfast

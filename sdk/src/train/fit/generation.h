@@ -1,0 +1,91 @@
+#pragma once
+
+// The way into a generation: connects with the other ranks, and gives all of them the newest state that any of them
+// has, or the one that rank 0 finds in memory or in a savepoint. docs/decisions/recovery.md
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "holdfast/data/dataset.h"
+#include "train/agreement/agreement.h"
+#include "train/fit/sample_supply.h"
+#include "train/saving/memory_saver.h"
+#include "train/saving/saver.h"
+#include "train/step/training.h"
+#include "train/step/warm_up.h"
+
+namespace holdfast {
+
+// For the training thread.
+class Generation {
+ public:
+  Generation(Training& training, Agreement& agreement, Saver& saver, MemorySaver& memory_saver, SampleSupply& samples);
+
+  // Becomes part of the first generation, once. A spare waits here. With data, the model has computed with it before.
+  void join();
+  void join(const Dataset& data, WarmUp what);
+  // Blocks until this process is part of a new generation whose ranks all hold the same state, however many generations
+  // end meanwhile.
+  void enter();
+
+  // The next generation gets its state from elsewhere.
+  void give_up_state() { has_state_ = false; }
+  // Whether the state has come from elsewhere since the last call of this, so that callbacks are to be restored.
+  bool take_news_of_state() { return std::exchange(has_new_state_, false); }
+  // All ranks go back to the newest savepoint in which no fit() after `call` has begun.
+  void go_back_before_later_fit(std::size_t call);
+
+  // Prepares the Trainable for as many workers as the next generation needs; before any other function.
+  void prepare_workers();
+
+ private:
+  // How far a rank has come, compared in the order of the fields; all zero without a state.
+  struct Progress {
+    std::int64_t has_state = 0;
+    std::int64_t calls = 0;
+    std::int64_t finished_calls = 0;
+    std::int64_t epoch = 0;
+    std::int64_t batch = 0;
+    std::int64_t step = 0;
+    std::int64_t stage = 0;
+
+    auto operator<=>(const Progress&) const = default;
+  };
+  // What the ranks tell each other first.
+  struct Introduction {
+    Progress progress{};
+    std::int64_t is_doubtful = 0;       // see Agreement
+    std::int64_t rolled_back_step = 0;  // likewise
+  };
+
+  Progress progress() const;
+  std::vector<Introduction> introduce();
+  void settle_state();
+  void drop_rolled_back_state(std::vector<Introduction>& ranks);
+  void share_newest_state(const std::vector<Introduction>& ranks);
+  void load_state();
+  void begin_anew();
+  void share_state(int root, bool takes);
+  std::string share_text(std::string text, int root);
+  void share_arrays(int root, bool takes);
+  void take_state(TrainState state);
+  void warn_of_other_order();
+
+  Training& training_;
+  Agreement& agreement_;
+  Saver& saver_;
+  MemorySaver& memory_saver_;
+  SampleSupply& samples_;
+
+  bool has_joined_ = false;
+  bool has_state_ = false;  // also false while another rank's is being taken
+  bool has_new_state_ = false;
+  std::optional<std::size_t> wanted_end_;  // the state to find is of this fit(), and of no later one
+  int prepared_workers_ = 0;
+};
+
+}  // namespace holdfast

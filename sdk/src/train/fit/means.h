@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "holdfast/train/callback.h"
+
+namespace holdfast {
+
+// Sums over so many samples, as means by name; NaN without samples.
+inline Logs means(const std::vector<std::string>& names, const std::vector<double>& sums, std::int64_t samples) {
+  Logs logs;
+  for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = sums[i] / static_cast<double>(samples);
+  return logs;
+}
+
+}  // namespace holdfast

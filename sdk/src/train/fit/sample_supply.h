@@ -1,0 +1,40 @@
+#pragma once
+
+// How a Trainer's samples get to where they are computed with: loaded into the host's memory, kept on a device, or sent
+// there ahead. What lies on a device stays there for all generations: no bit of it changes.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/batch_loader.h"
+#include "data/pinned_samples.h"
+#include "data/resident_samples.h"
+#include "holdfast/data/dataset.h"
+#include "train/step/training.h"
+
+namespace holdfast {
+
+// For the training thread.
+class SampleSupply {
+ public:
+  explicit SampleSupply(Training& training) : training_(training) {}
+
+  // Copies or pins what `data` wants on a device; quick where that was done before.
+  void prepare(const Dataset& data) { ways_of(data); }
+  // This rank's shards from that position on, to the end of epoch `end_epoch` - 1.
+  std::unique_ptr<BatchLoader> open(const Dataset& data, std::int64_t epoch, std::int64_t batch,
+                                    std::int64_t end_epoch);
+
+ private:
+  SampleWays ways_of(const Dataset& data);
+  SampleFeeds stage(const Dataset& data, const HostRows& rows);
+
+  Training& training_;
+  // One for each source.
+  std::vector<std::unique_ptr<ResidentSamples>> resident_;
+  std::vector<std::unique_ptr<PinnedSamples>> pinned_;
+  bool can_stage_ = true;  // as far as is known
+};
+
+}  // namespace holdfast

@@ -1,0 +1,76 @@
+#include "train/saving/memory_saver.h"
+
+#include <optional>
+
+#include "train/saving/callback_states.h"
+
+namespace holdfast {
+
+MemorySaver::MemorySaver(Training& training, Agreement& agreement, Saver& saver)
+    : training_(training),
+      agreement_(agreement),
+      saver_(saver),
+      schedule_(training.place->memory_snapshot_every),
+      keeper_(training.supervision, training.place->now) {}
+
+bool MemorySaver::is_due() {
+  const bool is_writing = keeper_.is_busy();
+  if (!is_writing) {
+    // What the last one took while training went on.
+    if (const auto times = keeper_.take_finished()) schedule_.written(times->begin, times->end);
+  }
+  return training_.is_primary() && schedule_.is_due(training_.state.step + 1, training_.place->now(), is_writing);
+}
+
+void MemorySaver::keep() {
+  if (!training_.is_supervised()) return;
+  if (training_.trainable.memory().is_host()) return keep_hosts_state();
+  keep_devices_state();
+}
+
+void MemorySaver::keep_hosts_state() {
+  const auto now = [this] { return training_.place->now(); };
+  const auto begin = now();
+  agreement_.agree();
+  if (!training_.is_primary()) return;
+  const std::int64_t step = training_.state.step;
+  training_.enter(TrainingPhase::saving);
+  training_.runner->reach(FaultPoint::snapshot, step);
+  collect_callback_states(training_);
+  const StateImage image = image_of(training_.state, training_.trainable);
+  const auto prepared_from = now();
+  training_.supervision.prepare_in_memory(image.size_bytes());
+  const auto preparation = now() - prepared_from;
+  std::optional<Digest> copied;  // empty where there is no such memory
+  const auto write = [&](std::size_t at, std::span<std::byte> piece) { image.copy(at, piece); };
+  training_.supervision.keep_in_memory(step, image.size_bytes(), write, [&](std::span<const std::byte> copy) {
+    copied = digest(copy.subspan(image.header.size()));
+    return *copied == agreement_.agreed_digest();
+  });
+  if (copied) agreement_.require_unchanged(*copied);
+  schedule_.taken(begin + preparation, now());
+}
+
+// The replicas compare what is on its way to the host, so what happens to the state meanwhile is a matter of the next
+// comparison. A replica that has none to compare with waits neither for the digest nor for a look for NaN.
+void MemorySaver::keep_devices_state() {
+  if (!training_.is_primary()) return agreement_.agree();
+  const std::int64_t step = training_.state.step;
+  training_.enter(TrainingPhase::saving);
+  keeper_.finish();
+  const auto begin = training_.place->now();
+  training_.runner->reach(FaultPoint::snapshot, step);
+  collect_callback_states(training_);
+  StateImage image = image_of(training_.state, training_.trainable);
+  const std::shared_ptr<HeldArrays> held = saver_.hold(image.arrays);
+  if (training_.place->size > 1 || agreement_.is_disputed()) agreement_.agree(held->digest());
+  const auto preparation = keeper_.keep({.step = step,
+                                         .header = image.header,
+                                         .arrays = image.arrays,
+                                         .must_be_finite = agreement_.must_be_finite(),
+                                         .held = held},
+                                        training_.trainable.memory());
+  schedule_.taken(begin + preparation, training_.place->now());
+}
+
+}  // namespace holdfast

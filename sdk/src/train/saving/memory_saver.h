@@ -1,0 +1,37 @@
+#pragma once
+
+// Keeps copies of the state in memory that outlives this process, so that a run whose replicas all die goes on without
+// a savepoint: as often as costs a small share of the time. docs/decisions/savepoints.md
+
+#include "train/agreement/agreement.h"
+#include "train/saving/memory_snapshot_keeper.h"
+#include "train/saving/memory_snapshot_schedule.h"
+#include "train/saving/saver.h"
+#include "train/step/training.h"
+
+namespace holdfast {
+
+// For the training thread.
+class MemorySaver {
+ public:
+  MemorySaver(Training& training, Agreement& agreement, Saver& saver);
+
+  // Whether rank 0 wants a snapshot after the next step: it asks all ranks to compare their states then.
+  bool is_due();
+  // All ranks: compares the states, of which rank 0 keeps a copy.
+  void keep();
+  // Waits for a copy that is on its way from a device. Rethrows its failure.
+  void finish() { keeper_.finish(); }
+
+ private:
+  void keep_hosts_state();
+  void keep_devices_state();
+
+  Training& training_;
+  Agreement& agreement_;
+  Saver& saver_;
+  MemorySnapshotSchedule schedule_;
+  MemorySnapshotKeeper keeper_;  // of states on devices
+};
+
+}  // namespace holdfast

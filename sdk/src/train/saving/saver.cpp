@@ -1,0 +1,278 @@
+// A savepoint is taken of a state that all replicas agreed on, since a wrong one could be the state that the run goes
+// back to. A full or failing disk may have room again the next time, so it costs a savepoint; only the last savepoint
+// of fit() must succeed, because nothing makes up for it. docs/decisions/savepoints.md
+
+#include "train/saving/saver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "holdfast/base/log.h"
+#include "train/saving/callback_states.h"
+#include "train/state/resume.h"
+
+namespace holdfast {
+namespace {
+
+// A write that takes longer than this is stuck.
+constexpr auto kSaveTimeout = std::chrono::minutes(10);
+// Ranks that wait must outlast rank 0, which may wait for a queue slot, for two pending writes, and for its own.
+constexpr auto kAllSavesTimeout = 3 * kSaveTimeout;
+
+// What may be otherwise the next time.
+bool is_of_the_storage(ErrorCode code) {
+  return code == ErrorCode::disk_full || code == ErrorCode::input_output || code == ErrorCode::refused ||
+         code == ErrorCode::invalid_file;
+}
+
+}  // namespace
+
+Saver::Saver(Training& training, Agreement& agreement, std::shared_ptr<SavingWatch> watch)
+    : training_(training),
+      agreement_(agreement),
+      journal_(training.supervision),
+      writer_(
+          training.files, [this](const SavepointEvent& event) { journal_.note(event); }, std::move(watch)) {}
+
+// Callbacks' states are collected on every rank, also where rank 0 then skips a savepoint: all must leave the same
+// state behind.
+void Saver::save(const std::vector<PendingSave>& pending) {
+  if (!training_.place->writes_files) return;
+  if (!pending.empty()) {
+    agreement_.agree();
+    collect_callback_states(training_);
+  }
+  if (training_.is_primary()) submit_all(pending);
+}
+
+void Saver::submit_all(const std::vector<PendingSave>& pending) {
+  act_and_tell_callbacks([&] {
+    while_storage_fails([&] { writer_.check(); });
+    for (const PendingSave& save : pending) {
+      while_storage_fails([&] { submit(save.path, save.options); });
+    }
+  });
+}
+
+void Saver::save_on_request() {
+  agreement_.agree();
+  collect_callback_states(training_);
+  if (!training_.is_primary()) return;
+  Supervision& supervision = training_.supervision;
+  const int number = supervision.begin_requested_savepoint();
+  const auto refuse = [&supervision, number](const std::string& why) { supervision.report_no_savepoint(number, why); };
+  act_and_tell_callbacks([&] {
+    try {
+      if (!submit_requested(number, refuse)) {
+        refuse("two savepoints are being written already; ask again when they are done");
+      }
+    } catch (const Error& failure) {
+      if (!is_of_the_storage(failure.code())) throw;
+      refuse(fmt::format("an earlier savepoint failed: {}", failure.what()));
+    } catch (const std::bad_alloc&) {
+      refuse("there is no memory for a copy of the state");
+    }
+  });
+}
+
+bool Saver::submit_requested(int number, const WhenFailed& when_failed) {
+  const Replica::Place& place = *training_.place;
+  const std::string name = savepoint_name(training_.state.step);
+  const std::string path = place.run_directory + "/" + name;
+  const auto keep = make_savepoint_keeper(training_.files, place.run_directory, place.savepoint_copies,
+                                          {.keep_last = 0, .threads = place.saving_threads});
+  const auto when_durable = [&supervision = training_.supervision, keep, name, number, path,
+                             step = training_.state.step] {
+    keep(name);
+    supervision.report_savepoint(number, path, step);
+  };
+  return submit(path, {.when_storage_is_slow = WhenStorageIsSlow::skip, .when_durable = when_durable}, when_failed);
+}
+
+void Saver::finish_fit() {
+  if (training_.is_primary()) {
+    act_and_tell_callbacks([&] {
+      flush();
+      if (training_.is_supervised() && training_.place->writes_files) keep_final_state();
+    });
+  }
+  wait_for_rank_0();
+}
+
+// The other ranks wait for the savepoint, so that no process ends before the state is durable.
+void Saver::stop() {
+  if (training_.is_supervised() && training_.place->writes_files) {
+    agreement_.agree();
+    if (training_.is_primary()) {
+      collect_callback_states(training_);
+      act_and_tell_callbacks([&] {
+        while_storage_fails([&] { flush(); });
+        lend_state();
+      });
+    }
+    wait_for_rank_0();
+    // Memory is all that is left to give back, and nothing waits for that.
+    training_.enter(TrainingPhase::finishing);
+  }
+  throw StopRequested{};
+}
+
+void Saver::finish_under_way() {
+  while_storage_fails([&] { flush(); });
+}
+
+void Saver::take_state_back() {
+  if (!is_state_lent_) return;
+  flush();
+  is_state_lent_ = false;
+}
+
+void Saver::replace_final_savepoint(std::int64_t step) {
+  final_savepoint_ = savepoint_name(step);
+}
+
+std::shared_ptr<HeldArrays> Saver::hold(std::span<const std::span<const float>> arrays) {
+  std::shared_ptr<HeldArrays> held = training_.trainable.memory().hold(arrays);
+  const std::string obstacle = held->obstacle();
+  if (!obstacle.empty() && !std::exchange(has_warned_of_copies_, true)) {
+    log(LogLevel::warning, fmt::format("replica {}: training stands still while its state is copied to the host: {}",
+                                       training_.place->rank, obstacle));
+  }
+  return held;
+}
+
+// The other ranks wait in a collective meanwhile. They must not give up before this one has said what is wrong.
+Deadline Saver::deadline() const {
+  if (training_.place->size == 1) return Deadline::after(kSaveTimeout);
+  return Deadline::after(
+      std::min<Deadline::Clock::duration>(kSaveTimeout, training_.place->collective_timeout * 3 / 4));
+}
+
+bool Saver::submit(SavepointWriter::Request request) {
+  const auto show_life = [this] { training_.enter(TrainingPhase::saving); };
+  show_life();
+  return writer_.submit(std::move(request), deadline(), show_life);
+}
+
+bool Saver::submit(const std::string& path, SaveOptions options, WhenFailed when_failed) {
+  if (options.threads == 0) options.threads = training_.place->saving_threads;
+  return submit({.path = path,
+                 .step = training_.state.step,
+                 .take_snapshot = [this] { return snapshot(); },
+                 .options = std::move(options),
+                 .when_failed = std::move(when_failed)});
+}
+
+// A device's state arrives while training goes on.
+Snapshot Saver::snapshot() {
+  Trainable& trainable = training_.trainable;
+  if (trainable.memory().is_host()) return agreement_.require_unchanged(take_snapshot(training_.state, trainable));
+  const std::shared_ptr<HeldArrays> held = hold(training_.arrays());
+  agreement_.require_unchanged(held->digest());
+  return send_snapshot(training_.state, trainable, held);
+}
+
+void Saver::flush() {
+  const auto show_life = [this] { training_.enter(TrainingPhase::saving); };
+  show_life();
+  writer_.flush(deadline(), show_life);
+}
+
+// Writes the state itself, not a copy, and waits: a copy takes as much memory again, and time that a preempted process
+// may not have. With all cores, since the other replicas of this host wait. `when_kept` is called on the writer's
+// thread.
+void Saver::lend_state(const std::function<void()>& when_kept, WhenFailed when_failed) {
+  const Replica::Place& place = *training_.place;
+  const std::string name = savepoint_name(training_.state.step);
+  const auto keep = make_savepoint_keeper(training_.files, place.run_directory, place.savepoint_copies,
+                                          {.keep_last = 0, .threads = place.cores});
+  const auto when_durable = [keep, name, when_kept] {
+    keep(name);
+    if (when_kept) when_kept();
+  };
+  is_state_lent_ = true;
+  submit(
+      {.path = place.run_directory + "/" + name,
+       .step = training_.state.step,
+       .take_snapshot = [this] { return agreement_.require_unchanged(view_of(training_.state, training_.trainable)); },
+       .options = {.threads = place.cores, .when_durable = when_durable},
+       .when_failed = std::move(when_failed)});
+  take_state_back();
+}
+
+// No callback asked for this savepoint. Where it cannot be written, results and weights are still in memory, and the
+// program may save them elsewhere.
+void Saver::keep_final_state() {
+  const auto warn = [step = training_.state.step](const std::string& why) {
+    log(LogLevel::error, fmt::format("the state that fit() ended with at step {} could not be kept as a savepoint, so "
+                                     "the run cannot be resumed from there: {}",
+                                     step, why));
+  };
+  const std::string& run_directory = training_.place->run_directory;
+  const std::string name = savepoint_name(training_.state.step);
+  try {
+    training_.files.create_folders(run_directory);
+    if (training_.files.exists(run_directory + "/" + name)) return;
+  } catch (const Error& failure) {
+    return warn(failure.what());
+  }
+  lend_state([this, name] { remove_from_all_folders(std::exchange(final_savepoint_, name)); }, warn);
+}
+
+// The final savepoint of an earlier fit() of this program; otherwise each fit() would leave one.
+void Saver::remove_from_all_folders(const std::string& name) {
+  if (name.empty()) return;
+  std::vector<std::string> folders = training_.place->savepoint_copies;
+  folders.push_back(training_.place->run_directory);
+  for (const std::string& folder : folders) {
+    const std::string path = folder + "/" + name;
+    try {
+      if (!training_.files.exists(path)) continue;
+      training_.files.remove(path);
+      training_.files.sync_folder(folder);
+    } catch (const Error& failure) {
+      log(LogLevel::warning,
+          fmt::format("savepoint {} of an earlier fit() could not be removed: {}", path, failure.what()));
+    }
+  }
+}
+
+void Saver::wait_for_rank_0() {
+  training_.enter(TrainingPhase::waiting_for_peers);
+  training_.runner->communicator().barrier(Deadline::after(kAllSavesTimeout));
+}
+
+// An attempt may rethrow the failure of an earlier savepoint, and is made again then; at most two are under way.
+void Saver::while_storage_fails(const std::function<void()>& act) {
+  for (int attempts_left = 2;; --attempts_left) {
+    try {
+      return act();
+    } catch (const Error& failure) {
+      if (attempts_left == 0 || !is_of_the_storage(failure.code())) throw;
+      log(LogLevel::error,
+          fmt::format("a savepoint failed, and training goes on with the earlier ones: {}", failure.what()));
+    }
+  }
+}
+
+// Callbacks learn what has happened to savepoints before a failure ends fit().
+void Saver::act_and_tell_callbacks(const std::function<void()>& act) {
+  std::exception_ptr failure;
+  try {
+    act();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (training_.running_fit != nullptr) {
+    for (const SavepointEvent& event : writer_.take_events()) {
+      training_.enter(TrainingPhase::callbacks);
+      for (const CallbackHandle& callback : training_.running_fit->callbacks) callback->on_savepoint(event);
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace holdfast

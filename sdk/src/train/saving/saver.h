@@ -1,0 +1,81 @@
+#pragma once
+
+// How a Trainer's state becomes savepoints: on request of callbacks or of an operator, at a stop, and at the end of
+// fit(). Rank 0 writes, in a thread of its own while training goes on; the other ranks agree with it about the state
+// first. docs/decisions/savepoints.md
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/deadline.h"
+#include "holdfast/core/memory_space.h"
+#include "train/agreement/agreement.h"
+#include "train/saving/savepoint_journal.h"
+#include "train/saving/savepoint_writer.h"
+#include "train/step/training.h"
+
+namespace holdfast {
+
+// What a callback asked for with TrainingContext::save().
+struct PendingSave {
+  std::string path;
+  SaveOptions options;
+};
+
+// For the training thread. What is said of all ranks is called by all at the same step.
+class Saver {
+ public:
+  Saver(Training& training, Agreement& agreement, std::shared_ptr<SavingWatch> watch);
+
+  // All ranks: begins what callbacks asked for. A storage that fails costs a savepoint, not the training.
+  void save(const std::vector<PendingSave>& pending);
+  // All ranks: begins a savepoint of the run that an operator asked for.
+  void save_on_request();
+  // Rank 0, of a state that was agreed on: begins what callbacks asked for.
+  void submit_all(const std::vector<PendingSave>& pending);
+  // All ranks, once fit() has finished: blocks until the final state and all that was begun are durable.
+  void finish_fit();
+  // All ranks: leaves a savepoint, which is durable on every rank's return, and throws StopRequested.
+  [[noreturn]] void stop();
+
+  // Blocks until what was begun is durable. A storage that fails costs these savepoints.
+  void finish_under_way();
+  // A stop's savepoint may still be written although the program goes on: blocks until training may change the state.
+  void take_state_back();
+  // fit() goes on after it had left a savepoint of its final state at that step: it is removed once the next final one
+  // is durable, as a run with these epochs from the start would not have it.
+  void replace_final_savepoint(std::int64_t step);
+
+  // A device's arrays, held while they travel to the host.
+  std::shared_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays);
+
+ private:
+  // Told of a failed write, which does not end training then.
+  using WhenFailed = std::function<void(const std::string& why)>;
+
+  Deadline deadline() const;
+  bool submit(SavepointWriter::Request request);
+  bool submit(const std::string& path, SaveOptions options, WhenFailed when_failed = {});
+  bool submit_requested(int number, const WhenFailed& when_failed);
+  void flush();
+  void lend_state(const std::function<void()>& when_kept = {}, WhenFailed when_failed = {});
+  void keep_final_state();
+  void remove_from_all_folders(const std::string& name);
+  Snapshot snapshot();
+  void wait_for_rank_0();
+  void while_storage_fails(const std::function<void()>& act);
+  void act_and_tell_callbacks(const std::function<void()>& act);
+
+  Training& training_;
+  Agreement& agreement_;
+  bool is_state_lent_ = false;   // to the writer, until it is done
+  std::string final_savepoint_;  // that this process wrote unasked: a file's name
+  bool has_warned_of_copies_ = false;
+  SavepointJournal journal_;
+  SavepointWriter writer_;
+};
+
+}  // namespace holdfast

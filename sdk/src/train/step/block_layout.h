@@ -1,0 +1,59 @@
+#pragma once
+
+// What one shard writes and all shards together sum: gradients, padded to a cache line, and a tail in the host's memory
+// with the shard's sums (loss and metrics), the requests of its rank, and the comparison of a gradient check.
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "train/context/requests.h"
+#include "train/step/gradient_check.h"
+
+namespace holdfast {
+
+class BlockLayout {
+ public:
+  BlockLayout(std::size_t gradient_count, std::size_t sum_count)
+      : gradient_count_(gradient_count), sum_count_(sum_count) {}
+
+  std::size_t gradient_count() const { return gradient_count_; }
+  // At least one: devices add something even where a model has no gradients.
+  std::size_t gradient_floats() const { return whole_lines(std::max<std::size_t>(gradient_count_, 1)); }
+  std::size_t tail_floats() const { return whole_lines(sum_count_ + kRequests + kCheckFloats); }
+  std::size_t block_floats() const { return gradient_floats() + tail_floats(); }
+
+  // Parts of a tail.
+  template <typename Float>
+  std::span<Float> sums(std::span<Float> tail) const {
+    return tail.first(sum_count_);
+  }
+  template <typename Float>
+  std::span<Float> check(std::span<Float> tail) const {
+    return tail.subspan(sum_count_ + kRequests, kCheckFloats);
+  }
+
+  // A rank writes 1 for each of its requests, in one of its shards; a sum above 0 means that some rank made it.
+  void write_requests(const Requests& requests, std::span<float> tail) const {
+    const std::span<float> floats = tail.subspan(sum_count_, kRequests);
+    floats[0] = requests.stop ? 1.0F : 0.0F;
+    floats[1] = requests.regroup ? 1.0F : 0.0F;
+    floats[2] = requests.comparison ? 1.0F : 0.0F;
+    floats[3] = requests.savepoint ? 1.0F : 0.0F;
+  }
+  Requests requests(std::span<const float> tail) const {
+    const std::span<const float> floats = tail.subspan(sum_count_, kRequests);
+    return {.stop = floats[0] > 0, .regroup = floats[1] > 0, .savepoint = floats[3] > 0, .comparison = floats[2] > 0};
+  }
+
+ private:
+  static constexpr std::size_t kRequests = 4;
+  static constexpr std::size_t kLineFloats = 16;
+
+  static std::size_t whole_lines(std::size_t floats) { return (floats + kLineFloats - 1) / kLineFloats * kLineFloats; }
+
+  std::size_t gradient_count_;
+  std::size_t sum_count_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,109 @@
+// The digests of both computations ride along in the sum of the step, so a check that finds nothing costs no message of
+// its own. Who is right is told by computing again, with samples that are read anew, since those may be what is wrong.
+// docs/decisions/recovery.md
+
+#include "train/step/checked_step.h"
+
+#include <memory>
+
+namespace holdfast {
+
+std::vector<int> drawn_shards_of(const Replica::Place& place, int rank, std::int64_t step, int count) {
+  return drawn_shards(place.seed, step, place.deal().of(rank), count);
+}
+
+CheckReport StepCheck::report(int first_shard) const {
+  const auto combined = [](const auto& digests) { return digest(std::as_bytes(std::span(digests))); };
+  CheckReport report;
+  std::vector<Digest> of_own;
+  for (const int shard : own) of_own.push_back(own_digests[static_cast<std::size_t>(shard - first_shard)]);
+  report.own = combined(of_own);
+  for (int distance = 1; distance <= recomputations; ++distance) {
+    std::vector<Digest> of_before;
+    for (const Recomputation& other : others) {
+      if (other.distance == distance) of_before.push_back(other.digest);
+    }
+    report.of_before[static_cast<std::size_t>(distance - 1)] = combined(of_before);
+  }
+  return report;
+}
+
+StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
+  StepCheck check = prepare(&batch, step);
+  runner_.computation().compute(batch, step, {.asks_comparison = options_.asks_comparison, .check = &check});
+  const StepRunner::Sum sum = runner_.reduce(step);
+  if (is_agreed(runner_.layout().check(sum.block.tail))) return runner_.agree_and_update(sum, batch, step, options_);
+  // Requests are not lost: each rank makes its own again.
+  return train_again(gather_reports(check), step);
+}
+
+// The update is applied only where all agree now; every rank knows by then what the others computed.
+StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& first, std::int64_t step) {
+  StepCheck check = prepare(nullptr, step);
+  const LoadedShards loaded = options_.load(runner_.shards());
+  runner_.computation().compute(loaded.batch(), step, {.asks_comparison = options_.asks_comparison, .check = &check});
+  const StepRunner::Sum reduced = runner_.reduce(step);
+
+  // The exchange of reports overwrites the memory of the sum.
+  MemorySpace& memory = runner_.trainable().memory();
+  const std::size_t count = runner_.layout().gradient_floats();
+  const std::shared_ptr<float[]> gradients = memory.allocate(count);
+  memory.copy(reduced.block.gradients, {gradients.get(), count});
+  const std::vector<float> tail(reduced.block.tail.begin(), reduced.block.tail.end());
+  const StepRunner::Sum sum{.block = {.gradients = {gradients.get(), count}, .tail = tail},
+                            .is_finite = reduced.is_finite};
+
+  const std::vector<CheckReport> again = gather_reports(check);
+  const CheckVerdict verdict = judge(first, again);
+  StepRunner::Outcome outcome = verdict.kind == CheckVerdict::Kind::agreed
+                                    ? runner_.agree_and_update(sum, loaded.batch(), step, options_)
+                                    : runner_.outcome_of(sum);
+  const int size = runner_.place().size;
+  outcome.check = verdict;
+  outcome.check_reports =
+      "first " + describe(first, recomputations(false, size)) + "; then " + describe(again, recomputations(true, size));
+  return outcome;
+}
+
+StepCheck CheckedStep::prepare(const Batch* own, std::int64_t step) const {
+  const Replica::Place& place = runner_.place();
+  place.supervision->enter(TrainingPhase::reading_data, step);
+  const ShardRange local = runner_.shards();
+  const auto drawn = [&](int rank) { return drawn_shards_of(place, rank, step, options_.checked_shards); };
+  StepCheck check{.recomputations = recomputations(own == nullptr, place.size),
+                  .own = drawn(place.rank),
+                  .own_digests = std::vector<Digest>(static_cast<std::size_t>(local.count())),
+                  .others = {}};
+  for (int distance = 1; distance <= check.recomputations; ++distance) {
+    const int rank = rank_before(place.rank, distance, place.size);
+    for (const int shard : drawn(rank)) {
+      // A lone replica has its own samples at hand. To load those that went to a device unchanged, and to send them
+      // once more, takes as long as many steps.
+      if (rank == place.rank && own != nullptr && own->is_on_device) {
+        check.others.push_back({.distance = distance, .index = static_cast<std::size_t>(shard - local.begin)});
+      } else {
+        check.others.push_back({.distance = distance, .samples = options_.load({shard, shard + 1})});
+      }
+    }
+  }
+  return check;
+}
+
+// One digest a call: a communicator's slots may be as small as that.
+std::vector<CheckReport> CheckedStep::gather_reports(const StepCheck& check) {
+  const CheckReport own = check.report(runner_.shards().begin);
+  std::vector<CheckReport> reports(static_cast<std::size_t>(runner_.place().size));
+  const auto gather = [&](const Digest& digest, const auto& member_of) {
+    std::vector<Digest> all(reports.size());
+    runner_.communicator().gather_all(std::as_bytes(std::span(&digest, 1)), std::as_writable_bytes(std::span(all)),
+                                      runner_.deadline());
+    for (std::size_t rank = 0; rank < all.size(); ++rank) member_of(reports[rank]) = all[rank];
+  };
+  gather(own.own, [](CheckReport& report) -> Digest& { return report.own; });
+  for (std::size_t i = 0; i < own.of_before.size(); ++i) {
+    gather(own.of_before[i], [i](CheckReport& report) -> Digest& { return report.of_before[i]; });
+  }
+  return reports;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,34 @@
+#pragma once
+
+// A step in which some shards are computed by two ranks: nothing is applied before the ranks agree about gradients.
+// Where they disagree, all compute the step again. docs/decisions/recovery.md
+
+#include <cstdint>
+#include <vector>
+
+#include "train/step/step_check.h"
+#include "train/step/step_runner.h"
+
+namespace holdfast {
+
+// The drawn shards of `rank` in a step that checks `count` shards of each rank.
+std::vector<int> drawn_shards_of(const Replica::Place& place, int rank, std::int64_t step, int count);
+
+class CheckedStep {
+ public:
+  // Both outlive it.
+  CheckedStep(StepRunner& runner, const StepRunner::TrainOptions& options) : runner_(runner), options_(options) {}
+
+  StepRunner::Outcome train(const Batch& batch, std::int64_t step);
+
+ private:
+  StepRunner::Outcome train_again(const std::vector<CheckReport>& first, std::int64_t step);
+  // `own` is the batch that is being computed; null: one that is read anew.
+  StepCheck prepare(const Batch* own, std::int64_t step) const;
+  std::vector<CheckReport> gather_reports(const StepCheck& check);
+
+  StepRunner& runner_;
+  const StepRunner::TrainOptions& options_;
+};
+
+}  // namespace holdfast

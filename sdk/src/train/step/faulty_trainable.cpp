@@ -1,0 +1,75 @@
+#include "train/step/faulty_trainable.h"
+
+namespace holdfast {
+
+void FaultyTrainable::reach(FaultPoint point, std::int64_t step) {
+  supervision_.reach(point, step);
+  corrupt(point, step, [this](FaultTarget target) { return Floats{.in_memory = state_floats(target)}; });
+}
+
+void FaultyTrainable::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
+  inner_.compute_gradients(batch, sink, sums);
+  supervision_.reach(FaultPoint::backward, batch.step);
+  const bool is_changed = corrupt(FaultPoint::backward, batch.step, [&](FaultTarget target) {
+    return target == FaultTarget::loss ? Floats{.on_host = {sums.first(1)}} : Floats{.in_memory = {sink.gradients()}};
+  });
+  // What the Trainable said of its gradients may no longer be true.
+  if (is_changed && sink.is_finite()) sink.set_finite(memory().is_finite(sink.gradients()));
+}
+
+void FaultyTrainable::apply_update(const Update& update) {
+  const std::int64_t step = update.step - 1;
+  supervision_.reach(FaultPoint::before_update, step);
+  Update changed = update;
+  // A copy, since the reduced sums lie in memory that other ranks read.
+  std::shared_ptr<float[]> copy;
+  corrupt(FaultPoint::before_update, step, [&](FaultTarget target) {
+    if (target != FaultTarget::gradient) return Floats{.in_memory = state_floats(target)};
+    const std::size_t count = update.gradients.size();
+    if (!copy) {
+      copy = memory().allocate(count);
+      memory().copy(update.gradients, {copy.get(), count});
+    }
+    changed.gradients = {copy.get(), count};
+    return Floats{.in_memory = {{copy.get(), count}}};
+  });
+  inner_.apply_update(changed);
+}
+
+// Arrays on a device are changed in a copy on the host.
+bool FaultyTrainable::corrupt(FaultPoint point, std::int64_t step,
+                              const std::function<Floats(FaultTarget)>& floats_of) {
+  struct Copy {
+    std::span<float> original;
+    std::vector<float> values;
+  };
+  std::list<Copy> copies;
+  bool is_changed = false;
+  supervision_.corrupt(point, step, [&](FaultTarget target) {
+    is_changed = true;
+    Floats floats = floats_of(target);
+    for (const std::span<float> array : floats.in_memory) {
+      if (memory().is_host()) {
+        floats.on_host.push_back(array);
+        continue;
+      }
+      Copy& copy = copies.emplace_back(Copy{.original = array, .values = std::vector<float>(array.size())});
+      memory().copy_to_host(array, copy.values);
+      floats.on_host.emplace_back(copy.values);
+    }
+    return floats.on_host;
+  });
+  for (const Copy& copy : copies) memory().copy_from_host(copy.values, copy.original);
+  return is_changed;
+}
+
+std::vector<std::span<float>> FaultyTrainable::state_floats(FaultTarget target) {
+  const StateKind kind = target == FaultTarget::slot ? StateKind::optimizer_slot : StateKind::parameter;
+  std::vector<std::span<float>> floats;
+  for (const StateSpan& span : inner_.state()) {
+    if (span.kind == kind) floats.push_back(span.values);
+  }
+  return floats;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,209 @@
+// Shards of one rank may run at once, each with a worker's own memory, in any order: the accumulator adds them in the
+// order of the shard tree, so that bits do not depend on which one ends first. What surrounds the arithmetic stands
+// here, too: injected slowness, requests, checks, and gradients that leave for other ranks before the shard is done.
+
+#include "train/step/shard_computation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+// Makes this replica as slow as an injected fault wants it: delay() sleeps for a multiple of the time since
+// construction.
+class InjectedSlowness {
+ public:
+  InjectedSlowness(Supervision& supervision, std::int64_t step) : supervision_(supervision), step_(step) {}
+  InjectedSlowness(const InjectedSlowness&) = delete;
+  InjectedSlowness& operator=(const InjectedSlowness&) = delete;
+
+  void delay() const {
+    const double factor = supervision_.slowdown(step_);
+    if (factor > 1) std::this_thread::sleep_for((std::chrono::steady_clock::now() - begin_) * (factor - 1));
+  }
+
+ private:
+  Supervision& supervision_;
+  const std::int64_t step_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+int shard_workers(const Replica::Place& place) {
+  return std::min(place.deal().most(), place.workers);
+}
+
+ShardComputation::ShardComputation(Replica::Place& place, Trainable& trainable, Communicator& communicator,
+                                   const BlockLayout& layout)
+    : place_(place),
+      trainable_(trainable),
+      communicator_(communicator),
+      layout_(layout),
+      local_(place.deal().of(place.rank)),
+      faulty_(*place.supervision, trainable),
+      workers_(shard_workers(place)),
+      accumulator_(ShardTree(place.shards), local_, communicator.slots(), trainable.memory()) {}
+
+void ShardComputation::compute(const Batch& batch, std::int64_t step, const Options& options) {
+  HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count());
+  place_.supervision->enter(TrainingPhase::computing, step);
+  faulty_.reach(FaultPoint::forward, step);
+  options_ = options;
+  lone_shard_is_finite_.reset();
+  accumulator_.reset();
+  StepCheck* const check = options.check;
+  const int recomputed = check == nullptr ? 0 : static_cast<int>(check->others.size());
+  const InjectedSlowness slowness(*place_.supervision, step);
+
+  workers_.run(local_.count() + recomputed, [&](int worker, int index) {
+    if (index < local_.count()) return compute_shard(batch, step, worker, index);
+    recompute_shard(batch, check->others[static_cast<std::size_t>(index - local_.count())], step, worker);
+  });
+
+  slowness.delay();
+  if (check == nullptr) return;
+  const Slot slot = communicator_.slots()[static_cast<std::size_t>(covering_slots().front())];
+  add_to_sum(check->report(local_.begin), check->recomputations, layout_.check(slot.tail));
+}
+
+void ShardComputation::compute_sums(const Batch& batch, std::int64_t step) {
+  HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count());
+  place_.supervision->enter(TrainingPhase::evaluating, step);
+  options_ = {};
+  accumulator_.reset();
+  workers_.run(local_.count(), [&](int worker, int index) { compute_sums_of_shard(batch, step, worker, index); });
+}
+
+void ShardComputation::compute_shard(const Batch& batch, std::int64_t step, int worker, int index) {
+  const Slot slot = acquire(index);
+  const bool is_sent_ahead = can_overlap(index, step);
+  GradientSink sink = open_sink(slot, is_sent_ahead ? send_when_ready(index, step) : GradientSink::Wishes());
+
+  faulty_.compute_gradients(shard_batch(batch, static_cast<std::size_t>(index), step, worker), sink,
+                            layout_.sums(slot.tail));
+
+  require_all_ready(sink);
+  if (is_lone_shard()) lone_shard_is_finite_ = sink.is_finite();
+  if (options_.check != nullptr) options_.check->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
+  complete(index, slot, !is_sent_ahead);
+}
+
+void ShardComputation::compute_sums_of_shard(const Batch& batch, std::int64_t step, int worker, int index) {
+  const Slot slot = acquire(index);
+  trainable_.compute_sums(shard_batch(batch, static_cast<std::size_t>(index), step, worker), layout_.sums(slot.tail));
+  complete(index, slot, false);
+}
+
+Slot ShardComputation::acquire(int index) {
+  const Slot slot = accumulator_.acquire(local_.begin + index);
+  std::fill(slot.tail.begin(), slot.tail.end(), 0.0F);
+  return slot;
+}
+
+// A rank makes its requests with its first shard, as late as possible.
+void ShardComputation::complete(int index, const Slot& slot, bool with_gradients) {
+  if (index == 0) write_requests(slot.tail);
+  accumulator_.complete(local_.begin + index,
+                        {.begin = with_gradients ? 0 : layout_.gradient_floats(), .end = layout_.block_floats()});
+}
+
+// Without faults, into memory of its own, aligned as the owner's is, and freed at once: checks are rare.
+void ShardComputation::recompute_shard(const Batch& batch, StepCheck::Recomputation& recomputation, std::int64_t step,
+                                       int worker) {
+  const std::shared_ptr<float[]> gradients = memory().allocate(layout_.gradient_floats());
+  std::vector<float> tail(layout_.tail_floats());
+  const Slot slot{.gradients = {gradients.get(), layout_.gradient_floats()}, .tail = tail};
+  const Batch& samples = recomputation.samples ? recomputation.samples->batch() : batch;
+  GradientSink sink = open_sink(slot, {});
+  trainable_.compute_gradients(shard_batch(samples, recomputation.index, step, worker), sink, layout_.sums(slot.tail));
+  require_all_ready(sink);
+  recomputation.digest = digest_of(slot);
+}
+
+ShardBatch ShardComputation::shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const {
+  const ShardSlice& slice = batch.shards[index];
+  return {.worker = worker,
+          .seed = place_.seed,
+          .step = step,
+          .first_sample = slice.first_sample,
+          .samples = slice.samples,
+          .batch_samples = batch.samples,
+          .features = slice.features,
+          .targets = slice.targets,
+          .is_on_device = batch.is_on_device,
+          .check_cancelled = [this] { check_cancelled(); }};
+}
+
+// The padding is added with the gradients, and must be zero.
+GradientSink ShardComputation::open_sink(const Slot& slot, GradientSink::Wishes wishes) {
+  memory().fill_zero(slot.gradients.subspan(layout_.gradient_count()));
+  wishes.asks_if_finite = is_lone_shard();
+  return GradientSink(slot.gradients.first(layout_.gradient_count()), std::move(wishes));
+}
+
+void ShardComputation::require_all_ready(const GradientSink& sink) const {
+  if (sink.ready_count() == layout_.gradient_count()) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("compute_gradients() declared {} of {} floats ready; declare each of them once",
+                          sink.ready_count(), layout_.gradient_count()));
+}
+
+// The one shard of a device that trains alone.
+bool ShardComputation::is_lone_shard() const {
+  return place_.size == 1 && local_.count() == 1 && !memory().is_host();
+}
+
+// The last shard of a device, where other ranks wait for its gradients and nothing looks at them or changes them before
+// they are sent. On CPUs the cores that add are those that compute. Ranks need not do alike.
+bool ShardComputation::can_overlap(int index, std::int64_t step) const {
+  return !memory().is_host() && place_.size > 1 && workers_.size() == 1 && index + 1 == local_.count() &&
+         options_.check == nullptr && layout_.gradient_count() > 0 &&
+         !place_.supervision->may_corrupt(FaultPoint::backward, step);
+}
+
+GradientSink::Wishes ShardComputation::send_when_ready(int index, std::int64_t step) {
+  const auto send = [this, index, step, missing = layout_.gradient_count()](std::size_t begin,
+                                                                            std::size_t end) mutable {
+    missing -= std::min(missing, end - begin);
+    // The padding is complete, too.
+    const FloatRange bucket{begin, end == layout_.gradient_count() ? layout_.gradient_floats() : end};
+    const std::vector<int> slots = accumulator_.add_ahead(local_.begin + index, bucket);
+    communicator_.mark_ready(slots, bucket);
+    if (missing > 0) return;
+    place_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+    communicator_.begin_reduce(slots, Deadline::after(place_.collective_timeout));
+    place_.supervision->enter(TrainingPhase::computing, step);
+  };
+  return {.on_ready = send, .least_floats = communicator_.bucket_floats()};
+}
+
+// Rank 0 alone asks for a savepoint: the other ranks may hear of the request after it was answered.
+void ShardComputation::write_requests(std::span<float> tail) const {
+  Requests requests = place_.supervision->requests();
+  requests.savepoint = requests.savepoint && place_.rank == 0;
+  requests.comparison = options_.asks_comparison;
+  layout_.write_requests(requests, tail);
+}
+
+Digest ShardComputation::digest_of(const Slot& slot) const {
+  const std::span<const float> gradients = slot.gradients;
+  const std::array<Digest, 2> parts{memory().digest_of(std::span(&gradients, 1)),
+                                    digest(std::as_bytes(layout_.sums(slot.tail)))};
+  return digest(std::as_bytes(std::span(parts)));
+}
+
+// The shard will be computed again from the present state, so the other ranks need not wait for its end.
+void ShardComputation::check_cancelled() const {
+  if (communicator_.is_cancelled()) throw GenerationEnded("the generation ended while a shard was being computed");
+}
+
+}  // namespace holdfast

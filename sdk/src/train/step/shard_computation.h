@@ -1,0 +1,82 @@
+#pragma once
+
+// The shards of one rank in one generation: computes them on worker threads into the slots of the communicator, and
+// adds them there as far as the shard tree allows. docs/decisions/training.md
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "collective/shard_accumulator.h"
+#include "core/worker_pool.h"
+#include "data/batch_loader.h"
+#include "holdfast/train/trainable.h"
+#include "train/context/place.h"
+#include "train/step/block_layout.h"
+#include "train/step/faulty_trainable.h"
+#include "train/step/step_check.h"
+
+namespace holdfast {
+
+// How many shards each rank of the generation computes at once, at most. A spare asks before it has a rank.
+int shard_workers(const Replica::Place& place);
+
+class ShardComputation {
+ public:
+  struct Options {
+    bool asks_comparison = false;  // which joins the requests of the watchdog
+    StepCheck* check = nullptr;    // shards of other ranks to compute, too, and where their digests go
+  };
+
+  // All outlive it. The Trainable is prepared for shard_workers().
+  ShardComputation(Replica::Place& place, Trainable& trainable, Communicator& communicator, const BlockLayout& layout);
+
+  // The forward and backward pass of each shard of `batch`. A device's gradients go to the other ranks in buckets while
+  // its last shard is still being computed.
+  void compute(const Batch& batch, std::int64_t step, const Options& options);
+  // The same of loss and metrics alone, in inference mode.
+  void compute_sums(const Batch& batch, std::int64_t step);
+
+  // After compute(): the slots that hold the sums of this rank's shards, from left to right in the shard tree.
+  std::vector<int> covering_slots() const { return accumulator_.covering_slots(); }
+  // After compute(), where this rank's only shard is the whole batch and lies on a device: whether its gradients are
+  // finite, if the Trainable has looked.
+  std::optional<bool> lone_shard_is_finite() const { return lone_shard_is_finite_; }
+
+  ShardRange shards() const { return local_; }
+  FaultyTrainable& faulty() { return faulty_; }
+
+ private:
+  void compute_shard(const Batch& batch, std::int64_t step, int worker, int index);
+  void compute_sums_of_shard(const Batch& batch, std::int64_t step, int worker, int index);
+  Slot acquire(int index);
+  void complete(int index, const Slot& slot, bool with_gradients);
+  void recompute_shard(const Batch& batch, StepCheck::Recomputation& recomputation, std::int64_t step, int worker);
+  ShardBatch shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const;
+  GradientSink open_sink(const Slot& slot, GradientSink::Wishes wishes);
+  void require_all_ready(const GradientSink& sink) const;
+  bool is_lone_shard() const;
+  bool can_overlap(int index, std::int64_t step) const;
+  GradientSink::Wishes send_when_ready(int index, std::int64_t step);
+  void write_requests(std::span<float> tail) const;
+  Digest digest_of(const Slot& slot) const;
+  void check_cancelled() const;
+  MemorySpace& memory() const { return trainable_.memory(); }
+
+  Replica::Place& place_;
+  Trainable& trainable_;
+  Communicator& communicator_;
+  const BlockLayout layout_;
+  const ShardRange local_;
+  FaultyTrainable faulty_;
+  WorkerPool workers_;
+  ShardAccumulator accumulator_;
+
+  // Of the step that is being computed.
+  Options options_{};
+  std::optional<bool> lone_shard_is_finite_;
+};
+
+}  // namespace holdfast

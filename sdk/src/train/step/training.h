@@ -1,0 +1,52 @@
+#pragma once
+
+// What the parts of a Trainer share: the state of the run, and what it is trained with. Nothing that influences a later
+// step lies anywhere else but in `state` and in the Trainable's arrays.
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "holdfast/base/digest.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/train/trainable.h"
+#include "holdfast/train/trainer.h"
+#include "train/context/place.h"
+#include "train/state/train_state.h"
+#include "train/step/step_runner.h"
+
+namespace holdfast {
+
+struct Training {
+  const std::shared_ptr<Replica::Place> place;
+  Trainable& trainable;
+  Supervision& supervision;
+  FileSystem& files;  // through which savepoints are written, read back and deleted
+
+  TrainState state{};
+  std::size_t calls_made = 0;               // of fit() and evaluate(), by this process
+  std::optional<StepRunner> runner{};       // of the newest generation
+  const FitOptions* running_fit = nullptr;  // the one that is under way
+
+  bool is_primary() const { return place->rank == 0; }
+  // Whether a watchdog keeps the run, so that there is something to go back to.
+  bool is_supervised() const { return !place->run_directory.empty(); }
+  void enter(TrainingPhase phase) { supervision.enter(phase, state.step); }
+
+  std::vector<std::span<const float>> arrays() const {
+    std::vector<std::span<const float>> arrays;
+    for (const StateSpan& span : trainable.state()) arrays.push_back(span.values);
+    return arrays;
+  }
+  Digest weights_digest() const {
+    std::vector<std::span<const float>> weights;
+    for (const StateSpan& span : trainable.state()) {
+      if (span.kind == StateKind::parameter) weights.push_back(span.values);
+    }
+    return trainable.memory().digest_of(weights);
+  }
+};
+
+}  // namespace holdfast

@@ -1,3 +1,5 @@
+// The FIFOs of a contender: requests for turns come in lines, and reports go out as lines of JSON.
+
 #include "turns.h"
 
 #include <fcntl.h>

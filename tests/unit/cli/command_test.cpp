@@ -1,3 +1,5 @@
+// The command line: help, errors in options, and errors of actions. Also the options of `holdfast prune`.
+
 #include "command.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// `holdfast convert` on files in memory: kinds of files, compression, and what it prints.
+
 #include "convert.h"
 
 #include <gmock/gmock.h>

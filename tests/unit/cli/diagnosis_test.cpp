@@ -1,3 +1,5 @@
+// What `holdfast doctor` finds wrong with machines that are made up from facts.
+
 #include "diagnosis.h"
 
 #include <gmock/gmock.h>

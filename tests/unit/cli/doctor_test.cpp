@@ -1,3 +1,5 @@
+// How `holdfast doctor` prints facts and findings, as text and as JSON.
+
 #include "doctor.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// The facts that `holdfast doctor` collects, with fake drivers and libraries.
+
 #include "machine_facts.h"
 
 #include <dlfcn.h>

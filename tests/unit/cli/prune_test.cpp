@@ -1,3 +1,5 @@
+// `holdfast prune`: which savepoints it deletes, and when it refuses to.
+
 #include "prune.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// The text of `holdfast report`, for reports that the tests make up.
+
 #include "report.h"
 
 #include <gmock/gmock.h>

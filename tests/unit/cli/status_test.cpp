@@ -1,3 +1,5 @@
+// The text of `holdfast status`, for answers of a watchdog that the tests make up.
+
 #include "status.h"
 
 #include <gmock/gmock.h>

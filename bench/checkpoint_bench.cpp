@@ -1,5 +1,5 @@
-// Saving and loading a state beside plain file operations on the same disk, in one run: each round does everything
-// once, so that a busy moment of the machine hits all alike; medians and ratios are over the rounds.
+// Compares saving and loading a state with plain file operations on the same disk. Each round does everything once, so
+// that a busy moment of the machine affects all operations alike. Medians and ratios are over the rounds.
 //
 //   bench_checkpoint [--mib 1024] [--rounds 5] [--threads 0] [--open-gib 0] [--folder DIR] [--json]
 
@@ -44,7 +44,7 @@ struct Options {
   bool as_json = false;
 };
 
-// Normal numbers, as many weights are; each thread fills its part.
+// Normally distributed numbers, as many weights are. Each thread fills a part.
 std::vector<float> make_weights(std::size_t count) {
   std::vector<float> values(count);
   std::vector<std::jthread> threads;
@@ -69,7 +69,7 @@ std::vector<std::uint16_t> to_bf16(const std::vector<float>& values) {
   return result;
 }
 
-// As layers of 4096 x 1024 and a rest.
+// Views of the values as layers of 4096 x 1024 and a rest.
 template <typename Element>
 std::vector<ArrayView> as_layers(const std::vector<Element>& values, DType dtype) {
   constexpr std::size_t kLayer = std::size_t{4096} * 1024;
@@ -117,7 +117,8 @@ void read_raw(const std::string& path, std::span<std::byte> out, int threads) {
   });
 }
 
-// What checking costs, were it not hidden behind reading: every piece once, as it lies in memory.
+// What the digests cost without reading: digests every piece once, in memory. While a file is read, most of this time
+// is hidden.
 void digest_pieces(std::span<const std::byte> bytes, int threads) {
   std::atomic<std::size_t> next = 0;
   std::atomic<unsigned> sink = 0;
@@ -138,7 +139,7 @@ void load(const std::string& path, const std::vector<ArrayView>& views, std::spa
   file.read_into(targets);
 }
 
-// The next read comes from the disk.
+// Makes the next read come from the disk.
 void drop_from_cache(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return;
@@ -197,7 +198,7 @@ class Comparison {
     if (posix_file_system().exists(path)) posix_file_system().remove(path);
   }
 
-  // By turns each operation comes first: storage may be quicker at the start of a round, or behind reads.
+  // Each operation comes first in turn, since storage may be faster at the start of a round, or after reads.
   void run_in_turns(std::vector<std::function<void()>> operations) {
     std::rotate(operations.begin(), operations.begin() + round_ % static_cast<int>(operations.size()),
                 operations.end());
@@ -242,7 +243,7 @@ class Comparison {
          [&] { load_file("fp32 zstd 1", fp32_, weights_); }, [&] { load_file("bf16 fast", bf16_, half_); }});
   }
 
-  // The same state under many names: a file need not fit into memory.
+  // The file holds one state under many names, since its size may exceed memory.
   void open_large() {
     if (!posix_file_system().exists(path("large"))) {
       std::vector<ArrayView> views;
@@ -260,7 +261,7 @@ class Comparison {
     measure("open large warm", 0, [&] { ArrayFile::open(posix_file_system(), path("large")); });
   }
 
-  // Of the plain operation that a line is compared with, in the same round.
+  // The median of the ratios to the plain operation of the same round.
   double ratio_to(const std::string& name, const std::string& peer) const {
     std::vector<double> ratios;
     for (std::size_t i = 0; i < times_.at(name).size(); ++i) {
@@ -324,14 +325,14 @@ class Comparison {
 
 int main(int argc, char** argv) {
   holdfast::Options options;
-  CLI::App app("Saves and loads a state beside plain file operations.", "bench_checkpoint");
+  CLI::App app("Compares saving and loading a state with plain file operations.", "bench_checkpoint");
   app.add_option("--mib", options.mib, "Size of the state, in MiB")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--rounds", options.rounds, "How often everything is done")->check(CLI::Range(1, 1000));
+  app.add_option("--rounds", options.rounds, "Number of rounds")->check(CLI::Range(1, 1000));
   app.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
   app.add_option("--open-gib", options.open_gib, "Also open an uncompressed file of this size, in GiB")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--folder", options.folder, "Where files are written; a temporary folder otherwise");
-  app.add_flag("--json", options.as_json, "All times, as JSON");
+  app.add_option("--folder", options.folder, "Folder for the files (default: a temporary folder)");
+  app.add_flag("--json", options.as_json, "Print all times as JSON");
   CLI11_PARSE(app, argc, argv);
   try {
     holdfast::Comparison comparison(options);

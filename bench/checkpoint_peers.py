@@ -1,4 +1,4 @@
-"""Saving and loading one state with Holdfast and with what Python users have, in turns on the same disk.
+"""Saves and loads one state with Holdfast and with what Python users have, in turns on the same disk.
 
 Each round runs bench_checkpoint once (Holdfast and plain file operations) and then every peer once. A save counts until
 fsync has returned, a load until all arrays are in memory; a cold load finds nothing of the file in the page cache.
@@ -25,7 +25,7 @@ CHUNK = (256, 1024)  # 1 MiB, as Holdfast's
 
 
 def make_state(mib):
-    """Normal numbers, as many weights are."""
+    """Normally distributed numbers, as many weights are."""
     generator = np.random.default_rng(1)
     layers = max(1, (mib << 20) // (4 * LAYER[0] * LAYER[1]))
     return {
@@ -88,7 +88,7 @@ class Torch(Peer):
         return self.torch.load(path)
 
     def tensor(self, array):
-        # Not from_numpy: torch and numpy may be of different times here.
+        # from_numpy is not used, since the versions of torch and numpy may not fit together here.
         return self.torch.frombuffer(array, dtype=self.torch.float32).reshape(array.shape)
 
     def equal(self, loaded, array):

@@ -1,6 +1,6 @@
-// Encoding and decoding chunks of 1 MiB on one core: literals only beside zstd's levels 1 and 3, of what savepoints are
-// made of and of what they are not; and what saving and loading take of a core, all in all, of 256 such chunks from and
-// to memory that no cache holds. The rates are of the arrays' own bytes.
+// Encodes and decodes chunks of 1 MiB on one core. Compares frames of literals with zstd at levels 1 and 3, for
+// contents that are typical of savepoints and for others. Also measures the processor time of saving and loading 256
+// such chunks, from and to memory that no cache holds. Rates count the bytes of the arrays before compression.
 
 #include <benchmark/benchmark.h>
 
@@ -31,7 +31,7 @@ std::vector<std::byte> bytes_of(const std::vector<Value>& values) {
 template <typename Value>
 std::vector<Value> normal_values() {
   std::mt19937_64 random(1);
-  // In double precision: a distribution of floats leaves patterns in the lowest bits that weights do not have.
+  // Drawn in double precision. A distribution in float leaves patterns in the lowest bits that weights do not have.
   std::normal_distribution<double> draw(0, 0.02);
   std::vector<Value> values(kChunkBytes / sizeof(Value));
   std::generate(values.begin(), values.end(), [&] { return static_cast<Value>(draw(random)); });
@@ -86,7 +86,7 @@ void encode(benchmark::State& state, const Content& content, std::optional<int> 
   finish(state, content, frame_bytes);
 }
 
-// With the digests of the elements and of what is stored, as a savepoint's writer does it.
+// Includes the digests of the elements and of the stored bytes, as in a savepoint's writer.
 void encode_for_a_file(benchmark::State& state, const Content& content) {
   ChunkEncoder encoder(std::nullopt);
   std::size_t frame_bytes = 0;
@@ -123,7 +123,7 @@ void write(const std::string& path, const Content& content, std::span<const std:
   write_array_file(posix_file_system(), path, "{}", arrays, {.compression = Compression::fast, .threads = 1});
 }
 
-// The thread that works is one of several that wait for each other.
+// Measures the time of the whole process, since worker threads do the work and wait for each other.
 void save(benchmark::State& state, const Content& content) {
   const TemporaryFolder folder;
   const std::vector<std::byte> bytes = repeat(content.bytes);

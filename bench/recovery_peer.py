@@ -1,4 +1,4 @@
-"""recovery_program's training as PyTorch's users have it: torchrun, gloo, DistributedDataParallel, torch.save at times.
+"""The training of recovery_program as PyTorch users write it: torchrun, gloo, DistributedDataParallel, torch.save.
 
 Each process appends "generation rank size step microseconds" to FOLDER/steps-<pid>.txt, as recovery_program does; a
 generation is one of torchrun's restarts.
@@ -67,8 +67,8 @@ def main():
     parser.add_argument("--folder", required=True)
     parser.add_argument("--save-every", type=int, default=10, help="steps between checkpoints")
     arguments = parser.parse_args()
-    # A store for each attempt. By torchrun's own, PyTorch 2.15 tried to reach addresses of processes that were gone:
-    # some restarts failed or hung (pytorch issue 167288 looks alike).
+    # A store for each attempt. With torchrun's own store, PyTorch 2.15 tried to reach addresses of processes that were
+    # gone, and some restarts failed or hung (pytorch issue 167288 looks similar).
     store = os.path.join(os.path.abspath(arguments.folder), "rendezvous-" + os.environ["TORCHELASTIC_RESTART_COUNT"])
     torch.distributed.init_process_group("gloo", init_method="file://" + store, rank=int(os.environ["RANK"]),
                                          world_size=int(os.environ["WORLD_SIZE"]))

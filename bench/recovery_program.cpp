@@ -1,14 +1,15 @@
-// What bench/recovery kills, and bench/slow_replica slows down: 100 MB of state (8.7 million parameters under Adam) in
-// steps that cost as little as such a model can, and a line for each step that a process has committed.
+// The training that bench/recovery kills and bench/slow_replica slows down: 100 MB of state (8.7 million parameters
+// with Adam), in steps that cost as little as possible for such a model. It writes a line for each step that a process
+// has committed.
 //
 //   recovery_program --folder DIR [--replicas 4] [--spares 0] [--when-lost wait] [--recover-from survivors]
 //                    [--save-every 0] [--width 2048] [--alone] [--batch 16] [--shards 4] [--when-slow report]
 //                    [--inject FAULT]
 //
-// The state grows with the square of the width: 1 GB with 8192.
+// The state grows with the square of the width: it is 1 GB with 8192.
 //
-// Each process appends "generation rank size step microseconds" to DIR/steps-<pid>.txt, the last being the system
-// clock's, as in the journal.
+// Each process appends "generation rank size step microseconds" to DIR/steps-<pid>.txt. The microseconds are of the
+// system clock, as in the journal.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ using namespace holdfast;
 constexpr std::int64_t kInputs = 784;
 constexpr std::int64_t kClasses = 10;
 constexpr std::int64_t kSamples = 1024;
-constexpr std::int64_t kEpochs = 100'000;  // until somebody ends it
+constexpr std::int64_t kEpochs = 100'000;  // more than any benchmark waits for
 
 struct Arguments {
   std::string folder;
@@ -51,7 +52,7 @@ struct Arguments {
   bool is_alone = false;
 };
 
-// bench/recovery_peer.py has the same.
+// bench/recovery_peer.py has the same model.
 Sequential model(std::int64_t width) {
   return Sequential{Input{kInputs}, Dense{width, {.activation = Activation::relu}},
                     Dense{width, {.activation = Activation::relu}}, Dense{1408, {.activation = Activation::relu}},
@@ -69,7 +70,7 @@ Dataset noise() {
   return from_tensors(std::move(features), std::move(targets));
 }
 
-// Tells who has committed which step, and when.
+// Writes which process has committed which step, and when.
 class StepLog final : public Callback {
  public:
   StepLog(const Replica& replica, const std::string& folder)
@@ -123,7 +124,7 @@ SuperviseOptions run_of(const Arguments& arguments) {
           .run_directory = arguments.folder + "/run",
           .seed = 1,
           .shards = arguments.shards,
-          // Hundreds of deaths are the purpose.
+          // The benchmark kills replicas hundreds of times.
           .max_restarts = std::numeric_limits<int>::max(),
           .faults = arguments.faults};
 }
@@ -132,19 +133,19 @@ SuperviseOptions run_of(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Trains until it is ended; for bench/recovery.");
-  app.add_option("--folder", arguments.folder, "for the lines of steps and the run directory")->required();
-  app.add_option("--replicas", arguments.replicas, "mirrored replicas");
-  app.add_option("--spares", arguments.spares, "processes that are ready to become one");
+  CLI::App app("Trains until it is ended from outside; for bench/recovery.");
+  app.add_option("--folder", arguments.folder, "folder for the lines of steps and for the run directory")->required();
+  app.add_option("--replicas", arguments.replicas, "number of mirrored replicas");
+  app.add_option("--spares", arguments.spares, "number of processes that are ready to replace a replica");
   app.add_option("--when-lost", arguments.when_lost, "wait or shrink")->check(CLI::IsMember({"wait", "shrink"}));
   app.add_option("--recover-from", arguments.recover_from, "survivors or savepoint")
       ->check(CLI::IsMember({"survivors", "savepoint"}));
   app.add_option("--save-every", arguments.save_every, "steps between savepoints; 0: none");
-  app.add_option("--width", arguments.width, "of the first two hidden layers")->check(CLI::Range(16, 65536));
+  app.add_option("--width", arguments.width, "width of the first two hidden layers")->check(CLI::Range(16, 65536));
   app.add_option("--batch", arguments.batch, "samples a step");
-  app.add_option("--shards", arguments.shards, "parts that a batch is cut into");
+  app.add_option("--shards", arguments.shards, "number of parts of each batch");
   app.add_option("--when-slow", arguments.when_slow, "report or deal")->check(CLI::IsMember({"report", "deal"}));
-  app.add_option("--inject", arguments.faults, "fault to make; may be repeated");
+  app.add_option("--inject", arguments.faults, "fault to inject; may be repeated");
   app.add_flag("--alone", arguments.is_alone, "one replica in this process, without a watchdog");
   CLI11_PARSE(app, argc, argv);
   if (arguments.is_alone) return train_alone(arguments);

@@ -1,4 +1,4 @@
-"""Kills replicas of training runs at random moments and says how long each recovery took; bench/recovery starts it.
+"""Kills replicas of training runs at random moments and measures each recovery; bench/recovery starts it.
 
 A moment of death is taken just before the signal is sent. Everything after it is read from the lines that each process
 writes for each step it committed, and from the run's journal: all by the system clock, in microseconds.
@@ -41,7 +41,7 @@ TITLES = {
 
 
 class Tail:
-    """The lines that were added to a file since it was asked last."""
+    """Returns the lines that were added to a file since the last call."""
 
     def __init__(self, path):
         self.path = path
@@ -56,7 +56,7 @@ class Tail:
 
 
 class Generation:
-    """What its members committed: by process, (step, seconds) in order."""
+    """The steps that its members committed: by process, (step, seconds) in order."""
 
     def __init__(self, number, size):
         self.number = number
@@ -70,7 +70,7 @@ class Generation:
         return min(len(lines) for lines in self.steps.values()) if self.is_whole() else 0
 
     def first_step(self):
-        """The first that all members committed, and when the last of them had; nothing when there is none yet."""
+        """The first step that all members committed, and when the last of them did; None before that."""
         if not self.is_whole():
             return None
         step = max(lines[0][0] for lines in self.steps.values())
@@ -92,7 +92,7 @@ class Generation:
 
 
 class Run:
-    """A training run that goes on until this object is left."""
+    """A training run that lasts until the context is left."""
 
     def __init__(self, command, folder, cores=None, environment=None):
         self.folder = folder
@@ -159,7 +159,7 @@ class Run:
         newest = self.newest()
         if newest is None or newest.size != REPLICAS or newest.shortest() < SETTLED_STEPS:
             return False
-        # Else a way back that lost steps would not have made up for them, and deaths at one step would end the run.
+        # Otherwise a recovery that lost steps would not make up for them, and deaths at one step would end the run.
         furthest = max((generation.last_step() for generation in self.generations.values() if generation is not newest),
                        default=0)
         return newest.last_step() >= furthest + SETTLED_STEPS and self.waiting_spares() >= spares
@@ -171,12 +171,12 @@ class Run:
         return len(ready - used - gone)
 
     def step_seconds(self):
-        """The median step of all replicas together."""
+        """The median time of a step over all replicas."""
         whole = [generation for generation in self.generations.values() if generation.size == REPLICAS]
         return statistics.median(duration for generation in whole for duration in generation.durations())
 
     def pauses(self):
-        """Seconds between the last step of each generation and the first of the next, less a step."""
+        """Seconds between the last step of each generation and the first of the next, minus the time of a step."""
         ordered = [self.generations[number] for number in sorted(self.generations)]
         firsts = [(before, after.first_step()) for before, after in zip(ordered, ordered[1:])]
         return [first[1] - before.last_moment() - self.step_seconds() for before, first in firsts if first]
@@ -186,7 +186,7 @@ class Run:
 
 
 def kill(run, chance):
-    """Of a random replica. Returns the generation that it was in, its process and the moment."""
+    """Kills a random replica. Returns its generation, its process and the moment."""
     generation = run.newest()
     pid = chance.choice(sorted(generation.steps))
     moment = time.time()
@@ -200,7 +200,7 @@ def next_generation(run, number):
 
 
 def moments_of_journal(run, pid, committed):
-    """Of one death: absolute moments of what the watchdog saw and did until the next step was committed."""
+    """One death: when the watchdog saw and did things, until the next step was committed, as absolute times."""
     begin = next((i for i, line in enumerate(run.journal)
                   if line["event"] in ("died", "exited") and line.get("pid") == pid), None)
     if begin is None:
@@ -223,7 +223,7 @@ def measure_death(run, chance, spares):
     generation, pid, death = kill(run, chance)
     after = run.wait_until(lambda: next_generation(run, generation.number), "the next generation's first step")
     step, committed = after.first_step()
-    # The journal's last lines of this death may be behind the step's.
+    # The last lines of this death in the journal may be written after those of the step.
     run.wait_until(lambda: not run.journal or "noticed" in moments_of_journal(run, pid, committed), "the journal")
     moments = {**moments_of_journal(run, pid, committed), "committed": committed}
     return {"seconds": {name: moment - death for name, moment in moments.items()},
@@ -301,7 +301,7 @@ def processor_seconds(pid):
 
 
 def goodput_run(arguments, period):
-    """Steps a second while a random replica dies each `period` seconds, and the watchdog's share of a core."""
+    """Steps per second while a random replica dies every `period` seconds, and the watchdog's share of a core."""
     chance = random.Random(f"{arguments.seed} {period}")
     with folder_for(arguments, "goodput") as folder, start(arguments, "spare", folder) as run:
         run.wait_until(lambda: run.is_settled(1), "a run that has settled")
@@ -322,7 +322,7 @@ def goodput_run(arguments, period):
 
 
 def measure_goodput(arguments):
-    # Undisturbed before and behind: a machine that others use changes meanwhile.
+    # Measured undisturbed before and after, since the speed of a shared machine changes.
     runs = []
     for period in (0, 60, 15, 0):
         runs.append(goodput_run(arguments, period))
@@ -343,7 +343,7 @@ def print_goodput(runs):
 
 
 def at_a_step(run):
-    """The next step's number and moment, and the processor time that the run took until then."""
+    """The number and the moment of the next step, and the processor time of the run until then."""
     run.look()
     before = run.committed()
     deadline = time.monotonic() + PATIENCE
@@ -358,7 +358,7 @@ def at_a_step(run):
 
 
 def cost_of_steps(arguments, *options):
-    """Of one process, with its watchdog, if any, on the same core: seconds and processor time a step."""
+    """Seconds and processor time per step of one process, with its watchdog, if any, on the same core."""
     core = {min(os.sched_getaffinity(0))}
     with folder_for(arguments, "watching") as folder:
         with Run(holdfast_command(arguments, folder, *options), folder, cores=core) as run:
@@ -374,7 +374,7 @@ def cost_of_steps(arguments, *options):
 def measure_watching(arguments):
     rounds = []
     for number in range(arguments.rounds):
-        # Another one comes first each time: a machine that others use changes meanwhile.
+        # A different one comes first each time, since the speed of a shared machine changes.
         kinds = [("alone", ["--alone"]), ("watched", ["--replicas", "1"])]
         costs = {name: cost_of_steps(arguments, *options) for name, options in kinds[::1 if number % 2 else -1]}
         rounds.append(costs)
@@ -396,7 +396,7 @@ def print_watching(rounds):
 
 
 def preempt(arguments, replicas, width, number, chance):
-    """From SIGTERM at a random moment to the program's end, and what it left."""
+    """The time from SIGTERM at a random moment to the end of the program, and what it left."""
     with folder_for(arguments, f"preemption-{replicas}") as folder:
         options = ["--replicas", str(replicas), "--width", str(width)]
         with Run(holdfast_command(arguments, folder, *options), folder) as run:
@@ -436,7 +436,7 @@ def has_torch(python):
     if python is None:
         print("torchrun is left out: --torch names no Python that has PyTorch", file=sys.stderr)
         return False
-    # Debian 12's PyTorch 1.13 has a torchrun that its Python 3.11 cannot run.
+    # Python 3.11 of Debian 12 cannot run the torchrun of its PyTorch 1.13.
     subprocess.run([python, "-c", "import torch.distributed.run"], check=True, timeout=PATIENCE)
     return True
 
@@ -461,14 +461,14 @@ def parse_arguments():
 
 
 def write_figures(arguments, figures):
-    """After each part: one that fails must not take the others' along."""
+    """Writes the results after each part, so that a part that fails does not lose those of the others."""
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(figures, file, indent=1)
 
 
 def main():
-    # So that runs end and folders go on SIGTERM, too.
+    # On SIGTERM, too, runs must end and folders must be removed.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     arguments = parse_arguments()
     ways = arguments.ways.split(",") if arguments.deaths else []

@@ -1,4 +1,5 @@
-// The shard-order sum of one arena over shared memory, two ranks as threads, beside a memcpy of the same bytes.
+// Sums an arena over shared memory in shard order, with two ranks as threads, and compares it with a memcpy of the same
+// bytes.
 
 #include <benchmark/benchmark.h>
 
@@ -23,7 +24,7 @@ void ReduceOnTwoRanks(benchmark::State& state) {
           {.rank = rank, .size = kRanks, .deal = ShardDeal::even(kRanks, kRanks), .slots = 1, .float_count = floats});
       const int slot = 0;
       const Deadline deadline = Deadline::after(std::chrono::minutes(1));
-      // The first round pays for the pages.
+      // The first round, which maps the pages, is not measured.
       communicator->reduce(std::span(&slot, 1), {0, floats}, deadline);
       const auto start = std::chrono::steady_clock::now();
       for (int round = 0; round < kRounds; ++round) communicator->reduce(std::span(&slot, 1), {0, floats}, deadline);

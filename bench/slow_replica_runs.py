@@ -1,4 +1,4 @@
-"""What dealing a slow replica fewer shards is worth; bench/slow_replica starts it.
+"""Measures the gain of dealing a slow replica fewer shards; bench/slow_replica starts it.
 
 Both ways take turns, so that a busy moment of the machine hits both. A round of one is a run from its start: it is timed
 over as many steps, behind those in which the slow replica is found and the shards are dealt anew.
@@ -16,7 +16,7 @@ SHARDS = 6
 
 
 def has_settled(run, way):
-    """In a generation of two, behind the deal where there is to be one; behind the report of the slow one where not."""
+    """Steps of a generation of two: after the deal if shards are dealt, else after the report of the slow replica."""
     newest = run.newest()
     if newest is None or newest.size != 2 or newest.shortest() < 3:
         return None

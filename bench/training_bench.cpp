@@ -1,4 +1,4 @@
-// Steps of LeNet-5 (batch 128, Adam) in one process, through fit(), data loading included.
+// Times steps of LeNet-5 (batch 128, Adam) in one process, through fit(), with data loading.
 
 #include <benchmark/benchmark.h>
 
@@ -37,7 +37,7 @@ Sequential lenet5() {
                     Dense{10}};
 }
 
-// Argument: threads of the one shard.
+// Argument: the number of threads of the only shard.
 void Lenet5Epoch(benchmark::State& state) {
   const Dataset data = noise().batch(kBatch).prefetch(2);
   Replica replica = Replica::alone({.threads_per_shard = static_cast<int>(state.range(0))});
@@ -50,8 +50,7 @@ void Lenet5Epoch(benchmark::State& state) {
 }
 BENCHMARK(Lenet5Epoch)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 
-// Argument: steps from one check of the gradients to the next; 0: none. One shard, which its only replica computes
-// twice.
+// Argument: steps between checks of gradients; 0: no checks. There is one shard, which the only replica computes twice.
 void Lenet5EpochChecked(benchmark::State& state) {
   const Dataset data = noise().batch(kBatch).prefetch(2);
   Replica replica = Replica::alone();
@@ -71,8 +70,8 @@ BENCHMARK(Lenet5EpochChecked)
     ->MeasureProcessCPUTime()
     ->UseRealTime();
 
-// What a snapshot into memory takes of a step with a state of 104 MB, and which part of it is the comparison of
-// replicas: a digest and a look at whether all numbers are finite. Snapshots come as often as takes 1/200 of the time.
+// What a memory snapshot of 104 MB costs a step, and how much of it is the comparison of replicas: a digest, and a
+// check that all numbers are finite. Snapshots are so frequent that they take 1/200 of the time.
 void SnapshotIntoMemory(benchmark::State& state) {
   using Clock = std::chrono::steady_clock;
   constexpr std::size_t kFloats = 26'000'000;

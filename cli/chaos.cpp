@@ -1,4 +1,10 @@
+// Runs the program once without faults, then once per case, and compares the weights. A run in which a fault never
+// struck shows nothing, so it must not end with exit code 0: nobody reads the table of a build server. Random faults
+// are therefore drawn only for steps and phases that the first run reached. docs/decisions/testing.md
+
 #include "chaos.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -26,7 +32,7 @@ std::chrono::milliseconds time_limit(const ChaosOptions& options) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1000));
 }
 
-// As a shell takes it for one word.
+// Quoted so that a shell reads it as one word.
 std::string quoted(const std::string& word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:{}";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
@@ -44,23 +50,24 @@ std::string program_of(const ChaosOptions& options) {
 std::string replay_of(const Case& test, const ChaosOptions& options) {
   std::string text = "holdfast chaos";
   for (const std::string& fault : test.faults) text += " --fault " + quoted(fault);
-  if (test.replicas != 0) text += " --replicas " + std::to_string(test.replicas);
+  if (test.replicas != 0) text += fmt::format(" --replicas {}", test.replicas);
   return text + program_of(options);
 }
 
 void require_one_source(const ChaosOptions& options) {
   if (options.command.empty()) {
     throw Error(ErrorCode::invalid_argument,
-                "there is no program to run; it stands behind a --: holdfast chaos [OPTIONS] -- PROGRAM "
-                "[ARGUMENTS...], with {run_dir} for the run directory");
+                "there is no program to run; give it after --, with {run_dir} for the run directory: holdfast chaos "
+                "[OPTIONS] -- PROGRAM [ARGUMENTS...]");
   }
   const int sources = (options.faults.empty() ? 0 : 1) + (options.plan_path.empty() ? 0 : 1) +
                       (options.random_faults ? 1 : 0) + (options.is_matrix ? 1 : 0) + (options.is_pairs ? 1 : 0) +
                       (options.kill_every_seconds ? 1 : 0);
   if (sources == 1) return;
   throw Error(ErrorCode::invalid_argument,
-              "faults come from one of --fault, --plan, --faults, --matrix, --pairs and --every; " +
-                  std::to_string(sources) + " of them are given");
+              fmt::format("give exactly one of --fault, --plan, --faults, --matrix, --pairs and --every; {} of them "
+                          "are given",
+                          sources));
 }
 
 std::vector<std::string> specifications(const std::vector<recovery::Fault>& faults) {
@@ -69,8 +76,8 @@ std::vector<std::string> specifications(const std::vector<recovery::Fault>& faul
   return texts;
 }
 
-// That the undisturbed run got to, as its journal shows. It tells nothing of memory snapshots and pruning, and there is
-// no recovery in it: the matrix has those, with steps that the user names.
+// The phases that the undisturbed run reached, by its journal. The journal does not record memory snapshots or pruning,
+// and this run had no recovery. The matrix covers these phases, at steps that the user names.
 std::vector<recovery::FaultPhase> phases_reached(const std::vector<std::int64_t>& savepoint_steps) {
   using recovery::FaultPhase;
   std::vector<FaultPhase> phases = {FaultPhase::start,        FaultPhase::data,     FaultPhase::forward,
@@ -82,9 +89,9 @@ std::vector<recovery::FaultPhase> phases_reached(const std::vector<std::int64_t>
   return phases;
 }
 
-// The faults of the command line or the plan, checked.
+// The faults of the command line or of the plan, after a check.
 std::vector<std::string> given_faults(FileSystem& files, const ChaosOptions& options) {
-  constexpr int kMostRanks = 2 * recovery::kMaxReplicas;  // spares have ranks, too; the program knows how many
+  constexpr int kMostRanks = 2 * recovery::kMaxReplicas;  // spares may get ranks; only the program knows how many
   if (!options.plan_path.empty())
     return specifications(recovery::parse_fault_plan(read_text_file(files, options.plan_path), kMostRanks));
   for (const std::string& fault : options.faults) recovery::parse_fault(fault, kMostRanks);
@@ -92,7 +99,7 @@ std::vector<std::string> given_faults(FileSystem& files, const ChaosOptions& opt
 }
 
 std::vector<std::string> drawn_faults(const ChaosOptions& options, const RunResult& undisturbed, int replicas) {
-  // Faults for a rank or a step that the run does not have would never strike.
+  // A fault at a rank or a step that the run does not have would never strike.
   const std::int64_t last_step = std::max<std::int64_t>(1, undisturbed.last_fit->step);
   const std::int64_t steps = std::min(options.steps.value_or(last_step), last_step);
   std::vector<std::int64_t> savepoint_steps = undisturbed.savepoint_steps;
@@ -124,8 +131,7 @@ std::vector<Case> cases_of(const ChaosOptions& options, const std::vector<std::s
   if (!options.is_one_run_each) return {{.name = "all", .faults = faults, .replicas = replicas}};
   std::vector<Case> cases;
   for (const std::string& fault : faults) {
-    const std::string number = std::to_string(cases.size() + 1);
-    cases.push_back({.name = number + " " + fault, .faults = {fault}, .replicas = replicas});
+    cases.push_back({.name = fmt::format("{} {}", cases.size() + 1, fault), .faults = {fault}, .replicas = replicas});
   }
   return cases;
 }
@@ -152,8 +158,9 @@ int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const r
       program,
       {.every = every, .seed = options.seed, .time_limit = time_limit(options), .run_directory = options.keep_in});
   ChaosReport report{.undisturbed = undisturbed, .allows_missed = options.allows_missed};
-  const std::string replay = "holdfast chaos --every " + describe_number(*options.kill_every_seconds) + " --seed " +
-                             std::to_string(options.seed) + program_of(options);
+  const std::string replay =
+      fmt::format("holdfast chaos --every {} --seed {}{}", describe_number(*options.kill_every_seconds), options.seed,
+                  program_of(options));
   report.cases.push_back({.result = resilience::judge({.name = "soak"}, undisturbed, soak.run),
                           .missed = soak.kills == 0 ? 1 : 0,
                           .replay = replay});
@@ -168,7 +175,7 @@ int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const r
 
 int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
   require_one_source(options);
-  // Wrong faults are refused before the undisturbed run, which may take hours.
+  // Check the faults before the undisturbed run, which may take hours.
   const std::vector<std::string> given = given_faults(files, options);
   const resilience::Program program{.command = options.command, .replicas = options.replicas.value_or(2)};
   resilience::ResilienceTest test(program, {.time_limit = time_limit(options), .keep_in = options.keep_in});
@@ -182,10 +189,11 @@ int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
   for (const Case& entry : cases) {
     CaseResult result = test.run(entry);
     const int missed = std::max(0, static_cast<int>(entry.faults.size()) - result.run.faults_struck);
-    // With faults that a seed drew, too: where savepoints fall may depend on the time, and the draws on them.
+    // The replay names each fault, not the seed. A draw depends on the steps of savepoints, and these may depend on
+    // time.
     report.cases.push_back({.result = std::move(result), .missed = missed, .replay = replay_of(entry, options)});
     tell(report.cases.back().result, report.cases.size(), cases.size(), console);
-    // After each, so that hours of work are not lost with the last of them.
+    // Write the files after each case, so that a failure does not lose hours of work.
     write_file(files, options.json_path, to_json_text(report));
     write_file(files, options.junit_path, to_junit_text(report));
   }
@@ -199,55 +207,65 @@ void add_matrix_options(CLI::App& command, ChaosOptions& options) {
   const auto add_step = [&](const char* name, std::int64_t& step, const char* what) {
     command.add_option(name, step, what)->capture_default_str()->check(whole_from(0));
   };
-  command.add_option("--matrix-replicas", options.matrix_replicas, "Of matrix and pairs: for {replicas}, such as 2,4")
+  command
+      .add_option("--matrix-replicas", options.matrix_replicas,
+                  "With --matrix or --pairs: numbers of replicas to try, such as 2,4")
       ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::Range(1, 64).description(""));
-  add_step("--step", options.step, "Of matrix and pairs: a step that training gets to");
+  add_step("--step", options.step, "With --matrix or --pairs: a step that training reaches");
   add_step("--savepoint-step", options.savepoint_step,
-           "Of matrix and pairs: where a savepoint is written, older ones prune");
-  add_step("--snapshot-step", options.snapshot_step, "Of matrix and pairs: where a memory snapshot is made");
-  command.add_option("--sample", options.sample, "Of matrix and pairs: so many of its cases, drawn from --seed")
+           "With --matrix or --pairs: a step at which a savepoint is written and older ones are deleted");
+  add_step("--snapshot-step", options.snapshot_step,
+           "With --matrix or --pairs: a step at which a memory snapshot is made");
+  command
+      .add_option("--sample", options.sample, "With --matrix or --pairs: run only this many cases, drawn with --seed")
       ->check(whole_from(1));
 }
 
 void add_chaos_options(CLI::App& command, ChaosOptions& options) {
   command.footer(
-      "The program stands behind a --: holdfast chaos [OPTIONS] -- PROGRAM [ARGUMENTS...]. {run_dir} in an argument "
-      "stands for the run directory, a fresh one for each run, and {replicas} for the number of replicas.");
-  command.add_option("--fault", options.faults, "A fault, such as rank=1,step=120,fault=kill; repeatable")
+      "Usage: holdfast chaos [OPTIONS] -- PROGRAM [ARGUMENTS...]. In an argument, {run_dir} is replaced by the run "
+      "directory, a fresh one for each run, and {replicas} by the number of replicas.");
+  command
+      .add_option("--fault", options.faults, "A fault to inject, such as rank=1,step=120,fault=kill; may be repeated")
       ->allow_extra_args(false);
-  command.add_option("--plan", options.plan_path, "A file with a fault a line, or a JSON list of them");
+  command.add_option("--plan", options.plan_path, "A file with one fault a line, or with a JSON list of faults");
   command
       .add_option("--faults", options.random_faults,
-                  "So many faults, drawn from --seed for places that the undisturbed run got to")
+                  "The number of faults to draw with --seed, for steps and phases that the undisturbed run reached")
       ->check(whole_of<int>(1));
-  command.add_flag("--matrix", options.is_matrix, "Every fault in every phase, one run for each");
-  command.add_flag("--pairs", options.is_pairs, "Every fault during the recovery from a death, one run for each");
+  command.add_flag("--matrix", options.is_matrix, "Inject every fault in every phase, one run each");
+  command.add_flag("--pairs", options.is_pairs, "Inject every fault during the recovery from a death, one run each");
   command
       .add_option("--every", options.kill_every_seconds,
-                  "Kill a replica each so often (5s, 500ms) in one run, and watch what the watchdog holds")
+                  "Kill a replica at this interval (5s, 500ms) in one run, and watch the watchdog's memory")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"ms", 0.001}, {"min", 60.0}},
                                         CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"))
       ->check(between(0.01, 1e6));
-  command.add_option("--seed", options.seed, "Seed of the draws")
+  command.add_option("--seed", options.seed, "The seed of all random choices")
       ->capture_default_str()
       ->check(whole_of<std::uint64_t>(0));
-  command.add_option("--replicas", options.replicas, "For {replicas} and for random faults; default: the program's")
+  command
+      .add_option("--replicas", options.replicas,
+                  "The value of {replicas}, and the ranks of random faults (default: those of the program)")
       ->check(CLI::Range(1, 64).description(""));
-  command.add_option("--steps", options.steps, "Of the run, for random faults; default: as the undisturbed run has")
+  command.add_option("--steps", options.steps, "The last step of random faults (default: that of the undisturbed run)")
       ->check(whole_from(1));
-  command.add_flag("--each", options.is_one_run_each, "A run for each fault, not one with all of them");
+  command.add_flag("--each", options.is_one_run_each,
+                   "Make one run for each fault, instead of one run with all faults");
   command.add_flag("--allow-missed", options.allows_missed,
-                   "Take runs for survivors, too, in which not every fault struck; without it the exit code is 2");
-  command.add_option("--timeout", options.timeout_seconds, "For each run; then all its processes are killed")
+                   "Accept runs in which not every fault struck; without this option the exit code is 2");
+  command
+      .add_option("--timeout", options.timeout_seconds,
+                  "The time limit of each run; after it all processes of the run are killed")
       ->capture_default_str()
       ->check(between(0.1, 1e7))
       ->type_name("SECONDS");
   add_matrix_options(command, options);
-  command.add_option("--keep", options.keep_in, "A folder for the run directories, which are deleted otherwise");
-  command.add_option("--json", options.json_path, "Write what was seen to a file");
-  command.add_option("--junit", options.junit_path, "The same for build servers");
+  command.add_option("--keep", options.keep_in, "Keep the run directories in this folder; otherwise they are deleted");
+  command.add_option("--json", options.json_path, "Write the results to this file, as JSON");
+  command.add_option("--junit", options.junit_path, "Write the results to this file, as JUnit XML for build servers");
 }
 
 }  // namespace
@@ -255,8 +273,8 @@ void add_chaos_options(CLI::App& command, ChaosOptions& options) {
 void add_chaos(Subcommands& commands) {
   commands.add<ChaosOptions>(
       "chaos",
-      "Run a program undisturbed and under faults, and compare the weights at the end. Exit code: 0 it survived, 1 "
-      "it did not, 2 not done, or not every fault struck",
+      "Run a program without faults and with faults, and compare the weights at the end. Exit code: 0 it survived, 1 "
+      "it did not, 2 wrong usage, or not every fault struck",
       add_chaos_options, [&commands](ChaosOptions options) {
         options.command = commands.program;
         return chaos(commands.files, options, commands.console);

@@ -1,4 +1,9 @@
+// The same findings three times: as a table for people, as JSON for programs, and as JUnit XML for build servers. Names
+// and sentences may quote what a program printed, so each form escapes them in its own way.
+
 #include "chaos_report.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -21,17 +26,14 @@ using resilience::WatchdogSize;
 constexpr std::size_t kMostOfASentence = 100;
 
 std::string seconds_of(const RunResult& run) {
-  std::ostringstream text;
-  text.precision(1);
-  text << std::fixed << static_cast<double>(run.wall_time.count()) / 1000;
-  return text.str();
+  return fmt::format("{:.1f}", static_cast<double>(run.wall_time.count()) / 1000);
 }
 
 bool has_failed(const ChaosCase& entry) {
   return !has_survived(entry.result.verdict);
 }
 
-// The program survived, but not what it was to survive.
+// The program survived, but some of its faults never struck.
 bool shows_nothing(const ChaosReport& report, const ChaosCase& entry) {
   return !has_failed(entry) && entry.missed > 0 && !report.allows_missed;
 }
@@ -45,7 +47,7 @@ std::size_t count_that_show_nothing(const ChaosReport& report) {
                                                 [&](const ChaosCase& entry) { return shows_nothing(report, entry); }));
 }
 
-// Empty where the run does not say which they are.
+// Empty when the run does not say which faults struck.
 std::string missed_faults(const ChaosCase& entry) {
   const std::vector<int>& struck = entry.result.run.struck;
   const std::vector<std::string>& faults = entry.result.test.faults;
@@ -58,7 +60,7 @@ std::string missed_faults(const ChaosCase& entry) {
 }
 
 std::string struck(const CaseResult& result) {
-  return std::to_string(result.run.faults_struck) + "/" + std::to_string(result.test.faults.size());
+  return fmt::format("{}/{}", result.run.faults_struck, result.test.faults.size());
 }
 
 json to_json(const std::optional<resilience::FinishedFit>& fit) {
@@ -108,7 +110,7 @@ json to_json(const ChaosReport& report) {
   return {{"undisturbed", to_json(report.undisturbed)}, {"cases", cases}};
 }
 
-// What a program says may hold any byte.
+// A program's output may contain any byte, so invalid UTF-8 is replaced.
 std::string dump(const json& object) {
   return object.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -171,8 +173,9 @@ void write_findings(const ChaosReport& report, std::ostream& out) {
   if (count == 0) return;
   out << "\n"
       << describe_count(count, "case") << (count == 1 ? " shows" : " show")
-      << " nothing of the faults that never struck: is there such a rank, and does it get to that step and phase? "
-         "--allow-missed takes such a run for a survivor\n";
+      << " nothing about the faults that never struck; check that the run has this rank, step and phase, or accept "
+         "such "
+         "runs with --allow-missed\n";
 }
 
 std::string to_json_text(const ChaosReport& report) {
@@ -203,8 +206,8 @@ std::string to_junit_text(const ChaosReport& report) {
 }
 
 void write_soak(const resilience::SoakResult& soak, std::ostream& out) {
-  out << soak.kills << " replicas killed in " << seconds_of(soak.run) << " s, of which the watchdog tells "
-      << soak.run.lost.size() << "\n\n";
+  out << soak.kills << " replicas killed in " << seconds_of(soak.run)
+      << " s; failures that the watchdog reported: " << soak.run.lost.size() << "\n\n";
   Table table({"the watchdog's", ">first", ">last", ">most"});
   const auto add = [&](const char* name, auto WatchdogSize::*member) {
     table.add({name, std::to_string(soak.first.*member), std::to_string(soak.last.*member),

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `holdfast chaos` found, for people, for programs and for build servers.
+// The results of `holdfast chaos`, for people, for programs and for build servers.
 
 #include <ostream>
 #include <string>
@@ -13,8 +13,8 @@ namespace holdfast::cli {
 
 struct ChaosCase {
   resilience::CaseResult result{};
-  int missed = 0;        // faults of it that never struck
-  std::string replay{};  // a command line that makes it again
+  int missed = 0;        // the number of its faults that never struck
+  std::string replay{};  // a command line that repeats it
 };
 
 struct ChaosReport {
@@ -27,7 +27,7 @@ struct ChaosReport {
 int exit_code(const ChaosReport& report);
 
 void write_table(const ChaosReport& report, std::ostream& out);
-// Those that did not survive, and faults that never struck.
+// Writes the cases that did not survive, and those with faults that never struck.
 void write_findings(const ChaosReport& report, std::ostream& out);
 std::string to_json_text(const ChaosReport& report);
 std::string to_junit_text(const ChaosReport& report);

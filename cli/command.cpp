@@ -1,3 +1,7 @@
+// Parses the command line and runs the subcommand that it names. A subcommand declares its options in its own source
+// (`add_...`), so that this file knows the names of these functions alone. Whatever goes wrong becomes one sentence and
+// exit code 2.
+
 #include "command.h"
 
 #include <CLI/CLI.hpp>
@@ -26,7 +30,6 @@
 namespace holdfast::cli {
 namespace {
 
-// What the arguments ask for.
 class Parser {
  public:
   Parser(FileSystem& files, Console& console) : commands_{.app = app_, .files = files, .console = console} {
@@ -38,29 +41,29 @@ class Parser {
     }
   }
 
-  // None when all is said already, as by --help; `exit_code` then.
+  // The action of the subcommand. Empty when there is nothing left to do, as after --help; `exit_code` is set then.
   std::function<int()> parse(std::vector<std::string> arguments, int& exit_code) {
     take_program(arguments);
     if (!knows_command_of(arguments)) {
       commands_.console.problems << "holdfast: there is no command \"" << printable(arguments.front())
-                                 << "\"; \"holdfast --help\" lists those that there are\n";
+                                 << "\"; \"holdfast --help\" lists all commands\n";
       exit_code = kNotDone;
       return {};
     }
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them in this order
     try {
       app_.parse(arguments);
       return commands_.action;
     } catch (const CLI::ParseError& error) {
       exit_code = app_.exit(error, commands_.console.out, commands_.console.problems) == 0
                       ? kDone
-                      : kNotDone;  // help is one, too
+                      : kNotDone;  // CLI11 reports --help as an error with code 0
       return {};
     }
   }
 
  private:
-  // True where there is none, too: CLI11 says that one is missing, and not which one it does not know.
+  // CLI11 would say of an unknown command only that a command is missing. A missing command is left to CLI11.
   bool knows_command_of(const std::vector<std::string>& arguments) {
     if (arguments.empty() || arguments.front().starts_with('-')) return true;
     const std::vector<CLI::App*> commands = app_.get_subcommands([](CLI::App*) { return true; });
@@ -68,7 +71,7 @@ class Parser {
                        [&](const CLI::App* command) { return command->get_name() == arguments.front(); });
   }
 
-  // What follows the first "--" after `run` or `chaos` is the program's own, options and further "--" too.
+  // After `run` or `chaos`, everything after the first "--" belongs to the program: its options and further "--", too.
   void take_program(std::vector<std::string>& arguments) {
     const auto mark = std::find(arguments.begin(), arguments.end(), "--");
     if (mark == arguments.end() || (arguments.front() != "run" && arguments.front() != "chaos")) return;
@@ -77,8 +80,8 @@ class Parser {
   }
 
   CLI::App app_{
-      "Runs programs so that they survive failures, shows and steers live runs, and handles files of named arrays: "
-      "Holdfast's savepoints, and those of other frameworks.",
+      "Runs training programs so that they survive failures, shows and controls live runs, and works with files of "
+      "named arrays: Holdfast's savepoints, and files of other frameworks.",
       "holdfast"};
   Subcommands commands_;
 };
@@ -92,13 +95,13 @@ int run_command(const std::vector<std::string>& arguments, FileSystem& files, Co
     const std::function<int()> action = parser.parse(arguments, exit_code);
     return action ? action() : exit_code;
   } catch (const std::bad_alloc&) {
-    console.problems << "holdfast: no memory left; free some memory and try again\n";
+    console.problems << "holdfast: there is not enough memory; free some memory and try again\n";
   } catch (const Error& error) {
-    // Our own sentences are shorter; text from an unknown file may not be.
+    // Our own sentences are shorter, but they may quote an unknown file.
     constexpr std::size_t kMaxSentenceBytes = 8192;
     console.problems << "holdfast: " << shortened(printable(error.what()), kMaxSentenceBytes) << "\n";
   } catch (const std::exception& error) {
-    console.problems << "holdfast: this failed in a way that nobody thought of (" << printable(error.what())
+    console.problems << "holdfast: an unexpected error occurred (" << printable(error.what())
                      << "); please report it, with the command and its files\n";
   }
   return kNotDone;

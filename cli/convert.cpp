@@ -1,4 +1,10 @@
+// Conversion itself is in the format library; here its options are checked and its notes printed. A note names whatever
+// the output has no place for: most conversions want the weights alone, so that is no error, but it is always said.
+// docs/decisions/exchange.md
+
 #include "convert.h"
+
+#include <fmt/format.h>
 
 #include "exit_code.h"
 #include "holdfast/base/error.h"
@@ -16,12 +22,13 @@ using format::ConvertTarget;
 
 void check_compression(const ConvertOptions& options, ConvertTarget target) {
   if (options.zstd_level && options.compression.value_or(Compression::zstd) != Compression::zstd) {
-    throw Error(ErrorCode::invalid_argument, "only --compression zstd has levels; leave out --level");
+    throw Error(ErrorCode::invalid_argument, "--level needs --compression zstd; leave out --level, or choose zstd");
   }
   if ((options.compression || options.zstd_level) && target != ConvertTarget::holdfast) {
-    throw Error(ErrorCode::invalid_argument, "only Holdfast's files are compressed, and " + options.output +
-                                                 " is to be of kind " + std::string(name(target)) +
-                                                 "; leave out --compression and --level");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--compression and --level are for Holdfast files, and {} will be a file of kind {}; leave "
+                            "them out",
+                            options.output, name(target)));
   }
 }
 
@@ -50,7 +57,7 @@ int convert(FileSystem& files, const ConvertOptions& options, Console& console) 
   console.out << "wrote " << printable(options.output) << " (" << name(result.to)
               << "): " << describe_count(result.arrays, "array") << ", " << describe_count(result.bytes, "byte")
               << ", from " << printable(options.input) << " (" << name(result.from) << ")\n";
-  // Notes name what cannot be converted, and names in an unknown file may be of any length.
+  // Notes quote names from an unknown file, which may have any length.
   constexpr std::size_t kMaxNoteBytes = 8192;
   for (const std::string& note : result.notes) {
     console.out << "note: " << shortened(printable(note), kMaxNoteBytes) << "\n";
@@ -66,11 +73,11 @@ void add_compression(CLI::App& command, ConvertOptions& options) {
       {"fast", Compression::fast}, {"zstd", Compression::zstd}, {"none", Compression::none}};
   command
       .add_option("--compression", options.compression,
-                  "Of a Holdfast file: fast (default), zstd, or none: the portable mode, which every HDF5 reads "
-                  "without a plugin")
+                  "For a Holdfast file: fast (default), zstd, or none (portable: any HDF5 program reads it without "
+                  "a plugin)")
       ->transform(one_of(kinds))
       ->type_name("fast|zstd|none");
-  command.add_option("--level", options.zstd_level, "Of zstd: -7 (fastest) to 22 (smallest)")
+  command.add_option("--level", options.zstd_level, "For zstd: -7 (fastest) to 22 (smallest)")
       ->check(CLI::Range(-7, 22).description(""));
 }
 
@@ -82,12 +89,12 @@ void add_convert_options(CLI::App& command, ConvertOptions& options) {
       ->required();
   command
       .add_option("--to", options.to,
-                  "The kind of OUT where its name does not tell; pytorch: safetensors with the names and layouts of a "
+                  "The kind of OUT, if its name does not say it; pytorch: safetensors with the names and layouts of a "
                   "PyTorch state dict")
       ->type_name("holdfast|safetensors|npz|pytorch|keras-weights|keras|keras-legacy-weights|keras-legacy");
   command
       .add_option("--like", options.like,
-                  "A savepoint of the same model: with its names and shapes weights of Keras or PyTorch become a "
+                  "A savepoint of the same model, whose names and shapes turn weights of Keras or PyTorch into a "
                   "savepoint")
       ->type_name("SAVEPOINT");
   add_compression(command, options);
@@ -98,7 +105,7 @@ void add_convert_options(CLI::App& command, ConvertOptions& options) {
 
 void add_convert(Subcommands& commands) {
   commands.add<ConvertOptions>(
-      "convert", "Write a file's arrays as a file of another kind; what has no place there is named",
+      "convert", "Write a file's arrays as a file of another kind, and name what that kind cannot hold",
       add_convert_options,
       [&commands](const ConvertOptions& options) { return convert(commands.files, options, commands.console); });
 }

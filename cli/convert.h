@@ -1,6 +1,6 @@
 #pragma once
 
-// `holdfast convert IN OUT`: from one kind of file to another.
+// `holdfast convert IN OUT`: turns one kind of file into another.
 
 #include <optional>
 #include <string>
@@ -16,15 +16,16 @@ struct Subcommands;
 struct ConvertOptions {
   std::string input;
   std::string output;
-  std::string to{};    // a name of format::ConvertTarget; empty: by the end of `output`
+  std::string to{};    // the name of a format::ConvertTarget; empty: chosen by the extension of `output`
   std::string like{};  // a savepoint of the same model
   bool replaces_output = false;
-  std::optional<format::Compression> compression{};  // of a Holdfast file alone
-  std::optional<int> zstd_level{};                   // of Compression::zstd, and asks for it
+  std::optional<format::Compression> compression{};  // for Holdfast files only
+  std::optional<int> zstd_level{};                   // implies Compression::zstd
 };
 
-// Says on `console.out` what was written and what was left out. Returns the exit code; throws what format::convert_file
-// throws, and Error{invalid_argument} for a compression of other files than Holdfast's.
+// Prints to `console.out` what was written and what was left out. Returns the exit code. Throws what
+// format::convert_file throws, and Error{invalid_argument} when a compression is given for a file that is not
+// Holdfast's.
 int convert(FileSystem& files, const ConvertOptions& options, Console& console);
 
 // Adds the subcommand with its options.

@@ -1,7 +1,12 @@
+// What is wrong with a machine, as a function of facts alone, so that tests can play any machine. A finding is an error
+// only where the machine has GPUs and none can be used: training on CPUs would then be a surprise. Everything else that
+// is wrong is a warning or a note. Each finding says what to do about it. docs/decisions/devices.md
+
 #include "diagnosis.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "text.h"
@@ -14,12 +19,10 @@ using recovery::GpuFacts;
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGibibyte = std::uint64_t{1} << 30;
 constexpr std::uint64_t kLeastSharedMemory = 512 * kMebibyte;
-constexpr double kMuchMemory = 0.1;  // of a device, in the hands of others
+constexpr double kMuchMemory = 0.1;  // the part of a device's memory in use that is worth a note
 
 std::string gibibytes(std::uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / static_cast<double>(kGibibyte));
-  return text;
+  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / static_cast<double>(kGibibyte));
 }
 
 class Doctor {
@@ -31,8 +34,8 @@ class Doctor {
       examine_without_survey();
     } else if (facts_.gpus->devices.empty()) {
       why_cpus_ = "the NVIDIA driver has no device";
-      add(Severity::note, "the NVIDIA driver " + facts_.gpus->driver_version + " has no device",
-          "where one is expected: give the container its GPUs (--gpus all)");
+      add(Severity::note, fmt::format("the NVIDIA driver {} has no device", facts_.gpus->driver_version),
+          "if one is expected, start the container with its GPUs (--gpus all)");
     } else {
       examine_with_devices();
     }
@@ -48,7 +51,7 @@ class Doctor {
     diagnosis_.findings.push_back({severity, what, remedy});
   }
 
-  // Of what keeps all GPUs from being used.
+  // An error that keeps every GPU from being used.
   void refuse(const std::string& what, const std::string& remedy) {
     are_gpus_usable_ = false;
     add(Severity::error, what, remedy);
@@ -66,20 +69,22 @@ class Doctor {
     why_cpus_ = "no NVIDIA driver";
     if (facts_.nvidia_cards == 0) return;
     has_gpus_ = true;
-    refuse(describe_count(static_cast<std::uint64_t>(facts_.nvidia_cards), "NVIDIA card") +
-               " of this machine cannot be used: " + facts_.why_no_gpus,
-           "install the NVIDIA driver, or start the container with its GPUs (--gpus all); HOLDFAST_NVML names its "
-           "management library where that lies elsewhere");
+    refuse(
+        fmt::format("{} of this machine cannot be used: {}",
+                    describe_count(static_cast<std::uint64_t>(facts_.nvidia_cards), "NVIDIA card"), facts_.why_no_gpus),
+        "install the NVIDIA driver, or start the container with its GPUs (--gpus all); if the driver's "
+        "management library is in an unusual folder, set HOLDFAST_NVML to its path");
     if (facts_.was_back_end_tried && !facts_.back_end_problem.empty()) refuse(facts_.back_end_problem, "");
   }
 
   void examine_what_cuda_shows() {
     has_gpus_ = true;
     add(Severity::warning,
-        "CUDA has devices whose health nobody watches, for the driver's management library (NVML) does not answer: " +
-            facts_.why_no_gpus,
-        "give the container the driver's utilities (NVIDIA_DRIVER_CAPABILITIES=compute,utility); HOLDFAST_NVML names "
-        "the library where it lies elsewhere");
+        fmt::format("CUDA has devices whose health cannot be watched: the driver's management library (NVML) does not "
+                    "answer: {}",
+                    facts_.why_no_gpus),
+        "give the container the driver's utilities (NVIDIA_DRIVER_CAPABILITIES=compute,utility); if the library is in "
+        "an unusual folder, set HOLDFAST_NVML to its path");
     examine_libraries();
     for (std::size_t n = 0; n < facts_.back_end_devices.size(); ++n) fit_.push_back(n);
     if (fit_.size() > 1) examine_company();
@@ -92,13 +97,13 @@ class Doctor {
     examine_order();
     find_fit_devices();
     if (fit_.empty()) {
-      refuse("no device is left that CUDA shows and Holdfast can train on",
-             "look at the other findings, and at CUDA_VISIBLE_DEVICES");
+      refuse("CUDA shows no device that Holdfast can train on",
+             "see the other findings, and check CUDA_VISIBLE_DEVICES");
     }
     if (fit_.size() > 1) examine_company();
   }
 
-  // What CUDA shows is what is trained on, whatever was expected.
+  // Training uses the devices that CUDA shows. They may differ from those that the driver's facts suggest.
   void find_fit_devices() {
     const std::size_t expected = facts_.cuda_order.size();
     const std::size_t shown = does_cuda_show_devices() ? facts_.back_end_devices.size() : expected;
@@ -106,15 +111,16 @@ class Doctor {
       if (n >= expected || is_fit(device_of(n))) fit_.push_back(n);
       if (n < expected) continue;
       add(Severity::warning,
-          "cuda:" + std::to_string(n) + " (" + facts_.back_end_devices[n] +
-              ") is none that the driver tells of by what CUDA_VISIBLE_DEVICES names; nobody watches its health",
-          "name devices there as nvidia-smi -L does: by number or UUID");
+          fmt::format(
+              "cuda:{} ({}) cannot be matched to a device of the driver by CUDA_VISIBLE_DEVICES, so its health cannot "
+              "be watched",
+              n, facts_.back_end_devices[n]),
+          "name devices in CUDA_VISIBLE_DEVICES by number or UUID, as nvidia-smi -L prints them");
     }
     if (shown >= expected) return;
-    add(Severity::warning,
-        "CUDA shows " + std::to_string(shown) + " of the " + describe_count(expected, "device") + " to be expected",
-        "a process is shown one instance of a device that is split (MIG), and nothing beside it; look at "
-        "CUDA_VISIBLE_DEVICES");
+    add(Severity::warning, fmt::format("CUDA shows {} of the {} expected", shown, describe_count(expected, "device")),
+        "check CUDA_VISIBLE_DEVICES; if a device is split (MIG), CUDA shows a process one instance and no other "
+        "device");
   }
 
   const GpuFacts& device_of(std::size_t cuda_number) const {
@@ -127,8 +133,8 @@ class Doctor {
 
   std::string name_of(const GpuFacts& device) const {
     const auto found = std::find(facts_.cuda_order.begin(), facts_.cuda_order.end(), device.index);
-    if (found == facts_.cuda_order.end()) return "GPU " + std::to_string(device.index);
-    return "cuda:" + std::to_string(found - facts_.cuda_order.begin());
+    if (found == facts_.cuda_order.end()) return fmt::format("GPU {}", device.index);
+    return fmt::format("cuda:{}", found - facts_.cuda_order.begin());
   }
 
   // --- software
@@ -136,8 +142,8 @@ class Doctor {
   void examine_software() {
     const std::optional<int> version = facts_.gpus->cuda_version;
     if (version && version_of_cuda(*version) < kOldestCuda) {
-      refuse("the NVIDIA driver " + facts_.gpus->driver_version + " supports CUDA " +
-                 to_string(version_of_cuda(*version)) + " at most, and this build needs " + to_string(kOldestCuda),
+      refuse(fmt::format("the NVIDIA driver {} supports CUDA {} at most, and this build needs {}",
+                         facts_.gpus->driver_version, to_string(version_of_cuda(*version)), to_string(kOldestCuda)),
              "install a newer driver, or build Holdfast with an older CUDA toolkit");
     }
     examine_libraries();
@@ -151,28 +157,31 @@ class Doctor {
     if (facts_.cublas.path.empty()) tell_missing(facts_.cublas);
   }
 
-  // The back end does not load without it.
+  // The back end cannot load without this library.
   void tell_missing(const LibraryFacts& library) {
     if (!does_back_end_load()) {
-      return refuse(library.name + " was not found: " + library.problem, how_to_install(library.name));
+      return refuse(fmt::format("{} was not found: {}", library.name, library.problem), how_to_install(library.name));
     }
     add(Severity::note,
-        "the version of " + library.name + " is not known, though the CUDA back end has found it: " + library.problem,
+        fmt::format("the version of {} is not known, though the CUDA back end has found it: {}", library.name,
+                    library.problem),
         "");
   }
 
   static std::string how_to_install(const std::string& name) {
-    return "install " + name + ", or set HOLDFAST_LIBRARY_PATH to the site-packages folder of a Python environment " +
-           "that has it";
+    return fmt::format(
+        "install {}, or set HOLDFAST_LIBRARY_PATH to the site-packages folder of a Python environment "
+        "that has it",
+        name);
   }
 
   void examine_library(const LibraryFacts& library, const Version& oldest) {
     if (library.path.empty()) return tell_missing(library);
     if (!library.version || *library.version >= oldest) return;
-    const std::string what = library.name + " " + to_string(*library.version) + " (" + library.path + ") is too old; " +
-                             to_string(oldest) + " is needed";
+    const std::string what = fmt::format("{} {} ({}) is too old; {} is needed", library.name,
+                                         to_string(*library.version), library.path, to_string(oldest));
     if (!does_back_end_load()) return refuse(what, how_to_install(library.name));
-    add(Severity::warning, what + ", and with this one nothing was tried", how_to_install(library.name));
+    add(Severity::warning, what + ", and this version was not tested", how_to_install(library.name));
   }
 
   // --- one device
@@ -180,13 +189,14 @@ class Doctor {
   void examine_device(const GpuFacts& device) {
     const std::string name = name_of(device);
     if (!device.problem.empty()) {
-      return add(Severity::warning, name + " cannot be used: the driver says \"" + device.problem + "\"",
-                 "look for Xid in the kernel's log (dmesg); reset it (nvidia-smi --gpu-reset) or restart the machine");
+      return add(Severity::warning, fmt::format("{} cannot be used: the driver says \"{}\"", name, device.problem),
+                 "look for Xid in the kernel's log (dmesg); reset the device (nvidia-smi --gpu-reset), or restart the "
+                 "machine");
     }
     if (device.major.value_or(kOldestArchitecture) < kOldestArchitecture) {
       add(Severity::warning,
-          name + " (" + device.name + ") is not used: its compute capability is " + std::to_string(*device.major) +
-              "." + std::to_string(device.minor.value_or(0)) + ", and 8.0 is the least",
+          fmt::format("{} ({}) is not used: its compute capability is {}.{}, and 8.0 or higher is needed", name,
+                      device.name, *device.major, device.minor.value_or(0)),
           "use a GPU of the Ampere generation or later");
     }
     examine_link(device, name);
@@ -197,70 +207,68 @@ class Doctor {
 
   void examine_split(const GpuFacts& device, const std::string& name) {
     if (!facts_.is_instance_named) {
-      return add(Severity::warning, name + " is split into instances (MIG); CUDA shows a process one of them",
+      return add(Severity::warning, name + " is split into instances (MIG), and CUDA shows a process one of them",
                  "name an instance in CUDA_VISIBLE_DEVICES, or turn MIG off (nvidia-smi -mig 0)");
     }
     if (std::count(facts_.cuda_order.begin(), facts_.cuda_order.end(), device.index) == 0) return;
-    add(Severity::note, name + " is an instance (MIG), and has a part of GPU " + std::to_string(device.index) + " only",
-        "");
+    add(Severity::note, fmt::format("{} is an instance (MIG), which is only a part of GPU {}", name, device.index), "");
   }
 
-  // A lower generation is how idle devices save power; fewer lanes are not.
+  // An idle device lowers its link's generation to save power. It never gives up lanes.
   void examine_link(const GpuFacts& device, const std::string& name) {
     if (!device.link_width || !device.max_link_width || *device.link_width >= *device.max_link_width) return;
     add(Severity::warning,
-        name + " is connected by " + std::to_string(*device.link_width) + " of " +
-            std::to_string(*device.max_link_width) + " PCI Express lanes",
-        "seat the card and its riser anew, or look at how the slot shares its lanes");
+        fmt::format("{} is connected by {} of {} PCI Express lanes", name, *device.link_width, *device.max_link_width),
+        "reseat the card and its riser, or check how the slot shares its lanes");
   }
 
   void examine_speed(const GpuFacts& device, const std::string& name) {
     if (!device.slowdowns || device.slowdowns->empty()) return;
     std::string how;
-    if (device.temperature_celsius) how += std::to_string(*device.temperature_celsius) + " degrees Celsius";
+    if (device.temperature_celsius) how += fmt::format("{} degrees Celsius", *device.temperature_celsius);
     if (device.power_watts) {
-      how += (how.empty() ? "" : ", ") + std::to_string(static_cast<int>(*device.power_watts)) + " W";
-      if (device.power_limit_watts) how += " of " + std::to_string(static_cast<int>(*device.power_limit_watts)) + " W";
+      how += fmt::format("{}{} W", how.empty() ? "" : ", ", static_cast<int>(*device.power_watts));
+      if (device.power_limit_watts) how += fmt::format(" of {} W", static_cast<int>(*device.power_limit_watts));
     }
     const bool is_power_alone = *device.slowdowns == std::vector<std::string>{"power limit"};
     add(is_power_alone ? Severity::note : Severity::warning,
-        name + " is slowed down: " + joined(*device.slowdowns, ", ") + (how.empty() ? "" : " (" + how + ")"),
-        is_power_alone ? "usual under full load; nvidia-smi -pl sets the limit"
-                       : "look at its cooling and its power cables");
+        fmt::format("{} is slowed down: {}{}", name, joined(*device.slowdowns, ", "),
+                    how.empty() ? "" : fmt::format(" ({})", how)),
+        is_power_alone ? "this is usual under full load; nvidia-smi -pl sets the limit"
+                       : "check its cooling and its power cables");
   }
 
   void examine_memory(const GpuFacts& device, const std::string& name) {
     if (device.uncorrected_errors.value_or(0) > 0) {
       add(Severity::warning,
-          name + " had " + describe_count(*device.uncorrected_errors, "memory error") +
-              " that could not be corrected, since the driver was loaded",
-          "reset it when nothing runs there (nvidia-smi --gpu-reset), and have it looked at if they come again");
+          fmt::format("{} had {} that could not be corrected since the driver was loaded", name,
+                      describe_count(*device.uncorrected_errors, "memory error")),
+          "reset it when nothing runs on it (nvidia-smi --gpu-reset); if errors return, have the card checked");
     }
     if (device.has_retirement_failed.value_or(false)) {
-      add(Severity::warning, name + " has memory that failed and that nothing is left to replace",
-          "have the card replaced");
+      add(Severity::warning, name + " has failed memory and no spare memory to replace it", "have the card replaced");
     }
     if (device.is_retirement_pending.value_or(false)) {
-      add(Severity::warning, name + " has memory that failed and is retired with its next reset",
-          "reset it when nothing runs there: nvidia-smi --gpu-reset");
+      add(Severity::warning, name + " has failed memory, which its next reset will retire",
+          "reset it when nothing runs on it: nvidia-smi --gpu-reset");
     }
     if (device.has_ecc == false) {
       add(Severity::note, name + " does not correct errors of its memory (ECC is off)",
-          "turn it on (nvidia-smi -e 1) where its memory is to be trusted");
+          "turn ECC on (nvidia-smi -e 1) if you want memory errors corrected");
     }
     if (!device.memory_bytes || !device.used_memory_bytes) return;
     if (static_cast<double>(*device.used_memory_bytes) < kMuchMemory * static_cast<double>(*device.memory_bytes))
       return;
     add(Severity::note,
-        gibibytes(*device.used_memory_bytes) + " of the " + gibibytes(*device.memory_bytes) + " of " + name +
-            " are in use",
-        "nvidia-smi shows by whom");
+        fmt::format("{} of the {} of {} are in use", gibibytes(*device.used_memory_bytes),
+                    gibibytes(*device.memory_bytes), name),
+        "nvidia-smi shows which processes use it");
   }
 
   void examine_order() {
     if (facts_.is_cuda_order_known) return;
     add(Severity::warning,
-        "the devices differ, and CUDA numbers the fastest first: cuda:0 may be another one than here",
+        "the devices differ, and CUDA numbers the fastest first, so cuda:0 may be another device than listed here",
         "set CUDA_DEVICE_ORDER=PCI_BUS_ID");
   }
 
@@ -271,8 +279,8 @@ class Doctor {
     if (facts_.gpus) examine_peers();
     if (facts_.shared_memory_bytes.value_or(0) < kLeastSharedMemory) {
       add(Severity::warning,
-          "/dev/shm has " + std::to_string(facts_.shared_memory_bytes.value_or(0) / kMebibyte) +
-              " MiB, which NCCL needs between devices that cannot read each other's memory",
+          fmt::format("/dev/shm has {} MiB; NCCL needs more for devices that cannot read each other's memory",
+                      facts_.shared_memory_bytes.value_or(0) / kMebibyte),
           "start the container with --shm-size=1g, or mount a larger tmpfs there");
     }
   }
@@ -282,15 +290,16 @@ class Doctor {
     std::string why;
     for (const recovery::PeerAccess& peer : facts_.gpus->peers) {
       if (peer.is_possible.value_or(true)) continue;
-      apart.push_back(name_of(facts_.gpus->devices.at(static_cast<std::size_t>(peer.from))) + " and " +
-                      name_of(facts_.gpus->devices.at(static_cast<std::size_t>(peer.to))));
+      apart.push_back(fmt::format("{} and {}", name_of(facts_.gpus->devices.at(static_cast<std::size_t>(peer.from))),
+                                  name_of(facts_.gpus->devices.at(static_cast<std::size_t>(peer.to)))));
       why = peer.why_not;
     }
     if (!apart.empty()) {
       add(Severity::warning,
-          "no access to each other's memory: " + joined(apart, ", ") + (why.empty() ? "" : " (" + why + ")") +
-              "; what they exchange goes through the host's memory",
-          "look at nvidia-smi topo -p2p r, and turn the IOMMU and ACS off where the machine allows it");
+          fmt::format("these devices cannot access each other's memory: {}{}; their exchange goes through the host's "
+                      "memory",
+                      joined(apart, ", "), why.empty() ? "" : fmt::format(" ({})", why)),
+          "see nvidia-smi topo -p2p r; if the machine allows it, turn the IOMMU and ACS off");
     }
   }
 
@@ -300,27 +309,27 @@ class Doctor {
     if (nccl.path.empty()) {
       problem = "NCCL was not found: " + nccl.problem;
     } else if (nccl.version && *nccl.version < kOldestNccl) {
-      problem = "NCCL " + to_string(*nccl.version) + " (" + nccl.path + ") is too old; " + to_string(kOldestNccl) +
-                " is needed";
+      problem = fmt::format("NCCL {} ({}) is too old; {} is needed", to_string(*nccl.version), nccl.path,
+                            to_string(kOldestNccl));
     } else {
       return;
     }
     has_nccl_ = false;
-    add(Severity::warning, problem + "; without it one device trains alone", how_to_install("NCCL"));
+    add(Severity::warning, problem + "; without it only one device can train", how_to_install("NCCL"));
   }
 
   // --- all
 
   void examine_host() {
     if (!facts_.hdf5_plugin.empty()) return;
-    add(Severity::note, "the HDF5 plugin with which other programs read compressed savepoints was not found",
+    add(Severity::note, "the HDF5 plugin was not found; other programs need it to read compressed savepoints",
         "install Holdfast, and set HDF5_PLUGIN_PATH to PREFIX/lib/holdfast/hdf5-plugins");
   }
 
   void settle() {
     diagnosis_.can_train = !has_gpus_ || are_gpus_usable_;
     const std::string cpus =
-        "trains on " + describe_count(static_cast<std::uint64_t>(facts_.cores), "CPU device") + ": ";
+        fmt::format("trains on {}: ", describe_count(static_cast<std::uint64_t>(facts_.cores), "CPU device"));
     if (!has_gpus_) {
       diagnosis_.plan = cpus + why_cpus_;
     } else if (!are_gpus_usable_) {
@@ -332,10 +341,11 @@ class Doctor {
 
   std::string describe_devices() const {
     std::vector<std::string> names;
-    for (const std::size_t number : fit_) names.push_back("cuda:" + std::to_string(number));
+    for (const std::size_t number : fit_) names.push_back(fmt::format("cuda:{}", number));
     if (names.size() == 1) return names.front();
-    if (!has_nccl_) return names.front() + " alone: the others need NCCL";
-    return joined(names, ", ") + " with NCCL" + (facts_.nccl.version ? " " + to_string(*facts_.nccl.version) : "");
+    if (!has_nccl_) return fmt::format("{} only: the other devices need NCCL", names.front());
+    return fmt::format("{} with NCCL{}", joined(names, ", "),
+                       facts_.nccl.version ? " " + to_string(*facts_.nccl.version) : "");
   }
 
   const MachineFacts& facts_;
@@ -344,7 +354,7 @@ class Doctor {
   bool are_gpus_usable_ = true;
   bool has_nccl_ = true;
   std::string why_cpus_;
-  std::vector<std::size_t> fit_;  // CUDA's numbers of those that can train
+  std::vector<std::size_t> fit_;  // CUDA's numbers of the devices that can train
 };
 
 }  // namespace

@@ -1,4 +1,9 @@
+// Compares the bits of two files: 0 and -0, or two NaNs with other bits, are a difference, since Holdfast promises the
+// same bits. Only with a tolerance, also with 0, are elements compared as numbers. docs/decisions/exchange.md
+
 #include "diff.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
@@ -21,7 +26,7 @@ using format::ArrayDifference;
 using format::ArrayInfo;
 
 std::string describe(const ArrayInfo& array) {
-  return std::string(name(array.dtype)) + " " + describe_shape(array.shape);
+  return fmt::format("{} {}", name(array.dtype), describe_shape(array.shape));
 }
 
 class Comparison {
@@ -50,10 +55,10 @@ class Comparison {
     out << "A  " << printable(options_.a) << "\nB  " << printable(options_.b) << "\n";
     write_list(out, "only in A", only_in_a_);
     write_list(out, "only in B", only_in_b_);
-    if (!other_type_.empty()) out << "\nof another type or shape:\n";
+    if (!other_type_.empty()) out << "\ndifferent type or shape:\n";
     for (const std::string& line : other_type_) out << "  " << printable(line) << "\n";
     if (values_.size() > 0) {
-      out << "\nwith other values:\n";
+      out << "\ndifferent values:\n";
       values_.write(out);
     }
     if (!metadata_.empty()) out << "\nmetadata:\n";
@@ -96,7 +101,7 @@ class Comparison {
   void compare(const ArrayInfo& a, const ArrayInfo& b) {
     ++common_;
     if (a.dtype != b.dtype || a.shape != b.shape) {
-      other_type_.push_back(a.name + "  " + describe(a) + " in A, " + describe(b) + " in B");
+      other_type_.push_back(fmt::format("{}  {} in A, {} in B", a.name, describe(a), describe(b)));
       return;
     }
     const ArrayDifference difference =
@@ -129,16 +134,16 @@ int diff(FileSystem& files, const DiffOptions& options, Console& console) {
 
 void add_diff(Subcommands& commands) {
   commands.add<DiffOptions>(
-      "diff", "Show what two files hold differently. Exit code: 0 equal, 1 different, 2 not done",
+      "diff", "Show the differences between two files. Exit code: 0 equal, 1 different, 2 not compared",
       [](CLI::App& command, DiffOptions& options) {
         command.add_option("A", options.a, kAnyFile)->required();
-        command.add_option("B", options.b, "Another")->required();
+        command.add_option("B", options.b, "Another such file")->required();
         command
             .add_option(
                 "--tolerance", options.tolerance,
-                "Take elements for equal that are at most so far apart, and all NaNs; without it their bits count")
+                "Elements are equal if they differ by at most this, and all NaNs are equal (default: compare bits)")
             ->check(at_least(0));
-        command.add_flag("--ignore-metadata", options.ignores_metadata, "Compare the arrays alone");
+        command.add_flag("--ignore-metadata", options.ignores_metadata, "Compare only the arrays");
       },
       [&commands](const DiffOptions& options) { return diff(commands.files, options, commands.console); });
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// `holdfast diff A B`: what two files of any kind hold differently.
+// `holdfast diff A B`: the differences between two files of any kind.
 
 #include <optional>
 #include <string>
@@ -19,7 +19,8 @@ struct DiffOptions {
   bool ignores_metadata = false;
 };
 
-// Takes the arrays one by one. Returns kDone for equal files, kDifferent for others; throws what reading threw.
+// Holds one array of each file in memory at a time. Returns kDone for equal files, kDifferent for others. Throws what
+// reading throws.
 int diff(FileSystem& files, const DiffOptions& options, Console& console);
 
 // Adds the subcommand with its options.

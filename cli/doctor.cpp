@@ -1,7 +1,11 @@
+// Prints the facts of a machine and their diagnosis. The JSON form has every value of the tables, and null where a
+// value is not known: monitoring programs read it.
+
 #include "doctor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
@@ -19,17 +23,11 @@ using recovery::GpuFacts;
 
 constexpr const char* kUnknown = "-";
 
-// --- as people read it
+// --- for people
 
 std::string describe_bytes(std::uint64_t bytes) {
   const double mebibytes = static_cast<double>(bytes) / (1024 * 1024);
-  char text[32];
-  if (mebibytes < 1024) {
-    std::snprintf(text, sizeof text, "%.0f MiB", mebibytes);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f GiB", mebibytes / 1024);
-  }
-  return text;
+  return mebibytes < 1024 ? fmt::format("{:.0f} MiB", mebibytes) : fmt::format("{:.1f} GiB", mebibytes / 1024);
 }
 
 template <class Number>
@@ -38,7 +36,7 @@ std::string describe(const std::optional<Number>& number, const std::string& uni
 }
 
 std::string describe_of(const std::optional<int>& number, const std::optional<int>& most) {
-  return describe(number) + " of " + describe(most);
+  return fmt::format("{} of {}", describe(number), describe(most));
 }
 
 std::string found_or(const std::string& text, const std::string& otherwise) {
@@ -85,17 +83,17 @@ void tell_software(std::ostream& out, const MachineFacts& facts) {
   table.write(out);
 }
 
-// Empty where CUDA does not show it.
+// Empty when CUDA does not show the device.
 std::string cuda_name_of(const MachineFacts& facts, const GpuFacts& device) {
   const auto found = std::find(facts.cuda_order.begin(), facts.cuda_order.end(), device.index);
   if (found == facts.cuda_order.end()) return "";
-  return "cuda:" + std::to_string(found - facts.cuda_order.begin());
+  return fmt::format("cuda:{}", found - facts.cuda_order.begin());
 }
 
 std::string describe_ecc(const GpuFacts& device) {
   if (!device.has_ecc) return kUnknown;
   if (!*device.has_ecc) return "off";
-  std::string text = "on, " + describe(device.uncorrected_errors) + " errors";
+  std::string text = fmt::format("on, {} errors", describe(device.uncorrected_errors));
   if (device.is_retirement_pending.value_or(false)) text += ", retirement pending";
   return text;
 }
@@ -107,7 +105,7 @@ std::string describe_slowdowns(const GpuFacts& device) {
   return found_or(text, "no");
 }
 
-// Whose memory it can read; a '?' behind those of whom the driver does not say.
+// The devices whose memory it can read. A '?' follows a device of which the driver does not know this.
 std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
   if (!device.problem.empty()) return kUnknown;
   std::string text;
@@ -116,7 +114,7 @@ std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
     const int index = peer.from == device.index ? peer.to : peer.from;
     const GpuFacts& other = facts.gpus->devices.at(static_cast<std::size_t>(index));
     if (!other.problem.empty() || peer.is_possible == false) continue;
-    const std::string name = found_or(cuda_name_of(facts, other), "GPU " + std::to_string(index));
+    const std::string name = found_or(cuda_name_of(facts, other), fmt::format("GPU {}", index));
     text += (text.empty() ? "" : ", ") + name + (peer.is_possible ? "" : "?");
   }
   return found_or(text, "none");
@@ -124,7 +122,8 @@ std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
 
 std::string describe_memory(const GpuFacts& device) {
   if (!device.memory_bytes) return kUnknown;
-  return describe_bytes(device.used_memory_bytes.value_or(0)) + " of " + describe_bytes(*device.memory_bytes);
+  return fmt::format("{} of {}", describe_bytes(device.used_memory_bytes.value_or(0)),
+                     describe_bytes(*device.memory_bytes));
 }
 
 void tell_devices(std::ostream& out, const MachineFacts& facts) {
@@ -274,10 +273,9 @@ int doctor(const DoctorOptions& options, Console& console) {
 void add_doctor(Subcommands& commands) {
   commands.add<DoctorOptions>(
       "doctor",
-      "Show what this machine can train on, what is wrong with it, and what to do about that. Exit code: 0 training "
-      "can "
-      "run on GPUs, or on CPUs where there are none; 1 there are GPUs that cannot be used; 2 wrong usage",
-      [](CLI::App& command, DoctorOptions& options) { command.add_flag("--json", options.as_json, "As JSON"); },
+      "Show what this machine can train on, what is wrong with it, and what to do about it. Exit code: 0 training can "
+      "run on the GPUs, or on the CPUs of a machine without a GPU; 1 the GPUs cannot be used; 2 wrong usage",
+      [](CLI::App& command, DoctorOptions& options) { command.add_flag("--json", options.as_json, "Print JSON"); },
       [&commands](const DoctorOptions& options) { return doctor(options, commands.console); });
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// `holdfast doctor`: what this machine has to train on, what is wrong with it, and what to do about that.
+// `holdfast doctor`: what this machine can train on, what is wrong with it, and what to do about it.
 
 #include <string>
 
@@ -16,11 +16,11 @@ struct DoctorOptions {
   bool as_json = false;
 };
 
-// Returns kDone where training can run, on GPUs or, where there are none, on CPUs, and kCannotTrain where there are
-// GPUs that cannot be used.
+// Returns kDone when training can run on the GPUs, or on the CPUs of a machine without a GPU. Returns kCannotTrain when
+// the machine has GPUs and none can be used.
 int doctor(const DoctorOptions& options, Console& console);
 
-// As people read it, and as JSON.
+// The report for people, and as JSON.
 std::string describe_machine(const MachineFacts& facts, const Diagnosis& diagnosis);
 std::string machine_as_json(const MachineFacts& facts, const Diagnosis& diagnosis);
 

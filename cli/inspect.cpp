@@ -1,5 +1,9 @@
+// Shows the header of a file: kind, size, metadata and a table of arrays. It reads no element, so it takes no longer
+// for a large file. Values that a kind of file does not have, such as digests of foreign files, are left out.
+
 #include "inspect.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "exit_code.h"
@@ -64,13 +68,14 @@ void write_text(const AnyFile& file, const std::string& path, std::ostream& out)
   const std::uint64_t bytes = total_bytes(file);
   std::vector<std::pair<std::string, std::string>> lines = {{"file", path}, {"format", describe_kind(file.kind())}};
   if (file.array_file() != nullptr) {
-    lines.back().second += ", version " + std::to_string(format::kFormatVersion);
+    lines.back().second += fmt::format(", version {}", format::kFormatVersion);
     lines.emplace_back("digest", file.array_file()->file_digest().hex());
   }
   lines.emplace_back(
-      "size", describe_count(file.file_bytes(), "byte") + " for " + describe_count(file.arrays().size(), "array") +
-                  " with " + describe_count(total_elements(file), "element") + " in " + describe_count(bytes, "byte") +
-                  " (ratio " + describe_ratio(bytes, file.file_bytes()) + ")");
+      "size",
+      fmt::format("{} for {} with {} in {} (ratio {})", describe_count(file.file_bytes(), "byte"),
+                  describe_count(file.arrays().size(), "array"), describe_count(total_elements(file), "element"),
+                  describe_count(bytes, "byte"), describe_ratio(bytes, file.file_bytes())));
   for (auto& line : summarise_metadata(file)) lines.push_back(std::move(line));
   for (const auto& [name, text] : lines) {
     out << name << std::string(name.size() < 11 ? 11 - name.size() : 1, ' ') << printable(text) << "\n";
@@ -101,7 +106,7 @@ void write_json(const AnyFile& file, const std::string& path, std::ostream& out)
   description["array_bytes"] = total_bytes(file);
   description["metadata"] = parse_metadata(file.metadata());
   description["arrays"] = std::move(arrays);
-  // A path is whatever bytes the system allows: those that are not UTF-8 are replaced rather than refused.
+  // A path may contain bytes that are not UTF-8; they are replaced rather than refused.
   out << description.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
 }
 
@@ -119,10 +124,10 @@ int inspect(FileSystem& files, const InspectOptions& options, Console& console) 
 
 void add_inspect(Subcommands& commands) {
   commands.add<InspectOptions>(
-      "inspect", "Show what a file holds",
+      "inspect", "Show the arrays and the metadata of a file",
       [](CLI::App& command, InspectOptions& options) {
         command.add_option("FILE", options.path, kAnyFile)->required();
-        command.add_flag("--json", options.as_json, "As JSON, with all metadata");
+        command.add_flag("--json", options.as_json, "Print JSON, with all metadata");
         add_max_memory(command, options.max_memory_bytes);
       },
       [&commands](const InspectOptions& options) { return inspect(commands.files, options, commands.console); });

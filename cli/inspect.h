@@ -1,6 +1,6 @@
 #pragma once
 
-// `holdfast inspect FILE`: what a file holds, for a person or as JSON.
+// `holdfast inspect FILE`: the arrays and the metadata of a file, for people or as JSON.
 
 #include <cstdint>
 #include <string>
@@ -19,8 +19,7 @@ struct InspectOptions {
   std::uint64_t max_memory_bytes = kMaxFileMemoryBytes;  // as of AnyFileOptions
 };
 
-// Reads no element of an array. Returns the exit code; throws
-// what opening threw.
+// Reads no element of an array. Returns the exit code. Throws what opening the file throws.
 int inspect(FileSystem& files, const InspectOptions& options, Console& console);
 
 // Adds the subcommand with its options.

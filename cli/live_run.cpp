@@ -1,5 +1,6 @@
 #include "live_run.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "exit_code.h"
@@ -20,22 +21,25 @@ json ask(const std::string& run, const json& request, std::chrono::seconds patie
       recovery::ask_run(run, request.dump(-1, ' ', false, json::error_handler_t::replace), Deadline::after(patience));
   json answer = json::parse(text, nullptr, false);
   if (!answer.is_object() || !answer.contains("ok")) {
-    throw Error(ErrorCode::input_output, "what listens in " + run + " gave an answer that is none: " +
-                                             shortened(text, 100) + "; is its Holdfast of another version?");
+    throw Error(
+        ErrorCode::input_output,
+        fmt::format("the watchdog of {} gave an answer that this command does not understand: {}; does the run use "
+                    "another version of Holdfast?",
+                    run, shortened(text, 100)));
   }
   if (answer.at("ok") == true) return answer;
-  throw Error(ErrorCode::unavailable, run + ": " + answer.value("error", "refused without a reason"));
+  throw Error(ErrorCode::unavailable, fmt::format("{}: {}", run, answer.value("error", "refused without a reason")));
 }
 
 int scale(const ScaleOptions& options, Console& console) {
   const json answer = ask(options.run, {{"command", "scale"}, {"replicas", options.replicas}}, kAnswerPatience);
   console.out << printable(options.run) << ": " << describe_count(answer.at("target").get<std::uint64_t>(), "replica")
-              << " from the next step on which all are ready\n";
+              << " from the next step at which all are ready\n";
   return kDone;
 }
 
 int snapshot(const SnapshotOptions& options, Console& console) {
-  // The watchdog's own refusal says more than silence does.
+  // Wait longer than the watchdog does: its own refusal says more than a timeout here.
   const json answer = ask(options.run, {{"command", "snapshot"}, {"seconds", options.seconds}},
                           std::chrono::seconds(options.seconds) + kAnswerPatience);
   console.out << printable(answer.at("path").get<std::string>()) << ": durable, step "
@@ -45,20 +49,21 @@ int snapshot(const SnapshotOptions& options, Console& console) {
 
 void add_scale(Subcommands& commands) {
   commands.add<ScaleOptions>(
-      "scale", "Let a live run go on with another number of replicas from its next step; its bits stay the same",
+      "scale", "Change the number of replicas of a live run at its next step; the results keep their bits",
       [](CLI::App& command, ScaleOptions& options) {
         command.add_option("RUN", options.run, kRunDirectory)->required();
-        command.add_option("REPLICAS", options.replicas, "1 to the run's number of shards")->required();
+        command.add_option("REPLICAS", options.replicas, "The new number, from 1 to the run's number of shards")
+            ->required();
       },
       [&commands](const ScaleOptions& options) { return scale(options, commands.console); });
 }
 
 void add_snapshot(Subcommands& commands) {
   commands.add<SnapshotOptions>(
-      "snapshot", "Have a live run write a savepoint at its next step, and wait until it is durable",
+      "snapshot", "Ask a live run to write a savepoint at its next step, and wait until it is durable",
       [](CLI::App& command, SnapshotOptions& options) {
         command.add_option("RUN", options.run, kRunDirectory)->required();
-        command.add_option("--timeout", options.seconds, "How many seconds to wait for it")
+        command.add_option("--timeout", options.seconds, "The seconds to wait for the savepoint")
             ->check(CLI::Range(1, 3600).description(""))
             ->capture_default_str();
       },

@@ -1,6 +1,6 @@
 #pragma once
 
-// `holdfast scale` and `holdfast snapshot`: asking a live run for something, through its socket.
+// `holdfast scale` and `holdfast snapshot`: requests to a live run, through the socket in its run directory.
 
 #include <chrono>
 #include <string>
@@ -23,13 +23,14 @@ struct SnapshotOptions {
   int seconds = 600;
 };
 
-// With a watchdog that answers at once, but may have to wait for a processor.
+// A watchdog answers at once, but it may have to wait for a processor.
 inline constexpr std::chrono::seconds kAnswerPatience(10);
 
-// The answer. Throws Error{not_found} where no run is live, Error{unavailable} with the sentence of a refusal.
+// Sends `request` to the watchdog of the run directory `run`, and returns its answer. Blocks for at most `patience`.
+// Throws Error{not_found} when no run is live, and Error{unavailable} with the watchdog's sentence when it refuses.
 nlohmann::json ask(const std::string& run, const nlohmann::json& request, std::chrono::seconds patience);
 
-// Both return the exit code, and throw as ask() does.
+// Both return the exit code, and throw what ask() throws.
 int scale(const ScaleOptions& options, Console& console);
 int snapshot(const SnapshotOptions& options, Console& console);
 

@@ -1,5 +1,10 @@
+// Collects the facts of this machine. The libraries are loaded and asked for their version, since a file name does not
+// say it. A driver may hang, so it is asked in a way that has a deadline, and after a hang CUDA is not tried.
+// docs/decisions/devices.md
+
 #include "machine_facts.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -52,7 +57,7 @@ std::string word_of(const fs::path& file) {
   return word;
 }
 
-// Display and 3D controllers of NVIDIA; its network cards and bridges are others.
+// Counts NVIDIA's display and 3D controllers, not its network cards and bridges.
 int count_nvidia_cards() {
   int count = 0;
   std::error_code error;
@@ -126,13 +131,13 @@ std::optional<Version> ask_nccl(const SharedLibrary& library) {
   return version_of_nccl(number);
 }
 
-// HOLDFAST_NCCL names another library, as it does for training.
+// HOLDFAST_NCCL replaces the library, as it does for training.
 std::vector<std::string> files_of_nccl() {
   const std::string given = variable("HOLDFAST_NCCL");
   return {given.empty() ? "libnccl.so.2" : given};
 }
 
-// The major version that this build uses comes first: a machine may have both.
+// The major version of this build comes first, since a machine may have both.
 std::vector<std::string> files_of_cuda(const std::string& file) {
   constexpr int kOwn = HOLDFAST_CUDA_MAJOR;
   return {file + std::to_string(kOwn), file + std::to_string(kOwn == 12 ? 13 : 12)};
@@ -156,7 +161,7 @@ bool is_there(const std::string& library) {
   }
 }
 
-// Returns whether CUDA may have devices, and will say so: it waits for a driver that hangs.
+// Returns whether to try CUDA: it may have devices, and the driver does not hang. CUDA would wait for such a driver.
 bool look_for_gpus(MachineFacts& facts) {
   facts.nvidia_cards = count_nvidia_cards();
   try {
@@ -165,7 +170,7 @@ bool look_for_gpus(MachineFacts& facts) {
   } catch (const Error& error) {
     facts.has_driver = error.code() != ErrorCode::not_found;
     facts.why_no_gpus = error.what();
-    // Containers may have the driver's CUDA without its management library.
+    // A container may have the driver's CUDA library without its management library.
     return error.code() != ErrorCode::deadline_exceeded && is_there("libcuda.so.1");
   }
   facts.cuda_order = recovery::cuda_order(facts.gpus->devices, std::getenv("CUDA_VISIBLE_DEVICES"));
@@ -184,7 +189,7 @@ void look_at_back_end(MachineFacts& facts) {
 }  // namespace
 
 std::string to_string(const Version& version) {
-  return std::to_string(version.major) + "." + std::to_string(version.minor) + "." + std::to_string(version.patch);
+  return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
 }
 
 Version version_of_cuda(int number) {
@@ -210,8 +215,8 @@ MachineFacts look_at_machine() {
                      .locked_memory_bytes = locked_memory_bytes(),
                      .hdf5_plugin = find_hdf5_plugin()};
   if (look_for_gpus(facts)) look_at_back_end(facts);
-  // After the back end, whose own folders (DT_RPATH) the loader looks through for what it needs: by their names, what
-  // it has loaded is found then.
+  // The back end comes first. The loader searches the back end's own folders (DT_RPATH) for the libraries it needs, and
+  // libraries that are loaded can then be found by name.
   look_for_libraries(facts);
   return facts;
 }

@@ -10,7 +10,7 @@
 
 int main(int argc, char** argv) {
   namespace cli = holdfast::cli;
-  std::ios::sync_with_stdio(false);  // tables of ten thousand rows
+  std::ios::sync_with_stdio(false);  // tables may have ten thousand rows
   cli::Console console{.out = std::cout,
                        .problems = std::cerr,
                        .has_terminal = ::isatty(STDERR_FILENO) == 1,
@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   const int exit_code =
       cli::run_command({argv + std::min(argc, 1), argv + argc}, holdfast::posix_file_system(), console);
   if (std::cout.flush()) return exit_code;
-  // Else a script would take half a table for a whole one.
-  std::cerr << "holdfast: what it says cannot be written to standard output; is the disk full?\n";
+  // Otherwise a script would take half a table for a whole one.
+  std::cerr << "holdfast: the output cannot be written to standard output; is the disk full?\n";
   return cli::kNotDone;
 }

@@ -1,4 +1,9 @@
+// Reads and compares metadata, which may come from an unknown file: any type may stand under any key, and nesting may
+// be deep. So nothing here assumes a type, and values are shortened before they are printed.
+
 #include "metadata.h"
+
+#include <fmt/format.h>
 
 #include <set>
 
@@ -44,10 +49,10 @@ std::string describe_keras(const Json& keras) {
   const Json archive = parse_metadata(text_or_empty(member(keras, "archive_metadata")));
   const std::string version = text_or_empty(member(archive, "keras_version"));
   if (!version.empty()) text += " " + version;
-  text += " (" + text_or_empty(member(keras, "form")) + ")";
+  text += fmt::format(" ({})", text_or_empty(member(keras, "form")));
   const Json& replicated = member(keras, "replicated");
   if (replicated.is_number_unsigned() && replicated.get<std::uint64_t>() > 0) {
-    text += ", from a model of multi_gpu_model, wrapped " + dumped(replicated) + " times";
+    text += fmt::format(", from a model of multi_gpu_model, wrapped {} times", dumped(replicated));
   }
   return text;
 }
@@ -59,7 +64,7 @@ std::string describe_maker(const format::AnyFile& file, const Json& metadata) {
   if (!holdfast.empty()) return "Holdfast " + holdfast;
   if (file.kind() == format::FileKind::safetensors) {
     const std::string framework = text_or_empty(member(metadata, "format"));
-    return framework.empty() ? "" : "safetensors for \"" + framework + "\"";
+    return framework.empty() ? "" : fmt::format("safetensors for \"{}\"", framework);
   }
   return "";
 }
@@ -73,7 +78,7 @@ std::string describe_keys(const std::string& text, const Json& metadata) {
   return keys;
 }
 
-// Objects with their keys in order: in which one they were written says nothing.
+// Objects with sorted keys, since the order in which keys were written does not matter.
 using SortedJson = nlohmann::json;
 
 class Differences {
@@ -86,7 +91,7 @@ class Differences {
       for (std::size_t i = 0; i < a.size(); ++i) compare(a[i], b[i], prefix + std::to_string(i));
       return;
     }
-    lines_.push_back((path.empty() ? "all of it" : path) + ": " + brief(a) + " in A, " + brief(b) + " in B");
+    lines_.push_back(fmt::format("{}: {} in A, {} in B", path.empty() ? "all of it" : path, brief(a), brief(b)));
   }
 
   std::vector<std::string> take() { return std::move(lines_); }

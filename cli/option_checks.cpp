@@ -1,5 +1,7 @@
 #include "option_checks.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "text.h"
@@ -11,7 +13,7 @@ CLI::Validator at_least(double lowest) {
       [lowest](std::string& text) -> std::string {
         double number = 0;
         if (CLI::detail::lexical_cast(text, number) && std::isfinite(number) && number >= lowest) return "";
-        return text + " is not a number from " + describe_number(lowest) + " on";
+        return fmt::format("{} is not a number of at least {}", text, describe_number(lowest));
       },
       "");
 }
@@ -21,7 +23,7 @@ CLI::Validator between(double lowest, double highest) {
       [lowest, highest](std::string& text) -> std::string {
         double number = 0;
         if (CLI::detail::lexical_cast(text, number) && number >= lowest && number <= highest) return "";
-        return text + " is not a number from " + describe_number(lowest) + " to " + describe_number(highest);
+        return fmt::format("{} is not a number from {} to {}", text, describe_number(lowest), describe_number(highest));
       },
       "");
 }
@@ -31,7 +33,7 @@ CLI::Validator whole_from(std::int64_t lowest) {
       [lowest](std::string& text) -> std::string {
         std::int64_t number = 0;
         if (CLI::detail::lexical_cast(text, number) && number >= lowest) return "";
-        return text + " is not a whole number from " + std::to_string(lowest) + " on";
+        return fmt::format("{} is not a whole number of at least {}", text, lowest);
       },
       "");
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-// What the values of options may be. CLI11's own checks name limits that nobody meant, and the numbers of enumerators.
+// Checks of the values of options. CLI11's own checks print limits that were not meant, such as the largest double, and
+// the numbers of enumerators instead of their names.
 
 #include <charconv>
 #include <limits>
@@ -12,14 +13,14 @@
 
 namespace holdfast::cli {
 
-// A number from `lowest` on, and not without end.
+// A finite number of at least `lowest`.
 CLI::Validator at_least(double lowest);
-// A number from `lowest` to `highest`; NaN is refused.
+// A number from `lowest` to `highest`. NaN is refused.
 CLI::Validator between(double lowest, double highest);
-// A whole number from `lowest` on.
+// A whole number of at least `lowest`.
 CLI::Validator whole_from(std::int64_t lowest);
-// A whole number that fits into `Value`, from `lowest` on. CLI11 turns -1, and numbers that are too large, into other
-// numbers.
+// A whole number of at least `lowest` that fits into `Value`. CLI11 would turn -1, and numbers that are too large, into
+// other numbers.
 template <typename Value>
 CLI::Validator whole_of(Value lowest) {
   return CLI::Validator(
@@ -33,10 +34,10 @@ CLI::Validator whole_of(Value lowest) {
       "");
 }
 
-// A size such as 10MB or 2GiB, which becomes a number of bytes. CLI11's own takes -1.
+// A size such as 10MB or 2GiB, which becomes a number of bytes. CLI11's own check accepts -1.
 CLI::Validator size_in_bytes();
 
-// One of these words, in this order in the sentence; of an enumerator CLI11 takes the number.
+// One of these words; an error lists them in this order. CLI11's own check would also accept an enumerator's number.
 template <typename Value>
 CLI::Validator one_of(const std::vector<std::pair<std::string, Value>>& choices) {
   std::string allowed;
@@ -48,7 +49,7 @@ CLI::Validator one_of(const std::vector<std::pair<std::string, Value>>& choices)
           text = std::to_string(static_cast<int>(value));
           return "";
         }
-        return text + " is none of " + allowed;
+        return text + " is not one of " + allowed;
       },
       "");
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// How far long work is: one line on a terminal, written over and over, and nothing left of it in the end. Nothing at
-// all where there is no terminal, or when the work is short.
+// Shows the progress of long work as one line on a terminal. The line is rewritten as the work goes on, and cleared at
+// the end. Without a terminal, or for short work, nothing is shown.
 
 #include <chrono>
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace holdfast::cli {
 class Progress {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kSilence{500};  // before the first line
-  static constexpr std::chrono::milliseconds kPeriod{100};   // between two
+  static constexpr std::chrono::milliseconds kSilence{500};  // until the line is shown first
+  static constexpr std::chrono::milliseconds kPeriod{100};   // between two updates
 
-  // `console` must outlive the object. `now` is the clock.
+  // `console` must outlive the object. `what` is the text before the percentage. `now` is the clock.
   Progress(Console& console, std::string what, std::function<Clock::time_point()> now = Clock::now);
   // Clears the line.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // One call at a time, from any thread.
+  // Any thread may call it, but only one at a time.
   void show(std::uint64_t done, std::uint64_t total);
   void set_what(std::string what) { what_ = std::move(what); }
-  // Calls show(). Valid while the object is.
+  // A function that calls show(). It must not be called after this object is gone.
   std::function<void(std::uint64_t done, std::uint64_t total)> callback();
 
  private:

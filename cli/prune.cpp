@@ -1,4 +1,10 @@
+// Deletes savepoints by the same rules and code as a run does. What a live run keeps is that run's own policy, which
+// this command does not know. So it holds the lock of the run directory, and no run can begin while it deletes.
+// docs/decisions/savepoints.md
+
 #include "prune.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,30 +29,32 @@ bool has_metric(FileSystem& files, const std::string& path, const std::string& m
     return format::metric_of(format::ArrayFile::open(files, path).metadata(), metric).has_value();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_file) throw;
-    return false;  // the keeper says so when it meets the file
+    return false;  // the keeper reports a damaged file later
   }
 }
 
-// Without a metric the best could not be told from the others, and would be deleted with them.
+// Without the metric, the best savepoints would not be recognised, and they would be deleted with the others.
 void require_metric(FileSystem& files, const std::string& folder, const std::vector<SavepointEntry>& entries,
                     const std::string& metric) {
   const bool is_there = std::any_of(entries.begin(), entries.end(), [&](const SavepointEntry& entry) {
     return has_metric(files, folder + "/" + entry.name, metric);
   });
   if (is_there) return;
-  throw Error(ErrorCode::not_found, "no savepoint of " + folder + " says what its \"" + metric +
-                                        "\" is, so the best cannot be told; name another metric with --by "
-                                        "(\"holdfast inspect --json\" shows them under \"metrics\")");
+  throw Error(
+      ErrorCode::not_found,
+      fmt::format("no savepoint in {} records the metric \"{}\", so the best cannot be found; name another metric "
+                  "with --by (\"holdfast inspect --json\" shows them under \"metrics\")",
+                  folder, metric));
 }
 
-// Empty: the folder is of no run, as far as it can be seen.
+// The run directory that the folder is, or lies in. Empty: the folder does not seem to belong to a run.
 std::string run_directory_of(FileSystem& files, const std::string& folder) {
   if (files.exists(folder + "/lock")) return folder;
   const std::string parent = parent_folder(folder);
   return files.exists(parent + "/lock") && files.exists(parent + "/journal.jsonl") ? parent : "";
 }
 
-// Held until the command is done, so that no run begins meanwhile.
+// The caller holds the lock until it is done, so that no run begins meanwhile.
 FileDescriptor lock_run_of(FileSystem& files, const std::string& folder) {
   const std::string run = run_directory_of(files, folder);
   if (run.empty()) return {};
@@ -54,10 +62,11 @@ FileDescriptor lock_run_of(FileSystem& files, const std::string& folder) {
     return recovery::lock_run_directory(run, Deadline::after(std::chrono::seconds(0)));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::already_running) throw;
-    throw Error(error.code(),
-                "nothing was deleted from " + folder + ": a run is live in " + run +
-                    ", and what its savepoints are kept by is that run's choice; wait for its end, or let "
-                    "--dry-run say what would go");
+    throw Error(
+        error.code(),
+        fmt::format("nothing was deleted from {}: a run is live in {}, and it decides which savepoints to keep; "
+                    "wait for its end, or use --dry-run to see what would be deleted",
+                    folder, run));
   }
 }
 
@@ -67,13 +76,15 @@ int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   const std::string& folder = options.folder;
   if (!files.exists(folder)) throw Error(ErrorCode::not_found, "there is no folder " + folder);
   if (options.retention.keep_last == 0 && options.retention.max_bytes == 0) {
-    throw Error(ErrorCode::invalid_argument,
-                "nothing would be deleted from " + folder + "; say how many stay with --keep-last or --max-bytes");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("no savepoint in {} would be deleted; set a limit with --keep-last or --max-bytes", folder));
   }
   const FileDescriptor lock = options.is_trial ? FileDescriptor() : lock_run_of(files, folder);
   const std::vector<SavepointEntry> entries = format::list_savepoints(files, folder);
   if (entries.empty()) {
-    throw Error(ErrorCode::not_found, "folder " + folder + " has no savepoint-*.h5; give a folder of savepoints");
+    throw Error(ErrorCode::not_found,
+                fmt::format("folder {} has no savepoint-*.h5; give a folder of savepoints", folder));
   }
   if (options.retention.keep_best > 0) require_metric(files, folder, entries, options.best_by);
 
@@ -82,7 +93,7 @@ int prune(FileSystem& files, const PruneOptions& options, Console& console) {
     worst = kDamaged;
     console.problems << "holdfast: " << printable(problem.why);
     if (!problem.set_aside_as.empty()) {
-      console.problems << "; it is " << printable(problem.set_aside_as) << " from here on";
+      console.problems << "; it was set aside as \"" << printable(problem.set_aside_as) << "\"";
     }
     console.problems << "\n";
   };
@@ -107,26 +118,28 @@ namespace {
 void add_prune_options(CLI::App& command, PruneOptions& options) {
   format::RetentionPolicy& retention = options.retention;
   command.add_option("FOLDER", options.folder, "A run directory, or another folder of savepoints")->required();
-  command.add_option("--keep-last", retention.keep_last, "The newest so many stay; 0: all")->check(whole_from(0));
-  command.add_option("--keep-best", retention.keep_best, "So many with the best metric stay, too")
+  command.add_option("--keep-last", retention.keep_last, "Keep this many of the newest savepoints; 0: all")
       ->check(whole_from(0));
-  command.add_option("--by", options.best_by, "The metric")->capture_default_str();
+  command.add_option("--keep-best", retention.keep_best, "Also keep this many savepoints with the best metric")
+      ->check(whole_from(0));
+  command.add_option("--by", options.best_by, "The metric of --keep-best")->capture_default_str();
   const std::vector<std::pair<std::string, format::BestValue>> directions = {{"lowest", format::BestValue::lowest},
                                                                              {"highest", format::BestValue::highest},
                                                                              {"min", format::BestValue::lowest},
                                                                              {"max", format::BestValue::highest}};
   command
       .add_option("--best", retention.best,
-                  "Which value of the metric is the best: lowest (default) or highest; min and max mean the same")
+                  "The best value of the metric: lowest (default) or highest; min and max mean the same")
       ->transform(one_of(directions))
       ->type_name("lowest|highest");
-  command.add_option("--keep-every", retention.keep_every_steps, "All whose step is a multiple stay, too")
+  command
+      .add_option("--keep-every", retention.keep_every_steps, "Also keep savepoints whose step is a multiple of this")
       ->check(whole_from(0));
   command
       .add_option("--max-bytes", retention.max_bytes,
-                  "The oldest of those go until all fit (10MB, 2GiB), but never the newest or the best")
+                  "Of all these, delete the oldest until the rest fits (10MB, 2GiB), but never the newest or the best")
       ->transform(size_in_bytes());
-  command.add_flag("--dry-run", options.is_trial, "Say what would be deleted, and change nothing");
+  command.add_flag("--dry-run", options.is_trial, "Show what would be deleted, and change nothing");
 }
 
 }  // namespace
@@ -134,8 +147,8 @@ void add_prune_options(CLI::App& command, PruneOptions& options) {
 void add_prune(Subcommands& commands) {
   commands.add<PruneOptions>(
       "prune",
-      "Delete the savepoints of a folder that no rule keeps. The newest whole one and the best always stay. A run "
-      "directory is refused while its run is live. Exit code: 0 done, 1 one was damaged, 2 not done",
+      "Delete the savepoints of a folder that no rule keeps. The newest undamaged one and the best always stay. A run "
+      "directory is refused while its run is live. Exit code: 0 done, 1 a savepoint was damaged, 2 nothing was done",
       add_prune_options,
       [&commands](const PruneOptions& options) { return prune(commands.files, options, commands.console); });
 }

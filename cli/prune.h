@@ -15,15 +15,15 @@ struct Subcommands;
 struct PruneOptions {
   std::string folder;
   format::RetentionPolicy retention{};
-  std::string best_by = "val_loss";  // the metric that retention.keep_best means
-  bool is_trial = false;             // says what it would do, and changes nothing
+  std::string best_by = "val_loss";  // the metric of retention.keep_best
+  bool is_trial = false;             // prints what would be deleted, and changes nothing
 };
 
-// Reads the newest savepoint back first and deletes nothing unless one is whole. Writes a line for each file that it
-// deletes to `console.out`, for each damaged one that it sets aside to `console.problems`. Returns the exit code:
-// kDamaged when a file was damaged. A run directory, or a folder in one, is locked meanwhile, but not for a trial;
-// throws Error{already_running} while a run is live there. Throws Error for a folder without savepoints, for a rule
-// that keeps everything, and when the best are to be kept by a metric that no savepoint has.
+// Reads the newest savepoint first, and deletes nothing unless one is undamaged. Prints each deleted file to
+// `console.out`, and each damaged file, which it sets aside, to `console.problems`. Returns the exit code: kDamaged
+// when a file was damaged. Locks a run directory, or the run directory around the folder, except in a trial, and throws
+// Error{already_running} while a run is live there. Throws Error for a folder without savepoints, for rules that keep
+// everything, and when keep_best names a metric that no savepoint has.
 int prune(FileSystem& files, const PruneOptions& options, Console& console);
 
 // Adds the subcommand with its options.

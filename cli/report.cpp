@@ -1,9 +1,14 @@
+// Tells the story of a run. The library joins the lines of the journal into incidents; here they become text, in the
+// order of their times. The report needs no watchdog: it is wanted most when the watchdog is gone.
+// docs/decisions/runs.md
+
 #include "report.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -23,34 +28,26 @@ namespace {
 using recovery::RunReport;
 
 constexpr std::chrono::seconds kLookPatience(2);
-// Replicas that die within this time, and of the same cause, are lost together.
+// Replicas that fail within this time, and for the same cause, are shown as one loss.
 constexpr double kOneMoment = 1;  // s
 
-// As in the log: local time and its offset from UTC.
+// Local time and its offset from UTC, as in the log.
 std::string describe_time(double unix_seconds) {
   const double whole = std::floor(unix_seconds);
   const auto seconds = static_cast<std::time_t>(whole);
   std::tm parts{};
   ::localtime_r(&seconds, &parts);
   const long minutes = std::labs(parts.tm_gmtoff) / 60;
-  char text[80];
-  std::snprintf(text, sizeof text, "%04d-%02d-%02d %02d:%02d:%02d.%03d %c%02ld:%02ld", parts.tm_year + 1900,
-                parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                static_cast<int>((unix_seconds - whole) * 1000), parts.tm_gmtoff < 0 ? '-' : '+', minutes / 60,
-                minutes % 60);
-  return text;
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:03} {}{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     static_cast<int>((unix_seconds - whole) * 1000), parts.tm_gmtoff < 0 ? '-' : '+', minutes / 60,
+                     minutes % 60);
 }
 
 std::string describe_duration(double seconds) {
-  // The journal has the time of day, so that a reader can compare it with other logs.
-  if (seconds < 0) return "a time that is not known, since the clock was set back,";
-  char text[64];
-  if (seconds < 10) {
-    std::snprintf(text, sizeof text, "%.1f ms", seconds * 1000);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f s", seconds);
-  }
-  return text;
+  // The journal records the time of day, to be comparable with other logs. So the clock may be set back between lines.
+  if (seconds < 0) return "an unknown time (the clock was set back)";
+  return seconds < 10 ? fmt::format("{:.1f} ms", seconds * 1000) : fmt::format("{:.1f} s", seconds);
 }
 
 std::string describe_steps(std::int64_t steps) {
@@ -65,32 +62,33 @@ void tell_start(std::ostream& out, const RunReport::Start& start, bool is_last, 
     out << describe_time(*start.ended) << "  ended after " << describe_duration(*start.ended - start.time)
         << " with exit code " << start.exit_code << ": " << printable(start.sentence) << "\n";
   } else if (is_last && is_live) {
-    out << "it is running\n";
+    out << "the run is live\n";
   } else {
-    out << "its watchdog left no word: it was killed, or its machine stopped\n";
+    out << "the watchdog wrote no end: it was killed, or the machine stopped\n";
   }
 }
 
 std::string name_of(const RunReport::Incident& incident) {
-  std::string name = incident.rank < 0 ? "a process that was not training" : "replica " + std::to_string(incident.rank);
-  name += " (process " + std::to_string(incident.member) + ", pid " + std::to_string(incident.pid) + ")";
-  if (incident.rank >= 0) name += " of generation " + std::to_string(incident.generation);
-  if (incident.rank >= 0 && incident.step >= 0) name += " in step " + std::to_string(incident.step);
-  return name;
+  const std::string process = fmt::format(" (process {}, pid {})", incident.member, incident.pid);
+  if (incident.rank < 0) return "a process that was not training" + process;
+  const std::string name = fmt::format("replica {}{} of generation {}", incident.rank, process, incident.generation);
+  return incident.step < 0 ? name : fmt::format("{} in step {}", name, incident.step);
 }
 
 std::string describe_loss(const RunReport::Incident& incident) {
-  if (incident.ended_run) return "the run ended by it";
-  if (incident.rank < 0) return incident.replicas > 0 ? "nothing: the others went on" : "nothing: nobody was training";
-  if (!incident.repeated) return "not known: no progress was written down after it";
+  if (incident.ended_run) return "this failure ended the run";
+  if (incident.rank < 0)
+    return incident.replicas > 0 ? "nothing: the others went on" : "nothing: no replica was training";
+  if (!incident.repeated) return "unknown: the journal shows no progress after it";
   std::string loss = *incident.repeated == 0 ? "no step" : describe_steps(*incident.repeated) + ", computed again";
   if (incident.resumed) {
-    loss += ", since nobody's state survived: it came from " + printable(incident.resumed->path) + " of step " +
-            std::to_string(incident.resumed->step);
+    loss += fmt::format(", since no replica kept its state: it came from {} of step {}",
+                        printable(incident.resumed->path), incident.resumed->step);
   } else if (incident.survivors > 0) {
-    loss += ": " + describe_count(static_cast<std::uint64_t>(incident.survivors), "survivor") + " kept the state";
+    loss +=
+        fmt::format(": {} kept the state", describe_count(static_cast<std::uint64_t>(incident.survivors), "survivor"));
   } else {
-    loss += ", since nobody's state survived and nothing was saved";
+    loss += ", since no replica kept its state and there was no savepoint";
   }
   if (incident.next_replicas >= incident.replicas) return loss;
   loss += "; a replica was missing ";
@@ -99,13 +97,13 @@ std::string describe_loss(const RunReport::Incident& incident) {
 
 void tell_times(std::ostream& out, const RunReport::Incident& incident) {
   const auto after = [&](double moment) { return describe_duration(moment - incident.noticed); };
-  if (incident.cancelled) out << "    the others' waits were ended " << after(*incident.cancelled) << " later\n";
+  if (incident.cancelled) out << "    the others stopped waiting " << after(*incident.cancelled) << " later\n";
   if (incident.opened) {
     out << "    generation " << incident.next_generation << " opened with " << incident.next_replicas << " of "
         << incident.replicas << " replicas " << after(*incident.opened) << " later\n";
   }
   if (incident.progressed) {
-    out << "    the run was seen further than ever before " << after(*incident.progressed) << " later\n";
+    out << "    the run passed its furthest step " << after(*incident.progressed) << " later\n";
   }
 }
 
@@ -117,20 +115,20 @@ void tell_failure(std::ostream& out, const RunReport::Incident& incident) {
   }
 }
 
-// Replicas that were lost together: what happened next is the same for all of them.
+// Replicas that were lost together. What happened next is the same for all of them.
 bool are_of_one_moment(const RunReport::Incident& one, const RunReport::Incident& other) {
   return one.rank >= 0 && other.rank >= 0 && one.generation == other.generation && one.cause == other.cause &&
          one.opened && one.opened == other.opened && std::abs(one.noticed - other.noticed) < kOneMoment;
 }
 
-// Begins with `first`; returns the next one that is not of the same moment.
+// Writes `first` and all that were lost together with it. Returns the index of the first one after these.
 std::size_t tell_incidents(std::ostream& out, const std::vector<RunReport::Incident>& incidents, std::size_t first) {
   out << first + 1 << ". " << describe_time(incidents[first].noticed);
   tell_failure(out, incidents[first]);
   std::size_t next = first + 1;
   for (; next < incidents.size() && are_of_one_moment(incidents[first], incidents[next]); ++next) {
     out << next + 1 << ". " << describe_duration(std::max(0.0, incidents[next].noticed - incidents[first].noticed))
-        << " later, with it";
+        << " later";
     tell_failure(out, incidents[next]);
   }
   tell_times(out, incidents[first]);
@@ -146,25 +144,24 @@ std::string describe_shards(const std::vector<int>& shards) {
 }
 
 std::string describe_deal(const RunReport::Deal& deal) {
-  std::string text =
-      "shards were dealt " + describe_shards(deal.shards) + " with generation " + std::to_string(deal.generation);
-  if (deal.why.empty()) return text;
-  return text + ": " + printable(deal.why);
+  const std::string text =
+      fmt::format("shards were assigned {} with generation {}", describe_shards(deal.shards), deal.generation);
+  return deal.why.empty() ? text : fmt::format("{}: {}", text, printable(deal.why));
 }
 
 std::string describe_end(const RunReport::SlowReplica& replica) {
   switch (replica.ending) {
     case RunReport::SlowReplica::Ending::quick_again:
-      return "it was slow no longer";
+      return "it was no longer slow";
     case RunReport::SlowReplica::Ending::replaced:
-      if (replica.replaced_by < 0) return "it was ended, and nobody took its place at once";
-      return "it was ended, and process " + std::to_string(replica.replaced_by) + " took its place";
+      if (replica.replaced_by < 0) return "it was ended, and no process replaced it at once";
+      return fmt::format("it was ended, and process {} replaced it", replica.replaced_by);
     default:
       return "its process ended";
   }
 }
 
-// What happened to a slow replica, in the order of the times.
+// The events of a slow replica, in the order of their times.
 std::vector<RunReport::Remark> events_of(const RunReport::SlowReplica& replica) {
   std::vector<RunReport::Remark> events;
   for (const RunReport::Deal& deal : replica.deals) events.push_back({deal.time, describe_deal(deal)});
@@ -178,7 +175,7 @@ std::vector<RunReport::Remark> events_of(const RunReport::SlowReplica& replica) 
 
 void tell_slow_replica(std::ostream& out, const RunReport::SlowReplica& replica) {
   out << describe_time(replica.noticed) << "  replica " << replica.rank << " (process " << replica.member;
-  if (replica.place >= 0) out << ", place " << replica.place;
+  if (replica.place >= 0) out << ", device slot " << replica.place;
   out << ") of generation " << replica.generation << " was slow, since step " << replica.since_step << "\n"
       << "    it computed " << describe_number(std::round(replica.score * 100) / 100) << " times as long as the others";
   if (replica.milliseconds_per_round) {
@@ -190,30 +187,30 @@ void tell_slow_replica(std::ostream& out, const RunReport::SlowReplica& replica)
     out << "    " << describe_duration(event.time - replica.noticed) << " later " << event.sentence << "\n";
   }
   if (replica.deals.empty() && replica.ending != RunReport::SlowReplica::Ending::replaced) {
-    out << "    nothing was changed for it\n";
+    out << "    its shards stayed the same\n";
   }
-  if (!replica.ended) out << "    it was slow to the last\n";
+  if (!replica.ended) out << "    it stayed slow until the end\n";
 }
 
 std::string describe_reason(const RunReport::Rest& rest) {
   if (!rest.device.empty()) return printable(rest.device);
   if (rest.is_of_a_trial) return "the process that tried it failed";
-  if (rest.failures == 1) return "a process failed there";
-  return std::to_string(rest.failures) + " processes failed there one after the other";
+  if (rest.failures == 1) return "a process failed on it";
+  return fmt::format("{} processes failed on it, one after the other", rest.failures);
 }
 
 void tell_rest(std::ostream& out, const RunReport::Rest& rest) {
   const auto after = [&](double moment) { return describe_duration(moment - rest.began); };
-  out << describe_time(rest.began) << "  place " << rest.place << " was left out for "
+  out << describe_time(rest.began) << "  device slot " << rest.place << " was left out for "
       << describe_duration(rest.seconds) << ": " << describe_reason(rest);
   if (rest.incident >= 0) out << "; see incident " << rest.incident + 1;
   out << "\n";
   if (rest.tried) {
-    out << "    " << after(*rest.tried) << " later process " << rest.tried_by << " was started there to try it\n";
+    out << "    " << after(*rest.tried) << " later process " << rest.tried_by << " was started on it to try it\n";
   }
   if (rest.used_again) {
     out << "    " << after(*rest.used_again) << " later it was used again: process " << rest.shown_well_by
-        << " had trained a step there\n";
+        << " had trained a step on it\n";
   }
 }
 
@@ -235,16 +232,16 @@ bool is_live(const std::string& run) {
     ask(run, {{"command", "status"}}, kLookPatience);
     return true;
   } catch (const Error& error) {
-    // One that does not answer holds its socket all the same.
+    // A watchdog that does not answer is live, too: it still holds its socket.
     return error.code() == ErrorCode::deadline_exceeded;
   }
 }
 
-// The events, in the order of their times.
+// The events of the run, in the order of their times.
 void tell_story(std::ostream& out, const RunReport& report) {
   std::vector<RunReport::Remark> parts = report.remarks;
   for (RunReport::Remark& remark : parts) {
-    remark.sentence = describe_time(remark.time) + "  " + printable(remark.sentence) + "\n";
+    remark.sentence = fmt::format("{}  {}\n", describe_time(remark.time), printable(remark.sentence));
   }
   const auto add = [&parts](double time, const auto& tell) {
     std::ostringstream text;
@@ -271,7 +268,7 @@ std::string describe_report(const RunReport& report, bool is_live) {
     tell_start(out, report.starts[i], i + 1 == report.starts.size(), is_live);
   }
   const bool is_known = report.furthest_step >= 0;
-  out << "furthest step " << (is_known ? std::to_string(report.furthest_step) : "not known") << ", "
+  out << "furthest step " << (is_known ? std::to_string(report.furthest_step) : "unknown") << ", "
       << describe_count(static_cast<std::uint64_t>(report.generations), "generation") << ", "
       << describe_count(report.incidents.size(), "incident") << "\n";
   tell_savepoints(out, report.savepoints);
@@ -295,10 +292,10 @@ int report(const ReportOptions& options, Console& console) {
 
 void add_report(Subcommands& commands) {
   commands.add<ReportOptions>(
-      "report", "Tell the story of a run, live or not, from its journal: what failed, what it took, what was lost",
+      "report", "Show from its journal what happened in a run, live or not: failures, their cost, and what was lost",
       [](CLI::App& command, ReportOptions& options) {
         command.add_option("RUN", options.run, kRunDirectory)->required();
-        command.add_flag("--json", options.as_json, "As JSON");
+        command.add_flag("--json", options.as_json, "Print JSON");
       },
       [&commands](const ReportOptions& options) { return report(options, commands.console); });
 }

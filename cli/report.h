@@ -1,6 +1,6 @@
 #pragma once
 
-// `holdfast report RUN`: the story of a run.
+// `holdfast report RUN`: what happened in a run, from its journal.
 
 #include <string>
 
@@ -16,10 +16,10 @@ struct ReportOptions {
   bool as_json = false;
 };
 
-// Returns the exit code; throws Error{not_found} where there is no journal.
+// Returns the exit code. Throws Error{not_found} when there is no journal.
 int report(const ReportOptions& options, Console& console);
 
-// As people read it. `is_live`: the last start has not ended, and its watchdog answers.
+// The report for people. `is_live`: the last start has not ended, and its watchdog answers.
 std::string describe_report(const recovery::RunReport& report, bool is_live);
 
 // Adds the subcommand with its options.

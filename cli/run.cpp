@@ -1,3 +1,7 @@
+// Runs a watchdog around a program of any kind. When a run ends unfinished, the newest memory snapshot is saved with
+// the SDK's own function. Starting the program once more, only to save, would need a program that can still start.
+// docs/decisions/runs.md
+
 #include "run.h"
 
 #include <chrono>
@@ -31,8 +35,8 @@ void save_what_is_left(const std::string& run_directory, std::int64_t step, std:
   } catch (const Error& error) {
     if (error.code() == ErrorCode::invalid_file) {
       console.problems
-          << "holdfast: the newest state in memory is of a program that is none of the SDK's, whose savepoints "
-             "it alone can write; it was not saved\n";
+          << "holdfast: the newest state in memory was not saved: it belongs to a program without the SDK, and only "
+             "that program can save it\n";
       return;
     }
     console.problems << "holdfast: the newest state in memory could not be saved: " << printable(error.what()) << "\n";
@@ -44,7 +48,7 @@ void save_what_is_left(const std::string& run_directory, std::int64_t step, std:
 int run(const RunOptions& options, Console& console) {
   if (options.watchdog.command.empty()) {
     throw Error(ErrorCode::invalid_argument,
-                "there is no program to run; it stands behind a --: holdfast run [OPTIONS] -- PROGRAM [ARGUMENTS...]");
+                "there is no program to run; give it after --: holdfast run [OPTIONS] -- PROGRAM [ARGUMENTS...]");
   }
   recovery::WatchdogOptions watchdog = options.watchdog;
   watchdog.start = recovery::start_asked_for(options.starts_anew ? std::optional(recovery::Start::fresh) : std::nullopt,
@@ -79,24 +83,25 @@ void add_recovery_choices(CLI::App& command, RunOptions& options) {
   const std::vector<std::pair<std::string, WhenLost>> losses = {{"wait", WhenLost::wait}, {"shrink", WhenLost::shrink}};
   command
       .add_option("--when-lost", options.watchdog.recovery.when_lost,
-                  "Without a spare: wait for a new process, or shrink (default) until it is there")
+                  "After a loss without a spare: wait for a new process, or shrink (default) until it is ready")
       ->transform(one_of(losses))
       ->type_name("wait|shrink");
   const std::vector<std::pair<std::string, RecoverFrom>> sources = {{"survivors", RecoverFrom::survivors},
                                                                     {"savepoint", RecoverFrom::savepoint}};
   command
       .add_option("--recover-from", options.watchdog.recovery.recover_from,
-                  "survivors (default) keep their state; savepoint: all start again")
+                  "survivors (default): they keep their state; savepoint: all processes start again from it")
       ->transform(one_of(sources))
       ->type_name("survivors|savepoint");
   command.add_flag("--start-when-gone,!--start-at-once", options.watchdog.recovery.start_when_gone,
-                   "A new process waits for the confirmed end of the one before it on its device (default where that "
-                   "is no CPU), or does not");
+                   "Start a new process only after the old one on its device has ended (default for GPUs), or at once "
+                   "(default for CPUs)");
   const std::vector<std::pair<std::string, WhenSlow>> slow = {
       {"report", WhenSlow::report}, {"deal", WhenSlow::deal}, {"replace", WhenSlow::replace}};
   command
       .add_option("--when-slow", options.watchdog.recovery.when_slow,
-                  "A replica slower than the others: report (default), deal it fewer shards, or replace it by a spare")
+                  "A replica is slower than the others: report it (default), deal it fewer shards, or replace it with "
+                  "a spare")
       ->transform(one_of(slow))
       ->type_name("report|deal|replace");
 }
@@ -108,48 +113,52 @@ void add_times(CLI::App& command, RunOptions& options) {
   };
   command
       .add_option("--hang-after", options.hang_after_seconds,
-                  "Without progress; then a process is taken for hung. Default: by what it does and by its step times")
+                  "A process without progress for this time has hung. Default: depends on what the process does and on "
+                  "its step times")
       ->check(range)
       ->type_name("SECONDS");
   command
-      .add_option(
-          "--callback-timeout", options.callback_timeout_seconds,
-          "Without progress in callbacks of the program. Default: that of --hang-after if it is given, else 600")
+      .add_option("--callback-timeout", options.callback_timeout_seconds,
+                  "A callback of the program without progress for this time has hung. Default: --hang-after if given, "
+                  "else 600")
       ->check(range)
       ->type_name("SECONDS");
   add("--place-rest", options.place_rest_seconds,
-      "A device where one process after the other failed is left out so long, twice as long each further time");
-  add("--start-timeout", options.start_timeout_seconds, "Without progress while it starts");
-  add("--stop-grace", options.stop_grace_seconds, "From SIGTERM until processes that have not left are killed");
+      "How long to leave out a device on which processes keep failing; doubled each further time");
+  add("--start-timeout", options.start_timeout_seconds, "A starting process without progress for this time has hung");
+  add("--stop-grace", options.stop_grace_seconds, "The time from SIGTERM until processes that still run are killed");
 }
 
 void add_run_options(CLI::App& command, RunOptions& options) {
   recovery::WatchdogOptions& watchdog = options.watchdog;
-  command.footer("The program stands behind a --: holdfast run [OPTIONS] -- PROGRAM [ARGUMENTS...]");
-  command.add_option("--replicas", watchdog.replicas, "Processes; default: one for each device, or each core")
+  command.footer("Usage: holdfast run [OPTIONS] -- PROGRAM [ARGUMENTS...]");
+  command.add_option("--replicas", watchdog.replicas, "The number of processes (default: one for each device or core)")
       ->check(CLI::Range(1, recovery::kMaxReplicas).description(""));
   command
       .add_option("--devices", options.devices,
-                  "What the processes are dealt to, such as cpu:0,cpu:1; each finds its own in HOLDFAST_DEVICE")
+                  "The devices of the processes, such as cpu:0,cpu:1; each process finds its own in HOLDFAST_DEVICE")
       ->delimiter(',');
   command
       .add_option("--fresh", options.start_token,
-                  "Start anew; an earlier run in the directory is kept under another name. With "
-                  "a value, as --fresh=MONDAY, once for each value. Without this option as "
-                  "HOLDFAST_START says (resume, fresh or fresh:TOKEN)")
+                  "Start anew, and keep an earlier run of the directory under another name. With "
+                  "a value, such as --fresh=MONDAY, this happens once for each value. Without this option "
+                  "HOLDFAST_START decides (resume, fresh or fresh:TOKEN)")
       ->type_name("[TOKEN]")
       ->expected(0, 1);
   command.add_flag("--plain", watchdog.is_plain_program,
-                   "The program knows nothing of Holdfast: exit code 0 is its end, any other makes all start again");
-  command.add_option("--spares", watchdog.recovery.spares, "Further processes, ready to take the place of one at once")
+                   "The program does not use Holdfast: exit code 0 ends it, any other code makes all start again");
+  command
+      .add_option("--spares", watchdog.recovery.spares, "Additional processes, ready to replace a failed one at once")
       ->check(CLI::Range(0, recovery::kMaxReplicas).description(""));
   command
       .add_option("--max-replicas", watchdog.max_replicas,
-                  "As many as \"holdfast scale\" may ask for; of a program of the SDK at most its shards")
+                  "The most replicas that \"holdfast scale\" may ask for (SDK programs: at most their shards)")
       ->check(CLI::Range(1, recovery::kMaxReplicas).description(""));
-  command.add_option("--run-dir", watchdog.run_directory, "Journal and lock; what the program saves, too")
+  command.add_option("--run-dir", watchdog.run_directory, "The folder for journal, lock and savepoints")
       ->capture_default_str();
-  command.add_option("--max-restarts", watchdog.recovery.max_restarts, "Within ten minutes; one more ends the run")
+  command
+      .add_option("--max-restarts", watchdog.recovery.max_restarts,
+                  "Restarts within ten minutes; one more ends the run")
       ->capture_default_str()
       ->check(whole_of<int>(0));
   add_recovery_choices(command, options);
@@ -160,12 +169,12 @@ void add_run_options(CLI::App& command, RunOptions& options) {
   }
   command
       .add_option("--log-level", watchdog.recovery.log_level,
-                  "The least that is said: debug has all that the watchdog decides, warning a line a failure")
+                  "The least important lines to log: debug shows every decision, warning one line for each failure")
       ->transform(one_of(levels))
       ->type_name("debug|info|warning|error");
   command
       .add_option("--inject", watchdog.recovery.faults,
-                  "A fault to make, such as rank=1,step=120,fault=kill; repeatable")
+                  "A fault to inject, such as rank=1,step=120,fault=kill; may be repeated")
       ->allow_extra_args(false);
 }
 
@@ -174,9 +183,9 @@ void add_run_options(CLI::App& command, RunOptions& options) {
 void add_run(Subcommands& commands) {
   commands.add<RunOptions>(
       "run",
-      "Run a program in several processes under a watchdog that brings them back after any failure. Exit code: 0 "
-      "finished, 1 the run cannot go on, 2 wrong usage, 70 it failed too often, 75 stopped: the same command goes "
-      "on",
+      "Run a program in several processes under a watchdog that restarts them after a failure. Exit code: 0 "
+      "finished, 1 the run cannot go on, 2 wrong usage, 70 it failed too often, 75 stopped: the same command "
+      "resumes it",
       add_run_options, [&commands](RunOptions options) {
         options.starts_anew = commands.app.get_subcommand("run")->count("--fresh") > 0;
         options.watchdog.command = commands.program;

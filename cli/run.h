@@ -1,6 +1,6 @@
 #pragma once
 
-// `holdfast run -- PROGRAM ARGUMENTS`: processes of any program under a watchdog.
+// `holdfast run -- PROGRAM ARGUMENTS`: runs processes of any program under a watchdog.
 
 #include <string>
 #include <vector>
@@ -13,19 +13,19 @@ namespace holdfast::cli {
 struct Subcommands;
 
 struct RunOptions {
-  recovery::WatchdogOptions watchdog{.replicas = 0, .run_directory = "run"};  // its command is PROGRAM ARGUMENTS
+  recovery::WatchdogOptions watchdog{.replicas = 0, .run_directory = "run"};  // the command is PROGRAM ARGUMENTS
   std::vector<std::string> devices{};
   bool starts_anew = false;
-  std::string start_token{};            // of a fresh start
-  double hang_after_seconds = 0;        // 0: by what a process does, and by the step times of the run
-  double callback_timeout_seconds = 0;  // 0: hang_after_seconds where that is given, else 10 minutes
+  std::string start_token{};            // for a fresh start
+  double hang_after_seconds = 0;        // 0: depends on what a process does, and on the step times of the run
+  double callback_timeout_seconds = 0;  // 0: hang_after_seconds if that is given, else 10 minutes
   double place_rest_seconds = 600;
   double start_timeout_seconds = 120;
   double stop_grace_seconds = 25;
 };
 
-// Blocks until the run is over, and returns its exit code; how a run that has not finished ended is a sentence on
-// `console.problems`. Throws Error for what a run cannot begin with.
+// Blocks until the run is over, and returns its exit code. If the run has not finished, a sentence on
+// `console.problems` says why. Throws Error when the run cannot begin.
 int run(const RunOptions& options, Console& console);
 
 // Adds the subcommand with its options.

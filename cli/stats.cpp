@@ -1,3 +1,6 @@
+// Measures the values of each array. Large arrays are read piece by piece, in several passes, so that a file may be
+// larger than memory. Small ones are kept whole, so that most files are read once.
+
 #include "stats.h"
 
 #include <algorithm>
@@ -20,21 +23,21 @@ using format::ArrayInfo;
 using format::ArrayStatistics;
 using format::StatisticsBuilder;
 
-// A character for each bin, the higher the more elements are in it.
+// A bar for each bin; its height shows how many elements are in the bin.
 std::string draw(const ArrayStatistics& statistics) {
   static const std::vector<std::string> kHeights = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const std::uint64_t most = *std::max_element(statistics.histogram.begin(), statistics.histogram.end());
   if (most == 0) return "";
   std::string text;
   for (const std::uint64_t count : statistics.histogram) {
-    // What is not empty is seen.
+    // A bin that is not empty always has a visible bar.
     const double height = static_cast<double>(count) / static_cast<double>(most) * 8;
     text += kHeights[count == 0 ? 0 : std::max<std::size_t>(1, static_cast<std::size_t>(height + 0.5))];
   }
   return "|" + text + "|";
 }
 
-// A number only where there are elements that it is of.
+// "-" when the array has no finite element.
 std::string number_of(const ArrayStatistics& statistics, double value) {
   return statistics.finite() == 0 ? "-" : describe_number(value);
 }
@@ -117,7 +120,7 @@ class Measurement {
 
   const AnyFile& file_;
   std::vector<StatisticsBuilder> builders_;
-  std::vector<std::byte> waiting_;  // of the array that comes
+  std::vector<std::byte> waiting_;  // the pieces of the small array that is being read
   std::uint64_t total_ = 0;
   std::uint64_t done_ = 0;
 };
@@ -151,10 +154,10 @@ int stats(FileSystem& files, const StatsOptions& options, Console& console) {
 
 void add_stats(Subcommands& commands) {
   commands.add<StatsOptions>(
-      "stats", "Show range, mean, norm, NaNs and a histogram of each array's finite values",
+      "stats", "Show range, mean, norm and histogram of each array's finite values, and count NaNs and infinities",
       [](CLI::App& command, StatsOptions& options) {
         command.add_option("FILE", options.path, kAnyFile)->required();
-        command.add_flag("--json", options.as_json, "As JSON");
+        command.add_flag("--json", options.as_json, "Print JSON");
         add_max_memory(command, options.max_memory_bytes);
       },
       [&commands](const StatsOptions& options) { return stats(commands.files, options, commands.console); });

@@ -1,6 +1,6 @@
 #pragma once
 
-// `holdfast stats FILE`: what the values of each array look like.
+// `holdfast stats FILE`: the range and the distribution of the values of each array.
 
 #include <cstdint>
 #include <string>
@@ -19,8 +19,8 @@ struct StatsOptions {
   std::uint64_t max_memory_bytes = kMaxFileMemoryBytes;  // as of AnyFileOptions
 };
 
-// Reads the arrays of a file of any kind one by one, and large ones piece by piece. Returns the exit code; throws what
-// reading threw.
+// Reads the arrays of a file of any kind one by one, and large ones piece by piece. Returns the exit code. Throws what
+// reading throws.
 int stats(FileSystem& files, const StatsOptions& options, Console& console);
 
 // Adds the subcommand with its options.

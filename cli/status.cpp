@@ -1,7 +1,11 @@
+// Shows a live run. The watchdog is asked through the socket in its folder: a file that it wrote now and then would be
+// old when it is read. docs/decisions/runs.md
+
 #include "status.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -21,13 +25,11 @@ namespace {
 using nlohmann::json;
 
 constexpr std::chrono::seconds kPeriod(1);
-// Of terminals since the VT100: to the upper left corner, and clear from there.
+// Moves the cursor to the upper left corner and clears the screen, on every terminal since the VT100.
 constexpr const char* kHome = "\x1b[H\x1b[J";
 
 std::string with_digits(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
+  return fmt::format("{:.{}f}", value, digits);
 }
 
 std::string describe_mebibytes(const json& bytes) {
@@ -42,7 +44,7 @@ bool has_shards(const json& member) {
   return member.contains("shards") && member.at("shards").is_number_integer();
 }
 
-// Two counts of shards that differ by one are as even as can be.
+// Counts of shards that differ by one are as even as possible.
 bool are_shards_uneven(const json& members) {
   std::vector<std::int64_t> counts;
   for (const json& member : members) {
@@ -57,7 +59,7 @@ bool has_device(const json& place) {
   return place.contains("device") && place.at("device").is_string();
 }
 
-// A place is its device, where that has a name.
+// The name of the device, or the number of the device slot if the device has no name.
 std::string describe_place(const json& place) {
   if (has_device(place)) return printable(place.at("device").get<std::string>());
   return std::to_string(place.at("place").get<int>());
@@ -82,14 +84,14 @@ void add_row(Table& table, const json& member, bool with_shards) {
 
 void tell_rest(std::ostream& out, const json& rest) {
   const auto left = rest.at("seconds_left").get<double>();
-  out << (has_device(rest) ? "" : "place ") << describe_place(rest)
+  out << (has_device(rest) ? "" : "device slot ") << describe_place(rest)
       << " is left out: " << printable(rest.at("why").get<std::string>()) << "; ";
   if (!rest.at("tried_by").is_null()) {
     out << "process " << rest.at("tried_by").get<int>() << " tries it\n";
   } else if (left > 0) {
     out << "it is tried again in " << with_digits(left, 0) << " s\n";
   } else {
-    out << "it has rested and is tried when a process is missing\n";
+    out << "it is tried again when a process is missing\n";
   }
 }
 
@@ -118,7 +120,7 @@ int watch(const StatusOptions& options, Console& console) {
       const bool has_ended = error.code() == ErrorCode::not_found || error.code() == ErrorCode::input_output;
       if (is_first || !has_ended) throw;
       console.problems << "holdfast: the run has ended; \"holdfast report " << printable(options.run)
-                       << "\" tells how\n";
+                       << "\" shows how\n";
       return kDone;
     }
     std::this_thread::sleep_for(kPeriod);
@@ -158,12 +160,13 @@ int status(const StatusOptions& options, Console& console) {
 
 void add_status(Subcommands& commands) {
   commands.add<StatusOptions>(
-      "status", "Show a live run, process by process: on a terminal again and again until it ends, elsewhere once",
+      "status",
+      "Show the processes of a live run. On a terminal the table is updated until the run ends, else printed once",
       [](CLI::App& command, StatusOptions& options) {
         command.add_option("RUN", options.run, kRunDirectory)->required();
-        command.add_flag("--json", options.as_json, "As JSON, one line a look");
-        CLI::Option* once = command.add_flag("--once", options.once, "One look, also on a terminal");
-        command.add_flag("--watch", options.watch, "Again and again, also elsewhere")->excludes(once);
+        command.add_flag("--json", options.as_json, "Print JSON, one line each time");
+        CLI::Option* once = command.add_flag("--once", options.once, "Print the status once, also on a terminal");
+        command.add_flag("--watch", options.watch, "Print the status every second until the run ends")->excludes(once);
       },
       [&commands](const StatusOptions& options) { return status(options, commands.console); });
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// `holdfast status RUN`: what each process of a live run is doing.
+// `holdfast status RUN`: what each process of a live run does.
 
 #include <string>
 
@@ -16,13 +16,14 @@ struct StatusOptions {
   std::string run;
   bool as_json = false;
   bool once = false;
-  bool watch = false;  // neither of the two: as the terminal decides
+  bool watch = false;  // neither: watch on a terminal, else print once
 };
 
-// Watching ends with the run. Returns the exit code; throws Error{not_found} where no run is live from the start.
+// Prints the status once, or every second until the run ends. Returns the exit code. Throws Error{not_found} when no
+// run is live at the first time.
 int status(const StatusOptions& options, Console& console);
 
-// One look as people read it; `status` as recovery/run_control.h says.
+// The status for people. `status` is an answer as recovery/run_control.h describes it.
 std::string describe_status(const nlohmann::json& status);
 
 // Adds the subcommand with its options.

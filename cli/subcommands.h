@@ -16,18 +16,18 @@
 namespace holdfast::cli {
 
 inline constexpr const char* kAnyFile =
-    "A file of Holdfast, safetensors, NumPy (.npz), Keras (.keras, .h5) or other HDF5";
+    "A file of Holdfast, safetensors, NumPy (.npz), Keras (.keras, .h5), or another HDF5 file";
 inline constexpr const char* kRunDirectory = "The run directory of a program that Holdfast supervises";
 
 struct Subcommands {
   CLI::App& app;
   FileSystem& files;
   Console& console;
-  std::vector<std::string> program{};  // what the arguments have after a "--", for subcommands that run a program
-  std::function<int()> action{};       // of the subcommand that the arguments name; returns the exit code
+  std::vector<std::string> program{};  // the arguments after a "--", for subcommands that run a program
+  std::function<int()> action{};       // runs the subcommand that the arguments name; returns the exit code
 
-  // Adds the subcommand `name`. `declare(command, options)` adds its options to the CLI::App `command` so that parsing
-  // fills `options`, which begins as Options{}; `act(options)` carries it out and returns the exit code.
+  // Adds the subcommand `name`. `declare(command, options)` adds its options to the CLI::App `command`, so that parsing
+  // fills `options`, which begins as Options{}. `act(options)` runs the subcommand and returns the exit code.
   template <typename Options, typename Declare, typename Act>
   void add(const char* name, const char* description, const Declare& declare, const Act& act) {
     const auto options = std::make_shared<Options>();

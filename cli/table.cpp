@@ -7,7 +7,7 @@
 namespace holdfast::cli {
 namespace {
 
-// Characters of UTF-8. Those that a terminal shows twice as wide are rare in names of arrays.
+// The number of UTF-8 characters. Characters of double width are rare in names of arrays, so they count as one.
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -24,7 +24,7 @@ Table::Table(std::vector<std::string> header) {
 }
 
 void Table::add(std::vector<std::string> row) {
-  // All rows are as wide as the widest one, so one huge name would make a table of gigabytes.
+  // All rows are as wide as the widest one, so one huge name could make a table of gigabytes.
   constexpr std::size_t kMaxCellBytes = 500;
   for (std::string& cell : row) cell = shortened(printable(cell), kMaxCellBytes);
   row.resize(is_number_.size());

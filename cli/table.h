@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows of text under each other.
+// A table of text, with aligned columns.
 
 #include <cstddef>
 #include <ostream>
@@ -11,10 +11,10 @@ namespace holdfast::cli {
 
 class Table {
  public:
-  // `header` has a '>' in front of the columns that end at their right edge: numbers.
+  // A title that begins with '>' belongs to a column of numbers, which is aligned to the right.
   explicit Table(std::vector<std::string> header);
 
-  // As many cells as the header has. Control characters are taken out.
+  // `row` has as many cells as the header. Control characters are replaced, and long cells cut.
   void add(std::vector<std::string> row);
   std::size_t size() const { return rows_.size() - 1; }
   // Columns are as wide as their widest cell, two spaces apart.

@@ -1,20 +1,14 @@
 #include "text.h"
 
-#include <cstdio>
+#include <fmt/format.h>
 
 namespace holdfast::cli {
 namespace {
 
-// U+0080 to U+009F, as UTF-8 has them.
+// The characters U+0080 to U+009F in UTF-8.
 bool is_c1_control(std::string_view text, std::size_t at) {
   return text[at] == '\xC2' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0x80 &&
          static_cast<unsigned char>(text[at + 1]) < 0xA0;
-}
-
-std::string formatted(const char* pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
 }
 
 }  // namespace
@@ -40,22 +34,22 @@ std::string describe_shape(const std::vector<std::uint64_t>& shape) {
 }
 
 std::string describe_number(double value) {
-  return formatted("%.6g", value);
+  return fmt::format("{:.6g}", value);
 }
 
 std::string describe_count(std::uint64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string describe_ratio(std::uint64_t bytes, std::uint64_t stored_bytes) {
   if (stored_bytes == 0) return "-";
-  return formatted("%.2f", static_cast<double>(bytes) / static_cast<double>(stored_bytes));
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(stored_bytes));
 }
 
 std::string shortened(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   std::size_t bytes = most;
-  // Not within a character.
+  // Do not cut within a character.
   while (bytes > 0 && (text[bytes] & 0xC0) == 0x80) --bytes;
   return text.substr(0, bytes) + "...";
 }

@@ -1,4 +1,9 @@
+// Checks files against their digests. Only damage is exit code 1: scripts delete or replace a file then. A file that is
+// missing, or that is not Holdfast's, was not checked and gives 2.
+
 #include "verify.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -17,13 +22,13 @@
 namespace holdfast::cli {
 namespace {
 
-// Throws for a file, and for what is not there.
+// False for a file, and for a path that does not exist.
 bool is_folder(FileSystem& files, const std::string& path) {
   try {
     files.list(path);
     return true;
   } catch (const Error&) {
-    return false;  // and opening it says why
+    return false;  // opening the path as a file reports what is wrong
   }
 }
 
@@ -34,8 +39,8 @@ void mention_leftovers(FileSystem& files, const std::string& folder, Console& co
       console.problems << "holdfast: " << path << " was set aside as damaged; " << path << ".txt says why\n";
     } else if (is_temporary_name(name)) {
       console.problems << "holdfast: " << path
-                       << " is a file that is being written, or that a writer left when it died; the run's next start "
-                          "removes it\n";
+                       << " is being written, or was left by a writer that died; the next start of the run removes "
+                          "it\n";
     }
   }
 }
@@ -47,12 +52,12 @@ std::vector<std::string> files_in(FileSystem& files, const std::string& folder) 
   }
   if (paths.empty()) {
     throw Error(ErrorCode::not_found,
-                "folder " + folder + " has no *.h5 file; give a folder of savepoints or one file");
+                fmt::format("folder {} has no *.h5 file; give a folder of savepoints or one file", folder));
   }
   return paths;
 }
 
-// False for what may be a damaged file of Holdfast.
+// True for an intact file of another kind. False for a file that may be a damaged file of Holdfast.
 bool is_of_others(FileSystem& files, const std::string& path) {
   try {
     return format::recognise(files, path) != format::FileKind::holdfast;
@@ -61,7 +66,7 @@ bool is_of_others(FileSystem& files, const std::string& path) {
   }
 }
 
-// A FIFO, a device or a loop of links is not a damaged file.
+// True for a FIFO, a device or a loop of links. These are not damaged files.
 bool is_no_file(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
@@ -71,9 +76,10 @@ bool is_no_file(const std::string& path) {
 
 int say_what_is_wrong(FileSystem& files, const std::string& path, const Error& error, Console& console) {
   if (error.code() == ErrorCode::invalid_file && is_of_others(files, path)) {
-    console.problems << "holdfast: " << printable(path)
-                     << " is none of Holdfast's files, which alone have digests to verify; \"holdfast inspect\" shows "
-                        "what it holds\n";
+    console.problems
+        << "holdfast: " << printable(path)
+        << " was not verified: it is not a Holdfast file, so it has no digests; \"holdfast inspect\" shows "
+           "what it holds\n";
     return kNotDone;
   }
   console.problems << "holdfast: " << printable(error.what()) << "\n";
@@ -107,9 +113,12 @@ int verify(FileSystem& files, const std::string& path, Console& console) {
 
 void add_verify(Subcommands& commands) {
   commands.add<std::string>(
-      "verify", "Check every byte of a file, or of each *.h5 in a folder. Exit code: 0 whole, 1 damaged, 2 not done",
+      "verify",
+      "Check every byte of a file, or of each *.h5 in a folder, against its digests. Exit code: 0 whole, 1 damaged, 2 "
+      "not "
+      "checked",
       [](CLI::App& command, std::string& path) {
-        command.add_option("PATH", path, "A file that Holdfast wrote, or a folder of them")->required();
+        command.add_option("PATH", path, "A file that Holdfast wrote, or a folder of such files")->required();
       },
       [&commands](const std::string& path) { return verify(commands.files, path, commands.console); });
 }

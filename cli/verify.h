@@ -1,6 +1,6 @@
 #pragma once
 
-// `holdfast verify FILE|FOLDER`: are the files whole, to the last bit of every array?
+// `holdfast verify FILE|FOLDER`: checks that files are whole, to the last bit of every array.
 
 #include <string>
 
@@ -11,11 +11,11 @@ namespace holdfast::cli {
 
 struct Subcommands;
 
-// Checks the file at `path`, or each *.h5 file in the folder at `path`: every byte, by digest. Writes one line for each
-// file: to `console.out` when it is whole, else to `console.problems`; and there one for each file of the folder that a
-// writer left behind or that was set aside, which changes nothing. Returns the exit code: kDone only if all files are
-// whole, kNotDone if one could not be checked or is none of Holdfast's, else kDamaged. Throws Error for a folder that
-// cannot be listed or has no such file.
+// Checks every byte of the file at `path`, or of each *.h5 file in the folder at `path`, by digest. Writes one line for
+// each file: to `console.out` when it is whole, else to `console.problems`. There it also mentions files that a dead
+// writer left in the folder and files that were set aside; these do not change the exit code. Returns kDone only if all
+// files are whole, kNotDone if a file could not be checked or is not Holdfast's, else kDamaged. Throws Error for a
+// folder that cannot be listed or has no such file.
 int verify(FileSystem& files, const std::string& path, Console& console);
 
 // Adds the subcommand with its options.

@@ -12,8 +12,8 @@ class Budget:
         return max(0.0, self.until - self.now())
 
     def rounds(self, wanted, least=2):
-        """Counts up to `wanted`; no further than `least` where another round would not fit, and no further at all where
-        nothing is left."""
+        """Counts up to `wanted` rounds. After `least` rounds it stops when another round would not fit, and at any time
+        when no time is left."""
         longest = 0
         for number in range(wanted):
             if self.left() < longest and number >= least or self.left() == 0:

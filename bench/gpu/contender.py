@@ -1,4 +1,4 @@
-"""A program that makes steps when it is told to: its FIFOs, its turns, its end."""
+"""A program that makes steps on request: its FIFOs, its turns, its end."""
 
 import contextlib
 import json
@@ -10,13 +10,13 @@ import time
 
 
 class Failed(Exception):
-    """What a contender, or a program beside it, could not do."""
+    """The failure of a contender, or of a program next to it."""
 
 
 class Contender:
-    """`command` with `--turns PREFIX`, run for as long as the context lasts, in a folder that goes with it."""
+    """Runs `command` with `--turns PREFIX` while the context lasts, in a folder that is removed with it."""
 
-    # Each of: the end by itself, when it is told to, and when it is killed.
+    # The limit of each: the end by itself, after a request, and after a kill.
     END_SECONDS = 5
 
     def __init__(self, folder, log, command):
@@ -28,7 +28,7 @@ class Contender:
     def __enter__(self):
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        # Open for both at this end: then opening waits for nobody, and the other end sees when this one is gone.
+        # Opened for reading and writing, so that opening does not wait. The other end still sees when this one is gone.
         self.ask, self.told = (self.make_fifo(name) for name in ("turns.ask", "turns.told"))
         self.rest = b""
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ class Contender:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
     def turn(self, warm, steps, patience, way=""):
-        """What is told, within `patience` seconds, of so many steps after the warm ones, which do not count."""
+        """The report of `steps` steps after the warm ones, which do not count. Waits for at most `patience` seconds."""
         self.turns += 1
         os.write(self.ask, f"{self.turns} {warm} {steps} {way}\n".encode())
         until = time.monotonic() + patience
@@ -57,12 +57,12 @@ class Contender:
             if line is None:
                 raise Failed(f"{self.command[0]} took more than {patience:.0f} s for {warm + steps} steps")
             told = json.loads(line)
-            # One that came too late answers an earlier turn.
+            # A report that came too late belongs to an earlier turn.
             if told.pop("turn") == self.turns:
                 return told
 
     def next_line(self, until):
-        """What it tells next; None where it does not by then."""
+        """The next report; None if there is none by then."""
         while b"\n" not in self.rest:
             if select.select([self.told], [], [], 0.2)[0]:
                 self.rest += os.read(self.told, 1 << 16)
@@ -78,7 +78,7 @@ class Contender:
         return lines[-1] if lines else "it printed nothing"
 
     def stop_asking(self):
-        """Has it end by itself: nothing else ends the wait for a next turn."""
+        """Lets the contender end by itself: closing the FIFO is what ends its wait for the next turn."""
         if self.ask is not None:
             os.close(self.ask)
             self.ask = None
@@ -103,7 +103,7 @@ class Contender:
 
 @contextlib.contextmanager
 def all_of(contenders):
-    """Runs contenders by name. All are told to end before the first is waited for."""
+    """Runs contenders by name. All are asked to end before the first is waited for."""
     with contextlib.ExitStack() as stack:
         for contender in contenders.values():
             stack.enter_context(contender)

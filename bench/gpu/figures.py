@@ -1,16 +1,16 @@
-"""What was measured, as lines of text, each beside what is aimed at. Times are medians over rounds; ratios are medians
-of the rounds' ratios, since what disturbs a machine comes and goes. What was cut off is told as far as it got."""
+"""The results as lines of text, each with its goal. Times are medians over rounds. Ratios are medians of the rounds'
+ratios, since disturbances of a machine come and go. A measurement that was cut off is reported as far as it got."""
 
 import statistics
 
 AIMS = {("mlp", "device"): 1.15, ("mlp", "host"): 1.2, ("lenet5", "device"): 1.2}
 LINK_AIM, ADAM_AIM, FETCH_AIM, STALL_AIM = 0.9, 0.9, 0.9, 1.2
 MLP_WIDTHS = (8000, 4000, 2000, 500, 300)
-# Of a step of which nothing is in a cache: the update's seven numbers a parameter, each weight read and each gradient
-# written once.
+# The bytes of a step without caches: seven numbers for each parameter in the update, each weight read once, and each
+# gradient written once.
 LEAST_BYTES_A_PARAMETER = 36
 ADAM_BYTES_A_PARAMETER = 28
-# Steps that come before those of a turn that count, where snapshots are told from other steps by their numbers.
+# Warm steps of a turn in which steps with snapshots are recognised by their numbers.
 SNAPSHOT_WARM = 5
 
 
@@ -28,7 +28,7 @@ def lenet5_parameters():
 
 
 def step_flops(measured):
-    """Of the products of a step: forward, and gradients of weights and of inputs, but those of the samples."""
+    """The FLOPs of a step's products: forward, and gradients of weights and of inputs, but not of the samples."""
     if measured["model"] == "mlp":
         widths = mlp_widths(measured["divisor"])
         products = [inputs * outputs for inputs, outputs in zip(widths, widths[1:])]
@@ -54,12 +54,12 @@ def judged(value, aim, is_least=True):
 
 
 def ratio(above, below):
-    """The median of the ratios of each round."""
+    """The median of the ratios of the rounds."""
     return statistics.median(a / b for a, b in zip(above, below))
 
 
 def best_way(seconds, data, ways):
-    """The quickest of the peer's; None where there is none."""
+    """The fastest way of the peer; None if there is none."""
     there = [way for way in ways if f"{way}/{data}" in seconds]
     return min(there, key=lambda way: statistics.median(seconds[f"{way}/{data}"]), default=None)
 
@@ -102,7 +102,7 @@ def of_training(measured, data, ways, limits):
 
 
 def of_first_round(title, measured, data, ways):
-    """Of the short one that does not count, for where there is no other."""
+    """The time of the short turn that does not count, for a contender without another turn."""
     seconds = measured.get("first_round_step_seconds", {})
     best = best_way(seconds, data, ways)
     there = [("Holdfast", f"holdfast/{data}"), (f"PyTorch at best ({best})", f"{best}/{data}")]
@@ -112,7 +112,7 @@ def of_first_round(title, measured, data, ways):
 
 
 def shares(title, measured, data, step_seconds, limits):
-    """Of what the machine allows, as far as that was measured."""
+    """The lines about the limits of the machine, as far as they were measured."""
     parts = []
     matrix_rate = limits.get("matrix_tflop_s", {}).get("bf16")
     if matrix_rate:
@@ -157,8 +157,7 @@ def of_passes(measured):
 
 
 def stalls(turn, every):
-    """How much longer than the others each step takes behind which nothing is done but a snapshot: the one that follows
-    a step with a snapshot has it in its time."""
+    """How much longer a step with a snapshot takes than the others. A snapshot is in the time of the next step."""
     behind, others = [], []
     for number, seconds in enumerate(turn["times"], turn["first_step"]):
         (behind if (number - 1) % every == 0 else others).append(seconds)

@@ -1,9 +1,9 @@
-// What a GPU allows, by its own libraries and without Holdfast: copies within the device and over its link, and matrix
-// products. Prints JSON.
+// Measures the limits of a GPU with CUDA's own libraries, without Holdfast: copies within the device and over its link,
+// and matrix products. Prints JSON.
 //
 //   gpu_limits [--floats 41157104] [--copies-only] [--small]
 //
-// Exit code 77: there is no GPU.
+// Exit code 77: the machine has no GPU.
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -67,7 +67,7 @@ struct FreeHost {
 using DeviceMemory = std::unique_ptr<std::byte, FreeDevice>;
 using HostMemory = std::unique_ptr<std::byte, FreeHost>;
 
-// Numbers of both signs from 0.5 to 1, in f32 as in bf16.
+// Numbers of both signs with magnitudes from 0.5 to 1, in f32 or bf16.
 std::vector<std::uint32_t> noise() {
   std::vector<std::uint32_t> words(std::size_t{1} << 20);
   std::minstd_rand random;
@@ -75,7 +75,7 @@ std::vector<std::uint32_t> noise() {
   return words;
 }
 
-// Of noise: equal numbers take less power than others do, and a device is quicker with them than in any training.
+// Filled with noise. Equal numbers take less power, so a device would be faster with them than in any training.
 DeviceMemory device_memory(std::size_t bytes) {
   static const std::vector<std::uint32_t> words = noise();
   void* memory = nullptr;
@@ -110,7 +110,7 @@ class Stopwatch {
 
   cudaStream_t stream() const { return stream_.get(); }
 
-  // Of one call, among as many as take a quarter of a second.
+  // The seconds of one call, measured over as many calls as take a quarter of a second.
   double seconds_of(const std::function<void()>& queue) const {
     for (int i = 0; i < 2; ++i) queue();
     const double once = time(queue, 1);
@@ -158,12 +158,12 @@ struct Precision {
   std::size_t bytes;
 };
 
-// How the factors lie, by rows: as a layer's forward pass reads samples and weights, as its gradient with respect to
-// the input reads gradients and weights (both along the sum, as most kernels are quickest), and as its gradient with
-// respect to the weights reads samples and gradients.
+// The layouts of the factors, by rows. The forward pass of a layer reads samples and weights. The gradient with respect
+// to the input reads gradients and weights. Both read along the sum, which is fastest for most kernels. The gradient
+// with respect to the weights reads samples and gradients.
 struct Layout {
   const char* name;
-  cublasOperation_t left;  // of the library, which counts by columns: so the second factor
+  cublasOperation_t left;  // cuBLASLt counts by columns, so its left factor is our second one
   cublasOperation_t right;
 };
 
@@ -171,7 +171,7 @@ constexpr Layout kAlongTheSum = {"input_gradient", CUBLAS_OP_T, CUBLAS_OP_N};
 constexpr std::array kLayouts = {Layout{"forward", CUBLAS_OP_N, CUBLAS_OP_N}, kAlongTheSum,
                                  Layout{"weight_gradient", CUBLAS_OP_N, CUBLAS_OP_T}};
 
-// Square matrices, and their product by algorithms that the library proposes.
+// Square matrices, and their product with the algorithms that cuBLASLt proposes.
 class Product {
  public:
   Product(const Precision& precision, const Layout& how, std::int64_t size) : size_(size) {
@@ -194,7 +194,7 @@ class Product {
     workspace_ = device_memory(kWorkspaceBytes);
   }
 
-  // By the quickest of as many algorithms.
+  // The seconds of the fastest of `algorithms` proposed algorithms.
   double best_seconds(const Stopwatch& watch, int algorithms) {
     cublasLtMatmulPreference_t made = nullptr;
     check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
@@ -249,12 +249,12 @@ void measure_products(const Stopwatch& watch, std::int64_t size, nlohmann::json&
       return flops / Product(precision, how, size).best_seconds(watch, algorithms) / 1e12;
     };
     measured["matrix_tflop_s"][precision.name] = rate(kAlongTheSum, kAlgorithms);
-    // As Holdfast takes them: what is proposed first.
+    // Holdfast takes the first proposed algorithm.
     for (const Layout& how : kLayouts) measured["layer_tflop_s"][precision.name][how.name] = rate(how, 1);
   }
 }
 
-// Empty where there is one.
+// Why there is no GPU to measure; empty when there is one.
 std::string why_there_is_no_gpu() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -276,10 +276,11 @@ nlohmann::json measure(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Measures what a GPU allows; for bench/gpu/runs.py.");
-  app.add_option("--floats", arguments.floats, "of an array of the state")->check(CLI::Range(16, 1 << 30));
+  CLI::App app("Measures the limits of a GPU; for bench/gpu/runs.py.");
+  app.add_option("--floats", arguments.floats, "number of floats of an array of the state")
+      ->check(CLI::Range(16, 1 << 30));
   app.add_flag("--copies-only", arguments.copies_only, "no matrix products");
-  app.add_flag("--small", arguments.is_small, "little matrices, for trials");
+  app.add_flag("--small", arguments.is_small, "use small matrices, for trials");
   CLI11_PARSE(app, argc, argv);
   if (const std::string why = why_there_is_no_gpu(); !why.empty()) {
     std::fprintf(stderr, "gpu_limits: there is no GPU to measure: %s\n", why.c_str());

@@ -1,5 +1,5 @@
-// The passes over a model's state alone, on a device: Adam, copies within the device, and between it and the host. For
-// bench/gpu/runs.py; prints JSON.
+// Times single passes over a model's state on a device: Adam, copies within the device, and copies between it and the
+// host. For bench/gpu/runs.py; prints JSON.
 //
 //   gpu_passes [--floats 41157104] [--seconds 0.2]
 
@@ -29,7 +29,7 @@ constexpr int kStateArrays = 3;  // parameters and Adam's two slots
 
 struct Arguments {
   std::size_t floats = 41'157'104;
-  double seconds = 0.2;  // that each is repeated for
+  double seconds = 0.2;  // the time for which each pass is repeated
 };
 
 class Passes {
@@ -74,8 +74,8 @@ class Passes {
   std::span<float> state() const { return {state_.get(), state_floats()}; }
   std::span<float> copy() const { return {copy_.get(), state_floats()}; }
 
-  // Zeros, and what underflows, would take longer ways through Adam than what training has. From 0 to 1: one of the
-  // slots is a mean of squares.
+  // Values from 0 to 1, since one of the slots is a mean of squares. Zeros and values that underflow would take slower
+  // paths through Adam than those of a training.
   void fill_with_noise() {
     Random random(1, Purpose::synthetic_data, 0, 0);
     std::vector<float> noise(arguments_.floats);
@@ -93,7 +93,7 @@ class Passes {
                                      state_.get() + 2 * floats);
   }
 
-  // Of one call, among as many as take the time that each is repeated for; all are queued before they are waited for.
+  // The seconds of one call, over as many calls as take the time of a repetition. All calls are queued before a wait.
   double seconds_of(const std::function<void()>& act) {
     constexpr int kWarm = 3;
     for (int i = 0; i < kWarm - 1; ++i) act();
@@ -126,8 +126,9 @@ class Passes {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Times passes over a model's state; for bench/gpu/runs.py.");
-  app.add_option("--floats", arguments.floats, "of an array of the state")->check(CLI::Range(16, 1 << 30));
-  app.add_option("--seconds", arguments.seconds, "that each pass is repeated for");
+  app.add_option("--floats", arguments.floats, "number of floats of an array of the state")
+      ->check(CLI::Range(16, 1 << 30));
+  app.add_option("--seconds", arguments.seconds, "time for which each pass is repeated");
   CLI11_PARSE(app, argc, argv);
   constexpr int kNoGpu = 77;
   try {

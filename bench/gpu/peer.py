@@ -1,4 +1,4 @@
-"""The training of gpu_training as PyTorch's users have it, eager, compiled, and as CUDA graphs; for bench/gpu/runs.py.
+"""The training of gpu_training as PyTorch users write it: eager, compiled, and as CUDA graphs. For bench/gpu/runs.py.
 
     peer.py --model mlp|lenet5 --turns PREFIX [--device cuda] [--precision tf32] [--batch 2048] [--divisor 1]
 
@@ -76,7 +76,7 @@ class Case:
         return (mlp(self.divisor) if self.is_mlp else lenet5()).to(self.device)
 
     def optimizer(self, model):
-        # The rate lies on the device where a graph is to read it.
+        # A graph reads the learning rate, so it must be on the device.
         options = {"capturable": True} if self.is_cuda else {}
         return torch.optim.Adam(model.parameters(), lr=1e-4 if self.is_mlp else 1e-3, fused=True, **options)
 
@@ -96,7 +96,7 @@ class Case:
 
 
 class Training:
-    """One model with its optimizer, made into steps in one of the ways."""
+    """A model with its optimizer, whose steps are made in one of the ways."""
 
     def __init__(self, case, make):
         self.case = case
@@ -107,7 +107,7 @@ class Training:
             return case.loss(model(features), targets)
 
         self.forward = torch.compile(forward) if "compiled" in make else forward
-        # Two places for samples, so that one is filled while the other is read.
+        # Two buffers for samples: one is filled while the other is read.
         self.inputs = [tuple(tensor.clone() for tensor in one) for one in case.on_device[:2]]
         self.graphs = [self.capture(one) for one in self.inputs] if "graph" in make else []
         self.copies = torch.cuda.Stream() if case.is_cuda else None
@@ -127,7 +127,7 @@ class Training:
         return loss
 
     def capture(self, inputs):
-        """A graph of a whole step on these inputs, and the loss that it writes."""
+        """A graph of a whole step on these inputs, and the loss tensor that it writes."""
         if not self.case.is_cuda:
             raise RuntimeError("CUDA graphs need a CUDA device")
         side = torch.cuda.Stream()
@@ -140,7 +140,7 @@ class Training:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             loss = self.compute(*inputs)
-        # Without what it was computed from: that belongs to the graph.
+        # Detached from its inputs, which belong to the graph.
         return graph, loss.detach()
 
     def compute_at(self, place):
@@ -164,7 +164,7 @@ class Training:
                 self.loss = self.compute(*samples)
 
     def send(self, step):
-        """Has the samples of a step copied beside what is computed."""
+        """Copies the samples of a step while another step is computed."""
         place, samples = step % 2, self.case.on_host[step % BATCHES]
         if not self.case.is_cuda:
             return self.fill(place, samples)
@@ -192,7 +192,7 @@ class Training:
 
 
 class Update:
-    """Fused Adam alone, on the model's parameters with gradients that stay as they are."""
+    """Only fused Adam, on the model's parameters, with constant gradients."""
 
     def __init__(self, case):
         model = case.model()
@@ -226,8 +226,8 @@ def answer(case, ways, warm, steps, way):
 
 
 def answer_or_error(case, ways, failures, warm, steps, way):
-    """A way that this PyTorch does not have is no reason to leave the others out. How a way is made is tried once: with
-    other data it would take as long, and fail alike."""
+    """Skips a way that this PyTorch does not have, and keeps the others. A way is tried only once: with other data it
+    would take as long and fail again."""
     if way == "start":
         return {"steps": 0, "seconds": 0.0, "loss": 0.0}
     make = way.partition("/")[0]
@@ -237,13 +237,13 @@ def answer_or_error(case, ways, failures, warm, steps, way):
         except Exception as failure:
             traceback.print_exc()
             failures[make] = sentence_of(failure)
-            # What it holds of the device's memory others may need.
+            # Its memory on the device may be needed by others.
             ways.pop(make, None)
     return {"error": failures[make]}
 
 
 def sentence_of(failure):
-    """The first line says what was done, and the last, of compilers, what was wrong with it."""
+    """The first and the last line of a message: what was done, and what was wrong, as compilers print it."""
     lines = [line.strip() for line in f"{type(failure).__name__}: {failure}".splitlines() if line.strip()]
     return lines[0] if len(lines) == 1 else f"{lines[0]} ... {lines[-1]}"
 

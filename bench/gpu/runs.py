@@ -1,4 +1,4 @@
-"""Holdfast beside PyTorch on one GPU, in turns within one run, and each figure beside what is aimed at.
+"""Compares Holdfast with PyTorch on one GPU, in turns within one run. Prints each figure with its goal.
 
     runs.py limits|passes|snapshot|mlp-tf32|mlp-bf16|lenet5 --bin DIR --out DIR [--python PYTHON] [--rounds 5]
             [--seconds 600] [--limits FILE] [--trial]
@@ -9,7 +9,8 @@ folder's logs/. It makes fewer rounds, but two, where more do not fit into --sec
 as far as it got. --trial takes little models, to see that all of it works. No GPU is needed for that with --peer-device
 cpu and --device cpu, or with another computer than a GPU behind HOLDFAST_CUDA_LIBRARY.
 
-Exit code: 0 measured, whatever came out; 1 something could not be measured, which is said; 77 there is no GPU.
+Exit code: 0 all was measured, whatever the results; 1 something could not be measured, and why is printed; 77 the
+machine has no GPU.
 """
 
 import argparse
@@ -26,23 +27,23 @@ from budget import Budget
 from contender import Contender, Failed, all_of
 
 HERE = Path(__file__).resolve().parent
-# Compilers last: what they take so long for must not be missing where they are too slow.
+# Compilers come last, so that the other figures exist even if compiling takes too long.
 WAYS = ("eager", "graph", "compiled", "compiled-graph")
 NO_GPU = 77
 TRIAL_DIVISOR = 100
-# Fewer say little.
+# Results from fewer rounds say little.
 LEAST_ROUNDS = 2
-# Of --seconds, for contenders that end.
+# The part of --seconds that is kept for contenders to end.
 END_SECONDS = 8
 
 
 def patience(arguments, share=1):
-    """Seconds that one answer may take: of what is left of all of them, a share."""
+    """Seconds that one answer may take: a share of the remaining time."""
     return min(arguments.patience, share * arguments.budget.left())
 
 
 def run_program(arguments, name, *options):
-    """What a program says on standard output, as JSON. Ends this one where there is no GPU."""
+    """A program's standard output, parsed as JSON. Ends this program if there is no GPU."""
     done = subprocess.run(
         [str(arguments.bin / name), *options], stdout=subprocess.PIPE, timeout=patience(arguments), check=False
     )
@@ -54,15 +55,15 @@ def run_program(arguments, name, *options):
 
 
 def read_limits(arguments):
-    """What `limits` measured, be it in an earlier start; nothing where it was not run."""
+    """The results of `limits`, also from an earlier start; nothing if it was not run."""
     return json.loads(arguments.limits.read_text()) if arguments.limits.is_file() else {}
 
 
 def keep(arguments, name, measured):
-    """All cases are in one file: not every machine gives many of them back."""
+    """Writes all cases into one file, since some machines return only a few files."""
     path = arguments.out / "figures.json"
     kept = json.loads(path.read_text()) if path.is_file() else {}
-    # Whoever is cut off here must not take the other cases' numbers along.
+    # If this program is killed here, the numbers of other cases must not be lost.
     beside = path.with_suffix(".new")
     beside.write_text(json.dumps({**kept, name: measured}, indent=1) + "\n")
     beside.replace(path)
@@ -75,7 +76,7 @@ def tell(lines):
 
 @contextlib.contextmanager
 def reported(arguments, name, measured, lines):
-    """Keeps and tells what `measured` says when the body ends, however it does. Goes inside of what runs contenders:
+    """Saves and prints `measured` when the body ends, also after a failure. Use it within the context of contenders:
     they may take long to end, and this program may be killed then."""
     try:
         yield
@@ -99,13 +100,13 @@ def floats_of_passes(arguments):
 
 
 def measure_passes(arguments):
-    """Adam and copies of the state alone, beside the runtime's own copies, in turns."""
+    """Compares Adam and copies of the state with the CUDA runtime's own copies, in turns."""
     options = floats_of_passes(arguments)
     measured = {"holdfast": [], "runtime": [], "pytorch_adam_seconds": []}
-    # Its update needs no samples.
+    # The update needs no samples.
     peers = peer_of(arguments, "mlp", "f32", batch=1)
     with all_of(peers), reported(arguments, "passes", lambda: measured, figures.of_passes):
-        # Started and warm, so that it disturbs nobody.
+        # Started and warm, so that it does not disturb the others.
         adam = adam_of(arguments, peers)
         for _ in arguments.budget.rounds(arguments.rounds, LEAST_ROUNDS):
             measured["holdfast"].append(run_program(arguments, "gpu_passes", *options))
@@ -118,7 +119,7 @@ def measure_passes(arguments):
 
 
 def adam_of(arguments, peers):
-    """What has PyTorch's update run, and says its seconds; None where there is none, and why is said."""
+    """A function that runs PyTorch's update and returns its seconds; None, after a message, if that is impossible."""
 
     def seconds():
         told = peers["pytorch"].turn(5, 50, patience(arguments, 0.5), "adam")
@@ -138,16 +139,16 @@ def adam_of(arguments, peers):
 
 
 def measure_snapshot(arguments):
-    """What training waits for when the state is copied into the watchdog's memory."""
-    # So rarely that the one before has arrived: it travels, and is digested, while training goes on.
+    """Measures how long training waits when the state is copied into the watchdog's memory."""
+    # So rare that the previous snapshot has arrived: it is copied and digested while training goes on.
     every = 10 if arguments.trial else 300
     steps = [figures.SNAPSHOT_WARM, 3 * every]
-    # The quicker products: the state is the same, and many steps fit into the time.
+    # The faster precision: the state is the same, and more steps fit into the time.
     model = {"model": "mlp", "precision": "tf32", "data": "host", "batch": batch_of(arguments, "mlp")}
     measured = {"every": every, "turns": [], "passes": []}
     ours = holdfast(arguments, "snapshot", **model, snapshot_every=every)
     with ours, reported(arguments, "snapshot", lambda: measured, figures.of_snapshot):
-        # The first one finds its memory, which is done once.
+        # The first snapshot also allocates its memory, which happens once.
         ours.turn(*steps, patience(arguments))
         for _ in arguments.budget.rounds(arguments.rounds, LEAST_ROUNDS):
             measured["turns"].append(ours.turn(*steps, patience(arguments)))
@@ -170,7 +171,7 @@ def batch_of(arguments, model):
 
 def holdfast(arguments, name, *, model, precision, data, batch, snapshot_every=0):
     folder = arguments.work / f"{name}-{os.getpid()}"
-    # Holdfast refuses others on CPUs.
+    # Holdfast refuses other precisions on CPUs.
     precision = precision if arguments.device == "cuda" else "f32"
     command = [arguments.bin / "gpu_training", "--model", model, "--precision", precision, "--data", data]
     command += ["--batch", batch, "--device", arguments.device, "--run-dir", folder / "run"]
@@ -179,8 +180,8 @@ def holdfast(arguments, name, *, model, precision, data, batch, snapshot_every=0
 
 
 def peer_of(arguments, model, precision, batch):
-    """The peer by its name; nobody where it is not there."""
-    # Not imported: that takes as long as a round.
+    """The peer by its name; empty if PyTorch is not installed."""
+    # PyTorch is not imported for this, since that takes as long as a round.
     look = [arguments.python, "-c", "from importlib import metadata; print(metadata.version('torch'))"]
     found = subprocess.run(look, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=False)
     if found.returncode != 0:
@@ -195,15 +196,15 @@ def peer_of(arguments, model, precision, batch):
 
 
 def await_start(arguments, peers):
-    """Has the peer import PyTorch before a way of its is asked for: from a disk that nobody has read before, that may
-    take longer than a way may, which would be left out then."""
+    """Lets the peer import PyTorch before the first of its ways. From a cold disk the import may exceed the time limit
+    of a way, which would then be left out."""
     if "pytorch" in peers:
         with contextlib.suppress(Failed):
             peers["pytorch"].turn(0, 1, patience(arguments, 0.5), "start")
 
 
 class Comparison:
-    """Contenders by name that make steps in turns; who fails is left out from then on, and why is kept."""
+    """Lets contenders, by name, make steps in turns. One that fails is left out from then on; the reason is kept."""
 
     def __init__(self, turn_seconds, patience):
         self.turn_seconds = turn_seconds
@@ -213,8 +214,8 @@ class Comparison:
         self.failures = {}
 
     def turn(self, name, ask):
-        """`ask(warm, steps, patience)` has a turn of its own: first a short one, which tells how many steps a long one
-        has. Who was measured before and is broken off by the end of the time has not failed."""
+        """`ask(warm, steps, patience)` makes a turn. A short turn comes first; it determines the steps of a long one. A
+        contender that was measured before and is interrupted by the end of the time has not failed."""
         before = self.step_seconds.get(name)
         if name in self.failures:
             return
@@ -224,7 +225,7 @@ class Comparison:
             return
         warm, steps = (2, 5) if before is None else (5, max(5, min(5000, int(self.turn_seconds / before[-1]))))
         try:
-            # Who takes long to be made, as compilers do, leaves time for rounds of the others.
+            # A contender that takes long to start, such as a compiler, leaves time for rounds of the others.
             told = ask(warm, steps, self.patience(0.5 if before is None else 1))
         except Failed as failure:
             told = {"error": str(failure)}
@@ -273,7 +274,7 @@ def compare_training(arguments, case, model, precision, places):
 
     with all_of(contenders), reported(arguments, case, measured, lines):
         await_start(arguments, contenders)
-        # Says how long a step takes, and does not count.
+        # Shows how long a step takes, and does not count.
         make_round()
         for _ in arguments.budget.rounds(arguments.rounds, LEAST_ROUNDS):
             make_round()

@@ -1,4 +1,4 @@
-"""The parts of bench/gpu, and its programs with little models where there is no GPU: runs_test.py FOLDER_OF_PROGRAMS"""
+"""Tests the parts of bench/gpu, and its programs with small models on CPUs: runs_test.py FOLDER_OF_PROGRAMS"""
 
 import json
 import os
@@ -95,7 +95,7 @@ class Figures(unittest.TestCase):
         self.assertIn("100.1 % of the link (aimed at >= 0.9: met)", line)
 
     def test_find_the_stall_behind_each_snapshot(self):
-        # Behind steps 10 and 20: in the time of steps 11 and 21.
+        # Snapshots after steps 10 and 20 are in the times of steps 11 and 21.
         turn = {"first_step": 6, "times": [1, 1, 1, 1, 1, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5]}
         self.assertEqual(figures.stalls(turn, 10), [3, 4])
 
@@ -125,7 +125,7 @@ class Rounds(unittest.TestCase):
 
 
 class Turns(unittest.TestCase):
-    """Who is asked, and in which order, is decided by the cases; here: what becomes of the answers."""
+    """The cases decide which contenders are asked, and in which order. Tested here is the use of the answers."""
 
     def setUp(self):
         self.left = 100.0
@@ -175,7 +175,7 @@ class Turns(unittest.TestCase):
         self.assertEqual(self.turn(seconds=0.01)["failures"], {"a": "no time was left"})
 
 
-# Makes steps of a millisecond when it is told to. HANG: "end", where it does not, or the turn from which on it is mute.
+# Makes steps of a millisecond on request. HANG is "end" if it does not end, or the first turn that it does not answer.
 STAND_IN = """
 import json, os, sys, time
 prefix = sys.argv[sys.argv.index("--turns") + 1]
@@ -251,7 +251,7 @@ class Contenders(InFolder):
 
 
 class Start(InFolder):
-    """Of a peer that takes long for it, as the first to read PyTorch from a disk does."""
+    """A peer that imports PyTorch slowly, as from a cold disk."""
 
     def test_is_no_way_that_takes_long(self):
         peer = Contender(self.folder / "peer", self.folder / "peer.log", [self.stand_in("slow")])
@@ -270,11 +270,11 @@ class Start(InFolder):
 
 
 class Cases(InFolder):
-    """Whole cases with stand-ins for what is measured."""
+    """Whole cases with stand-ins for the measured programs."""
 
     def begin(self, case, *options, **environment):
         self.stand_in("gpu_training")
-        # Without packages: nobody to compare with.
+        # Python without packages has no PyTorch to compare with.
         python = self.folder / "python"
         python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
         python.chmod(0o755)
@@ -290,7 +290,7 @@ class Cases(InFolder):
         return json.loads((self.folder / "out/figures.json").read_text())
 
     def test_that_are_cut_off_keep_and_tell_what_there_is(self):
-        # Mute in the round after two that count.
+        # It stops answering in the round after two that count.
         running = self.begin("lenet5", HANG="4")
         told = ""
         while told.count("holdfast/device: ") < 3:
@@ -325,7 +325,7 @@ class Cases(InFolder):
 
 class Peer(unittest.TestCase):
     def setUp(self):
-        # What is tested of it needs nothing of PyTorch.
+        # The tested parts do not need PyTorch.
         absent = {name: mock.MagicMock() for name in ("torch", "torch.nn")}
         with mock.patch.dict(sys.modules, absent):
             import peer
@@ -362,7 +362,7 @@ class Peer(unittest.TestCase):
 
 
 class Programs(unittest.TestCase):
-    """Each figure is there and well formed, whatever it says: a device that is pretended, and no CUDA runtime."""
+    """Every figure exists and is well formed, on a pretended device without a CUDA runtime."""
 
     def setUp(self):
         holder = tempfile.TemporaryDirectory()

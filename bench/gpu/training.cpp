@@ -1,5 +1,5 @@
-// Steps of training through fit() under a watchdog, as a user has them; for bench/gpu/runs.py, which has this program
-// and its peer take turns.
+// Training through fit() under a watchdog, as a user has it. bench/gpu/runs.py lets this program and its peer take
+// turns.
 //
 //   gpu_training --model mlp|lenet5 --turns PREFIX --run-dir DIR [--device cuda] [--precision tf32] [--data host]
 //                [--batch 2048] [--divisor 1] [--snapshot-every 0]
@@ -18,7 +18,7 @@ namespace {
 
 using namespace holdfast;
 
-constexpr std::int64_t kBatches = 8;  // different ones
+constexpr std::int64_t kBatches = 8;  // different batches in the data set
 
 struct Arguments {
   std::string model = "mlp";
@@ -32,7 +32,7 @@ struct Arguments {
   std::int64_t snapshot_every = 0;
 };
 
-// 41,157,101 parameters where the divisor is 1. bench/gpu/peer.py has the same.
+// 41,157,101 parameters when the divisor is 1. bench/gpu/peer.py has the same model.
 Sequential mlp(std::int64_t divisor) {
   return Sequential{Input{8000 / divisor},
                     Dense{4000 / divisor, {.activation = Activation::tanh}},
@@ -55,7 +55,7 @@ Sequential lenet5() {
                     Dense{10}};
 }
 
-// Numbers in [0, 1) that cost next to nothing: there are 131 million of them.
+// Numbers in [0, 1) that cost almost nothing, since 131 million of them are needed.
 class Noise {
  public:
   float next() {
@@ -67,7 +67,7 @@ class Noise {
   std::uint64_t state_ = 1;
 };
 
-// Whether the first feature is large decides about the class, so that there is something to learn.
+// The first feature decides the class, so that there is something to learn.
 Dataset noise(const Shape& features, std::int64_t classes, std::int64_t batch) {
   const std::int64_t samples = kBatches * batch;
   Tensor values(features.with_batch(samples));
@@ -82,7 +82,7 @@ Dataset noise(const Shape& features, std::int64_t classes, std::int64_t batch) {
 }
 
 Dataset batches_of(const Dataset& samples, const Arguments& arguments) {
-  // So many epochs as one that nobody sees the end of it.
+  // All repetitions form one epoch, so that no measured step contains an epoch's end.
   const Dataset batches = samples.repeat(1'000'000).batch(arguments.batch).prefetch(2);
   return arguments.data == "device" ? batches.keep_on_device() : batches;
 }
@@ -102,8 +102,8 @@ void train(Replica& replica, const Arguments& arguments) {
   }
 }
 
-// Snapshots into the watchdog's memory are what `--snapshot-every` says, or none: as often as costs half a percent of
-// the time would be oftener than that for a run that waits for its turn most of the time.
+// Memory snapshots are made as `--snapshot-every` says, or never. The default, half a percent of the time, would make
+// too many in the measured steps, since this run waits for its turn most of the time.
 SuperviseOptions run_of(const Arguments& arguments) {
   const std::int64_t never = std::numeric_limits<std::int64_t>::max();
   return {.devices = {arguments.device == "cuda" ? "cuda:0" : "cpu:0"},
@@ -112,29 +112,30 @@ SuperviseOptions run_of(const Arguments& arguments) {
           .run_directory = arguments.run_directory,
           .seed = 1,
           .max_restarts = 0,
-          // Others' turns may be long.
+          // The turns of other contenders may be long.
           .hang_after = std::chrono::minutes(10)};
 }
 
 void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--model", arguments.model, "mlp or lenet5")->check(CLI::IsMember({"mlp", "lenet5"}));
   app.add_option("--turns", arguments.turns, "FIFOs PREFIX.ask and PREFIX.told")->required();
-  app.add_option("--run-dir", arguments.run_directory, "of this run alone")->required();
+  app.add_option("--run-dir", arguments.run_directory, "run directory of this run only")->required();
   app.add_option("--device", arguments.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--precision", arguments.precision, "f32, tf32 or bf16")
       ->check(CLI::IsMember({"f32", "tf32", "bf16"}));
   app.add_option("--data", arguments.data, "where the samples are: host or device")
       ->check(CLI::IsMember({"host", "device"}));
   app.add_option("--batch", arguments.batch, "samples a step")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--divisor", arguments.divisor, "of all widths of the mlp, for trials")->check(CLI::Range(1, 100));
-  app.add_option("--snapshot-every", arguments.snapshot_every, "steps between snapshots in memory; 0: none");
+  app.add_option("--divisor", arguments.divisor, "divisor of all widths of the mlp, for trials")
+      ->check(CLI::Range(1, 100));
+  app.add_option("--snapshot-every", arguments.snapshot_every, "steps between memory snapshots; 0: none");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Trains when it is told to; for bench/gpu/runs.py.");
+  CLI::App app("Trains in turns on request; for bench/gpu/runs.py.");
   declare(app, arguments);
   CLI11_PARSE(app, argc, argv);
   return supervise(argc, argv, run_of(arguments), [&](Replica& replica) { train(replica, arguments); });

@@ -1,3 +1,5 @@
+// The FIFOs of a contender: requests for turns come in lines, and reports go out as lines of JSON.
+
 #include "turns.h"
 
 #include <fcntl.h>
@@ -24,7 +26,7 @@ Turn parse_turn(const std::string& line) {
   Turn turn;
   std::istringstream words(line);
   if (words >> turn.number >> turn.warm >> turn.steps && turn.warm >= 0 && turn.steps > 0) return turn;
-  throw Error(ErrorCode::invalid_argument, "a turn is NUMBER WARM STEPS, three numbers, and not \"" + line + "\"");
+  throw Error(ErrorCode::invalid_argument, "a turn is three numbers, NUMBER WARM STEPS, and not \"" + line + "\"");
 }
 
 std::string describe(const TurnReport& report) {
@@ -68,7 +70,7 @@ void Turns::begin_turn(TrainingContext& context) {
   report_.ends.push_back(std::chrono::steady_clock::now());
 }
 
-// As long as the run's hang_after lets a callback wait.
+// Waits for as long as the run's hang_after lets a callback wait.
 std::string Turns::next_line() {
   for (;;) {
     if (const std::size_t end = read_.find('\n'); end != std::string::npos) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Has training make as many steps as it is told, and wait in between, so that what is compared takes turns within one
-// run. Who waits holds its device, and uses nothing of it.
+// Makes as many steps as requested and then waits, so that contenders take turns within one run. A waiting contender
+// keeps its memory on the device, but computes nothing.
 
 #include <chrono>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace holdfast {
 
-// One turn: so many steps, of which the first `warm` are not counted.
+// One turn: `warm` steps that are not counted, then `steps` that are.
 struct Turn {
   std::int64_t number = 0;
   std::int64_t warm = 0;
@@ -23,10 +23,10 @@ struct Turn {
   std::int64_t all() const { return warm + steps; }
 };
 
-// "NUMBER WARM STEPS", with anything behind it. Throws Error{invalid_argument} for other lines.
+// Parses "NUMBER WARM STEPS", which anything may follow. Throws Error{invalid_argument} for other lines.
 Turn parse_turn(const std::string& line);
 
-// What is told of a turn, one line of JSON. `ends[0]` is when the turn began, `ends[i]` when its step i was done.
+// The report of a turn, one line of JSON. `ends[0]` is when the turn began, `ends[i]` when its step i was done.
 struct TurnReport {
   Turn turn;
   std::int64_t first_step = 0;  // its number in the run, from 1
@@ -35,11 +35,11 @@ struct TurnReport {
 };
 std::string describe(const TurnReport& report);
 
-// Reads turns from the FIFO PREFIX.ask and answers through PREFIX.told. Training ends when nobody asks any more. The
-// first step of the run belongs to no turn: what is made once is made in it.
+// Reads turns from the FIFO PREFIX.ask and reports through PREFIX.told. Training ends when the other end is closed. The
+// first step of the run belongs to no turn, since it also makes what is made only once.
 class Turns final : public Callback {
  public:
-  // Blocks until both are opened by whoever asks. Throws Error{input_output}.
+  // Blocks until the other process has opened both FIFOs. Throws Error{input_output}.
   explicit Turns(const std::string& prefix);
 
   std::string name() const override { return "turns"; }
@@ -47,13 +47,13 @@ class Turns final : public Callback {
 
  private:
   void begin_turn(TrainingContext& context);
-  // Without its end; empty where nobody asks any more.
+  // The next line without its end; empty when the other end is closed.
   std::string next_line();
 
   FileDescriptor ask_;
-  std::string read_;  // of ask_, and not yet given out
+  std::string read_;  // read from ask_, but not returned yet
   std::ofstream told_;
-  TurnReport report_;  // of the turn that is under way
+  TurnReport report_;  // of the current turn
 };
 
 }  // namespace holdfast

@@ -1,11 +1,11 @@
-// A line is fitted to points by several processes, in C, and the death of any of them changes no bit of the result:
+// Several processes, written in C, fit a line to points. The death of any process changes no bit of the result:
 //
 //   holdfast run --replicas 3 -- c_worker [STEPS]
 //
-// The points are cut into a fixed number of shards, which the processes share out among themselves, or the watchdog
-// deals (`--when-slow deal`); each puts the sums of its shards where its peers can read them, and all add them in the
-// same order. Whoever has to begin again, or anew, takes the newest state that a peer has, else the newest in the
-// watchdog's memory, else that of the file of an earlier run.
+// The points are cut into a fixed number of shards. The processes divide the shards evenly, or the watchdog deals them
+// (`--when-slow deal`). Each process writes the sums of its shards where its peers can read them, and all add the sums
+// in the same order. A process that begins takes the newest state: that of a peer, else that of the watchdog's memory,
+// else that of the file of an earlier run.
 
 #include <holdfast/recovery/worker_c.h>
 #include <stdio.h>
@@ -18,9 +18,9 @@ enum { EXIT_STOPPED = 75 };
 
 static const double kLearningRate = 0.01;
 
-// All that a later step depends on.
+// Everything that a later step depends on.
 typedef struct State {
-  int64_t step;  // -1: none yet
+  int64_t step;  // -1: there is no state yet
   double slope, intercept;
 } State;
 
@@ -28,15 +28,15 @@ typedef struct Sum {
   double slope, intercept;
 } Sum;
 
-// What a process wants the others to know at a step. Two of them take turns, so that nobody overwrites what a slower
-// one still reads: it can be one step behind, not two.
+// What a process shows the others in a step. Two of these alternate, so that no process overwrites what a slower one
+// still reads: a process can be late by one step, but not by two.
 typedef struct Step {
-  Sum gradients[SHARDS];  // of the own shards
+  Sum gradients[SHARDS];  // only those of the process's own shards are set
   int wants_stop, wants_regroup;
 } Step;
 
 typedef struct Arena {
-  State state;  // that the process brings along
+  State state;  // the state of the process when a generation begins
   Step steps[2];
 } Arena;
 
@@ -44,10 +44,10 @@ typedef struct Process {
   holdfast_worker* worker;
   holdfast_arenas* arenas;
   int rank, size;
-  int rank_of[SHARDS];  // that computes each
-  uint32_t count;       // of exchanges in this generation
+  int rank_of[SHARDS];  // the rank that computes each shard
+  uint32_t count;       // the number of exchanges in this generation
   double patience;
-  int answered;  // the newest request for a savepoint that was
+  int answered;  // the number of the newest answered request for a savepoint
   State state;
 } Process;
 
@@ -84,7 +84,7 @@ static int read_file(const Process* process, State* state) {
   return read == 1;
 }
 
-// Whole or not at all: a reader never finds half of it.
+// An atomic write: a reader finds the old file or the new one, never a part.
 static int write_file(const Process* process) {
   char path[4096], temporary[4096];
   path_in_run_directory(process, "line.state", path, sizeof path);
@@ -97,7 +97,7 @@ static int write_file(const Process* process) {
   return is_written && rename(temporary, path) == 0;
 }
 
-// For a process that has none, when no peer may have one either.
+// Finds a state for a process that has none, when no peer may have one either.
 static void find_state(Process* process) {
   const void* bytes;
   size_t size;
@@ -113,7 +113,7 @@ static void find_state(Process* process) {
 
 // --- training
 
-// The same for every process, whichever computes it.
+// The same bits in every process.
 static Sum gradient_of(int shard, const State* state) {
   Sum sum = {0, 0};
   for (int i = 0; i < POINTS_OF_A_SHARD; ++i) {
@@ -138,14 +138,14 @@ static void update(Process* process, int turn) {
   ++process->state.step;
 }
 
-// For the run's journal.
+// Adds a line to the run's journal.
 static void tell(Process* process, const char* event) {
   char details[64];
   snprintf(details, sizeof details, "{\"step\": %lld}", (long long)process->state.step);
   holdfast_worker_report_event(process->worker, event, details);
 }
 
-// So that a failure of all processes at once costs a few steps.
+// Copies the state into the watchdog's memory, so that a failure of all processes at once costs only a few steps.
 static void keep(Process* process) {
   if (process->rank != 0 || process->state.step % STEPS_BETWEEN_SNAPSHOTS != 0) return;
   holdfast_worker_write_snapshot(process->worker, process->state.step, &process->state, sizeof process->state,
@@ -153,7 +153,7 @@ static void keep(Process* process) {
   if (process->state.step % STEPS_BETWEEN_EVENTS == 0) tell(process, "line_fitted");
 }
 
-// For `holdfast snapshot`. Nobody need agree on the step: all have the same state.
+// Answers `holdfast snapshot`. The processes need not agree on a step, since all have the same state.
 static void save_if_asked(Process* process) {
   const int number = holdfast_worker_savepoint_requested(process->worker);
   if (process->rank != 0 || number <= process->answered) return;
@@ -167,7 +167,7 @@ static void save_if_asked(Process* process) {
   }
 }
 
-// What all of a step agree on.
+// The requests of all processes in a step.
 typedef struct Votes {
   int stop, regroup;
 } Votes;
@@ -198,7 +198,7 @@ static holdfast_status train_a_step(Process* process, Votes* votes) {
   return HOLDFAST_OK;
 }
 
-// All go on from the newest state among them.
+// All processes continue from the newest state among them.
 static holdfast_status agree_on_state(Process* process) {
   if (process->state.step < 0 && process->rank == 0) find_state(process);
   ((Arena*)holdfast_arenas_own(process->arenas))->state = process->state;
@@ -213,8 +213,8 @@ static holdfast_status agree_on_state(Process* process) {
   return HOLDFAST_OK;
 }
 
-// As the watchdog has dealt the shards, else as evenly as can be. It hears who computes how many, one after the other,
-// to notice those that are slow.
+// Assigns the shards as the watchdog has dealt them, else as evenly as possible. Reports to the watchdog how many of
+// them this process computes one after the other, so that the watchdog can notice a slow process.
 static holdfast_status share_out(Process* process) {
   int own = 0;
   for (int rank = 0, shard = 0; rank < process->size; ++rank) {
@@ -241,7 +241,7 @@ static holdfast_status begin_generation(Process* process) {
   return status == HOLDFAST_OK ? agree_on_state(process) : status;
 }
 
-// HOLDFAST_CANCELLED when another generation is to begin.
+// Trains in one generation. Returns HOLDFAST_CANCELLED when another generation has to begin.
 static holdfast_status train(Process* process, int64_t steps, int* was_stopped) {
   holdfast_status status = begin_generation(process);
   while (status == HOLDFAST_OK && process->state.step < steps) {
@@ -259,7 +259,7 @@ static holdfast_status train(Process* process, int64_t steps, int* was_stopped) 
   return status;
 }
 
-// The exit code.
+// Trains until the end, in as many generations as it takes. Returns the exit code.
 static int run(Process* process, int64_t steps) {
   int was_stopped = 0;
   holdfast_status status = HOLDFAST_CANCELLED;

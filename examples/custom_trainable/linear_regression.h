@@ -1,7 +1,7 @@
 #pragma once
 
-// A model written by hand, without any layer of Holdfast: linear regression trained by gradient descent with momentum.
-// Implementing holdfast::Trainable is all it takes to be mirrored, saved and recovered.
+// A model without any layer of Holdfast: linear regression, trained by gradient descent with momentum. A class that
+// implements holdfast::Trainable is mirrored, saved and recovered like a model of layers.
 
 #include <vector>
 
@@ -35,6 +35,6 @@ class LinearRegression final : public holdfast::Trainable {
   const std::int64_t features_;
   const float learning_rate_;
   const float momentum_;
-  std::vector<float> weights_;   // one a feature, then the bias
-  std::vector<float> velocity_;  // of each weight
+  std::vector<float> weights_;   // one for each feature, then the bias
+  std::vector<float> velocity_;  // one for each weight
 };

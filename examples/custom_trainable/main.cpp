@@ -1,5 +1,6 @@
-// A hand-written model on mirrored replicas: custom_trainable [--replicas N] [--run-dir D] [--inject
-// rank=1,step=30,fault=kill]
+// Trains a hand-written model on mirrored replicas:
+//
+//   custom_trainable [--replicas N] [--run-dir DIR] [--fresh] [--inject rank=1,step=30,fault=kill]
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -10,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kFeatures = 32;
 
-// y = sum of i/10 x_i + 3 + noise.
+// Samples of y = sum of i/10 x_i + 3 + noise.
 holdfast::Dataset measurements(std::int64_t count) {
   holdfast::Tensor features(holdfast::Shape{count, kFeatures});
   holdfast::Tensor targets(holdfast::Shape{count, 1});
@@ -33,11 +34,12 @@ holdfast::Dataset measurements(std::int64_t count) {
 int main(int argc, char** argv) {
   holdfast::SuperviseOptions options{.replicas = 2, .run_directory = "custom-run", .shards = 4};
   CLI::App app("A hand-written model that is mirrored, killed and recovered.");
-  app.add_option("--replicas", options.replicas, "mirrored replicas");
-  app.add_option("--run-dir", options.run_directory, "savepoints and journal");
+  app.add_option("--replicas", options.replicas, "number of mirrored replicas");
+  app.add_option("--run-dir", options.run_directory, "folder of savepoints and journal");
   app.add_flag_callback(
-      "--fresh", [&options] { options.start = holdfast::Start::fresh; }, "start anew; the earlier run is kept");
-  app.add_option("--inject", options.faults, "fault to make, such as rank=1,step=30,fault=kill");
+      "--fresh", [&options] { options.start = holdfast::Start::fresh; },
+      "start anew, and keep the earlier run under another name");
+  app.add_option("--inject", options.faults, "fault to inject, such as rank=1,step=30,fault=kill");
   CLI11_PARSE(app, argc, argv);
   return holdfast::supervise(argc, argv, options, [](holdfast::Replica& replica) {
     LinearRegression model(kFeatures, 0.02F, 0.9F);

@@ -13,14 +13,14 @@ constexpr std::int64_t kSide = 28;
 constexpr float kFontWidth = 5;
 constexpr float kFontHeight = 7;
 
-// Rows from the top, five dots each.
+// Seven rows from the top, with five dots each.
 constexpr std::array<std::string_view, 10> kFont = {
     ".###.#...##..###.#.###..##...#.###.", "..#...##....#....#....#....#...###.", ".###.#...#....#...#...#...#...#####",
     ".###.#...#....#..##.....##...#.###.", "...#...##..#.#.#..#.#####...#....#.", "######....####.....#....##...#.###.",
     "..##..#...#....####.#...##...#.###.", "#####....#...#...#...#....#....#...", ".###.#...##...#.###.#...##...#.###.",
     ".###.#...##...#.####....#...#..##.."};
 
-// How a digit lies on the picture.
+// The size, position and slant of a digit in the image.
 struct Pose {
   float scale_x, scale_y, shift_x, shift_y, slant;
 };
@@ -34,7 +34,7 @@ Pose draw_pose(holdfast::Random& random) {
           between(random, -0.25F, 0.25F)};
 }
 
-// Strength of the digit's ink at a place of the font's grid, linear between dots.
+// The strength of the ink at a point of the font's grid, interpolated linearly between dots.
 float ink(std::string_view font, float x, float y) {
   const auto dot = [&](float column, float row) {
     if (column < 0 || row < 0 || column >= kFontWidth || row >= kFontHeight) return 0.0F;

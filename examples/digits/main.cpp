@@ -1,4 +1,5 @@
-// LeNet-5 learns digits on mirrored replicas, and survives whatever happens to them.
+// LeNet-5 learns handwritten digits on mirrored replicas, and survives their failures. The largest example: nearly
+// every option of Holdfast is an option of this program. scripts/quickstart and the resilience tests run it.
 
 #include <unistd.h>
 
@@ -17,7 +18,7 @@
 namespace {
 
 struct Arguments {
-  std::string images, labels;  // both empty: digits are drawn
+  std::string images, labels;  // both empty: draw digits instead of reading them
   std::int64_t drawn = 6000;
   std::int64_t holdout = 1000;
   std::int64_t epochs = 10;
@@ -87,7 +88,7 @@ void train(holdfast::Replica& replica, const Arguments& arguments) {
   if (arguments.holdout >= digits.size()) {
     throw holdfast::Error(holdfast::ErrorCode::invalid_argument,
                           "--holdout " + std::to_string(arguments.holdout) + " leaves none of the " +
-                              std::to_string(digits.size()) + " digits to train on");
+                              std::to_string(digits.size()) + " digits for training; hold fewer out");
   }
   const std::int64_t training = digits.size() - arguments.holdout;
 
@@ -111,7 +112,7 @@ void train(holdfast::Replica& replica, const Arguments& arguments) {
   if (!arguments.report.empty()) write_report(arguments.report, replica, trainer, accuracy);
 }
 
-// A whole number. CLI11 alone turns -1, and numbers that are too large, into other numbers.
+// A whole number. CLI11's own conversion turns -1, and numbers that are too large, into other numbers.
 template <typename Number>
 CLI::Validator whole(Number lowest, Number highest) {
   const std::string range = std::to_string(lowest) + " to " + std::to_string(highest);
@@ -125,14 +126,14 @@ CLI::Validator whole(Number lowest, Number highest) {
           ""};
 }
 
-// The objection to a time in seconds; empty for a valid one. CLI11's own range accepts nan.
+// What is wrong with a time in seconds; empty when it is valid. CLI11's own range check accepts nan.
 std::string objection_to_seconds(const std::string& text) {
   double seconds = 0;
   const bool is_number = CLI::detail::lexical_cast(text, seconds);
   return is_number && seconds >= 0.001 && seconds <= 1e6 ? "" : text + " is not a number from 0.001 to 1000000";
 }
 
-// Checked at the start: after hours of training it would be late to learn that the report cannot be written.
+// Checked at the start. After hours of training it would be too late to learn that the report cannot be written.
 std::string objection_to_report(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -153,107 +154,113 @@ void declare(CLI::App& app, Arguments& arguments) {
   const auto positive = whole<std::int64_t>(1, kMany);
   const auto not_negative = whole<std::int64_t>(0, kMany);
   const auto processes = whole(0, kMostProcesses);
-  auto* images = app.add_option("--images", arguments.images,
-                                "IDX file of 28 x 28 pictures, plain or gzip; without it digits are drawn");
+  auto* images =
+      app.add_option("--images", arguments.images, "IDX file of 28 x 28 images, plain or gzip (default: draw digits)");
   auto* labels = app.add_option("--labels", arguments.labels, "IDX file of their labels");
   images->needs(labels);
   labels->needs(images);
-  app.add_option("--drawn", arguments.drawn, "number of digits to draw when there is no file")
+  app.add_option("--drawn", arguments.drawn, "number of digits to draw without --images")
       ->capture_default_str()
       ->check(whole<std::int64_t>(1, kMostDrawn));
-  app.add_option("--holdout", arguments.holdout, "last samples, never trained on, that accuracy is measured with")
+  app.add_option("--holdout", arguments.holdout,
+                 "number of samples at the end for measuring accuracy, not used for training")
       ->capture_default_str()
       ->check(not_negative);
-  app.add_option("--replicas", arguments.run.replicas, "mirrored replicas; 0: one for each core")->check(processes);
-  app.add_option("--shards", arguments.run.shards, "parts that a batch is cut into; 0: as many as replicas")
+  app.add_option("--replicas", arguments.run.replicas, "number of mirrored replicas; 0: one for each core")
+      ->check(processes);
+  app.add_option("--shards", arguments.run.shards, "number of parts of each batch; 0: one for each replica")
       ->check(whole(0, std::numeric_limits<int>::max()));
-  app.add_option("--epochs", arguments.epochs, "passes over the data")->capture_default_str()->check(positive);
-  app.add_option("--batch", arguments.batch, "samples a step, over all replicas")
+  app.add_option("--epochs", arguments.epochs, "number of passes over the data")
       ->capture_default_str()
       ->check(positive);
-  app.add_option("--learning-rate", arguments.learning_rate, "of Adam")->capture_default_str();
-  app.add_option("--seed", arguments.run.seed, "of weights and order")
+  app.add_option("--batch", arguments.batch, "samples in a step, over all replicas")
+      ->capture_default_str()
+      ->check(positive);
+  app.add_option("--learning-rate", arguments.learning_rate, "learning rate of Adam")->capture_default_str();
+  app.add_option("--seed", arguments.run.seed, "seed of the weights and the order of samples")
       ->capture_default_str()
       ->check(whole<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()));
   app.add_option("--run-dir", arguments.run.run_directory,
-                 "savepoints, journal; start again with the same one to resume")
+                 "folder of savepoints and journal; start again with the same folder to resume")
       ->capture_default_str();
   app.add_option(
          "--fresh", arguments.run.start_token,
-         "start anew; an earlier run is kept under another name. With a value, as --fresh=MONDAY, once for each "
-         "value")
+         "start anew, and keep an earlier run under another name; with a value, such as --fresh=MONDAY, only once for "
+         "each value")
       ->expected(0, 1);
-  app.add_flag("--alone", arguments.is_alone, "train in this process, for a debugger, and write nothing");
-  app.add_option("--save-every", arguments.save_every, "steps between savepoints; 0: one an epoch")
+  app.add_flag("--alone", arguments.is_alone, "train in this process, for a debugger, and write no files");
+  app.add_option("--save-every", arguments.save_every, "steps between savepoints; 0: one each epoch")
       ->capture_default_str()
       ->check(not_negative);
-  app.add_option("--report", arguments.report, "JSON file to write at the end")->check(objection_to_report);
+  app.add_option("--report", arguments.report, "JSON file with the results, written at the end")
+      ->check(objection_to_report);
   app.add_option("--device", arguments.device, "cpu or cuda")
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--devices", arguments.run.devices,
-                 "of each replica, such as cuda:0,cuda:1; instead of --device and --replicas")
+                 "device of each replica, such as cuda:0,cuda:1; replaces --device and --replicas")
       ->delimiter(',');
   app.add_option("--samples-on", arguments.samples_on,
-                 "where the digits are kept: in the host's memory, or all on each device")
+                 "where to keep the digits: in the host's memory, or all of them on each device")
       ->capture_default_str()
       ->check(CLI::IsMember({"host", "device"}));
-  app.add_option("--precision", arguments.precision, "of products of matrices on GPUs: f32, tf32 or bf16")
+  app.add_option("--precision", arguments.precision, "precision of matrix products on GPUs: f32, tf32 or bf16")
       ->capture_default_str()
       ->check(CLI::IsMember({"f32", "tf32", "bf16"}));
   app.add_option("--reduction", arguments.reduction,
                  "how GPUs add gradients: in the order of shards, with the same bits for any number of replicas, or in "
-                 "NCCL's, the fastest")
+                 "NCCL's order, which is fastest")
       ->capture_default_str()
       ->check(CLI::IsMember({"shard_order", "fastest"}));
   app.add_option("--hang-after", arguments.hang_after_seconds,
-                 "seconds without progress after which a replica is replaced; by the times of steps when not given")
+                 "seconds without progress after which a replica is replaced (default: depends on the step times)")
       ->check(objection_to_seconds);
   app.add_option("--callback-timeout", arguments.callback_timeout_seconds,
-                 "the same in callbacks; that of --hang-after, or 600")
+                 "the same limit within callbacks (default: --hang-after if given, else 600)")
       ->check(objection_to_seconds);
-  app.add_option("--start-timeout", arguments.start_timeout_seconds, "the same while it starts; 120")
+  app.add_option("--start-timeout", arguments.start_timeout_seconds,
+                 "the same limit while a replica starts (default: 120)")
       ->check(objection_to_seconds);
-  app.add_option("--spares", arguments.run.spares, "processes that wait, ready, to take the place of a replica")
+  app.add_option("--spares", arguments.run.spares, "number of processes that are ready to replace a failed replica")
       ->capture_default_str()
       ->check(processes);
   app.add_option("--max-restarts", arguments.run.max_restarts,
-                 "replicas lost within ten minutes; one more ends the run")
+                 "most replicas lost within ten minutes; one more ends the run")
       ->capture_default_str()
       ->check(whole(0, std::numeric_limits<int>::max()));
   app.add_option("--when-lost", arguments.when_lost,
-                 "without a spare: wait for a new process, or shrink and go on at once")
+                 "after a loss without a spare: wait for a new process, or shrink and continue at once")
       ->capture_default_str()
       ->check(CLI::IsMember({"wait", "shrink"}));
   app.add_option("--recover-from", arguments.recover_from,
-                 "survivors keep their state; or all start again from the newest savepoint")
+                 "survivors keep their state, or all start again from the newest savepoint")
       ->capture_default_str()
       ->check(CLI::IsMember({"survivors", "savepoint"}));
   app.add_option("--when-slow", arguments.when_slow,
-                 "a replica slower than the others: report it, deal it fewer shards, or replace it by a spare")
+                 "if a replica is slower than the others: report it, deal it fewer shards, or replace it with a spare")
       ->capture_default_str()
       ->check(CLI::IsMember({"report", "deal", "replace"}));
   app.add_option("--memory-snapshot-every", arguments.run.memory_snapshot_every,
-                 "steps between copies of the state in the watchdog's memory; 0: as often as costs next to nothing")
+                 "steps between copies of the state into the watchdog's memory; 0: as often as it costs almost nothing")
       ->capture_default_str()
       ->check(not_negative);
   app.add_option("--check-gradients-every", arguments.check_gradients.every,
-                 "steps between checks of gradients, computed twice on two replicas; 0: none")
+                 "steps between checks that compute gradients on two replicas and compare them; 0: no checks")
       ->capture_default_str()
       ->check(not_negative);
   app.add_option("--check-gradients-shards", arguments.check_gradients.shards,
-                 "shards of each replica that such a step computes twice; 0: all")
+                 "number of shards of each replica that a check computes twice; 0: all")
       ->capture_default_str()
       ->check(not_negative);
   app.add_option("--inject", arguments.run.faults,
-                 "fault to make, such as rank=1,step=120,fault=kill; may be repeated");
+                 "fault to inject, such as rank=1,step=120,fault=kill; may be repeated");
 }
 
 std::chrono::milliseconds to_milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-// Exit codes other than 0 are those of supervise(): 1 says that starting the program again changes nothing.
+// Wrong options return 1, which means the same as from supervise(): starting the program again changes nothing.
 int parse(CLI::App& app, int argc, char** argv, bool& is_parsed) {
   try {
     app.parse(argc, argv);

@@ -1,8 +1,8 @@
-// Cross-validation: one run for each fold, then their mean. Each run has a directory of its own, and recovers, resumes
-// and is inspected like any other. Killed and started again, the program goes on where it was: folds that have finished
-// return at once.
+// Cross-validation: one run for each fold, then the mean of their losses. Each run has its own directory, and recovers,
+// resumes and is inspected like any other run. If the program is killed and started again, it continues where it was:
+// folds that have finished return at once.
 //
-//   folds DIRECTORY [fresh | FOLD]     all anew; or that one alone
+//   folds DIRECTORY [fresh | FOLD]     fresh: train all folds anew; FOLD: train only this fold
 
 #include <algorithm>
 #include <cstdio>
@@ -19,7 +19,7 @@ constexpr int kFolds = 3;
 constexpr std::int64_t kSamples = 600;
 constexpr std::int64_t kFeatures = 8;
 
-// The samples of the fold, or all others. They are drawn the same each time: y = 0.5 x0 - 0.4 x1 + ... and noise.
+// The samples of the fold, or all others: y = 0.5 x0 - 0.4 x1 + ... and noise. Every call draws the same values.
 Dataset make_samples(int fold, bool are_of_fold) {
   const std::int64_t count = are_of_fold ? kSamples / kFolds : kSamples - kSamples / kFolds;
   Tensor features{Shape{count, kFeatures}};

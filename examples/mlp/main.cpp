@@ -1,4 +1,4 @@
-// Builds the 8000-4000-2000-500-300-1 network and shows what it is made of.
+// Builds a network with layers of 8000, 4000, 2000, 500, 300 and 1 units, and prints its summary.
 
 #include <cstdio>
 

@@ -1,6 +1,6 @@
-// An application that cannot be executed again to make replicas of itself. It has a window, or holds a device, or is
-// another program that has loaded this code as a plug-in. It watches; its replicas execute a program of their own,
-// which calls supervise() with the same run directory.
+// An application that cannot be executed again as a replica: it has a window, or holds a device, or is another program
+// that has loaded this code as a plug-in. It is only the watchdog. Its replicas execute a program of their own
+// (trainer.cpp), which calls supervise() with the same run directory.
 //
 //   own_executable_host TRAINER DIRECTORY
 

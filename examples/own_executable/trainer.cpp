@@ -1,4 +1,4 @@
-// What the replicas execute: see host.cpp.
+// The program that the replicas of host.cpp execute.
 //
 //   own_executable_trainer DIRECTORY
 

@@ -1,4 +1,4 @@
-// A small training program: what train_test.cpp tests. It knows nothing of faults.
+// The small training program that train_test.cpp tests. It has no code for faults.
 
 #include <string>
 
@@ -10,7 +10,7 @@ using namespace holdfast;
 
 constexpr std::int64_t kPoints = 512;
 
-// Two features, and what is to be learned of them.
+// Points with two features; the target is a linear function of them.
 Dataset points() {
   Tensor features(Shape{kPoints, 2});
   Tensor targets(Shape{kPoints, 1});

@@ -1,4 +1,4 @@
-// What a project that uses Holdfast can have among its own tests: that its training survives failures.
+// How a project that uses Holdfast can test that its own training survives failures.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ using holdfast::recovery::FaultKind;
 using holdfast::recovery::FaultPhase;
 using holdfast::resilience::expect_survives;
 
-// TRAIN_PROGRAM is the path of the program, from this project's CMakeLists.txt.
+// TRAIN_PROGRAM is the path of the training program; CMakeLists.txt defines it.
 const holdfast::resilience::Program kTraining{.command = {TRAIN_PROGRAM, "{run_dir}"}};
 
 }  // namespace

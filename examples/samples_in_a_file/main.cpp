@@ -1,5 +1,8 @@
-// Trains on samples that stay in a file: `samples_in_a_file FILE RUN_DIRECTORY`. FILE has 8 floats a sample, the first
-// of which is to be learned from the others; without one, it is made.
+// Trains on samples that stay in a file, and are read when a batch needs them:
+//
+//   samples_in_a_file FILE RUN_DIRECTORY
+//
+// FILE has 8 floats for each sample; the first is the target, the others are the features. A missing FILE is created.
 
 #include <fcntl.h>
 #include <holdfast/holdfast.h>
@@ -30,7 +33,7 @@ void make_file(const std::string& path) {
   std::filesystem::rename(path + ".new", path);
 }
 
-// The targets are read once; of each sample's features only the index is in memory.
+// Reads the targets now. Of the features, only each sample's index is in memory.
 Dataset samples_of(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) throw Error(ErrorCode::not_found, "cannot open " + path);

@@ -1,9 +1,9 @@
-"""Runs a build by Ninja and says how far it is, instead of a line for each file.
+"""Runs a build by Ninja and shows its progress, instead of a line for each file.
 
     python3 scripts/building/progress.py COMMAND...
 
-In a terminal one line moves; elsewhere there is a line every half minute. All else that the command prints, what a
-compiler says above all, is passed on as it is. Exit code: the command's; 128 and the signal's number where one ended it.
+In a terminal one line is updated; elsewhere a line is printed every half minute. All other output of the command, such
+as a compiler's messages, is passed on unchanged. Exit code: the command's, or 128 + the signal that ended it.
 """
 
 import os
@@ -16,10 +16,10 @@ import sys
 import time
 
 SECONDS_BETWEEN_LINES = 30
-# How Ninja is asked to begin its lines: steps done, steps in all, what the step was.
+# Ninja begins each line with this: steps done, steps in all, and the description of the step.
 STATUS = "@step %f %t "
 STEP = re.compile(rb"@step (\d+) (\d+) (.*)")
-# An estimate from the first moments would mislead.
+# An estimate from the first seconds would mislead.
 FEWEST_STEPS, FEWEST_SECONDS = 5, 10
 NOISE = (b"ninja: Entering directory", b"ninja: no work to do.")
 
@@ -30,14 +30,14 @@ def duration(seconds):
 
 
 def subject(description):
-    """"sdk" of a batch of that library's sources, "examples/digits/main.cpp" of a source of its own."""
+    """"sdk" for a batch of that library's sources, "examples/digits/main.cpp" for a single source."""
     path = description.rpartition(" ")[2]
     batch = re.search(r"CMakeFiles/(?:holdfast_)?([^/]*)\.dir/Unity/", path)
     return batch[1] if batch else re.sub(r"CMakeFiles/[^/]*\.dir/|\.o$", "", path)
 
 
 def left(done, total, seconds):
-    """", about 2 min left", or nothing as long as nobody can know."""
+    """", about 2 min left"; empty while there is no good estimate."""
     if done < FEWEST_STEPS or seconds < FEWEST_SECONDS or done == total:
         return ""
     rest = seconds / done * (total - done)
@@ -54,7 +54,7 @@ class Progress:
         self.has_line = False  # the terminal's cursor stands on a line of ours
 
     def take(self, line):
-        """One line that the command printed."""
+        """Takes one line that the command printed."""
         step = STEP.fullmatch(line.rstrip(b"\n"))
         if step is None:
             if not line.startswith(NOISE):
@@ -106,7 +106,7 @@ class Progress:
 
 
 def follow(child, progress):
-    """Hands over each line as it comes, and lets the time on the terminal's line go on between them."""
+    """Passes on each line as it comes, and updates the time on the terminal's line in between."""
     rest = b""
     while True:
         ready, _, _ = select.select([child.stdout], [], [], 1)
@@ -131,7 +131,7 @@ def main():
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "NINJA_STATUS": STATUS}
     )
-    # A terminal's Ctrl-C reaches Ninja, too: Ninja ends its commands, and says so.
+    # Ctrl-C in a terminal reaches Ninja, too. Ninja ends its commands, and says so.
     signal.signal(signal.SIGINT, lambda number, frame: None)
     signal.signal(signal.SIGTERM, lambda number, frame: child.terminate())
     is_terminal = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
@@ -142,7 +142,7 @@ def main():
         code = code if code >= 0 else 128 - code
         progress.finish(code)
     except BrokenPipeError:
-        # The reader is gone. Without this Python would complain when it flushes once more at its end.
+        # The reader is gone. Without this, Python would print an error when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         child.terminate()
         code = child.wait() or 1

@@ -1,4 +1,4 @@
-"""cuDNN, NCCL, cuBLASLt and CUPTI as pip packages bring them: headers, and libraries with a version in their name."""
+"""cuDNN, NCCL, cuBLASLt and CUPTI from pip packages: headers, and libraries with a version in their name."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Package:
-    """What is looked for in <site-packages>/nvidia, and the names of the CMake variables for it."""
+    """The files of a package in <site-packages>/nvidia, and the names of its CMake variables."""
 
     name: str
     folders: tuple  # below nvidia/, the first that has it
@@ -74,7 +74,7 @@ class Found:
 
 
 def search_path(python):
-    """Where `python` looks for packages."""
+    """The folders in which `python` looks for packages."""
     told = subprocess.run(
         [python, "-c", "import json, sys; print(json.dumps(sys.path))"],
         capture_output=True,
@@ -98,7 +98,7 @@ def find(package, folders):
 
 
 def version_of(package, include):
-    """As "9.19.0"; "unknown" when the header does not say."""
+    """The version, such as "9.19.0"; "unknown" when the header does not define it."""
     header = include / package.version_header
     text = header.read_text(errors="replace") if header.is_file() else ""
     numbers = [re.search(rf"^\s*#\s*define\s+{macro}\s+(\d+)", text, re.MULTILINE) for macro in package.version_macros]
@@ -111,7 +111,7 @@ def find_all(python):
 
 
 def initial_cache(found):
-    """What CMake must know to build against them."""
+    """The CMake variables for these packages."""
     lines = []
     for one in found:
         lines += [

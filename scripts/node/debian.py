@@ -1,4 +1,4 @@
-"""Debian packages: which others they need, fetched as files, unpacked where no package manager is to know of them."""
+"""Debian packages: finds the packages that they need, downloads them as files, and unpacks them without installing."""
 
 import io
 import lzma
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from node.manifest import BundleError, sha256
 
-# What a machine with a compiler has itself, and what packages name but Holdfast does not use.
+# Packages that a machine with a compiler has, and packages that others depend on but Holdfast does not use.
 LEFT_OUT = re.compile(
     r"^(libc6|libc6-dev|libc-dev|libgcc-.*|gcc-.*|libstdc\+\+.*|libgomp1|debconf|perl.*|python3?.*"
     r"|libhdf5-(fortran|hl|cpp)-.*|hdf5-helpers|lib(jpeg|aec|ssl|curl4-openssl)-dev|googletest|catch2)$"
@@ -18,12 +18,12 @@ LEFT_OUT = re.compile(
 
 
 def first_alternatives(depends):
-    """The names in a Depends field, of alternatives the first: "a (>= 1), b:any | c" gives a and b."""
+    """The names in a Depends field; the first of alternatives: "a (>= 1), b:any | c" gives a and b."""
     return [re.split(r"[ (:|]", part.strip(), maxsplit=1)[0] for part in depends.split(",") if part.strip()]
 
 
 def closure(roots, describe, left_out=LEFT_OUT):
-    """All packages that `roots` need, sorted by name, with their fields, which `describe` gives for a list of names."""
+    """All packages that `roots` need, sorted by name, with their fields. `describe(names)` returns fields by name."""
     found = {}
     wanted = sorted(roots)
     while wanted:
@@ -54,12 +54,12 @@ def described_by_apt(names):
 
 
 def fields(paragraph):
-    """The fields of a control paragraph; of those that go on over several lines the first line."""
+    """The fields of a control paragraph; only the first line of fields with several lines."""
     return dict(line.split(": ", 1) for line in paragraph.splitlines() if re.match(r"[A-Za-z0-9-]+: ", line))
 
 
 def fetch(packages, cache):
-    """Has the files of `packages` (name to fields) in `cache`, and returns their paths. What is there, whole, stays."""
+    """Downloads the files of `packages` (name to fields) into `cache`, unless they are there. Returns their paths."""
     cache.mkdir(parents=True, exist_ok=True)
     paths = {name: cache / Path(described["Filename"]).name for name, described in packages.items()}
     missing = [
@@ -78,17 +78,17 @@ def fetch(packages, cache):
         if fetched.returncode != 0:
             raise BundleError(f"apt-get could not download {', '.join(pinned)}: {fetched.stderr.strip()}")
         for name in missing:
-            # apt writes a version's epoch into the name, escaped; the archive's own name has none.
+            # apt adds a version's epoch to the file name, escaped; the name in the archive has no epoch.
             for path in cache.glob(f"{name}_*%3a*.deb"):
                 path.rename(paths[name])
     for name, path in paths.items():
         if not path.is_file() or sha256(path) != packages[name]["SHA256"]:
             path.unlink(missing_ok=True)
-            raise BundleError(f"{path.name} is not what apt says of it; run apt-get update and try again")
+            raise BundleError(f"{path.name} has another SHA-256 than apt's lists say; run apt-get update and try again")
     return list(paths.values())
 
 
-# Documentation and the like is left in the archive: a node has no use for it.
+# Documentation is not unpacked, since a node does not need it.
 SKIPPED = ("./usr/share/doc/", "./usr/share/man/", "./usr/share/lintian/", "./usr/share/bug/", "./usr/share/doc-base/")
 
 
@@ -106,12 +106,12 @@ def unpack(package, folder):
         archive = data_of(package)
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         wanted = [member for member in tar.getmembers() if not member.name.startswith(SKIPPED)]
-        # Ours to trust: their SHA-256 was compared. The filter keeps them below the folder all the same.
+        # The archives are trusted, since their SHA-256 was compared. The filter still keeps files below the folder.
         tar.extractall(folder, wanted, **({"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}))
 
 
 def data_of(package):
-    """The tar archive with a package's files, where no dpkg-deb is there: a .deb is an ar archive that holds it."""
+    """The tar archive with a package's files, without dpkg-deb: a .deb is an ar archive that holds it."""
     members = ar_members(Path(package).read_bytes(), package)
     for name, content in members.items():
         if name == "data.tar":
@@ -122,9 +122,9 @@ def data_of(package):
 
 
 def ar_members(content, name):
-    """Each member of an ar archive by its name."""
+    """The members of an ar archive, by name."""
     if content[:8] != b"!<arch>\n":
-        raise BundleError(f"{name} is no Debian package")
+        raise BundleError(f"{name} is not a Debian package")
     members = {}
     at = 8
     while at + 60 <= len(content):

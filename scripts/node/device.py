@@ -1,4 +1,4 @@
-"""Which GPUs are there, as the driver itself says."""
+"""The GPUs of this machine, from the driver itself."""
 
 import ctypes
 import json
@@ -23,7 +23,7 @@ def devices(timeout=60):
 
 
 def driver():
-    """What nvidia-smi says of driver and devices, in a line; empty where it says nothing."""
+    """The driver and the devices in one line, from nvidia-smi; empty if it prints nothing."""
     try:
         told = subprocess.run(
             ["nvidia-smi", "--query-gpu=driver_version,name,memory.total", "--format=csv,noheader"],

@@ -1,10 +1,10 @@
-"""What shared libraries need of the machine that loads them, as readelf tells."""
+"""What shared libraries need from the machine that loads them, from readelf."""
 
 import re
 import subprocess
 from pathlib import Path
 
-# The newest versions of these that are asked for say how old a machine may be.
+# The newest needed versions of these symbols determine how old a machine may be.
 COUNTED = ("GLIBC", "GLIBCXX", "CXXABI", "GOMP")
 
 
@@ -21,7 +21,7 @@ def is_elf(path):
 
 
 def needs(libraries):
-    """What `libraries` need and is not among them or beside them, and the newest versions of symbols that they need."""
+    """The libraries that `libraries` need from elsewhere, and the newest versions of symbols that they need."""
     brought = {name.name for library in libraries for name in library.parent.iterdir()}
     wanted = set()
     versions = {}

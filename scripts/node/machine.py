@@ -1,4 +1,4 @@
-"""What a machine is, as far as speed and limits depend on it."""
+"""The facts of a machine on which speed and limits depend."""
 
 import os
 import re
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def cores():
-    """Those that this process may use: a container's may be fewer than the machine's."""
+    """The cores that this process may use; in a container they may be fewer than the machine's."""
     return len(os.sched_getaffinity(0))
 
 
 def memory_gib():
-    """As the kernel says; None where it does not."""
+    """The value from the kernel; None if it has none."""
     told = Path("/proc/meminfo")
     total = re.search(r"^MemTotal:\s+(\d+) kB", told.read_text(), re.MULTILINE) if told.is_file() else None
     return int(total.group(1)) / 2**20 if total else None

@@ -1,4 +1,4 @@
-"""The list of what a bundle holds: names, sizes and SHA-256, in an order that does not depend on when it was made."""
+"""The list of the files of a bundle: names, sizes and SHA-256, in an order that does not depend on when it was made."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ LIMIT_BYTES = 60 * 2**20
 
 
 class BundleError(Exception):
-    """A sentence for whoever runs the script."""
+    """A sentence for the user of the script."""
 
 
 def sha256(path):
@@ -17,7 +17,7 @@ def sha256(path):
 
 
 def entries(folder):
-    """One entry for each file below `folder`, by name; the manifest itself is none of them."""
+    """One entry for each file below `folder`, sorted by name, without the manifest itself."""
     paths = sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.name != NAME)
     return [
         {"name": str(path.relative_to(folder)), "bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
@@ -25,7 +25,7 @@ def entries(folder):
 
 
 def check_size(files, limit=LIMIT_BYTES):
-    """Raises BundleError naming the largest files when all of them together are over the limit."""
+    """Raises BundleError with the names of the largest files when all files together exceed the limit."""
     total = sum(file["bytes"] for file in files)
     if total <= limit:
         return total
@@ -49,7 +49,7 @@ def read(folder):
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:
-        raise BundleError(f"{folder} is no bundle: it has no {NAME}; scripts/offline-bundle makes one") from None
+        raise BundleError(f"{folder} is not a bundle: it has no {NAME}; make one with scripts/offline-bundle") from None
     except ValueError as failure:
         raise BundleError(f"{path} is damaged ({failure}); copy the bundle again") from None
 
@@ -66,5 +66,5 @@ def verify(folder):
                 f"{path} has {path.stat().st_size} bytes and should have {file['bytes']}; copy the bundle again"
             )
         if sha256(path) != file["sha256"]:
-            raise BundleError(f"{path} is damaged: its SHA-256 is not the manifest's; copy the bundle again")
+            raise BundleError(f"{path} is damaged: its SHA-256 differs from the manifest's; copy the bundle again")
     return manifest

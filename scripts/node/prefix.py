@@ -1,4 +1,4 @@
-"""The packages of a bundle, unpacked below one folder and made to be found there; nothing of the system is touched."""
+"""Unpacks the packages of a bundle into one folder, and makes tools find them there. The system is not changed."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ STAMP = "packages.sha256"
 
 
 def check_machine(needs):
-    """Raises BundleError when this machine is older than what the bundle's libraries need of it."""
+    """Raises BundleError when this machine is too old for the bundle's libraries."""
     machine = platform.machine()
     if machine not in ("x86_64", "AMD64"):
         raise BundleError(
@@ -40,7 +40,7 @@ def glibc_version():
 
 
 def glibcxx_version():
-    """The newest symbol version in the libstdc++ that g++ links with; None when that is not to be found out."""
+    """The newest symbol version in the libstdc++ that g++ links with; None when it cannot be found out."""
     compiler = shutil.which("g++")
     if compiler is None:
         return None
@@ -63,15 +63,15 @@ def make(bundle, prefix):
     cache = prefix / CACHE
     stamp = prefix / STAMP
     packages = [file for file in told["files"] if file["name"].endswith(".deb")]
-    # Where it lies is part of it: the files below name the folder.
+    # The path is part of the key, since files below the folder name it.
     mark = "".join(f"{file['sha256']}  {file['name']}\n" for file in packages) + f"{prefix}\n"
     if stamp.is_file() and stamp.read_text() == mark:
         return cache
     if prefix.exists() and not stamp.is_file() and any(prefix.iterdir()):
-        raise BundleError(f"{prefix} is there, is not empty and no bundle was unpacked into it; name another folder")
+        raise BundleError(f"{prefix} is not empty, and no bundle was unpacked into it; name another folder")
     shutil.rmtree(prefix, ignore_errors=True)
     prefix.mkdir(parents=True)
-    # Marked as ours first: what breaks off half way is unpacked anew and not taken for somebody's folder.
+    # Mark the folder as ours first. After an interruption it is then unpacked anew, and not taken for a user's folder.
     stamp.write_text("begun\n")
     # Packages of Debian 12 have some files in /lib, which is /usr/lib there.
     (prefix / "usr/lib").mkdir(parents=True)
@@ -87,7 +87,7 @@ def make(bundle, prefix):
 
 
 def rewrite_links(prefix):
-    """Makes links to the system's files links to those below `prefix`."""
+    """Redirects links to the system's files to those below `prefix`."""
     for path in prefix.rglob("*"):
         if path.is_symlink() and os.readlink(path).startswith("/"):
             target = f"{prefix}{os.readlink(path)}"
@@ -96,7 +96,7 @@ def rewrite_links(prefix):
 
 
 def rewrite_package_files(prefix):
-    """Makes pkg-config's files name the folders below `prefix` where they named the system's."""
+    """Replaces the system's folders in pkg-config's files by those below `prefix`."""
     # A link that Debian's alternatives make when the package is installed.
     serial = prefix / f"usr/lib/{TRIPLET}/pkgconfig/hdf5-serial.pc"
     if serial.is_file():
@@ -104,7 +104,7 @@ def rewrite_package_files(prefix):
     for path in prefix.rglob("*.pc"):
         text = re.sub(r"(=\s*|-[IL])/usr\b", rf"\g<1>{prefix}/usr", path.read_text())
         if path.parent.parent.name == TRIPLET:
-            # Enough where the linker looks into /usr/lib/<triplet> by itself.
+            # This suffices if the linker searches /usr/lib/<triplet> by default.
             text = re.sub(r"^(libdir=.*/lib)$", rf"\g<1>/{TRIPLET}", text, flags=re.MULTILINE)
         path.write_text(text)
 
@@ -114,7 +114,7 @@ def write_pkg_config(prefix):
     command = prefix / "bin/pkg-config"
     command.parent.mkdir(exist_ok=True)
     command.write_text(f"""#!/bin/sh
-# pkg-config for what lies below {prefix}.
+# pkg-config for the packages below {prefix}.
 export LD_LIBRARY_PATH="{prefix}/usr/lib/{TRIPLET}"
 export PKG_CONFIG_LIBDIR="{prefix}/usr/lib/{TRIPLET}/pkgconfig:{prefix}/usr/lib/pkgconfig:{prefix}/usr/share/pkgconfig"
 exec "{prefix}/usr/bin/pkgconf" "$@"
@@ -123,14 +123,14 @@ exec "{prefix}/usr/bin/pkgconf" "$@"
 
 
 def initial_cache(prefix):
-    """What CMake must know to find libraries below `prefix`, and programs to find them when they run."""
+    """CMake variables with which builds find libraries below `prefix`, and programs find them when they run."""
     libraries = f"{prefix}/usr/lib/{TRIPLET}"
     # DT_RPATH, which serves the libraries of libraries too: HDF5 needs libcurl, and a program's DT_RUNPATH is for what
     # it needs itself.
     flags = f"-Wl,--disable-new-dtags -Wl,-rpath-link,{libraries}"
     lines = [
         f'set(CMAKE_PREFIX_PATH "{prefix}/usr" CACHE PATH "")',
-        # Elsewhere than on Debian CMake would not look into lib/<this>.
+        # On systems other than Debian, CMake would not search lib/<this>.
         f'set(CMAKE_LIBRARY_ARCHITECTURE {TRIPLET} CACHE STRING "")',
         f'set(PKG_CONFIG_EXECUTABLE "{prefix}/bin/pkg-config" CACHE FILEPATH "")',
         f'set(CMAKE_BUILD_RPATH "{libraries}" CACHE PATH "")',

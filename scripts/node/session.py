@@ -1,4 +1,4 @@
-"""What scripts/gpu-test and scripts/gpu-bench have in common: options, the GPUs, the build, and lists of commands."""
+"""The common parts of scripts/gpu-test and scripts/gpu-bench: options, GPUs, the build, and lists of commands."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ from node import cuda_libraries, device, machine, manifest, prefix, steps
 ROOT = Path(__file__).resolve().parent.parent.parent
 NO_GPU = 77
 NOT_BUILT = 2
-# Of the minutes: what is cut off may take 17 s to end, and the table is still to be written.
+# Seconds at the end of the budget. A command that is cut off may take 17 s to end, and then the table is written.
 END_SECONDS = 20
 
 
@@ -52,12 +52,12 @@ class Session:
         return self.arguments.build / "bin"
 
     def log(self, name):
-        """A log with this name, empty."""
+        """A new empty log with this name."""
         return open(self.out / name, "wb", buffering=0)
 
 
 def begin(name, arguments):
-    """Starts the clock and looks for GPUs; ends the program where there is none and one is needed."""
+    """Starts the clock and looks for GPUs. Ends the program if a GPU is needed and there is none."""
     clock = steps.Clock(arguments.minutes * 60 - END_SECONDS)
     steps.end_with_what_runs()
     arguments.build = arguments.build.absolute()
@@ -70,7 +70,7 @@ def begin(name, arguments):
         steps.say(f"{name}: cuda:{index} is {one['name']}, sm_{one['architecture']}")
     if not found and not (arguments.build_only and arguments.architecture):
         steps.fail(name, f"no GPU here: {reason}", NO_GPU)
-    # Once: each time starts the driver, which takes seconds where nobody else uses it.
+    # Asked only once: each query starts the driver, which takes seconds if no other process uses it.
     driver = device.driver()
     if driver:
         steps.say(f"{name}: nvidia-smi says {driver}")
@@ -80,7 +80,7 @@ def begin(name, arguments):
 
 
 def extend_path(python):
-    """Lets CMake and Ninja of pip be found beside their interpreter, and nvcc where CUDA is by default, behind PATH."""
+    """Adds to the end of PATH: the interpreter's folder, for pip's CMake and Ninja, and CUDA's default folder."""
     behind = [str(Path(python).parent), str(Path(sys.executable).parent), "/usr/local/cuda/bin"]
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *behind])
 
@@ -90,7 +90,7 @@ def missing_tools():
 
 
 def build(session, targets, benchmarks=False):
-    """Configures and builds `targets`; ends the program where that fails."""
+    """Configures and builds `targets`. Ends the program if that fails."""
     extend_path(session.arguments.python)
     if missing_tools():
         steps.fail(
@@ -134,7 +134,7 @@ def build(session, targets, benchmarks=False):
 
 
 def must(session, step, command, limit, log):
-    """Runs a step of the build; ends the program where it fails. Returns its output."""
+    """Runs a step of the build and returns its output. Ends the program if the step fails."""
     steps.say(f"{session.name}: {step}")
     code, told, seconds = steps.run(command, min(limit, session.clock.left()), log)
     if code != 0:
@@ -150,7 +150,7 @@ def must(session, step, command, limit, log):
 
 
 def from_pip(session):
-    """A CMake cache file with what pip packages brought; empty where they brought nothing."""
+    """A CMake cache file with the libraries of pip packages; empty if there are none."""
     cache = session.arguments.build / "cuda-from-pip.cmake"
     cache.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -164,13 +164,13 @@ def from_pip(session):
 
 
 def take_test_data(bundle):
-    """The bundle's data is the tests' data, unless the user named other."""
+    """Tests use the bundle's data, unless the user has set HOLDFAST_TEST_DATA."""
     data = bundle.absolute() / "data"
     if data.is_dir():
         os.environ.setdefault("HOLDFAST_TEST_DATA", str(data))
 
 
-# Stands in a command's words for the seconds that it may take.
+# In a command's words, replaced by the seconds that it may take.
 SECONDS_LEFT = "{seconds}"
 
 
@@ -199,7 +199,7 @@ def commands(path, places):
 
 
 def run_listed(session, listed, log, environment=None):
-    """One row for each command, in order; what has no time left is not run, and said to be."""
+    """One row for each command, in order. A command without time left is not run, and its row says so."""
     rows = []
     for command in listed:
         if not command.words:
@@ -215,13 +215,13 @@ def run_listed(session, listed, log, environment=None):
         code, told, seconds = steps.run(words, limit, log, environment, ROOT)
         rows.append(row(command.name, code, told, seconds))
         if rows[-1].result != steps.PASSED:
-            # The log may be out of reach of whoever looks at the screen.
+            # A reader of the screen may not be able to open the log.
             steps.say(f"{told[-2000:]}\n{session.name}: {command.name}: {rows[-1].result}")
     return rows
 
 
 def row(name, code, told, seconds):
-    """How a command ended, and in a few words why."""
+    """How a command ended, and why, in a few words."""
     if code is None:
         return steps.Row(name, steps.CUT_OFF, seconds, last_words(told))
     tests = re.search(r"\[==========\] (\d+) tests? from .* ran\.", told)
@@ -244,7 +244,7 @@ def last_words(told):
 
 
 def finish(session, rows, more=""):
-    """Prints and keeps the table, the machine above it; returns the exit code."""
+    """Prints and saves the table, below a line with the machine's facts. Returns the exit code."""
     text = "\n\n".join(filter(None, [session.machine, steps.table(rows), more]))
     (session.out / f"{session.name}.txt").write_text(text + "\n")
     steps.say(f"\n{text}\n\n{session.name}: logs are in {session.out}")

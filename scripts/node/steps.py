@@ -1,4 +1,4 @@
-"""Commands under a deadline, one after the other, with one log and a table of how each ended."""
+"""Runs commands under a deadline, one after the other, with one log and a table of how each ended."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ class Row:
 
 @dataclass
 class Clock:
-    """The time that is left of a budget."""
+    """The remaining time of a budget."""
 
     seconds: float
     now: callable = time.monotonic
@@ -64,18 +64,18 @@ def run(command, limit, log, environment=None, folder=None):
     return code, output_since(log, place), time.monotonic() - begun
 
 
-# Signals that told this program to end. Not an exception: that could hit the moment in which a process is started.
+# Signals that asked this program to end. An exception could interrupt the start of a process, so they are kept here.
 received = []
 
 
 def end_with_what_runs():
-    """Makes the program, when it is told to end, end what it started first: that runs in sessions of its own."""
+    """On a signal, the program first ends the processes that it started, since they run in their own sessions."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda told, frame: received.append(told))
 
 
 def wait(process, limit):
-    """Its exit code; None when the limit is over or this program was told to end before."""
+    """The exit code; None when the time limit is over, or this program was asked to end."""
     until = time.monotonic() + limit
     while not received and time.monotonic() < until:
         try:
@@ -86,7 +86,7 @@ def wait(process, limit):
 
 
 def end(process):
-    """Ends the process's session: asked first, then killed, so that a program can write what it has."""
+    """Ends the process's session: first with SIGTERM, so that a program can write its results, then with SIGKILL."""
     for how, seconds in ((signal.SIGTERM, 5), (signal.SIGKILL, 10)):
         try:
             os.killpg(process.pid, how)
@@ -102,7 +102,7 @@ def end(process):
 
 
 def is_anybody_left(group):
-    """A killed process takes a moment to be gone."""
+    """Waits until killed processes are gone."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -122,7 +122,7 @@ def say(text):
 
 
 def table(rows):
-    """The rows as lines, the longest name deciding the width."""
+    """The rows as lines; the longest name determines the width."""
     width = max([len(row.name) for row in rows] + [4])
     lines = [f"{'test':<{width}}  {'result':<8} {'seconds':>8}"]
     lines += [f"{row.name:<{width}}  {row.result:<8} {row.seconds:>8.1f}  {row.detail}".rstrip() for row in rows]
@@ -130,7 +130,7 @@ def table(rows):
 
 
 def exit_code(rows):
-    """0 when there is something and all of it passed; what was skipped, cut off or not run did not."""
+    """0 when there are rows and all passed. A command that was skipped, cut off or not run did not pass."""
     return 0 if rows and all(row.result == PASSED for row in rows) else 1
 
 

@@ -1,6 +1,7 @@
-"""What the XML files of GoogleTest, pytest and CTest say of the tests that ran: how many there were, which were skipped, and why.
+"""Reads the XML files of GoogleTest, pytest and CTest, and prints which tests were skipped, and why. The last line counts
+them.
 
-scripts/test prints it last: a test that could not run here must not look like one that passed.
+scripts/test ends with it: a test that could not run here must not look like one that passed.
 
     python3 scripts/tests/results.py FOLDER...
 """
@@ -59,13 +60,15 @@ def read(folders):
 
 
 def summary(count, skips):
-    lines = [f"{len(skips)} of {count} tests were skipped" + (":" if skips else "")]
+    """A line for each reason, and the count last: it is all that many readers see."""
+    lines = []
     groups = collections.defaultdict(list)
     for skip in skips:
         groups[skip.program, skip.why].append(skip.test)
     for (program, why), tests in sorted(groups.items()):
         which = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
-        lines.append(f"  {program}: {which}: {why}")
+        lines.append(f"skipped: {program}: {which}: {why}")
+    lines.append(f"{len(skips)} of {count} tests were skipped")
     return "\n".join(lines)
 
 

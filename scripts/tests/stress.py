@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Repeats test programs while as many busy loops run as this machine has cores. A test that depends on timing fails
-here sooner or later; scripts/test --stress N calls this when all is built.
+here sooner or later. scripts/test --stress N builds the programs and calls this.
 
     scripts/tests/stress.py N [--only REGEX] [--build FOLDER] [--loops N]
 
 Programs with label unit run N times; all others (integration, resilience with the sample of the matrix of faults,
-interop) three tenths as often, at least once. Those with label gpu are left out. One runs at a time, and all run once
-before any runs again. --only takes the tests whose name, or one of whose labels, the regular expression finds.
+interop) run three tenths as often, at least once. Tests with label extra are left out, as in scripts/test. One program
+runs at a time, and all run once before any runs again. --only takes the tests whose name or label matches.
 
-Each starts by CTest, with its time limit and environment. The output of runs that failed is kept in FOLDER/stress.
-The table at the end has runs, failures and skips of each program. Exit code: 0 none failed, 1 some did, 2 nothing to
-run.
+CTest starts each program, with its time limit and environment. FOLDER/stress keeps the output of runs that failed.
+The table at the end has the runs, failures and skips of each program. Exit code: 0 no run failed, 1 a run failed,
+2 there was nothing to run.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def runs_of(labels, repetitions):
 
 def listed(build, repetitions, only):
     told = subprocess.run(
-        ["ctest", "--test-dir", str(build), "--label-exclude", "^gpu$", "--show-only=json-v1"],
+        ["ctest", "--test-dir", str(build), "--label-exclude", "^extra$", "--show-only=json-v1"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -1,4 +1,4 @@
-// Looks for the CUDA back end, and succeeds where it got as far as to open the one that backend.c stands for.
+// Searches for the CUDA back end. Succeeds if it has opened the library of backend.c, which lacks the needed symbol.
 
 #include <cstdio>
 #include <string>

@@ -1,4 +1,4 @@
-// Trains under a watchdog, then loads what it saved in a plain function call without one.
+// Trains under a watchdog, then loads a savepoint without one, in a plain function call.
 
 #include <cstdio>
 #include <filesystem>

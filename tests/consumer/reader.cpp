@@ -1,4 +1,4 @@
-// Reads a savepoint with the format library alone.
+// Reads a savepoint with only the format library.
 
 #include <cstdio>
 

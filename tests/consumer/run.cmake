@@ -15,7 +15,8 @@ run(${WORK}/build/consumer ${WORK}/run)
 run(${WORK}/build/reader ${WORK}/run/savepoint-0000000012.h5)
 run(${WORK}/prefix/bin/holdfast verify ${WORK}/run)
 run(${WORK}/prefix/bin/holdfast run --replicas 2 --run-dir ${WORK}/worker-run -- ${WORK}/build/worker)
-# Neither beside the program nor where the loader looks, for a program of a build folder and for one that is installed.
+# The library is neither next to the program nor in the loader's folders. A program in a build folder must find it, and
+# an installed one, too.
 run(${CMAKE_COMMAND} -E copy ${WORK}/build/backend/libholdfast_cuda.so ${WORK}/prefix/lib/libholdfast_cuda.so)
 run(${CMAKE_COMMAND} --install ${WORK}/build --prefix ${WORK}/elsewhere)
 run(${WORK}/build/devices)

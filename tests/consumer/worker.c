@@ -1,4 +1,4 @@
-// Meets its peer in C.
+// Exchanges memory with its peer, in C.
 
 #include <holdfast/recovery/worker_c.h>
 #include <stdio.h>

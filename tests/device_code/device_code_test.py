@@ -1,4 +1,4 @@
-"""What nvcc made of the kernels for sm_90: no machine with a GPU is needed to see that they keep what their sources promise.
+"""The machine code that nvcc made of the kernels for sm_90 keeps the promises of their sources. This needs no GPU.
 
     tests/device_code/run BUILD
 """
@@ -12,16 +12,16 @@ from machine_code import Instruction, contractions, read_kernels
 
 LIBRARY = Path(os.environ["HOLDFAST_CUDA_LIBRARY_FILE"])
 
-# One word of each stripe of a block of a leaf, where arrays meet within the block: 16 of 8 bytes. This path is rarely taken.
+# One word of each stripe of a leaf's block in which arrays meet: 16 words of 8 bytes. This path is rarely taken.
 DIGEST = "digest_kernel"
 DIGEST_STACK_BYTES = 16 * 8
 
-# Kernels that exist for vectors of 16 bytes: by the width among their parameters, or by their name.
+# Kernels for vectors of 16 bytes, recognised by the width among their parameters, or by their name.
 IN_VECTORS = re.compile(
     r"elements_kernel<4, .*|add_in_order_kernel<\d+, 4>|gather_through_link_kernel<4>|pool_\w+<4>|column_\w+<4>|"
     r"(round|widen|dropout)_kernel<true>"
 )
-# Those among them that read each element by itself, since there are few: a number for each channel of a model.
+# Those that read each element separately, since there are few: one number for each channel of a model.
 NOT_IN_VECTORS = {"elements_kernel<4, MovingPass>"}
 # Those that write at most one number.
 WRITES_A_FLAG = {"elements_kernel<4, NotFinitePass>"}
@@ -47,7 +47,7 @@ def test_only_the_digest_has_a_stack(kernels):
 
 
 def test_no_register_is_spilled(kernels):
-    """The digest's array is all of its stack (above), so its accesses are not spills."""
+    """The digest's array is its whole stack (above), so accesses to it are not spills."""
     assert [k.name for k in kernels if k.name != DIGEST and (k.has("STL") or k.has("LDL"))] == []
 
 

@@ -1,4 +1,4 @@
-"""Machine code as cuobjdump prints it: its kernels, what they take of a multiprocessor, and their instructions."""
+"""Machine code from cuobjdump: kernels, the resources that they use of a multiprocessor, and their instructions."""
 
 import re
 import subprocess
@@ -25,7 +25,7 @@ class Instruction:
 
     @property
     def is_multiply_add(self):
-        """In f32 or f64; what moves constants as two halves (HFMA2) computes nothing."""
+        """Arithmetic in f32 or f64. HFMA2, which moves constants as two halves, does not count."""
         return self.name in ("FFMA", "DFMA")
 
 
@@ -51,7 +51,7 @@ def readable(symbols):
 
 
 def read_instructions(listing):
-    """{symbol: instructions} of what `cuobjdump -sass` prints."""
+    """The instructions by symbol, from the output of `cuobjdump -sass`."""
     found, current = {}, None
     for line in listing.splitlines():
         if function := re.search(r"Function : (\S+)", line):
@@ -80,7 +80,7 @@ def registers(operand, is_pair):
 
 
 def has_constant(instruction):
-    """A number that stands in the instruction, or zero: terms of a polynomial, and products alone."""
+    """An operand that is a constant or zero, as in the terms of a polynomial and in plain products."""
     return any(
         "RZ" in operand or re.fullmatch(r"[-+]?(\d[\d.]*(e[-+]?\d+)?|INF|QNAN)", operand)
         for operand in instruction.operands[1:]

@@ -1,4 +1,4 @@
-// A program that is debugged: its training function runs in the first process, and the run stays as it is.
+// Training alone, for a debugger: the training function runs in the first process, and the run is not changed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class Alone : public BegunRun {
  protected:
   static constexpr const char* kAlone = "HOLDFAST_ALONE=1";
 
-  // Trains up to a step, and stays there until the test lets it go on.
+  // Trains up to a step, and waits there until the test releases it.
   RunningProgram hold(const Words& variables) const {
     return RunningProgram("/usr/bin/env",
                           arguments_of_env(variables, command({"--at", "20", "--hold", folder_.path()})));
@@ -45,7 +45,7 @@ TEST_F(Alone, TrainsInTheFirstProcessWithTheBitsOfReplicas) {
   }
 }
 
-TEST_F(Alone, MakesNoRunDirectory) {
+TEST_F(Alone, CreatesNoRunDirectory) {
   ASSERT_EQ(start({}, {kAlone}).exit_code, 0);
 
   EXPECT_EQ(folder_.names(), Words{});
@@ -57,7 +57,7 @@ TEST_F(Alone, ObeysTheOptionBeforeTheVariable) {
   EXPECT_EQ(count_of("trains in process", result.output), 2U) << result.output;
 }
 
-TEST_F(Alone, RefusesAVariableThatIsNoAnswer) {
+TEST_F(Alone, RefusesAnInvalidValueOfTheVariable) {
   const ProgramResult result = start({}, {"HOLDFAST_ALONE=yes"});
 
   EXPECT_EQ(result.exit_code, 1);
@@ -72,7 +72,7 @@ TEST_F(Alone, GoesOnFromTheNewestStateAndLeavesTheRunAsItIs) {
   const ProgramResult result = start({}, {kAlone});
 
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  // What the run leaves when it fails, just before that.
+  // The failed run left this savepoint just before its failure.
   EXPECT_THAT(result.output, ContainsRegex("continuing from " + run_ + "/savepoint-00000000(19|20).h5"));
   EXPECT_EQ(weights_in(result), expected_weights());
   EXPECT_EQ(files_of(run_), run);
@@ -93,7 +93,7 @@ TEST_F(Alone, FailsAsTheRunDid) {
   EXPECT_EQ(files_of(run_), run);
 }
 
-TEST_F(Alone, SaysWhatAFinishedRunGaveAndLeavesItAsItIs) {
+TEST_F(Alone, PrintsTheResultsOfAFinishedRunAndLeavesItAsItIs) {
   ASSERT_EQ(start().exit_code, 0);
   const auto run = files_of(run_);
 
@@ -104,7 +104,7 @@ TEST_F(Alone, SaysWhatAFinishedRunGaveAndLeavesItAsItIs) {
   EXPECT_EQ(files_of(run_), run);
 }
 
-TEST_F(Alone, PutsNoRunAside) {
+TEST_F(Alone, SetsNoRunAside) {
   fail_early();
   const auto run = files_of(run_);
 
@@ -116,7 +116,7 @@ TEST_F(Alone, PutsNoRunAside) {
   EXPECT_FALSE(exists("run.1"));
 }
 
-// The variable was ignored without a word.
+// The variable was ignored silently.
 TEST_F(Alone, SaysThatAFreshStartHasNoEffect) {
   ASSERT_EQ(start({"--at", "20", "--fail"}).exit_code, 1);
   const auto run = files_of(run_);
@@ -146,7 +146,7 @@ TEST_F(Alone, OwnsTheRunDirectoryWhileItTrains) {
   EXPECT_EQ(weights_in(result), expected_weights());
 }
 
-TEST_F(Alone, IsRefusedWhereTheRunIsUnderWay) {
+TEST_F(Alone, IsRefusedWhileTheRunIsLive) {
   RunningProgram run = hold({});
   wait_until_held();
 

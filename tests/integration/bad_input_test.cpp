@@ -1,4 +1,4 @@
-// Bad input ends with one clear sentence and a non-zero exit, and loses nothing.
+// Bad input ends the program with one clear sentence and an exit code other than 0, and loses nothing.
 
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -48,7 +48,7 @@ int count_lines_with(const std::string& text, const std::string& part) {
   return count;
 }
 
-// The program failed, and said so once, in a line that names `part`.
+// Expects that the program failed and reported it once, in a line that contains `part`.
 void expect_refusal(const ProgramResult& result, const std::string& part) {
   EXPECT_FALSE(result.timed_out);
   EXPECT_NE(result.exit_code, 0);
@@ -66,7 +66,7 @@ std::vector<fs::path> savepoints(const std::string& folder) {
   return paths;
 }
 
-// A run that was killed with its watchdog in the middle.
+// A run that was killed half way, with its watchdog.
 void leave_unfinished(const TemporaryFolder& folder) {
   const ProgramResult killed =
       run_program(built_program("digits"),
@@ -94,8 +94,8 @@ TEST(BadInput, NumbersOutOfRangeAreRefusedByName) {
   }
 }
 
-// The missing folder was noticed only when the training was over.
-TEST(BadInput, AReportWithoutAPlaceIsRefusedBeforeTheFirstStep) {
+// The missing folder was noticed only after the training.
+TEST(BadInput, AReportThatCannotBeWrittenIsRefusedBeforeTheFirstStep) {
   const TemporaryFolder folder;
 
   const ProgramResult result =
@@ -243,7 +243,7 @@ TEST(BadInput, TruncatedSavepointIsReportedByVerify) {
   EXPECT_LT(inspected.exit_code, 128);
 }
 
-// A file system on which a second savepoint has no place: training goes on to its end, which promises a savepoint.
+// The file system has no room for a second savepoint. Training continues to its end, where a savepoint is required.
 TEST(BadInput, FullDiskCostsSavepointsAndEndsTheRunOnlyWithTheLast) {
   const TemporaryFolder folder;
   if (::mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=1200k") != 0) {
@@ -260,7 +260,7 @@ TEST(BadInput, FullDiskCostsSavepointsAndEndsTheRunOnlyWithTheLast) {
   EXPECT_GE(left.size(), 1U);
   EXPECT_EQ(run_program(built_program("holdfast"), {"verify", folder / "run"}).exit_code, 0);
 
-  // More room, and it goes on where it was.
+  // With more room, the run continues where it was.
   ASSERT_EQ(::mount("tmpfs", folder.path().c_str(), "tmpfs", MS_REMOUNT, "size=100m"), 0);
   const ProgramResult resumed = run_program(built_program("digits"), arguments);
   EXPECT_EQ(resumed.exit_code, 0) << resumed.output;

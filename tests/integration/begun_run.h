@@ -19,7 +19,7 @@ class BegunRun : public testing::Test {
  protected:
   using Words = std::vector<std::string>;
 
-  // In an environment that asks for nothing but `variables`, whatever the tests run in.
+  // Runs the command with these variables of Holdfast only, whatever the environment of the tests has.
   static ProgramResult run_with(const Words& variables, const Words& command) {
     return run_program("/usr/bin/env", arguments_of_env(variables, command));
   }
@@ -38,20 +38,20 @@ class BegunRun : public testing::Test {
   ProgramResult start(const Words& options = {}, const Words& variables = {}) const {
     return run_with(variables, command(options));
   }
-  // Before its first epoch's end and the first savepoint that it asks for.
+  // Fails before the end of the first epoch and before the first savepoint.
   void fail_early() const {
     const ProgramResult result = start({"--at", "3", "--fail"});
     ASSERT_EQ(result.exit_code, 1) << result.output;
   }
 
-  // The digest of the weights that a program printed at its end.
+  // The digest of the weights, which the program prints at its end.
   static std::string weights_in(const ProgramResult& result) {
     const std::string before = "weights ";
     const std::size_t at = result.output.find(before);
     if (at == std::string::npos) return "none in: " + result.output;
     return result.output.substr(at + before.size(), result.output.find('\n', at) - at - before.size());
   }
-  // The same, for an undisturbed run with these options.
+  // The digest of the weights of an undisturbed run with these options.
   static std::string expected_weights(const Words& options = {}) {
     static std::map<Words, std::string> known;
     const auto [entry, is_new] = known.try_emplace(options);
@@ -70,7 +70,7 @@ class BegunRun : public testing::Test {
     return lines;
   }
 
-  // All but the lock, which has the number of the process that owned it last.
+  // All files but the lock, which holds the process number of its last owner.
   static std::map<std::string, std::string> files_of(const std::string& run_directory) {
     std::map<std::string, std::string> files = file_digests(run_directory);
     files.erase("lock");

@@ -1,4 +1,4 @@
-// A callback that blocks, and what a run without ModelCheckpoint leaves.
+// Callbacks that block, and the results of a run without ModelCheckpoint.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class BlockingCallback : public ::testing::Test {
   }
   void release() const { std::ofstream(folder_ / "run/released").close(); }
 
-  // The last line may not be whole yet.
+  // The last line may not be complete yet.
   std::vector<std::string> causes() const {
     std::vector<std::string> causes;
     std::ifstream file(folder_ / "run/journal.jsonl");
@@ -49,8 +49,8 @@ class BlockingCallback : public ::testing::Test {
   const TemporaryFolder folder_;
 };
 
-// The peers waited four times the longest limit, which did not include that of callbacks.
-TEST_F(BlockingCallback, IsNoHangAndItsPeersWaitForIt) {
+// The peers waited for four times the longest limit, and the limit of callbacks was not counted.
+TEST_F(BlockingCallback, IsNotTakenForAHangAndItsPeersWaitForIt) {
   constexpr std::chrono::seconds kLongerThanPeersWaited(5);
   RunningProgram program(built_program("blocking_program"), arguments(1000, 60'000));
   ASSERT_TRUE(blocks());
@@ -76,7 +76,7 @@ TEST_F(BlockingCallback, IsReplacedAfterItsOwnLimitAndTheOptionIsNamed) {
                                        HasSubstr("if this may take longer, set a longer callback_timeout"))));
 }
 
-TEST_F(BlockingCallback, IsToldOfByTheNameOfTheRunCommandsOption) {
+TEST_F(BlockingCallback, IsReportedWithTheOptionOfTheRunCommand) {
   std::vector<std::string> all{"run",        "--run-dir", folder_ / "run",
                                "--replicas", "2",         "--callback-timeout",
                                "0.5",        "--",        built_program("blocking_program")};
@@ -91,7 +91,7 @@ TEST_F(BlockingCallback, IsToldOfByTheNameOfTheRunCommandsOption) {
   EXPECT_THAT(causes(), Contains(HasSubstr("if this may take longer, set a longer --callback-timeout")));
 }
 
-TEST_F(BlockingCallback, LeavesARunThatEndsAtOnceWithItsResultsWhenItIsStartedAgain) {
+TEST_F(BlockingCallback, LeavesARunThatReturnsItsResultsWhenItIsStartedAgain) {
   std::filesystem::create_directory(folder_ / "run");
   release();
   const ProgramResult first = run_program(built_program("blocking_program"), arguments(60'000, 0));

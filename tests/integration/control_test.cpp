@@ -1,4 +1,4 @@
-// Watching and steering live runs: recovery_worker as the run, and the socket in its directory.
+// Requests to live runs, through the socket in the run directory. recovery_worker is the run.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ class LiveRun : public testing::Test {
   std::optional<RunningProgram> program_;
 };
 
-TEST_F(LiveRun, TellsOfEveryProcess) {
+TEST_F(LiveRun, ShowsEveryProcess) {
   start(2, {"until_stop"});
   json told;
   const auto has_rate = [](const json& member) { return member.at("samples_per_second").get<double>() > 0; };
@@ -96,7 +96,7 @@ TEST_F(LiveRun, TellsOfEveryProcess) {
   EXPECT_EQ(stop(), kExitStopped);
 }
 
-TEST_F(LiveRun, TellsWhyAPlaceIsLeftOutAndForHowLong) {
+TEST_F(LiveRun, SaysWhyADeviceSlotIsLeftOutAndForHowLong) {
   start(2, {"fails=3", "place_rest=600000", "until_stop"}, 1);
   json rests;
   ASSERT_TRUE(comes_true([&] {
@@ -129,7 +129,7 @@ TEST_F(LiveRun, GrowsAndShrinksWhenItIsScaled) {
   EXPECT_TRUE(read_run_report(folder_ / "journal.jsonl").incidents.empty());
 }
 
-TEST_F(LiveRun, AnswersForASavepointWhenItIsThere) {
+TEST_F(LiveRun, AnswersARequestForASavepointWhenItIsDurable) {
   start(2, {"until_stop"});
 
   const json first = ask({{"command", "snapshot"}});
@@ -140,7 +140,7 @@ TEST_F(LiveRun, AnswersForASavepointWhenItIsThere) {
   EXPECT_GT(second.at("step"), first.at("step"));
 }
 
-TEST_F(LiveRun, PassesTheSentenceOfAFailedSavepointOn) {
+TEST_F(LiveRun, PassesOnTheErrorOfAFailedSavepoint) {
   start(1, {"refuse_savepoint", "until_stop"});
 
   const json answer = ask({{"command", "snapshot"}});
@@ -149,7 +149,7 @@ TEST_F(LiveRun, PassesTheSentenceOfAFailedSavepointOn) {
   EXPECT_EQ(answer.at("error"), "the disk is full");
 }
 
-TEST_F(LiveRun, AsksTheNextGenerationWhereTheFirstRankDiedOverIt) {
+TEST_F(LiveRun, AsksTheNextGenerationWhenTheFirstRankDiesWithTheRequest) {
   start(1, {"die_when_asked@0:0", "until_stop"});
 
   const json answer = ask({{"command", "snapshot"}});
@@ -158,7 +158,7 @@ TEST_F(LiveRun, AsksTheNextGenerationWhereTheFirstRankDiedOverIt) {
   EXPECT_EQ(read_run_report(folder_ / "journal.jsonl").incidents.size(), 1U);
 }
 
-TEST_F(LiveRun, GivesUpOnASavepointThatNobodyMakes) {
+TEST_F(LiveRun, GivesUpOnASavepointThatNoReplicaWrites) {
   start(1, {"ignore_stop"});
 
   const json answer = ask({{"command", "snapshot"}, {"seconds", 1}});
@@ -167,7 +167,7 @@ TEST_F(LiveRun, GivesUpOnASavepointThatNobodyMakes) {
   EXPECT_THAT(answer.at("error").get<std::string>(), HasSubstr("in time"));
 }
 
-TEST_F(LiveRun, AnswersForASavepointWhenItEnds) {
+TEST_F(LiveRun, AnswersARequestForASavepointWhenItEnds) {
   start(1, {"ignore_stop"});
   json answer;
   {
@@ -182,7 +182,7 @@ TEST_F(LiveRun, AnswersForASavepointWhenItEnds) {
   EXPECT_THAT(answer.at("error").get<std::string>(), HasSubstr("the run ended before the savepoint was durable"));
 }
 
-TEST_F(LiveRun, LetsNobodyPruneWhatItKeeps) {
+TEST_F(LiveRun, RefusesToHaveItsSavepointsPruned) {
   start(1, {"until_stop"});
 
   const ProgramResult result = run_program(built_program("holdfast"), {"prune", folder_.path(), "--keep-last", "1"});
@@ -192,7 +192,7 @@ TEST_F(LiveRun, LetsNobodyPruneWhatItKeeps) {
   EXPECT_EQ(stop(), kExitStopped);
 }
 
-TEST_F(LiveRun, TakesNoHarmFromGarbage) {
+TEST_F(LiveRun, SurvivesGarbageOnItsSocket) {
   start(2, {"until_stop"});
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -212,12 +212,12 @@ TEST_F(LiveRun, TakesNoHarmFromGarbage) {
   EXPECT_EQ(stop(), kExitStopped);
 }
 
-TEST_F(LiveRun, TellsTheStoryOfADeathInItsReport) {
+TEST_F(LiveRun, ShowsADeathInItsReport) {
   start(2, {"until_stop"});
   const int pid = status().at("members").at(1).at("pid");
 
   ::kill(pid, SIGKILL);
-  // The survivor checks in when its peer's death cancels what it waits for; here it waits for nothing.
+  // A survivor checks in when its peer's death cancels its wait; here it does not wait.
   ASSERT_TRUE(comes_true([&] { return read_run_report(folder_ / "journal.jsonl").incidents.size() == 1; }));
   stop();
 

@@ -1,4 +1,4 @@
-// The examples do what they are examples of.
+// The examples do what their documentation says.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace holdfast {
 namespace {
 
-// Folder with the real digits; the test is skipped, saying so, where there is none.
+// The folder with the real digits. Without it the test is skipped, and says so.
 std::string real_digits() {
   const char* data = std::getenv("HOLDFAST_TEST_DATA");
   return data == nullptr ? "" : std::string(data) + "/mnist10k";
@@ -51,7 +51,7 @@ TEST(CustomTrainable, IsMirroredKilledAndRecoveredWithTheSameBits) {
   EXPECT_NE(lines[0].find("steps 100"), std::string::npos) << lines[0];
 }
 
-TEST(SamplesInAFile, LearnsFromSamplesThatItReadsAsItGoes) {
+TEST(SamplesInAFile, LearnsFromSamplesThatItReadsDuringTraining) {
   const TemporaryFolder folder;
 
   const ProgramResult result = run_program(built_program("samples_in_a_file"), {folder / "samples", folder / "run"});
@@ -60,7 +60,7 @@ TEST(SamplesInAFile, LearnsFromSamplesThatItReadsAsItGoes) {
   EXPECT_NE(result.output.find("loss 0.000"), std::string::npos) << result.output;
 }
 
-// What the README shows: a training, and a program that applies the best of its savepoints.
+// The two programs of the README: one trains, the other applies the best savepoint.
 TEST(Readme, TrainsAndPredictsDigits) {
   const std::string data = real_digits();
   if (data.empty()) GTEST_SKIP() << "HOLDFAST_TEST_DATA is not set: there are no real digits";
@@ -131,14 +131,14 @@ TEST(Holdfast, InspectsASavepointWithItsDigests) {
   EXPECT_NE(result.output.find("27"), std::string::npos) << result.output;
 }
 
-TEST(Holdfast, SaysWhatIsMissing) {
+TEST(Holdfast, NamesAMissingFile) {
   const ProgramResult result = run_program(built_program("holdfast"), {"inspect", "/nowhere/at-all.h5"});
 
   EXPECT_NE(result.exit_code, 0);
   EXPECT_NE(result.output.find("/nowhere/at-all.h5"), std::string::npos) << result.output;
 }
 
-TEST(Digits, TrainAloneWithTheSameBits) {
+TEST(Digits, TrainsAloneWithTheSameBits) {
   const TemporaryFolder folder;
   std::vector<std::string> arguments = digits_arguments({}, folder);
   arguments.push_back("--alone");
@@ -150,7 +150,7 @@ TEST(Digits, TrainAloneWithTheSameBits) {
   EXPECT_EQ(folder.names(), std::vector<std::string>{"report.json"});
 }
 
-TEST(Digits, StartAnewWhereTheyAreTold) {
+TEST(Digits, StartsAnewOnRequest) {
   const TemporaryFolder folder;
   for (const char* word : {"--alone=false", "--fresh", "--fresh=MONDAY", "--fresh=MONDAY"}) {
     std::vector<std::string> arguments = digits_arguments({}, folder);

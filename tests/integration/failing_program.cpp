@@ -12,7 +12,7 @@
 
 #include "holdfast/holdfast.h"
 
-// Tests look for these names in what the watchdog says.
+// Tests search for these names in the watchdog's output.
 [[gnu::noipa]] void crash_at_a_wrong_address(volatile int* address) {
   *address = 1;
 }

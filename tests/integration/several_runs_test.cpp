@@ -1,4 +1,4 @@
-// Programs with several supervise() calls, and whether their processes know what they are.
+// Programs with several supervise() calls. Their processes must know whether they are replicas.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ ProgramResult run_folds(const std::vector<std::string>& arguments, const std::st
   return run_program("/usr/bin/env", all);
 }
 
-// "fold 1  loss 0.001  weights 33..." and "mean loss ...", without what the log says.
+// The lines "fold 1  loss 0.001  weights 33..." and "mean loss ...", without the log.
 std::vector<std::string> fold_results_in(const std::string& output) {
   std::vector<std::string> lines;
   std::istringstream text(output);
@@ -46,7 +46,7 @@ std::vector<std::string> fold_results_in(const std::string& output) {
 }  // namespace
 
 // All three directories had fold 0's training, and the exit code was 0.
-TEST(SeveralRuns, TrainEachFoldAsItIsTrainedAlone) {
+TEST(SeveralRuns, TrainEachFoldAsIfItWereTheOnlyOne) {
   const TemporaryFolder folder;
   const ProgramResult all = run_folds({folder / "all"});
   ASSERT_EQ(all.exit_code, 0) << all.output;
@@ -74,12 +74,12 @@ TEST(SeveralRuns, RecoverEachFoldFromADeath) {
   }
 }
 
-TEST(SeveralRuns, GoOnWhereTheWholeProgramWasKilled) {
+TEST(SeveralRuns, ContinueWhereTheWholeProgramWasKilled) {
   const TemporaryFolder folder;
   const std::vector<std::string> expected = fold_results_in(run_folds({folder / "undisturbed"}).output);
   const std::string faults = "rank=0,step=40,fault=kill-watchdog";
 
-  // Once in each fold; the fold before has finished by then.
+  // One kill in each fold; the fold before has finished by then.
   for (int fold = 0; fold < 3; ++fold) EXPECT_EQ(run_folds({folder / "killed"}, faults).exit_code, 128 + 9);
   const ProgramResult result = run_folds({folder / "killed"}, faults);
 
@@ -100,8 +100,9 @@ TEST(SeveralRuns, StartAnewTogetherAndKeepTheEarlierOnes) {
   }
 }
 
-// The runs that it did not get to were those from before it, with one mean over old and new ones, and exit code 0.
-TEST(SeveralRuns, GoOnWithAFreshStartThatWasInterrupted) {
+// Runs that the fresh start had not reached were old ones. The program printed one mean over old and new runs, and
+// returned 0.
+TEST(SeveralRuns, ContinueAnInterruptedFreshStart) {
   const TemporaryFolder folder;
   const std::vector<std::string> expected = fold_results_in(run_folds({folder / "all"}).output);
   ASSERT_EQ(run_folds({folder / "all", "fresh"}, "rank=0,step=40,fault=kill-watchdog").exit_code, 128 + 9);
@@ -120,7 +121,7 @@ TEST(SeveralRuns, GoOnWithAFreshStartThatWasInterrupted) {
   EXPECT_EQ(count_of("interrupted", again.output), 0U) << again.output;
 }
 
-// A second start of the program, which found the first run in use, took the fresh start for finished as it left.
+// A second start of the program found the first run in use. When it left, it marked the fresh start as finished.
 TEST(SeveralRuns, LeaveAFreshStartToTheProcessThatOwnsTheFirstRun) {
   const TemporaryFolder folder;
   ASSERT_EQ(run_folds({folder / "all", "fresh"}, "rank=0,step=40,fault=kill-watchdog").exit_code, 128 + 9);
@@ -137,8 +138,8 @@ TEST(SeveralRuns, LeaveAFreshStartToTheProcessThatOwnsTheFirstRun) {
   EXPECT_THAT(read_file(first + "/start.json"), Not(HasSubstr("interrupted")));
 }
 
-// A damaged record of how the first run began refused the program, and the way out that its sentence names as well.
-TEST(SeveralRuns, GoOnWithADamagedRecordOfTheirStartWhereThatIsAskedFor) {
+// A damaged record of the first run's start ended the program, and so did the remedy that the error named.
+TEST(SeveralRuns, ContinueWithADamagedRecordOfTheirStartOnRequest) {
   const TemporaryFolder folder;
   const std::vector<std::string> expected = fold_results_in(run_folds({folder / "all"}).output);
   std::ofstream(folder / "all/fold0/start.json") << "{";
@@ -176,7 +177,7 @@ TEST(SeveralRuns, RefuseCallsThatDifferBetweenProcesses) {
   EXPECT_THAT(others.output, HasSubstr("must make the same supervise() calls"));
 }
 
-// It said "never registered as a worker", and named headers that a program of the SDK never sees.
+// The error was "never registered as a worker", and named headers that a program of the SDK does not use.
 TEST(SeveralRuns, NameTheCallThatAReplicaDidNotMake) {
   const TemporaryFolder folder;
   const ProgramResult none = run_calls("no_call", folder);
@@ -188,7 +189,7 @@ TEST(SeveralRuns, NameTheCallThatAReplicaDidNotMake) {
   EXPECT_THAT(none.output, Not(HasSubstr("worker.h")));
 }
 
-// It said "exited with code 0 without having finished", after four starts.
+// The error was "exited with code 0 without having finished", after four starts.
 TEST(SeveralRuns, NameTheCallThatAReplicaLeftOut) {
   const TemporaryFolder folder;
   const ProgramResult result = run_calls("too_few_calls", folder);
@@ -217,8 +218,8 @@ TEST(SeveralRuns, DoNotStartAfterAStop) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run/b"));
 }
 
-// The first run ends as it would have, and the exit code 0 hid that the program was asked to stop.
-TEST(SeveralRuns, DoNotStartAfterAStopThatCameAsOneEnded) {
+// The first run ended as usual, and its exit code 0 hid that the program was asked to stop.
+TEST(SeveralRuns, DoNotStartAfterAStopThatCameWhileOneEnded) {
   const TemporaryFolder folder;
   const ProgramResult result = run_calls("stopped_late", folder);
 
@@ -227,7 +228,7 @@ TEST(SeveralRuns, DoNotStartAfterAStopThatCameAsOneEnded) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run/b"));
 }
 
-// They were trained, and the first results were then looked for in a directory that nobody writes to.
+// The runs were trained, and their results were then read from a directory that no process writes to.
 TEST(SeveralRuns, GiveTheirResultsToAProgramThatTrainsAlone) {
   const TemporaryFolder folder;
   const std::vector<std::string> expected = fold_results_in(run_folds({folder / "all"}).output);
@@ -240,8 +241,8 @@ TEST(SeveralRuns, GiveTheirResultsToAProgramThatTrainsAlone) {
   EXPECT_EQ(fold_results_in(run_alone(folder / "all").output), expected);
 }
 
-// is_replica_process() was false from the start of training on, and the code after supervise() ran three times.
-TEST(SeveralRuns, AProcessKnowsWhatItIsAndOnlyTheFirstGoesOn) {
+// is_replica_process() was false once training had begun, and the code after supervise() ran three times.
+TEST(SeveralRuns, AProcessKnowsWhatItIsAndOnlyTheFirstContinues) {
   const TemporaryFolder folder;
   const ProgramResult result = run_calls("once", folder);
 

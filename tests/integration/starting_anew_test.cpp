@@ -1,4 +1,4 @@
-// What becomes of the run that a directory holds when a program starts there: docs/operations.md#starting-anew.
+// What happens to the run in a directory when a program starts there: docs/operations.md#starting-anew.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ class StartingAnew : public BegunRun {
   }
   void expect_nothing_put_aside() const { EXPECT_EQ(folder_.names(), (Words{"copies", "run"})); }
 
-  // Where a folder is a mount point, which nobody can rename; starts with what is missing where that cannot be had.
+  // Runs the command while `folder` is a mount point, which cannot be renamed. Exit code 99: a mount is impossible
+  // here.
   static ProgramResult run_with_mount(const std::string& folder, const Words& variables, const Words& command) {
     Words all{"unshare", "--mount"};
     if (::geteuid() != 0) all.push_back("--map-root-user");
@@ -37,7 +38,7 @@ class StartingAnew : public BegunRun {
   }
 };
 
-// A start that leaves a run which may not give way to others, and what begins with the same epochs.
+// A start that leaves a run which must not be replaced, and the next start, which is refused.
 struct NotToGiveWay {
   const char* why;
   std::vector<std::string> first;
@@ -81,7 +82,7 @@ TEST_F(StartingAnew, AFirstTryGivesWayToAProgramWithOtherOptions) {
   }
 }
 
-// Replicas see that, not the watchdog: it ends them and begins again.
+// Replicas notice this, not the watchdog, which then ends them and begins again.
 TEST_F(StartingAnew, AFirstTryGivesWayToAProgramWithOtherData) {
   fail_early();
 
@@ -97,7 +98,7 @@ TEST_F(StartingAnew, AFirstTryGivesWayToAProgramWithOtherData) {
   EXPECT_EQ(count_of(" error ", result.output), 0U) << result.output;
 }
 
-TEST_F(StartingAnew, AFirstTryGoesOnWhereNothingHasChanged) {
+TEST_F(StartingAnew, AFirstTryContinuesWhenNothingHasChanged) {
   fail_early();
 
   const ProgramResult result = start();
@@ -108,7 +109,7 @@ TEST_F(StartingAnew, AFirstTryGoesOnWhereNothingHasChanged) {
   expect_nothing_put_aside();
 }
 
-// A replica that was killed was counted as one that the watchdog had killed, and its run gave way.
+// A killed replica was counted as one that the watchdog had killed, and its run was replaced.
 TEST_F(StartingAnew, ARunThatWasStoppedOrKilledOrHasResultsIsRefused) {
   for (const NotToGiveWay& earlier : kNotToGiveWay) {
     SCOPED_TRACE(earlier.why);
@@ -168,7 +169,7 @@ TEST_F(StartingAnew, KeepsTheRunAndItsCopiesAndSaysSo) {
   EXPECT_EQ(folder_.names(), (Words{"copies", "copies.1", "copies.2", "run", "run.1", "run.2"}));
 }
 
-TEST_F(StartingAnew, SaysWhatTheVariableDidWhereThereIsNoRunAndWhereItGoesOn) {
+TEST_F(StartingAnew, SaysWhatTheVariableDidWithoutARunAndWhenTheRunContinues) {
   EXPECT_THAT(start({}, {kFresh}).output, HasSubstr("HOLDFAST_START=fresh: " + run_ + " holds no earlier run"));
 
   const ProgramResult result = start({}, {"HOLDFAST_START=resume"});
@@ -190,7 +191,7 @@ TEST_F(StartingAnew, ObeysTheOptionBeforeTheVariable) {
   EXPECT_THAT(anew.output, Not(HasSubstr("had finished")));
 }
 
-TEST_F(StartingAnew, RefusesAVariableThatSaysNothing) {
+TEST_F(StartingAnew, RefusesAnInvalidValueOfTheVariable) {
   finish_a_run();
   const auto run = files_of(run_);
 
@@ -202,7 +203,7 @@ TEST_F(StartingAnew, RefusesAVariableThatSaysNothing) {
   expect_nothing_put_aside();
 }
 
-TEST_F(StartingAnew, ChangesNothingWhereAFolderCannotBeRenamed) {
+TEST_F(StartingAnew, ChangesNothingWhenAFolderCannotBeRenamed) {
   finish_a_run();
   const ProgramResult probe = run_with_mount(run_, {}, {"true"});
   if (probe.exit_code != 0) GTEST_SKIP() << "no mount point can be made here: " << probe.output;
@@ -221,9 +222,9 @@ TEST_F(StartingAnew, ChangesNothingWhereAFolderCannotBeRenamed) {
   }
 }
 
-// --- who starts again, and does not start anew
+// --- processes that start again, but not anew
 
-TEST_F(StartingAnew, ProcessesThatTheWatchdogStartsAgainGoOn) {
+TEST_F(StartingAnew, ProcessesThatTheWatchdogRestartsContinue) {
   for (const char* replicas : {"2", "1"}) {
     SCOPED_TRACE(replicas);
     const TemporaryFolder other;
@@ -244,7 +245,7 @@ TEST_F(StartingAnew, ProcessesThatTheWatchdogStartsAgainGoOn) {
   }
 }
 
-TEST_F(StartingAnew, UnderHoldfastRunGoesOnAfterADeathToo) {
+TEST_F(StartingAnew, UnderHoldfastRunContinuesAfterADeath) {
   finish_a_run();
   const auto run = files_of(run_);
   const auto copies = file_digests(copies_);
@@ -265,7 +266,7 @@ TEST_F(StartingAnew, UnderHoldfastRunGoesOnAfterADeathToo) {
   EXPECT_EQ(folder_.names(), (Words{"copies", "copies.1", "run", "run.1"}));
 }
 
-TEST_F(StartingAnew, AStartWithTheSameTokenGoesOn) {
+TEST_F(StartingAnew, AStartWithTheSameTokenContinues) {
   finish_a_run();
   ASSERT_EQ(start({"--at", "20", "--fail"}, {"HOLDFAST_START=fresh:monday"}).exit_code, 1);
   ASSERT_TRUE(exists("run.1"));

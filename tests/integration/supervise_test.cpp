@@ -1,4 +1,4 @@
-// What programs of the SDK hand to the replicas that they start.
+// What programs of the SDK pass to the replicas that they start.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-// By the rank that they were started as, which of a run's first processes is their number.
+// The process ids of the replicas, by the rank that they were started as: for the first processes, their number.
 std::map<int, int> replica_pids(const TemporaryFolder& folder) {
   std::map<int, int> pids;
   for (const nlohmann::json& line : journal_of(folder)) {
@@ -50,7 +50,7 @@ struct FailedRun {
 
 }  // namespace
 
-// Twenty restarts and seventy seconds hid the sentence.
+// The sentence came after twenty restarts and seventy seconds.
 TEST(Supervise, EndsARunAtOnceWhoseTrainingFunctionUsesNoTrainer) {
   const FailedRun run("returns");
 
@@ -68,7 +68,7 @@ TEST(Supervise, EndsARunThatFailsInTheSameWayAtEachStart) {
   EXPECT_LE(run.starts(), 7U);
 }
 
-// It said "died without a report", whatever the kernel knew.
+// The error was "died without a report", although the kernel knew more.
 TEST(Supervise, NamesTheSignalThatEndedARunAndThoseOfItsStarts) {
   const FailedRun run("crashes");
 
@@ -86,8 +86,8 @@ TEST(Supervise, NamesTheExitCodeThatEndedARun) {
               ContainsRegex("error training ended: both replicas exited with code 3 \\([a-z0-9]+ times\\)\n$"));
 }
 
-// The cause stood there three times, among 10 to 17 lines of the watchdog's decisions.
-TEST(Supervise, SaysWhatEndsARunOnceAndNothingElse) {
+// The cause was printed three times, among 10 to 17 lines of the watchdog's decisions.
+TEST(Supervise, PrintsTheCauseOfTheEndOnceAndNothingElse) {
   for (const auto& [way, sentence] : {std::pair{"returns", "returned without fit()"},
                                       {"throws", "cannot open my own data.bin"},
                                       {"exits", "exited with code 3"}}) {
@@ -99,21 +99,21 @@ TEST(Supervise, SaysWhatEndsARunOnceAndNothingElse) {
   }
 }
 
-TEST(Supervise, SaysAllThatTheWatchdogDecidesWhereThatIsAskedFor) {
+TEST(Supervise, LogsEveryDecisionOfTheWatchdogOnRequest) {
   const FailedRun run("throws", "debug");
 
   EXPECT_THAT(run.result.output, ContainsRegex("debug watchdog: the run starts with 2 replicas"));
   EXPECT_THAT(run.result.output, ContainsRegex("debug watchdog: process [0-9]+: cannot open my own data.bin; restart"));
 }
 
-TEST(Supervise, SaysTheDeathOfAReplicaInOneLine) {
+TEST(Supervise, LogsTheDeathOfAReplicaInOneLine) {
   const TemporaryFolder folder;
 
   const ProgramResult result =
       run_program(built_program("digits"), digits_arguments({.replicas = 3, .faults = {kill_of(1, 12)}}, folder));
 
   ASSERT_EQ(result.exit_code, 0) << result.output;
-  // A watchdog that looks ten times a second may see the end of so short a run before it sees the next step.
+  // The watchdog looks ten times a second, so it may see the end of a short run before it sees the next step.
   EXPECT_THAT(result.output,
               ContainsRegex("warning replica 1 was killed by signal 9 \\(SIGKILL\\) in step 12; "
                             "(training went on with the other 2 replicas at step|the run has finished)"));
@@ -121,8 +121,8 @@ TEST(Supervise, SaysTheDeathOfAReplicaInOneLine) {
   EXPECT_EQ(count_of("watchdog: ", result.output), 0U) << result.output;
 }
 
-// A debugger of the program sees only the watchdog, and three silent restarts explain nothing.
-TEST(Supervise, SaysWhereAReplicaCrashed) {
+// A debugger of the program shows only the watchdog, and three silent restarts explain nothing.
+TEST(Supervise, ShowsWhereAReplicaCrashed) {
   const std::map<std::string, std::pair<int, std::string>> crashes{{"writes", {11, "crash_at_a_wrong_address("}},
                                                                    {"recurses", {11, "crash_by_recursion("}},
                                                                    {"aborts", {6, "crash_by_abort()"}}};
@@ -151,8 +151,8 @@ TEST(Supervise, SaysWhereAReplicaCrashed) {
   }
 }
 
-// Each of twenty restarts would have failed in the same way.
-TEST(Supervise, PassesOverAFolderInThePlaceOfTheNewestSavepoint) {
+// All of twenty restarts failed in the same way.
+TEST(Supervise, SkipsAFolderWithTheNameOfTheNewestSavepoint) {
   const TemporaryFolder folder;
   ASSERT_EQ(run_program(built_program("digits"), digits_arguments({}, folder)).exit_code, 0);
   const std::string newest = folder / "run/savepoint-0000000099.h5";
@@ -179,7 +179,7 @@ TEST(Supervise, EndsAtOnceWhenTheNewestSavepointMayNotBeRead) {
   EXPECT_THAT(result.output, Not(HasSubstr("passed over")));
 }
 
-// What the shell has of it was for another program.
+// A value in the shell's environment was meant for another program.
 TEST(Supervise, TakesNoDeviceFromItsEnvironment) {
   const TemporaryFolder folder;
   std::vector<std::string> all{"HOLDFAST_DEVICE=cuda:0", built_program("digits")};
@@ -191,8 +191,8 @@ TEST(Supervise, TakesNoDeviceFromItsEnvironment) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 
-// Rules that make one rank's calls of CUDA fail struck no replica: it did not know which rank it was.
-TEST(Supervise, TellsReplicasTheRankThatTheyAreStartedAs) {
+// Rules that make the CUDA calls of one rank fail never applied: the replica did not know its rank.
+TEST(Supervise, GivesReplicasTheRankThatTheyAreStartedAs) {
   const TemporaryFolder folder;
   const RunningProgram program(built_program("digits"),
                                digits_arguments({.replicas = 2, .options = {{"--epochs", "1000"}}}, folder));

@@ -1,6 +1,8 @@
-"""What scripts/test counts and repeats, on test programs that do nothing."""
+"""What scripts/test builds, runs, counts and repeats, on test programs that do nothing."""
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,12 +63,108 @@ class Results(unittest.TestCase):
                 ("ctest", "interop_keras", "SKIP_RETURN_CODE=77"),
             },
         )
-        told = results.summary(count, skips)
-        self.assertTrue(told.startswith("3 of 5 tests were skipped:\n"), told)
-        self.assertIn("unit_data: Idx.ReadsMnist: HOLDFAST_TEST_DATA names no folder", told)
+        *reasons, last = results.summary(count, skips).splitlines()
+        self.assertEqual(last, "3 of 5 tests were skipped")
+        self.assertIn("skipped: unit_data: Idx.ReadsMnist: HOLDFAST_TEST_DATA names no folder", reasons)
 
     def test_says_that_none_was_skipped(self):
         self.assertEqual(results.summary(7, []), "0 of 7 tests were skipped")
+
+
+# Each stub appends how it was called to `calls`.
+STUB = """#!/usr/bin/env bash
+echo "$(basename "$0") $*" >> {calls}
+"""
+# Runs one test, which is skipped. Fails where the file `fails` exists.
+CTEST_STUB = (
+    STUB
+    + """cat > "$HOLDFAST_TEST_RESULTS/unit_a.xml" << END
+<testsuite><testcase name="A"><skipped message="no GPU"/></testcase></testsuite>
+END
+[ ! -e {fails} ]
+"""
+)
+
+
+class TheTestCommand(unittest.TestCase):
+    """scripts/test itself, in a tree where all that it calls is a stub."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.top = Path(folder.name)
+        self.calls = self.top / "calls"
+        for path in ("test", "tests/results.py"):
+            (self.top / "scripts" / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(SCRIPTS / path, self.top / "scripts" / path)
+        for path in ("scripts/setup", "scripts/build", "scripts/fuzz", "bin/git", "bin/clang-format", "bin/ctest"):
+            stub = self.top / path
+            stub.parent.mkdir(exist_ok=True)
+            text = CTEST_STUB if path == "bin/ctest" else STUB
+            stub.write_text(text.format(calls=self.calls, fails=self.top / "fails"))
+            stub.chmod(0o755)
+
+    def run_command(self, *arguments):
+        """Exit code, lines of output, and what was called in the end."""
+        environment = {**os.environ, "PATH": f"{self.top / 'bin'}:{os.environ['PATH']}"}
+        done = subprocess.run(
+            [self.top / "scripts/test", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            env=environment,
+        )
+        calls = self.calls.read_text().splitlines() if self.calls.exists() else []
+        return done.returncode, done.stdout.splitlines(), calls
+
+    def test_builds_and_runs_what_needs_no_gpu(self):
+        code, lines, calls = self.run_command()
+
+        self.assertEqual(code, 0, lines)
+        self.assertEqual([call for call in calls if call.startswith(("build", "fuzz"))], ["build release host_tests"])
+        (ctest,) = [call for call in calls if call.startswith("ctest")]
+        self.assertIn("--test-dir build/release", ctest)
+        self.assertTrue(ctest.endswith("--label-exclude ^extra$"), ctest)
+
+    def test_counts_the_skipped_tests_in_its_last_line(self):
+        _, lines, _ = self.run_command()
+
+        self.assertRegex(lines[-3], r"^== All tests passed after 0 min \d+ s ")
+        self.assertEqual(lines[-2:], ["skipped: unit_a: A: no GPU", "1 of 1 tests were skipped"])
+
+    def test_all_adds_sanitizers_and_fuzzing(self):
+        code, lines, calls = self.run_command("--all")
+
+        self.assertEqual(code, 0, lines)
+        self.assertEqual(
+            [call for call in calls if call.startswith(("build", "fuzz"))],
+            ["build release", "build asan unit_tests", "build tsan threads_tests", "fuzz all 20000"],
+        )
+        ctests = [re.sub(r"--output-junit \S+ ", "", call) for call in calls if call.startswith("ctest")]
+        expected = (("release", None), ("asan", "unit"), ("tsan", "threads"))
+        for ctest, (preset, label) in zip(ctests, expected, strict=True):
+            self.assertIn(f"--test-dir build/{preset} ", ctest)
+            self.assertEqual("--label" in ctest, label is not None)
+            self.assertTrue(label is None or ctest.endswith(f"--label-regex ^{label}$"), ctest)
+        self.assertEqual(lines[-1], "3 of 3 tests were skipped")
+
+    def test_names_the_step_that_failed(self):
+        (self.top / "fails").touch()
+
+        code, lines, calls = self.run_command("--all")
+
+        self.assertNotEqual(code, 0)
+        self.assertRegex(lines[-3], r'^== FAILED in step "Tests" after ')
+        self.assertFalse([call for call in calls if "asan" in call])
+
+    def test_refuses_arguments_that_it_does_not_know(self):
+        for arguments in (["--quick"], ["--all", "more"], ["--stress"], ["--stress", "0"]):
+            with self.subTest(arguments=arguments):
+                code, lines, calls = self.run_command(*arguments)
+
+                self.assertEqual((code, calls), (2, []))
+                self.assertIn("usage: scripts/test [--all | --stress N [--only REGEX]]", lines[0])
 
 
 class Stress(unittest.TestCase):
@@ -76,7 +174,7 @@ class Stress(unittest.TestCase):
         self.build = Path(folder.name)
 
     def tests(self, **commands):
-        """Names, each with a label before the first underscore, and what the shell does."""
+        """Names, each with what its shell runs. The label is the name's part before the underscore."""
         lines = []
         for name, command in commands.items():
             script = self.build / f"{name}.sh"
@@ -107,8 +205,8 @@ class Stress(unittest.TestCase):
         file = self.build / name
         return len(file.read_text().split()) if file.exists() else 0
 
-    def test_repeats_unit_programs_most_and_passes_over_gpu(self):
-        self.tests(unit_a="echo run >> a", resilience_b="echo run >> b", gpu_c="echo run >> c")
+    def test_repeats_unit_programs_most_and_leaves_out_extra_ones(self):
+        self.tests(unit_a="echo run >> a", resilience_b="echo run >> b", extra_c="echo run >> c")
 
         code, output = self.stress("10")
 

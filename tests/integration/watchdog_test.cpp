@@ -1,4 +1,4 @@
-// The watchdog with real processes, sockets and shared memory. Each test runs recovery_worker, whose script says what
+// The watchdog with real processes, sockets and shared memory. Each test runs recovery_worker with a script of what
 // happens.
 
 #include "holdfast/recovery/watchdog.h"
@@ -86,7 +86,7 @@ bool all_work(const RunDirectory& directory, std::size_t replicas) {
   return comes_true([&] { return directory.events("working").size() >= replicas; });
 }
 
-// The watchdog in a process of its own, as an application is.
+// A watchdog in its own process, as in an application.
 class Program {
  public:
   Program(const RunDirectory& directory, int replicas, const std::vector<std::string>& script) {
@@ -105,7 +105,7 @@ class Program {
 
   void signal(int number) const { ::kill(pid_, number); }
 
-  // The wait status; waits for the end.
+  // Waits for the end, and returns the wait status.
   int wait() {
     int status = -1;
     const bool has_ended = comes_true([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; });
@@ -152,7 +152,7 @@ TEST(Watchdog, EndsWithZeroWhenAllReplicasHaveFinished) {
   EXPECT_FALSE(has_child());
 }
 
-TEST(Watchdog, HandsTheConfigToEveryWorkerHoweverLongItIs) {
+TEST(Watchdog, PassesAConfigOfAnyLengthToEveryWorker) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"echo_config", "finish"});
   options.worker_config = "\"" + std::string(1'000'000, 'x') + "\"";
@@ -177,7 +177,7 @@ TEST(Watchdog, RestartsAllReplicasWhenOneIsKilled) {
   EXPECT_EQ(restart.at("step"), 7);
 }
 
-TEST(Watchdog, EndsARunOfWhichOneStepFailsAgainAndAgain) {
+TEST(Watchdog, EndsARunInWhichOneStepFailsRepeatedly) {
   const RunDirectory directory;
 
   const RunOutcome outcome = run(directory, 1, {"compute", "kill@0:0", "kill@0:1", "kill@0:2", "finish"});
@@ -186,7 +186,7 @@ TEST(Watchdog, EndsARunOfWhichOneStepFailsAgainAndAgain) {
   EXPECT_THAT(outcome.sentence, HasSubstr("gave up at step 7"));
 }
 
-// It waits for its peers at a step, but has not begun one.
+// The process waits for its peers before a step, but has not begun the step.
 TEST(Watchdog, BlamesNoStepForDeathsOnTheWayToIt) {
   const RunDirectory directory;
 
@@ -197,7 +197,7 @@ TEST(Watchdog, BlamesNoStepForDeathsOnTheWayToIt) {
   EXPECT_EQ(directory.events("restart").at(2).at("restart").at("step"), -1);
 }
 
-TEST(Watchdog, StartsTheSuccessorWhenTheEndIsConfirmedWhereThatIsAskedFor) {
+TEST(Watchdog, StartsASuccessorAfterTheConfirmedEndOnRequest) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"compute", "kill@1:0", "wait_for_a_peer@0:0", "finish"});
   options.recovery.start_when_gone = true;
@@ -215,7 +215,7 @@ TEST(Watchdog, StartsTheSuccessorWhenTheEndIsConfirmedWhereThatIsAskedFor) {
   EXPECT_THAT(starters, ElementsAre("exited"));
 }
 
-TEST(Watchdog, TriesAPlaceAgainThatWasLeftOutAndUsesItWhenItIsWell) {
+TEST(Watchdog, TriesADeviceSlotAgainThatWasLeftOutAndUsesItWhenItWorks) {
   const RunDirectory directory;
   Program program(directory, 2, {"fails=3", "place_rest=200", "until_stop"});
   const auto is_said = [&](const std::string& text) {
@@ -239,7 +239,7 @@ TEST(Watchdog, TriesAPlaceAgainThatWasLeftOutAndUsesItWhenItIsWell) {
   EXPECT_TRUE(rests[0].used_again.has_value());
 }
 
-// It was lost: it came when the loop that takes signals was told to end.
+// The signal was lost: it came when the loop that takes signals was told to end.
 TEST(Watchdog, SaysThatItWasAskedToStopAsTheRunEnded) {
   const RunDirectory directory;
   bool is_sent = false;
@@ -268,7 +268,7 @@ TEST(Watchdog, RestartsWhenAReplicaReportsAnException) {
   EXPECT_THAT(directory.causes(), ElementsAre("thrown by the script"));
 }
 
-TEST(Watchdog, TakesReportsThatAreNotUtf8) {
+TEST(Watchdog, AcceptsReportsThatAreNotUtf8) {
   const RunDirectory directory;
 
   const RunOutcome outcome = run(directory, 1, {"throw_bytes@0:0", "finish"});
@@ -312,7 +312,7 @@ TEST(Watchdog, NamesAStoppedReplicaEvenWhenItWaitsForPeers) {
   EXPECT_THAT(directory.causes(), ElementsAre(HasSubstr("stopped by a signal")));
 }
 
-TEST(Watchdog, NamesTheReplicaFurthestBehindWhenAllWaitForEachOther) {
+TEST(Watchdog, NamesTheReplicaWithTheLeastProgressWhenAllWaitForEachOther) {
   const RunDirectory directory;
 
   const RunOutcome outcome = run(directory, 2, {"pace", "wait", "hang@0:0", "hang@1:0", "finish"});
@@ -337,7 +337,7 @@ TEST(Watchdog, GivesUpWhenWorkersNeverGetReady) {
 TEST(Watchdog, GivesUpWithTheLastCauseWhenTheBudgetIsSpent) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"exit_before_join"});
-  // Fewer than the starts that would end it by themselves.
+  // Fewer failures than those that would end the run without a budget.
   options.recovery.max_restarts = 1;
 
   const RunOutcome outcome = run_watchdog(options);
@@ -359,7 +359,7 @@ TEST(Watchdog, EndsAtOnceWhenAFailureIsUnrecoverable) {
   EXPECT_THAT(directory.causes(), ElementsAre("the option x differs from the run's"));
 }
 
-TEST(Watchdog, TakesALeaveWithoutAReportForAFailure) {
+TEST(Watchdog, TreatsALeaveWithoutAReportAsAFailure) {
   const RunDirectory directory;
 
   const RunOutcome outcome = run(directory, 1, {"leave@0:0", "exit3@0:1", "finish"});
@@ -376,7 +376,7 @@ TEST(Watchdog, SaysWhichExecutableCannotBeStarted) {
 
   const RunOutcome outcome = run_watchdog(options);
 
-  // No new process would find it.
+  // A new process would fail in the same way.
   EXPECT_EQ(outcome.exit_code, kExitUnrecoverable);
   EXPECT_THAT(outcome.sentence, HasSubstr("cannot execute " + options.executable));
 }
@@ -390,7 +390,7 @@ TEST(Watchdog, SharesArenasThatPeersCanWaitOn) {
   EXPECT_THAT(directory.causes(), ElementsAre());
 }
 
-// A survivor sees its own and the other survivor's again, and a new one's for the first time.
+// A survivor sees its own memory and the other survivor's again, and a new process's for the first time.
 TEST(Watchdog, ShowsTheMemoryOfSurvivorsAgain) {
   const RunDirectory directory;
   WatchdogOptions options =
@@ -440,7 +440,7 @@ TEST(Watchdog, FiresAFaultOnceInTheLifeOfARun) {
   EXPECT_EQ(directory.causes(), causes);
 }
 
-TEST(Watchdog, TellsWorkersTheRestartsUnderAnEarlierWatchdog) {
+TEST(Watchdog, GivesWorkersTheRestartsOfAnEarlierWatchdog) {
   const RunDirectory directory;
   run(directory, 1, {"kill@0:0", "finish"});
 
@@ -451,7 +451,7 @@ TEST(Watchdog, TellsWorkersTheRestartsUnderAnEarlierWatchdog) {
   EXPECT_EQ(directory.events("told restart")[0].at("details"), "generation 0: killed by signal 9 (SIGKILL)");
 }
 
-TEST(Watchdog, GoesOnAfterAPastLongerThanAnyMessage) {
+TEST(Watchdog, ContinuesARunWhosePastIsLongerThanAMessage) {
   const RunDirectory directory;
   const std::string cause(std::size_t{1} << 20, 'x');
   {
@@ -505,7 +505,7 @@ TEST(Watchdog, AsksReplicasToLeaveWhenItIsStopped) {
   EXPECT_EQ(directory.events("left in order").size(), 2U);
 }
 
-TEST(Watchdog, LeavesAHangupIgnoredWhenItWasStartedSo) {
+TEST(Watchdog, KeepsIgnoringAHangupWhenItWasStartedSo) {
   const RunDirectory directory;
   const auto before = ::signal(SIGHUP, SIG_IGN);
   Program program(directory, 1, {"until_stop"});
@@ -572,7 +572,7 @@ TEST(Watchdog, CanBeStartedAgainAtOnceAfterItWasKilled) {
   EXPECT_EQ(outcome.exit_code, kExitFinished);
 }
 
-TEST(Watchdog, GoesOnAfterAFaultThatKilledIt) {
+TEST(Watchdog, ContinuesAfterAFaultThatKilledIt) {
   const RunDirectory directory;
   const std::vector<std::string> script{"fault=rank=1,step=5,fault=kill-watchdog", "train", "until_stop@0", "finish"};
   Program program(directory, 2, script);

@@ -69,7 +69,7 @@ const SignalWord& signal_of(const SharedMemory& memory) {
   return *reinterpret_cast<const SignalWord*>(memory.readable().data());
 }
 
-// Everyone counts its own word up and waits for everyone else's, round by round.
+// Each process increments its own word and waits for all others, round by round.
 void count_together(Worker& worker, Worker::Arena& arena) {
   for (std::uint32_t round = 1; round <= kRounds; ++round) {
     worker.enter(Phase::computing, round);
@@ -84,7 +84,7 @@ void count_together(Worker& worker, Worker::Arena& arena) {
   }
 }
 
-// Each shows memory with its process's number in it; seen again, it is the same view, at the same address.
+// Each process shares memory that holds its process's number. Shown again, it is the same view, at the same address.
 void show_memory(Worker& worker) {
   static SharedMemory own = SharedMemory::create("shown", kArenaBytes);
   static std::map<int, const std::byte*> seen;  // by the number of the process
@@ -103,7 +103,7 @@ void show_memory(Worker& worker) {
     require(known->second == view->readable().data(), "the same memory was mapped twice");
     if (!is_new) ++again;
   }
-  // So that nobody goes on, and dies, before all have seen its memory.
+  // No process may continue, and die, before all have seen its memory.
   count_together(worker, arena);
   worker.report_event("seen_again", std::to_string(again));
 }
@@ -116,7 +116,7 @@ void use_arenas(Worker& worker) {
   }
 }
 
-// Ends by SIGSEGV where memory is protected as promised.
+// Ends with SIGSEGV if the memory is protected as promised.
 void write_to_a_peer(Worker& worker) {
   const Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(kPatience));
   const auto bytes = arena.all.at((worker.rank() + 1) % worker.size()).readable();
@@ -141,7 +141,7 @@ void train(Worker& worker) {
   }
 }
 
-// Steps of some time, so that their limit is the one for those to come, and no longer that of a first step.
+// Steps of some length, so that the limit follows their times and is no longer that of a first step.
 void pace(Worker& worker) {
   for (std::int64_t step = 0; step < 500; ++step) {
     worker.enter(Phase::computing, step);
@@ -195,7 +195,7 @@ void ignore_stop(Worker& worker) {
   }
 }
 
-// It trains on as if nothing had happened.
+// The process continues to train as if nothing had happened.
 void hang_in_the_background(Worker& worker) {
   worker.enter_background({.what = "fsync of a disk that is gone", .bytes = 1 << 20});
   for (std::int64_t step = 0;; ++step) {
@@ -204,7 +204,7 @@ void hang_in_the_background(Worker& worker) {
   }
 }
 
-// Each of the functions above as a verb; false when the script ends here.
+// Runs the function above that the verb names. Returns false when the script ends here.
 bool obey(Worker& worker, const std::string& verb) {
   if (verb == "finish") worker.report_finished();
   if (verb == "throw") throw std::runtime_error("thrown by the script");

@@ -1,4 +1,4 @@
-// The command that finds what breaks, on a program that does not.
+// `holdfast chaos` on a program that survives.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ nlohmann::json report_of_chaos(const std::vector<std::string>& options) {
   return nlohmann::json::parse(read_file(path));
 }
 
-TEST(Chaos, HandsFaultsToAProgramThatHasNoOptionForThem) {
+TEST(Chaos, InjectsFaultsIntoAProgramWithoutAnOptionForThem) {
   const nlohmann::json report = report_of_chaos({"--fault", "rank=1,step=10,fault=kill", "--replicas", "2"});
 
   const nlohmann::json& run = report.at("cases").at(0);
@@ -47,7 +47,7 @@ TEST(Chaos, HandsFaultsToAProgramThatHasNoOptionForThem) {
   EXPECT_EQ(run.at("last_fit"), report.at("undisturbed").at("last_fit"));
 }
 
-TEST(Chaos, StartsARunAgainWhoseWatchdogDied) {
+TEST(Chaos, StartsARunAgainAfterItsWatchdogDied) {
   const nlohmann::json report = report_of_chaos({"--fault", "rank=0,step=10,fault=kill-watchdog"});
 
   EXPECT_EQ(report.at("cases").at(0).at("starts"), 2);

@@ -1,4 +1,4 @@
-// Steering a real run from outside leaves its bits alone.
+// Requests to a live run do not change its bits.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ class SteeredRun : public testing::Test {
 
   bool has_ended() const { return std::filesystem::exists(folder_ / "report.json"); }
 
-  // Null where no run is live.
+  // An empty object when no run is live.
   json status() const {
     const ProgramResult result = holdfast({"status", run_, "--json", "--once"});
     return result.exit_code == 0 ? json::parse(result.output) : json(json::object());
@@ -70,11 +70,11 @@ class SteeredRun : public testing::Test {
   std::optional<RunningProgram> program_;
 };
 
-TEST_F(SteeredRun, MakesASavepointOnRequestAndEndsAsItWouldHave) {
+TEST_F(SteeredRun, WritesASavepointOnRequestAndEndsWithTheSameBits) {
   const TemporaryFolder other;
   beside_a_run(2, [&] {
     std::filesystem::create_directory(other / "run");
-    // Three savepoints later the run deletes this one as usual: on a busy machine before it can be copied.
+    // Three savepoints later the run deletes this one, as usual. On a busy machine that may happen before it is copied.
     while (true) {
       const ProgramResult asked = holdfast({"snapshot", run_});
       if (asked.exit_code != 0) {
@@ -95,10 +95,10 @@ TEST_F(SteeredRun, MakesASavepointOnRequestAndEndsAsItWouldHave) {
   EXPECT_THAT(read_file(other / "run/journal.jsonl"), HasSubstr("\"resumed\""));
 }
 
-TEST_F(SteeredRun, EndsAsItWouldHaveWhenItIsScaled) {
+TEST_F(SteeredRun, EndsWithTheSameBitsWhenItIsScaled) {
   ProgramResult refused;
   beside_a_run(2, [&] {
-    // False where it has ended.
+    // False when the run has ended.
     const auto scale = [&](const char* replicas) {
       const ProgramResult scaled = holdfast({"scale", run_, replicas});
       EXPECT_TRUE(scaled.exit_code == 0 || has_ended()) << scaled.output;
@@ -120,7 +120,7 @@ TEST_F(SteeredRun, EndsAsItWouldHaveWhenItIsScaled) {
 }
 
 // The replica that is killed hangs in a step, so that the run cannot end before.
-TEST_F(SteeredRun, IsShownWhileItLivesAndToldOfAfterwards) {
+TEST_F(SteeredRun, IsShownWhileItLivesAndReportedAfterwards) {
   HeldRun run({.replicas = 2}, {1}, 13, folder_);
   run.wait_until_held();
 

@@ -1,5 +1,5 @@
-// Runs on a device, as far as a machine without one can tell: the arithmetic is the CPU's, in memory that the host may
-// not touch. So the weights are those of the CPU, too.
+// Runs on a pretended device, for machines without one. It computes with the CPU's arithmetic, in memory that the host
+// may not touch. So the weights must be those of the CPU.
 
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ const auto kCases = testing::Values(
 
 INSTANTIATE_TEST_SUITE_P(Cases, RunOnADevice, kCases, [](const auto& test) { return std::string(test.param.name); });
 
-TEST_F(OnADevice, GivesTheSameWeightsWhereAllAreKilledAtOnce) {
+TEST_F(OnADevice, GivesTheSameWeightsWhenAllAreKilledAtOnce) {
   const TemporaryFolder folder;
   HeldRun run({.replicas = 2, .options = {{"--device", "cuda"}, {"--memory-snapshot-every", "3"}}}, {0, 1}, 13, folder);
 
@@ -83,8 +83,8 @@ class OnPretendedDevices : public testing::Test {
   TemporaryFolder folder_;
 };
 
-// Gradients go to the other ranks while they are being computed, but not before a fault has changed them. Nobody
-// notices a flipped bit of a gradient that is not checked.
+// Gradients go to the other ranks while they are being computed, but not before a fault has changed them. A flipped bit
+// in a gradient that is not checked goes unnoticed.
 TEST_F(OnPretendedDevices, AGradientIsChangedBeforeItGoesToTheOthers) {
   const DigitsRun run{.replicas = 2,
                       .faults = {"rank=1,step=14,phase=backward,fault=flip,target=gradient,seed=3"},
@@ -125,8 +125,8 @@ TEST_F(OnPretendedDevices, TheLibrarysOrderGivesOtherBitsButTheSameEachTime) {
   EXPECT_NE(first.at("weights_digest"), undisturbed_digest());
 }
 
-// It has then trained with three replicas for a while, so that the bits are others than those of four.
-TEST_F(OnPretendedDevices, AChangeOfReplicasIsToldUnderTheLibrarysOrder) {
+// The run has then trained with three replicas for a while, so its bits differ from those of four.
+TEST_F(OnPretendedDevices, AChangeOfReplicasIsReportedUnderTheLibrarysOrder) {
   DigitsRun run{.replicas = 4,
                 .faults = {"rank=1,step=13,fault=kill"},
                 .options = {{"--device", "cuda"}, {"--reduction", "fastest"}}};
@@ -167,13 +167,13 @@ TEST(Cpus, RefuseOtherPrecisionsThanTheirOwn) {
       << result.output;
 }
 
-TEST(Cpus, AddInTheOrderOfShardsWhateverIsAsked) {
+TEST(Cpus, AlwaysAddInTheOrderOfShards) {
   const nlohmann::json report = completed({.replicas = 3, .options = {{"--reduction", "fastest"}}});
 
   EXPECT_EQ(report.at("weights_digest"), undisturbed_digest());
 }
 
-TEST(Devices, ThatAreNotThereAreNamed) {
+TEST(Devices, ThatDoNotExistAreNamed) {
   ::setenv("HOLDFAST_CUDA_LIBRARY", built_program("libpretended_device.so").c_str(), 1);
   const TemporaryFolder folder;
   const auto refusal = [&](const std::vector<std::string>& arguments) {

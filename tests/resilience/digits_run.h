@@ -1,6 +1,6 @@
 #pragma once
 
-// One run of the digits example on drawn digits, small enough to be made a hundred times.
+// A run of the digits example on drawn digits, small enough to be repeated a hundred times.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,15 +22,15 @@ namespace holdfast {
 struct DigitsRun {
   int replicas = 2;
   std::vector<std::string> faults{};
-  std::map<std::string, std::string> options{};  // beside, or instead of, those below
+  std::map<std::string, std::string> options{};  // added to the options below, or replacing them
 };
 
 inline std::string kill_of(int rank, int step) {
   return "rank=" + std::to_string(rank) + ",step=" + std::to_string(step) + ",fault=kill";
 }
 
-// 9 steps an epoch, 27 in all, a savepoint after every fourth and every epoch; the last batch is short and no multiple
-// of the shards.
+// 9 steps an epoch, 27 in all. A savepoint follows every fourth step and every epoch. The last batch is short, and not
+// a multiple of the shards.
 inline std::vector<std::string> digits_arguments(const DigitsRun& run, const TemporaryFolder& folder) {
   std::map<std::string, std::string> options = run.options;
   options.insert({{"--drawn", "600"},
@@ -53,7 +53,7 @@ inline nlohmann::json report_of(const TemporaryFolder& folder) {
   return nlohmann::json::parse(read_file(folder / "report.json"));
 }
 
-// Its lines, oldest first.
+// The lines of the journal, oldest first.
 inline std::vector<nlohmann::json> journal_of(const TemporaryFolder& folder) {
   std::vector<nlohmann::json> lines;
   for (const std::string& line : whole_lines(folder / "run/journal.jsonl"))
@@ -61,8 +61,8 @@ inline std::vector<nlohmann::json> journal_of(const TemporaryFolder& folder) {
   return lines;
 }
 
-// The report of a run that has succeeded, with all restarts that the journal tells of: a replica that dies in the last
-// step may not be gone yet when the program writes its own list.
+// The report of a successful run, with all restarts of the journal. A replica that dies in the last step may still be
+// alive when the program writes its own list.
 inline nlohmann::json report_with_restarts(const TemporaryFolder& folder) {
   nlohmann::json report = report_of(folder);
   report["restarts"] = nlohmann::json::array();
@@ -72,7 +72,7 @@ inline nlohmann::json report_with_restarts(const TemporaryFolder& folder) {
   return report;
 }
 
-// The same of a run that must succeed.
+// The same for a run that must succeed.
 inline nlohmann::json completed(const DigitsRun& run) {
   const TemporaryFolder folder;
   const ProgramResult result = run_program(built_program("digits"), digits_arguments(run, folder));
@@ -115,7 +115,7 @@ class HeldRun {
     return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
   }
 
-  // Process numbers of members.
+  // The process numbers of the members.
   std::map<int, int> ready() const {
     std::map<int, int> pids;
     for (const nlohmann::json& line : journal_of(folder_)) {
@@ -139,7 +139,7 @@ class HeldRun {
   std::optional<RunningProgram> program_;
 };
 
-// Of a run that nobody disturbs.
+// The digest of the weights of an undisturbed run.
 inline const std::string& undisturbed_digest() {
   static const std::string digest = completed({.replicas = 1}).at("weights_digest");
   return digest;

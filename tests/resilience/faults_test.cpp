@@ -1,5 +1,5 @@
-// Every kind of fault and every phase, in a real run: it strikes, and the weights at the end are those of a run that
-// nobody disturbed.
+// Every kind of fault and every phase, in a real run: the fault strikes, and the weights at the end are those of an
+// undisturbed run.
 
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ FaultCase phase(const std::string& name, const std::string& place) {
   return {.name = name, .faults = {place + ",fault=kill,phase=" + name}};
 }
 
-// Behind a failure that is recovered from.
+// Faults after a failure from which the run recovers.
 FaultCase recovery_phase(const std::string& name, const std::string& place) {
   return {.name = name, .faults = {"rank=1,step=9,fault=kill", place + ",fault=kill,phase=" + name}};
 }
@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Phases, RunUnder,
                                          recovery_phase("broadcast", "rank=0")),
                          name_of);
 
-// One replica is all there are, so that its death leaves no survivor.
+// There is only one replica, so its death leaves no survivor.
 INSTANTIATE_TEST_SUITE_P(
     Loads, RunUnder,
     testing::Values(
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{"snapshot", {"rank=0,step=10,fault=kill,phase=snapshot"}, 1, {{"--memory-snapshot-every", "5"}}}),
     name_of);
 
-// The survivor waits, so that there is somebody to take the place.
+// Survivors wait for a new process, so that a process takes the place in which these faults strike.
 INSTANTIATE_TEST_SUITE_P(Spares, RunUnder,
                          testing::Values(FaultCase{"spare-that-waits",
                                                    {"rank=2,fault=kill,phase=rendezvous", "rank=1,step=9,fault=kill"},
@@ -106,7 +106,7 @@ FaultCase kind(const std::string& name, const std::string& more = "") {
   return {.name = name, .faults = {"rank=1,step=10,fault=" + name + more}};
 }
 
-// Noticed after 5 s. The limit holds for all that replicas do, so on a busy machine none of them may need longer.
+// The hang is noticed after 5 s. The limit holds for everything that replicas do, also on a busy machine.
 FaultCase hanging_kind(const std::string& name) {
   FaultCase fault = kind(name);
   fault.options = {{"--hang-after", "5"}};
@@ -121,8 +121,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RunUnder,
                                          kind("delay-beats", ",duration_ms=100")),
                          name_of);
 
-// What changes numbers is seen to have changed them, until something notices and undoes it.
-TEST(Corruption, IsInTheJournalWithWhatItChanged) {
+// A fault that changes numbers is recorded when it changes them. Detection and repair come later.
+TEST(Corruption, IsRecordedInTheJournalWithWhatItChanged) {
   for (const std::string target : {"loss", "gradient", "weight", "slot"}) {
     const TemporaryFolder folder;
     const DigitsRun run{.replicas = 1, .faults = {"rank=0,step=10,fault=flip,seed=5,target=" + target}};
@@ -137,7 +137,7 @@ TEST(Corruption, IsInTheJournalWithWhatItChanged) {
   }
 }
 
-// Six minutes passed until training had to wait for it and gave up.
+// Training waited for the disk and gave up only after six minutes.
 TEST(Disk, ThatHangsAtAnyMomentOfASavepointIsNoticedWhileTrainingGoesOn) {
   const std::map<std::string, std::string> operations{
       {"writing", "savepoint-"}, {"before-rename", "fsync of "}, {"after-rename", "fsync of the folder "}};
@@ -155,7 +155,7 @@ TEST(Disk, ThatHangsAtAnyMomentOfASavepointIsNoticedWhileTrainingGoesOn) {
   }
 }
 
-TEST(Disk, ThatFailsAtAnyMomentOfASavepointIsToldInTheJournal) {
+TEST(Disk, ThatFailsAtAnyMomentOfASavepointIsRecordedInTheJournal) {
   for (const std::string fault : {"full-disk", "io-error"}) {
     for (const std::string phase : {"writing", "before-rename", "after-rename"}) {
       SCOPED_TRACE(fault + " " + phase);

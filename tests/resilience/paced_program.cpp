@@ -1,5 +1,5 @@
-// Trains a line through points on replicas whose shards take a given time, whatever else the machine does: for tests of
-// slow ones.
+// Fits a line to points on replicas whose shards take a given time, whatever else the machine does. For tests of slow
+// replicas.
 //
 //   paced_program --run-dir DIR [--replicas 2] [--spares 0] [--when-slow report] [--shard-ms 4] [--inject FAULT]...
 //                 [--when-lost shrink] [--end-at STEP]
@@ -95,7 +95,7 @@ void train(Replica& replica, int shard_milliseconds, std::int64_t end_at) {
 
 int main(int argc, char** argv) {
   CLI::App app("Trains on replicas whose shards take a given time.");
-  // So many threads a shard that a replica computes one shard after the other on any machine.
+  // With this many threads for each shard, a replica computes one shard after the other on any machine.
   SuperviseOptions options{.replicas = 2, .shards = 6, .threads_per_shard = 1024};
   int shard_milliseconds = 4;
   std::int64_t end_at = 0;

@@ -1,4 +1,4 @@
-// The weights at the end are the same, bit for bit, on any number of replicas and whatever happened to them on the way.
+// The weights at the end are the same, bit for bit, on any number of replicas and after any failure on the way.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ std::string fault(int rank, int step, const std::string& rest) {
   return "rank=" + std::to_string(rank) + ",step=" + std::to_string(step) + "," + rest;
 }
 
-// Lines of the journal with this event.
+// The lines of the journal with this event.
 int count_events(const TemporaryFolder& folder, const std::string& event) {
   int count = 0;
   for (const nlohmann::json& line : journal_of(folder)) count += line.at("event") == event ? 1 : 0;
@@ -38,7 +38,7 @@ TEST_P(OnReplicas, TrainingUndisturbedGivesTheSameBits) {
   expect_same_bits({.replicas = GetParam()}, 0);
 }
 
-// The first step, before the first savepoint, right at one, between two, and the last step.
+// Steps: the first one, one before the first savepoint, one at a savepoint, one between two, and the last one.
 TEST_P(OnReplicas, KillingAnyRankAtAnyStepGivesTheSameBits) {
   for (int rank = 0; rank < GetParam(); ++rank) {
     for (const int step : {0, 3, 8, 17, 26}) {
@@ -114,7 +114,7 @@ TEST(SameBits, StayWhenTheNumberOfReplicasChangesOnTheWay) {
   EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
 }
 
-// Bytes change in the middle of the newest savepoint while nobody runs.
+// Bytes change in the middle of the newest savepoint while no process runs.
 TEST(SameBits, StayWhenTheNewestSavepointIsDamaged) {
   const TemporaryFolder folder;
   const ProgramResult killed =

@@ -1,5 +1,5 @@
-// A replica that computes at half the speed of the others: it is dealt fewer shards or replaced, and the weights at the
-// end are those of an undisturbed run.
+// A replica computes at half the speed of the others. It is dealt fewer shards or replaced, and the weights at the end
+// are those of an undisturbed run.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using nlohmann::json;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-// Whose shards take 4 ms each, one after the other: 520 steps of 6 shards.
+// 520 steps of 6 shards, which take 4 ms each, one after the other.
 ProgramResult run_paced(const TemporaryFolder& folder, std::vector<std::string> options,
                         const std::vector<std::string>& faults = {}) {
   options.insert(options.end(), {"--run-dir", folder / "run"});
@@ -71,7 +71,7 @@ class SlowReplicas : public testing::Test {
     return all;
   }
 
-  // The first deal: 4 to 2, or 5 to 1 where a busy machine makes the slow one slower still.
+  // The first deal: 4 to 2, or 5 to 1 when a busy machine makes the slow replica even slower.
   void expect_fewer_for(std::size_t slow) const {
     ASSERT_FALSE(deals().empty());
     const std::vector<int> first = deals()[0];
@@ -93,7 +93,7 @@ std::string slow(int rank, const std::string& rest = "") {
   return "rank=" + std::to_string(rank) + ",step=2,fault=slow,factor=2" + rest;
 }
 
-TEST_F(SlowReplicas, AreDealtFewerShardsAndNobodyIsEnded) {
+TEST_F(SlowReplicas, AreDealtFewerShardsAndNoReplicaIsEnded) {
   for (const int rank : {0, 1}) {
     SCOPED_TRACE("rank " + std::to_string(rank));
     std::filesystem::remove_all(folder_ / "run");
@@ -106,7 +106,7 @@ TEST_F(SlowReplicas, AreDealtFewerShardsAndNobodyIsEnded) {
   }
 }
 
-// Whose watchdog knows nothing of shards but what replicas tell it.
+// Under `holdfast run` the watchdog knows about shards only what replicas report.
 TEST_F(SlowReplicas, AreDealtFewerShardsUnderTheRunCommandAsItsStatusShows) {
   RunningProgram program(built_program("holdfast"),
                          {"run", "--replicas", "2", "--when-slow", "deal", "--run-dir", folder_ / "run", "--inject",
@@ -118,7 +118,7 @@ TEST_F(SlowReplicas, AreDealtFewerShardsUnderTheRunCommandAsItsStatusShows) {
   expect_fewer_for(1);
   const std::string told = report_text();
   EXPECT_THAT(told, HasSubstr("replica 1 (process 1, place 1) of generation 0 was slow, since step"));
-  EXPECT_THAT(told, HasSubstr("shards were dealt "));
+  EXPECT_THAT(told, HasSubstr("shards were assigned "));
 }
 
 TEST_F(SlowReplicas, AreDealtEvenlyAgainWhenOneOfThemDies) {
@@ -136,7 +136,7 @@ TEST_F(SlowReplicas, AreDealtEvenlyAgainWhenOneOfThemDies) {
   }
 }
 
-TEST_F(SlowReplicas, AreDealtAsManyAgainOnceTheyAreQuick) {
+TEST_F(SlowReplicas, AreDealtAsManyAgainOnceTheyAreFast) {
   run({"--when-slow", "deal"}, {slow(1, ",count=250")});
 
   expect_fewer_for(1);
@@ -150,7 +150,7 @@ TEST_F(SlowReplicas, AreReplacedByASpare) {
   const json restart = events("restart")[0].at("restart");
   EXPECT_EQ(restart.at("rank"), 1);
   EXPECT_TRUE(restart.at("cause").get<std::string>().starts_with("was slow: it computes ")) << restart.dump();
-  EXPECT_THAT(report_text(), ContainsRegex("it was ended, and process [012] took its place"));
+  EXPECT_THAT(report_text(), ContainsRegex("it was ended, and process [012] replaced it"));
   EXPECT_TRUE(events("resumed").empty());
 }
 
@@ -160,7 +160,7 @@ TEST_F(SlowReplicas, AreOnlyReportedByDefault) {
   EXPECT_FALSE(events("straggler").empty());
   EXPECT_TRUE(events("dealt").empty());
   EXPECT_TRUE(events("restart").empty());
-  EXPECT_THAT(report_text(), HasSubstr("nothing was changed for it"));
+  EXPECT_THAT(report_text(), HasSubstr("its shards stayed the same"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A run that is told to stop ends soon, leaves a savepoint, and goes on where it was when it is started again.
+// A run that is asked to stop ends soon and leaves a savepoint. Started again, it continues where it was.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ int count_savepoints(const TemporaryFolder& folder) {
   return count;
 }
 
-// Until the run has written a savepoint, and so is training.
+// Waits until the run has written a savepoint, so it is training.
 void wait_for_savepoint(const TemporaryFolder& folder) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (count_savepoints(folder) == 0) {
@@ -42,7 +42,7 @@ std::set<int> replica_pids(const TemporaryFolder& folder) {
   return pids;
 }
 
-bool is_saved_behind_the_stop(const TemporaryFolder& folder) {
+bool is_saved_after_the_stop(const TemporaryFolder& folder) {
   bool was_asked = false;
   for (const nlohmann::json& line : journal_of(folder)) {
     was_asked = was_asked || line.at("event") == "stop_requested";
@@ -56,7 +56,7 @@ constexpr int kPacedSteps = 520;
 // A run that saves nothing before it is stopped.
 std::vector<std::string> paced_run(const TemporaryFolder& folder, const std::vector<std::string>& faults = {}) {
   std::vector<std::string> all{"run", "--run-dir", folder / "run", "--replicas", "2"};
-  // A stuck write takes all the time that there is.
+  // A write that hangs takes all the time of the grace.
   if (!faults.empty()) all.insert(all.end(), {"--stop-grace", "5"});
   for (const std::string& fault : faults) all.insert(all.end(), {"--inject", fault});
   all.insert(all.end(), {"--", built_program("paced_program"), "--run-dir", folder / "run"});
@@ -87,7 +87,7 @@ std::string any_savepoint(const TemporaryFolder& folder) {
   return "";
 }
 
-// Of "savepoint-0000000012.h5".
+// The step in a name such as "savepoint-0000000012.h5".
 int step_of(const std::string& savepoint) {
   return std::stoi(savepoint.substr(savepoint.rfind('-') + 1));
 }
@@ -107,14 +107,14 @@ TEST_P(StoppedBy, ARunLeavesASavepointAndAsksToBeStartedAgain) {
 
   EXPECT_EQ(result.exit_code, 75) << result.output;
   EXPECT_NE(result.output.find("start the same command again"), std::string::npos) << result.output;
-  EXPECT_TRUE(is_saved_behind_the_stop(folder));
+  EXPECT_TRUE(is_saved_after_the_stop(folder));
   const std::set<int> replicas = replica_pids(folder);
   EXPECT_EQ(replicas.size(), 2U);
   for (const int pid : replicas) EXPECT_EQ(::kill(pid, 0), -1) << "replica " << pid << " is still there";
 }
 
-// Ctrl-C on `digits | tee log` ends tee too: the watchdog, or rank 0, died of its next line, and nothing was saved.
-TEST(Stop, LeavesASavepointThoughNobodyReadsItsOutputAnyMore) {
+// Ctrl-C on `digits | tee log` ends tee, too. The watchdog, or rank 0, died of SIGPIPE, and nothing was saved.
+TEST(Stop, LeavesASavepointAlthoughItsOutputIsClosed) {
   const TemporaryFolder folder;
   RunningProgram program(built_program("digits"), long_run(folder));
   wait_for_savepoint(folder);
@@ -123,23 +123,23 @@ TEST(Stop, LeavesASavepointThoughNobodyReadsItsOutputAnyMore) {
   program.signal(SIGINT);
 
   EXPECT_EQ(program.wait().exit_code, 75);
-  EXPECT_TRUE(is_saved_behind_the_stop(folder));
+  EXPECT_TRUE(is_saved_after_the_stop(folder));
 }
 
-// timeout(1) signals its child, and the group that the child is in. Taken for two requests, it ended runs unsaved.
-TEST(Stop, LeavesASavepointThoughTheSignalCameTwice) {
+// timeout(1) signals its child and the child's group. Counted as two requests, that ended runs without a savepoint.
+TEST(Stop, LeavesASavepointAlthoughTheSignalCameTwice) {
   const TemporaryFolder folder;
   RunningProgram program(built_program("digits"), long_run(folder));
   wait_for_savepoint(folder);
 
-  // Two of one kind might be delivered as one.
+  // Two equal signals might be delivered as one.
   program.signal(SIGTERM);
   program.signal(SIGINT);
   const ProgramResult result = program.wait();
 
   EXPECT_EQ(result.exit_code, 75);
   EXPECT_EQ(result.output.find("stopped at once"), std::string::npos) << result.output;
-  EXPECT_TRUE(is_saved_behind_the_stop(folder));
+  EXPECT_TRUE(is_saved_after_the_stop(folder));
 }
 
 // A limit of file sizes killed the watchdog at the line of its journal that would have passed it.
@@ -177,8 +177,8 @@ TEST(Stop, ALaterStartGivesTheSameBits) {
   EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
 }
 
-// Nothing is saved but by a stop: the first one leaves a savepoint, and the write of the second one's never ends.
-TEST(Stop, EndsInItsGraceThoughTheDiskIsStuckAndLeavesTheSavepointBeforeWhole) {
+// Only a stop saves here. The first stop leaves a savepoint; the write of the second one never ends.
+TEST(Stop, EndsInItsGraceAlthoughTheDiskHangsAndKeepsTheSavepointBefore) {
   const TemporaryFolder folder;
   RunningProgram first(built_program("holdfast"), paced_run(folder));
   wait_for_events(folder, "ready", 2);
@@ -209,7 +209,7 @@ TEST(Stop, EndsInItsGraceThoughTheDiskIsStuckAndLeavesTheSavepointBeforeWhole) {
   EXPECT_EQ(third.exit_code, 0) << third.output;
   const std::vector<nlohmann::json> resumed = events(folder, "resumed");
   ASSERT_EQ(resumed.size(), 2U);
-  // The watchdog may have left a later one, of the state in its memory.
+  // The watchdog may have left a later savepoint, from the state in its memory.
   EXPECT_GE(resumed[1].at("details").at("step"), step_of(savepoint));
 }
 

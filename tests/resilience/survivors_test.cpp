@@ -1,5 +1,5 @@
-// Who lives keeps its process and its state, and the run goes on with the same bits: with a spare, with a new process,
-// with fewer replicas, from the watchdog's memory when nobody lives, or from a savepoint where that is asked for.
+// Survivors keep their processes and their state, and the run continues with the same bits: with a spare, with a new
+// process, with fewer replicas, from the watchdog's memory if no replica survives, or from a savepoint on request.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// A run to its end, its journal, and whether its weights are those of an undisturbed one.
+// Runs to the end, reads the journal, and compares the weights with those of an undisturbed run.
 class Survivors : public testing::Test {
  protected:
   void run(const DigitsRun& digits) { run(digits, folder_); }
@@ -22,7 +22,7 @@ class Survivors : public testing::Test {
     look_at(run_program(built_program("digits"), digits_arguments(digits, folder)), folder);
   }
 
-  // The same run, in which these ranks are killed in that step.
+  // The same run, but these ranks are killed in that step.
   void run_and_kill(const std::vector<int>& ranks, int step, const DigitsRun& digits) {
     look_at(HeldRun(digits, ranks, step, folder_).kill_and_wait(), folder_);
   }
@@ -52,7 +52,7 @@ class Survivors : public testing::Test {
     return opened;
   }
 
-  // Where states came from, in order: of those that were not brought along by a survivor.
+  // The origins of all states that no survivor brought along, in order.
   std::vector<std::string> origins() const {
     std::vector<std::string> paths;
     for (const json& line : events("resumed")) paths.push_back(line.at("details").at("path"));
@@ -64,7 +64,7 @@ class Survivors : public testing::Test {
 };
 
 // Which of the three processes is the spare is known only when two are ready.
-TEST_F(Survivors, ReadNothingBackAndGoOnWithTheSpareThatIsReady) {
+TEST_F(Survivors, ReadNothingBackAndContinueWithTheSpareThatIsReady) {
   run_and_kill({1}, 13, {.replicas = 2, .options = {{"--spares", "1"}}});
 
   EXPECT_EQ(origins(), std::vector<std::string>{});
@@ -85,14 +85,14 @@ TEST_F(Survivors, TakeTheFirstRankWhenItsProcessDies) {
   EXPECT_EQ(generations()[1].at(1), generations()[0].at(1));
 }
 
-TEST_F(Survivors, GoOnAloneAndTakeTheNewProcessInLater) {
+TEST_F(Survivors, ContinueAloneAndTakeInTheNewProcessLater) {
   run({.replicas = 2, .faults = {kill_of(1, 4)}, .options = {{"--epochs", "3"}}});
 
   EXPECT_EQ(generations().at(1).at(0), 0);
   EXPECT_EQ(origins(), std::vector<std::string>{});
 }
 
-// The survivor waits for the other's digest then, and nobody has found anything wrong.
+// The survivor then waits for the other's digest, and no difference has been found.
 TEST_F(Survivors, KeepTheirStateWhenTheOtherDiesBeforeTheStatesAreCompared) {
   for (const char* const rank : {"0", "1"}) {
     const TemporaryFolder folder;
@@ -106,9 +106,9 @@ TEST_F(Survivors, KeepTheirStateWhenTheOtherDiesBeforeTheStatesAreCompared) {
   }
 }
 
-// Who is left has finished, and does not know what the one that died was asked to write: the last savepoint would never
-// be there.
-TEST_F(Survivors, GoTheLastStepsOnceMoreWhenTheFirstRankDiesWhileItWritesTheLastSavepoint) {
+// The survivor has finished, and does not know what the dead replica was asked to write. So the last savepoint would
+// never be written.
+TEST_F(Survivors, RepeatTheLastStepsWhenTheFirstRankDiesDuringTheLastSavepoint) {
   run({.replicas = 2,
        .faults = {"rank=0,step=27,fault=kill,phase=before-rename"},
        .options = {{"--memory-snapshot-every", "5"}, {"--save-every", "0"}}});
@@ -119,7 +119,7 @@ TEST_F(Survivors, GoTheLastStepsOnceMoreWhenTheFirstRankDiesWhileItWritesTheLast
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run/savepoint-0000000027.h5"));
 }
 
-// It was asked for behind a state that the survivor keeps, and that a new process takes from it.
+// The end was asked for after a step whose state the survivor keeps, and a new process takes that state.
 TEST_F(Survivors, EndWhereACallbackAskedForItAlthoughTheOtherDied) {
   for (const char* const when_lost : {"shrink", "wait"}) {
     const TemporaryFolder folder;
@@ -132,7 +132,7 @@ TEST_F(Survivors, EndWhereACallbackAskedForItAlthoughTheOtherDied) {
   }
 }
 
-TEST_F(Survivors, WaitForTheNewProcessWhereThatIsAskedFor) {
+TEST_F(Survivors, WaitForTheNewProcessOnRequest) {
   run({.replicas = 2, .faults = {kill_of(0, 4), kill_of(1, 20)}, .options = {{"--when-lost", "wait"}}});
 
   ASSERT_EQ(generations().size(), 3U);
@@ -148,7 +148,7 @@ TEST_F(Survivors, LoseAtMostTheStepsSinceTheSnapshotInMemoryWhenAllDieAtOnce) {
   EXPECT_EQ(events("resumed")[0].at("details").at("step"), 14);
 }
 
-TEST_F(Survivors, TakeTheSavepointWhereItIsNewerThanTheSnapshotInMemory) {
+TEST_F(Survivors, TakeASavepointThatIsNewerThanTheSnapshotInMemory) {
   run({.replicas = 1,
        .faults = {kill_of(0, 15)},
        .options = {{"--memory-snapshot-every", "9"}, {"--save-every", "1"}}});
@@ -157,7 +157,7 @@ TEST_F(Survivors, TakeTheSavepointWhereItIsNewerThanTheSnapshotInMemory) {
   EXPECT_NE(origins()[0].find("savepoint-"), std::string::npos) << origins()[0];
 }
 
-TEST_F(Survivors, AreEndedWhereTheSavepointIsToServe) {
+TEST_F(Survivors, AreEndedWhenRecoveryUsesTheSavepoint) {
   run({.replicas = 2,
        .faults = {kill_of(1, 15)},
        .options = {{"--recover-from", "savepoint"}, {"--memory-snapshot-every", "1"}}});

@@ -1,4 +1,4 @@
-// Numbers that are wrong on one replica: they are noticed, and the weights at the end are those of a run without them.
+// Wrong numbers on one replica are noticed, and the weights at the end are those of a run without them.
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ class WrongNumbers : public testing::Test {
     return found;
   }
 
-  // Ranks that were replaced.
+  // The ranks that were replaced.
   std::vector<int> guilty() const {
     std::vector<int> ranks;
     for (const json& line : events("restart")) ranks.push_back(line.at("restart").at("rank"));
@@ -71,7 +71,7 @@ TEST_F(WrongNumbers, InAWeightOfOneReplicaAreUndoneAndTheReplicaIsReplaced) {
   }
 }
 
-// By the next comparison all replicas have applied what the wrong slot led to, so that none is accused.
+// Before the next comparison all replicas have applied the effect of the wrong slot, so none is found to be wrong.
 TEST_F(WrongNumbers, InAnOptimizersSlotAreUndoneSomeStepsLater) {
   run("rank=2,step=12,phase=forward,fault=flip,target=slot,seed=1", 3, 5);
 
@@ -80,7 +80,7 @@ TEST_F(WrongNumbers, InAnOptimizersSlotAreUndoneSomeStepsLater) {
   EXPECT_TRUE(guilty().empty());
 }
 
-// Behind the last comparison that is due: the end of the epoch is one, too.
+// The numbers change after the last periodic comparison. The end of the epoch is compared, too.
 TEST_F(WrongNumbers, InTheLastStepAreUndone) {
   run("rank=1,step=26,phase=after-update,fault=flip,seed=5", 2, 10);
 
@@ -94,15 +94,15 @@ TEST_F(WrongNumbers, BeforeTheFirstSnapshotSendAllBackToTheStart) {
   EXPECT_TRUE(events("resumed").empty());
 }
 
-// Between the comparison and the copy nobody else can see it: the replica itself must.
-TEST_F(WrongNumbers, ThatComeWhileASnapshotIsCopiedAreNotKept) {
+// A change between the comparison and the copy can only be noticed by the replica itself.
+TEST_F(WrongNumbers, ThatAppearWhileASnapshotIsCopiedAreNotKept) {
   run("rank=0,step=10,phase=snapshot,fault=flip,target=slot,seed=3", 2, 5);
 
   EXPECT_TRUE(events("rolled_back").empty());
   EXPECT_EQ(guilty(), std::vector<int>{0});
 }
 
-TEST_F(WrongNumbers, ThatAreNoneAreUndone) {
+TEST_F(WrongNumbers, ThatAreNanAreUndone) {
   for (const std::string target : {"loss", "gradient"}) {
     SCOPED_TRACE(target);
     std::filesystem::remove_all(folder_ / "run");
@@ -115,9 +115,9 @@ TEST_F(WrongNumbers, ThatAreNoneAreUndone) {
   }
 }
 
-// One replica has nobody to compare with, and its gradients are right for two steps more: the savepoint between must
-// not keep it.
-TEST_F(WrongNumbers, ThatAreNoneInASlotAreInNoSavepoint) {
+// A single replica has no other to compare with, and its gradients stay right for two more steps. The savepoint between
+// must not keep the NaN.
+TEST_F(WrongNumbers, ThatAreNanInASlotReachNoSavepoint) {
   run({.replicas = 1,
        .faults = {"rank=0,step=10,phase=after-update,fault=nan,target=slot"},
        .options = {{"--memory-snapshot-every", "5"}, {"--save-every", "4"}}});
@@ -164,7 +164,7 @@ TEST_F(WrongNumbers, InTheFirstAndInTheLastGradientAreFound) {
   }
 }
 
-// Whose gradients are wrong however often they are computed may have a wrong state: all must go back then.
+// Gradients that are wrong each time they are computed may come from a wrong state, so all replicas must roll back.
 TEST_F(WrongNumbers, InAWeightAreSeenInTheGradientsAndSendAllBack) {
   for (const int replicas : {2, 3}) {
     SCOPED_TRACE(replicas);
@@ -177,7 +177,7 @@ TEST_F(WrongNumbers, InAWeightAreSeenInTheGradientsAndSendAllBack) {
   }
 }
 
-// The death of another replica in the very step: it is computed again from the start, and who was wrong may be unknown.
+// Another replica dies in the same step. The step is computed again, and it may stay unknown which replica was wrong.
 TEST_F(WrongNumbers, InAGradientAreNotAppliedWhereAReplicaDiesMeanwhile) {
   for (const std::string phase : {"reduce", "before-update", "after-update"}) {
     SCOPED_TRACE(phase);
@@ -188,7 +188,7 @@ TEST_F(WrongNumbers, InAGradientAreNotAppliedWhereAReplicaDiesMeanwhile) {
   }
 }
 
-TEST_F(WrongNumbers, AreLookedForWithoutAnEffectOnTheBits) {
+TEST_F(WrongNumbers, AreSearchedForWithoutAnEffectOnTheBits) {
   for (const std::string every : {"0", "1", "7"}) {
     for (const int replicas : {1, 3}) {
       SCOPED_TRACE("every " + every + " steps, " + std::to_string(replicas) + " replicas");

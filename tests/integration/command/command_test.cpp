@@ -41,7 +41,7 @@ class CommandProgram : public ::testing::Test {
   const TemporaryFolder folder_;
 };
 
-TEST_F(CommandProgram, GoesThroughEveryKindOfFileAndBackToTheSameBytes) {
+TEST_F(CommandProgram, ConvertsThroughEveryKindOfFileAndBackToTheSameBytes) {
   std::string last = path("a.h5");
   for (const std::string name : {"b.keras", "b.weights.h5"}) {
     const ProgramResult result = run({"convert", last, path(name)});
@@ -59,7 +59,7 @@ TEST_F(CommandProgram, GoesThroughEveryKindOfFileAndBackToTheSameBytes) {
   EXPECT_EQ(run({"verify", path("f.h5")}).exit_code, 0);
 }
 
-TEST_F(CommandProgram, ShowsKerasFilesThroughTheProgramThatReadsThem) {
+TEST_F(CommandProgram, ShowsKerasFilesThroughTheReaderProgram) {
   ASSERT_EQ(run({"convert", path("a.h5"), path("b.h5"), "--to", "keras-legacy"}).exit_code, 0);
 
   const ProgramResult inspected = run({"inspect", path("b.h5")});
@@ -69,7 +69,7 @@ TEST_F(CommandProgram, ShowsKerasFilesThroughTheProgramThatReadsThem) {
   EXPECT_THAT(inspected.output, HasSubstr("model/d/kernel"));
 }
 
-TEST_F(CommandProgram, TellsScriptsWhatItFoundByItsExitCode) {
+TEST_F(CommandProgram, ReturnsAnExitCodeForScripts) {
   ASSERT_EQ(run({"verify", folder_.path()}).exit_code, 0);
   std::filesystem::copy_file(path("a.h5"), path("short.h5"));
   std::filesystem::resize_file(path("short.h5"), std::filesystem::file_size(path("short.h5")) - 1);
@@ -82,15 +82,15 @@ TEST_F(CommandProgram, TellsScriptsWhatItFoundByItsExitCode) {
   EXPECT_EQ(run({"--help"}).exit_code, 0);
 }
 
-TEST_F(CommandProgram, SaysInASentenceWhatIsWrong) {
+TEST_F(CommandProgram, PrintsWhatIsWrongInOneSentence) {
   const ProgramResult result = run({"inspect", path("missing.h5")});
 
   EXPECT_THAT(result.output, StartsWith("holdfast: "));
   EXPECT_THAT(result.output, HasSubstr(path("missing.h5")));
 }
 
-// Given a FIFO, the command waited for a writer that never came.
-TEST_F(CommandProgram, WaitsForNothingThatIsNoRegularFile) {
+// With a FIFO, the command waited for a writer that never came.
+TEST_F(CommandProgram, DoesNotWaitForAFileThatIsNotRegular) {
   ASSERT_EQ(::mkfifo(path("fifo.h5").c_str(), 0600), 0);
   std::filesystem::create_directory(path("folder.h5"));
   std::filesystem::create_symlink(path("loop.h5"), path("loop.h5"));
@@ -116,7 +116,7 @@ TEST_F(CommandProgram, WaitsForNothingThatIsNoRegularFile) {
   }
 }
 
-TEST_F(CommandProgram, IsNotDoneWhenItsOutputCannotBeWritten) {
+TEST_F(CommandProgram, ReturnsNotDoneWhenItsOutputCannotBeWritten) {
   const std::string command = built_program("holdfast") + " inspect " + path("a.h5") + " > /dev/full";
 
   EXPECT_EQ(run_program("/bin/sh", {"-c", command}).exit_code, 2);

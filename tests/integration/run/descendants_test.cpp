@@ -1,5 +1,5 @@
-// What replicas have started ends with them, whatever ends them: before others take their places, with the run, and
-// with a watchdog that is killed.
+// Processes that a replica has started end with the replica, whatever ends it: before its successor starts, with the
+// run, and with a watchdog that is killed.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 namespace holdfast {
 namespace {
 
-// A zombie does nothing any more; who is to reap it is not ours to say.
+// A zombie no longer runs, and reaping it is not the watchdog's task.
 bool is_alive(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string word;
@@ -28,7 +28,7 @@ bool is_alive(const std::string& pid) {
 }
 
 // For scripts. `start_two` is done when a child and a daemon in a session of its own are there, and their numbers in
-// "child-NAME" and "daemon-NAME"; `none_lives FILES` is true when nobody whose number is in one of these does.
+// "child-NAME" and "daemon-NAME". `none_lives FILES` is true when no process whose number is in FILES is alive.
 const std::string kFunctions = R"(
 cd "$HOLDFAST_RUN_DIRECTORY"
 start_two() {
@@ -121,8 +121,8 @@ TEST_F(Descendants, AreGoneWhenTheRunGivesUp) {
   EXPECT_FALSE(is_anybody_left());
 }
 
-// The shell ends at once by the signal; what it had started takes longer.
-TEST_F(Descendants, HaveTheirTimeToSaveWhenTheRunIsToStop) {
+// The signal ends the shell at once; the processes that it started take longer.
+TEST_F(Descendants, GetTimeToSaveWhenTheRunIsStopped) {
   const std::string script = R"(
 sh -c 'trap "sleep 0.3; touch saved; exit 0" TERM; echo $$ > child-0; touch up; while :; do sleep 0.05; done' &
 wait)";
@@ -161,7 +161,7 @@ TEST_F(Descendants, AreGoneWhenTheWatchdogWasKilled) {
 
   program.signal(SIGKILL);
 
-  // Of those that hold the output none is left then.
+  // Then no process is left that holds the output.
   const ProgramResult killed = program.wait();
   EXPECT_FALSE(killed.timed_out);
   EXPECT_EQ(killed.exit_code, 128 + SIGKILL);
@@ -170,8 +170,8 @@ TEST_F(Descendants, AreGoneWhenTheWatchdogWasKilled) {
   EXPECT_EQ(next.exit_code, 0) << next.output;
 }
 
-// Beside survivors, who keep theirs.
-TEST_F(Descendants, OfAWorkerAreGoneBeforeTheOneThatStartsWhenItIs) {
+// Survivors keep their children.
+TEST_F(Descendants, OfAWorkerAreGoneBeforeItsSuccessorStarts) {
   std::string digits = "exec " + built_program("digits");
   for (const std::string& argument : digits_arguments({}, folder_)) digits += " " + argument;
   const std::string script =
@@ -189,7 +189,7 @@ TEST_F(Descendants, OfAWorkerAreGoneBeforeTheOneThatStartsWhenItIs) {
 }
 
 // As docs/recovery.md says.
-TEST_F(Descendants, LiveOnWhereTheyWereGivenNoMark) {
+TEST_F(Descendants, LiveOnWhenTheyHaveNoMark) {
   const std::string script = R"(
 env -u HOLDFAST_DESCENDANT_OF setsid sh -c 'echo $$ > new; mv new kept; exec >/dev/null 2>&1; exec sleep 1000' &
 until [ -e kept ]; do sleep 0.01; done)";

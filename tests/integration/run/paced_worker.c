@@ -1,5 +1,5 @@
-// Two processes that compute 6 shards in each step, rank 1 at half the speed of rank 0: until the watchdog has dealt
-// them otherwise.
+// Two processes compute 6 shards in each step, rank 1 at half the speed of rank 0, until the watchdog has dealt the
+// shards differently.
 
 #include <holdfast/recovery/worker_c.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static holdfast_status enter(Process* process) {
   return holdfast_worker_exchange_arenas(process->worker, HOLDFAST_ARENA_HEADER_BYTES, 60, &process->arenas);
 }
 
-// Both wait for each other behind each step. HOLDFAST_CANCELLED when another generation is to begin.
+// Both processes wait for each other after each step. Returns HOLDFAST_CANCELLED when another generation has to begin.
 static holdfast_status train_a_step(Process* process, uint32_t count) {
   holdfast_worker_enter(process->worker, HOLDFAST_COMPUTING, process->step);
   compute(process);
@@ -72,15 +72,15 @@ static int fail(const Process* process, const char* what) {
 }
 
 static int run(Process* process) {
-  if (holdfast_worker_dealt_shards(process->worker, 0) != 0) return fail(process, "shards were dealt to nobody");
+  if (holdfast_worker_dealt_shards(process->worker, 0) != 0) return fail(process, "shards are dealt at the start");
   if (holdfast_worker_report_work(process->worker, 0, 1) != HOLDFAST_INVALID_ARGUMENT) {
-    return fail(process, "no shard at all is no work");
+    return fail(process, "a report of 0 shards was accepted");
   }
   holdfast_status status = HOLDFAST_CANCELLED;
   while (status == HOLDFAST_CANCELLED) status = train(process);
-  if (status != HOLDFAST_OK) return fail(process, "shards were not dealt otherwise, or nobody could be asked");
+  if (status != HOLDFAST_OK) return fail(process, "shards were not dealt differently, or a call failed");
   if (holdfast_worker_dealt_shards(process->worker, -1) + holdfast_worker_dealt_shards(process->worker, RANKS) != 0) {
-    return fail(process, "shards were dealt to a rank that is not there");
+    return fail(process, "shards were dealt to a rank that does not exist");
   }
   return holdfast_worker_report_finished(process->worker) == HOLDFAST_OK ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// `holdfast run` with programs of all kinds: those of the SDK, one in C, and shell scripts that know nothing of it.
+// `holdfast run` with programs of all kinds: programs of the SDK, one in C, and shell scripts without Holdfast.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ using ::testing::Not;
 
 class Run : public ::testing::Test {
  protected:
-  // Of `holdfast run OPTIONS -- PROGRAM`, with a run directory of its own.
+  // The arguments of `holdfast run OPTIONS -- PROGRAM`, with a run directory of its own.
   std::vector<std::string> arguments(const std::vector<std::string>& options,
                                      const std::vector<std::string>& program) const {
     std::vector<std::string> all{"run", "--run-dir", folder_ / "run"};
@@ -67,9 +67,9 @@ std::string line_with(const std::string& beginning, const std::string& output) {
                                  : output.substr(at, output.find('\n', at) - at);
 }
 
-// --- programs that know nothing of Holdfast
+// --- programs without Holdfast
 
-TEST_F(Run, GivesEachProcessTheEnvironmentThatLaunchersGive) {
+TEST_F(Run, GivesEachProcessTheEnvironmentOfOtherLaunchers) {
   const ProgramResult result =
       run_script({"--plain", "--devices", "cpu:0,cpu:3"},
                  "echo \"$LOCAL_RANK of $WORLD_SIZE $LOCAL_WORLD_SIZE at $MASTER_ADDR on $HOLDFAST_DEVICE\" > "
@@ -82,7 +82,7 @@ TEST_F(Run, GivesEachProcessTheEnvironmentThatLaunchersGive) {
   EXPECT_GT(std::stoi(read_file(in_run("port-0"))), 0);
 }
 
-TEST_F(Run, HandsAllBehindTheFirstMarkToTheProgram) {
+TEST_F(Run, PassesEverythingAfterTheFirstMarkToTheProgram) {
   const ProgramResult result =
       run({"--plain", "--replicas", "1"}, {"sh", "-c", "echo \"said: $@\"", "sh", "--replicas", "7", "--", "--help"});
 
@@ -100,8 +100,8 @@ TEST_F(Run, StartsAllAgainWhenOneOfAPlainProgramFails) {
   EXPECT_EQ(events("restart")[0].at("restart").at("cause"), "exited with code 3");
 }
 
-// The watchdog outlives broken pipes, and what it starts knows nothing of that.
-TEST_F(Run, LeavesSignalsOfAPlainProgramAsTheyAre) {
+// The watchdog handles SIGPIPE, and programs that it starts must not inherit that.
+TEST_F(Run, LeavesTheSignalsOfAPlainProgramAsTheyAre) {
   const ProgramResult result =
       run_script({"--plain", "--replicas", "1", "--max-restarts", "0"}, "kill -PIPE $$; exit 0");
 
@@ -110,7 +110,7 @@ TEST_F(Run, LeavesSignalsOfAPlainProgramAsTheyAre) {
 }
 
 TEST_F(Run, AsksAPlainProgramToStopBySigterm) {
-  // A sleep that is begun between the signal and its trap outlives its shell, and keeps the output open meanwhile.
+  // A sleep that begins between the signal and its trap outlives its shell, and keeps the output open.
   const std::string script =
       "trap 'touch \"$HOLDFAST_RUN_DIRECTORY/saved-$RANK\"; exit 0' TERM; "
       "touch \"$HOLDFAST_RUN_DIRECTORY/up-$RANK\"; while true; do sleep 0.1 & wait; done";
@@ -133,7 +133,7 @@ TEST_F(Run, SaysHowToRunAProgramThatNeverRegisters) {
   EXPECT_THAT(result.output, HasSubstr("--plain"));
 }
 
-TEST_F(Run, BeginsWithNothingWhenThereIsNoSuchProgram) {
+TEST_F(Run, StartsNothingWhenTheProgramDoesNotExist) {
   const ProgramResult result = run({}, {"no-such-program-anywhere"});
 
   EXPECT_EQ(result.exit_code, 2);
@@ -141,7 +141,7 @@ TEST_F(Run, BeginsWithNothingWhenThereIsNoSuchProgram) {
   EXPECT_FALSE(std::filesystem::exists(in_run("")));
 }
 
-TEST_F(Run, IsNoPartOfAnotherLauncher) {
+TEST_F(Run, IsRefusedUnderAnotherLauncher) {
   std::vector<std::string> all{"RANK=1", "WORLD_SIZE=2", built_program("holdfast")};
   const std::vector<std::string> own = arguments({}, {"true"});
   all.insert(all.end(), own.begin(), own.end());
@@ -163,7 +163,7 @@ class RunDigits : public Run {
   }
 };
 
-TEST_F(RunDigits, TrainsToTheSameBitsAsOnItsOwnThoughOneIsKilled) {
+TEST_F(RunDigits, TrainsToTheSameBitsAsOnItsOwnAlthoughOneReplicaIsKilled) {
   const ProgramResult result = run({"--replicas", "3", "--inject", "rank=1,step=10,fault=kill"}, digits());
 
   ASSERT_EQ(result.exit_code, 0) << result.output;
@@ -184,7 +184,7 @@ TEST_F(RunDigits, StrikesOnceWithEachFaultOfTheEnvironment) {
   EXPECT_EQ(std::distance(begin(marks), end(marks)), 1);
 }
 
-TEST_F(RunDigits, DealsAShardToEachOfTheReplicasThatItWasGivenWhereNoneSaysHowMany) {
+TEST_F(RunDigits, DealsOneShardToEachReplicaByDefault) {
   ASSERT_EQ(run({"--replicas", "3"}, digits({{"--shards", "0"}})).exit_code, 0);
 
   EXPECT_EQ(json::parse(read_file(in_run("run.json"))).at("shards"), 3);
@@ -203,22 +203,22 @@ class RunDigitsOnOtherNames : public RunDigits, public ::testing::WithParamInter
 
 INSTANTIATE_TEST_SUITE_P(Names, RunDigitsOnOtherNames, ::testing::Values("gpu:0", "cuda", "cuda0", "CUDA:0", "0"));
 
-// It trained on CPUs and said nothing.
-TEST_P(RunDigitsOnOtherNames, SaysThatThereIsNoSuchDevice) {
+// The program silently trained on CPUs.
+TEST_P(RunDigitsOnOtherNames, SaysThatADeviceDoesNotExist) {
   const ProgramResult result = run({"--devices", GetParam()}, digits());
 
   EXPECT_EQ(result.exit_code, 1) << result.output;
   EXPECT_THAT(result.output, HasSubstr("there is no device \"" + std::string(GetParam()) + "\"; devices are called"));
 }
 
-TEST_F(RunDigits, TrainsNoModelOnCpusAndGpusTogether) {
+TEST_F(RunDigits, RefusesToTrainOnCpusAndGpusTogether) {
   const ProgramResult result = run({"--devices", "cpu:0,cuda:0"}, digits());
 
   EXPECT_EQ(result.exit_code, 1) << result.output;
   EXPECT_THAT(result.output, HasSubstr("cannot train one model"));
 }
 
-TEST_F(RunDigits, StopsInOrderThoughNobodyReadsItsOutputAnyMore) {
+TEST_F(RunDigits, StopsInOrderAlthoughItsOutputIsClosed) {
   RunningProgram program(built_program("holdfast"), arguments({"--replicas", "2"}, digits({{"--epochs", "1000"}})));
   ASSERT_TRUE(
       comes_true([&] { return std::filesystem::exists(in_run("journal.jsonl")) && !events("savepoint").empty(); }));
@@ -230,7 +230,7 @@ TEST_F(RunDigits, StopsInOrderThoughNobodyReadsItsOutputAnyMore) {
   EXPECT_TRUE(events("died").empty());
 }
 
-// Of its state the newcomer has got a part when it dies, three times.
+// The new process dies three times after it has received a part of the state.
 TEST_F(RunDigits, SurvivesNewcomersThatDieBeforeTheirFirstStep) {
   std::vector<std::string> options{"--replicas", "2", "--devices", "cpu:0", "--when-lost", "wait"};
   for (const char* fault :
@@ -265,7 +265,7 @@ TEST_F(RunDigits, LeavesASavepointOfTheSnapshotInMemoryWhenTheRunGivesUp) {
 
 class RunInC : public Run {
  protected:
-  // What it prints when nothing happens to it.
+  // The output of an undisturbed run.
   static const std::string& undisturbed_line(std::int64_t steps) {
     static std::map<std::int64_t, std::string> lines;
     std::string& line = lines[steps];
@@ -310,7 +310,7 @@ class RunInC : public Run {
     return [this, count](const ProgramResult&) { return events("restart").size() >= count; };
   }
 
-  // Where the newest generation went on.
+  // The step at which the newest generation continued.
   std::int64_t step_taken_up() const { return events("line_taken_up").back().at("details").at("step"); }
 
   std::set<int> pids() const {
@@ -327,7 +327,7 @@ class RunInCThatLosesAProcess : public RunInC, public ::testing::WithParamInterf
 
 INSTANTIATE_TEST_SUITE_P(WhenLost, RunInCThatLosesAProcess, ::testing::Values("wait", "shrink"));
 
-TEST_P(RunInCThatLosesAProcess, GoesOnWithTheSameBits) {
+TEST_P(RunInCThatLosesAProcess, ContinuesWithTheSameBits) {
   const auto kill_one = [&] {
     std::set<int> victims = pids();
     victims.erase(events("line_fitted").at(0).at("pid").get<int>());
@@ -338,16 +338,16 @@ TEST_P(RunInCThatLosesAProcess, GoesOnWithTheSameBits) {
 
   expect_same_line(result);
   EXPECT_EQ(events("restart").size(), 1U);
-  // With fewer the run may be over before the new process is ready.
+  // With fewer steps the run may be over before the new process is ready.
   EXPECT_LE(pids().size(), 4U) << "survivors were started again";
   EXPECT_GE(step_taken_up(), 1000);
 }
 
-// GPUs that are not there, for a program that computes elsewhere: what is tried is what the watchdog makes of their
-// driver's word.
+// A program that computes on CPUs, with GPUs of a fake driver. The tests check how the watchdog reacts to the driver's
+// events.
 class RunInCOnGpus : public RunInC {
  protected:
-  // Calls `happen`, which harms one of `count` devices, once the watchdog listens to the driver's events.
+  // Calls `happen`, which breaks one of `count` devices, once the watchdog listens to the driver's events.
   ProgramResult run_on(int count, const std::vector<std::string>& options, const std::function<void()>& happen,
                        const std::function<bool(const ProgramResult&)>& came_in_time) {
     fake_.emplace(gpus(count));
@@ -378,7 +378,7 @@ class RunInCOnGpus : public RunInC {
   std::optional<FakeGpus> fake_;
 };
 
-TEST_F(RunInCOnGpus, LeavesADeviceOutThatHasFallenOffTheBus) {
+TEST_F(RunInCOnGpus, LeavesOutADeviceThatHasFallenOffTheBus) {
   const ProgramResult result = run_on(
       2, {"--devices", "cuda:0,cuda:1"},
       [&] {
@@ -390,11 +390,12 @@ TEST_F(RunInCOnGpus, LeavesADeviceOutThatHasFallenOffTheBus) {
   ASSERT_EQ(events("restart").size(), 1U);
   EXPECT_THAT(events("restart")[0].at("restart").at("cause").get<std::string>(), HasSubstr("cuda:1: Xid 79"));
   EXPECT_EQ(events("place_lost").size(), 1U);
-  EXPECT_EQ(events("ready").size(), 2U) << "nothing was started on the device, or beside the other one";
-  EXPECT_THAT(report(), HasSubstr("place 1 was left out for 600.0 s: cuda:1: Xid 79, the GPU has fallen off the bus"));
+  EXPECT_EQ(events("ready").size(), 2U) << "no process was started on the lost device, or next to the other process";
+  EXPECT_THAT(report(),
+              HasSubstr("device slot 1 was left out for 600.0 s: cuda:1: Xid 79, the GPU has fallen off the bus"));
 }
 
-TEST_F(RunInCOnGpus, GoesOnAtAnotherDeviceThatIsFree) {
+TEST_F(RunInCOnGpus, ContinuesOnAnotherFreeDevice) {
   const ProgramResult result = run_on(
       3, {"--devices", "cuda:0,cuda:1,cuda:2", "--replicas", "2", "--when-lost", "wait"}, [&] { fake_->lose(1); },
       restarts(1));
@@ -420,7 +421,7 @@ TEST_F(RunInCOnGpus, ReplacesTheReplicaWhoseMemoryFailed) {
   EXPECT_THAT(events("place_lost"), ::testing::IsEmpty());
 }
 
-TEST_F(RunInCOnGpus, ReplacesNobodyForAnErrorOfAProcess) {
+TEST_F(RunInCOnGpus, ReplacesNoReplicaForAnErrorOfAProcess) {
   const ProgramResult result = run_on(
       2, {"--devices", "cuda:0,cuda:1"},
       [&] {
@@ -437,7 +438,7 @@ TEST_F(RunInCOnGpus, ReplacesNobodyForAnErrorOfAProcess) {
 TEST_F(RunInCOnGpus, TrainsWithoutADriverAndSaysSo) {
   const Variable nvml("HOLDFAST_NVML", "/nowhere/libnvidia-ml.so.1");
 
-  // A short run may end before the survey's process has spoken.
+  // A short run may end before the survey's process has answered.
   const ProgramResult result = run_disturbed(
       {"--devices", "cuda:0,cuda:1"}, [] {},
       [&](const ProgramResult&) { return !events("devices_unwatched").empty(); });
@@ -455,7 +456,7 @@ TEST_F(RunInCOnGpus, DoesNotWaitForADriverThatHangs) {
   expect_same_line(start({"--devices", "cuda:0,cuda:1"}).wait());
 }
 
-TEST_F(RunInC, GoesOnFromTheWatchdogsMemoryWhenAllProcessesAreKilled) {
+TEST_F(RunInC, ContinuesFromTheWatchdogsMemoryWhenAllProcessesAreKilled) {
   const auto kill_all = [&] {
     for (const int pid : pids()) ::kill(pid, SIGKILL);
   };
@@ -478,7 +479,7 @@ TEST_F(RunInC, SaysThatItsStateInMemoryIsLostWhenTheRunGivesUp) {
   EXPECT_THAT(result.output, HasSubstr("was not saved"));
 }
 
-TEST_F(RunInC, StopsInOrderAndGoesOnWhenStartedAgain) {
+TEST_F(RunInC, StopsInOrderAndContinuesWhenStartedAgain) {
   const ProgramResult stopped = run_disturbed(
       {"--replicas", "2"}, [&] { program_->signal(SIGTERM); },
       [](const ProgramResult& result) { return result.exit_code == 75; });
@@ -489,7 +490,7 @@ TEST_F(RunInC, StopsInOrderAndGoesOnWhenStartedAgain) {
   EXPECT_GE(step_taken_up(), 1000);
 }
 
-TEST_F(RunInC, SavesOnRequestAndGoesOn) {
+TEST_F(RunInC, SavesOnRequestAndContinues) {
   ProgramResult saved;
 
   const ProgramResult result = run_disturbed(
@@ -513,7 +514,7 @@ TEST_F(Run, DealsFewerShardsToASlowProcessInC) {
   const auto dealt = events("dealt")[0].at("shards").get<std::vector<int>>();
   ASSERT_EQ(dealt.size(), 2U);
   EXPECT_EQ(dealt[0] + dealt[1], 6);
-  // 2, or fewer where a busy machine makes the slow one slower still.
+  // 2 shards, or fewer when a busy machine makes the slow process even slower.
   EXPECT_LT(dealt[1], 3);
   for (const json& line : events("shards_dealt")) EXPECT_EQ(line.at("details").get<std::vector<int>>(), dealt);
   EXPECT_EQ(events("shards_dealt").size(), 2U);

@@ -1,4 +1,4 @@
-// SIGKILL at random moments of saving: nothing that was reported durable is lost.
+// SIGKILL at random moments of saving loses nothing that was reported durable.
 //
 // HOLDFAST_LONG_TESTS=1 kills a thousand times, which takes a minute or two.
 
@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The program that saves, and what it says.
+// The program that saves, and its output.
 class Saver {
  public:
   Saver(const std::string& folder, const std::string& copy) {
@@ -50,7 +50,7 @@ class Saver {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  // False when none comes by that moment, or the program has ended.
+  // False when no line comes before that moment, or the program has ended.
   bool read_report(std::int64_t& step, Clock::time_point until) const {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
     pollfd poll{reports_, POLLIN, 0};
@@ -58,7 +58,7 @@ class Saver {
     return ::read(reports_, &step, sizeof step) == static_cast<ssize_t>(sizeof step);
   }
 
-  // Returns whether it was the signal that ended it.
+  // Returns whether the signal ended the program.
   bool kill() {
     ::kill(pid_, SIGKILL);
     int status = 0;
@@ -88,7 +88,7 @@ TEST(Killing, LosesNothingThatWasReportedDurable) {
     std::int64_t step = -1;
     ASSERT_TRUE(saver.read_report(step, Clock::now() + std::chrono::seconds(60))) << "kill " << i;
     ASSERT_GE(step, durable) << "found at start " << i;
-    // Kills some savepoints later, however long they take here, and at a random moment after them.
+    // Kills the program after some savepoints, at a random moment.
     for (auto more = random() % 3; more > 0; --more) {
       durable = std::max(durable, step);
       ASSERT_TRUE(saver.read_report(step, Clock::now() + std::chrono::seconds(60))) << "kill " << i;
@@ -104,7 +104,7 @@ TEST(Killing, LosesNothingThatWasReportedDurable) {
     format::find_newest_savepoint(posix_file_system(), folders, [&](const std::string& path) {
       found = read_known_savepoint(posix_file_system(), path);
     });
-    ASSERT_GE(found, durable) << "behind kill " << i;
+    ASSERT_GE(found, durable) << "after kill " << i;
   }
 
   EXPECT_GT(durable, kills / 4) << "it hardly came to save";

@@ -1,5 +1,5 @@
-// Saves as a run does, for ever: finds the newest savepoint, goes on from it, and writes the step of each savepoint to
-// its standard output once it is durable; first that of the one that it found, or -1. Somebody kills it.
+// Saves as a run does, until it is killed. Finds the newest savepoint, continues from it, and writes the step of each
+// savepoint to standard output once it is durable; first the step of the savepoint that it found, or -1.
 //
 //   savepoint_saver FOLDER COPY
 

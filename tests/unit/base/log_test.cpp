@@ -15,8 +15,14 @@
 namespace holdfast {
 namespace {
 
+// main() of the test programs holds log lines back; here they go to standard error.
+class Log : public testing::Test {
+ protected:
+  Log() { set_log_sink({}); }
+};
+
 // Without the date, a log of several days did not show on which day a line was written.
-TEST(Log, WritesTheDateAndTheTimeZoneOfEachLine) {
+TEST_F(Log, WritesTheDateAndTheTimeZoneOfEachLine) {
   testing::internal::CaptureStderr();
 
   log(LogLevel::warning, "replica 1 is gone");
@@ -40,7 +46,7 @@ class ErrorsGoTo {
 };
 
 // A replica draws the progress line while the watchdog logs. One line was appended to the other.
-TEST(Log, ReplacesTheProgressLineOnATerminal) {
+TEST_F(Log, ReplacesTheProgressLineOnATerminal) {
   PseudoTerminal terminal(80);
   const std::string progress = std::string(kClearLine) + std::string(70, 'x') + std::string(kLineStart);
   ASSERT_EQ(::write(terminal.program_end(), progress.data(), progress.size()), static_cast<ssize_t>(progress.size()));
@@ -57,7 +63,7 @@ TEST(Log, ReplacesTheProgressLineOnATerminal) {
   EXPECT_EQ(rows[1], std::string(70, 'x'));
 }
 
-TEST(Log, WritesNoTerminalCommandsElsewhere) {
+TEST_F(Log, WritesNoTerminalCommandsElsewhere) {
   testing::internal::CaptureStderr();
 
   log(LogLevel::error, "replica 1 is gone");
@@ -75,7 +81,7 @@ class LogLevelForATest {
   LogLevel before_;
 };
 
-TEST(Log, WritesLinesOfAtLeastTheLevelThatWasSet) {
+TEST_F(Log, WritesLinesOfAtLeastTheLevelThatWasSet) {
   testing::internal::CaptureStderr();
   log(LogLevel::debug, "one");
   log(LogLevel::info, "two");
@@ -94,7 +100,7 @@ TEST(Log, WritesLinesOfAtLeastTheLevelThatWasSet) {
   EXPECT_TRUE(std::regex_match(lines, std::regex(".* info two\n.* debug three\n.* error five\n"))) << lines;
 }
 
-TEST(Log, HasANameForEachLevel) {
+TEST_F(Log, HasANameForEachLevel) {
   for (const LogLevel level : {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::error}) {
     EXPECT_EQ(log_level_from_name(name(level)), level);
   }

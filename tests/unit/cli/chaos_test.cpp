@@ -1,3 +1,5 @@
+// `holdfast chaos` on shell scripts: where faults come from, what is compared, and what the exit code means.
+
 #include "chaos.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Shells stand for programs that train: what they leave in the run directory is all that is looked at.
+// Shell scripts stand for programs that train. The command looks only at what they leave in the run directory.
 class Chaos : public testing::CommandTest {
  protected:
   int run_chaos(std::vector<std::string> options, const std::string& line) {
@@ -24,7 +26,7 @@ class Chaos : public testing::CommandTest {
     options.insert(options.end(), {"--", "/bin/sh", "-c", "mkdir -p {run_dir}; " + line});
     return run(options);
   }
-  // The faults that `seed` draws for the run of `line`.
+  // The faults that `seed` draws for a run of the script `line`.
   std::vector<recovery::Fault> drawn(int seed, const std::string& line, std::vector<std::string> options = {}) {
     options.insert(options.end(), {"--faults", "5", "--seed", std::to_string(seed), "--json", "/d/o.json"});
     EXPECT_EQ(run_chaos(std::move(options), line), kDone) << problems();
@@ -53,7 +55,7 @@ const std::string kMarks =
     "mkdir {run_dir}/faults; echo $HOLDFAST_FAULTS | tr ';' '\\n' | while read f; do "
     "touch {run_dir}/faults/$f; done; ";
 const std::string kSurvives = kMarks + finish_with("aa");
-// Other weights whenever there is a fault.
+// A program that ends with other weights whenever there is a fault.
 const std::string kBreaks = kMarks + finish_with("aa${HOLDFAST_FAULTS:+bb}");
 
 TEST_F(Chaos, SaysThatAProgramSurvived) {
@@ -64,14 +66,14 @@ TEST_F(Chaos, SaysThatAProgramSurvived) {
   EXPECT_THAT(out(), Not(HasSubstr("FINDING")));
 }
 
-TEST_F(Chaos, FindsOtherWeightsAndSaysHowToGetThemAgain) {
+TEST_F(Chaos, FindsOtherWeightsAndPrintsACommandThatRepeatsThem) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill"}, kBreaks), kDamaged) << problems();
 
   EXPECT_THAT(out(), HasSubstr("FINDING: all: other digest"));
   EXPECT_THAT(out(), HasSubstr("holdfast chaos --fault rank=1,step=10,fault=kill --replicas 2 -- /bin/sh -c 'mkdir"));
 }
 
-TEST_F(Chaos, DrawsFaultsFromASeedAndSaysThemAgain) {
+TEST_F(Chaos, DrawsTheSameFaultsFromTheSameSeed) {
   EXPECT_EQ(run_chaos({"--faults", "2", "--seed", "8"}, kBreaks), kDamaged) << problems();
   const std::string first = out().substr(out().find("again:"));
   EXPECT_EQ(run_chaos({"--faults", "2", "--seed", "8"}, kBreaks), kDamaged) << problems();
@@ -81,7 +83,7 @@ TEST_F(Chaos, DrawsFaultsFromASeedAndSaysThemAgain) {
 }
 
 // Faults that need a savepoint, a memory snapshot, a recovery or pruning would never strike.
-TEST_F(Chaos, DrawsNoFaultForWhereTheUndisturbedRunNeverWas) {
+TEST_F(Chaos, DrawsNoFaultForAPhaseThatTheUndisturbedRunDidNotReach) {
   for (int seed = 0; seed < 20; ++seed) {
     for (const recovery::Fault& fault : drawn(seed, finish_with("aa") + kMarks)) {
       EXPECT_FALSE(recovery::is_of_rank_zero(fault.phase)) << fault.specification;
@@ -93,7 +95,7 @@ TEST_F(Chaos, DrawsNoFaultForWhereTheUndisturbedRunNeverWas) {
   }
 }
 
-// --replicas says what stands for {replicas}, which this program does not take.
+// --replicas only replaces {replicas}, and this program does not use {replicas}.
 TEST_F(Chaos, DrawsNoFaultForARankOrAStepThatTheUndisturbedRunDidNotHave) {
   for (int seed = 0; seed < 10; ++seed) {
     for (const recovery::Fault& fault :
@@ -104,7 +106,7 @@ TEST_F(Chaos, DrawsNoFaultForARankOrAStepThatTheUndisturbedRunDidNotHave) {
   }
 }
 
-TEST_F(Chaos, DrawsFaultsOfSavepointsWhereTheUndisturbedRunWroteThem) {
+TEST_F(Chaos, DrawsSavepointFaultsOnlyWhereTheUndisturbedRunWroteSavepoints) {
   const std::string line =
       finish_with("aa") + kMarks +
       "echo '{\"event\":\"savepoint\",\"details\":{\"path\":\"savepoint-0000000020.h5\",\"step\":20}}' >> "
@@ -121,14 +123,14 @@ TEST_F(Chaos, DrawsFaultsOfSavepointsWhereTheUndisturbedRunWroteThem) {
   EXPECT_GT(of_savepoints, 0);
 }
 
-TEST_F(Chaos, SaysWhereARunHasNoPlaceForSoManyFaults) {
+TEST_F(Chaos, RefusesMoreFaultsThanTheRunHasRoomFor) {
   EXPECT_EQ(run_chaos({"--faults", "200"}, kSurvives), kNotDone);
 
   EXPECT_THAT(problems(), HasSubstr("a run of 27 steps and 0 savepoints has no place for more than"));
   EXPECT_THAT(problems(), HasSubstr("(--each)"));
 }
 
-TEST_F(Chaos, MakesARunForEachFaultOfAPlanWhereThatIsAskedFor) {
+TEST_F(Chaos, MakesOneRunForEachFaultOfAPlanOnRequest) {
   write_text("/d/plan", "rank=0,step=3,fault=hang # one\nrank=1,step=4,fault=throw\n");
 
   EXPECT_EQ(run_chaos({"--plan", "/d/plan", "--each", "--json", "/d/o.json", "--junit", "/d/o.xml"}, kSurvives), kDone)
@@ -149,16 +151,16 @@ TEST_F(Chaos, TellsBuildServersWhatFailed) {
   EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("<failure message=\"other digest: weights aabb at step 27"));
 }
 
-TEST_F(Chaos, IsNotDoneWhereAFaultNeverStruck) {
+TEST_F(Chaos, ReturnsNotDoneWhenAFaultNeverStruck) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill", "--junit", "/d/o.xml"}, finish_with("aa")), kNotDone);
 
   EXPECT_THAT(out(), HasSubstr("not every fault struck: all"));
-  EXPECT_THAT(out(), HasSubstr("1 case shows nothing of the faults that never struck"));
+  EXPECT_THAT(out(), HasSubstr("1 case shows nothing about the faults that never struck"));
   EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("failures=\"0\" errors=\"1\""));
   EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("<error message=\"not every fault struck: 0/1\">"));
 }
 
-// Named as the marks of the SDK's faults are.
+// The marks have the names that the SDK gives to the marks of faults.
 TEST_F(Chaos, NamesTheFaultThatNeverStruck) {
   const std::string line =
       finish_with("aa") + "mkdir {run_dir}/faults; touch {run_dir}/faults/1-0123456789abcdef.fired";
@@ -168,22 +170,22 @@ TEST_F(Chaos, NamesTheFaultThatNeverStruck) {
   EXPECT_THAT(out(), HasSubstr("\n  missed: rank=7,step=3,fault=kill\n"));
 }
 
-// They were read after the undisturbed run, which may take hours.
-TEST_F(Chaos, RefusesWhatIsNoFaultBeforeAnythingRuns) {
+// Faults were parsed only after the undisturbed run, which may take hours.
+TEST_F(Chaos, RefusesAnInvalidFaultBeforeAnythingRuns) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,fault=nothing"}, "exit 3"), kNotDone);
   EXPECT_THAT(problems(), HasSubstr("the fault \"rank=1,fault=nothing\""));
   EXPECT_EQ(run_chaos({"--plan", "/d/missing"}, "exit 3"), kNotDone);
   EXPECT_THAT(problems(), HasSubstr("/d/missing"));
 }
 
-TEST_F(Chaos, TakesFaultsThatNeverStruckWhereThatIsAllowed) {
+TEST_F(Chaos, AcceptsFaultsThatNeverStruckWhenThatIsAllowed) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill", "--allow-missed"}, finish_with("aa")), kDone);
 
   EXPECT_THAT(out(), HasSubstr("not every fault struck: all"));
   EXPECT_THAT(out(), Not(HasSubstr("shows nothing")));
 }
 
-TEST_F(Chaos, IsNotDoneWhereTheRunWasOverBeforeAnybodyWasKilled) {
+TEST_F(Chaos, ReturnsNotDoneWhenTheRunEndsBeforeAReplicaIsKilled) {
   EXPECT_EQ(run_chaos({"--every", "1000s"}, finish_with("aa")), kNotDone);
 
   EXPECT_THAT(out(), HasSubstr("0 replicas killed"));
@@ -196,8 +198,8 @@ TEST_F(Chaos, SamplesTheMatrix) {
   EXPECT_THAT(out(), HasSubstr("3 cases, 3 same digest"));
 }
 
-// The program that is disturbed ends after a death of its child alone, whenever that comes.
-TEST_F(Chaos, KillsAgainAndAgainAndShowsWhatTheWatchdogHolds) {
+// The disturbed program ends only after a death of its child.
+TEST_F(Chaos, KillsReplicasRepeatedlyAndShowsTheWatchdogsMemory) {
   const TemporaryFolder folder;
   const std::string watchdog =
       "echo '{\"event\":\"watchdog_started\",\"replicas\":1,\"pid\":'$$'}' > {run_dir}/journal.jsonl; "
@@ -217,7 +219,7 @@ TEST_F(Chaos, KillsAgainAndAgainAndShowsWhatTheWatchdogHolds) {
 TEST_F(Chaos, RefusesWrongUsage) {
   const std::string fault = "rank=1,step=10,fault=kill";
   EXPECT_EQ(run({"chaos"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("behind a --"));
+  EXPECT_THAT(problems(), HasSubstr("give it after --"));
   EXPECT_EQ(run_chaos({}, kSurvives), kNotDone);
   EXPECT_THAT(problems(), HasSubstr("--plan"));
   EXPECT_EQ(run_chaos({"--fault", fault, "--faults", "2"}, kSurvives), kNotDone);
@@ -226,7 +228,7 @@ TEST_F(Chaos, RefusesWrongUsage) {
   EXPECT_THAT(problems(), HasSubstr("{run_dir}"));
 }
 
-TEST_F(Chaos, IsNotDoneWhereTheUndisturbedRunFails) {
+TEST_F(Chaos, ReturnsNotDoneWhenTheUndisturbedRunFails) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill"}, "echo no data; exit 1"), kNotDone);
 
   EXPECT_THAT(problems(), HasSubstr("exit code 1: no data"));

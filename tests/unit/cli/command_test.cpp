@@ -1,3 +1,5 @@
+// The command line: help, errors in options, and errors of actions. Also the options of `holdfast prune`.
+
 #include "command.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +34,7 @@ TEST_F(Command, SaysItsVersion) {
   EXPECT_THAT(out(), ::testing::MatchesRegex("holdfast [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
-TEST_F(Command, NamesACommandThatItDoesNotKnow) {
+TEST_F(Command, NamesAnUnknownCommand) {
   EXPECT_EQ(run({"frobnicate", "--version"}), kNotDone);
 
   EXPECT_THAT(problems(), HasSubstr("no command \"frobnicate\""));
@@ -41,13 +43,13 @@ TEST_F(Command, NamesACommandThatItDoesNotKnow) {
 
 TEST_F(Command, SaysWhichValuesAnOptionTakes) {
   EXPECT_EQ(run({"diff", "a", "b", "--tolerance", "inf"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("--tolerance: inf is not a number from 0 on\n"));
+  EXPECT_THAT(problems(), HasSubstr("--tolerance: inf is not a number of at least 0\n"));
   EXPECT_EQ(run({"prune", "/d", "--keep-last", "-1"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("--keep-last: -1 is not a whole number from 0 on\n"));
+  EXPECT_THAT(problems(), HasSubstr("--keep-last: -1 is not a whole number of at least 0\n"));
   EXPECT_EQ(run({"convert", "a", "b", "--compression", "gzip"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("--compression: gzip is none of fast, zstd, none\n"));
+  EXPECT_THAT(problems(), HasSubstr("--compression: gzip is not one of fast, zstd, none\n"));
   EXPECT_EQ(run({"run", "--when-lost", "cry", "--", "true"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("--when-lost: cry is none of wait, shrink\n"));
+  EXPECT_THAT(problems(), HasSubstr("--when-lost: cry is not one of wait, shrink\n"));
 }
 
 TEST_F(Command, RefusesWrongUsage) {
@@ -66,7 +68,7 @@ TEST_F(Command, RefusesWrongUsage) {
   }
 }
 
-TEST_F(Command, SaysAnErrorInOneLineWithoutCommandsToTheTerminal) {
+TEST_F(Command, PrintsAnErrorInOneLineWithoutTerminalCommands) {
   EXPECT_EQ(run({"inspect", "/d/\x1b[2J\n"}), kNotDone);
 
   const std::string said = problems();
@@ -75,7 +77,7 @@ TEST_F(Command, SaysAnErrorInOneLineWithoutCommandsToTheTerminal) {
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
 }
 
-TEST_F(Command, OutlivesALackOfMemory) {
+TEST_F(Command, ReportsALackOfMemory) {
   write("/d/a.h5", {{"x", {1}, {1}}});
   const auto failing = watched_file_system(files_, [](const FileOperation&) { throw std::bad_alloc(); });
   std::ostringstream out;
@@ -123,7 +125,7 @@ TEST_F(PruneCommand, KeepsTheHighestWhenTold) {
   EXPECT_EQ(run({"prune", "/d", "--keep-last", "1", "--best", "average"}), kNotDone);
 }
 
-TEST_F(PruneCommand, KeepsEverySoManyStepsForEver) {
+TEST_F(PruneCommand, KeepsSavepointsWhoseStepIsAMultiple) {
   EXPECT_EQ(run({"prune", "/d", "--keep-last", "1", "--keep-every", "2"}), kDone) << problems();
   EXPECT_THAT(steps(), ::testing::ElementsAre(2, 4));
 }
@@ -137,7 +139,7 @@ TEST_F(PruneCommand, KeepsWithinABudget) {
   EXPECT_THAT(steps(), ::testing::ElementsAre(3, 4));
 }
 
-TEST_F(PruneCommand, ChangesNothingWhenItRunsDry) {
+TEST_F(PruneCommand, ChangesNothingInADryRun) {
   const FileContents before = files_.contents();
 
   EXPECT_EQ(run({"prune", "/d", "--keep-last", "1", "--dry-run"}), kDone) << problems();

@@ -1,3 +1,5 @@
+// `holdfast convert` on files in memory: kinds of files, compression, and what it prints.
+
 #include "convert.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +37,7 @@ TEST_F(Convert, SaysWhatItWroteAndLeftOut) {
   EXPECT_EQ(problems(), "");
 }
 
-TEST_F(Convert, KnowsTheKindByTheNameOfTheOutput) {
+TEST_F(Convert, ChoosesTheKindByTheNameOfTheOutput) {
   for (const auto& [output, kind] :
        std::vector<std::pair<std::string, FileKind>>{{"/d/b.npz", FileKind::npz},
                                                      {"/d/b.safetensors", FileKind::safetensors},
@@ -48,7 +50,7 @@ TEST_F(Convert, KnowsTheKindByTheNameOfTheOutput) {
   }
 }
 
-TEST_F(Convert, GoesBackLikeASavepoint) {
+TEST_F(Convert, TurnsWeightsBackIntoASavepoint) {
   ASSERT_EQ(run({"convert", "/d/a.h5", "/d/b.keras"}), kDone);
 
   EXPECT_EQ(run({"convert", "/d/b.keras", "/d/c.h5", "--like", "/d/a.h5"}), kDone) << problems();
@@ -83,7 +85,7 @@ TEST_F(Convert, RefusesACompressionThatDoesNotFit) {
   EXPECT_FALSE(files_.exists("/d/b.h5"));
 }
 
-TEST_F(Convert, ReplacesAFileOnlyByForce) {
+TEST_F(Convert, ReplacesAFileOnlyWithForce) {
   write("/d/b.h5", {{"x", {1}, {1}}});
   const FileContents before = files_.contents();
 
@@ -95,7 +97,7 @@ TEST_F(Convert, ReplacesAFileOnlyByForce) {
   EXPECT_EQ(files_.contents().at("/d/b.h5"), files_.contents().at("/d/a.h5"));
 }
 
-TEST_F(Convert, SaysWhichKindsThereAre) {
+TEST_F(Convert, ListsTheKindsOfFiles) {
   EXPECT_EQ(run({"convert", "/d/a.h5", "/d/b.h5", "--to", "onnx"}), kNotDone);
   EXPECT_THAT(problems(), HasSubstr("keras-legacy-weights"));
   EXPECT_EQ(run({"convert", "/d/a.h5", "/d/b.onnx"}), kNotDone);

@@ -1,3 +1,5 @@
+// What `holdfast doctor` finds wrong with machines that are made up from facts.
+
 #include "diagnosis.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +33,7 @@ LibraryFacts a_library(const std::string& name, Version version) {
   return {.name = name, .path = "/lib/" + name, .version = version};
 }
 
-// Two devices that have nothing to complain of.
+// Two devices without a problem.
 MachineFacts a_machine() {
   MachineFacts facts{.cores = 8,
                      .memory_bytes = 1000,
@@ -51,7 +53,7 @@ MachineFacts a_machine() {
   return facts;
 }
 
-// A container with the driver's CUDA, and without its management library.
+// A container that has the driver's CUDA library, but not its management library.
 MachineFacts a_machine_without_nvml() {
   MachineFacts facts = a_machine();
   facts.gpus.reset();
@@ -73,7 +75,7 @@ std::string the_only_finding(const Diagnosis& diagnosis) {
   return std::string(to_string(finding.severity)) + ": " + finding.what + " -> " + finding.remedy;
 }
 
-TEST(Diagnosis, FindsNothingWhereNothingIsWrong) {
+TEST(Diagnosis, FindsNothingWhenNothingIsWrong) {
   const Diagnosis diagnosis = diagnose(a_machine());
 
   EXPECT_THAT(diagnosis.findings, IsEmpty());
@@ -81,7 +83,7 @@ TEST(Diagnosis, FindsNothingWhereNothingIsWrong) {
   EXPECT_TRUE(diagnosis.can_train);
 }
 
-TEST(Diagnosis, TrainsOnCpusWhereThereIsNoDriver) {
+TEST(Diagnosis, TrainsOnCpusWithoutADriver) {
   const Diagnosis diagnosis = diagnose(a_machine_without_a_driver());
 
   EXPECT_THAT(diagnosis.findings, IsEmpty());
@@ -89,7 +91,7 @@ TEST(Diagnosis, TrainsOnCpusWhereThereIsNoDriver) {
   EXPECT_TRUE(diagnosis.can_train);
 }
 
-TEST(Diagnosis, SaysThatACardWithoutADriverIsOfNoUse) {
+TEST(Diagnosis, RefusesCardsWithoutADriver) {
   MachineFacts facts = a_machine_without_a_driver();
   facts.nvidia_cards = 4;
 
@@ -120,12 +122,12 @@ TEST(Diagnosis, TrainsOnWhatCudaShowsWithoutNvml) {
 
   EXPECT_TRUE(diagnosis.can_train);
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0, cuda:1 with NCCL 2.28.9");
-  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: CUDA has devices whose health nobody watches"));
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: CUDA has devices whose health cannot be watched"));
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("libnvidia-ml.so.1: no such file"));
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("NVIDIA_DRIVER_CAPABILITIES=compute,utility"));
 }
 
-TEST(Diagnosis, TrainsOnWhatCudaShowsWhereNvmlDoesNotAnswer) {
+TEST(Diagnosis, TrainsOnWhatCudaShowsWhenNvmlDoesNotAnswer) {
   MachineFacts facts = a_machine_without_nvml();
   facts.has_driver = true;
   facts.back_end_devices.pop_back();
@@ -136,7 +138,7 @@ TEST(Diagnosis, TrainsOnWhatCudaShowsWhereNvmlDoesNotAnswer) {
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
 }
 
-TEST(Diagnosis, SaysWhatKeepsTheBackEndFromTheCardsOfAMachineWithoutNvml) {
+TEST(Diagnosis, SaysWhyTheBackEndCannotUseTheCardsOfAMachineWithoutNvml) {
   MachineFacts facts = a_machine_without_nvml();
   facts.nvidia_cards = 2;
   facts.back_end_problem = "the back end does not load";
@@ -150,7 +152,7 @@ TEST(Diagnosis, SaysWhatKeepsTheBackEndFromTheCardsOfAMachineWithoutNvml) {
   EXPECT_EQ(diagnosis.findings[1].what, "the back end does not load");
 }
 
-TEST(Diagnosis, TrainsOnCpusWhereTheDriverHasNoDevice) {
+TEST(Diagnosis, TrainsOnCpusWhenTheDriverHasNoDevice) {
   MachineFacts facts = a_machine();
   facts.gpus->devices.clear();
   facts.cuda_order.clear();
@@ -192,7 +194,7 @@ TEST(Diagnosis, RefusesLibrariesThatAreMissingOrTooOld) {
   EXPECT_THAT(diagnosis.findings.front().remedy, HasSubstr("HOLDFAST_LIBRARY_PATH"));
 }
 
-TEST(Diagnosis, RefusesNoMachineWhoseBackEndLoads) {
+TEST(Diagnosis, AcceptsAMachineWhoseBackEndLoads) {
   MachineFacts facts = a_machine();
   facts.cublas = {.name = "cuBLASLt", .problem = "libcublasLt.so.13: no such file"};
   const Diagnosis unknown = diagnose(facts);
@@ -213,13 +215,13 @@ TEST(Diagnosis, TrainsOnOneDeviceWithoutNccl) {
   const Diagnosis old = diagnose(facts);
 
   EXPECT_TRUE(without.can_train && old.can_train);
-  EXPECT_EQ(without.plan, "trains on cuda:0 alone: the others need NCCL");
-  EXPECT_EQ(old.plan, "trains on cuda:0 alone: the others need NCCL");
+  EXPECT_EQ(without.plan, "trains on cuda:0 only: the other devices need NCCL");
+  EXPECT_EQ(old.plan, "trains on cuda:0 only: the other devices need NCCL");
   EXPECT_THAT(the_only_finding(without), HasSubstr("warning: NCCL was not found"));
   EXPECT_THAT(the_only_finding(old), HasSubstr("NCCL 2.17.1 (/lib/NCCL) is too old; 2.18.0 is needed"));
 }
 
-TEST(Diagnosis, AsksForNoNcclWhereThereIsOneDevice) {
+TEST(Diagnosis, NeedsNoNcclForOneDevice) {
   MachineFacts facts = a_machine();
   facts.gpus->devices.pop_back();
   facts.gpus->peers.clear();
@@ -234,7 +236,7 @@ TEST(Diagnosis, AsksForNoNcclWhereThereIsOneDevice) {
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
 }
 
-TEST(Diagnosis, SeesALinkThatIsNarrowerThanItCouldBe) {
+TEST(Diagnosis, FindsALinkWithFewerLanesThanPossible) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[1].link_width = 4;
 
@@ -244,7 +246,7 @@ TEST(Diagnosis, SeesALinkThatIsNarrowerThanItCouldBe) {
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: cuda:1 is connected by 4 of 16 PCI Express lanes -> "));
 }
 
-TEST(Diagnosis, SeesWhatSlowsADeviceDown) {
+TEST(Diagnosis, FindsWhatSlowsADeviceDown) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[0].slowdowns = std::vector<std::string>{"temperature (hardware)", "power limit"};
   facts.gpus->devices[0].temperature_celsius = 91;
@@ -255,11 +257,11 @@ TEST(Diagnosis, SeesWhatSlowsADeviceDown) {
   const Diagnosis busy = diagnose(facts);
 
   EXPECT_THAT(the_only_finding(hot), HasSubstr("warning: cuda:0 is slowed down: temperature (hardware), power limit "
-                                               "(91 degrees Celsius, 699 W of 700 W) -> look at its cooling"));
+                                               "(91 degrees Celsius, 699 W of 700 W) -> check its cooling"));
   EXPECT_THAT(the_only_finding(busy), HasSubstr("note: cuda:0 is slowed down: power limit"));
 }
 
-TEST(Diagnosis, SeesMemoryThatCannotBeTrusted) {
+TEST(Diagnosis, FindsMemoryWithErrors) {
   MachineFacts facts = a_machine();
   recovery::GpuFacts& device = facts.gpus->devices[0];
   device.uncorrected_errors = 3;
@@ -272,14 +274,14 @@ TEST(Diagnosis, SeesMemoryThatCannotBeTrusted) {
   EXPECT_TRUE(diagnosis.can_train);
   std::vector<std::string> said;
   for (const Finding& finding : diagnosis.findings) said.push_back(finding.what);
-  EXPECT_THAT(said, ElementsAre("cuda:0 had 3 memory errors that could not be corrected, since the driver was loaded",
-                                "cuda:0 has memory that failed and that nothing is left to replace",
-                                "cuda:0 has memory that failed and is retired with its next reset",
+  EXPECT_THAT(said, ElementsAre("cuda:0 had 3 memory errors that could not be corrected since the driver was loaded",
+                                "cuda:0 has failed memory and no spare memory to replace it",
+                                "cuda:0 has failed memory, which its next reset will retire",
                                 "cuda:1 does not correct errors of its memory (ECC is off)"));
   for (const Finding& finding : diagnosis.findings) EXPECT_NE(finding.remedy, "") << finding.what;
 }
 
-TEST(Diagnosis, SeesThatMemoryIsInUse) {
+TEST(Diagnosis, NotesThatMemoryIsInUse) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[0].memory_bytes = std::uint64_t{80} << 30;
   facts.gpus->devices[0].used_memory_bytes = std::uint64_t{40} << 30;
@@ -287,7 +289,7 @@ TEST(Diagnosis, SeesThatMemoryIsInUse) {
   EXPECT_THAT(the_only_finding(diagnose(facts)), HasSubstr("note: 40.0 GiB of the 80.0 GiB of cuda:0 are in use"));
 }
 
-TEST(Diagnosis, SeesDevicesThatCannotReadEachOther) {
+TEST(Diagnosis, FindsDevicesThatCannotAccessEachOther) {
   MachineFacts facts = a_machine();
   facts.gpus->peers[0].is_possible = false;
   facts.gpus->peers[0].why_not = "the chipset does not support it";
@@ -297,12 +299,12 @@ TEST(Diagnosis, SeesDevicesThatCannotReadEachOther) {
 
   ASSERT_EQ(diagnosis.findings.size(), 2U);
   EXPECT_THAT(diagnosis.findings[0].what,
-              HasSubstr("no access to each other's memory: cuda:0 and cuda:1 (the chipset"));
+              HasSubstr("these devices cannot access each other's memory: cuda:0 and cuda:1 (the chipset"));
   EXPECT_THAT(diagnosis.findings[1].what, HasSubstr("/dev/shm has 64 MiB"));
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0, cuda:1 with NCCL 2.28.9");
 }
 
-TEST(Diagnosis, GoesOnWithoutADeviceThatIsLostOrTooOldForIt) {
+TEST(Diagnosis, TrainsWithoutADeviceThatIsLostOrTooOld) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[0].problem = "GPU is lost";
   facts.cuda_order = {1};
@@ -316,10 +318,10 @@ TEST(Diagnosis, GoesOnWithoutADeviceThatIsLostOrTooOldForIt) {
   EXPECT_EQ(lost.plan, "trains on cuda:0");
   EXPECT_THAT(the_only_finding(lost), HasSubstr("warning: GPU 0 cannot be used: the driver says \"GPU is lost\""));
   EXPECT_EQ(old.plan, "trains on cuda:1");
-  EXPECT_THAT(the_only_finding(old), HasSubstr("its compute capability is 7.5, and 8.0 is the least"));
+  EXPECT_THAT(the_only_finding(old), HasSubstr("its compute capability is 7.5, and 8.0 or higher is needed"));
 }
 
-TEST(Diagnosis, RefusesWhereNoDeviceIsLeft) {
+TEST(Diagnosis, RefusesAMachineWithoutAUsableDevice) {
   MachineFacts facts = a_machine();
   facts.cuda_order.clear();
   facts.back_end_devices.clear();
@@ -330,7 +332,7 @@ TEST(Diagnosis, RefusesWhereNoDeviceIsLeft) {
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("CUDA_VISIBLE_DEVICES"));
 }
 
-TEST(Diagnosis, CallsNoDriverMissingWhoseDevicesCudaShows) {
+TEST(Diagnosis, DoesNotCallADriverMissingWhenCudaShowsItsDevices) {
   MachineFacts facts = a_machine();
   facts.gpus.reset();
   facts.has_driver = false;
@@ -354,10 +356,11 @@ TEST(Diagnosis, TrainsOnTheInstanceThatIsNamed) {
 
   EXPECT_TRUE(diagnosis.can_train);
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
-  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("note: cuda:0 is an instance (MIG), and has a part of GPU 1"));
+  EXPECT_THAT(the_only_finding(diagnosis),
+              HasSubstr("note: cuda:0 is an instance (MIG), which is only a part of GPU 1"));
 }
 
-TEST(Diagnosis, TrainsOnWhatCudaShowsBesideTheDriversDevices) {
+TEST(Diagnosis, TrainsOnDevicesThatOnlyCudaShows) {
   MachineFacts facts = a_machine();
   facts.cuda_order.clear();
   facts.back_end_devices.pop_back();
@@ -366,20 +369,21 @@ TEST(Diagnosis, TrainsOnWhatCudaShowsBesideTheDriversDevices) {
 
   EXPECT_TRUE(diagnosis.can_train);
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
-  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: cuda:0 (NVIDIA H200) is none that the driver tells of"));
+  EXPECT_THAT(the_only_finding(diagnosis),
+              HasSubstr("warning: cuda:0 (NVIDIA H200) cannot be matched to a device of the driver"));
 }
 
-TEST(Diagnosis, TrainsOnNoMoreThanCudaShows) {
+TEST(Diagnosis, TrainsOnlyOnDevicesThatCudaShows) {
   MachineFacts facts = a_machine();
   facts.back_end_devices.pop_back();
 
   const Diagnosis diagnosis = diagnose(facts);
 
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
-  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: CUDA shows 1 of the 2 devices to be expected"));
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: CUDA shows 1 of the 2 devices expected"));
 }
 
-TEST(Diagnosis, WarnsOfDevicesThatAreSplitAndOfNumbersThatMayBeOthers) {
+TEST(Diagnosis, WarnsAboutSplitDevicesAndUncertainNumbers) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[1].is_split = true;
   facts.is_cuda_order_known = false;

@@ -1,3 +1,5 @@
+// `holdfast diff` on files in memory.
+
 #include "diff.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using Diff = testing::CommandTest;
 
-TEST_F(Diff, IsNoneBetweenTheSameArraysInFilesOfTwoKinds) {
+TEST_F(Diff, FindsNoDifferenceBetweenTheSameArraysInFilesOfTwoKinds) {
   const std::vector<float> values = {1, kNaN};
   write("/d/a.h5", {{"x", {2}, values}}, R"({"step": 1})");
   format::write_npz(files_, "/d/b.npz", R"({"step":1})",
@@ -43,10 +45,10 @@ TEST_F(Diff, ShowsWhatDiffers) {
             "only in B:\n"
             "  more  f32 [1]\n"
             "\n"
-            "of another type or shape:\n"
+            "different type or shape:\n"
             "  shape  f32 [2] in A, f32 [1, 2] in B\n"
             "\n"
-            "with other values:\n"
+            "different values:\n"
             "name  differing  elements  max difference  relative  NaN in A  NaN in B\n"
             "x             2         3               2       0.5         1         0\n"
             "\n"
@@ -56,7 +58,7 @@ TEST_F(Diff, ShowsWhatDiffers) {
             "different: 2 of 3 common arrays, 1 only in A, 1 only in B, metadata different\n");
 }
 
-TEST_F(Diff, TakesNearValuesForEqualWithATolerance) {
+TEST_F(Diff, TreatsNearValuesAsEqualWithATolerance) {
   write("/d/a.h5", {{"x", {2}, {1, 2}}});
   write("/d/b.h5", {{"x", {2}, {1, 2.5F}}});
 
@@ -66,7 +68,7 @@ TEST_F(Diff, TakesNearValuesForEqualWithATolerance) {
   EXPECT_EQ(run({"diff", "/d/a.h5", "/d/b.h5", "--tolerance", "-1"}), kNotDone);
 }
 
-TEST_F(Diff, MayLeaveTheMetadataOut) {
+TEST_F(Diff, IgnoresTheMetadataOnRequest) {
   write("/d/a.h5", {{"x", {1}, {1}}}, R"({"step": 1})");
   write("/d/b.h5", {{"x", {1}, {1}}}, R"({"step": 2})");
 
@@ -75,7 +77,7 @@ TEST_F(Diff, MayLeaveTheMetadataOut) {
   EXPECT_THAT(out(), HasSubstr("equal: 1 array\n"));
 }
 
-TEST_F(Diff, IsNotDoneWhenAFileCannotBeRead) {
+TEST_F(Diff, ReturnsNotDoneWhenAFileCannotBeRead) {
   write("/d/a.h5", {{"x", {1}, {1}}});
   write("/d/b.h5", {{"x", {3000}, std::vector<float>(3000, 1)}});
   damage("/d/b.h5");

@@ -1,3 +1,5 @@
+// How `holdfast doctor` prints facts and findings, as text and as JSON.
+
 #include "doctor.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +20,7 @@ using ::testing::HasSubstr;
 
 class DoctorTest : public testing::CommandTest {
  protected:
-  // What is there of CUDA on the machine of the test does not matter.
+  // The result must not depend on the CUDA libraries of the machine that runs the test.
   const Variable back_end_{"HOLDFAST_CUDA_LIBRARY", "/nowhere/libholdfast_cuda.so"};
 };
 
@@ -33,7 +35,7 @@ TEST_F(DoctorTest, ShowsDevicesAndWhatIsWrongWithThem) {
   EXPECT_THAT(said, AllOf(HasSubstr("580.65.06"), HasSubstr("cuda:0    0  NVIDIA H200  00000000:0B:00.0"),
                           HasSubstr("600 MiB of 140.4 GiB"), HasSubstr("8 of 16"), HasSubstr("temperature (hardware)"),
                           HasSubstr("on, 2 errors")));
-  EXPECT_THAT(said, HasSubstr("warning: cuda:1 is connected by 8 of 16 PCI Express lanes\n    seat the card"));
+  EXPECT_THAT(said, HasSubstr("warning: cuda:1 is connected by 8 of 16 PCI Express lanes\n    reseat the card"));
   EXPECT_THAT(said, HasSubstr("error: Holdfast cannot train on CUDA devices here: /nowhere/libholdfast_cuda.so"));
   EXPECT_THAT(said, HasSubstr("CPU devices: its GPUs cannot be used\n"));
   EXPECT_EQ(problems(), "");
@@ -51,7 +53,7 @@ TEST_F(DoctorTest, ShowsThatThereIsNoDriver) {
   EXPECT_THAT(said["why_no_gpus"], HasSubstr("there is no NVIDIA driver"));
 }
 
-TEST_F(DoctorTest, SaysTheSameAsJson) {
+TEST_F(DoctorTest, PrintsTheSameAsJson) {
   json facts = gpus(2);
   facts["peers"] = 1;
   facts["devices"][1].erase("temperature");
@@ -72,7 +74,7 @@ TEST_F(DoctorTest, SaysTheSameAsJson) {
   for (const json& finding : said["findings"]) EXPECT_TRUE(finding["what"].is_string());
 }
 
-TEST_F(DoctorTest, ShowsWhatItDoesNotKnowAsUnknown) {
+TEST_F(DoctorTest, ShowsMissingValuesAsUnknown) {
   json facts = gpus(0);
   facts["devices"].push_back({{"name", "NVIDIA H200"}});
   const FakeGpus fake(facts, "libfake_nvml_old.so");
@@ -82,11 +84,11 @@ TEST_F(DoctorTest, ShowsWhatItDoesNotKnowAsUnknown) {
   EXPECT_THAT(out(), HasSubstr("cuda:0    0  NVIDIA H200  -                -  - of -"));
 }
 
-TEST_F(DoctorTest, RefusesWhatItDoesNotKnow) {
+TEST_F(DoctorTest, RefusesUnknownArguments) {
   EXPECT_EQ(run({"doctor", "--fix"}), kNotDone);
 }
 
-// What it says where all is well, without the machine of the test.
+// The output for a healthy machine, from facts that the test makes up.
 TEST_F(DoctorTest, EndsWithWhatItTrainsOn) {
   const FakeGpus fake(gpus(1));
   MachineFacts facts = look_at_machine();

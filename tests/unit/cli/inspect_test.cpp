@@ -1,3 +1,5 @@
+// `holdfast inspect` on files in memory, as text and as JSON.
+
 #include "inspect.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +24,7 @@ constexpr const char* kMetadata =
     R"({"kind": "savepoint", "holdfast": "0.1", "step": 120, "epoch": 2, "seed": 7,
         "configuration": {"optimizer": {"kind": "adam"}}})";
 
-TEST_F(Inspect, ShowsArraysAndWhereTheTrainingStood) {
+TEST_F(Inspect, ShowsArraysAndTheStateOfTheTraining) {
   write("/d/a.h5", {{"model/d/kernel", {2, 2}, {1, 2, 3, 4}}, {"model/d/bias", {2}, {1, 2}}}, kMetadata);
 
   ASSERT_EQ(run({"inspect", "/d/a.h5"}), kDone);
@@ -41,7 +43,7 @@ TEST_F(Inspect, ShowsArraysAndWhereTheTrainingStood) {
   EXPECT_EQ(problems(), "");
 }
 
-TEST_F(Inspect, GivesJsonToPrograms) {
+TEST_F(Inspect, PrintsJson) {
   write("/d/a.h5", {{"a", {2, 1}, {1, 2}}}, kMetadata);
 
   ASSERT_EQ(run({"inspect", "/d/a.h5", "--json"}), kDone);
@@ -65,7 +67,7 @@ TEST_F(Inspect, GivesJsonToPrograms) {
   EXPECT_EQ(found.at("arrays"), nlohmann::json::array({array}));
 }
 
-TEST_F(Inspect, ReadsTheIndexAlone) {
+TEST_F(Inspect, ReadsOnlyTheIndex) {
   write("/d/a.h5", {{"a", {20'000}, std::vector<float>(20'000, 0.1F)}});
   std::uint64_t bytes_read = 0;
   const auto watched = watched_file_system(files_, [&](const FileOperation& operation) {
@@ -79,7 +81,7 @@ TEST_F(Inspect, ReadsTheIndexAlone) {
   EXPECT_LT(bytes_read, 20'000U);
 }
 
-TEST_F(Inspect, ShowsFilesOfOthers) {
+TEST_F(Inspect, ShowsFilesOfOtherPrograms) {
   const std::vector<std::byte> bytes(4);
   const std::vector<format::ArrayView> arrays = {{"w", DType::bf16, {2}, bytes}};
   format::write_safetensors(files_, "/d/a", R"({"format":"pt"})", arrays);
@@ -94,7 +96,7 @@ TEST_F(Inspect, ShowsFilesOfOthers) {
   EXPECT_THAT(out(), HasSubstr("w     bf16  [2]        4"));
 }
 
-TEST_F(Inspect, GivesTheTerminalNoCommandsOfAFile) {
+TEST_F(Inspect, PrintsNoTerminalCommandsFromAFile) {
   write("/d/a.h5", {{"a\x1b[2J", {1}, {1}}}, R"({"kind": "\u001b[2J"})");
 
   ASSERT_EQ(run({"inspect", "/d/a.h5"}), kDone);

@@ -1,3 +1,5 @@
+// The facts that `holdfast doctor` collects, with fake drivers and libraries.
+
 #include "machine_facts.h"
 
 #include <dlfcn.h>
@@ -16,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-TEST(MachineFacts, ReadTheNumbersOfEachLibrary) {
+TEST(MachineFacts, ReadTheVersionNumbersOfEachLibrary) {
   EXPECT_EQ(to_string(version_of_cuda(13000)), "13.0.0");
   EXPECT_EQ(to_string(version_of_cuda(12080)), "12.8.0");
   EXPECT_EQ(to_string(version_of_cublas(130002)), "13.0.2");
@@ -27,7 +29,7 @@ TEST(MachineFacts, ReadTheNumbersOfEachLibrary) {
   EXPECT_LT((Version{2, 9, 9}), (Version{2, 18, 0}));
 }
 
-TEST(MachineFacts, KnowTheDevicesOfTheDriverByCudasNumbers) {
+TEST(MachineFacts, NumberTheDriversDevicesAsCudaDoes) {
   const FakeGpus fake(gpus(3));
   const Variable visible("CUDA_VISIBLE_DEVICES", "2,0");
   const Variable back_end("HOLDFAST_CUDA_LIBRARY", "/nowhere/libholdfast_cuda.so");
@@ -55,7 +57,7 @@ TEST(MachineFacts, SayWhyThereAreNoGpus) {
   EXPECT_THAT(facts.why_no_gpus, HasSubstr("/nowhere/libnvidia-ml.so.1"));
 }
 
-TEST(MachineFacts, AskCudaItselfWhereTheDriverCameWithoutItsManagementLibrary) {
+TEST(MachineFacts, AskCudaWhenTheDriverHasNoManagementLibrary) {
   const TemporaryFolder folder;
   // Any library will do.
   std::filesystem::create_symlink(HOLDFAST_BINARY_DIR "/libfake_nvml.so", folder / "libcuda.so.1");
@@ -70,7 +72,7 @@ TEST(MachineFacts, AskCudaItselfWhereTheDriverCameWithoutItsManagementLibrary) {
   EXPECT_THAT(facts.back_end_problem, HasSubstr("/nowhere/libholdfast_cuda.so"));
 }
 
-TEST(MachineFacts, KnowThatAnInstanceIsNamed) {
+TEST(MachineFacts, NoticeThatAnInstanceIsNamed) {
   nlohmann::json split = gpus(1);
   split["devices"][0].update({{"mig_mode", 1}, {"instances", {"MIG-0a"}}});
   const FakeGpus fake(split);
@@ -83,7 +85,7 @@ TEST(MachineFacts, KnowThatAnInstanceIsNamed) {
   EXPECT_THAT(facts.cuda_order, ElementsAre(0));
 }
 
-TEST(MachineFacts, TellADriverThatDoesNotWorkFromNone) {
+TEST(MachineFacts, DistinguishABrokenDriverFromAMissingOne) {
   nlohmann::json broken = gpus(1);
   broken["init"] = 9;
   const FakeGpus fake(broken);
@@ -95,7 +97,7 @@ TEST(MachineFacts, TellADriverThatDoesNotWorkFromNone) {
   EXPECT_THAT(facts.why_no_gpus, HasSubstr("Driver Not Loaded"));
 }
 
-TEST(MachineFacts, KnowLibrariesThatAreMissing) {
+TEST(MachineFacts, ReportMissingLibraries) {
   const Variable nvml("HOLDFAST_NVML", "/nowhere/libnvidia-ml.so.1");
   const Variable nccl("HOLDFAST_NCCL", "/nowhere/libnccl.so.2");
 

@@ -30,7 +30,7 @@ TEST(Metadata, IsEqualInAnyOrderOfKeys) {
   EXPECT_THAT(differences(R"({"a": 1, "b": {"c": 2, "d": 3}})", R"({"b": {"d": 3, "c": 2}, "a": 1})"), IsEmpty());
 }
 
-TEST(Metadata, DiffersAsAWholeWhereItIsNoObject) {
+TEST(Metadata, DiffersAsAWholeWhenItIsNotAnObject) {
   EXPECT_THAT(differences("[1]", "{}"), ElementsAre("all of it: [1] in A, {} in B"));
 }
 
@@ -41,7 +41,7 @@ TEST(Metadata, ShowsTheBeginningOfLongValues) {
   EXPECT_LT(lines[0].size(), 100U);
 }
 
-TEST(Metadata, OfAnyDepthIsParsed) {
+TEST(Metadata, IsParsedAtAnyDepth) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
 
   EXPECT_FALSE(parse_metadata(deep).is_discarded());

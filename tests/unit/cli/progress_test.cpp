@@ -22,7 +22,7 @@ class ProgressTest : public ::testing::Test {
   Console console_{.out = out_, .problems = problems_};
 };
 
-TEST_F(ProgressTest, IsSilentOnShortWork) {
+TEST_F(ProgressTest, IsSilentDuringShortWork) {
   {
     Progress progress = make();
     progress.show(1, 10);
@@ -57,7 +57,7 @@ TEST_F(ProgressTest, IsSilentWithoutATerminal) {
   EXPECT_EQ(problems_.str(), "");
 }
 
-TEST_F(ProgressTest, ShowsNoShareOfNothing) {
+TEST_F(ProgressTest, IsSilentForWorkOfSizeZero) {
   {
     Progress progress = make();
     now_ += milliseconds(5000);

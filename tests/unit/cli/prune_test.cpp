@@ -1,3 +1,5 @@
+// `holdfast prune`: which savepoints it deletes, and when it refuses to.
+
 #include "prune.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +39,7 @@ class Prune : public ::testing::Test {
 
   static std::string path(std::int64_t step) { return "/run/" + format::savepoint_name(step); }
 
-  // Of steps 1, 2, and so on.
+  // Writes savepoints of steps 1, 2, and so on.
   void write(const std::vector<double>& losses) {
     for (std::size_t i = 0; i < losses.size(); ++i) {
       const std::string metadata = R"({"metrics": {"loss": )" + std::to_string(losses[i]) + "}}";
@@ -70,7 +72,7 @@ TEST_F(Prune, DeletesWhatNoRuleKeepsAndSaysSo) {
   EXPECT_EQ(files_.list("/run").size(), 3U);
 }
 
-TEST_F(Prune, AsATrialSaysWhatItWouldDeleteAndDeletesNothing) {
+TEST_F(Prune, DryRunNamesWhatItWouldDeleteAndDeletesNothing) {
   write({0.5, 0.1, 0.4});
   const FileContents before = files_.contents();
 
@@ -80,7 +82,7 @@ TEST_F(Prune, AsATrialSaysWhatItWouldDeleteAndDeletesNothing) {
   EXPECT_EQ(files_.contents(), before);
 }
 
-TEST_F(Prune, AsATrialSetsNothingAside) {
+TEST_F(Prune, DryRunSetsNothingAside) {
   write({0.5, 0.1, 0.4});
   const auto bytes = files_.contents().at(path(3));
   files_.remove(path(3));
@@ -94,7 +96,7 @@ TEST_F(Prune, AsATrialSetsNothingAside) {
   EXPECT_EQ(files_.contents(), before);
 }
 
-TEST_F(Prune, SetsADamagedNewestAsideAndKeepsTheOneBefore) {
+TEST_F(Prune, SetsADamagedNewestSavepointAsideAndKeepsTheOneBefore) {
   write({0.5, 0.1, 0.4});
   const auto bytes = files_.contents().at(path(3));
   files_.remove(path(3));
@@ -108,7 +110,7 @@ TEST_F(Prune, SetsADamagedNewestAsideAndKeepsTheOneBefore) {
   EXPECT_THAT(problems_.str(), HasSubstr(path(3) + ".damaged"));
 }
 
-TEST_F(Prune, DeletesNoBestThatItCannotTell) {
+TEST_F(Prune, DeletesNothingWhenTheBestCannotBeFound) {
   write({0.5, 0.1, 0.4});
 
   EXPECT_THAT(sentence_of({.folder = {}, .retention = {.keep_last = 1, .keep_best = 1}, .best_by = "accuracy"}),
@@ -123,13 +125,13 @@ TEST_F(Prune, RefusesToDoNothing) {
   EXPECT_THAT(sentence_of({.folder = {}, .retention = {.keep_best = 1}}), HasSubstr("--keep-last"));
 }
 
-TEST_F(Prune, NamesAFolderThatIsNotThereBeforeItAsksForRules) {
+TEST_F(Prune, NamesAMissingFolderBeforeItAsksForRules) {
   Console console{.out = out_, .problems = problems_};
 
   EXPECT_EQ(sentence_thrown_by([&] { prune(files_, {.folder = "/nope"}, console); }), "there is no folder /nope");
 }
 
-// Locks are the system's own, so these are real folders.
+// Locks belong to the kernel, so these tests use real folders.
 class PruneOfARun : public ::testing::Test {
  protected:
   void write_two(const std::string& folder) {
@@ -184,7 +186,7 @@ TEST_F(PruneOfARun, DeletesOnceTheRunHasEndedAndLeavesTheLockFree) {
   EXPECT_TRUE(recovery::lock_run_directory(run_, Deadline::after(std::chrono::seconds(0))).is_open());
 }
 
-TEST_F(PruneOfARun, MakesNoLockWhereThereIsNoRun) {
+TEST_F(PruneOfARun, CreatesNoLockInAFolderWithoutARun) {
   write_two(folder_.path());
 
   EXPECT_EQ(prune_to_one(folder_.path()), kDone);

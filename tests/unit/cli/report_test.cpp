@@ -1,3 +1,5 @@
+// The text of `holdfast report`, for reports that the tests make up.
+
 #include "report.h"
 
 #include <gmock/gmock.h>
@@ -68,59 +70,60 @@ RunReport run_with(const RunReport::Incident& incident) {
   return report;
 }
 
-TEST(DescribeReport, TellsAnIncidentInTheOrderOfItsTimes) {
+TEST(DescribeReport, ShowsAnIncidentInTheOrderOfItsTimes) {
   const TwoHoursAhead zone;
   EXPECT_THAT(describe_report(run_with(death()), true),
               HasSubstr("1. 2020-09-13 14:26:50.000 +02:00  replica 1 (process 1, pid 42) of generation 0 in step 50\n"
                         "    cause: killed by signal 9 (SIGKILL)\n"
                         "    seen: its mutex was let go\n"
-                        "    the others' waits were ended 7.8 ms later\n"
+                        "    the others stopped waiting 7.8 ms later\n"
                         "    generation 1 opened with 1 of 2 replicas 62.5 ms later\n"
-                        "    the run was seen further than ever before 500.0 ms later\n"
+                        "    the run passed its furthest step 500.0 ms later\n"
                         "    lost: no step: 1 survivor kept the state; a replica was missing for 1000.0 ms\n"));
 }
 
-TEST(DescribeReport, TellsWhatWasComputedAgain) {
+TEST(DescribeReport, ShowsWhatWasComputedAgain) {
   RunReport::Incident incident = death();
   incident.survivors = 0;
   incident.next_replicas = 2;
   incident.repeated = 17;
   incident.resumed = RunReport::Origin{"run/a.h5", 33};
 
-  EXPECT_THAT(describe_report(run_with(incident), true),
-              HasSubstr("lost: 17 steps, computed again, since nobody's state survived: it came from run/a.h5 of step "
-                        "33\n"));
+  EXPECT_THAT(
+      describe_report(run_with(incident), true),
+      HasSubstr("lost: 17 steps, computed again, since no replica kept its state: it came from run/a.h5 of step "
+                "33\n"));
 }
 
-TEST(DescribeReport, TellsWhatIsNotKnown) {
+TEST(DescribeReport, SaysWhatIsUnknown) {
   RunReport::Incident incident = death();
   incident.repeated.reset();
 
   EXPECT_THAT(describe_report(run_with(incident), true),
-              HasSubstr("lost: not known: no progress was written down after it"));
+              HasSubstr("lost: unknown: the journal shows no progress after it"));
 }
 
-TEST(DescribeReport, TellsWhatTheFailureOfAProcessThatWasNotTrainingCost) {
+TEST(DescribeReport, ShowsTheCostOfAFailureOfAProcessThatWasNotTraining) {
   RunReport::Incident incident = death();
   incident.rank = -1;
   EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("lost: nothing: the others went on\n"));
 
   incident.replicas = 0;
-  EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("lost: nothing: nobody was training\n"));
+  EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("lost: nothing: no replica was training\n"));
 
   incident.ended_run = true;
-  EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("lost: the run ended by it\n"));
+  EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("lost: this failure ended the run\n"));
 }
 
-TEST(DescribeReport, TellsNoStepThatTheJournalDoesNotKnow) {
+TEST(DescribeReport, ShowsNoStepThatTheJournalDoesNotHave) {
   RunReport report = run_with(death());
   report.furthest_step = -1;
   report.generations = 1;
 
-  EXPECT_THAT(describe_report(report, true), HasSubstr("furthest step not known, 1 generation, 1 incident\n"));
+  EXPECT_THAT(describe_report(report, true), HasSubstr("furthest step unknown, 1 generation, 1 incident\n"));
 }
 
-TEST(DescribeReport, TellsProblemsWithSavepointsFromThoseThatAreDurable) {
+TEST(DescribeReport, SeparatesProblemsWithSavepointsFromDurableOnes) {
   RunReport report = run_with(death());
   report.savepoints.durable = 24;
   report.savepoints.newest_path = "a.h5";
@@ -132,14 +135,14 @@ TEST(DescribeReport, TellsProblemsWithSavepointsFromThoseThatAreDurable) {
                                                        "    b.h5: the disk is full\n"));
 }
 
-TEST(DescribeReport, TellsALiveRunFromOneThatWasKilled) {
+TEST(DescribeReport, DistinguishesALiveRunFromAKilledOne) {
   const RunReport report = run_with(death());
 
-  EXPECT_THAT(describe_report(report, true), HasSubstr("it is running\n"));
-  EXPECT_THAT(describe_report(report, false), HasSubstr("its watchdog left no word"));
+  EXPECT_THAT(describe_report(report, true), HasSubstr("the run is live\n"));
+  EXPECT_THAT(describe_report(report, false), HasSubstr("the watchdog wrote no end"));
 }
 
-TEST(DescribeReport, TellsTheEndOfEachStart) {
+TEST(DescribeReport, ShowsTheEndOfEachStart) {
   RunReport report = run_with(death());
   report.starts[0].ended = kStart + 60;
   report.starts[0].exit_code = 75;
@@ -153,13 +156,13 @@ TEST(DescribeReport, TellsTheEndOfEachStart) {
 }
 
 // It said "ended after -863989420.5 ms".
-TEST(DescribeReport, TellsNoNegativeTime) {
+TEST(DescribeReport, ShowsNoNegativeTime) {
   RunReport report = run_with(death());
   report.starts[0].ended = kStart - 863989;
   report.starts[0].exit_code = 0;
 
   EXPECT_THAT(describe_report(report, false),
-              HasSubstr("ended after a time that is not known, since the clock was set back, with exit code 0"));
+              HasSubstr("ended after an unknown time (the clock was set back) with exit code 0"));
 }
 
 RunReport::SlowReplica slow_replica() {
@@ -171,7 +174,7 @@ RunReport::SlowReplica slow_replica() {
   return replica;
 }
 
-TEST(DescribeReport, TellsWhatWasDoneForASlowReplicaInTheOrderOfTheTimes) {
+TEST(DescribeReport, ShowsWhatWasDoneForASlowReplicaInTheOrderOfTheTimes) {
   const TwoHoursAhead zone;
   RunReport report = run_with(death());
   RunReport::SlowReplica replica = slow_replica();
@@ -183,15 +186,15 @@ TEST(DescribeReport, TellsWhatWasDoneForASlowReplicaInTheOrderOfTheTimes) {
 
   EXPECT_THAT(
       describe_report(report, true),
-      HasSubstr("2020-09-13 14:26:50.000 +02:00  replica 1 (process 3, place 1) of generation 2 was slow, since "
+      HasSubstr("2020-09-13 14:26:50.000 +02:00  replica 1 (process 3, device slot 1) of generation 2 was slow, since "
                 "step 8\n"
                 "    it computed 2.04 times as long as the others, 20.5 ms for a round of shards\n"
-                "    500.0 ms later shards were dealt 4, 2 with generation 3: the slowest computes 16 ms\n"
-                "    15.0 s later it was slow no longer\n"
-                "    20.0 s later shards were dealt evenly with generation 4\n"));
+                "    500.0 ms later shards were assigned 4, 2 with generation 3: the slowest computes 16 ms\n"
+                "    15.0 s later it was no longer slow\n"
+                "    20.0 s later shards were assigned evenly with generation 4\n"));
 }
 
-TEST(DescribeReport, TellsWhoTookThePlaceOfASlowReplica) {
+TEST(DescribeReport, NamesTheProcessThatReplacedASlowReplica) {
   RunReport report = run_with(death());
   RunReport::SlowReplica replica = slow_replica();
   replica.left_alone = {{kStart + 11, "replica 1 is slow; it stays until a spare is ready"}};
@@ -202,18 +205,18 @@ TEST(DescribeReport, TellsWhoTookThePlaceOfASlowReplica) {
 
   EXPECT_THAT(describe_report(report, true),
               HasSubstr("    1000.0 ms later it was not replaced: replica 1 is slow; it stays until a spare is ready\n"
-                        "    2000.0 ms later it was ended, and process 7 took its place\n"));
+                        "    2000.0 ms later it was ended, and process 7 replaced it\n"));
 }
 
-TEST(DescribeReport, TellsThatNothingWasChangedForASlowReplica) {
+TEST(DescribeReport, SaysThatTheShardsOfASlowReplicaStayedTheSame) {
   RunReport report = run_with(death());
   report.slow_replicas.push_back(slow_replica());
 
   EXPECT_THAT(describe_report(report, true),
-              HasSubstr("    nothing was changed for it\n    it was slow to the last\n"));
+              HasSubstr("    its shards stayed the same\n    it stayed slow until the end\n"));
 }
 
-TEST(DescribeReport, TellsWhyAPlaceWasLeftOutAndWhenItCameBack) {
+TEST(DescribeReport, ShowsWhyADeviceSlotWasLeftOutAndWhenItCameBack) {
   const TwoHoursAhead zone;
   RunReport report = run_with(death());
   RunReport::Rest rest{.place = 1, .began = kStart + 10, .seconds = 600, .failures = 3, .incident = 0};
@@ -228,17 +231,18 @@ TEST(DescribeReport, TellsWhyAPlaceWasLeftOutAndWhenItCameBack) {
 
   const std::string text = describe_report(report, true);
 
-  EXPECT_THAT(text,
-              HasSubstr("2020-09-13 14:26:50.000 +02:00  place 1 was left out for 600.0 s: 3 processes failed there "
-                        "one after the other; see incident 1\n"
-                        "    600.0 s later process 7 was started there to try it\n"
-                        "    602.0 s later it was used again: process 7 had trained a step there\n"));
-  EXPECT_THAT(text, HasSubstr("place 2 was left out for 1200.0 s: the process that tried it failed\n"));
-  EXPECT_THAT(text, HasSubstr("place 3 was left out for 600.0 s: cuda:3: the driver has lost it\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("2020-09-13 14:26:50.000 +02:00  device slot 1 was left out for 600.0 s: 3 processes failed on it, "
+                "one after the other; see incident 1\n"
+                "    600.0 s later process 7 was started on it to try it\n"
+                "    602.0 s later it was used again: process 7 had trained a step on it\n"));
+  EXPECT_THAT(text, HasSubstr("device slot 2 was left out for 1200.0 s: the process that tried it failed\n"));
+  EXPECT_THAT(text, HasSubstr("device slot 3 was left out for 600.0 s: cuda:3: the driver has lost it\n"));
 }
 
-// The slow replicas stood before the first incident, though they came later.
-TEST(DescribeReport, TellsWhatHappenedInTheOrderOfTheTimes) {
+// Slow replicas were printed before the first incident, although they came later.
+TEST(DescribeReport, ShowsEventsInTheOrderOfTheirTimes) {
   RunReport report = run_with(death());
   RunReport::Incident later = death();
   later.noticed = kStart + 40;
@@ -271,8 +275,8 @@ TEST(DescribeReport, ShowsWhereAReplicaCrashed) {
                                                                    "        #1 main (/a+0x2)\n"));
 }
 
-// The report showed them as two incidents that each had cost the same steps.
-TEST(DescribeReport, TellsReplicasThatWereLostTogetherAsOneMoment) {
+// The report showed two incidents that had each cost the same steps.
+TEST(DescribeReport, ShowsReplicasThatWereLostTogetherAsOneLoss) {
   RunReport report = run_with(death());
   RunReport::Incident other = death();
   other.member = other.rank = 0;
@@ -282,10 +286,10 @@ TEST(DescribeReport, TellsReplicasThatWereLostTogetherAsOneMoment) {
 
   const std::string text = describe_report(report, true);
 
-  EXPECT_THAT(text, HasSubstr("2. 1.0 ms later, with it  replica 0 (process 0, pid 41) of generation 0 in step 50\n"
+  EXPECT_THAT(text, HasSubstr("2. 1.0 ms later  replica 0 (process 0, pid 41) of generation 0 in step 50\n"
                               "    cause: killed by signal 9 (SIGKILL)\n"
                               "    seen: its mutex was let go\n"
-                              "    the others' waits were ended 7.8 ms later\n"));
+                              "    the others stopped waiting 7.8 ms later\n"));
   EXPECT_EQ(text.find("lost: "), text.rfind("lost: ")) << text;
 }
 
@@ -302,7 +306,7 @@ TEST_F(ReportTest, ReadsTheJournalOfARunThatIsNotLive) {
   EXPECT_THAT(out(), HasSubstr("\"pid\": 7"));
 }
 
-TEST_F(ReportTest, NamesTheJournalThatIsNotThere) {
+TEST_F(ReportTest, NamesAMissingJournal) {
   EXPECT_EQ(run({"report", "/nowhere"}), 2);
   EXPECT_THAT(problems(), HasSubstr("/nowhere/journal.jsonl"));
 }

@@ -27,7 +27,7 @@ TEST_F(Stats, ShowWhatTheValuesLookLike) {
             "good  f32          4    0    4     2  1.58114  5.09902      1    0    0  |█   █       █  █|\n");
 }
 
-TEST_F(Stats, GiveJsonToPrograms) {
+TEST_F(Stats, ArePrintedAsJson) {
   write("/d/a.h5", {{"bad", {1}, {kNaN}}, {"good", {2, 2}, {0, 1, 3, 4}}});
 
   EXPECT_EQ(run({"stats", "/d/a.h5", "--json"}), kDone);
@@ -45,8 +45,8 @@ TEST_F(Stats, GiveJsonToPrograms) {
   EXPECT_EQ(arrays.at(1).at("histogram"), nlohmann::json({1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1}));
 }
 
-// More than is held at once: seen in several passes.
-TEST_F(Stats, OfALargeArrayAreThoseOfItsPieces) {
+// The array is larger than what is held in memory, so it is read in several passes.
+TEST_F(Stats, OfALargeArrayAreComputedInPieces) {
   std::vector<float> values(17'000'000, 0);
   values.front() = -1;
   values.back() = 3;
@@ -64,7 +64,7 @@ TEST_F(Stats, OfALargeArrayAreThoseOfItsPieces) {
   EXPECT_EQ(arrays.at(1).at("mean"), 2);
 }
 
-TEST_F(Stats, OfADamagedFileAreNotDone) {
+TEST_F(Stats, AreNotPrintedForADamagedFile) {
   write("/d/a.h5", {{"x", {3000}, std::vector<float>(3000, 1)}});
   damage("/d/a.h5");
 

@@ -1,3 +1,5 @@
+// The text of `holdfast status`, for answers of a watchdog that the tests make up.
+
 #include "status.h"
 
 #include <gmock/gmock.h>
@@ -65,10 +67,10 @@ TEST_F(StatusTest, ShowsDevicesByTheirNames) {
   const std::string text = describe_status(status);
 
   EXPECT_THAT(text, HasSubstr("   1        4   cpu:3  4711  training"));
-  EXPECT_THAT(text, HasSubstr("\ncpu:1 is left out: 3 processes failed there; it has rested"));
+  EXPECT_THAT(text, HasSubstr("\ncpu:1 is left out: 3 processes failed there; it is tried again when"));
 }
 
-TEST_F(StatusTest, ShowsWhatTheDriverToldOfADeviceLast) {
+TEST_F(StatusTest, ShowsTheLastDriverEventOfADevice) {
   nlohmann::json status = status_with({a_member()});
   status["device_events"] = nlohmann::json::array({{{"device", "cuda:1"},
                                                     {"what", "Xid 31, a kernel used memory that is not there"},
@@ -79,7 +81,7 @@ TEST_F(StatusTest, ShowsWhatTheDriverToldOfADeviceLast) {
               HasSubstr("\ncuda:1 had 2 events, the last 3 s ago: Xid 31, a kernel used memory that is not there\n"));
 }
 
-TEST_F(StatusTest, ShowsShardsWhereTheyAreNotDealtEvenly) {
+TEST_F(StatusTest, ShowsShardsThatAreDealtUnevenly) {
   nlohmann::json quick = a_member();
   quick["shards"] = 4;
   nlohmann::json slow = a_member();
@@ -98,7 +100,7 @@ TEST_F(StatusTest, ShowsShardsWhereTheyAreNotDealtEvenly) {
   EXPECT_THAT(describe_status(status_with({quick, slow, spare})), Not(HasSubstr("SHARDS")));
 }
 
-TEST_F(StatusTest, TellsOfPlacesThatAreLeftOut) {
+TEST_F(StatusTest, ShowsDeviceSlotsThatAreLeftOut) {
   nlohmann::json status = status_with({});
   const auto rest = [](int place, double seconds_left, const nlohmann::json& tried_by) {
     return nlohmann::json{{"place", place},
@@ -111,11 +113,10 @@ TEST_F(StatusTest, TellsOfPlacesThatAreLeftOut) {
 
   const std::string text = describe_status(status);
 
-  EXPECT_THAT(text, HasSubstr("place 1 is left out: 3 processes failed there; it is tried again in 512 s\n"));
-  EXPECT_THAT(text, HasSubstr("place 2 is left out: 3 processes failed there; process 7 tries it\n"));
-  EXPECT_THAT(text,
-              HasSubstr("place 3 is left out: 3 processes failed there; it has rested and is tried when a process "
-                        "is missing\n"));
+  EXPECT_THAT(text, HasSubstr("device slot 1 is left out: 3 processes failed there; it is tried again in 512 s\n"));
+  EXPECT_THAT(text, HasSubstr("device slot 2 is left out: 3 processes failed there; process 7 tries it\n"));
+  EXPECT_THAT(text, HasSubstr("device slot 3 is left out: 3 processes failed there; it is tried again when a process "
+                              "is missing\n"));
 }
 
 TEST_F(StatusTest, SaysThatNoRunIsLive) {

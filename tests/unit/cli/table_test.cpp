@@ -40,15 +40,15 @@ TEST(Table, CountsCharactersAndNotBytes) {
   EXPECT_EQ(written(table), "n  v\né  1\n");
 }
 
-TEST(Table, TakesControlCharactersOut) {
+TEST(Table, ReplacesControlCharacters) {
   Table table({"n"});
   table.add({"a\nb"});
 
   EXPECT_EQ(written(table), "n\na?b\n");
 }
 
-// A stranger's name of 5 MB widened every row to 5 MB.
-TEST(Table, CutsEndlessCells) {
+// A name of 5 MB from an unknown file widened every row to 5 MB.
+TEST(Table, CutsLongCells) {
   Table table({"name", "type"});
   table.add({std::string(5'000'000, 'x'), "f32"});
   std::ostringstream out;

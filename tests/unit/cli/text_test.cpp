@@ -7,9 +7,9 @@
 namespace holdfast::cli {
 namespace {
 
-TEST(Text, OfStrangersGivesNoCommandsToATerminal) {
+TEST(Text, ContainsNoTerminalCommands) {
   EXPECT_EQ(printable("a\x1b[2Jb\n\r\x7f"), "a?[2Jb???");
-  // As UTF-8, U+009B begins such a command, too.
+  // U+009B, here in UTF-8, begins a terminal command, too.
   EXPECT_EQ(printable("a\xC2\x9B"
                       "2J"),
             "a?2J");
@@ -38,7 +38,7 @@ TEST(Text, CountsInEnglish) {
   EXPECT_EQ(describe_count(2, "array"), "2 arrays");
 }
 
-TEST(Text, KnowsNoRatioOfNothing) {
+TEST(Text, HasNoRatioForAnUnknownSize) {
   EXPECT_EQ(describe_ratio(119, 100), "1.19");
   EXPECT_EQ(describe_ratio(119, 0), "-");
 }

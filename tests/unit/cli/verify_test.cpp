@@ -1,3 +1,5 @@
+// `holdfast verify` on whole, damaged and foreign files in memory.
+
 #include "verify.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +26,7 @@ TEST_F(Verify, SaysThatAFileIsWhole) {
   EXPECT_EQ(problems(), "");
 }
 
-TEST_F(Verify, FindsTheDamagedOneOfAFolder) {
+TEST_F(Verify, FindsTheDamagedFileOfAFolder) {
   write("/d/a.h5", {{"a", {2}, {1, 2}}});
   write("/d/b.h5", {{"a", {2}, {1, 2}}});
   write("/d/c.h5", {{"a", {2}, {1, 2}}});
@@ -46,12 +48,12 @@ TEST_F(Verify, MentionsWhatWritersLeftAndWhatWasSetAside) {
 
   EXPECT_EQ(run({"verify", "/d"}), kDone);
 
-  EXPECT_THAT(problems(), HasSubstr("/d/b.h5.tmp-0123456789abcdef is a file that is being written"));
+  EXPECT_THAT(problems(), HasSubstr("/d/b.h5.tmp-0123456789abcdef is being written"));
   EXPECT_THAT(problems(), HasSubstr("/d/c.h5.damaged was set aside as damaged; /d/c.h5.damaged.txt says why"));
   EXPECT_THAT(problems(), Not(HasSubstr("holdfast: /d/c.h5.damaged.txt")));
 }
 
-TEST_F(Verify, IsNotDoneWithoutFiles) {
+TEST_F(Verify, ReturnsNotDoneWithoutFiles) {
   write_text("/d/a.txt", "Hello");
 
   EXPECT_EQ(run({"verify", "/d"}), kNotDone);
@@ -60,7 +62,7 @@ TEST_F(Verify, IsNotDoneWithoutFiles) {
   EXPECT_THAT(problems(), HasSubstr("/d/missing.h5"));
 }
 
-TEST_F(Verify, TakesWhatItDoesNotKnowForDamaged) {
+TEST_F(Verify, TreatsAnUnknownFileAsDamaged) {
   write_text("/d/a.h5", std::string(8192, 'x'));
   write("/d/b.h5", {{"a", {2}, {1, 2}}});
   files_.open_for_writing("/d/b.h5")->write_at(0, std::vector<std::byte>(1));
@@ -71,12 +73,12 @@ TEST_F(Verify, TakesWhatItDoesNotKnowForDamaged) {
   EXPECT_THAT(problems(), HasSubstr("/d/b.h5"));
 }
 
-TEST_F(Verify, CannotCheckFilesOfOthers) {
+TEST_F(Verify, CannotVerifyFilesOfOtherPrograms) {
   format::write_npz(files_, "/d/a.h5", "{}", {});
 
   EXPECT_EQ(run({"verify", "/d/a.h5"}), kNotDone);
 
-  EXPECT_THAT(problems(), HasSubstr("/d/a.h5 is none of Holdfast's files"));
+  EXPECT_THAT(problems(), HasSubstr("/d/a.h5 was not verified: it is not a Holdfast file"));
 }
 
 }  // namespace

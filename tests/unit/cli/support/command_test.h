@@ -1,6 +1,6 @@
 #pragma once
 
-// The command as its tests run it: on files in memory, with what it says collected.
+// Runs the command on files in memory, and collects its output.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class CommandTest : public ::testing::Test {
  protected:
   CommandTest() { files_.create_folders("/d"); }
 
-  // Returns the exit code; out() and problems() are what this run said.
+  // Returns the exit code. out() and problems() are the output of this run.
   int run(const std::vector<std::string>& arguments) {
     out_.str("");
     problems_.str("");
@@ -47,7 +47,7 @@ class CommandTest : public ::testing::Test {
     files_.create(path)->write_at(0, std::as_bytes(std::span(text)));
   }
 
-  // Changes the first byte of the first array, which lies behind the metadata. That must be short.
+  // Changes the first byte of the first array, which follows the metadata. The metadata must be short.
   void damage(const std::string& path) {
     constexpr std::size_t kOffset = 4096 + 64;
     const std::vector<std::byte> changed = {files_.contents().at(path).at(kOffset) ^ std::byte{1}};

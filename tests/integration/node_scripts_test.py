@@ -86,7 +86,7 @@ class Manifest(InFolder):
             manifest.verify(self.folder)
 
     def test_a_folder_without_one_is_no_bundle(self):
-        with self.assertRaisesRegex(manifest.BundleError, "is no bundle"):
+        with self.assertRaisesRegex(manifest.BundleError, "is not a bundle"):
             manifest.verify(self.folder)
 
 
@@ -139,7 +139,7 @@ class Packages(InFolder):
 
     def test_what_is_no_package_is_refused(self):
         with mock.patch("shutil.which", return_value=None), self.assertRaisesRegex(
-            manifest.BundleError, "no Debian package"
+            manifest.BundleError, "not a Debian package"
         ):
             debian.unpack(self.file("p.deb", b"hello"), self.folder / "out")
 

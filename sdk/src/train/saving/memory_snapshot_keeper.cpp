@@ -1,5 +1,7 @@
 #include "train/saving/memory_snapshot_keeper.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -34,8 +36,8 @@ std::vector<std::span<const float>> finite_ones(const std::vector<std::span<floa
 bool are_finite(const std::vector<std::span<const float>>& arrays, std::int64_t step) {
   const auto is_finite = [](std::span<const float> array) { return host_memory().is_finite(array); };
   if (std::all_of(arrays.begin(), arrays.end(), is_finite)) return true;
-  log(LogLevel::warning, "the state of step " + std::to_string(step) +
-                             " is not finite, so it is not kept in memory; the one before it is");
+  log(LogLevel::warning,
+      fmt::format("the state of step {} is not finite, so it is not kept in memory; the one before it is", step));
   return false;
 }
 

@@ -1,5 +1,7 @@
 #include "train/saving/savepoint_journal.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -35,10 +37,12 @@ std::string name_of(Kind kind) {
 
 void log_event(const SavepointEvent& event) {
   if (event.kind == Kind::skipped) {
-    log(LogLevel::warning, "savepoint " + event.path + " is skipped: " + event.why);
+    log(LogLevel::warning, fmt::format("savepoint {} is skipped: {}", event.path, event.why));
   } else if (event.kind == Kind::waited && event.seconds >= kLongWaitSeconds) {
-    log(LogLevel::warning, "training stood still for " + std::to_string(event.seconds) + " s until savepoint " +
-                               event.path + " found a place: the storage is slower than savepoints are due");
+    log(LogLevel::warning,
+        fmt::format("training stood still for {:.1f} s until savepoint {} found a place: the storage "
+                    "is slower than savepoints are due",
+                    event.seconds, event.path));
   } else if (event.kind == Kind::compression_chosen) {
     log(LogLevel::info, "savepoints are compressed as " + event.why);
   }

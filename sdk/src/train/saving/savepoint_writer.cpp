@@ -1,5 +1,7 @@
 #include "train/saving/savepoint_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -79,8 +81,8 @@ bool SavepointWriter::submit(Request request, Deadline deadline, const StillWait
 
 SavepointEvent SavepointWriter::skipped(const Request& request) const {
   SavepointEvent event = event_of(SavepointEvent::Kind::skipped, request.path, request.step);
-  event.why = "two are under way, " + requests_.front().request.path + " and " + requests_.back().request.path +
-              ": the storage is slower than savepoints are due";
+  event.why = fmt::format("two are under way, {} and {}: the storage is slower than savepoints are due",
+                          requests_.front().request.path, requests_.back().request.path);
   return event;
 }
 
@@ -92,8 +94,8 @@ void SavepointWriter::wait_for_place(std::unique_lock<std::mutex>& lock, const R
   event.seconds = seconds_since(begin);
   if (!is_over) {
     event.kind = SavepointEvent::Kind::failed;
-    event.why = "savepoint " + request.path + " waited in vain for " + requests_.front().request.path +
-                " to be written: the storage is too slow or stuck";
+    event.why = fmt::format("savepoint {} waited in vain for {} to be written: the storage is too slow or stuck",
+                            request.path, requests_.front().request.path);
   }
   lock.unlock();
   tell(event);
@@ -106,8 +108,9 @@ void SavepointWriter::flush(Deadline deadline, const StillWaiting& still_waiting
   const bool is_done = wait(lock, deadline, still_waiting, [&] { return failure_ || requests_.empty(); });
   rethrow_failure();
   if (!is_done) {
-    throw Error(ErrorCode::deadline_exceeded, "savepoint " + requests_.front().request.path +
-                                                  " was not written in time: the storage is too slow or stuck");
+    throw Error(ErrorCode::deadline_exceeded,
+                fmt::format("savepoint {} was not written in time: the storage is too slow or stuck",
+                            requests_.front().request.path));
   }
 }
 
@@ -154,7 +157,7 @@ void SavepointWriter::serve() {
 std::exception_ptr SavepointWriter::arrive(const Work& work) noexcept {
   try {
     if (!work.snapshot.arrive) return nullptr;
-    show({.what = "the copy of the state of step " + std::to_string(work.request.step) + " to the host",
+    show({.what = fmt::format("the copy of the state of step {} to the host", work.request.step),
           .bytes = size_bytes(work.snapshot)});
     work.snapshot.arrive();
     return nullptr;
@@ -167,7 +170,7 @@ std::exception_ptr SavepointWriter::arrive(const Work& work) noexcept {
 std::exception_ptr SavepointWriter::save(const Work& work) noexcept {
   try {
     write(work);
-    show({.what = "what is to happen once " + work.request.path + " is durable", .is_callback = true});
+    show({.what = fmt::format("what is to happen once {} is durable", work.request.path), .is_callback = true});
     if (work.request.options.when_durable) work.request.options.when_durable();
     return nullptr;
   } catch (...) {
@@ -219,7 +222,7 @@ SavepointCompression SavepointWriter::compression_of(const Work& work) {
                               [&](const std::string& record, const CompressionChoices::Choice& choice) {
                                 SavepointEvent event =
                                     event_of(SavepointEvent::Kind::compression_chosen, record, work.request.step);
-                                event.why = std::string(to_string(choice.compression)) + ": " + choice.why;
+                                event.why = fmt::format("{}: {}", to_string(choice.compression), choice.why);
                                 tell(std::move(event));
                               });
 }

@@ -3,6 +3,8 @@
 
 #include "train/saving/saving_watch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,10 +15,10 @@ namespace {
 
 // As system calls and man pages have it.
 std::string describe_operation(const FileOperation& operation) {
-  if (operation.name == "rename") return "rename of " + operation.path + " to " + operation.new_path;
+  if (operation.name == "rename") return fmt::format("rename of {} to {}", operation.path, operation.new_path);
   if (operation.name == "sync") return "fsync of " + operation.path;
   if (operation.name == "sync_folder") return "fsync of the folder " + operation.path;
-  return operation.name + " of " + operation.path;
+  return fmt::format("{} of {}", operation.name, operation.path);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "train/state/run_results.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -105,7 +107,7 @@ void keep_results(const Replica::Place& place) {
     if (files.exists(path) && read_text_file(files, path) == place.results) return;
     write_whole_file(files, path, std::as_bytes(std::span(place.results)));
   } catch (const Error& failure) {
-    log(LogLevel::warning, "the results of the run could not be kept in " + path + ": " + failure.what());
+    log(LogLevel::warning, fmt::format("the results of the run could not be kept in {}: {}", path, failure.what()));
   }
 }
 
@@ -117,21 +119,24 @@ void remember_results(const Replica::Place& place) {
 RunResults run_results(const std::string& run_directory) {
   if (const std::optional<std::string> text = remembered_results(run_directory)) {
     if (!text->empty()) return results_from_text(*text);
-    throw Error(ErrorCode::not_found, "the training for " + run_directory +
-                                          ", alone in this process, has no results: it called no fit() or evaluate()");
+    throw Error(
+        ErrorCode::not_found,
+        fmt::format("the training for {}, alone in this process, has no results: it called no fit() or evaluate()",
+                    run_directory));
   }
   const std::string path = results_path(run_directory);
   if (!posix_file_system().exists(path)) {
     throw Error(ErrorCode::not_found,
-                "there is no " + path + ": no run in that directory has finished, or its disk was full then");
+                fmt::format("there is no {}: no run in that directory has finished, or its disk was full then", path));
   }
   try {
     return results_from_text(read_text_file(posix_file_system(), path));
   } catch (const json::exception&) {
-    throw Error(ErrorCode::invalid_file,
-                path +
-                    " is damaged: it is not the record of results that a run writes; start the "
-                    "run again, which writes it anew");
+    throw Error(
+        ErrorCode::invalid_file,
+        fmt::format("{} is damaged: it is not the record of results that a run writes; start the run again, which "
+                    "writes it anew",
+                    path));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "train/state/snapshot.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -23,7 +25,7 @@ Shape shape_of(const format::ArrayInfo& info) {
   std::vector<std::int64_t> extents;
   for (const std::uint64_t extent : info.shape) {
     if (extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      throw Error(ErrorCode::invalid_file, "array " + info.name + " has an extent of " + std::to_string(extent));
+      throw Error(ErrorCode::invalid_file, fmt::format("array {} has an extent of {}", info.name, extent));
     }
     extents.push_back(static_cast<std::int64_t>(extent));
   }
@@ -41,15 +43,19 @@ void require_same_arrays(const std::vector<StateSpan>& spans, const std::string&
                          const std::function<std::optional<Shape>(const std::string&)>& shape_in) {
   for (const StateSpan& span : spans) {
     const std::optional<Shape> shape = shape_in(span.name);
-    if (!shape) throw Error(ErrorCode::incompatible, origin + " is of another model: it has no array " + span.name);
+    if (!shape) {
+      throw Error(ErrorCode::incompatible,
+                  fmt::format("{} is of another model: it has no array {}", origin, span.name));
+    }
     if (*shape != span.shape) {
-      throw Error(ErrorCode::incompatible, origin + " is of another model: its array " + span.name + " has shape " +
-                                               shape->to_string() + ", the model's " + span.shape.to_string());
+      throw Error(ErrorCode::incompatible,
+                  fmt::format("{} is of another model: its array {} has shape {}, the model's {}", origin, span.name,
+                              shape->to_string(), span.shape.to_string()));
     }
   }
   if (count != spans.size()) {
-    throw Error(ErrorCode::incompatible, origin + " is of another model: it has " + std::to_string(count) +
-                                             " arrays, the model " + std::to_string(spans.size()));
+    throw Error(ErrorCode::incompatible,
+                fmt::format("{} is of another model: it has {} arrays, the model {}", origin, count, spans.size()));
   }
 }
 
@@ -59,8 +65,8 @@ format::ArrayFile open_savepoint(FileSystem& files, const std::string& path) {
   file.verify_structure();
   for (const format::ArrayInfo& info : file.arrays()) {
     if (info.dtype == DType::f32) continue;
-    throw Error(ErrorCode::invalid_file, path + ": array " + info.name + " is of type " +
-                                             std::string(name(info.dtype)) + " where a training state has f32");
+    throw Error(ErrorCode::invalid_file, fmt::format("{}: array {} is of type {} where a training state has f32", path,
+                                                     info.name, name(info.dtype)));
   }
   return file;
 }
@@ -122,9 +128,11 @@ Snapshot send_snapshot(const TrainState& state, Trainable& trainable, const std:
 
 void require_arrived(std::int64_t step, const Digest& held, const Digest& arrived) {
   if (arrived == held) return;
-  throw Error(ErrorCode::diverged,
-              "the state of step " + std::to_string(step) + " was " + held.hex() + " on the device, and " +
-                  arrived.hex() + " when it had been copied to the host; one of the two, or the link, is defective");
+  throw Error(
+      ErrorCode::diverged,
+      fmt::format("the state of step {} was {} on the device, and {} when it had been copied to the host; one of "
+                  "the two, or the link, is defective",
+                  step, held.hex(), arrived.hex()));
 }
 
 Snapshot view_of(const TrainState& state, Trainable& trainable) {

@@ -1,5 +1,7 @@
 #include "train/state/train_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -28,12 +30,14 @@ Error unreadable_state(const std::string& why) {
 
 const json& member(const json& object, const std::string& key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
-  if (!object.is_object() || found == object.end()) throw unreadable_state("it has no \"" + key + "\"");
+  if (!object.is_object() || found == object.end()) {
+    throw unreadable_state(fmt::format("it has no \"{}\"", key));
+  }
   return *found;
 }
 
 Error unfit(const std::string& key, const json& value, const std::string& wanted) {
-  return unreadable_state("its \"" + key + "\" is " + value.type_name() + " and not " + wanted);
+  return unreadable_state(fmt::format("its \"{}\" is {} and not {}", key, value.type_name(), wanted));
 }
 
 template <typename Integer>
@@ -69,13 +73,13 @@ const json& object_at(const json& object, const std::string& key) {
 
 double number_from(const json& value) {
   if (value.is_number()) return value.get<double>();
-  if (!value.is_string()) throw unreadable_state(std::string(value.type_name()) + " stands where a number belongs");
+  if (!value.is_string()) throw unreadable_state(fmt::format("{} stands where a number belongs", value.type_name()));
   const auto text = value.get<std::string>();
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   if (text == "inf") return infinity;
   if (text == "-inf") return -infinity;
-  throw unreadable_state("\"" + text + "\" stands where a number belongs");
+  throw unreadable_state(fmt::format("\"{}\" stands where a number belongs", text));
 }
 
 json numbers(const std::vector<double>& values) {
@@ -85,7 +89,7 @@ json numbers(const std::vector<double>& values) {
 }
 
 std::vector<double> numbers_from(const json& array) {
-  if (!array.is_array()) throw unreadable_state(std::string(array.type_name()) + " stands where a list belongs");
+  if (!array.is_array()) throw unreadable_state(fmt::format("{} stands where a list belongs", array.type_name()));
   std::vector<double> values;
   for (const json& value : array) values.push_back(number_from(value));
   return values;
@@ -98,7 +102,7 @@ json logs(const Logs& values) {
 }
 
 Logs logs_from(const json& object) {
-  if (!object.is_object()) throw unreadable_state(std::string(object.type_name()) + " stands where means belong");
+  if (!object.is_object()) throw unreadable_state(fmt::format("{} stands where means belong", object.type_name()));
   Logs values;
   for (const auto& [name, value] : object.items()) values[name] = number_from(value);
   return values;
@@ -123,7 +127,7 @@ CallbackValue callback_value_from(const json& object) {
   if (kind == "real") return number_from(value);
   if (kind == "text") return text_at(object, kind);
   if (kind == "reals") return numbers_from(value);
-  throw unreadable_state("a callback's value is of the kind \"" + kind + "\", which is not known");
+  throw unreadable_state(fmt::format("a callback's value is of the kind \"{}\", which is not known", kind));
 }
 
 json callbacks(const std::map<std::string, CallbackState>& states) {
@@ -200,11 +204,12 @@ void describe_differences(const std::string& path, const json& saved, const json
     for (const auto& [pointer, unused] : all.items()) {
       const json before = saved_leaves.value(pointer, json("absent"));
       const json after = now_leaves.value(pointer, json("absent"));
-      if (before != after) sentences.push_back(path + pointer + " was " + before.dump() + " and is " + after.dump());
+      if (before == after) continue;
+      sentences.push_back(fmt::format("{}{} was {} and is {}", path, pointer, before.dump(), after.dump()));
     }
     return;
   }
-  sentences.push_back(path + " was " + saved.dump() + " and is " + now.dump());
+  sentences.push_back(fmt::format("{} was {} and is {}", path, saved.dump(), now.dump()));
 }
 
 // The part of a state that JSON text cannot hold.
@@ -234,7 +239,9 @@ constexpr const char* kStageNames[] = {"before_epoch", "in_epoch", "last_step", 
 
 FitStage stage_from_name(const std::string& name) {
   const auto found = std::find(std::begin(kStageNames), std::end(kStageNames), name);
-  if (found == std::end(kStageNames)) throw unreadable_state("its stage is \"" + name + "\", which is not known");
+  if (found == std::end(kStageNames)) {
+    throw unreadable_state(fmt::format("its stage is \"{}\", which is not known", name));
+  }
   return static_cast<FitStage>(found - std::begin(kStageNames));
 }
 
@@ -263,9 +270,10 @@ std::string text_of(const json& object) {
   try {
     return object.dump(1);
   } catch (const json::type_error&) {
-    throw Error(ErrorCode::invalid_argument, text_that_is_not_utf8(object) +
-                                                 " holds bytes that are not UTF-8, so no savepoint can hold it; keep "
-                                                 "bytes in numbers, or write them as hexadecimal digits");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} holds bytes that are not UTF-8, so no savepoint can hold it; keep bytes in numbers, or "
+                            "write them as hexadecimal digits",
+                            text_that_is_not_utf8(object)));
   }
 }
 
@@ -290,11 +298,12 @@ TrainState train_state_from_replica_json(const std::string& text) {
 TrainState train_state_from_json(const std::string& text, const std::string& origin) {
   const json object = json::parse(text, nullptr, false);
   if (object.is_object() && object.value("kind", json()) != "savepoint") {
-    throw Error(ErrorCode::invalid_file,
-                origin +
-                    " holds arrays, and nothing of a training run, as `holdfast convert` writes them: no model, no "
-                    "options, no step. `holdfast convert FILE " +
-                    origin + " --like SAVEPOINT` makes a savepoint of it, after one of the same model");
+    throw Error(
+        ErrorCode::invalid_file,
+        fmt::format("{0} holds arrays, and nothing of a training run, as `holdfast convert` writes them: no "
+                    "model, no options, no step. `holdfast convert FILE {0} --like SAVEPOINT` makes a savepoint "
+                    "of it, after one of the same model",
+                    origin));
   }
   try {
     if (object.is_discarded()) throw unreadable_state("it is not JSON");
@@ -314,8 +323,9 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     return state;
   } catch (const Error& failure) {
     throw Error(ErrorCode::invalid_file,
-                "the metadata of " + origin + " cannot be read as a training state: " + failure.what() +
-                    "; it was written by something else, or by a later " + "Holdfast. Use another savepoint");
+                fmt::format("the metadata of {} cannot be read as a training state: {}; it was written by something "
+                            "else, or by a later Holdfast. Use another savepoint",
+                            origin, failure.what()));
   }
 }
 
@@ -328,7 +338,7 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   describe_differences("threads_per_shard", saved.threads_per_shard, now.threads_per_shard, sentences);
   describe_differences("reduction", std::string(name(saved.reduction)), std::string(name(now.reduction)), sentences);
   for (std::size_t i = 0; i < std::min(saved.calls.size(), now.calls.size()); ++i) {
-    const std::string call_name = "call " + std::to_string(i + 1) + " of the Trainer";
+    const std::string call_name = fmt::format("call {} of the Trainer", i + 1);
     describe_differences(call_name + " (fit or evaluate)", saved.calls[i].kind, now.calls[i].kind, sentences);
     describe_differences(call_name + ": epochs", saved.calls[i].epochs, now.calls[i].epochs, sentences);
     describe_differences(call_name + ": data", json::parse(saved.calls[i].data), json::parse(now.calls[i].data),
@@ -338,9 +348,11 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   constexpr std::size_t kShown = 8;
   std::string list;
   for (std::size_t i = 0; i < std::min(sentences.size(), kShown); ++i) list += (i == 0 ? "" : "; ") + sentences[i];
-  if (sentences.size() > kShown) list += "; and " + std::to_string(sentences.size() - kShown) + " more";
-  throw OtherChoices("the run cannot go on from " + origin + " with other options, since its bits depend on them: " +
-                     list + ". Use the earlier options, or " + kHowToStartAnew);
+  if (sentences.size() > kShown) list += fmt::format("; and {} more", sentences.size() - kShown);
+  throw OtherChoices(
+      fmt::format("the run cannot go on from {} with other options, since its bits depend on them: {}. Use the earlier "
+                  "options, or {}",
+                  origin, list, kHowToStartAnew));
 }
 
 }  // namespace holdfast

@@ -1,5 +1,7 @@
 #include "train/step/gradient_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -125,9 +127,9 @@ CheckVerdict judge(const std::vector<CheckReport>& first, const std::vector<Chec
 std::string describe(const std::vector<CheckReport>& reports, int recomputations) {
   std::string text;
   for (int owner = 0; owner < static_cast<int>(reports.size()); ++owner) {
-    text += (owner == 0 ? "of rank " : "; of rank ") + std::to_string(owner);
+    text += fmt::format("{}of rank {}", owner == 0 ? "" : "; ", owner);
     for (const Opinion& opinion : opinions_of(reports, owner, recomputations)) {
-      text += " rank " + std::to_string(opinion.rank) + " computed " + opinion.digest.hex() + ",";
+      text += fmt::format(" rank {} computed {},", opinion.rank, opinion.digest.hex());
     }
     text.pop_back();
   }

@@ -1,5 +1,7 @@
 #include "train/step/model_trainable.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -198,7 +200,7 @@ void ModelTrainable::evaluate_on(compute::DeviceKernels& device, WorkerState& st
 
 // The key names all that the passes depend on but what is the same for all of them: parameters, loss and metrics.
 void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key,
-                            const PartsToQueue& parts, const std::function<void(std::size_t)>& behind) {
+                            const PartsToQueue& parts, const std::function<void(std::size_t)>& after_part) {
   batch.check_cancelled();
   compute::Backend& backend = state.program->backend();
   const auto add = [&](const float* array) { key.push_back(address_of(array)); };
@@ -211,11 +213,12 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::ve
   key.push_back(static_cast<std::uint64_t>(batch.samples));
   key.push_back(static_cast<std::uint64_t>(batch.batch_samples));
   key.push_back(parts.size());
-  backend.repeat(key, parts, behind);
+  backend.repeat(key, parts, after_part);
   if (has_told_obstacle_ || backend.repeat_obstacle().empty()) return;
   has_told_obstacle_ = true;
-  log(LogLevel::warning, "steps are queued kernel by kernel, with the same bits, since " + memory().device() +
-                             " cannot record them: " + backend.repeat_obstacle());
+  log(LogLevel::warning, fmt::format("steps are queued kernel by kernel, with the same bits, since {} cannot record "
+                                     "them: {}",
+                                     memory().device(), backend.repeat_obstacle()));
 }
 
 void ModelTrainable::queue_to_loss(WorkerState& state, const ShardBatch& batch, const Inputs& in,

@@ -60,7 +60,7 @@ class ModelTrainable final : public Trainable {
   // Queues a shard's passes, or has the device repeat what it has recorded of them.
   using PartsToQueue = std::vector<std::function<void()>>;
   void repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key, const PartsToQueue& parts,
-              const std::function<void(std::size_t part)>& behind);
+              const std::function<void(std::size_t part)>& after_part);
   WorkerState& worker(const ShardBatch& batch);
   // The shard's features and targets where the worker computes.
   struct Inputs {

@@ -31,8 +31,8 @@ nlohmann::json json_given_by(const std::string& whose, const std::string& functi
   const std::string given = json_string(text.substr(0, kShown)) + (text.size() > kShown ? "..." : "");
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("{} of {} must return JSON and returns {}; return an object with the kind and every option that the "
-                  "bits depend on, names and texts in double quotes: {}",
+      fmt::format("{} of {} must return JSON, but returns {}; return an object with the kind and every option that the "
+                  "bits depend on, with names and texts in double quotes: {}",
                   function, whose,
                   text.empty() ? "an empty text" : fmt::format("{}, which is wrong at character {}", given, position),
                   R"({"kind":"mine","scale":0.5})"));

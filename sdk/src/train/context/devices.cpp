@@ -1,3 +1,6 @@
+// A mistake in the list of devices is found before any process starts, and the sentence says what the machine has.
+// CPUs and GPUs give different bits, so a run has devices of one kind. docs/decisions/devices.md
+
 #include "train/context/devices.h"
 
 #include <fmt/format.h>
@@ -37,7 +40,7 @@ void check_names(const std::vector<std::string>& devices) {
   for (const std::string& device : devices) {
     if (!is_name(device)) {
       throw Error(ErrorCode::unavailable,
-                  fmt::format("there is no device \"{}\"; devices are called cpu:0, cpu:1, ... and cuda:0, cuda:1, ...",
+                  fmt::format("there is no device \"{}\"; devices are named cpu:0, cpu:1, ... and cuda:0, cuda:1, ...",
                               device));
     }
     if (is_cuda(device) != is_cuda(devices.front())) {
@@ -118,7 +121,8 @@ std::string device_variable(const std::string& device) {
   return fmt::format("{}={}", kVariable, device);
 }
 
-// Whether its device is there is found by using it: others of the list may have been lost meanwhile.
+// Looks at names alone. Whether the device works shows when it is used; other devices of the list may be lost by now,
+// which must not end this process.
 void check_given_devices() {
   const char* const own = std::getenv(kVariable);
   const char* const all = std::getenv(kVariableOfAll);

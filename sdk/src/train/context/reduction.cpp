@@ -17,7 +17,7 @@ Reduction reduction_from_name(std::string_view text) {
     if (name(reduction) == text) return reduction;
   }
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("\"{}\" is no reduction; there are shard_order and fastest", text));
+              fmt::format("there is no reduction \"{}\"; use shard_order or fastest", text));
 }
 
 }  // namespace holdfast

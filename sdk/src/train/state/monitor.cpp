@@ -14,7 +14,7 @@ double monitored(const Logs& logs, const std::string& name, const std::string& c
   for (const auto& [known, value] : logs) names += (names.empty() ? "" : ", ") + known;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} watches \"{}\", which this fit() does not log; it logs {}{}", callback, name, names,
-                          is_of_validation ? "; give it .validation to log that one, too" : ""));
+                          is_of_validation ? "; give fit() .validation to log that one, too" : ""));
 }
 
 bool is_better(double value, double than, Best best, double min_delta) {

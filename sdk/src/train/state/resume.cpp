@@ -1,3 +1,7 @@
+// The rules of format's catalogue, applied to a run. A savepoint is deleted only after a newer one was read back, and a
+// damaged one is passed over with a warning where another one serves: neither may end a training that could go on.
+// docs/decisions/savepoints.md
+
 #include "train/state/resume.h"
 
 #include <fmt/format.h>
@@ -16,7 +20,7 @@
 namespace holdfast {
 namespace {
 
-// None where there is no such number, and of what cannot be read.
+// The mean `name` that the savepoint records; empty if it records no such mean, or if the file is damaged or gone.
 std::optional<double> metric_in(FileSystem& files, const std::string& path, const std::string& name) {
   try {
     return format::metric_of(format::ArrayFile::open(files, path).metadata(), name);
@@ -72,7 +76,8 @@ void drop_savepoint(FileSystem& files, const std::vector<std::string>& folders, 
       files.sync_folder(folder);
     }
   } catch (const Error& failure) {
-    log(LogLevel::warning, fmt::format("savepoint {}, which is no longer wanted, stays: {}", name, failure.what()));
+    log(LogLevel::warning,
+        fmt::format("savepoint {} is no longer needed, but could not be deleted: {}", name, failure.what()));
   }
 }
 

@@ -1,3 +1,7 @@
+// The same state gives the same JSON on every rank and in every run, so that equal savepoints are equal files. Optional
+// keys are left out at their default values for the same reason. Other text is refused in a sentence of our own, which
+// says what is wrong with it. docs/format.md
+
 #include "train/state/train_state.h"
 
 #include <fmt/format.h>
@@ -23,7 +27,7 @@ json number(double value) {
   return value;
 }
 
-// What text that was not written by to_json() gets wrong.
+// The error for text that to_json() did not write.
 Error unreadable_state(const std::string& why) {
   return Error(ErrorCode::invalid_file, why);
 }
@@ -37,7 +41,7 @@ const json& member(const json& object, const std::string& key) {
 }
 
 Error unfit(const std::string& key, const json& value, const std::string& wanted) {
-  return unreadable_state(fmt::format("its \"{}\" is {} and not {}", key, value.type_name(), wanted));
+  return unreadable_state(fmt::format("its \"{}\" is of type {} and not {}", key, value.type_name(), wanted));
 }
 
 template <typename Integer>
@@ -73,13 +77,13 @@ const json& object_at(const json& object, const std::string& key) {
 
 double number_from(const json& value) {
   if (value.is_number()) return value.get<double>();
-  if (!value.is_string()) throw unreadable_state(fmt::format("{} stands where a number belongs", value.type_name()));
+  if (!value.is_string()) throw unreadable_state(fmt::format("it has {} where a number belongs", value.type_name()));
   const auto text = value.get<std::string>();
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   if (text == "inf") return infinity;
   if (text == "-inf") return -infinity;
-  throw unreadable_state(fmt::format("\"{}\" stands where a number belongs", text));
+  throw unreadable_state(fmt::format("it has \"{}\" where a number belongs", text));
 }
 
 json numbers(const std::vector<double>& values) {
@@ -89,7 +93,7 @@ json numbers(const std::vector<double>& values) {
 }
 
 std::vector<double> numbers_from(const json& array) {
-  if (!array.is_array()) throw unreadable_state(fmt::format("{} stands where a list belongs", array.type_name()));
+  if (!array.is_array()) throw unreadable_state(fmt::format("it has {} where a list belongs", array.type_name()));
   std::vector<double> values;
   for (const json& value : array) values.push_back(number_from(value));
   return values;
@@ -102,13 +106,14 @@ json logs(const Logs& values) {
 }
 
 Logs logs_from(const json& object) {
-  if (!object.is_object()) throw unreadable_state(fmt::format("{} stands where means belong", object.type_name()));
+  if (!object.is_object())
+    throw unreadable_state(fmt::format("it has {} where an object with means belongs", object.type_name()));
   Logs values;
   for (const auto& [name, value] : object.items()) values[name] = number_from(value);
   return values;
 }
 
-// The kind is written down, since JSON cannot tell 1 from 1.0 nor "inf" from a text.
+// The kind is written, too, since JSON cannot tell 1 from 1.0, nor an infinity from the text "inf".
 json callback_value(const CallbackValue& value) {
   struct Writer {
     json operator()(std::int64_t v) const { return {{"integer", v}}; }
@@ -127,7 +132,7 @@ CallbackValue callback_value_from(const json& object) {
   if (kind == "real") return number_from(value);
   if (kind == "text") return text_at(object, kind);
   if (kind == "reals") return numbers_from(value);
-  throw unreadable_state(fmt::format("a callback's value is of the kind \"{}\", which is not known", kind));
+  throw unreadable_state(fmt::format("a callback's value has the unknown kind \"{}\"", kind));
 }
 
 json callbacks(const std::map<std::string, CallbackState>& states) {
@@ -166,6 +171,7 @@ json call(const CallRecord& record) {
   return object;
 }
 
+// Keys that only some records have are optional here.
 CallRecord call_from(const json& object) {
   CallRecord record;
   record.kind = text_at(object, "kind");
@@ -186,13 +192,13 @@ CallRecord call_from(const json& object) {
   return record;
 }
 
-// The logs that belong to exactly this state: at the end of an epoch, until the next step.
+// The logs that belong to exactly this state. There are some from the end of an epoch until the next step.
 json metrics(const TrainState& state) {
   const bool is_between_epochs = state.batch == 0 && !state.calls.empty() && !state.calls.back().history.empty();
   return is_between_epochs ? logs(state.calls.back().history.back()) : json::object();
 }
 
-// "optimizer.learning_rate was 0.001 and is 0.002", one for each leaf that differs.
+// Adds a sentence such as "training/optimizer/learning_rate was 0.001 and is 0.002" for each leaf that differs.
 void describe_differences(const std::string& path, const json& saved, const json& now,
                           std::vector<std::string>& sentences) {
   if (saved == now) return;
@@ -212,7 +218,7 @@ void describe_differences(const std::string& path, const json& saved, const json
   sentences.push_back(fmt::format("{} was {} and is {}", path, saved.dump(), now.dump()));
 }
 
-// The part of a state that JSON text cannot hold.
+// Names the part of a state that JSON cannot hold.
 std::string text_that_is_not_utf8(const json& state) {
   const auto is_text = [](const json& part) {
     try {
@@ -228,7 +234,7 @@ std::string text_that_is_not_utf8(const json& state) {
   return "the name of a callback or a metric";
 }
 
-// Only a finished fit() is between calls in a savepoint: evaluate() has no epochs.
+// A state within evaluate() counts as between calls: evaluate() has no epochs.
 FitStage stage_between_steps(const TrainState& state) {
   const bool is_fit_open = !state.calls.empty() && state.calls.back().kind == "fit" && !state.calls.back().is_finished;
   if (!is_fit_open) return FitStage::between_calls;
@@ -237,10 +243,11 @@ FitStage stage_between_steps(const TrainState& state) {
 
 constexpr const char* kStageNames[] = {"before_epoch", "in_epoch", "last_step", "ending", "closing", "between_calls"};
 
+// Stages are written by name, so that a new one may stand between the others.
 FitStage stage_from_name(const std::string& name) {
   const auto found = std::find(std::begin(kStageNames), std::end(kStageNames), name);
   if (found == std::end(kStageNames)) {
-    throw unreadable_state(fmt::format("its stage is \"{}\", which is not known", name));
+    throw unreadable_state(fmt::format("it has the unknown stage \"{}\"", name));
   }
   return static_cast<FitStage>(found - std::begin(kStageNames));
 }
@@ -261,7 +268,7 @@ json state_json(const TrainState& state) {
                  {"metrics", metrics(state)},
                  {"calls", calls},
                  {"callbacks", callbacks(state.callbacks)}};
-  // Where the sums have the order that they always had, nothing is said.
+  // Left out at its default value, so that savepoints keep the bytes that they had without this option.
   if (state.reduction != Reduction::shard_order) object["reduction"] = name(state.reduction);
   return object;
 }
@@ -271,7 +278,7 @@ std::string text_of(const json& object) {
     return object.dump(1);
   } catch (const json::type_error&) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} holds bytes that are not UTF-8, so no savepoint can hold it; keep bytes in numbers, or "
+                fmt::format("{} has bytes that are not UTF-8, which a savepoint cannot hold; keep bytes as numbers, or "
                             "write them as hexadecimal digits",
                             text_that_is_not_utf8(object)));
   }
@@ -298,12 +305,11 @@ TrainState train_state_from_replica_json(const std::string& text) {
 TrainState train_state_from_json(const std::string& text, const std::string& origin) {
   const json object = json::parse(text, nullptr, false);
   if (object.is_object() && object.value("kind", json()) != "savepoint") {
-    throw Error(
-        ErrorCode::invalid_file,
-        fmt::format("{0} holds arrays, and nothing of a training run, as `holdfast convert` writes them: no "
-                    "model, no options, no step. `holdfast convert FILE {0} --like SAVEPOINT` makes a savepoint "
-                    "of it, after one of the same model",
-                    origin));
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{0} holds arrays, as `holdfast convert` writes them, but no training state: no model, no "
+                            "options, no step. To make it a savepoint, write it with `holdfast convert FILE {0} --like "
+                            "SAVEPOINT`, where SAVEPOINT is one of the same model",
+                            origin));
   }
   try {
     if (object.is_discarded()) throw unreadable_state("it is not JSON");
@@ -323,8 +329,8 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     return state;
   } catch (const Error& failure) {
     throw Error(ErrorCode::invalid_file,
-                fmt::format("the metadata of {} cannot be read as a training state: {}; it was written by something "
-                            "else, or by a later Holdfast. Use another savepoint",
+                fmt::format("the metadata of {} cannot be read as a training state: {}; another program or a later "
+                            "version of Holdfast wrote it. Use another savepoint",
                             origin, failure.what()));
   }
 }
@@ -349,10 +355,10 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   std::string list;
   for (std::size_t i = 0; i < std::min(sentences.size(), kShown); ++i) list += (i == 0 ? "" : "; ") + sentences[i];
   if (sentences.size() > kShown) list += fmt::format("; and {} more", sentences.size() - kShown);
-  throw OtherChoices(
-      fmt::format("the run cannot go on from {} with other options, since its bits depend on them: {}. Use the earlier "
-                  "options, or {}",
-                  origin, list, kHowToStartAnew));
+  throw OtherChoices(fmt::format(
+      "the run cannot go on from {} with other options, because its bits depend on them: {}. Use the earlier "
+      "options, or {}",
+      origin, list, kHowToStartAnew));
 }
 
 }  // namespace holdfast

@@ -128,7 +128,7 @@ TEST(TrainState, SaysInItsOwnWordsWhatItCannotRead) {
 
   EXPECT_THAT(sentence_of(R"({"kind":"keras"})"), HasSubstr("--like SAVEPOINT"));
   EXPECT_THAT(sentence_of("{"), HasSubstr("the metadata of x.h5 cannot be read as a training state: it is not JSON"));
-  EXPECT_THAT(sentence_of(other_step), HasSubstr("its \"step\" is string and not a whole number"));
+  EXPECT_THAT(sentence_of(other_step), HasSubstr("its \"step\" is of type string and not a whole number"));
   EXPECT_THAT(sentence_of(no_seed), HasSubstr("it has no \"seed\""));
   for (const std::string& text : {std::string("{"), std::string("[1]"), other_step, no_seed}) {
     EXPECT_THAT(sentence_of(text), Not(HasSubstr("json.exception")));

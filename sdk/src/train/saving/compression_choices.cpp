@@ -1,3 +1,7 @@
+// Which compression is quicker depends on the disk and on the moment, so it is measured once and recorded: otherwise
+// the files of one run would change their kind from start to start. A failure here costs only speed, so it never fails
+// a savepoint. docs/decisions/savepoints.md
+
 #include "train/saving/compression_choices.h"
 
 #include <fmt/format.h>
@@ -19,7 +23,7 @@ std::string record_path(const std::string& folder) {
 }
 
 std::string sentence(const CompressionFigures& figures) {
-  return fmt::format("a sample of {:.1f} MB took {:.4f} s as fast and {:.4f} s as none, each saved twice",
+  return fmt::format("saving a sample of {:.1f} MB twice took {:.4f} s with fast and {:.4f} s with none",
                      static_cast<double>(figures.sample_bytes) / 1e6, figures.fast_seconds, figures.none_seconds);
 }
 
@@ -32,7 +36,7 @@ std::string record_of(const CompressionChoices::Choice& choice, const Compressio
   return object.dump(1) + "\n";
 }
 
-// None for text that record_of() does not write.
+// Empty for text that record_of() did not write.
 std::optional<SavepointCompression> recorded_compression(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
   if (!object.is_object()) return std::nullopt;
@@ -68,7 +72,7 @@ CompressionChoices::Choice CompressionChoices::make(const std::string& folder, c
     }
     if (size_bytes(snapshot) < kSmallestMeasured) {
       return {SavepointCompression::fast,
-              fmt::format("a state of {} bytes is too small to measure a storage with", size_bytes(snapshot))};
+              fmt::format("a state of {} bytes is too small to measure the storage with", size_bytes(snapshot))};
     }
     return measure(folder, snapshot, threads);
   } catch (const Error& failure) {
@@ -85,7 +89,7 @@ CompressionChoices::Choice CompressionChoices::measure(const std::string& folder
     write_whole_file(files_, record_path(folder), std::as_bytes(std::span(record)));
   } catch (const Error& failure) {
     choice.why +=
-        fmt::format("; a later start will measure again, since this could not be recorded: {}", failure.what());
+        fmt::format("; a later start will measure again, because the record could not be written: {}", failure.what());
   }
   return choice;
 }

@@ -16,7 +16,7 @@ MemorySaver::MemorySaver(Training& training, Agreement& agreement, Saver& saver)
 bool MemorySaver::is_due() {
   const bool is_writing = keeper_.is_busy();
   if (!is_writing) {
-    // What the last one took while training went on.
+    // Counts the part of the last snapshot that was done while training went on.
     if (const auto times = keeper_.take_finished()) schedule_.written(times->begin, times->end);
   }
   return training_.is_primary() && schedule_.is_due(training_.state.step + 1, training_.place->now(), is_writing);
@@ -51,8 +51,8 @@ void MemorySaver::keep_hosts_state() {
   schedule_.taken(begin + preparation, now());
 }
 
-// The replicas compare what is on its way to the host, so what happens to the state meanwhile is a matter of the next
-// comparison. A replica that has none to compare with waits neither for the digest nor for a look for NaN.
+// The replicas compare the copy that is on its way to the host; what happens to the state meanwhile shows in the next
+// comparison. A replica without peers waits neither for the digest nor for a check for NaN.
 void MemorySaver::keep_devices_state() {
   if (!training_.is_primary()) return agreement_.agree();
   const std::int64_t step = training_.state.step;

@@ -1,3 +1,7 @@
+// Two savepoints may be under way: one that is being written and one that waits. Each holds a copy of the state, so a
+// third would cost the memory of another copy. A failure is kept until the training thread asks for it, because only
+// training can decide whether it matters. docs/decisions/savepoints.md
+
 #include "train/saving/savepoint_writer.h"
 
 #include <fmt/format.h>
@@ -33,7 +37,7 @@ std::string what_of(const std::exception_ptr& failure) {
   } catch (const std::exception& exception) {
     return exception.what();
   } catch (...) {
-    return "something that is no std::exception was thrown";
+    return "an object was thrown that is not a std::exception";
   }
 }
 
@@ -53,7 +57,7 @@ SavepointWriter::~SavepointWriter() {
   thread_.join();
   for (const Work& work : requests_) {
     SavepointEvent event = event_of(SavepointEvent::Kind::skipped, work.request.path, work.request.step);
-    event.why = "training ended before it was begun";
+    event.why = "training ended before its write began";
     tell(std::move(event));
   }
 }
@@ -71,7 +75,7 @@ bool SavepointWriter::submit(Request request, Deadline deadline, const StillWait
   }
   rethrow_failure();
   lock.unlock();
-  // Nobody else submits, so the place stays free; a third snapshot would cost a third copy of the state in memory.
+  // Only this thread submits, so the slot stays free. Taken earlier, this would be a third copy of the state in memory.
   Snapshot snapshot = request.take_snapshot();
   lock.lock();
   requests_.push_back({std::move(request), std::move(snapshot)});
@@ -81,8 +85,9 @@ bool SavepointWriter::submit(Request request, Deadline deadline, const StillWait
 
 SavepointEvent SavepointWriter::skipped(const Request& request) const {
   SavepointEvent event = event_of(SavepointEvent::Kind::skipped, request.path, request.step);
-  event.why = fmt::format("two are under way, {} and {}: the storage is slower than savepoints are due",
-                          requests_.front().request.path, requests_.back().request.path);
+  event.why =
+      fmt::format("two savepoints are being written already, {} and {}: the storage is slower than savepoints are due",
+                  requests_.front().request.path, requests_.back().request.path);
   return event;
 }
 
@@ -142,6 +147,7 @@ void SavepointWriter::serve() {
   for (;;) {
     changed_.wait(lock, [&] { return is_stopping_ || !requests_.empty(); });
     if (is_stopping_) return;
+    // The front stays in the queue while it is written, so that it counts as under way.
     const Work& work = requests_.front();  // a deque's push_back leaves references alone
     lock.unlock();
     std::exception_ptr failure = arrive(work);
@@ -170,7 +176,7 @@ std::exception_ptr SavepointWriter::arrive(const Work& work) noexcept {
 std::exception_ptr SavepointWriter::save(const Work& work) noexcept {
   try {
     write(work);
-    show({.what = fmt::format("what is to happen once {} is durable", work.request.path), .is_callback = true});
+    show({.what = fmt::format("the work that follows once {} is durable", work.request.path), .is_callback = true});
     if (work.request.options.when_durable) work.request.options.when_durable();
     return nullptr;
   } catch (...) {

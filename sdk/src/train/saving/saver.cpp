@@ -22,7 +22,7 @@ constexpr auto kSaveTimeout = std::chrono::minutes(10);
 // Ranks that wait must outlast rank 0, which may wait for a queue slot, for two pending writes, and for its own.
 constexpr auto kAllSavesTimeout = 3 * kSaveTimeout;
 
-// What may be otherwise the next time.
+// Failures that may not come again.
 bool is_of_the_storage(ErrorCode code) {
   return code == ErrorCode::disk_full || code == ErrorCode::input_output || code == ErrorCode::refused ||
          code == ErrorCode::invalid_file;
@@ -37,8 +37,8 @@ Saver::Saver(Training& training, Agreement& agreement, std::shared_ptr<SavingWat
       writer_(
           training.files, [this](const SavepointEvent& event) { journal_.note(event); }, std::move(watch)) {}
 
-// Callbacks' states are collected on every rank, also where rank 0 then skips a savepoint: all must leave the same
-// state behind.
+// Callbacks' states are collected on every rank, also if rank 0 then skips the savepoint: all ranks must hold the same
+// state.
 void Saver::save(const std::vector<PendingSave>& pending) {
   if (!training_.place->writes_files) return;
   if (!pending.empty()) {

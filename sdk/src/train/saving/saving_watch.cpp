@@ -1,5 +1,5 @@
-// Each operation is known by its thread: a thread has one operation at a time. Why the oldest is shown:
-// docs/decisions.md, "A writer that hangs is seen by the watchdog, and costs its process".
+// Each operation is known by its thread, which makes one operation at a time. Why the oldest one is shown:
+// docs/decisions/recovery.md, "A writer that hangs is seen by the watchdog, and costs its process".
 
 #include "train/saving/saving_watch.h"
 
@@ -13,7 +13,7 @@
 namespace holdfast {
 namespace {
 
-// As system calls and man pages have it.
+// In the words of system calls and their man pages.
 std::string describe_operation(const FileOperation& operation) {
   if (operation.name == "rename") return fmt::format("rename of {} to {}", operation.path, operation.new_path);
   if (operation.name == "sync") return "fsync of " + operation.path;

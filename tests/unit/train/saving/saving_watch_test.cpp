@@ -136,7 +136,7 @@ TEST_F(SavingWatchTest, LearnsFromTheWriterWhereItHangs) {
   gate.open();
   writer.flush(Deadline::after(30s));
   EXPECT_TRUE(when_durable.is_callback);
-  EXPECT_EQ(when_durable.what, "what is to happen once " + path("savepoint") + " is durable");
+  EXPECT_EQ(when_durable.what, "the work that follows once " + path("savepoint") + " is durable");
   EXPECT_EQ(told_->last().what, "");
 }
 

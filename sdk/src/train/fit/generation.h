@@ -25,7 +25,8 @@ class Generation {
  public:
   Generation(Training& training, Agreement& agreement, Saver& saver, MemorySaver& memory_saver, SampleSupply& samples);
 
-  // Becomes part of the first generation, once. A spare waits here. With data, the model has computed with it before.
+  // Becomes part of the first generation, once. A spare waits here. With data, the model first computes a trial with
+  // it.
   void join();
   void join(const Dataset& data, WarmUp what);
   // Blocks until this process is part of a new generation whose ranks all hold the same state, however many generations

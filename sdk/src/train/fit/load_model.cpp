@@ -1,4 +1,5 @@
-// Apart from snapshot.cpp, so that programs that only handle savepoints need no layers.
+// Kept apart from snapshot.cpp, so that programs that only handle savepoints need not link the layers.
+// docs/decisions/runs.md
 
 #include <fmt/format.h>
 
@@ -22,8 +23,9 @@ std::vector<float> collect(const Snapshot& snapshot, const ArenaLayout& layout, 
     const auto array = std::find_if(snapshot.arrays.begin(), snapshot.arrays.end(),
                                     [&](const SnapshotArray& candidate) { return candidate.name == name; });
     if (array == snapshot.arrays.end() || array->shape != layout.entries()[entry].shape) {
-      throw Error(ErrorCode::invalid_file,
-                  fmt::format("{} does not hold the array {} that its own model needs", origin, name));
+      throw Error(
+          ErrorCode::invalid_file,
+          fmt::format("{} does not hold the array {} as its own model needs it; use another savepoint", origin, name));
     }
     std::copy(array->values.begin(), array->values.end(), layout.view(std::span<float>(arena), entry).begin());
   }
@@ -38,7 +40,7 @@ Sequential load_model(const std::string& path) {
   if (!graph.is_object() || graph.value("format", nlohmann::json()) != "holdfast.sequential") {
     throw Error(
         ErrorCode::unsupported,
-        fmt::format("{} holds an application's own model, no Sequential: load it through a Trainer of that model",
+        fmt::format("{} holds an application's own model and not a Sequential: load it through a Trainer of that model",
                     path));
   }
   Sequential model = Sequential::from_graph(snapshot.state.graph);

@@ -1,7 +1,8 @@
 #pragma once
 
-// How a Trainer's samples get to where they are computed with: loaded into the host's memory, kept on a device, or sent
-// there ahead. What lies on a device stays there for all generations: no bit of it changes.
+// How a Trainer's samples get to where they are needed: loaded into the host's memory, kept on a device, or sent there
+// in advance. Samples on a device stay there for all generations, since no bit of them changes.
+// docs/decisions/data.md
 
 #include <cstdint>
 #include <memory>
@@ -34,7 +35,7 @@ class SampleSupply {
   // One for each source.
   std::vector<std::unique_ptr<ResidentSamples>> resident_;
   std::vector<std::unique_ptr<PinnedSamples>> pinned_;
-  bool can_stage_ = true;  // as far as is known
+  bool can_stage_ = true;  // until a try fails
 };
 
 }  // namespace holdfast

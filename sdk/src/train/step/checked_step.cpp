@@ -1,6 +1,6 @@
-// The digests of both computations ride along in the sum of the step, so a check that finds nothing costs no message of
-// its own. Who is right is told by computing again, with samples that are read anew, since those may be what is wrong.
-// docs/decisions/recovery.md
+// The digests of both computations are part of the sum of the step, so a check that finds nothing costs no message of
+// its own. Which rank is right is found by computing again, with samples that are read anew: the samples themselves may
+// be what is wrong. docs/decisions/training.md
 
 #include "train/step/checked_step.h"
 

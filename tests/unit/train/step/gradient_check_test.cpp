@@ -181,7 +181,7 @@ TEST(Verdict, OfTwoOrOfThreeDifferentIsNone) {
 TEST(Reports, AreDescribedByOwner) {
   const std::string text = describe(right_reports(2), 1);
 
-  EXPECT_THAT(text, HasSubstr("of rank 1 rank 1 computed " + digest_named(1).hex() + ", rank 0 computed " +
+  EXPECT_THAT(text, HasSubstr("of rank 1: rank 1 computed " + digest_named(1).hex() + ", rank 0 computed " +
                               digest_named(1).hex()));
 }
 

@@ -69,7 +69,7 @@ void Generation::enter() {
   }
 }
 
-// Without a watchdog there is one process, which has the only state.
+// Without a watchdog no state comes from elsewhere, and training begins with the initial one.
 void Generation::settle_state() {
   if (!training_.is_supervised()) {
     has_state_ = true;

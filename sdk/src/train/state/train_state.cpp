@@ -243,7 +243,6 @@ FitStage stage_between_steps(const TrainState& state) {
 
 constexpr const char* kStageNames[] = {"before_epoch", "in_epoch", "last_step", "ending", "closing", "between_calls"};
 
-// Stages are written by name, so that a new one may stand between the others.
 FitStage stage_from_name(const std::string& name) {
   const auto found = std::find(std::begin(kStageNames), std::end(kStageNames), name);
   if (found == std::end(kStageNames)) {

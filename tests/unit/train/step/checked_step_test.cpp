@@ -25,7 +25,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 constexpr int kEverySample = -1;
-constexpr int kForEver = 1'000'000;
+constexpr int kEveryTime = 1'000'000;
 
 enum class Target { gradients, batch_statistics, sums };
 
@@ -285,7 +285,7 @@ TEST(CheckedSteps, ComputeAgainWhatWasNaNOnce) {
 
 TEST(CheckedSteps, SkipAStepIfAllAgreeThatItIsNaN) {
   std::vector<Slip> slips;
-  for (const int rank : {0, 1}) slips.push_back({.rank = rank, .step = 3, .times = kForEver, .is_nan = true});
+  for (const int rank : {0, 1}) slips.push_back({.rank = rank, .step = 3, .times = kEveryTime, .is_nan = true});
   const auto journal = std::make_shared<StepJournal>();
 
   train({.slips = slips, .when_not_finite = WhenNotFinite::skip_step, .journal = journal});
@@ -322,7 +322,7 @@ TEST(CheckedSteps, LoseNoRequestForASavepoint) {
 TEST(CheckedSteps, EndTheRunIfTwoRanksDisagreeAgain) {
   const auto journal = std::make_shared<StepJournal>();
 
-  const std::string end = end_of({.slips = {{.rank = 1, .step = 4, .times = kForEver}}, .journal = journal});
+  const std::string end = end_of({.slips = {{.rank = 1, .step = 4, .times = kEveryTime}}, .journal = journal});
 
   EXPECT_THAT(end, HasSubstr("the gradients of step 4 (epoch 0, batch 4) differ"));
   EXPECT_TRUE(journal->wrong().empty());
@@ -333,7 +333,7 @@ TEST(CheckedSteps, NameTheOneOfThreeThatIsWrongAgain) {
     const auto journal = std::make_shared<StepJournal>();
 
     const std::string end =
-        end_of({.replicas = 3, .slips = {{.rank = rank, .step = 4, .times = kForEver}}, .journal = journal});
+        end_of({.replicas = 3, .slips = {{.rank = rank, .step = 4, .times = kEveryTime}}, .journal = journal});
 
     EXPECT_THAT(end, HasSubstr("computed gradients of step 4 wrongly"));
     ASSERT_FALSE(journal->wrong().empty());

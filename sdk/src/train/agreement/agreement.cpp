@@ -1,4 +1,4 @@
-// A flipped bit spreads to all replicas with the next gradients, so states are compared before each snapshot, savepoint
+// A flipped bit spreads to all replicas with the next gradients. So states are compared before each snapshot, savepoint
 // and end of an epoch, while the wrong one can still be told from the others. Which one that is shows when all compute
 // the step again: the replica whose first state differs from the one that all get then was wrong.
 // docs/decisions/recovery.md

@@ -45,9 +45,9 @@ class Agreement {
   // the state.
   void leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t step);
 
-  // What ranks tell each other when a generation begins.
+  // What ranks exchange when a generation begins.
   bool is_doubtful() const { return is_doubtful_; }                    // the comparison of this state was cut off
-  std::int64_t rolled_back_step() const { return rolled_back_step_; }  // whose state was found wrong; 0: none
+  std::int64_t rolled_back_step() const { return rolled_back_step_; }  // whose state was wrong; 0: no step
   // Some ranks may know that the states of `step` differ, and others were cut off before. All exchange what they know.
   // Called by all ranks of the generation.
   void share_roll_back(std::int64_t step, bool has_state);

@@ -169,7 +169,7 @@ void Trainer::Session::end_step(const CallRecord& record, FitContext& context) {
   for (const CallbackHandle& callback : training_.running_fit->callbacks) callback->on_step_end(context, logs);
 }
 
-// Over the steps that were not skipped; NaN where all were.
+// Means over the steps that were not skipped; NaN if all were skipped.
 Logs Trainer::Session::means_of_epoch(const CallRecord& record) const {
   return means(training_.trainable.sum_names(), record.epoch_sums, record.epoch_samples - record.epoch_skipped_samples);
 }

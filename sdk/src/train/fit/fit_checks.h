@@ -11,8 +11,8 @@
 
 namespace holdfast {
 
-// Refuses two sums of one name, of which one would be lost, and a metric with the name of the loss or of one of the
-// sums of validation.
+// Refuses two sums of one name, since one would be lost. Also refuses a metric with the name of the loss or of a sum of
+// the validation.
 void require_distinct_sums(const std::vector<std::string>& names);
 
 // Refuses a data set that is not batched, is empty, or does not fit the model. `purpose` is "fit()" or the like.

@@ -1,7 +1,7 @@
 #pragma once
 
-// The way into a generation: connects with the other ranks, and gives all of them the newest state that any of them
-// has, or the one that rank 0 finds in memory or in a savepoint. docs/decisions/recovery.md
+// The way into a generation. It connects with the other ranks, and gives all of them the newest state that any of them
+// has. If no rank has one, rank 0 looks for it in memory and among the savepoints. docs/decisions/recovery.md
 
 #include <compare>
 #include <cstdint>

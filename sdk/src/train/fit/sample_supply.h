@@ -21,7 +21,7 @@ class SampleSupply {
  public:
   explicit SampleSupply(Training& training) : training_(training) {}
 
-  // Copies or pins what `data` wants on a device; quick where that was done before.
+  // Copies or pins what `data` wants on a device; quick if that was done before.
   void prepare(const Dataset& data) { ways_of(data); }
   // This rank's shards from that position on, to the end of epoch `end_epoch` - 1.
   std::unique_ptr<BatchLoader> open(const Dataset& data, std::int64_t epoch, std::int64_t batch,

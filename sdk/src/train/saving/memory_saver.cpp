@@ -41,7 +41,7 @@ void MemorySaver::keep_hosts_state() {
   const auto prepared_from = now();
   training_.supervision.prepare_in_memory(image.size_bytes());
   const auto preparation = now() - prepared_from;
-  std::optional<Digest> copied;  // empty where there is no such memory
+  std::optional<Digest> copied;  // empty if no memory outlives the process
   const auto write = [&](std::size_t at, std::span<std::byte> piece) { image.copy(at, piece); };
   training_.supervision.keep_in_memory(step, image.size_bytes(), write, [&](std::span<const std::byte> copy) {
     copied = digest(copy.subspan(image.header.size()));

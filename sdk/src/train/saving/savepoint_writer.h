@@ -30,7 +30,7 @@ class SavepointWriter {
     std::function<Snapshot()> take_snapshot;  // called by submit(), once there is room for it
     SaveOptions options{};
     // If set, called on the writer's thread when the write fails, and the failure is not rethrown. It is also called if
-    // the state does not arrive from its device; that is not a failure of the write, and is rethrown all the same.
+    // the state does not arrive from its device. That is not a failure of the write, so it is rethrown all the same.
     std::function<void(const std::string& why)> when_failed{};
   };
   // Called on the thread on which the event happens.

@@ -1,6 +1,6 @@
-// A savepoint is taken of a state that all replicas agreed on, since a wrong one could be the state that the run goes
-// back to. A full or failing disk may have room again the next time, so it costs a savepoint; only the last savepoint
-// of fit() must succeed, because nothing makes up for it. docs/decisions/savepoints.md
+// Replicas compare their states before each savepoint, since the run may go back to it. A full or failing disk may have
+// room again the next time, so it costs only a savepoint. The last savepoint of fit() must succeed, because nothing
+// makes up for it. docs/decisions/savepoints.md
 
 #include "train/saving/saver.h"
 

@@ -1,5 +1,5 @@
-// The rules of format's catalogue, applied to a run. A savepoint is deleted only after a newer one was read back, and a
-// damaged one is passed over with a warning where another one serves: neither may end a training that could go on.
+// The rules of format's catalogue, applied to a run. A savepoint is deleted only after a newer one was read back. A
+// damaged one is passed over with a warning if another one serves: it must not end a training that could go on.
 // docs/decisions/savepoints.md
 
 #include "train/state/resume.h"

@@ -19,7 +19,7 @@ std::string results_text(const TrainState& state, const Digest& weights);
 void keep_results(const Replica::Place& place);
 
 // For a Trainer that trains alone, for which no file is written. From then on run_results() of this process returns
-// what the Trainer has left in `place`, and not what an earlier run has left in the directory.
+// what the Trainer has left in `place`. Results of an earlier run in the directory do not count any more.
 void remember_results(const Replica::Place& place);
 
 }  // namespace holdfast

@@ -37,7 +37,7 @@ StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
   return train_again(gather_reports(check), step);
 }
 
-// The update is applied only where all agree now; every rank knows by then what the others computed.
+// The update is applied only if all agree now. By then every rank knows what the others computed.
 StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& first, std::int64_t step) {
   StepCheck check = prepare(nullptr, step);
   const LoadedShards loaded = options_.load(runner_.shards());

@@ -20,7 +20,7 @@ class FaultyTrainable {
   // Both outlive it.
   FaultyTrainable(Supervision& supervision, Trainable& inner) : supervision_(supervision), inner_(inner) {}
 
-  // Training reaches `point`, where faults may also change the state.
+  // Training reaches `point`. Faults may also change the state there.
   void reach(FaultPoint point, std::int64_t step);
 
   void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums);

@@ -64,7 +64,7 @@ struct CheckVerdict {
     undecided,  // for some shards no digest has a majority
   };
   Kind kind = Kind::agreed;
-  // Of both times, for shards of which the right digest is known.
+  // The wrong digests of both times, for shards whose right digest is known.
   std::vector<WrongDigest> wrong;
 
   bool is_wrong(int rank) const;

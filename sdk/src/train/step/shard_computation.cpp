@@ -162,8 +162,8 @@ bool ShardComputation::is_lone_shard() const {
   return place_.size == 1 && local_.count() == 1 && !memory().is_host();
 }
 
-// Only the last shard of a device, and only if other ranks wait for its gradients and nothing reads or changes them
-// before they are sent. On CPUs the cores that add are those that compute. Ranks may differ in this.
+// Only the last shard of a device can overlap, and only if other ranks wait for it and nothing reads or changes its
+// gradients before they are sent. On CPUs the cores that add are those that compute. Ranks may differ in this.
 bool ShardComputation::can_overlap(int index, std::int64_t step) const {
   return !memory().is_host() && place_.size > 1 && workers_.size() == 1 && index + 1 == local_.count() &&
          options_.check == nullptr && layout_.gradient_count() > 0 &&

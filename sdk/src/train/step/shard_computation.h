@@ -74,7 +74,7 @@ class ShardComputation {
   WorkerPool workers_;
   ShardAccumulator accumulator_;
 
-  // Of the step that is being computed.
+  // For the step that is being computed.
   Options options_{};
   std::optional<bool> lone_shard_is_finite_;
 };

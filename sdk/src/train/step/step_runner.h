@@ -29,7 +29,7 @@ class StepRunner {
   struct Outcome {
     std::vector<double> sums;  // one for each of Trainable::sum_names()
     Requests requests{};       // that some rank made with this step
-    // Which sum or gradient is NaN or infinite, so that nothing was applied; empty: none.
+    // Which sum or gradient is NaN or infinite, so that nothing was applied; empty if all are finite.
     std::string not_finite{};
     // Set only if the ranks disagreed about gradients, so that the step was computed again. The update was applied if
     // they agree now.

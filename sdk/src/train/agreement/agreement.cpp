@@ -241,7 +241,7 @@ void Agreement::leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t 
         fmt::format(" {} instead of {} for shards of rank {};", wrong.digest.hex(), wrong.right.hex(), wrong.owner);
   }
   sentence.back() = '.';
-  // Where every replica was wrong, it was so for a moment only, and the others' state is no better.
+  // If every replica was wrong, each was so only for a moment, and no other replica has a better state.
   if (outcome.check->spares_somebody(place.size)) throw Error(ErrorCode::diverged, sentence);
   log(LogLevel::warning, sentence + " The step was computed again");
 }

@@ -44,9 +44,11 @@ void check_names(const std::vector<std::string>& devices) {
                               device));
     }
     if (is_cuda(device) != is_cuda(devices.front())) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("devices {} and {} cannot train one model: CPUs and GPUs give different bits",
-                              devices.front(), device));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format(
+              "devices {} and {} cannot train one model: CPUs and GPUs give different bits; list devices of one kind",
+              devices.front(), device));
     }
   }
 }
@@ -100,8 +102,7 @@ void check_device(const std::string& device, Precision precision) {
   if (device != "cpu" && !is_cuda(device)) {
     throw Error(
         ErrorCode::unavailable,
-        fmt::format("there is no device \"{}\" for a process alone; its devices are called cpu, cuda:0, cuda:1, "
-                    "...",
+        fmt::format("a process that trains alone has no device \"{}\"; its devices are named cpu, cuda:0, cuda:1, ...",
                     device));
   }
   if (is_cuda(device)) check_listed({device});

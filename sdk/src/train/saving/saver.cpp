@@ -203,7 +203,7 @@ void Saver::lend_state(const std::function<void()>& when_kept, WhenFailed when_f
   take_state_back();
 }
 
-// No callback asked for this savepoint. Where it cannot be written, results and weights are still in memory, and the
+// No callback asked for this savepoint. If it cannot be written, results and weights are still in memory, and the
 // program may save them elsewhere.
 void Saver::keep_final_state() {
   const auto warn = [step = training_.state.step](const std::string& why) {

@@ -33,7 +33,7 @@ TEST(MemorySnapshotSchedule, WaitsForTheSnapshotThatIsBeingWritten) {
   const MemorySnapshotSchedule each_third(3);
 
   EXPECT_FALSE(as_often_as_is_cheap.is_due(3, Clock::time_point{}, true));
-  EXPECT_TRUE(each_third.is_due(3, Clock::time_point{}, true)) << "which was asked for";
+  EXPECT_TRUE(each_third.is_due(3, Clock::time_point{}, true)) << "every third step was asked for";
 }
 
 TEST(MemorySnapshotSchedule, LetsWritingInTheBackgroundTakeALargerShare) {

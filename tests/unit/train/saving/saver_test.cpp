@@ -413,7 +413,7 @@ TEST(Trainer, GivesUpTheSavepointOfAStopOnAStuckDiskAndLeavesTheOneBefore) {
                 .file_system = stuck.get(),
                 .collective_timeout = std::chrono::seconds(4)},
                [&]() -> std::vector<CallbackHandle> { return {OpenWhenToldOfASavepoint(gate)}; });
-    FAIL() << "a savepoint was durable that nobody could write";
+    FAIL() << "a savepoint became durable on a stuck disk";
   } catch (const Error& failure) {
     EXPECT_EQ(failure.code(), ErrorCode::deadline_exceeded);
     EXPECT_NE(std::string(failure.what()).find("savepoint-0000000002.h5 was not written in time"), std::string::npos)

@@ -1,6 +1,7 @@
-// A flipped bit spreads to all replicas with the next gradients, so states are compared before each snapshot, savepoint
-// and end of an epoch, while the one that is wrong can still be told from the others. Which one that is shows when all
-// compute the step again: the replica whose first state nobody gets again was wrong. docs/decisions/recovery.md
+// A flipped bit spreads to all replicas with the next gradients. So states are compared before each snapshot, savepoint
+// and end of an epoch, while the wrong one can still be told from the others. Which one that is shows when all compute
+// the step again: the replica whose first state differs from the one that all get then was wrong.
+// docs/decisions/recovery.md
 
 #include "train/agreement/agreement.h"
 
@@ -49,15 +50,15 @@ void Agreement::agree(const Digest& own) {
   if (dispute_ && dispute_->own && dispute_->step == step) {
     throw Error(ErrorCode::diverged,
                 fmt::format("the replicas hold different states after step {} again, by rank: {}; a processor or a "
-                            "memory of this machine computes wrongly, run a test of its hardware",
+                            "memory of this machine is defective, run a test of its hardware",
                             step, list_of(all)));
   }
   dispute_ = Dispute{.step = step, .own = own, .all = all};
   roll_back(step, fmt::format("the replicas hold different states after step {}, by rank: {}", step, list_of(all)));
 }
 
-// By rank. Where the generation ends meanwhile, a rank that knows all digests acts on them: the others may be gone. No
-// state has the digest that is all zeros.
+// By rank. If the generation ends meanwhile, a rank that knows all digests acts on them: the others may be gone. A
+// digest of zeros stands for one that has not arrived; no state has it.
 std::vector<Digest> Agreement::gather(const Digest& own, bool may_be_cut_off) {
   std::vector<Digest> all(static_cast<std::size_t>(training_.place->size));
   StepRunner& runner = *training_.runner;
@@ -82,7 +83,7 @@ std::vector<Digest> Agreement::gather(const Digest& own, bool may_be_cut_off) {
 
 // A NaN in an optimizer's slot shows in a gradient only some steps later. Until then it would enter each snapshot and
 // savepoint, and the run could never go back to a state before it. Buffers may hold whatever the model wants. All ranks
-// come to the same conclusion, since all hold the same state.
+// come to the same conclusion, since all hold the same state. docs/decisions/savepoints.md
 void Agreement::require_finite() {
   const std::vector<StateSpan> state = training_.trainable.state();
   const std::vector<bool> wanted = must_be_finite();
@@ -211,10 +212,9 @@ void Agreement::settle_gradients(const StepRunner::Outcome& outcome) {
   }
   throw Undecided(fmt::format(
       "the gradients of step {} (epoch {}, batch {}) differ between the replicas that computed them, also when all "
-      "computed them again: {}; either a processor or a memory of this machine computes wrongly, or "
-      "compute_gradients() or a map() of the data is no function of its arguments. FitOptions::check_gradients.every = "
-      "0 "
-      "turns the check off",
+      "computed them again: {}; either a processor or a memory of this machine is defective, or compute_gradients() or "
+      "a map() of the data is not a function of its arguments. FitOptions::check_gradients.every = 0 turns the check "
+      "off",
       state.step, state.epoch, state.batch, outcome.check_reports));
 }
 
@@ -241,7 +241,7 @@ void Agreement::leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t 
         fmt::format(" {} instead of {} for shards of rank {};", wrong.digest.hex(), wrong.right.hex(), wrong.owner);
   }
   sentence.back() = '.';
-  // Where every replica was wrong, it was so for a moment only, and the others' state is no better.
+  // If every replica was wrong, each was so only for a moment, and no other replica has a better state.
   if (outcome.check->spares_somebody(place.size)) throw Error(ErrorCode::diverged, sentence);
   log(LogLevel::warning, sentence + " The step was computed again");
 }

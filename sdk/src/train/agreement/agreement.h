@@ -1,8 +1,7 @@
 #pragma once
 
-// Whether all replicas hold the same, finite numbers. A replica whose state or gradients were wrong leaves the run;
-// where it cannot be told which one was wrong, all go back to the last state that they agreed on.
-// docs/decisions/recovery.md
+// Whether all replicas hold the same, finite numbers. A replica whose state or gradients were wrong leaves the run. If
+// it cannot be found which one was wrong, all go back to the last state that they agreed on. docs/decisions/recovery.md
 
 #include <cstdint>
 #include <optional>
@@ -25,7 +24,7 @@ class Agreement {
   // Called by all ranks at the same point. Throws RollBack unless all hold the same state and it is finite, and
   // Error{diverged} on a replica that turns out to have been wrong before.
   void agree();
-  // The same where `own`, the digest of this rank's state, is known.
+  // The same, if `own`, the digest of this rank's state, is known.
   void agree(const Digest& own);
   bool is_disputed(std::int64_t step) const { return dispute_ && dispute_->step == step; }
   bool is_disputed() const { return dispute_.has_value(); }
@@ -35,19 +34,20 @@ class Agreement {
   // Throws Error{diverged} unless a copy of the state has that digest: it may have changed since it was compared.
   void require_unchanged(const Digest& copied) const;
   Snapshot require_unchanged(Snapshot snapshot) const;
-  // By array of the state, for snapshots that are checked elsewhere; empty where fit() keeps what is not finite.
+  // By array of the state: whether it must be finite. For snapshots that are checked elsewhere; empty if fit() keeps
+  // what is not finite.
   std::vector<bool> must_be_finite() const;
 
-  // Judges a step before it counts. Throws where its gradients differed twice, or where it is not finite and the
-  // options of fit() do not skip it.
+  // Judges a step before it counts. Throws if its gradients differed twice, or if it is not finite and the options of
+  // fit() do not skip it.
   void judge(const StepRunner::Outcome& outcome);
   // After the step counts: throws Error{diverged} on a rank that computed its gradients wrongly, while another rank has
   // the state.
   void leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t step);
 
-  // What ranks tell each other when a generation begins.
+  // What ranks exchange when a generation begins.
   bool is_doubtful() const { return is_doubtful_; }                    // the comparison of this state was cut off
-  std::int64_t rolled_back_step() const { return rolled_back_step_; }  // whose state was found wrong; 0: none
+  std::int64_t rolled_back_step() const { return rolled_back_step_; }  // whose state was wrong; 0: no step
   // Some ranks may know that the states of `step` differ, and others were cut off before. All exchange what they know.
   // Called by all ranks of the generation.
   void share_roll_back(std::int64_t step, bool has_state);
@@ -76,7 +76,7 @@ class Agreement {
   std::optional<Dispute> dispute_;
   bool is_doubtful_ = false;
   std::int64_t rolled_back_step_ = 0;
-  std::string rolled_back_why_;  // empty where another rank found it
+  std::string rolled_back_why_;  // empty if another rank found it
   Digest agreed_{};
 };
 

@@ -1,5 +1,7 @@
 #include "train/context/configuration_json.h"
 
+#include <fmt/format.h>
+
 #include <cxxabi.h>
 
 #include <cstdlib>
@@ -14,8 +16,8 @@ std::string name_of_class(const std::string& role, const std::string& name, cons
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> readable(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
                                                         std::free);
-  return "the " + role + (name.empty() ? "" : " " + json_string(name)) + " (class " +
-         (readable ? readable.get() : type.name()) + ")";
+  return fmt::format("the {}{} (class {})", role, name.empty() ? "" : " " + json_string(name),
+                     readable ? readable.get() : type.name());
 }
 
 nlohmann::json json_given_by(const std::string& whose, const std::string& function, const std::string& text) {
@@ -29,10 +31,11 @@ nlohmann::json json_given_by(const std::string& whose, const std::string& functi
   const std::string given = json_string(text.substr(0, kShown)) + (text.size() > kShown ? "..." : "");
   throw Error(
       ErrorCode::invalid_argument,
-      function + " of " + whose + " must return JSON and returns " +
-          (text.empty() ? "an empty text" : given + ", which is wrong at character " + std::to_string(position)) +
-          "; return an object with the kind and every option that the bits depend on, names and texts in " +
-          R"(double quotes: {"kind":"mine","scale":0.5})");
+      fmt::format("{} of {} must return JSON, but returns {}; return an object with the kind and every option that the "
+                  "bits depend on, with names and texts in double quotes: {}",
+                  function, whose,
+                  text.empty() ? "an empty text" : fmt::format("{}, which is wrong at character {}", given, position),
+                  R"({"kind":"mine","scale":0.5})"));
 }
 
 }  // namespace holdfast

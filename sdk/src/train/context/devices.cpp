@@ -1,4 +1,9 @@
+// A mistake in the list of devices is found before any process starts, and the sentence says what the machine has.
+// CPUs and GPUs give different bits, so a run has devices of one kind. docs/decisions/devices.md
+
 #include "train/context/devices.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,12 +39,16 @@ int cuda_device_count() {
 void check_names(const std::vector<std::string>& devices) {
   for (const std::string& device : devices) {
     if (!is_name(device)) {
-      throw Error(ErrorCode::unavailable, "there is no device \"" + device +
-                                              "\"; devices are called cpu:0, cpu:1, ... and cuda:0, cuda:1, ...");
+      throw Error(ErrorCode::unavailable,
+                  fmt::format("there is no device \"{}\"; devices are named cpu:0, cpu:1, ... and cuda:0, cuda:1, ...",
+                              device));
     }
     if (is_cuda(device) != is_cuda(devices.front())) {
-      throw Error(ErrorCode::invalid_argument, "devices " + devices.front() + " and " + device +
-                                                   " cannot train one model: CPUs and GPUs give different bits");
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format(
+              "devices {} and {} cannot train one model: CPUs and GPUs give different bits; list devices of one kind",
+              devices.front(), device));
     }
   }
 }
@@ -51,17 +60,17 @@ void check_listed(const std::vector<std::string>& devices) {
   for (const std::string& device : devices) {
     if (std::stoi(device.substr(device.find(':') + 1)) < count) continue;
     throw Error(ErrorCode::unavailable,
-                "there is no device \"" + device +
-                    "\" here: the CUDA devices of this machine are cuda:0 to cuda:" + std::to_string(count - 1));
+                fmt::format("there is no device \"{}\" here: the CUDA devices of this machine are cuda:0 to cuda:{}",
+                            device, count - 1));
   }
 }
 
 ReplicaDevices listed_or_counted(const SuperviseOptions& options) {
   if (!options.devices.empty()) {
     if (options.replicas != 0 && static_cast<int>(options.devices.size()) != options.replicas) {
-      throw Error(ErrorCode::invalid_argument, std::to_string(options.devices.size()) + " devices are listed for " +
-                                                   std::to_string(options.replicas) +
-                                                   " replicas; leave one of the two out");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} devices are listed for {} replicas; leave one of the two out", options.devices.size(),
+                              options.replicas));
     }
     check_listed(options.devices);
     return {static_cast<int>(options.devices.size()), options.devices};
@@ -70,12 +79,14 @@ ReplicaDevices listed_or_counted(const SuperviseOptions& options) {
   const int count = cuda_device_count();
   const int replicas = options.replicas == 0 ? count : options.replicas;
   if (replicas > count) {
-    throw Error(ErrorCode::invalid_argument,
-                std::to_string(replicas) + " replicas were asked for on " + std::to_string(count) +
-                    " CUDA devices; list devices, such as cuda:0,cuda:0, to put several on one");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} replicas were asked for on {} CUDA devices; list devices, such as cuda:0,cuda:0, to put "
+                    "several on one",
+                    replicas, count));
   }
   ReplicaDevices devices{replicas};
-  for (int device = 0; device < replicas; ++device) devices.names.push_back("cuda:" + std::to_string(device));
+  for (int device = 0; device < replicas; ++device) devices.names.push_back(fmt::format("cuda:{}", device));
   return devices;
 }
 
@@ -89,8 +100,10 @@ ReplicaDevices devices_of(const SuperviseOptions& options) {
 
 void check_device(const std::string& device, Precision precision) {
   if (device != "cpu" && !is_cuda(device)) {
-    throw Error(ErrorCode::unavailable, "there is no device \"" + device +
-                                            "\" for a process alone; its devices are called cpu, cuda:0, cuda:1, ...");
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format("a process that trains alone has no device \"{}\"; its devices are named cpu, cuda:0, cuda:1, ...",
+                    device));
   }
   if (is_cuda(device)) check_listed({device});
   check_precision(precision, is_cuda(device));
@@ -98,16 +111,19 @@ void check_device(const std::string& device, Precision precision) {
 
 void check_precision(Precision precision, bool are_cuda) {
   if (are_cuda || precision == Precision::f32) return;
-  throw Error(ErrorCode::invalid_argument, "precision " + std::string(name(precision)) +
-                                               " was asked for on CPUs, which compute in f32; ask for CUDA devices, "
-                                               "or leave the precision at f32");
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("precision {} was asked for on CPUs, which compute in f32; ask for CUDA devices, or leave the "
+                  "precision at f32",
+                  name(precision)));
 }
 
 std::string device_variable(const std::string& device) {
-  return std::string(kVariable) + "=" + device;
+  return fmt::format("{}={}", kVariable, device);
 }
 
-// Whether its device is there is found by using it: others of the list may have been lost meanwhile.
+// Looks at names alone. Whether the device works shows when it is used; other devices of the list may be lost by now,
+// which must not end this process.
 void check_given_devices() {
   const char* const own = std::getenv(kVariable);
   const char* const all = std::getenv(kVariableOfAll);

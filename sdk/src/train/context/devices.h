@@ -1,6 +1,6 @@
 #pragma once
 
-// Which devices a run's replicas compute on, and how a replica's process learns its own.
+// Which devices a run's replicas compute on, and how the process of a replica learns which one is its own.
 
 #include <string>
 #include <vector>
@@ -10,27 +10,28 @@
 namespace holdfast {
 
 struct ReplicaDevices {
-  int replicas = 0;                  // as asked for, whether or not so many are possible; 0: one for each core
-  std::vector<std::string> names{};  // one for each replica; empty: whatever cores are free
+  int replicas = 0;                  // as asked for, even if the host has too few cores; 0: one for each core
+  std::vector<std::string> names{};  // one for each replica; empty: the CPU's cores
 
   bool are_cuda() const { return !names.empty() && names.front().starts_with("cuda:"); }
 };
 
-// Throws Error: invalid_argument for what does not fit together, unavailable for devices that are not there.
+// The devices that `options` ask for. Throws Error{invalid_argument} for options that contradict each other, and
+// Error{unavailable} for devices that this machine does not have.
 ReplicaDevices devices_of(const SuperviseOptions& options);
 
-// The same for one process alone, on "cpu" or a device.
+// The same checks for a process that trains alone, on "cpu" or a CUDA device.
 void check_device(const std::string& device, Precision precision);
 
-// Throws Error{invalid_argument} where these devices cannot compute so.
+// Throws Error{invalid_argument} for a precision in which these devices do not compute.
 void check_precision(Precision precision, bool are_cuda);
 
-// What the watchdog puts into the environment of a process that computes on `device`, and what that reads there:
-// "cuda:1", else "cpu".
+// The line that the watchdog adds to the environment of a process that computes on `device`: NAME=VALUE.
 std::string device_variable(const std::string& device);
+// The device that this line gave the process, such as "cuda:1"; "cpu" for a CPU, or without such a line.
 std::string own_device();
-// Of a process that another program's watchdog started, as `holdfast run` does, which takes any names: throws
-// Error{unavailable} for those that are none of the SDK's, invalid_argument where CPUs and GPUs are to train together.
+// For a process that the watchdog of another program started: `holdfast run` accepts any names of devices. Throws
+// Error{unavailable} for a name that the SDK does not know, and Error{invalid_argument} for CPUs and GPUs in one run.
 void check_given_devices();
 
 }  // namespace holdfast

@@ -1,5 +1,7 @@
 #include "holdfast/train/reduction.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "holdfast/base/error.h"
@@ -15,7 +17,7 @@ Reduction reduction_from_name(std::string_view text) {
     if (name(reduction) == text) return reduction;
   }
   throw Error(ErrorCode::invalid_argument,
-              "\"" + std::string(text) + "\" is no reduction; there are shard_order and fastest");
+              fmt::format("there is no reduction \"{}\"; use shard_order or fastest", text));
 }
 
 }  // namespace holdfast

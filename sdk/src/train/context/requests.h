@@ -1,7 +1,7 @@
 #pragma once
 
-// What a replica asks of all others with a step. Each rank adds its requests to the sums of the step, so that every
-// rank sees the same answer at the same step. docs/decisions/training.md
+// What a replica asks of all others with a step. Each rank adds its requests to the sums of the step, so every rank
+// sees the same requests at the same step. docs/decisions/training.md
 
 namespace holdfast {
 
@@ -11,7 +11,7 @@ struct Requests {
   bool savepoint = false;   // rank 0 writes one of the state after this step, while training goes on
   bool comparison = false;  // the ranks compare their states after this step
 
-  // Adds those of `other`.
+  // Adds the requests of `other`.
   Requests& operator|=(const Requests& other) {
     stop |= other.stop;
     regroup |= other.regroup;

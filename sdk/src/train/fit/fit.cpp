@@ -1,6 +1,6 @@
-// fit(): data, step, callbacks, savepoint, one direction, again and again. Whatever ends a generation throws through
-// here, and the loop goes on from the state that the next generation agrees on. Everything that it needs to know for
-// that lies in the state. docs/decisions/training.md
+// fit() is one loop: data, step, callbacks, savepoint. Whatever ends a generation throws through here, and the loop
+// goes on from the state that the next generation agrees on. Everything that it needs to know for that is in the state.
+// docs/decisions/training.md
 
 #include <fmt/format.h>
 
@@ -39,6 +39,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   require_sensible_options(data, options, training_.trainable);
   generation_.join(data, WarmUp::training);
   const std::size_t call = join_call("fit", data, options.epochs);
+  // A run that goes on passes the calls that it had finished, with their recorded results.
   const auto is_over = [&] { return record_of(call).is_finished && training_.state.stage != FitStage::closing; };
   if (is_over()) {
     training_.place->results = results_text(training_.state, training_.weights_digest());
@@ -67,6 +68,8 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   return {record_of(call).results, record_of(call).history};
 }
 
+// A callback learns of a recovery through restore(), and not by a second on_fit_begin(): a run with a failure makes the
+// same calls as one without.
 void Trainer::Session::begin_fit(FitContext& context) {
   const bool is_at_start = training_.state.epoch == 0 && training_.state.batch == 0;
   restore_callbacks_of_fit();
@@ -94,7 +97,7 @@ void Trainer::Session::train_epochs(std::size_t call, FitContext& context, const
   const auto loader =
       samples_.open(data, state.epoch + (is_epoch_done() ? 1 : 0), is_epoch_done() ? 0 : state.batch, record.epochs);
   while (!record.is_finished) {
-    // The generation may have ended between a callback's wish to end fit() and the end, or within the end of an epoch.
+    // The generation may have ended between a callback's request to end fit() and that end, or at the end of an epoch.
     if (!is_epoch_done() && state.stage != FitStage::ending) {
       if (state.stage == FitStage::before_epoch) begin_epoch(context);
       training_.enter(TrainingPhase::reading_data);
@@ -112,6 +115,8 @@ void Trainer::Session::train_epochs(std::size_t call, FitContext& context, const
       end_fit(record, context);
     }
     if (record.is_finished) return;
+    // After all callbacks of this moment: otherwise the savepoint would hold the state of later callbacks one call
+    // late.
     saver_.save(context.take_pending());
     if (std::exchange(asked_.comparison, false)) memory_saver_.keep();
     if (std::exchange(asked_.savepoint, false)) saver_.save_on_request();
@@ -164,11 +169,13 @@ void Trainer::Session::end_step(const CallRecord& record, FitContext& context) {
   for (const CallbackHandle& callback : training_.running_fit->callbacks) callback->on_step_end(context, logs);
 }
 
-// Over the steps that were not skipped; NaN where all were.
+// Means over the steps that were not skipped; NaN if all were skipped.
 Logs Trainer::Session::means_of_epoch(const CallRecord& record) const {
   return means(training_.trainable.sum_names(), record.epoch_sums, record.epoch_samples - record.epoch_skipped_samples);
 }
 
+// The epoch number changes after the callbacks, which belong to the epoch that ends. A savepoint that they ask for is
+// taken later, so it begins with the next epoch.
 void Trainer::Session::end_epoch(CallRecord& record, FitContext& context) {
   const FitOptions& options = *training_.running_fit;
   TrainState& state = training_.state;
@@ -192,6 +199,8 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context) {
   state.stage = FitStage::before_epoch;
 }
 
+// A run without ModelCheckpoint must leave its result, too, so the final state becomes a savepoint unless a callback
+// saves it. Only the last such savepoint stays.
 void Trainer::Session::end_fit(CallRecord& record, FitContext& context) {
   TrainState& state = training_.state;
   record.is_finished = true;
@@ -228,6 +237,7 @@ void Trainer::Session::close_fit(FitContext& context) {
   training_.place->results = results_text(training_.state, training_.weights_digest());
 }
 
+// All ranks get here with the same requests, since these come with the sums of the step.
 void Trainer::Session::end_where_asked() {
   if (asked_.stop) saver_.stop();
   if (asked_.regroup) throw GenerationEnded("the replicas regroup, as the watchdog asked");

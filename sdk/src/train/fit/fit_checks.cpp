@@ -1,4 +1,5 @@
-// A mistake in a call of fit() costs a sentence here, and hours of training where it is noticed later or never.
+// A mistake in a call of fit() costs a sentence here, and hours of training if it is noticed later or never.
+// docs/decisions/training.md
 
 #include "train/fit/fit_checks.h"
 
@@ -18,7 +19,7 @@ namespace {
   throw Error(ErrorCode::invalid_argument, sentence);
 }
 
-// What to write instead of targets of shape `given`, by sample.
+// What to write instead of targets of the shape `given`; both are shapes of one sample.
 std::string advice_on_targets(const Shape& given, const Shape& wanted) {
   const auto counted = [](const Shape& shape) {
     std::string text = "n";

@@ -11,14 +11,15 @@
 
 namespace holdfast {
 
-// Two sums of one name, of which one would be lost, or one that has the name of the loss or of a validation's sum.
+// Refuses two sums of one name, since one would be lost. Also refuses a metric with the name of the loss or of a sum of
+// the validation.
 void require_distinct_sums(const std::vector<std::string>& names);
 
-// A data set that is not batched, is empty, or does not fit the model. `purpose` is "fit()" or the like.
+// Refuses a data set that is not batched, is empty, or does not fit the model. `purpose` is "fit()" or the like.
 void require_fitting_data(const Dataset& data, const Trainable& trainable, const char* purpose);
 
-// Options of fit() that make no sense: too few epochs, callbacks of one name, names that no epoch logs, negative
-// numbers, validation on samples that are trained on.
+// Refuses options of fit() that make no sense: too few epochs, callbacks of one name, names that no epoch logs,
+// negative numbers, validation on samples that are trained on.
 void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable);
 
 }  // namespace holdfast

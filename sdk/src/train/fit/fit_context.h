@@ -1,6 +1,6 @@
 #pragma once
 
-// What fit() shows its callbacks, and what they ask for.
+// What fit() shows its callbacks, and what they ask of it.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace holdfast {
 
 class FitContext final : public TrainingContext {
  public:
-  // Of the call number `call` of the Trainer.
+  // For call number `call` (from 0) of the Trainer.
   FitContext(Training& training, std::size_t call, std::int64_t batches)
       : training_(training), call_(call), batches_(batches) {}
 
@@ -35,7 +35,8 @@ class FitContext final : public TrainingContext {
   std::int64_t samples_in_epoch() const override { return record().epoch_samples; }
   const std::vector<Logs>& history() const override { return record().history; }
 
-  // on_epoch_begin() is followed by a step; all other calls by the end at once. A fit() that ends anyway ends.
+  // After on_epoch_begin() there is one more step; after any other call fit() ends at once. A fit() that is ending
+  // already is not changed.
   void stop_training() override {
     FitStage& stage = training_.state.stage;
     if (stage == FitStage::before_epoch) stage = FitStage::ending;
@@ -52,7 +53,7 @@ class FitContext final : public TrainingContext {
                        [&](const PendingSave& pending) { return pending.path == path; });
   }
   std::vector<PendingSave> take_pending() { return std::exchange(pending_, {}); }
-  // For a state that is not the one to go on from.
+  // When the state for which they were made has been given up.
   void forget_pending() { pending_.clear(); }
 
  private:

@@ -1,7 +1,6 @@
-// Survivors keep their state, so a failure costs no step while one of them lives. Which state is the newest is decided
-// by the ranks alone, from what each says of itself: the watchdog knows processes and never a state. Whatever happens
-// here may end in the middle, since ranks may die here, too; then all begin again in the next generation.
-// docs/decisions/recovery.md
+// Survivors keep their state, so a failure costs no step while one of them lives. The ranks alone decide which state is
+// the newest, from what each reports of itself: the watchdog knows processes and never a state. Ranks may die here,
+// too, so each function may end in the middle; then all begin again in the next generation. docs/decisions/recovery.md
 
 #include "train/fit/generation.h"
 
@@ -48,6 +47,7 @@ void Generation::enter() {
   Replica::Place& place = *training_.place;
   for (;;) {
     try {
+      // On a device the way out of a generation takes seconds, so it has a time limit of its own.
       if (training_.runner && !training_.trainable.memory().is_host()) training_.supervision.regroup();
       training_.runner.reset();
       // Only the rank that writes its savepoints can finish a fit(). The others train to its end once more, if it dies.
@@ -69,6 +69,7 @@ void Generation::enter() {
   }
 }
 
+// Without a watchdog no state comes from elsewhere, and training begins with the initial one.
 void Generation::settle_state() {
   if (!training_.is_supervised()) {
     has_state_ = true;
@@ -129,8 +130,8 @@ void Generation::drop_rolled_back_state(std::vector<Introduction>& ranks) {
   ranks = introduce();
 }
 
-// A state whose comparison was cut off before its end was known is compared again, where another rank has it, too.
-// Alone it is as good as a state between two comparisons.
+// A state whose comparison was cut off is compared again, by all ranks that hold it now. A lone rank has nothing to
+// compare it with; there it is as good as a state between two comparisons.
 void Generation::share_newest_state(const std::vector<Introduction>& ranks) {
   const auto newest = std::max_element(
       ranks.begin(), ranks.end(), [](const Introduction& a, const Introduction& b) { return a.progress < b.progress; });
@@ -142,7 +143,7 @@ void Generation::share_newest_state(const std::vector<Introduction>& ranks) {
   if (is_doubtful) agreement_.agree();
 }
 
-// From memory that outlived its process, or from a savepoint, found by rank 0; or the state of step 0.
+// Rank 0 looks in memory that outlived its process, and among the savepoints. Without either, the run begins at step 0.
 void Generation::load_state() {
   std::string text;
   if (training_.is_primary()) {
@@ -158,7 +159,7 @@ void Generation::load_state() {
   take_state(train_state_from_json(text, "the state that another replica sent"));
 }
 
-// Also where another state was given up.
+// Also used when another state was given up, so everything is reset.
 void Generation::begin_anew() {
   TrainState& state = training_.state;
   state.step = 0;
@@ -174,6 +175,7 @@ void Generation::begin_anew() {
 
 // What a survivor brings along: the arrays, and the rest as JSON.
 void Generation::share_state(int root, bool takes) {
+  // A rank that takes the state gets the callbacks' state with it, as it is on the rank that sends it now.
   if (!takes) collect_callback_states(training_);
   std::string text;
   if (training_.place->rank == root) text = to_replica_json(training_.state);
@@ -183,6 +185,7 @@ void Generation::share_state(int root, bool takes) {
   if (takes) take_state(train_state_from_replica_json(text));
 }
 
+// Two broadcasts, since the other ranks must know the length first.
 std::string Generation::share_text(std::string text, int root) {
   StepRunner& runner = *training_.runner;
   std::uint64_t bytes = text.size();

@@ -1,7 +1,7 @@
 #pragma once
 
-// The way into a generation: connects with the other ranks, and gives all of them the newest state that any of them
-// has, or the one that rank 0 finds in memory or in a savepoint. docs/decisions/recovery.md
+// The way into a generation. It connects with the other ranks, and gives all of them the newest state that any of them
+// has. If no rank has one, rank 0 looks for it in memory and among the savepoints. docs/decisions/recovery.md
 
 #include <compare>
 #include <cstdint>
@@ -25,7 +25,8 @@ class Generation {
  public:
   Generation(Training& training, Agreement& agreement, Saver& saver, MemorySaver& memory_saver, SampleSupply& samples);
 
-  // Becomes part of the first generation, once. A spare waits here. With data, the model has computed with it before.
+  // Becomes part of the first generation, once. A spare waits here. With data, the model first computes a trial with
+  // it.
   void join();
   void join(const Dataset& data, WarmUp what);
   // Blocks until this process is part of a new generation whose ranks all hold the same state, however many generations

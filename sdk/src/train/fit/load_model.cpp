@@ -1,4 +1,7 @@
-// Apart from snapshot.cpp, so that programs that only handle savepoints need no layers.
+// Kept apart from snapshot.cpp, so that programs that only handle savepoints need not link the layers.
+// docs/decisions/runs.md
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -20,7 +23,9 @@ std::vector<float> collect(const Snapshot& snapshot, const ArenaLayout& layout, 
     const auto array = std::find_if(snapshot.arrays.begin(), snapshot.arrays.end(),
                                     [&](const SnapshotArray& candidate) { return candidate.name == name; });
     if (array == snapshot.arrays.end() || array->shape != layout.entries()[entry].shape) {
-      throw Error(ErrorCode::invalid_file, origin + " does not hold the array " + name + " that its own model needs");
+      throw Error(
+          ErrorCode::invalid_file,
+          fmt::format("{} does not hold the array {} as its own model needs it; use another savepoint", origin, name));
     }
     std::copy(array->values.begin(), array->values.end(), layout.view(std::span<float>(arena), entry).begin());
   }
@@ -33,8 +38,10 @@ Sequential load_model(const std::string& path) {
   const Snapshot snapshot = read_savepoint(posix_file_system(), path);
   const nlohmann::json graph = nlohmann::json::parse(snapshot.state.graph);
   if (!graph.is_object() || graph.value("format", nlohmann::json()) != "holdfast.sequential") {
-    throw Error(ErrorCode::unsupported,
-                path + " holds an application's own model, no Sequential: load it through a Trainer of that model");
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} holds an application's own model and not a Sequential: load it through a Trainer of that model",
+                    path));
   }
   Sequential model = Sequential::from_graph(snapshot.state.graph);
   model.set_weights(collect(snapshot, model.parameters(), "model/", path),

@@ -1,5 +1,7 @@
 #pragma once
 
+// How sums of losses and metrics become the logs of fit() and evaluate().
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,7 +10,7 @@
 
 namespace holdfast {
 
-// Sums over so many samples, as means by name; NaN without samples.
+// The means of sums over so many samples, by name; NaN without samples.
 inline Logs means(const std::vector<std::string>& names, const std::vector<double>& sums, std::int64_t samples) {
   Logs logs;
   for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = sums[i] / static_cast<double>(samples);

@@ -1,5 +1,7 @@
 #include "holdfast/train/replica.h"
 
+#include <fmt/format.h>
+
 #include "collective/memory/memory_meeting.h"
 #include "holdfast/base/error.h"
 #include "train/context/devices.h"
@@ -9,8 +11,8 @@ namespace holdfast {
 
 Replica Replica::alone(const AloneOptions& options) {
   if (options.shards < 1 || options.threads_per_shard < 1) {
-    throw Error(ErrorCode::invalid_argument, "shards (" + std::to_string(options.shards) + ") and threads per shard (" +
-                                                 std::to_string(options.threads_per_shard) + ") must be at least 1");
+    throw Error(ErrorCode::invalid_argument, fmt::format("shards ({}) and threads per shard ({}) must be at least 1",
+                                                         options.shards, options.threads_per_shard));
   }
   check_device(options.device, options.precision);
   auto place = std::make_shared<Place>();

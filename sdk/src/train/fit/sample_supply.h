@@ -1,7 +1,8 @@
 #pragma once
 
-// How a Trainer's samples get to where they are computed with: loaded into the host's memory, kept on a device, or sent
-// there ahead. What lies on a device stays there for all generations: no bit of it changes.
+// How a Trainer's samples get to where they are needed: loaded into the host's memory, kept on a device, or sent there
+// in advance. Samples on a device stay there for all generations, since no bit of them changes.
+// docs/decisions/data.md
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +21,7 @@ class SampleSupply {
  public:
   explicit SampleSupply(Training& training) : training_(training) {}
 
-  // Copies or pins what `data` wants on a device; quick where that was done before.
+  // Copies or pins what `data` wants on a device; quick if that was done before.
   void prepare(const Dataset& data) { ways_of(data); }
   // This rank's shards from that position on, to the end of epoch `end_epoch` - 1.
   std::unique_ptr<BatchLoader> open(const Dataset& data, std::int64_t epoch, std::int64_t batch,
@@ -34,7 +35,7 @@ class SampleSupply {
   // One for each source.
   std::vector<std::unique_ptr<ResidentSamples>> resident_;
   std::vector<std::unique_ptr<PinnedSamples>> pinned_;
-  bool can_stage_ = true;  // as far as is known
+  bool can_stage_ = true;  // until a try fails
 };
 
 }  // namespace holdfast

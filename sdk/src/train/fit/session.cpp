@@ -1,5 +1,5 @@
-// Calls are numbered in the state, so that a process that joins late passes the finished ones with their recorded
-// results, and a program that is started again does so, too. docs/decisions/training.md
+// Calls are numbered in the state. So a process that joins late, or a program that is started again, passes the
+// finished calls with their recorded results. docs/decisions/training.md
 
 #include "train/fit/session.h"
 
@@ -57,6 +57,7 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
   state.graph = json_given_by(whose, "graph()", trainable.graph()).dump();
   state.configuration = json_given_by(whose, "configuration()", trainable.configuration()).dump();
   trainable.initialize(place.seed);
+  // Before the process joins, while no other rank waits for it: a first step that touched this memory would be slow.
   if (training_.is_supervised()) StepRunner::prepare_memory(place, trainable);
 }
 
@@ -83,11 +84,9 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
       std::any_of(state.calls.begin(), earlier_end, [](const CallRecord& record) { return !record.is_finished; });
   if (is_earlier_open || index > state.calls.size()) {
     // The program cannot go back to an earlier call; a process that begins anew can.
-    throw Error(
-        ErrorCode::cancelled,
-        fmt::format("the run went back to a call before number {}, which this replica is in; a new process takes "
-                    "its place",
-                    index + 1));
+    throw Error(ErrorCode::cancelled, fmt::format("the run went back to an earlier call than number {}, which this "
+                                                  "replica is in; a new process takes its place",
+                                                  index + 1));
   }
   if (index == state.calls.size()) {
     state.calls.push_back(call);
@@ -97,6 +96,7 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
     return;
   }
   if (call.kind == "fit" && state.calls[index].kind == "fit") give_more_epochs(index, call.epochs);
+  // The program may have been edited since the call was recorded.
   TrainState now = state;
   now.calls[index].kind = call.kind;
   now.calls[index].data = call.data;
@@ -160,6 +160,7 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
   return record_of(call).results;
 }
 
+// Batches are sharded as in fit(), so the means have the same bits on any number of replicas.
 Logs Trainer::Session::evaluate_once(const Dataset& data) {
   const auto loader = samples_.open(data, 0, 0, 1);
   std::vector<double> sums(training_.trainable.sum_names().size());
@@ -178,6 +179,7 @@ Logs Trainer::Session::evaluate_once(const Dataset& data) {
   return means(training_.trainable.sum_names(), sums, samples);
 }
 
+// Each rank predicts all samples by itself: nothing is summed, so no rank waits for another.
 Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size) {
   Trainable& trainable = training_.trainable;
   const Shape& shape = features.shape();

@@ -1,8 +1,8 @@
 #pragma once
 
 // What a Trainer is inside: the numbered fit() and evaluate() calls of a run. Each call goes on from wherever the state
-// is, and again after each failure, until the state says that it is finished. How replicas meet, agree and save is told
-// in generation.h, agreement.h and saver.h. docs/decisions/training.md
+// is, and again after each failure, until the state says that it is finished. How replicas meet, agree and save is in
+// generation.h, agreement.h and saver.h. docs/decisions/training.md
 
 #include <cstdint>
 #include <memory>
@@ -21,8 +21,8 @@ namespace holdfast {
 
 class Trainer::Session {
  public:
-  // `owned` may be empty when the application owns the Trainable. The process becomes part of a generation with the
-  // first call of any of the functions below, so a spare has done by then what comes before.
+  // `owned` may be empty if the application owns the Trainable. The process becomes part of a generation with the first
+  // call of any of the functions below. A spare waits there, and has done by then what the program does before.
   Session(Replica& replica, std::unique_ptr<Trainable> owned, Trainable& trainable);
   ~Session();
 
@@ -35,7 +35,7 @@ class Trainer::Session {
 
  private:
   // session.cpp
-  // The index of the next call's record: the recorded one where the run had come so far, else a new one.
+  // Returns the index of the next call's record. The record is new unless the run had come as far as this call before.
   std::size_t join_call(const std::string& kind, const Dataset& data, std::int64_t epochs);
   // After a generation has begun: brings the state to `call`, too.
   void rejoin_call(const CallRecord& call);

@@ -1,6 +1,11 @@
+// Which compression is quicker depends on the disk and on the moment, so it is measured once and recorded: otherwise
+// the files of one run would change their kind from start to start. A failure here costs only speed, so it never fails
+// a savepoint. docs/decisions/savepoints.md
+
 #include "train/saving/compression_choices.h"
 
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -18,10 +23,8 @@ std::string record_path(const std::string& folder) {
 }
 
 std::string sentence(const CompressionFigures& figures) {
-  char text[160];
-  std::snprintf(text, sizeof text, "a sample of %.1f MB took %.4f s as fast and %.4f s as none, each saved twice",
-                static_cast<double>(figures.sample_bytes) / 1e6, figures.fast_seconds, figures.none_seconds);
-  return text;
+  return fmt::format("saving a sample of {:.1f} MB twice took {:.4f} s with fast and {:.4f} s with none",
+                     static_cast<double>(figures.sample_bytes) / 1e6, figures.fast_seconds, figures.none_seconds);
 }
 
 std::string record_of(const CompressionChoices::Choice& choice, const CompressionFigures& figures) {
@@ -33,7 +36,7 @@ std::string record_of(const CompressionChoices::Choice& choice, const Compressio
   return object.dump(1) + "\n";
 }
 
-// None for text that record_of() does not write.
+// Empty for text that record_of() did not write.
 std::optional<SavepointCompression> recorded_compression(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
   if (!object.is_object()) return std::nullopt;
@@ -69,11 +72,11 @@ CompressionChoices::Choice CompressionChoices::make(const std::string& folder, c
     }
     if (size_bytes(snapshot) < kSmallestMeasured) {
       return {SavepointCompression::fast,
-              "a state of " + std::to_string(size_bytes(snapshot)) + " bytes is too small to measure a storage with"};
+              fmt::format("a state of {} bytes is too small to measure the storage with", size_bytes(snapshot))};
     }
     return measure(folder, snapshot, threads);
   } catch (const Error& failure) {
-    return {SavepointCompression::fast, std::string("the storage could not be measured: ") + failure.what()};
+    return {SavepointCompression::fast, fmt::format("the storage could not be measured: {}", failure.what())};
   }
 }
 
@@ -86,7 +89,7 @@ CompressionChoices::Choice CompressionChoices::measure(const std::string& folder
     write_whole_file(files_, record_path(folder), std::as_bytes(std::span(record)));
   } catch (const Error& failure) {
     choice.why +=
-        std::string("; a later start will measure again, since this could not be recorded: ") + failure.what();
+        fmt::format("; a later start will measure again, because the record could not be written: {}", failure.what());
   }
   return choice;
 }

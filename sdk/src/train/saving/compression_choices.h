@@ -1,8 +1,8 @@
 #pragma once
 
-// What SavepointCompression::automatic means in each folder: measured before the first savepoint there, recorded in
-// "compression.json" beside the savepoints, and taken from there by every later start, so that one run makes one kind
-// of file.
+// What SavepointCompression::automatic means in each folder. It is measured before the first savepoint there, and
+// recorded in "compression.json" next to the savepoints. Later starts read the record, so that one run makes one kind
+// of file. docs/decisions/savepoints.md
 
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace holdfast {
 
-// Not for several threads at once.
+// For one thread at a time.
 class CompressionChoices {
  public:
   struct Choice {
@@ -27,9 +27,9 @@ class CompressionChoices {
   // `files` must outlive it.
   explicit CompressionChoices(FileSystem& files, Measure measure = measure_compression);
 
-  // The first call for a folder reads the record or measures, and tells `when_made` of the outcome. States of less than
-  // kSmallestMeasured bytes take `fast` without, and so does a storage that cannot be measured: never throws for what
-  // the disk does.
+  // The first call for a folder reads the record, or else measures and writes it; then it calls `when_made`. States of
+  // less than kSmallestMeasured bytes are not measured and get `fast`. So does a storage that cannot be measured: an
+  // error of the disk is never thrown.
   SavepointCompression choose(const std::string& folder, const Snapshot& snapshot, int threads,
                               const std::function<void(const std::string& record, const Choice& choice)>& when_made);
 

@@ -16,7 +16,7 @@ MemorySaver::MemorySaver(Training& training, Agreement& agreement, Saver& saver)
 bool MemorySaver::is_due() {
   const bool is_writing = keeper_.is_busy();
   if (!is_writing) {
-    // What the last one took while training went on.
+    // Counts the part of the last snapshot that was done while training went on.
     if (const auto times = keeper_.take_finished()) schedule_.written(times->begin, times->end);
   }
   return training_.is_primary() && schedule_.is_due(training_.state.step + 1, training_.place->now(), is_writing);
@@ -41,7 +41,7 @@ void MemorySaver::keep_hosts_state() {
   const auto prepared_from = now();
   training_.supervision.prepare_in_memory(image.size_bytes());
   const auto preparation = now() - prepared_from;
-  std::optional<Digest> copied;  // empty where there is no such memory
+  std::optional<Digest> copied;  // empty if no memory outlives the process
   const auto write = [&](std::size_t at, std::span<std::byte> piece) { image.copy(at, piece); };
   training_.supervision.keep_in_memory(step, image.size_bytes(), write, [&](std::span<const std::byte> copy) {
     copied = digest(copy.subspan(image.header.size()));
@@ -51,8 +51,8 @@ void MemorySaver::keep_hosts_state() {
   schedule_.taken(begin + preparation, now());
 }
 
-// The replicas compare what is on its way to the host, so what happens to the state meanwhile is a matter of the next
-// comparison. A replica that has none to compare with waits neither for the digest nor for a look for NaN.
+// The replicas compare the copy that is on its way to the host; what happens to the state meanwhile shows in the next
+// comparison. A replica without peers waits neither for the digest nor for a check for NaN.
 void MemorySaver::keep_devices_state() {
   if (!training_.is_primary()) return agreement_.agree();
   const std::int64_t step = training_.state.step;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Keeps copies of the state in memory that outlives this process, so that a run whose replicas all die goes on without
-// a savepoint: as often as costs a small share of the time. docs/decisions/savepoints.md
+// Keeps copies of the state in memory that outlives this process, so that a run whose replicas all die can go on
+// without a savepoint. It does so as often as costs a small share of the time. docs/decisions/savepoints.md
 
 #include "train/agreement/agreement.h"
 #include "train/saving/memory_snapshot_keeper.h"
@@ -18,7 +18,7 @@ class MemorySaver {
 
   // Whether rank 0 wants a snapshot after the next step: it asks all ranks to compare their states then.
   bool is_due();
-  // All ranks: compares the states, of which rank 0 keeps a copy.
+  // All ranks: compares their states; rank 0 keeps a copy.
   void keep();
   // Waits for a copy that is on its way from a device. Rethrows its failure.
   void finish() { keeper_.finish(); }

@@ -1,4 +1,10 @@
+// The run may go on from a copy after this process is dead, so a copy must be right before it counts: what arrived on
+// the host is digested there and compared with what the device held. That, and the check for NaN, happens on a thread
+// of its own while training goes on. docs/decisions/devices.md
+
 #include "train/saving/memory_snapshot_keeper.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +17,7 @@
 namespace holdfast {
 namespace {
 
-// Where the image has its arrays: behind its header, without gaps.
+// Where the image has its arrays: after its header, without gaps.
 std::vector<std::span<float>> places_of(const MemorySnapshotKeeper::State& state, std::span<std::byte> image) {
   std::vector<std::span<float>> places;
   auto* next = reinterpret_cast<float*>(image.data() + state.header.size());
@@ -34,8 +40,9 @@ std::vector<std::span<const float>> finite_ones(const std::vector<std::span<floa
 bool are_finite(const std::vector<std::span<const float>>& arrays, std::int64_t step) {
   const auto is_finite = [](std::span<const float> array) { return host_memory().is_finite(array); };
   if (std::all_of(arrays.begin(), arrays.end(), is_finite)) return true;
-  log(LogLevel::warning, "the state of step " + std::to_string(step) +
-                             " is not finite, so it is not kept in memory; the one before it is");
+  log(LogLevel::warning,
+      fmt::format("the state of step {} is not finite, so it is not kept in memory; the snapshot before it stays",
+                  step));
   return false;
 }
 
@@ -68,7 +75,7 @@ MemorySnapshotKeeper::Clock::duration MemorySnapshotKeeper::keep(State state, Me
                       finite = finite_ones(places, state.must_be_finite), now = now_, begin = now_()]() mutable {
                        held->finish_copy();
                        const Digest expected = held->digest();
-                       // Its place on the device is free for another one.
+                       // The device can hold the next state now.
                        held.reset();
                        Digest arrived;
                        target.keep([&](std::span<const std::byte> image) {
@@ -81,7 +88,7 @@ MemorySnapshotKeeper::Clock::duration MemorySnapshotKeeper::keep(State state, Me
   return preparation;
 }
 
-// Copies to memory that the device knows of go straight there. It costs as much as some copies, once.
+// A device copies straight into registered memory. Registering takes as long as several copies, but only once.
 void MemorySnapshotKeeper::pin(const OutlivingMemory& target, MemorySpace& memory) {
   if (pinned_mapping_ == target.mapping) return;
   unpin();
@@ -91,7 +98,7 @@ void MemorySnapshotKeeper::pin(const OutlivingMemory& target, MemorySpace& memor
   pinned_mapping_ = target.mapping;
 }
 
-// Before the mapping goes. Where the device fails, the process is about to end.
+// Called before the mapping goes. A failure is ignored: when the device fails, the process is about to end.
 void MemorySnapshotKeeper::unpin() noexcept {
   try {
     if (pinned_in_ != nullptr) pinned_in_->unpin(pinned_);

@@ -1,8 +1,8 @@
 #pragma once
 
-// Carries a device's state into memory that outlives this process, while training goes on: it waits for the copy,
-// compares what arrived with what the device held, and only then lets it count; and not where it is not finite, though
-// it should be, which the log is told.
+// Copies a device's state into memory that outlives this process, while training goes on. A copy counts only after it
+// has arrived and is the same as what the device held. A copy that should be finite and is not is dropped, with a
+// warning. docs/decisions/devices.md
 
 #include <chrono>
 #include <cstdint>
@@ -27,21 +27,21 @@ class MemorySnapshotKeeper {
 
   explicit MemorySnapshotKeeper(Supervision& supervision, Now now = Clock::now)
       : supervision_(supervision), now_(std::move(now)) {}
-  // Waits for the last one, whatever becomes of it.
+  // Waits for the copy under way, and ignores its failure.
   ~MemorySnapshotKeeper();
   MemorySnapshotKeeper(const MemorySnapshotKeeper&) = delete;
   MemorySnapshotKeeper& operator=(const MemorySnapshotKeeper&) = delete;
 
   struct State {
     std::int64_t step = 0;
-    std::string header;                          // of its StateImage
-    std::vector<std::span<const float>> arrays;  // likewise
-    std::vector<bool> must_be_finite{};          // by array; empty: none
-    std::shared_ptr<HeldArrays> held;            // of these
+    std::string header;                          // of the StateImage
+    std::vector<std::span<const float>> arrays;  // of the StateImage
+    std::vector<bool> must_be_finite{};          // by array; empty: no array must be
+    std::shared_ptr<HeldArrays> held;            // holds these arrays
   };
-  // Begins with a state, before anything changes its arrays, which lie in `memory`. Does nothing where there is no
-  // memory that outlives the process. Returns how much of its time went into finding that memory and telling the device
-  // of it, which later states find done.
+  // Begins to copy a state whose arrays are in `memory`, before anything changes them. First waits for the copy under
+  // way, as finish() does. Does nothing if no memory outlives the process. Returns the time that it took to find that
+  // memory and to register it with the device; later states need not do this again.
   Clock::duration keep(State state, MemorySpace& memory);
 
   bool is_busy() const;
@@ -49,11 +49,11 @@ class MemorySnapshotKeeper {
     Clock::time_point begin;
     Clock::time_point end;
   };
-  // Of one that is done since the last call. Rethrows its failure: Error{diverged} where the host got another state
-  // than the device held.
+  // The times of a copy that has ended since the last call. Rethrows its failure: Error{diverged} if the host got
+  // another state than the device held.
   std::optional<Times> take_finished();
-  // Blocks until the last one is done: as long as the memory space takes for a copy at most, and what reading it takes.
-  // Rethrows its failure.
+  // Blocks until the copy under way has ended: at most as long as the memory space waits for a copy, and as reading it
+  // takes. Rethrows its failure.
   void finish();
 
  private:
@@ -62,7 +62,7 @@ class MemorySnapshotKeeper {
 
   Supervision& supervision_;
   const Now now_;
-  // What the device knows of, until unpin().
+  // Registered with the device, until unpin().
   std::shared_ptr<void> pinned_mapping_;
   std::span<std::byte> pinned_;
   MemorySpace* pinned_in_ = nullptr;

@@ -1,5 +1,7 @@
 #include "train/saving/savepoint_journal.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -28,17 +30,18 @@ json details_of(const SavepointEvent& event) {
   return details;
 }
 
-// Every savepoint that is durable is a line "savepoint".
+// A durable savepoint is the event "savepoint"; other events are "savepoint_started" and the like.
 std::string name_of(Kind kind) {
   return kind == Kind::durable ? "savepoint" : "savepoint_" + std::string(to_string(kind));
 }
 
 void log_event(const SavepointEvent& event) {
   if (event.kind == Kind::skipped) {
-    log(LogLevel::warning, "savepoint " + event.path + " is skipped: " + event.why);
+    log(LogLevel::warning, fmt::format("savepoint {} is skipped: {}", event.path, event.why));
   } else if (event.kind == Kind::waited && event.seconds >= kLongWaitSeconds) {
-    log(LogLevel::warning, "training stood still for " + std::to_string(event.seconds) + " s until savepoint " +
-                               event.path + " found a place: the storage is slower than savepoints are due");
+    log(LogLevel::warning, fmt::format("training waited {:.1f} s until savepoint {} could be queued: the storage is "
+                                       "slower than savepoints are due; save less often, or on a faster disk",
+                                       event.seconds, event.path));
   } else if (event.kind == Kind::compression_chosen) {
     log(LogLevel::info, "savepoints are compressed as " + event.why);
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What happens to savepoints, as lines of the run's journal, and in the log where somebody should know.
+// Writes what happens to savepoints into the run's journal, and into the log if a user should know it.
 
 #include <chrono>
 #include <string>
@@ -15,7 +15,7 @@ class SavepointJournal {
   // `supervision` must outlive it.
   explicit SavepointJournal(Supervision& supervision) : supervision_(supervision) {}
 
-  // Any thread, but progress by one at a time. Of progress there is a line every ten seconds.
+  // Any thread, but one thread at a time for progress. Progress is written at most every ten seconds.
   void note(const SavepointEvent& event);
 
  private:

@@ -1,4 +1,10 @@
+// Two savepoints may be under way: one that is being written and one that waits. Each holds a copy of the state, so a
+// third would cost the memory of another copy. A failure is kept until the training thread asks for it, because only
+// training can decide whether it matters. docs/decisions/savepoints.md
+
 #include "train/saving/savepoint_writer.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -31,7 +37,7 @@ std::string what_of(const std::exception_ptr& failure) {
   } catch (const std::exception& exception) {
     return exception.what();
   } catch (...) {
-    return "something that is no std::exception was thrown";
+    return "an object was thrown that is not a std::exception";
   }
 }
 
@@ -51,7 +57,7 @@ SavepointWriter::~SavepointWriter() {
   thread_.join();
   for (const Work& work : requests_) {
     SavepointEvent event = event_of(SavepointEvent::Kind::skipped, work.request.path, work.request.step);
-    event.why = "training ended before it was begun";
+    event.why = "training ended before its write began";
     tell(std::move(event));
   }
 }
@@ -69,7 +75,7 @@ bool SavepointWriter::submit(Request request, Deadline deadline, const StillWait
   }
   rethrow_failure();
   lock.unlock();
-  // Nobody else submits, so the place stays free; a third snapshot would cost a third copy of the state in memory.
+  // Only this thread submits, so the slot stays free. Taken earlier, this would be a third copy of the state in memory.
   Snapshot snapshot = request.take_snapshot();
   lock.lock();
   requests_.push_back({std::move(request), std::move(snapshot)});
@@ -79,8 +85,9 @@ bool SavepointWriter::submit(Request request, Deadline deadline, const StillWait
 
 SavepointEvent SavepointWriter::skipped(const Request& request) const {
   SavepointEvent event = event_of(SavepointEvent::Kind::skipped, request.path, request.step);
-  event.why = "two are under way, " + requests_.front().request.path + " and " + requests_.back().request.path +
-              ": the storage is slower than savepoints are due";
+  event.why =
+      fmt::format("two savepoints are being written already, {} and {}: the storage is slower than savepoints are due",
+                  requests_.front().request.path, requests_.back().request.path);
   return event;
 }
 
@@ -92,8 +99,8 @@ void SavepointWriter::wait_for_place(std::unique_lock<std::mutex>& lock, const R
   event.seconds = seconds_since(begin);
   if (!is_over) {
     event.kind = SavepointEvent::Kind::failed;
-    event.why = "savepoint " + request.path + " waited in vain for " + requests_.front().request.path +
-                " to be written: the storage is too slow or stuck";
+    event.why = fmt::format("savepoint {} waited in vain for {} to be written: the storage is too slow or stuck",
+                            request.path, requests_.front().request.path);
   }
   lock.unlock();
   tell(event);
@@ -106,8 +113,9 @@ void SavepointWriter::flush(Deadline deadline, const StillWaiting& still_waiting
   const bool is_done = wait(lock, deadline, still_waiting, [&] { return failure_ || requests_.empty(); });
   rethrow_failure();
   if (!is_done) {
-    throw Error(ErrorCode::deadline_exceeded, "savepoint " + requests_.front().request.path +
-                                                  " was not written in time: the storage is too slow or stuck");
+    throw Error(ErrorCode::deadline_exceeded,
+                fmt::format("savepoint {} was not written in time: the storage is too slow or stuck",
+                            requests_.front().request.path));
   }
 }
 
@@ -139,6 +147,7 @@ void SavepointWriter::serve() {
   for (;;) {
     changed_.wait(lock, [&] { return is_stopping_ || !requests_.empty(); });
     if (is_stopping_) return;
+    // The front stays in the queue while it is written, so that it counts as under way.
     const Work& work = requests_.front();  // a deque's push_back leaves references alone
     lock.unlock();
     std::exception_ptr failure = arrive(work);
@@ -154,7 +163,7 @@ void SavepointWriter::serve() {
 std::exception_ptr SavepointWriter::arrive(const Work& work) noexcept {
   try {
     if (!work.snapshot.arrive) return nullptr;
-    show({.what = "the copy of the state of step " + std::to_string(work.request.step) + " to the host",
+    show({.what = fmt::format("the copy of the state of step {} to the host", work.request.step),
           .bytes = size_bytes(work.snapshot)});
     work.snapshot.arrive();
     return nullptr;
@@ -167,7 +176,7 @@ std::exception_ptr SavepointWriter::arrive(const Work& work) noexcept {
 std::exception_ptr SavepointWriter::save(const Work& work) noexcept {
   try {
     write(work);
-    show({.what = "what is to happen once " + work.request.path + " is durable", .is_callback = true});
+    show({.what = fmt::format("the work that follows once {} is durable", work.request.path), .is_callback = true});
     if (work.request.options.when_durable) work.request.options.when_durable();
     return nullptr;
   } catch (...) {
@@ -219,7 +228,7 @@ SavepointCompression SavepointWriter::compression_of(const Work& work) {
                               [&](const std::string& record, const CompressionChoices::Choice& choice) {
                                 SavepointEvent event =
                                     event_of(SavepointEvent::Kind::compression_chosen, record, work.request.step);
-                                event.why = std::string(to_string(choice.compression)) + ": " + choice.why;
+                                event.why = fmt::format("{}: {}", to_string(choice.compression), choice.why);
                                 tell(std::move(event));
                               });
 }

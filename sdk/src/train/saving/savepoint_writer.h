@@ -1,6 +1,7 @@
 #pragma once
 
-// The thread that writes savepoints while training goes on, and what it tells of them.
+// The thread that writes savepoints while training goes on, and the events that it reports.
+// docs/decisions/savepoints.md
 
 #include <condition_variable>
 #include <deque>
@@ -26,31 +27,32 @@ class SavepointWriter {
   struct Request {
     std::string path;
     std::int64_t step = 0;
-    std::function<Snapshot()> take_snapshot;  // called by submit(), only once there is a place for it
+    std::function<Snapshot()> take_snapshot;  // called by submit(), once there is room for it
     SaveOptions options{};
-    // Called on the writer's thread instead of what a failed write does otherwise: it is rethrown to nobody. A state
-    // that does not arrive is no failure of the write, and rethrown all the same.
+    // If set, called on the writer's thread when the write fails, and the failure is not rethrown. It is also called if
+    // the state does not arrive from its device. That is not a failure of the write, so it is rethrown all the same.
     std::function<void(const std::string& why)> when_failed{};
   };
-  // Called on whichever thread it happens.
+  // Called on the thread on which the event happens.
   using Tell = std::function<void(const SavepointEvent&)>;
-  // Called again and again while a function below blocks: a sign of life for whoever watches.
+  // Called every second while a function below blocks, as a sign of life for the watchdog.
   using StillWaiting = std::function<void()>;
 
-  // `watch` learns what the writer is doing.
+  // `watch`, if not empty, shows what the writer is doing.
   explicit SavepointWriter(FileSystem& files, Tell tell = {}, std::shared_ptr<SavingWatch> watch = {});
-  // Ends after the write that is under way; what waits behind it is skipped.
+  // Waits for the write that is under way. Savepoints that wait in the queue are skipped.
   ~SavepointWriter();
 
-  // While two are under way: blocks, by the deadline, or returns false without having made anything, as the request
-  // says. Rethrows the failure of an earlier write.
+  // Takes a snapshot and queues it. While two savepoints are under way, it blocks, or returns false without a snapshot,
+  // as the request says. Throws Error{deadline_exceeded} after the deadline. Rethrows the failure of an earlier write.
   bool submit(Request request, Deadline deadline, const StillWaiting& still_waiting = {});
-  // Blocks until all that was submitted is durable, by the deadline. Rethrows the failure of a write.
+  // Blocks until all that was submitted is durable. Throws Error{deadline_exceeded} after the deadline. Rethrows the
+  // failure of a write.
   void flush(Deadline deadline, const StillWaiting& still_waiting = {});
-  // Rethrows the failure of a write.
+  // Rethrows the failure of a write, if one has failed.
   void check();
 
-  // What has happened since the last call, in order, with the newest progress alone.
+  // The events since the last call, in order. Of consecutive progress events of a savepoint, only the newest is kept.
   std::vector<SavepointEvent> take_events();
 
  private:

@@ -1,6 +1,6 @@
-// A savepoint is taken of a state that all replicas agreed on, since a wrong one could be the state that the run goes
-// back to. A full or failing disk may have room again the next time, so it costs a savepoint; only the last savepoint
-// of fit() must succeed, because nothing makes up for it. docs/decisions/savepoints.md
+// Replicas compare their states before each savepoint, since the run may go back to it. A full or failing disk may have
+// room again the next time, so it costs only a savepoint. The last savepoint of fit() must succeed, because nothing
+// makes up for it. docs/decisions/savepoints.md
 
 #include "train/saving/saver.h"
 
@@ -22,7 +22,7 @@ constexpr auto kSaveTimeout = std::chrono::minutes(10);
 // Ranks that wait must outlast rank 0, which may wait for a queue slot, for two pending writes, and for its own.
 constexpr auto kAllSavesTimeout = 3 * kSaveTimeout;
 
-// What may be otherwise the next time.
+// Failures that may not come again.
 bool is_of_the_storage(ErrorCode code) {
   return code == ErrorCode::disk_full || code == ErrorCode::input_output || code == ErrorCode::refused ||
          code == ErrorCode::invalid_file;
@@ -37,8 +37,8 @@ Saver::Saver(Training& training, Agreement& agreement, std::shared_ptr<SavingWat
       writer_(
           training.files, [this](const SavepointEvent& event) { journal_.note(event); }, std::move(watch)) {}
 
-// Callbacks' states are collected on every rank, also where rank 0 then skips a savepoint: all must leave the same
-// state behind.
+// Callbacks' states are collected on every rank, also if rank 0 then skips the savepoint: all ranks must hold the same
+// state.
 void Saver::save(const std::vector<PendingSave>& pending) {
   if (!training_.place->writes_files) return;
   if (!pending.empty()) {
@@ -203,7 +203,7 @@ void Saver::lend_state(const std::function<void()>& when_kept, WhenFailed when_f
   take_state_back();
 }
 
-// No callback asked for this savepoint. Where it cannot be written, results and weights are still in memory, and the
+// No callback asked for this savepoint. If it cannot be written, results and weights are still in memory, and the
 // program may save them elsewhere.
 void Saver::keep_final_state() {
   const auto warn = [step = training_.state.step](const std::string& why) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// How a Trainer's state becomes savepoints: on request of callbacks or of an operator, at a stop, and at the end of
-// fit(). Rank 0 writes, in a thread of its own while training goes on; the other ranks agree with it about the state
-// first. docs/decisions/savepoints.md
+// How a Trainer's state becomes savepoints: at the request of callbacks or of an operator, at a stop, and at the end of
+// fit(). Rank 0 writes, in a thread of its own while training goes on. Before that, all ranks compare their states.
+// docs/decisions/savepoints.md
 
 #include <functional>
 #include <memory>
@@ -25,7 +25,7 @@ struct PendingSave {
   SaveOptions options;
 };
 
-// For the training thread. What is said of all ranks is called by all at the same step.
+// For the training thread. Functions marked "all ranks" are called by every rank at the same step.
 class Saver {
  public:
   Saver(Training& training, Agreement& agreement, std::shared_ptr<SavingWatch> watch);
@@ -34,7 +34,7 @@ class Saver {
   void save(const std::vector<PendingSave>& pending);
   // All ranks: begins a savepoint of the run that an operator asked for.
   void save_on_request();
-  // Rank 0, of a state that was agreed on: begins what callbacks asked for.
+  // Rank 0, when all ranks have agreed on the state: begins what callbacks asked for.
   void submit_all(const std::vector<PendingSave>& pending);
   // All ranks, once fit() has finished: blocks until the final state and all that was begun are durable.
   void finish_fit();
@@ -45,15 +45,15 @@ class Saver {
   void finish_under_way();
   // A stop's savepoint may still be written although the program goes on: blocks until training may change the state.
   void take_state_back();
-  // fit() goes on after it had left a savepoint of its final state at that step: it is removed once the next final one
-  // is durable, as a run with these epochs from the start would not have it.
+  // Call this when fit() goes on after it had saved its final state at that step. The savepoint is deleted once the
+  // next final one is durable, because a run with these epochs from the start would not have it.
   void replace_final_savepoint(std::int64_t step);
 
-  // A device's arrays, held while they travel to the host.
+  // Holds a device's arrays while they are copied to the host. Warns once if training must wait for the copy.
   std::shared_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays);
 
  private:
-  // Told of a failed write, which does not end training then.
+  // Called when a write fails; the failure does not end training then.
   using WhenFailed = std::function<void(const std::string& why)>;
 
   Deadline deadline() const;
@@ -72,7 +72,7 @@ class Saver {
   Training& training_;
   Agreement& agreement_;
   bool is_state_lent_ = false;   // to the writer, until it is done
-  std::string final_savepoint_;  // that this process wrote unasked: a file's name
+  std::string final_savepoint_;  // name of a file that this process wrote unasked
   bool has_warned_of_copies_ = false;
   SavepointJournal journal_;
   SavepointWriter writer_;

@@ -1,7 +1,9 @@
-// Each operation is known by its thread: a thread has one operation at a time. Why the oldest is shown:
+// Each operation is known by its thread, which makes one operation at a time. Why the oldest one is shown:
 // docs/decisions/recovery.md, "A writer that hangs is seen by the watchdog, and costs its process".
 
 #include "train/saving/saving_watch.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -11,12 +13,12 @@
 namespace holdfast {
 namespace {
 
-// As system calls and man pages have it.
+// In the words of system calls and their man pages.
 std::string describe_operation(const FileOperation& operation) {
-  if (operation.name == "rename") return "rename of " + operation.path + " to " + operation.new_path;
+  if (operation.name == "rename") return fmt::format("rename of {} to {}", operation.path, operation.new_path);
   if (operation.name == "sync") return "fsync of " + operation.path;
   if (operation.name == "sync_folder") return "fsync of the folder " + operation.path;
-  return operation.name + " of " + operation.path;
+  return fmt::format("{} of {}", operation.name, operation.path);
 }
 
 }  // namespace

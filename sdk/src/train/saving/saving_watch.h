@@ -1,7 +1,7 @@
 #pragma once
 
-// Tells the watchdog what the thread that writes savepoints is doing. Threads that compress make several file
-// operations at once. It shows the oldest one that has not ended, so that one that hangs is seen although others go on.
+// Shows the watchdog what the thread that writes savepoints is doing. Threads that compress make several file
+// operations at once. The oldest one that has not ended is shown, so that one that hangs is seen although others go on.
 
 #include <cstdint>
 #include <functional>
@@ -22,12 +22,13 @@ class SavingWatch : public std::enable_shared_from_this<SavingWatch> {
  public:
   explicit SavingWatch(std::shared_ptr<Supervision> supervision) : supervision_(std::move(supervision)) {}
 
-  // Called by one thread at a time, which works on savepoints until leave(). A further call says that it has come to
-  // another work.
+  // Called by one thread at a time, which works on savepoints until leave(). A further call means that other work has
+  // begun.
   void enter(BackgroundWork work);
   void leave();
 
-  // Everything goes to `target`, which must outlive it. Operations count while somebody works on savepoints.
+  // A file system that passes everything on to `target`, which must outlive it. Operations between enter() and leave()
+  // are shown.
   std::unique_ptr<FileSystem> over(FileSystem& target);
 
  private:
@@ -54,7 +55,7 @@ class SavingWatch : public std::enable_shared_from_this<SavingWatch> {
   std::uint64_t shown_operation_ = 0;  // 0: work_ itself, or nothing
 };
 
-// The place's file system as its Trainer's savepoints are to be written through it; it lives as long as the place.
+// The place's file system, observed by its saving_watch. It lives as long as the place.
 FileSystem& watched_files(Replica::Place& place);
 
 }  // namespace holdfast

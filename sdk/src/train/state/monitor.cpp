@@ -1,5 +1,7 @@
 #include "train/state/monitor.h"
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -10,9 +12,9 @@ double monitored(const Logs& logs, const std::string& name, const std::string& c
   const bool is_of_validation = name.starts_with("val_") && logs.contains(name.substr(4));
   std::string names;
   for (const auto& [known, value] : logs) names += (names.empty() ? "" : ", ") + known;
-  throw Error(ErrorCode::invalid_argument, callback + " watches \"" + name +
-                                               "\", which this fit() does not log; it logs " + names +
-                                               (is_of_validation ? "; give it .validation to log that one, too" : ""));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} watches \"{}\", which this fit() does not log; it logs {}{}", callback, name, names,
+                          is_of_validation ? "; give fit() .validation to log that one, too" : ""));
 }
 
 bool is_better(double value, double than, Best best, double min_delta) {

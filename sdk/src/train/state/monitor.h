@@ -1,6 +1,6 @@
 #pragma once
 
-// What callbacks that watch one of the logs have in common.
+// What callbacks share that watch one of the logs.
 
 #include <string>
 
@@ -9,10 +9,10 @@
 
 namespace holdfast {
 
-// logs[name]. Throws Error{invalid_argument} naming those there are when it is missing.
+// Returns logs[name]. If there is no such log, throws Error{invalid_argument} that lists the logs there are.
 double monitored(const Logs& logs, const std::string& name, const std::string& callback);
 
-// By more than `min_delta`. NaN is never better.
+// Whether `value` is better than `than` by more than `min_delta`. NaN is never better.
 bool is_better(double value, double than, Best best, double min_delta);
 
 }  // namespace holdfast

@@ -1,4 +1,10 @@
+// The rules of format's catalogue, applied to a run. A savepoint is deleted only after a newer one was read back. A
+// damaged one is passed over with a warning if another one serves: it must not end a training that could go on.
+// docs/decisions/savepoints.md
+
 #include "train/state/resume.h"
+
+#include <fmt/format.h>
 
 #include <cmath>
 #include <memory>
@@ -14,13 +20,13 @@
 namespace holdfast {
 namespace {
 
-// None where there is no such number, and of what cannot be read.
+// The mean `name` that the savepoint records; empty if it records no such mean, or if the file is damaged or gone.
 std::optional<double> metric_in(FileSystem& files, const std::string& path, const std::string& name) {
   try {
     return format::metric_of(format::ArrayFile::open(files, path).metadata(), name);
   } catch (const Error& failure) {
     if (failure.code() == ErrorCode::invalid_file) {
-      log(LogLevel::warning, "savepoint " + path + " is passed over: " + failure.what());
+      log(LogLevel::warning, fmt::format("savepoint {} is passed over: {}", path, failure.what()));
     } else if (failure.code() != ErrorCode::not_found) {
       throw;
     }
@@ -54,7 +60,7 @@ std::string savepoint_metadata(FileSystem& files, const std::string& path) {
 
 void replace_savepoint(FileSystem& files, const std::string& path) {
   std::string name = path + ".replaced";
-  for (int number = 2; files.exists(name); ++number) name = path + ".replaced-" + std::to_string(number);
+  for (int number = 2; files.exists(name); ++number) name = fmt::format("{}.replaced-{}", path, number);
   files.rename(path, name);
   files.sync_folder(parent_folder(path));
 }
@@ -70,7 +76,8 @@ void drop_savepoint(FileSystem& files, const std::vector<std::string>& folders, 
       files.sync_folder(folder);
     }
   } catch (const Error& failure) {
-    log(LogLevel::warning, "savepoint " + name + ", which is no longer wanted, stays: " + failure.what());
+    log(LogLevel::warning,
+        fmt::format("savepoint {} is no longer needed, but could not be deleted: {}", name, failure.what()));
   }
 }
 
@@ -93,7 +100,7 @@ std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& f
       .best = options.best == Best::lowest ? format::BestValue::lowest : format::BestValue::highest,
       .max_bytes = options.max_bytes};
   const auto warn = [](const format::Problem& problem) {
-    log(LogLevel::warning, "savepoint " + problem.path + " is not kept: " + problem.why);
+    log(LogLevel::warning, fmt::format("savepoint {} is not kept: {}", problem.path, problem.why));
   };
   const auto keeper = std::make_shared<format::SavepointKeeper>(files, folder,
                                                                 format::KeeperOptions{.copies = copies,
@@ -116,8 +123,10 @@ std::string best_savepoint(const std::string& folder, const std::string& name, B
     path_of_best = path;
   }
   if (best_value) return path_of_best;
-  throw Error(ErrorCode::not_found, "no savepoint in " + folder + " has a mean called \"" + name +
-                                        "\"; ModelCheckpoint with best_by = \"" + name + "\" keeps the best of them");
+  throw Error(ErrorCode::not_found,
+              fmt::format("no savepoint in {0} has a mean called \"{1}\"; ModelCheckpoint with best_by = \"{1}\" keeps "
+                          "the best of them",
+                          folder, name));
 }
 
 }  // namespace holdfast

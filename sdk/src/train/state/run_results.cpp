@@ -1,4 +1,9 @@
+// Results travel through a file, because the processes that train are not the one that asks for the results. A program
+// that trains alone writes no file; its results are remembered in the process. docs/decisions/runs.md
+
 #include "train/state/run_results.h"
+
+#include <fmt/format.h>
 
 #include <cmath>
 #include <filesystem>
@@ -48,7 +53,7 @@ Logs results_from(const json& object) {
   return logs;
 }
 
-// Of runs that were trained alone: texts by the path of the run directory.
+// Results of runs that were trained alone in this process: texts by the path of the run directory.
 struct Remembered {
   std::mutex mutex{};
   std::map<std::string, std::string> texts{};
@@ -105,7 +110,7 @@ void keep_results(const Replica::Place& place) {
     if (files.exists(path) && read_text_file(files, path) == place.results) return;
     write_whole_file(files, path, std::as_bytes(std::span(place.results)));
   } catch (const Error& failure) {
-    log(LogLevel::warning, "the results of the run could not be kept in " + path + ": " + failure.what());
+    log(LogLevel::warning, fmt::format("the results of the run could not be written to {}: {}", path, failure.what()));
   }
 }
 
@@ -117,21 +122,28 @@ void remember_results(const Replica::Place& place) {
 RunResults run_results(const std::string& run_directory) {
   if (const std::optional<std::string> text = remembered_results(run_directory)) {
     if (!text->empty()) return results_from_text(*text);
-    throw Error(ErrorCode::not_found, "the training for " + run_directory +
-                                          ", alone in this process, has no results: it called no fit() or evaluate()");
+    throw Error(
+        ErrorCode::not_found,
+        fmt::format("the training for {}, alone in this process, has no results: it finished no fit() or evaluate()",
+                    run_directory));
   }
   const std::string path = results_path(run_directory);
   if (!posix_file_system().exists(path)) {
-    throw Error(ErrorCode::not_found,
-                "there is no " + path + ": no run in that directory has finished, or its disk was full then");
+    throw Error(
+        ErrorCode::not_found,
+        fmt::format(
+            "there is no {}: no run has finished in that directory, or its disk was full then; start the run again, "
+            "which writes the file when it ends",
+            path));
   }
   try {
     return results_from_text(read_text_file(posix_file_system(), path));
   } catch (const json::exception&) {
-    throw Error(ErrorCode::invalid_file,
-                path +
-                    " is damaged: it is not the record of results that a run writes; start the "
-                    "run again, which writes it anew");
+    throw Error(
+        ErrorCode::invalid_file,
+        fmt::format("{} is damaged: it is not the record of results that a run writes; start the run again, which "
+                    "writes it anew",
+                    path));
   }
 }
 

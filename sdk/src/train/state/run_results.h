@@ -1,6 +1,6 @@
 #pragma once
 
-// RUN_DIRECTORY/results.json (holdfast/train/run_results.h), from the state that has it.
+// RUN_DIRECTORY/results.json (see holdfast/train/run_results.h), made from the training state.
 
 #include <string>
 
@@ -13,13 +13,13 @@ namespace holdfast {
 // The file's text.
 std::string results_text(const TrainState& state, const Digest& weights);
 
-// Writes what the Trainer has left in `place`, durably, unless it stands there already. Every rank may call it, since
-// all have the same results; so the file is written whichever rank lives longest. A storage that fails costs the file,
-// with a warning.
+// Writes the results that the Trainer has left in `place`, durably, unless the file has them already. Every rank may
+// call it, since all have the same results: so the file is written whichever rank lives longest. A failing storage
+// costs the file, with a warning.
 void keep_results(const Replica::Place& place);
 
-// For a Trainer that trains alone, of which nothing is written: run_results() of this process gives what it has left in
-// `place`, and not what an earlier run has left in the directory.
+// For a Trainer that trains alone, for which no file is written. From then on run_results() of this process returns
+// what the Trainer has left in `place`. Results of an earlier run in the directory do not count any more.
 void remember_results(const Replica::Place& place);
 
 }  // namespace holdfast

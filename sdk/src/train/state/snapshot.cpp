@@ -1,4 +1,11 @@
+// A savepoint goes into the model piece by piece, since reading all of it before copying it would take the time of
+// both. Choices, names and shapes are compared before anything changes, and no tensor ever holds bytes that were not
+// checked. An image comes from the memory of a process that may have died, so no size in it is trusted.
+// docs/decisions/savepoints.md
+
 #include "train/state/snapshot.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -23,7 +30,8 @@ Shape shape_of(const format::ArrayInfo& info) {
   std::vector<std::int64_t> extents;
   for (const std::uint64_t extent : info.shape) {
     if (extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      throw Error(ErrorCode::invalid_file, "array " + info.name + " has an extent of " + std::to_string(extent));
+      throw Error(ErrorCode::invalid_file,
+                  fmt::format("array {} has an extent of {}, which no tensor can have", info.name, extent));
     }
     extents.push_back(static_cast<std::int64_t>(extent));
   }
@@ -36,31 +44,39 @@ const SnapshotArray* find(const Snapshot& snapshot, const std::string& name) {
   return found == snapshot.arrays.end() ? nullptr : &*found;
 }
 
-// `shape_in` gives the shape of the array of that name in `origin`, nothing where it has none; of `count` there.
+// `origin` has `count` arrays; `shape_in` returns the shape of the one with that name, or nothing.
 void require_same_arrays(const std::vector<StateSpan>& spans, const std::string& origin, std::size_t count,
                          const std::function<std::optional<Shape>(const std::string&)>& shape_in) {
   for (const StateSpan& span : spans) {
     const std::optional<Shape> shape = shape_in(span.name);
-    if (!shape) throw Error(ErrorCode::incompatible, origin + " is of another model: it has no array " + span.name);
+    if (!shape) {
+      throw Error(ErrorCode::incompatible,
+                  fmt::format("{} belongs to another model: it has no array {}; use the model that it was made with",
+                              origin, span.name));
+    }
     if (*shape != span.shape) {
-      throw Error(ErrorCode::incompatible, origin + " is of another model: its array " + span.name + " has shape " +
-                                               shape->to_string() + ", the model's " + span.shape.to_string());
+      throw Error(ErrorCode::incompatible, fmt::format("{} belongs to another model: its array {} has shape {} instead "
+                                                       "of {}; use the model that it was made with",
+                                                       origin, span.name, shape->to_string(), span.shape.to_string()));
     }
   }
   if (count != spans.size()) {
-    throw Error(ErrorCode::incompatible, origin + " is of another model: it has " + std::to_string(count) +
-                                             " arrays, the model " + std::to_string(spans.size()));
+    throw Error(
+        ErrorCode::incompatible,
+        fmt::format("{} belongs to another model: it has {} arrays instead of {}; use the model that it was made with",
+                    origin, count, spans.size()));
   }
 }
 
-// A savepoint is taken whole or not at all: damage that only HDF5 would meet counts, too.
+// A savepoint is whole or damaged: HDF5's own structures are checked, too, although nothing here reads them.
 format::ArrayFile open_savepoint(FileSystem& files, const std::string& path) {
   format::ArrayFile file = format::ArrayFile::open(files, path);
   file.verify_structure();
   for (const format::ArrayInfo& info : file.arrays()) {
     if (info.dtype == DType::f32) continue;
-    throw Error(ErrorCode::invalid_file, path + ": array " + info.name + " is of type " +
-                                             std::string(name(info.dtype)) + " where a training state has f32");
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{} does not hold a training state: its array {} is of type {} instead of f32", path,
+                            info.name, name(info.dtype)));
   }
   return file;
 }
@@ -123,8 +139,9 @@ Snapshot send_snapshot(const TrainState& state, Trainable& trainable, const std:
 void require_arrived(std::int64_t step, const Digest& held, const Digest& arrived) {
   if (arrived == held) return;
   throw Error(ErrorCode::diverged,
-              "the state of step " + std::to_string(step) + " was " + held.hex() + " on the device, and " +
-                  arrived.hex() + " when it had been copied to the host; one of the two, or the link, is defective");
+              fmt::format("the state of step {} had the digest {} on the device, and {} after it was copied to the "
+                          "host; the device, the host's memory or the link between them is defective",
+                          step, held.hex(), arrived.hex()));
 }
 
 Snapshot view_of(const TrainState& state, Trainable& trainable) {
@@ -163,7 +180,7 @@ void StateImage::copy(std::size_t begin, std::span<std::byte> piece) const {
   }
 }
 
-// Eight bytes with the length of the JSON, the JSON, blanks up to a multiple of eight.
+// The header: the length of the JSON in eight bytes, the JSON, and blanks up to a multiple of eight.
 StateImage image_of(const TrainState& state, Trainable& trainable) {
   StateImage image{.header = {}, .arrays = {}, .memory = trainable.memory()};
   nlohmann::json arrays = nlohmann::json::array();
@@ -203,7 +220,7 @@ Snapshot view_of_image(std::span<const std::byte> image) {
       rest = rest.subspan(values.size_bytes());
     }
   } catch (const nlohmann::json::exception&) {
-    throw refuse("its header is not the JSON of one");
+    throw refuse("its header is not the JSON of a snapshot");
   }
   return snapshot;
 }
@@ -271,7 +288,7 @@ TrainState load_savepoint(FileSystem& files, const std::string& path, Trainable&
   });
   MemorySpace& memory = trainable.memory();
   std::vector<format::ArrayFile::Target> targets;
-  // A piece is read before it can be checked: not into the model itself.
+  // A piece is checked after it was read, so it is not read into the model itself.
   Snapshot on_host;
   for (const StateSpan& span : spans) {
     targets.push_back({span.name, std::as_writable_bytes(on_host.add(span.name, span.shape))});

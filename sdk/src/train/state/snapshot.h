@@ -27,68 +27,69 @@ struct SnapshotArray {
 struct Snapshot {
   TrainState state;
   std::vector<SnapshotArray> arrays;
-  // What the arrays view, where it is not somebody else's. Goes with the snapshot when that is moved.
+  // The memory that the arrays view, if the snapshot owns it. It moves with the snapshot.
   std::vector<std::unique_ptr<float[]>> memory{};
-  // Where they are still on their way from a device: blocks until they are there, within that device's time limit. To
-  // be called once, on any thread, before the arrays are read.
+  // Set if the arrays are still on their way from a device: blocks until they have arrived, within that device's time
+  // limit. To be called once, on any thread, before the arrays are read.
   std::function<void()> arrive{};
 
-  // Another array, in memory of the snapshot, which nobody has written yet.
+  // Adds an array in memory of the snapshot, and returns its values, which are not initialized.
   std::span<float> add(std::string name, const Shape& shape);
 };
 
-// A copy.
+// Copies the state.
 Snapshot take_snapshot(const TrainState& state, Trainable& trainable);
-// The same of a state on a device, still on its way: arrive() throws Error{diverged} where another one came than was
-// held.
+// Begins to copy a state that a device holds. arrive() waits for the copy, and throws Error{diverged} if other bytes
+// arrived than the device held.
 Snapshot send_snapshot(const TrainState& state, Trainable& trainable, const std::shared_ptr<HeldArrays>& held);
-// Throws Error{diverged} unless what was copied to the host is what the device held.
+// Throws Error{diverged} unless the copy on the host has the digest of the state that the device held.
 void require_arrived(std::int64_t step, const Digest& held, const Digest& arrived);
-// No copy where the state lies in the host's memory: valid while the Trainable's state does not change.
+// A view of a state in the host's memory, valid until the Trainable's state changes. A state on a device is copied.
 Snapshot view_of(const TrainState& state, Trainable& trainable);
-// Copies the arrays into the Trainable. Throws Error{incompatible} naming the first array that is missing, unknown or
-// of another shape; nothing has changed then. `origin` names the snapshot in the sentence.
+// Copies the arrays into the Trainable. Throws Error{incompatible} if names or shapes of the arrays differ; then
+// nothing has changed. `origin` names the snapshot in the sentence.
 void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
 
-// The state as it lies in memory outside the process: a header, which says what the arrays are, and their bytes. Valid
-// while the Trainable's state does not change.
+// The layout of a state in memory outside the process: a header, which says what the arrays are, and then their bytes.
+// Valid until the Trainable's state changes.
 struct StateImage {
   std::string header;
   std::vector<std::span<const float>> arrays;
-  MemorySpace& memory;  // where these lie
+  MemorySpace& memory;  // that the arrays are in
 
   std::size_t size_bytes() const;
-  // Bytes [begin, begin + piece.size()) of it; all but the header in whole floats.
+  // Copies bytes [begin, begin + piece.size()) of the image. After the header, pieces begin and end at whole floats.
   void copy(std::size_t begin, std::span<std::byte> piece) const;
 };
 StateImage image_of(const TrainState& state, Trainable& trainable);
-// Valid while the image, which is aligned to floats, is. Throws Error{invalid_file} for bytes that are no image.
+// A view of an image, which is aligned to floats and outlives the view. Throws Error{invalid_file} for bytes that are
+// not an image.
 Snapshot view_of_image(std::span<const std::byte> image);
 
-// Of all arrays, in memory.
+// The size of all arrays in memory.
 std::uint64_t size_bytes(const Snapshot& snapshot);
 
 struct SavepointStorage {
   SavepointCompression compression = SavepointCompression::fast;  // any but automatic
   int zstd_level = 1;
   int threads = 0;  // 0: as many as the process has cores
-  // Told, one call at a time, how many of the state's bytes are written, its JSON's too; from any thread.
+  // Called with the number of the state's bytes, JSON included, that are written. One call at a time, from any thread.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};
 };
 
-// Whole or not at all, durable on return. Returns the file's digest.
+// An atomic write, durable on return. Returns the file's digest.
 Digest write_savepoint(FileSystem& files, const std::string& path, const Snapshot& snapshot,
                        const SavepointStorage& storage = {});
-// Throws Error{invalid_file} for anything but a whole savepoint.
+// Reads all of a savepoint. Throws Error{invalid_file} for anything but a whole one.
 Snapshot read_savepoint(FileSystem& files, const std::string& path);
-// The same into the Trainable, piece by piece as they are checked, while the rest is being read and decompressed.
-// Throws what read_savepoint() throws, Error{incompatible} as restore_arrays() does, and what `accepts` throws, which
-// is given the state before anything is changed. Damage and failures that are met later leave some of the arrays
-// changed.
+// Reads a savepoint into the Trainable, piece by piece as each is checked, while others are being read and
+// decompressed. `accepts` gets the state before anything is changed, and throws to refuse it. Also throws what
+// read_savepoint() throws, and Error{incompatible} as restore_arrays() does. A failure while pieces are read leaves
+// some arrays changed.
 TrainState load_savepoint(FileSystem& files, const std::string& path, Trainable& trainable,
                           const std::function<void(const TrainState&)>& accepts);
 
-// What saving a sample of this state in `folder` takes with SavepointCompression::fast and with none.
+// How long saving a sample of this state takes with SavepointCompression::fast and with none, each saved twice.
 struct CompressionFigures {
   SavepointCompression quicker = SavepointCompression::fast;
   std::uint64_t sample_bytes = 0;
@@ -97,7 +98,7 @@ struct CompressionFigures {
   std::uint64_t fast_file_bytes = 0;
   std::uint64_t none_file_bytes = 0;
 };
-// Writes four files there and removes them. Throws what write_savepoint() throws.
+// Writes four files in `folder`, and removes them. Throws what write_savepoint() throws.
 CompressionFigures measure_compression(FileSystem& files, const std::string& folder, const Snapshot& snapshot,
                                        int threads);
 

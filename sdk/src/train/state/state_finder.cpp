@@ -1,4 +1,10 @@
+// The snapshot in memory is preferred unless a savepoint is newer, so a run loses as few steps as possible. A damaged
+// savepoint is set aside, and the one before it is taken. A savepoint that cannot be read ends the start instead: an
+// error of the disk may pass, and going back would silently cost work. docs/decisions/savepoints.md
+
 #include "train/state/state_finder.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -14,7 +20,8 @@ namespace holdfast {
 StateFinder::StateFinder(Replica::Place& place, Trainable& trainable, const TrainState& choices)
     : place_(place), trainable_(trainable), supervision_(*place.supervision), choices_(choices) {}
 
-// What the bits depend on beside the options belongs to the machine, so it is kept beside the savepoints, not in them.
+// The arithmetic is a property of the machine and not of the state, so it is recorded next to the savepoints, not in
+// them.
 void StateFinder::check_arithmetic() {
   FileSystem& files = *place_.file_system;
   const std::string path = place_.run_directory + "/arithmetic.txt";
@@ -24,15 +31,16 @@ void StateFinder::check_arithmetic() {
     if (recorded == now) return;
     const bool is_whole = recorded.size() > 1 && recorded.find('\n') == recorded.size() - 1;
     const std::string sentence =
-        is_whole ? "the run was started with " + shown_text(recorded.substr(0, recorded.size() - 1)) +
-                       " and would go on with " + trainable_.arithmetic() + ", which gives other bits"
-                 : path + " is damaged: it holds \"" + shown_text(recorded) +
-                       "\", and not the line that tells what the run was started with; it would go on with " +
-                       trainable_.arithmetic();
+        is_whole ? fmt::format("the run was started with {} and would go on with {}, which gives other bits",
+                               shown_text(recorded.substr(0, recorded.size() - 1)), trainable_.arithmetic())
+                 : fmt::format(
+                       "{} is damaged: it holds \"{}\" instead of the line that names the run's arithmetic; the run "
+                       "would go on with {}",
+                       path, shown_text(recorded), trainable_.arithmetic());
     const std::string advice =
-        is_whole ? "Go on on a machine like the first, with the same precision" : "Restore the file";
+        is_whole ? "Continue on a machine like the first, with the same precision" : "Restore the file";
     if (!place_.accept_other_arithmetic) {
-      throw OtherChoices(sentence + ". " + advice + ", set accept_other_arithmetic, or " + kHowToStartAnew);
+      throw OtherChoices(fmt::format("{}. {}, set accept_other_arithmetic, or {}", sentence, advice, kHowToStartAnew));
     }
     log(LogLevel::warning, sentence + "; accepted");
   }
@@ -44,8 +52,8 @@ std::string StateFinder::find() {
   if (const std::optional<std::string> kept = find_in_memory()) return *kept;
   const auto report = [&](const std::string& path, const std::string& why, const std::string& set_aside_as) {
     const bool is_set_aside = !set_aside_as.empty();
-    log(LogLevel::warning,
-        (is_set_aside ? "set aside a damaged savepoint as " + set_aside_as : "passed over " + path) + ": " + why);
+    log(LogLevel::warning, is_set_aside ? fmt::format("set aside a damaged savepoint as {}: {}", set_aside_as, why)
+                                        : fmt::format("passed over {}: {}", path, why));
     supervision_.report_event(is_set_aside ? "savepoint_set_aside" : "savepoint_passed_over",
                               nlohmann::json{{"path", path}, {"why", why}}.dump());
   };
@@ -68,7 +76,7 @@ std::vector<std::pair<std::string, TrainState>> StateFinder::list_states() const
       try {
         states.emplace_back(path, train_state_from_json(savepoint_metadata(*place_.file_system, path), path));
       } catch (const Error& failure) {
-        log(LogLevel::warning, "savepoint " + path + " is passed over: " + failure.what());
+        log(LogLevel::warning, fmt::format("savepoint {} is passed over: {}", path, failure.what()));
       }
     }
   }
@@ -87,11 +95,9 @@ std::string StateFinder::find_before_later_fit(std::size_t call) {
       std::find_if(states.begin(), states.end(), [&](const auto& state) { return !has_later_fit(state.second); });
   if (wanted == states.end()) {
     throw OtherChoices(
-        "call " + std::to_string(call + 1) +
-        " of the Trainer (fit) is to have more epochs than it had, and a later fit() has begun since; to train on from "
-        "the end of that call a savepoint of then is needed, and none is kept. Use as many epochs as "
-        "before, or " +
-        kHowToStartAnew);
+        fmt::format("call {} of the Trainer (fit) cannot get more epochs: a later fit() has begun since, and no "
+                    "savepoint from before it is left. Use as many epochs as before, or {}",
+                    call + 1, kHowToStartAnew));
   }
   Snapshot snapshot = read_savepoint(*place_.file_system, wanted->first);
   begin_to_restore(snapshot.state, wanted->first);
@@ -103,7 +109,7 @@ std::string StateFinder::find_before_later_fit(std::size_t call) {
   return to_json(snapshot.state);
 }
 
-// None where a savepoint is newer: one that was made on demand, or by an earlier watchdog.
+// A savepoint may be newer than the snapshot: one that was made on request, or under an earlier watchdog.
 std::optional<std::string> StateFinder::find_in_memory() {
   std::optional<std::string> found;
   supervision_.read_from_memory([&](std::span<const std::byte> image) {
@@ -139,7 +145,7 @@ void StateFinder::begin_to_restore(const TrainState& state, const std::string& o
 
 void StateFinder::tell_of(const TrainState& state, const std::string& origin) {
   supervision_.report_event("resumed", nlohmann::json{{"path", origin}, {"step", state.step}}.dump());
-  log(LogLevel::info, "continuing from " + origin + " at step " + std::to_string(state.step));
+  log(LogLevel::info, fmt::format("continuing from {} at step {}", origin, state.step));
 }
 
 }  // namespace holdfast

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where a run takes its state from when no replica has one: the watchdog's memory, or the newest whole savepoint of the
-// run directory and the folders of copies. For rank 0 alone, before it shares what it found.
+// Where a run takes its state from when no replica has one: a snapshot in the watchdog's memory, or the newest whole
+// savepoint of the run directory and the folders of copies. Only rank 0 looks, and shares what it finds.
 
 #include <cstdint>
 #include <optional>
@@ -18,25 +18,27 @@ namespace holdfast {
 
 class StateFinder {
  public:
-  // All outlive this. A state that was made with other choices than those of `choices` is refused.
+  // All arguments outlive this. A state that was made with other choices than those in `choices` is refused.
   StateFinder(Replica::Place& place, Trainable& trainable, const TrainState& choices);
 
-  // Throws Error{incompatible} where the run was begun with an arithmetic that gives other bits, unless the place
-  // accepts it; records that of this machine otherwise.
+  // Compares this machine's arithmetic with the recorded one. Throws Error{incompatible} if it gives other bits, unless
+  // the place accepts that. Records this machine's arithmetic at the first start, and when it is accepted.
   void check_arithmetic();
 
-  // Returns the state's JSON, its arrays being in the Trainable; nothing when the run begins at step 0.
+  // Reads the newest state into the Trainable's arrays, and returns its JSON; empty when the run begins at step 0.
   std::string find();
-  // The same of the newest savepoint in which no fit() after that call has begun. Later savepoints belong to training
-  // that is done anew, and get the ending ".replaced". Throws OtherChoices where no such savepoint is left.
+  // Like find(), for the newest savepoint in which no fit() after call number `call` (from 0) has begun. Later
+  // savepoints belong to training that will be repeated, and get the ending ".replaced". Throws OtherChoices if no such
+  // savepoint is left.
   std::string find_before_later_fit(std::size_t call);
 
  private:
-  // Restores it, and returns its state's JSON.
+  // Restores the snapshot in memory, and returns its state's JSON; empty if no snapshot was kept, or a savepoint is
+  // newer.
   std::optional<std::string> find_in_memory();
   std::optional<std::int64_t> newest_savepoint_step() const;
   std::vector<std::string> savepoint_folders() const;
-  // The states of savepoints, read without their arrays, newest first; unreadable ones are left out.
+  // The states of savepoints, newest first, read without their arrays. Unreadable savepoints are left out.
   std::vector<std::pair<std::string, TrainState>> list_states() const;
   void begin_to_restore(const TrainState& state, const std::string& origin);
   void tell_of(const TrainState& state, const std::string& origin);

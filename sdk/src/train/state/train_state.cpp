@@ -1,4 +1,10 @@
+// The same state gives the same JSON on every rank and in every run, so that equal savepoints are equal files. Optional
+// keys are left out at their default values for the same reason. Other text is refused in a sentence of our own, which
+// says what is wrong with it. docs/format.md
+
 #include "train/state/train_state.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,19 +27,21 @@ json number(double value) {
   return value;
 }
 
-// What text that was not written by to_json() gets wrong.
+// The error for text that to_json() did not write.
 Error unreadable_state(const std::string& why) {
   return Error(ErrorCode::invalid_file, why);
 }
 
 const json& member(const json& object, const std::string& key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
-  if (!object.is_object() || found == object.end()) throw unreadable_state("it has no \"" + key + "\"");
+  if (!object.is_object() || found == object.end()) {
+    throw unreadable_state(fmt::format("it has no \"{}\"", key));
+  }
   return *found;
 }
 
 Error unfit(const std::string& key, const json& value, const std::string& wanted) {
-  return unreadable_state("its \"" + key + "\" is " + value.type_name() + " and not " + wanted);
+  return unreadable_state(fmt::format("its \"{}\" is of type {} and not {}", key, value.type_name(), wanted));
 }
 
 template <typename Integer>
@@ -69,13 +77,13 @@ const json& object_at(const json& object, const std::string& key) {
 
 double number_from(const json& value) {
   if (value.is_number()) return value.get<double>();
-  if (!value.is_string()) throw unreadable_state(std::string(value.type_name()) + " stands where a number belongs");
+  if (!value.is_string()) throw unreadable_state(fmt::format("it has {} where a number belongs", value.type_name()));
   const auto text = value.get<std::string>();
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   if (text == "inf") return infinity;
   if (text == "-inf") return -infinity;
-  throw unreadable_state("\"" + text + "\" stands where a number belongs");
+  throw unreadable_state(fmt::format("it has \"{}\" where a number belongs", text));
 }
 
 json numbers(const std::vector<double>& values) {
@@ -85,7 +93,7 @@ json numbers(const std::vector<double>& values) {
 }
 
 std::vector<double> numbers_from(const json& array) {
-  if (!array.is_array()) throw unreadable_state(std::string(array.type_name()) + " stands where a list belongs");
+  if (!array.is_array()) throw unreadable_state(fmt::format("it has {} where a list belongs", array.type_name()));
   std::vector<double> values;
   for (const json& value : array) values.push_back(number_from(value));
   return values;
@@ -98,13 +106,14 @@ json logs(const Logs& values) {
 }
 
 Logs logs_from(const json& object) {
-  if (!object.is_object()) throw unreadable_state(std::string(object.type_name()) + " stands where means belong");
+  if (!object.is_object())
+    throw unreadable_state(fmt::format("it has {} where an object with means belongs", object.type_name()));
   Logs values;
   for (const auto& [name, value] : object.items()) values[name] = number_from(value);
   return values;
 }
 
-// The kind is written down, since JSON cannot tell 1 from 1.0 nor "inf" from a text.
+// The kind is written, too, since JSON cannot tell 1 from 1.0, nor an infinity from the text "inf".
 json callback_value(const CallbackValue& value) {
   struct Writer {
     json operator()(std::int64_t v) const { return {{"integer", v}}; }
@@ -123,7 +132,7 @@ CallbackValue callback_value_from(const json& object) {
   if (kind == "real") return number_from(value);
   if (kind == "text") return text_at(object, kind);
   if (kind == "reals") return numbers_from(value);
-  throw unreadable_state("a callback's value is of the kind \"" + kind + "\", which is not known");
+  throw unreadable_state(fmt::format("a callback's value has the unknown kind \"{}\"", kind));
 }
 
 json callbacks(const std::map<std::string, CallbackState>& states) {
@@ -162,6 +171,7 @@ json call(const CallRecord& record) {
   return object;
 }
 
+// Keys that only some records have are optional here.
 CallRecord call_from(const json& object) {
   CallRecord record;
   record.kind = text_at(object, "kind");
@@ -182,13 +192,13 @@ CallRecord call_from(const json& object) {
   return record;
 }
 
-// The logs that belong to exactly this state: at the end of an epoch, until the next step.
+// The logs that belong to exactly this state. There are some from the end of an epoch until the next step.
 json metrics(const TrainState& state) {
   const bool is_between_epochs = state.batch == 0 && !state.calls.empty() && !state.calls.back().history.empty();
   return is_between_epochs ? logs(state.calls.back().history.back()) : json::object();
 }
 
-// "optimizer.learning_rate was 0.001 and is 0.002", one for each leaf that differs.
+// Adds a sentence such as "training/optimizer/learning_rate was 0.001 and is 0.002" for each leaf that differs.
 void describe_differences(const std::string& path, const json& saved, const json& now,
                           std::vector<std::string>& sentences) {
   if (saved == now) return;
@@ -200,14 +210,15 @@ void describe_differences(const std::string& path, const json& saved, const json
     for (const auto& [pointer, unused] : all.items()) {
       const json before = saved_leaves.value(pointer, json("absent"));
       const json after = now_leaves.value(pointer, json("absent"));
-      if (before != after) sentences.push_back(path + pointer + " was " + before.dump() + " and is " + after.dump());
+      if (before == after) continue;
+      sentences.push_back(fmt::format("{}{} was {} and is {}", path, pointer, before.dump(), after.dump()));
     }
     return;
   }
-  sentences.push_back(path + " was " + saved.dump() + " and is " + now.dump());
+  sentences.push_back(fmt::format("{} was {} and is {}", path, saved.dump(), now.dump()));
 }
 
-// The part of a state that JSON text cannot hold.
+// Names the part of a state that JSON cannot hold.
 std::string text_that_is_not_utf8(const json& state) {
   const auto is_text = [](const json& part) {
     try {
@@ -223,7 +234,7 @@ std::string text_that_is_not_utf8(const json& state) {
   return "the name of a callback or a metric";
 }
 
-// Only a finished fit() is between calls in a savepoint: evaluate() has no epochs.
+// A state within evaluate() counts as between calls: evaluate() has no epochs.
 FitStage stage_between_steps(const TrainState& state) {
   const bool is_fit_open = !state.calls.empty() && state.calls.back().kind == "fit" && !state.calls.back().is_finished;
   if (!is_fit_open) return FitStage::between_calls;
@@ -234,7 +245,9 @@ constexpr const char* kStageNames[] = {"before_epoch", "in_epoch", "last_step", 
 
 FitStage stage_from_name(const std::string& name) {
   const auto found = std::find(std::begin(kStageNames), std::end(kStageNames), name);
-  if (found == std::end(kStageNames)) throw unreadable_state("its stage is \"" + name + "\", which is not known");
+  if (found == std::end(kStageNames)) {
+    throw unreadable_state(fmt::format("it has the unknown stage \"{}\"", name));
+  }
   return static_cast<FitStage>(found - std::begin(kStageNames));
 }
 
@@ -254,7 +267,7 @@ json state_json(const TrainState& state) {
                  {"metrics", metrics(state)},
                  {"calls", calls},
                  {"callbacks", callbacks(state.callbacks)}};
-  // Where the sums have the order that they always had, nothing is said.
+  // Left out at its default value, so that savepoints keep the bytes that they had without this option.
   if (state.reduction != Reduction::shard_order) object["reduction"] = name(state.reduction);
   return object;
 }
@@ -263,9 +276,10 @@ std::string text_of(const json& object) {
   try {
     return object.dump(1);
   } catch (const json::type_error&) {
-    throw Error(ErrorCode::invalid_argument, text_that_is_not_utf8(object) +
-                                                 " holds bytes that are not UTF-8, so no savepoint can hold it; keep "
-                                                 "bytes in numbers, or write them as hexadecimal digits");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} has bytes that are not UTF-8, which a savepoint cannot hold; keep bytes as numbers, or "
+                            "write them as hexadecimal digits",
+                            text_that_is_not_utf8(object)));
   }
 }
 
@@ -291,10 +305,10 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
   const json object = json::parse(text, nullptr, false);
   if (object.is_object() && object.value("kind", json()) != "savepoint") {
     throw Error(ErrorCode::invalid_file,
-                origin +
-                    " holds arrays, and nothing of a training run, as `holdfast convert` writes them: no model, no "
-                    "options, no step. `holdfast convert FILE " +
-                    origin + " --like SAVEPOINT` makes a savepoint of it, after one of the same model");
+                fmt::format("{0} holds arrays, as `holdfast convert` writes them, but no training state: no model, no "
+                            "options, no step. To make it a savepoint, write it with `holdfast convert FILE {0} --like "
+                            "SAVEPOINT`, where SAVEPOINT is one of the same model",
+                            origin));
   }
   try {
     if (object.is_discarded()) throw unreadable_state("it is not JSON");
@@ -314,8 +328,9 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     return state;
   } catch (const Error& failure) {
     throw Error(ErrorCode::invalid_file,
-                "the metadata of " + origin + " cannot be read as a training state: " + failure.what() +
-                    "; it was written by something else, or by a later " + "Holdfast. Use another savepoint");
+                fmt::format("the metadata of {} cannot be read as a training state: {}; another program or a later "
+                            "version of Holdfast wrote it. Use another savepoint",
+                            origin, failure.what()));
   }
 }
 
@@ -328,7 +343,7 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   describe_differences("threads_per_shard", saved.threads_per_shard, now.threads_per_shard, sentences);
   describe_differences("reduction", std::string(name(saved.reduction)), std::string(name(now.reduction)), sentences);
   for (std::size_t i = 0; i < std::min(saved.calls.size(), now.calls.size()); ++i) {
-    const std::string call_name = "call " + std::to_string(i + 1) + " of the Trainer";
+    const std::string call_name = fmt::format("call {} of the Trainer", i + 1);
     describe_differences(call_name + " (fit or evaluate)", saved.calls[i].kind, now.calls[i].kind, sentences);
     describe_differences(call_name + ": epochs", saved.calls[i].epochs, now.calls[i].epochs, sentences);
     describe_differences(call_name + ": data", json::parse(saved.calls[i].data), json::parse(now.calls[i].data),
@@ -338,9 +353,11 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   constexpr std::size_t kShown = 8;
   std::string list;
   for (std::size_t i = 0; i < std::min(sentences.size(), kShown); ++i) list += (i == 0 ? "" : "; ") + sentences[i];
-  if (sentences.size() > kShown) list += "; and " + std::to_string(sentences.size() - kShown) + " more";
-  throw OtherChoices("the run cannot go on from " + origin + " with other options, since its bits depend on them: " +
-                     list + ". Use the earlier options, or " + kHowToStartAnew);
+  if (sentences.size() > kShown) list += fmt::format("; and {} more", sentences.size() - kShown);
+  throw OtherChoices(fmt::format(
+      "the run cannot go on from {} with other options, because its bits depend on them: {}. Use the earlier "
+      "options, or {}",
+      origin, list, kHowToStartAnew));
 }
 
 }  // namespace holdfast

@@ -1,7 +1,7 @@
 #pragma once
 
-// Everything of a run that must survive and does not lie in the Trainable's arrays: position, results, callbacks'
-// state. Together with these arrays it is the whole state of training.
+// Everything of a run that must survive and is not in the Trainable's arrays: the position, results, and the state of
+// callbacks. Together with these arrays it is the whole state of training.
 
 #include <cstdint>
 #include <map>
@@ -19,19 +19,20 @@ struct CallRecord {
   std::string data;  // Dataset::description()
   std::int64_t epochs = 0;
   bool is_finished = false;
-  bool is_ended_by_callback = false;  // with its last epoch, so that the number of epochs does not tell
-  // Where fit() ended and kept its state by itself, since no callback did; -1: nowhere. It goes when fit() goes on and
-  // ends elsewhere.
+  bool is_ended_by_callback = false;  // with its last epoch, which the number of epochs does not show
+  // The step at which fit() ended and saved its state because no callback did; -1 without such a step. That savepoint
+  // is deleted after fit() has gone on and ended at another step.
   std::int64_t own_savepoint_step = -1;
   Logs results;
   std::vector<Logs> history;
-  // Of the epoch that is under way: sums over its samples so far, in the order of Trainable::sum_names().
+  // Sums over the samples of the current epoch so far, in the order of Trainable::sum_names().
   std::vector<double> epoch_sums;
   std::int64_t epoch_samples = 0;
   std::int64_t epoch_skipped_samples = 0;  // among these, samples of skipped steps, which are not in the sums
 };
 
-// How far fit() is, beyond epoch and batch. Among states of equal epoch and batch, a later stage is the newer state.
+// How far fit() is, besides epoch and batch. Of two states with equal epoch and batch, the later stage is the newer
+// one.
 enum class FitStage {
   before_epoch,   // on_epoch_begin() is due
   in_epoch,       // on_epoch_begin() was called
@@ -58,20 +59,19 @@ struct TrainState {
   std::map<std::string, CallbackState> callbacks;
 };
 
-// Deterministic JSON; docs/format.md says what it holds. Doubles keep their bits. Throws Error{invalid_argument} for a
-// name or a callback's text that is not UTF-8.
+// Deterministic JSON, described in docs/format.md. Doubles keep their bits. Throws Error{invalid_argument} for a name
+// or a callback's text that is not UTF-8.
 std::string to_json(const TrainState& state);
-// Without the stage: a savepoint is of a state between two steps, where epoch and batch tell it.
-//
-// Throws Error{invalid_file} for text that to_json() does not write. The sentence names it as `origin` and says what is
-// wrong.
+// Reads JSON that to_json() wrote. It has no stage: a savepoint holds a state between two steps, so the stage follows
+// from epoch and batch. Throws Error{invalid_file} for other text; the sentence names `origin` and says what is wrong.
 TrainState train_state_from_json(const std::string& text, const std::string& origin);
 
-// The same with the stage, for another replica that goes on from exactly this state.
+// The same with the stage, for another replica that takes over exactly this state.
 std::string to_replica_json(const TrainState& state);
 TrainState train_state_from_replica_json(const std::string& text);
 
-// Throws Error{incompatible} naming every choice in which the run `now` differs from the `saved` one, with both values.
+// Throws OtherChoices if the run `now` makes other choices than the `saved` one. The sentence names the first eight of
+// them, with both values.
 void require_same_choices(const TrainState& saved, const TrainState& now, const std::string& origin);
 
 }  // namespace holdfast

@@ -1,7 +1,8 @@
 #pragma once
 
-// What one shard writes and all shards together sum: gradients, padded to a cache line, and a tail in the host's memory
-// with the shard's sums (loss and metrics), the requests of its rank, and the comparison of a gradient check.
+// The layout of what one shard writes and all shards together sum. First come the gradients, padded to a cache line.
+// Then comes a tail, which is always in the host's memory. It holds the shard's sums (loss and metrics), the requests
+// of its rank, and the comparison of a gradient check.
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +19,7 @@ class BlockLayout {
       : gradient_count_(gradient_count), sum_count_(sum_count) {}
 
   std::size_t gradient_count() const { return gradient_count_; }
-  // At least one: devices add something even where a model has no gradients.
+  // Not zero: devices add something even if a model has no gradients.
   std::size_t gradient_floats() const { return whole_lines(std::max<std::size_t>(gradient_count_, 1)); }
   std::size_t tail_floats() const { return whole_lines(sum_count_ + kRequests + kCheckFloats); }
   std::size_t block_floats() const { return gradient_floats() + tail_floats(); }

@@ -1,6 +1,6 @@
-// The digests of both computations ride along in the sum of the step, so a check that finds nothing costs no message of
-// its own. Who is right is told by computing again, with samples that are read anew, since those may be what is wrong.
-// docs/decisions/recovery.md
+// The digests of both computations are part of the sum of the step, so a check that finds nothing costs no message of
+// its own. Which rank is right is found by computing again, with samples that are read anew: the samples themselves may
+// be what is wrong. docs/decisions/training.md
 
 #include "train/step/checked_step.h"
 
@@ -37,7 +37,7 @@ StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
   return train_again(gather_reports(check), step);
 }
 
-// The update is applied only where all agree now; every rank knows by then what the others computed.
+// The update is applied only if all agree now. By then every rank knows what the others computed.
 StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& first, std::int64_t step) {
   StepCheck check = prepare(nullptr, step);
   const LoadedShards loaded = options_.load(runner_.shards());

@@ -1,7 +1,7 @@
 #pragma once
 
-// A Trainable as injected faults see it: it computes and updates as the one inside does, reaches the fault points on
-// the way, and changes numbers where a fault says so. Without faults it changes nothing. docs/faults.md
+// A Trainable with injected faults: it computes and updates as the one inside does, reports the fault points that it
+// reaches, and changes numbers if a fault asks for it. Without faults it changes nothing. docs/faults.md
 
 #include <cstdint>
 #include <functional>
@@ -20,7 +20,7 @@ class FaultyTrainable {
   // Both outlive it.
   FaultyTrainable(Supervision& supervision, Trainable& inner) : supervision_(supervision), inner_(inner) {}
 
-  // Training gets to `point`, where faults may also change the state.
+  // Training reaches `point`. Faults may also change the state there.
   void reach(FaultPoint point, std::int64_t step);
 
   void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums);

@@ -1,4 +1,10 @@
+// Two ranks that disagree cannot know which is right, so the step is computed again, by three ranks if there are as
+// many. The majority of the second time is right, and whatever differed from it at either time was wrong. A rank that
+// is wrong once is found in this way; one that is wrong each time, only among three. docs/decisions/training.md
+
 #include "train/step/gradient_check.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
@@ -13,7 +19,7 @@
 namespace holdfast {
 namespace {
 
-// What one rank says of the shards of an owner.
+// What one rank computed for the shards of an owner.
 struct Opinion {
   int rank = 0;
   Digest digest{};
@@ -35,7 +41,7 @@ std::ptrdiff_t votes_for(const Digest& digest, const std::vector<Opinion>& opini
                        [&](const Opinion& opinion) { return opinion.digest == digest; });
 }
 
-// Held by more than half.
+// The digest of more than half of the opinions.
 std::optional<Digest> majority_of(const std::vector<Opinion>& opinions) {
   for (const Opinion& opinion : opinions) {
     if (2 * votes_for(opinion.digest, opinions) > static_cast<std::ptrdiff_t>(opinions.size())) return opinion.digest;
@@ -63,7 +69,7 @@ std::vector<int> drawn_shards(std::uint64_t seed, std::int64_t step, ShardRange 
   const std::size_t drawn = std::min(shards.size(), static_cast<std::size_t>(count));
   Random random(seed, Purpose::gradient_check, static_cast<std::uint64_t>(step),
                 static_cast<std::uint64_t>(dealt.begin));
-  // The beginning of a shuffle by Fisher and Yates.
+  // The first draws of a Fisher-Yates shuffle.
   for (std::size_t i = 0; i < drawn; ++i) std::swap(shards[i], shards[i + random.below(shards.size() - i)]);
   shards.resize(drawn);
   std::sort(shards.begin(), shards.end());
@@ -125,9 +131,9 @@ CheckVerdict judge(const std::vector<CheckReport>& first, const std::vector<Chec
 std::string describe(const std::vector<CheckReport>& reports, int recomputations) {
   std::string text;
   for (int owner = 0; owner < static_cast<int>(reports.size()); ++owner) {
-    text += (owner == 0 ? "of rank " : "; of rank ") + std::to_string(owner);
+    text += fmt::format("{}shards of rank {}:", owner == 0 ? "" : "; ", owner);
     for (const Opinion& opinion : opinions_of(reports, owner, recomputations)) {
-      text += " rank " + std::to_string(opinion.rank) + " computed " + opinion.digest.hex() + ",";
+      text += fmt::format(" rank {} computed {},", opinion.rank, opinion.digest.hex());
     }
     text.pop_back();
   }

@@ -1,8 +1,9 @@
 #pragma once
 
 // Whether gradients are right: in some steps each rank computes shards of the rank before it once more, and the two
-// compare what they got. Here is which shards, what of it is told, and who is believed; StepRunner computes. All of it
-// is a function of the run's seed, the step, the deal of shards and the digests.
+// results are compared. This file decides which shards are drawn, what is exchanged, and which rank is believed;
+// CheckedStep does the work. All of it is a function of the run's seed, the step, the assignment of shards and the
+// digests. docs/decisions/training.md
 
 #include <array>
 #include <cstddef>
@@ -17,61 +18,64 @@
 
 namespace holdfast {
 
-// How many of each rank's shards are computed twice in the step behind `step` updates: none, or, every so many steps
-// and the first time in the last of the first so many, as many as asked for.
+// How many of each rank's shards are computed twice in the step that follows `step` updates. In steps number
+// checks.every, 2 * checks.every and so on, counted from 1, it is checks.shards, or the largest int for all shards. In
+// other steps it is 0.
 int checked_shards(const GradientChecks& checks, std::int64_t step);
 
-// `count` of the shards that one rank was dealt, or all when it has fewer, in ascending order; each is equally likely.
+// `count` of the shards that are assigned to one rank, or all if it has fewer, in ascending order. Each is equally
+// likely.
 std::vector<int> drawn_shards(std::uint64_t seed, std::int64_t step, ShardRange dealt, int count);
 
-// The rank whose shards `rank` computes once more: `distance` places before it, in a ring.
+// The rank whose shards `rank` computes once more: `distance` ranks before it, in a ring.
 int rank_before(int rank, int distance, int size);
 
 inline constexpr int kMostRecomputations = 2;
 
-// How many ranks compute a drawn shard beside its owner: one, and, when that disagreed, two where there are as many.
+// How many ranks compute a drawn shard besides its owner: one. In a repeated step it is two if there are three ranks or
+// more.
 int recomputations(bool is_repeated, int size);
 
-// What one rank computed: digests over gradients and sums of all shards that were drawn of a rank.
+// What one rank computed. Each digest is over the gradients and sums of all shards that were drawn of one rank.
 struct CheckReport {
   Digest own{};                                         // of its own shards
-  std::array<Digest, kMostRecomputations> of_before{};  // of those of the rank before it, and of the one before that
+  std::array<Digest, kMostRecomputations> of_before{};  // of shards of the rank before it, and of the rank before that
 };
 
 inline constexpr std::size_t kCheckFloats = sizeof(Digest::bytes);
 
-// Adds, per byte, what all ranks together sum to zero where they agree: sums over shards are exact for numbers as
-// small, so that the reduction itself compares. That several disagreements cancel in each of the bytes is as unlikely
-// as two digests that are equal by chance.
+// Adds a number for each byte, so that the sum over all ranks is zero if they agree. Floats add numbers as small as
+// these exactly, so the reduction itself compares. That several disagreements cancel in each of the bytes is as
+// unlikely as two digests that are equal by chance.
 void add_to_sum(const CheckReport& report, int recomputations, std::span<float> sum);
 bool is_agreed(std::span<const float> sum);
 
 struct WrongDigest {
-  int rank = 0;   // who computed it
-  int owner = 0;  // whose shards they were
+  int rank = 0;   // that computed it
+  int owner = 0;  // whose shards these are
   Digest digest{};
   Digest right{};
 };
 
 struct CheckVerdict {
   enum class Kind {
-    agreed,     // all got the same the second time
-    outvoted,   // wherever not, two of three did
-    undecided,  // somewhere there is no majority
+    agreed,     // all computed the same the second time
+    outvoted,   // where they did not, two of three agreed
+    undecided,  // for some shards no digest has a majority
   };
   Kind kind = Kind::agreed;
-  // Of both times, where it is known what is right.
+  // The wrong digests of both times, for shards whose right digest is known.
   std::vector<WrongDigest> wrong;
 
   bool is_wrong(int rank) const;
-  // Some, but not all ranks: so that one who leaves leaves somebody with the state.
+  // Whether some rank computed nothing wrongly, so that the state survives when the wrong ranks leave.
   bool spares_somebody(int size) const;
 };
 
-// Of the reports of all ranks by rank, when they disagreed and when they then computed the step again.
+// Judges the reports of all ranks, by rank: of the `first` time, when they disagreed, and of the step computed `again`.
 CheckVerdict judge(const std::vector<CheckReport>& first, const std::vector<CheckReport>& again);
 
-// "of rank 0 rank 0 computed 0123..., rank 1 computed 4567...; of rank 1 ..."
+// "shards of rank 0: rank 0 computed 0123..., rank 1 computed 4567...; shards of rank 1: ..."
 std::string describe(const std::vector<CheckReport>& reports, int recomputations);
 
 }  // namespace holdfast

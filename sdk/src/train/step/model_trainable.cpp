@@ -1,4 +1,10 @@
+// On a device, a shard's passes are recorded and repeated under a key. Whatever the passes depend on must be in the
+// key, or a recording would go on with old sizes and addresses. The backward pass is queued in parts, so that gradients
+// which are complete can go to other ranks meanwhile. docs/decisions/devices.md
+
 #include "train/step/model_trainable.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -42,7 +48,7 @@ ModelTrainable::ModelTrainable(const Sequential& model, const Optimizer& optimiz
       optimizer_(optimizer.clone()),
       loss_(loss.clone()),
       metrics_(std::move(metrics)) {
-  loss_->target_shape(model_.output_shape());  // throws where the two do not fit
+  loss_->target_shape(model_.output_shape());  // throws if the two do not fit
   std::optional<Activation> last_activation;
   for (const SequentialLayer& layer : model_.layers()) {
     last_activation = layer.layer->output_activation(last_activation);
@@ -70,7 +76,7 @@ std::string ModelTrainable::arithmetic() const {
 }
 
 void ModelTrainable::prepare(const Workers& workers) {
-  // Those that are there have made their operations for the shapes that they met.
+  // Earlier workers are kept: they have made their operations for the shapes that they met.
   while (static_cast<int>(workers_.size()) < workers.count) {
     auto backend = workers.device == "cpu" ? compute::make_cpu_backend(workers.threads_per_shard)
                                            : compute::make_cuda_backend(workers.device, workers.precision);
@@ -153,7 +159,7 @@ ModelTrainable::WorkerState& ModelTrainable::worker(const ShardBatch& batch) {
 ModelTrainable::Inputs ModelTrainable::inputs(WorkerState& state, const ShardBatch& batch) const {
   if (!state.device_shard) return {batch.features, batch.targets};
   MemorySpace& memory = state.program->backend().memory();
-  // Always to the same place, also what is on the device: the passes may have been recorded with it.
+  // Always to the same address, also from the device's own memory: a recording of the passes may name it.
   const auto move = [&](std::span<const float> from, compute::GrowingFloats& to) -> std::span<const float> {
     to.grow_to(from.size());
     const std::span<float> place(to.data(), from.size());
@@ -196,9 +202,9 @@ void ModelTrainable::evaluate_on(compute::DeviceKernels& device, WorkerState& st
   }
 }
 
-// The key names all that the passes depend on but what is the same for all of them: parameters, loss and metrics.
+// The key names all that the passes depend on, except what never changes: parameters, loss and metrics.
 void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key,
-                            const PartsToQueue& parts, const std::function<void(std::size_t)>& behind) {
+                            const PartsToQueue& parts, const std::function<void(std::size_t)>& after_part) {
   batch.check_cancelled();
   compute::Backend& backend = state.program->backend();
   const auto add = [&](const float* array) { key.push_back(address_of(array)); };
@@ -211,11 +217,12 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::ve
   key.push_back(static_cast<std::uint64_t>(batch.samples));
   key.push_back(static_cast<std::uint64_t>(batch.batch_samples));
   key.push_back(parts.size());
-  backend.repeat(key, parts, behind);
+  backend.repeat(key, parts, after_part);
   if (has_told_obstacle_ || backend.repeat_obstacle().empty()) return;
   has_told_obstacle_ = true;
-  log(LogLevel::warning, "steps are queued kernel by kernel, with the same bits, since " + memory().device() +
-                             " cannot record them: " + backend.repeat_obstacle());
+  log(LogLevel::warning,
+      fmt::format("steps are queued kernel by kernel, with the same bits, because {} cannot record them: {}",
+                  memory().device(), backend.repeat_obstacle()));
 }
 
 void ModelTrainable::queue_to_loss(WorkerState& state, const ShardBatch& batch, const Inputs& in,
@@ -226,7 +233,7 @@ void ModelTrainable::queue_to_loss(WorkerState& state, const ShardBatch& batch, 
            state.output_gradient.data(), sums);
 }
 
-// No more than zeros.
+// Gradients and sums of a shard without samples are zeros.
 void ModelTrainable::compute_no_samples(WorkerState& state, const ShardBatch& batch, GradientSink& sink,
                                         std::span<float> sums) {
   const std::span<float> gradients = sink.gradients();
@@ -257,7 +264,7 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
                                                .gradients = gradients.first(parameters_.size),
                                                .contributions = gradients.subspan(parameters_.size)};
   const std::vector<BackwardPart> backward = state.program->backward_parts(batch.samples, sink.least_floats());
-  // Where it is cut depends on the ranks of the generation.
+  // Where the backward pass is cut depends on the ranks of the generation.
   for (const BackwardPart& part : backward) key.push_back(part.gradients_begin);
   PartsToQueue parts;
   for (std::size_t part = 0; part < backward.size(); ++part) {
@@ -269,7 +276,7 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
       }
     });
   }
-  // Statistics of the batch, behind the parameters, are complete with the first part.
+  // Statistics of the batch follow the parameters, and are complete with the first part.
   std::size_t complete_from = gradients.size();
   repeat(state, batch, std::move(key), parts, [&](std::size_t part) {
     const std::size_t begin = backward[part].gradients_begin;
@@ -298,8 +305,8 @@ void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums
   fetch_sums(state, batch, sums);
 }
 
-// Behind everything that was queued for the shard: waited for once. A target that no sample can have makes the loss no
-// number, so that nobody needs to look for one otherwise.
+// The only wait for a shard, after all that was queued for it. An invalid target makes the loss NaN, so targets are
+// looked at only in that case.
 bool ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const {
   if (!state.device_shard || batch.samples == 0) return true;
   std::vector<float> fetched(sums.size() + 1);
@@ -329,7 +336,7 @@ void ModelTrainable::apply_update(const Update& update) {
   }
   const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
   if (contributions.empty()) return;
-  // One pass for each layer's statistics, always the same. No plan of a shard has this number.
+  // A pass that is the same in each step, so it can be recorded, too. No key of a shard begins with this number.
   constexpr std::uint64_t kBuffers = std::numeric_limits<std::uint64_t>::max();
   const std::array<std::uint64_t, 2> key{kBuffers, address_of(contributions.data())};
   program.backend().repeat(key, [&] { program.update_buffers(contributions, buffers_.span()); });

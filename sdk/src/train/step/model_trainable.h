@@ -1,7 +1,7 @@
 #pragma once
 
 // Holdfast's own models as a Trainable: a Sequential with optimizer, loss and metrics. Parameters, gradients and each
-// optimizer slot share one arena layout.
+// optimizer slot have the same arena layout.
 
 #include <memory>
 #include <optional>
@@ -20,7 +20,8 @@ namespace holdfast {
 
 class ModelTrainable final : public Trainable {
  public:
-  // Throws Error{invalid_argument} when the loss cannot be computed of the model's output.
+  // Throws Error{invalid_argument} if the loss does not fit the model's output, or the options of clipping contradict
+  // each other.
   ModelTrainable(const Sequential& model, const Optimizer& optimizer, const Loss& loss,
                  std::vector<std::shared_ptr<const Metric>> metrics);
 
@@ -44,11 +45,11 @@ class ModelTrainable final : public Trainable {
   MemorySpace& memory() override;
 
  private:
-  // On the device, where there is one: what the host's memory holds of a shard.
+  // Copies on the device of what the host's memory holds of a shard.
   struct DeviceShard {
     compute::GrowingFloats features;
     compute::GrowingFloats targets;
-    compute::GrowingFloats sums;  // and, behind them, whether a gradient is not finite
+    compute::GrowingFloats sums;  // followed by whether a gradient is not finite
   };
   struct WorkerState {
     std::unique_ptr<ModelProgram> program;
@@ -57,12 +58,12 @@ class ModelTrainable final : public Trainable {
   };
 
   void allocate();
-  // Queues a shard's passes, or has the device repeat what it has recorded of them.
+  // Queues a shard's passes, or has the device repeat its recording of them. Calls `after_part` after each part.
   using PartsToQueue = std::vector<std::function<void()>>;
   void repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key, const PartsToQueue& parts,
-              const std::function<void(std::size_t part)>& behind);
+              const std::function<void(std::size_t part)>& after_part);
   WorkerState& worker(const ShardBatch& batch);
-  // The shard's features and targets where the worker computes.
+  // The shard's features and targets in the memory in which the worker computes.
   struct Inputs {
     std::span<const float> features;
     std::span<const float> targets;
@@ -70,14 +71,15 @@ class ModelTrainable final : public Trainable {
   Inputs inputs(WorkerState& state, const ShardBatch& batch) const;
   void queue_to_loss(WorkerState& state, const ShardBatch& batch, const Inputs& in, std::span<float> sums);
   void compute_no_samples(WorkerState& state, const ShardBatch& batch, GradientSink& sink, std::span<float> sums);
-  // Loss and metrics; the gradient of the loss where it is not null.
+  // Computes loss and metrics, and the gradient of the loss unless `gradient` is null.
   void evaluate(WorkerState& state, const ShardBatch& batch, std::span<const float> outputs,
                 std::span<const float> targets, float scale, float* gradient, std::span<float> sums) const;
   void evaluate_on(compute::DeviceKernels& device, WorkerState& state, const ShardBatch& batch,
                    std::span<const float> outputs, const float* targets, float scale, float* gradient,
                    std::span<float> sums) const;
 
-  // Whether all gradients are finite, where the device has looked for that.
+  // Waits for the shard's sums. Returns false if the device has looked for gradients that are not finite, and found
+  // one.
   bool fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const;
 
   Sequential model_;
@@ -87,7 +89,7 @@ class ModelTrainable final : public Trainable {
   const std::vector<std::shared_ptr<const Metric>> metrics_;
 
   std::vector<WorkerState> workers_;
-  bool has_told_obstacle_ = false;  // why the device does not record
+  bool has_told_obstacle_ = false;  // the log has said why the device does not record
   // In memory(), made by the first prepare().
   struct Arena {
     std::shared_ptr<float[]> floats;
@@ -97,7 +99,7 @@ class ModelTrainable final : public Trainable {
   };
   Arena parameters_;          // of model_.parameters()
   Arena buffers_;             // of model_.buffers()
-  std::vector<Arena> slots_;  // of model_.parameters(), one a slot of the optimizer
+  std::vector<Arena> slots_;  // of model_.parameters(), one for each slot of the optimizer
   std::optional<GradientClipper> clipper_;
 };
 

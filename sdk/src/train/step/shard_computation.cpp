@@ -1,6 +1,6 @@
 // Shards of one rank may run at once, each with a worker's own memory, in any order: the accumulator adds them in the
-// order of the shard tree, so that bits do not depend on which one ends first. What surrounds the arithmetic stands
-// here, too: injected slowness, requests, checks, and gradients that leave for other ranks before the shard is done.
+// order of the shard tree, so that bits do not depend on which one ends first. What surrounds the arithmetic is here,
+// too: injected slowness, requests, checks, and gradients that go to other ranks before the shard is done.
 
 #include "train/step/shard_computation.h"
 
@@ -162,8 +162,8 @@ bool ShardComputation::is_lone_shard() const {
   return place_.size == 1 && local_.count() == 1 && !memory().is_host();
 }
 
-// The last shard of a device, where other ranks wait for its gradients and nothing looks at them or changes them before
-// they are sent. On CPUs the cores that add are those that compute. Ranks need not do alike.
+// Only the last shard of a device can overlap, and only if other ranks wait for it and nothing reads or changes its
+// gradients before they are sent. On CPUs the cores that add are those that compute. Ranks may differ in this.
 bool ShardComputation::can_overlap(int index, std::int64_t step) const {
   return !memory().is_host() && place_.size > 1 && workers_.size() == 1 && index + 1 == local_.count() &&
          options_.check == nullptr && layout_.gradient_count() > 0 &&
@@ -186,7 +186,7 @@ GradientSink::Wishes ShardComputation::send_when_ready(int index, std::int64_t s
   return {.on_ready = send, .least_floats = communicator_.bucket_floats()};
 }
 
-// Rank 0 alone asks for a savepoint: the other ranks may hear of the request after it was answered.
+// Rank 0 alone asks for a savepoint: the other ranks may learn of the request after it was answered.
 void ShardComputation::write_requests(std::span<float> tail) const {
   Requests requests = place_.supervision->requests();
   requests.savepoint = requests.savepoint && place_.rank == 0;

@@ -36,13 +36,13 @@ class ShardComputation {
   // The forward and backward pass of each shard of `batch`. A device's gradients go to the other ranks in buckets while
   // its last shard is still being computed.
   void compute(const Batch& batch, std::int64_t step, const Options& options);
-  // The same of loss and metrics alone, in inference mode.
+  // Computes loss and metrics alone, in inference mode.
   void compute_sums(const Batch& batch, std::int64_t step);
 
   // After compute(): the slots that hold the sums of this rank's shards, from left to right in the shard tree.
   std::vector<int> covering_slots() const { return accumulator_.covering_slots(); }
-  // After compute(), where this rank's only shard is the whole batch and lies on a device: whether its gradients are
-  // finite, if the Trainable has looked.
+  // After compute(), if this rank's only shard is the whole batch and is on a device: whether its gradients are finite.
+  // Empty in other cases, and if the Trainable has not looked.
   std::optional<bool> lone_shard_is_finite() const { return lone_shard_is_finite_; }
 
   ShardRange shards() const { return local_; }
@@ -74,7 +74,7 @@ class ShardComputation {
   WorkerPool workers_;
   ShardAccumulator accumulator_;
 
-  // Of the step that is being computed.
+  // For the step that is being computed.
   Options options_{};
   std::optional<bool> lone_shard_is_finite_;
 };

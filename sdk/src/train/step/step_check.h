@@ -15,7 +15,7 @@ namespace holdfast {
 struct StepCheck {
   // A shard of a rank before this one, computed here once more.
   struct Recomputation {
-    int distance = 1;                       // of that rank, see rank_before()
+    int distance = 1;                       // from that rank to this one, see rank_before()
     std::optional<LoadedShards> samples{};  // empty: those of the batch that is being computed
     std::size_t index = 0;                  // of the shard among these samples
     Digest digest{};

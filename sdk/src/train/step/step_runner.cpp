@@ -18,7 +18,7 @@
 namespace holdfast {
 namespace {
 
-// As many as a rank may ever need: one that computes all shards, with as many workers as it can have.
+// As many slots as a rank may ever need: it may have to compute all shards, with as many workers as it can have.
 int slots_of_every_generation(const Replica::Place& place) {
   return ShardAccumulator::slots_needed(place.shards, std::min(place.shards, place.most_workers));
 }
@@ -76,7 +76,7 @@ StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
       communicator_(connect(place, trainable)),
       shards_(std::make_unique<ShardComputation>(place, trainable, *communicator_, layout_)) {}
 
-// A step as it is told. The other ranks do the same with their shards at the same time.
+// The other ranks do the same with their shards at the same time.
 StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, const TrainOptions& options) {
   if (options.checked_shards > 0) return CheckedStep(*this, options).train(batch, step);
   // Forward and backward; gradients that are complete are on their way to the other ranks meanwhile.
@@ -98,7 +98,7 @@ StepRunner::Outcome StepRunner::agree_and_update(const Sum& sum, const Batch& ba
   return outcome;
 }
 
-// A lone shard is the sum itself, and has been looked at.
+// A lone shard that the Trainable has checked for NaN is the sum itself, so only the tail is reduced.
 StepRunner::Sum StepRunner::reduce(std::int64_t step) {
   place_.supervision->enter(TrainingPhase::waiting_for_peers, step);
   place_.supervision->reach(FaultPoint::reduce, step);

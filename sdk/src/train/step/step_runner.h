@@ -2,7 +2,7 @@
 
 // The steps of one replica in one generation: computes this rank's shards, sums all shards in the order of the shard
 // tree, and updates the state. Between its steps a replica's state is a function of the step number alone, whatever the
-// number of replicas. StepRunner::train() is a step as it is told; what surrounds it lies in ShardComputation (workers,
+// number of replicas. StepRunner::train() reads as a step goes; what surrounds it is in ShardComputation (workers,
 // injected slowness), FaultyTrainable (injected faults) and CheckedStep (gradients that are computed twice).
 
 #include <cstdint>
@@ -29,9 +29,9 @@ class StepRunner {
   struct Outcome {
     std::vector<double> sums;  // one for each of Trainable::sum_names()
     Requests requests{};       // that some rank made with this step
-    // Which sum or gradient is NaN or infinite, so that nothing was applied; empty: none.
+    // Which sum or gradient is NaN or infinite, so that nothing was applied; empty if all are finite.
     std::string not_finite{};
-    // Only where the ranks disagreed about gradients, so that the step was computed again. The update was applied where
+    // Set only if the ranks disagreed about gradients, so that the step was computed again. The update was applied if
     // they agree now.
     std::optional<CheckVerdict> check{};
     std::string check_reports{};  // what each rank computed, both times
@@ -52,8 +52,8 @@ class StepRunner {
     bool is_finite = true;
   };
 
-  // Makes the memory that sums of every generation use, and touches its pages, which takes as long as a step of many a
-  // model. The Trainable is prepared.
+  // Makes the memory for the sums of all generations, and touches its pages, which may take as long as a step. The
+  // Trainable is prepared.
   static void prepare_memory(Replica::Place& place, Trainable& trainable);
 
   // Connects with the other ranks of the place's generation. The Trainable is prepared for shard_workers(). It and the
@@ -65,10 +65,10 @@ class StepRunner {
   // This rank's shards.
   ShardRange shards() const { return shards_->shards(); }
 
-  // Training gets to `point`, with the whole state at hand, for injected faults.
+  // Training reaches `point` with the whole state at hand, for injected faults.
   void reach(FaultPoint point, std::int64_t step) { shards_->faulty().reach(point, step); }
 
-  // Computes and applies update number step + 1. A step with a check is computed again where ranks disagree.
+  // Computes and applies update number step + 1. A step with a check is computed again if ranks disagree.
   Outcome train(const Batch& batch, std::int64_t step, const TrainOptions& options);
   // Changes nothing.
   Outcome evaluate(const Batch& batch, std::int64_t step);

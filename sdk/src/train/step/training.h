@@ -1,7 +1,7 @@
 #pragma once
 
-// What the parts of a Trainer share: the state of the run, and what it is trained with. Nothing that influences a later
-// step lies anywhere else but in `state` and in the Trainable's arrays.
+// What the parts of a Trainer share: the state of the run, and what it is trained with. Whatever influences a later
+// step is in `state` or in the Trainable's arrays.
 
 #include <cstddef>
 #include <memory>

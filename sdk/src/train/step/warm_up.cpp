@@ -19,14 +19,14 @@ void compute_shard(Trainable& trainable, const ShardBatch& shard, WarmUp what) {
   trainable.memory().wait();
 }
 
-// The first one, and the last where it has fewer samples.
+// The first batch, and the last one if it has fewer samples.
 std::vector<std::int64_t> batches_of_other_sizes(const Dataset& data) {
   const std::int64_t last = data.batches() - 1;
   if (last == 0 || data.size() >= (last + 1) * data.batch_size()) return {0};
   return {0, last};
 }
 
-// The own shard, and one that has a sample more or less: others' shards may become this replica's.
+// This replica's shard, and one that has a sample more or less: shards of other ranks may become this replica's.
 std::vector<int> shards_of_other_sizes(int own, int shards, std::int64_t batch_samples) {
   const auto size = [&](int shard) {
     return begin_of_shard(batch_samples, shard + 1, shards) - begin_of_shard(batch_samples, shard, shards);

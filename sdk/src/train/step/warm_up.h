@@ -1,7 +1,7 @@
 #pragma once
 
-// What a process does before it says that it is ready, so that a hot spare's first step takes no longer than any other:
-// the libraries choose their kernels, and memory is there, at the first use.
+// What a process does before it reports that it is ready, so that a hot spare's first step takes no longer than any
+// other. Libraries choose their kernels at the first use, and memory is slow until its pages were touched.
 
 #include "holdfast/data/dataset.h"
 #include "holdfast/train/trainable.h"
@@ -11,8 +11,8 @@ namespace holdfast {
 
 enum class WarmUp { training, inference };
 
-// Computes a shard of each size that there is, of the first batch and of a last one that is smaller, on each of
-// `workers`, for which the Trainable is prepared, and keeps nothing of it: the state stays as it is.
+// Computes a shard of each size that occurs, in the first batch and in a smaller last one, on each of `workers`. The
+// Trainable is prepared for as many workers. Nothing is kept: the state stays as it is.
 void warm_up(const Replica::Place& place, Trainable& trainable, const Dataset& data, int workers, WarmUp what);
 
 }  // namespace holdfast

@@ -1,5 +1,5 @@
-// Comparisons of states that are cut off by the death of whoever is compared with, and states that are not finite.
-// Faults in processes cannot be timed so finely, nor their errors caught: here the ranks are threads.
+// Comparisons of states that are cut off by the death of the other rank, and states that are not finite. Faults in
+// processes cannot be timed so finely, nor their errors caught, so the ranks are threads here.
 
 #include <gtest/gtest.h>
 
@@ -19,10 +19,10 @@
 namespace holdfast {
 namespace {
 
-constexpr std::int64_t kStep = 8;  // behind which a bit is flipped, or else the comparison is cut off
+constexpr std::int64_t kStep = 8;  // after this step a bit is flipped, or the comparison is cut off
 struct Died {};
 
-// Flips a bit of a weight behind an update, once, and reads the journal.
+// Flips a bit of a weight after an update, once, and reads the journal.
 class Flipping final : public NoSupervision {
  public:
   explicit Flipping(bool is_to_flip) : is_to_flip_(is_to_flip) {}
@@ -51,7 +51,7 @@ class Flipping final : public NoSupervision {
   std::vector<std::string> roll_backs_;  // guarded by mutex_
 };
 
-// Ends once in place of the end of a comparison of states, when this rank knows all of them.
+// Ends the generation once, instead of the comparison of states, when this rank already knows all of them.
 class CutOff final : public Communicator {
  public:
   using End = std::function<void(bool are_equal)>;
@@ -103,7 +103,7 @@ std::vector<CallbackHandle> checkpoint_each_step() {
   return {ModelCheckpoint({.every_steps = 1})};
 }
 
-// Two replicas, of which one dies in the comparison behind step kStep, and the other goes on alone.
+// Two replicas, of which one dies in the comparison after step kStep, and the other goes on alone.
 struct SurvivingRun {
   int survivor = 0;
   int flipped = -1;  // whose state differs; -1: nobody's
@@ -169,8 +169,8 @@ class LoneSurvivorOfADispute : public testing::TestWithParam<std::tuple<int, int
 
 INSTANTIATE_TEST_SUITE_P(OfTwo, LoneSurvivorOfADispute, testing::Combine(testing::Values(0, 1), testing::Values(0, 1)));
 
-// Nobody is left who could say which of the states was right.
-TEST_P(LoneSurvivorOfADispute, GoesBackWhereItHasLearnedThatTheStatesDiffer) {
+// No other replica is left to show which of the states was right.
+TEST_P(LoneSurvivorOfADispute, GoesBackIfItHasLearnedThatTheStatesDiffer) {
   const auto [survivor, flipped] = GetParam();
   SurvivingRun run{.survivor = survivor, .flipped = flipped};
 
@@ -182,7 +182,7 @@ TEST_P(LoneSurvivorOfADispute, GoesBackWhereItHasLearnedThatTheStatesDiffer) {
   expect_equal(run.outcome, outcome_of({}));
 }
 
-TEST(LoneSurvivor, KeepsItsStateWhereItHasLearnedThatTheStatesAreTheSame) {
+TEST(LoneSurvivor, KeepsItsStateIfItHasLearnedThatTheStatesAreTheSame) {
   for (const int survivor : {0, 1}) {
     SurvivingRun run{.survivor = survivor};
 
@@ -196,7 +196,7 @@ TEST(LoneSurvivor, KeepsItsStateWhereItHasLearnedThatTheStatesAreTheSame) {
 
 namespace {
 
-// Puts an infinity into the state of every rank behind the last update, where no gradient shows it.
+// Puts an infinity into the state of every rank after the last update, where no gradient shows it.
 class Spoiling final : public NoSupervision {
  public:
   void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override {
@@ -206,7 +206,7 @@ class Spoiling final : public NoSupervision {
   }
 };
 
-// The sentence with which a training of six steps ends; empty where it does not.
+// The error with which a training of six steps ends; empty if it succeeds.
 std::string end_with(WhenNotFinite policy, int replicas) {
   try {
     train_on_threads({.replicas = replicas, .supervision = std::make_shared<Spoiling>()}, [&](Replica& replica) {
@@ -231,7 +231,7 @@ TEST(StateThatIsNotFinite, EndsATrainingThatCannotGoBack) {
   }
 }
 
-TEST(StateThatIsNotFinite, IsKeptWhereThatIsWanted) {
+TEST(StateThatIsNotFinite, IsKeptIfTheOptionsSaySo) {
   EXPECT_EQ(end_with(WhenNotFinite::go_on, 2), "");
 }
 

@@ -1,3 +1,6 @@
+// What EarlyStopping and ModelCheckpoint decide from logs that the test makes up, without any training. Files are real,
+// so that retention is tested with the savepoints that it would meet.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +18,7 @@
 namespace holdfast {
 namespace {
 
-// Epochs until it stops, 0 when it does not.
+// The epochs until it stops; 0 if it does not stop.
 int epochs_until_stop(EarlyStopping& stopping, const std::vector<double>& values) {
   PlayedContext context;
   for (std::size_t epoch = 0; epoch < values.size(); ++epoch) {
@@ -25,7 +28,7 @@ int epochs_until_stop(EarlyStopping& stopping, const std::vector<double>& values
   return 0;
 }
 
-// A training whose savepoints are whole ones that know their epoch's logs.
+// A training that writes whole savepoints, with the logs of their epochs.
 class SavingContext {
  public:
   explicit SavingContext(const TemporaryFolder& folder) {
@@ -44,7 +47,7 @@ class SavingContext {
     };
   }
 
-  // Ten steps further.
+  // Goes on by ten steps.
   void end_epoch(ModelCheckpoint& checkpoint, const Logs& logs) {
     context.step_number += 10;
     logs_ = logs;
@@ -92,7 +95,7 @@ TEST(EarlyStopping, NeverTakesNanForAnImprovement) {
   EXPECT_EQ(epochs_until_stop(stopping, {1, std::nan(""), std::nan("")}), 3);
 }
 
-TEST(EarlyStopping, GoesOnWithItsMemoryAfterARestart) {
+TEST(EarlyStopping, KeepsItsStateAcrossARestart) {
   EarlyStopping before({.patience = 2});
   EXPECT_EQ(epochs_until_stop(before, {3, 4}), 0);
 
@@ -102,7 +105,7 @@ TEST(EarlyStopping, GoesOnWithItsMemoryAfterARestart) {
   EXPECT_EQ(epochs_until_stop(after, {5, 6}), 2);
 }
 
-TEST(EarlyStopping, NamesTheLogsThatThereAre) {
+TEST(EarlyStopping, NamesTheLogsThatItMayWatch) {
   EarlyStopping stopping({.monitor = "accuracy"});
   PlayedContext context;
 
@@ -114,7 +117,7 @@ TEST(EarlyStopping, NamesTheLogsThatThereAre) {
   }
 }
 
-TEST(ModelCheckpoint, KeepsTheLastOnesAndNothingElseIsDeleted) {
+TEST(ModelCheckpoint, KeepsTheLastOnesAndDeletesNoOtherFiles) {
   const TemporaryFolder folder;
   posix_file_system().create(folder / "savepoint-mine.h5");
   SavingContext training(folder);
@@ -140,7 +143,7 @@ TEST(ModelCheckpoint, SavesEachEpochAndAtTheEnd) {
                                                               folder / savepoint_name(43)}));
 }
 
-TEST(ModelCheckpoint, KeepsTheBestBesideTheLast) {
+TEST(ModelCheckpoint, KeepsTheBestBesidesTheLast) {
   const TemporaryFolder folder;
   SavingContext training(folder);
   ModelCheckpoint checkpoint({.keep_last = 1, .best_by = "val_loss", .keep_best = 2});
@@ -199,14 +202,14 @@ TEST(ModelCheckpoint, RemembersTheBestAcrossARestart) {
   EXPECT_EQ(saved_steps(folder), (std::vector<std::int64_t>{30}));
 }
 
-TEST(ModelCheckpoint, NeverGivesABetterBestUpAfterGoingBack) {
+TEST(ModelCheckpoint, KeepsABetterBestAfterGoingBack) {
   const TemporaryFolder folder;
   SavingContext training(folder);
   const ModelCheckpointOptions options{.keep_last = 1, .best_by = "loss"};
   ModelCheckpoint before(options);
   for (const double loss : {0.9, 0.1}) training.end_epoch(before, {{"loss", loss}});
 
-  // A restart from a copy that is older: it knows nothing of 0.1.
+  // A restart from an older copy, which does not know the value 0.1.
   ModelCheckpoint after(options);
   training.context.step_number = 5;
   for (const double loss : {0.8, 0.7}) training.end_epoch(after, {{"loss", loss}});
@@ -214,7 +217,7 @@ TEST(ModelCheckpoint, NeverGivesABetterBestUpAfterGoingBack) {
   EXPECT_EQ(saved_steps(folder), (std::vector<std::int64_t>{20, 25}));
 }
 
-TEST(ModelCheckpoint, KeepsSomeForEverWithinABudget) {
+TEST(ModelCheckpoint, KeepsSomePermanentlyWithinABudget) {
   const TemporaryFolder folder;
   SavingContext training(folder);
   ModelCheckpoint checkpoint({.keep_last = 0, .keep_every_steps = 20, .max_bytes = 1});
@@ -236,7 +239,7 @@ TEST(ModelCheckpoint, SkipsOnlyWhatTheNextOneMakesUpFor) {
   std::vector<WhenStorageIsSlow> asked;
   for (const SaveOptions& options : training.context.asked) asked.push_back(options.when_storage_is_slow);
   using enum WhenStorageIsSlow;
-  // The best so far, an ordinary one, the best, one that is kept for ever, an ordinary one, the last.
+  // The best so far, an ordinary one, the best, one that is always kept, an ordinary one, the last.
   EXPECT_EQ(asked, (std::vector{wait, skip, wait, wait, skip, wait}));
 }
 
@@ -250,7 +253,7 @@ TEST(ModelCheckpoint, WaitsUnlessItIsToldToSkip) {
   EXPECT_EQ(training.context.asked.at(0).when_storage_is_slow, WhenStorageIsSlow::wait);
 }
 
-TEST(ModelCheckpoint, HandsItsCompressionAndThreadsOn) {
+TEST(ModelCheckpoint, PassesItsCompressionAndThreadsOn) {
   const TemporaryFolder folder;
   SavingContext training(folder);
   training.context.threads = 3;
@@ -268,7 +271,7 @@ TEST(ModelCheckpoint, HandsItsCompressionAndThreadsOn) {
   EXPECT_EQ(asked.at(1).threads, 3);
 }
 
-TEST(ModelCheckpoint, NeedsADirectoryWhereNobodySupervises) {
+TEST(ModelCheckpoint, NeedsADirectoryWithoutAWatchdog) {
   PlayedContext context;
   ModelCheckpoint checkpoint;
 

@@ -1,4 +1,4 @@
-// What fit() and a Trainer refuse before the first step, and with which sentences.
+// What fit() and a Trainer refuse before the first step, and with which sentences; and how fit() ends early.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -110,7 +110,7 @@ TEST(Fit, ValidatesOnSamplesThatAreKeptApart) {
   EXPECT_THAT(refusal_of_fit(data.batch(10), {.validation = small_data(20).batch(10)}), IsEmpty());
 }
 
-TEST(Fit, ValidatesOnTrainingSamplesWhereTheOptionsSaySo) {
+TEST(Fit, ValidatesOnTrainingSamplesIfTheOptionsSaySo) {
   const Dataset data = small_data(20);
 
   EXPECT_THAT(refusal_of_fit(data.shuffle().batch(10), {.validation = data.batch(10), .accept_shared_samples = true}),
@@ -139,7 +139,7 @@ TEST(Fit, RefusesAMisspeltBestByBeforeTheFirstStep) {
   EXPECT_EQ(steps, 0);
 }
 
-TEST(Fit, AsksForValidationWhereACallbackWatchesIt) {
+TEST(Fit, AsksForValidationIfACallbackWatchesIt) {
   const Dataset data = small_data(20).batch(10);
 
   EXPECT_THAT(refusal_of_fit(data, {.callbacks = {EarlyStopping{}}}),
@@ -172,7 +172,7 @@ TEST(Fit, SaysWhatToWriteForTargetsOfAnotherShape) {
   EXPECT_THAT(refusal_of_targets({4, 3}), HasSubstr("one-hot rows are for CategoricalCrossentropy"));
 }
 
-TEST(Fit, SaysWhatToWriteForLabelsWhereRowsAreNeeded) {
+TEST(Fit, SaysWhatToWriteForLabelsIfRowsAreNeeded) {
   Replica replica = Replica::alone();
   Trainer trainer(replica, small_model(), SGD(0.01F), CategoricalCrossentropy({.from_logits = true}));
   const Dataset data = from_tensors(Tensor{Shape{4, 6, 6, 1}}, Tensor{Shape{4}}).batch(2);
@@ -215,7 +215,7 @@ TEST(Fit, NamesACallbackWhoseStateIsNotText) {
                     Not(HasSubstr("json"))));
 }
 
-// A callback that was edited between two starts.
+// The callback was edited between two starts.
 TEST(Fit, NamesACallbackThatCannotRestoreItsState) {
   const TemporaryFolder folder;
   const auto run = [&](const CallbackHandle& callback) {
@@ -258,7 +258,7 @@ TEST(Trainer, RefusesAMetricWithANameThatIsTaken) {
               HasSubstr("as the validation's loss is"));
 }
 
-TEST(Trainer, RefusesACrossentropyThatCannotBeMeantForTheLastLayer) {
+TEST(Trainer, RefusesACrossentropyThatDoesNotFitTheLastLayer) {
   EXPECT_THAT(refusal_of_trainer(SparseCategoricalCrossentropy{}), HasSubstr("{.from_logits = true}"));
   EXPECT_THAT(refusal_of_trainer(SparseCategoricalCrossentropy{{.accept_any_activation = true}}), IsEmpty());
 }
@@ -336,7 +336,7 @@ TEST(Fit, ComputesOneStepAfterAStopAtTheBeginningOfAnEpoch) {
   EXPECT_EQ(steps_with_a_stop_in_epoch_1(std::make_shared<NoSupervision>()), steps_per_epoch + 1);
 }
 
-TEST(Fit, ComputesThatStepAlsoWhereAReplicaIsLostInIt) {
+TEST(Fit, ComputesThatStepAlsoIfAReplicaIsLostInIt) {
   const std::int64_t steps_per_epoch = small_data().batch(10).batches();
 
   EXPECT_EQ(steps_with_a_stop_in_epoch_1(std::make_shared<EndingOnce>(steps_per_epoch)), steps_per_epoch + 1);

@@ -26,7 +26,7 @@ TEST(Trainer, LoadsTheBaseModelAndItsOutputs) {
   EXPECT_TRUE(std::equal(outputs.values().begin(), outputs.values().end(), expected.values().begin()));
 }
 
-TEST(Trainer, HandsTheTrainedWeightsToTheModel) {
+TEST(Trainer, GivesTheTrainedWeightsToTheModel) {
   const Sequential model = small_model();
   Replica replica = Replica::alone();
   Trainer trainer(replica, model, SGD(0.1F), SparseCategoricalCrossentropy({.from_logits = true}));

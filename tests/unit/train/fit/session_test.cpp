@@ -1,4 +1,4 @@
-// A run that gets more epochs ends as one that had them from the start.
+// A run that gets more epochs must end as one that had them from the start.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ Outcome train_for(std::int64_t epochs, const TemporaryFolder& folder, const Mode
   })[0];
 }
 
-// Its last savepoint, which has the whole state.
+// The run's last savepoint, which has the whole state.
 std::string last_savepoint(const TemporaryFolder& folder) {
   return read_file(folder / savepoint_files(folder.path()).back());
 }
@@ -105,7 +105,7 @@ TEST(MoreEpochs, EndWithTheBitsFilesAndRecordsOfARunThatHadThemFromTheStart) {
   }
 }
 
-TEST(MoreEpochs, LeaveOneFinalSavepointWhereNobodyAskedForAny) {
+TEST(MoreEpochs, LeaveOneFinalSavepointIfNoCallbackAskedForAny) {
   const auto train = [](const TemporaryFolder& folder, std::int64_t epochs) {
     return outcomes_of({.replicas = 2, .run_directory = folder.path()},
                        [&](Replica& replica) { return train_small(replica, {}, epochs); })[0];
@@ -134,7 +134,7 @@ TEST(MoreEpochs, GoOnFromTheMiddleOfAnEpochToo) {
   expect_equal(train_for(4, folder), expected);
 }
 
-TEST(MoreEpochs, DoNotWakeAFitThatACallbackEnded) {
+TEST(MoreEpochs, DoNotResumeAFitThatACallbackEnded) {
   // Within the epochs, and with the last of them.
   for (const std::int64_t stop_after : {2, 3}) {
     SCOPED_TRACE("stopped after epoch " + std::to_string(stop_after));
@@ -169,7 +169,7 @@ TEST(MoreEpochs, OfAnEarlierFitGoOnFromItsEnd) {
   }
 }
 
-TEST(MoreEpochs, OfAnEarlierFitAreRefusedWhereItsEndIsNotKept) {
+TEST(MoreEpochs, OfAnEarlierFitAreRefusedIfItsEndIsNotKept) {
   const TemporaryFolder folder;
   const Outcome expected = train_twice(folder, {.first = 1, .second = 2, .options = {.keep_last = 1}});
 

@@ -18,7 +18,7 @@ namespace holdfast {
 
 TEST(Trainer, GoesOnFromTheNewestSavepointWithTheSameBits) {
   const Outcome expected = outcome_of({.replicas = 2});
-  // Before any savepoint, behind one of an epoch's middle, at an epoch's end, in the second epoch.
+  // Before any savepoint, after one in the middle of an epoch, at the end of an epoch, in the second epoch.
   for (const std::int64_t step : {1, 4, 6, 9}) {
     for (const int replicas : {1, 3}) {
       SCOPED_TRACE("failure at step " + std::to_string(step) + ", going on with " + std::to_string(replicas));
@@ -51,7 +51,8 @@ TEST(Trainer, BringsBackTheDeclaredStateOfCallbacks) {
   EXPECT_EQ(recovered->epochs, undisturbed->epochs);
 }
 
-// Ends before the first savepoint, within an epoch, behind the last savepoint's epoch, before the last epoch's end.
+// Ends before the first savepoint, within an epoch, after the last savepoint's epoch, and before the end of the last
+// epoch.
 TEST(Trainer, KeepsARecordOfEpochsWithoutGapsAndRepetitions) {
   const auto logging = [](const TemporaryFolder& folder, std::int64_t save_every, std::int64_t fail_at) {
     return outcomes_of({.replicas = 2, .run_directory = folder.path()}, [&](Replica& replica) {
@@ -113,7 +114,7 @@ TEST(Trainer, PassesFinishedCallsAndJoinsTheRunningOne) {
   expect_equal(outcome, expected);
 }
 
-TEST(Trainer, TakesTheSavepointBeforeADamagedOneAndSetsThatAside) {
+TEST(Trainer, SetsADamagedSavepointAsideAndTakesTheOneBefore) {
   const Outcome expected = outcome_of({});
   const TemporaryFolder folder;
   const MakeCallbacks failing = [&]() -> std::vector<CallbackHandle> {
@@ -148,8 +149,8 @@ TEST(Trainer, GoesOnFromACopyWhenTheRunDirectoryIsLost) {
   const std::vector<std::string> resumed = events->details("resumed");
   ASSERT_EQ(resumed.size(), 1U);
   EXPECT_NE(resumed[0].find(copy / copies.back()), std::string::npos) << resumed[0];
-  // Whether the eighth step was saved before the failure is chance: where it was, only the folder of copies still has
-  // it.
+  // Whether the eighth step was saved before the failure is a matter of chance. If it was, only the folder of copies
+  // still has it.
   const std::vector<std::string> saved = savepoint_files(folder.path());
   ASSERT_GE(saved.size(), 2U);
   for (const std::string& name : saved) EXPECT_EQ(read_file(copy / name), read_file(folder / name)) << name;
@@ -185,7 +186,7 @@ TEST(Trainer, GoesOnFromSavepointsOfAnyCompression) {
   expect_equal(outcome_of({.run_directory = folder.path()}, checkpoint_every_two), expected);
 }
 
-TEST(Trainer, GoesOnInItsSchedule) {
+TEST(Trainer, GoesOnWithItsLearningRateSchedule) {
   const auto optimizer = clipping_optimizers()[0];
   const Outcome expected = outcomes_of({}, [&](Replica& r) { return train_with(r, *optimizer); })[0];
   for (const std::int64_t step : {2, 5, 9}) {
@@ -206,7 +207,7 @@ TEST(Trainer, RefusesAnotherScheduleOrOtherClipping) {
     return outcomes_of({.run_directory = folder.path()},
                        [&](Replica& r) { return train_with(r, optimizer, callbacks); })[0];
   };
-  // The savepoint of the first epoch's end: a run that fails before its writer has begun leaves none.
+  // The first epoch's end leaves a savepoint; a run that fails before its writer has begun leaves nothing.
   const auto is_saved = [&] { return !savepoint_files(folder.path()).empty(); };
   EXPECT_THROW(
       train(Adam{{.learning_rate = CosineDecay{0.01F, 10}, .clip_norm = 1}}, {ModelCheckpoint(), FailAt(8, is_saved)}),

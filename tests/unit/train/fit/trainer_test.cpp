@@ -1,3 +1,6 @@
+// Whole trainings on ranks that are threads. Their bits must not depend on replicas, workers or the assignment of
+// shards, so outcomes are compared exactly.
+
 #include "holdfast/train/trainer.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +33,7 @@ TEST(Trainer, GivesTheSameBitsWithAnyNumberOfWorkers) {
   expect_equal(outcome_of({.replicas = 2, .workers = 2}), expected);
 }
 
-TEST(Trainer, GivesTheSameBitsHoweverShardsAreDealt) {
+TEST(Trainer, GivesTheSameBitsWithAnyAssignmentOfShards) {
   const Outcome expected = outcome_of({.replicas = 1, .shards = 7});
 
   for (const std::vector<int>& dealt : {std::vector<int>{4, 3}, {1, 6}, {5, 1, 1}, {1, 4, 2}}) {
@@ -128,7 +131,7 @@ TEST(Trainer, ClipsTheGradientOfTheWholeBatch) {
   EXPECT_NEAR(std::sqrt(squares), kLimit, 1e-6);  // the scale and each product are rounded once
 }
 
-// Nobody would know which of them it is to be.
+// It would be unclear which of the two applies.
 TEST(Trainer, RefusesAnOptimizerThatClipsInTwoWays) {
   class TwoWays final : public SGD {
    public:

@@ -1,3 +1,5 @@
+// The measurement is replaced by figures of the test, so that the choice does not depend on this machine's disk.
+
 #include "train/saving/compression_choices.h"
 
 #include <gtest/gtest.h>
@@ -20,10 +22,10 @@ Snapshot snapshot_of_bytes(std::uint64_t bytes) {
   return snapshot;
 }
 
-// A run's folder, on a storage of which the figures are known.
+// The folder of a run, on a storage with figures that the test sets.
 class AutomaticCompression : public ::testing::Test {
  protected:
-  // What a start of the run takes.
+  // What a start of the run chooses.
   SavepointCompression choose(const Snapshot& snapshot, const CompressionChoices::Measure& measure) {
     CompressionChoices choices(*files_, measure);
     const auto note = [this](const std::string& record, const CompressionChoices::Choice& choice) {
@@ -58,7 +60,7 @@ class AutomaticCompression : public ::testing::Test {
   std::string why_;
 };
 
-TEST_F(AutomaticCompression, IsWhatTheMeasurementFoundQuickerAndRecordsBothFigures) {
+TEST_F(AutomaticCompression, IsTheQuickerOneAndRecordsBothFigures) {
   EXPECT_EQ(choose(), SavepointCompression::none);
 
   EXPECT_EQ(measured_, 1);
@@ -75,7 +77,7 @@ TEST_F(AutomaticCompression, IsWhatTheMeasurementFoundQuickerAndRecordsBothFigur
   EXPECT_NE(why_.find("0.2500"), std::string::npos) << why_;
 }
 
-TEST_F(AutomaticCompression, StaysWhatItWasInALaterStart) {
+TEST_F(AutomaticCompression, IsTheRecordedOneInALaterStart) {
   choose();
   figures_.quicker = SavepointCompression::fast;
 
@@ -126,7 +128,7 @@ TEST_F(AutomaticCompression, HoldsForThisStartWhenItCannotBeRecorded) {
   EXPECT_TRUE(folder_.names().empty());
 }
 
-TEST_F(AutomaticCompression, IsAMatterOfEachFolder) {
+TEST_F(AutomaticCompression, IsChosenForEachFolder) {
   const TemporaryFolder other;
   CompressionChoices choices(*files_, measure_);
 

@@ -1,3 +1,6 @@
+// Arrays arrive when the test wants it, as they would from a device, and time is a variable: no device is needed and
+// nothing sleeps.
+
 #include "train/saving/memory_snapshot_keeper.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +17,7 @@
 namespace holdfast {
 namespace {
 
-// Memory for one state, as a watchdog would have it.
+// Memory for one state, such as a watchdog provides.
 class KeptHere final : public NoSupervision {
  public:
   std::optional<OutlivingMemory> begin_in_memory(std::int64_t step, std::size_t bytes) override {
@@ -30,7 +33,7 @@ class KeptHere final : public NoSupervision {
         }};
   }
 
-  std::int64_t kept_step = -1;  // once the keeper has finished
+  std::int64_t kept_step = -1;  // read it after the keeper has finished
   std::string kept;
 };
 
@@ -48,7 +51,8 @@ MemorySnapshotKeeper::State state_of(std::int64_t step, const std::shared_ptr<He
 
 using TimePoint = MemorySnapshotKeeper::Clock::time_point;
 
-// Finding its memory takes a minute, and so does telling the device of it; sending the state there takes a second.
+// To find its memory takes a minute, and so does registering it with the device. To send the state there takes a
+// second.
 class SlowAtFirst final : public NoSupervision, public HeldArrays {
  public:
   explicit SlowAtFirst(TimePoint& time) : time_(time) {}
@@ -107,7 +111,7 @@ class MemorySnapshotKeeperTest : public testing::Test {
       std::make_shared<HeldByATest>(std::vector<std::vector<float>>{{1, 2}, {3, 4, 5}});
 };
 
-TEST_F(MemorySnapshotKeeperTest, KeepsHeaderAndArraysOneBehindTheOther) {
+TEST_F(MemorySnapshotKeeperTest, KeepsTheHeaderAndThenTheArrays) {
   keeper_.keep(state_of(7, held_), host_memory());
   keeper_.finish();
 
@@ -115,7 +119,7 @@ TEST_F(MemorySnapshotKeeperTest, KeepsHeaderAndArraysOneBehindTheOther) {
   EXPECT_EQ(supervision_.kept, "header.." + text_of({1, 2, 3, 4, 5}));
 }
 
-TEST_F(MemorySnapshotKeeperTest, TellsOnceHowLongItTook) {
+TEST_F(MemorySnapshotKeeperTest, ReportsOnceHowLongItTook) {
   EXPECT_FALSE(keeper_.take_finished());
   keeper_.keep(state_of(7, held_), host_memory());
 
@@ -127,7 +131,7 @@ TEST_F(MemorySnapshotKeeperTest, TellsOnceHowLongItTook) {
   EXPECT_FALSE(keeper_.take_finished());
 }
 
-TEST(MemorySnapshotKeeper, TellsApartWhatOnlyTheFirstOneTakes) {
+TEST(MemorySnapshotKeeper, ReportsApartWhatOnlyTheFirstSnapshotTakes) {
   TimePoint time;
   const auto slow = std::make_shared<SlowAtFirst>(time);
   SlowToPin memory(time);
@@ -142,7 +146,7 @@ TEST(MemorySnapshotKeeper, TellsApartWhatOnlyTheFirstOneTakes) {
   EXPECT_EQ(time, TimePoint() + std::chrono::minutes(2) + std::chrono::seconds(2));
 }
 
-TEST_F(MemorySnapshotKeeperTest, DoesNotLetCountWhatIsNotFiniteThoughItShouldBe) {
+TEST_F(MemorySnapshotKeeperTest, DropsAStateThatIsNotFiniteThoughItShouldBe) {
   const auto spoilt = std::make_shared<HeldByATest>(std::vector<std::vector<float>>{{1, kInfinity}, {3, 4, 5}});
   MemorySnapshotKeeper::State wanted = state_of(7, spoilt);
   wanted.must_be_finite = {true, false};
@@ -162,7 +166,7 @@ TEST_F(MemorySnapshotKeeperTest, DoesNotLetCountWhatIsNotFiniteThoughItShouldBe)
   EXPECT_EQ(supervision_.kept_step, 8);
 }
 
-TEST_F(MemorySnapshotKeeperTest, DoesNotLetCountWhatArrivedAsSomethingElse) {
+TEST_F(MemorySnapshotKeeperTest, DropsAStateThatArrivesAsAnother) {
   held_->arrive_as({{1, 2}, {3, 4, 6}});
 
   keeper_.keep(state_of(7, held_), host_memory());
@@ -177,7 +181,7 @@ TEST_F(MemorySnapshotKeeperTest, DoesNotLetCountWhatArrivedAsSomethingElse) {
   EXPECT_EQ(supervision_.kept_step, -1);
 }
 
-TEST_F(MemorySnapshotKeeperTest, TellsTheNextCallerThatTheDeviceFailed) {
+TEST_F(MemorySnapshotKeeperTest, ReportsAFailureOfTheDeviceToTheNextCaller) {
   held_->fail();
   keeper_.keep(state_of(7, held_), host_memory());
 
@@ -185,7 +189,7 @@ TEST_F(MemorySnapshotKeeperTest, TellsTheNextCallerThatTheDeviceFailed) {
   EXPECT_EQ(supervision_.kept_step, -1);
 }
 
-TEST_F(MemorySnapshotKeeperTest, DoesNothingWhereNoMemoryOutlivesTheProcess) {
+TEST_F(MemorySnapshotKeeperTest, DoesNothingIfNoMemoryOutlivesTheProcess) {
   NoSupervision nobody;
   MemorySnapshotKeeper keeper(nobody);
 

@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = MemorySnapshotSchedule::Clock;
 
-TEST(MemorySnapshotSchedule, FollowsTheStepsThatItIsGiven) {
+TEST(MemorySnapshotSchedule, FollowsTheGivenNumberOfSteps) {
   MemorySnapshotSchedule schedule(3);
 
   EXPECT_FALSE(schedule.is_due(1, Clock::time_point{}));
@@ -28,15 +28,15 @@ TEST(MemorySnapshotSchedule, LetsSnapshotsTakeASmallShareOfTheTime) {
   EXPECT_TRUE(schedule.is_due(3, end + 2s));
 }
 
-TEST(MemorySnapshotSchedule, LetsTheLastOneBeWrittenFirst) {
+TEST(MemorySnapshotSchedule, WaitsForTheSnapshotThatIsBeingWritten) {
   const MemorySnapshotSchedule as_often_as_is_cheap(0);
   const MemorySnapshotSchedule each_third(3);
 
   EXPECT_FALSE(as_often_as_is_cheap.is_due(3, Clock::time_point{}, true));
-  EXPECT_TRUE(each_third.is_due(3, Clock::time_point{}, true)) << "which was asked for";
+  EXPECT_TRUE(each_third.is_due(3, Clock::time_point{}, true)) << "every third step was asked for";
 }
 
-TEST(MemorySnapshotSchedule, LetsWritingBesideTrainingTakeALargerShare) {
+TEST(MemorySnapshotSchedule, LetsWritingInTheBackgroundTakeALargerShare) {
   MemorySnapshotSchedule schedule(0);
   const Clock::time_point end = Clock::time_point{} + 100ms;
   schedule.taken(Clock::time_point{}, Clock::time_point{} + 1ms);

@@ -1,3 +1,6 @@
+// The writer is tested without a training: requests are made by the test, and gates in the file system decide when the
+// storage goes on, so nothing sleeps.
+
 #include "train/saving/savepoint_writer.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +43,7 @@ SavepointWriter::Request request_of(const std::string& path, std::int64_t step, 
   return {.path = path, .step = step, .take_snapshot = [step] { return snapshot_of(step); }, .options = options};
 }
 
-// Of two million values, which take several threads some time.
+// A state of 2.6 million values, which take several threads some time.
 SavepointWriter::Request large_request(const std::string& path, const SaveOptions& options) {
   return {.path = path,
           .step = 1,
@@ -60,7 +63,7 @@ const SavepointEvent& find(const std::vector<SavepointEvent>& events, Kind kind)
   return *found;
 }
 
-// Two savepoints under way on a storage that does nothing until the test opens the gate.
+// Two savepoints are under way on a storage that does nothing until the test opens the gate.
 class SlowStorage : public ::testing::Test {
  protected:
   SlowStorage() {
@@ -78,7 +81,7 @@ class SlowStorage : public ::testing::Test {
   SavepointWriter writer_{*files_};
 };
 
-TEST(SavepointWriter, WritesInOrderAndTellsWhenEachIsDurable) {
+TEST(SavepointWriter, WritesInOrderAndReportsWhenEachIsDurable) {
   const TemporaryFolder folder;
   std::vector<std::string> calls;
   {
@@ -96,7 +99,7 @@ TEST(SavepointWriter, WritesInOrderAndTellsWhenEachIsDurable) {
   EXPECT_EQ(read_savepoint(posix_file_system(), folder / "4").arrays[0].values[2], 4.0F);
 }
 
-TEST(SavepointWriter, TellsWhatASavepointTook) {
+TEST(SavepointWriter, ReportsTimeAndSizeOfASavepoint) {
   const TemporaryFolder folder;
   SavepointWriter writer(posix_file_system());
   writer.submit(request_of(folder / "a", 7), Deadline::after(30s));
@@ -115,7 +118,7 @@ TEST(SavepointWriter, TellsWhatASavepointTook) {
   EXPECT_TRUE(writer.take_events().empty());
 }
 
-TEST(SavepointWriter, KeepsTheNewestProgressAlone) {
+TEST(SavepointWriter, KeepsOnlyTheNewestProgress) {
   const TemporaryFolder folder;
   std::atomic<int> told = 0;
   SavepointWriter writer(posix_file_system(),
@@ -130,7 +133,7 @@ TEST(SavepointWriter, KeepsTheNewestProgressAlone) {
   EXPECT_EQ(events[1].done_bytes, events[1].total_bytes);
 }
 
-TEST_F(SlowStorage, MakesTheThirdWaitByADeadline) {
+TEST_F(SlowStorage, MakesTheThirdWaitUntilTheDeadline) {
   EXPECT_THROW(writer_.submit(request_of(folder_ / "c", 3), Deadline::after(10ms)), Error);
   EXPECT_THROW(writer_.flush(Deadline::after(10ms)), Error);
 
@@ -142,7 +145,7 @@ TEST_F(SlowStorage, MakesTheThirdWaitByADeadline) {
 }
 
 // The storage wakes up once training has begun to wait.
-TEST_F(SlowStorage, TellsHowLongTheThirdWaited) {
+TEST_F(SlowStorage, ReportsHowLongTheThirdWaited) {
   EXPECT_TRUE(writer_.submit(request_of(folder_ / "c", 3), Deadline::after(30s), [&] { gate_.open(); }));
   writer_.flush(Deadline::after(30s));
 
@@ -154,7 +157,7 @@ TEST_F(SlowStorage, TellsHowLongTheThirdWaited) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "c"));
 }
 
-TEST_F(SlowStorage, IsWaitedForWithSignsOfLifeAgainAndAgain) {
+TEST_F(SlowStorage, IsWaitedForWithSignsOfLife) {
   int signs = 0;
 
   writer_.submit(request_of(folder_ / "c", 3), Deadline::after(30s), [&] {
@@ -164,7 +167,7 @@ TEST_F(SlowStorage, IsWaitedForWithSignsOfLifeAgainAndAgain) {
   EXPECT_GE(signs, 2);
 }
 
-TEST_F(SlowStorage, SkipsTheThirdWhereThatIsWantedAndSaysSo) {
+TEST_F(SlowStorage, SkipsTheThirdIfTheOptionsSaySoAndReportsIt) {
   SavepointWriter::Request third = request_of(folder_ / "c", 3, {.when_storage_is_slow = WhenStorageIsSlow::skip});
   third.options.when_durable = [] { FAIL() << "it was made"; };
   third.take_snapshot = []() -> Snapshot { throw std::runtime_error("a third copy of the state was made"); };
@@ -181,7 +184,7 @@ TEST_F(SlowStorage, SkipsTheThirdWhereThatIsWantedAndSaysSo) {
   EXPECT_EQ(folder_.names(), (std::vector<std::string>{"a", "b"}));
 }
 
-TEST(SavepointWriter, SkipsNothingWhileThereIsAPlace) {
+TEST(SavepointWriter, SkipsNothingWhileThereIsRoom) {
   const TemporaryFolder folder;
   SavepointWriter writer(posix_file_system());
 
@@ -195,7 +198,7 @@ TEST(SavepointWriter, SkipsNothingWhileThereIsAPlace) {
   EXPECT_EQ(folder.names().size(), 4U);
 }
 
-TEST(SavepointWriter, ReportsAFailedWriteOnceAndLeavesNothingBehind) {
+TEST(SavepointWriter, ReportsAFailedWriteOnceAndLeavesNoFile) {
   const TemporaryFolder folder;
   std::atomic<bool> is_full{true};
   const auto files = watched_file_system(posix_file_system(), [&](const FileOperation& operation) {
@@ -221,7 +224,7 @@ TEST(SavepointWriter, ReportsAFailedWriteOnceAndLeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::exists(folder / "b"));
 }
 
-TEST(SavepointWriter, WritesWhatArrivesLater) {
+TEST(SavepointWriter, WritesAStateThatArrivesLater) {
   const TemporaryFolder folder;
   SavepointWriter writer(posix_file_system());
   Gate gate;
@@ -245,8 +248,8 @@ TEST(SavepointWriter, WritesWhatArrivesLater) {
   EXPECT_EQ(read_savepoint(posix_file_system(), folder / "a").arrays.front().values[0], 77.0F);
 }
 
-// Training stands on that state: it is not for the storage to fail.
-TEST(SavepointWriter, RethrowsThatAStateDidNotArriveAlsoToWhomAFailedWriteIsNoMatter) {
+// Training goes on from that state, so this failure is more than a failure of the storage.
+TEST(SavepointWriter, RethrowsThatAStateDidNotArriveEvenIfFailedWritesAreIgnored) {
   const TemporaryFolder folder;
   SavepointWriter writer(posix_file_system());
   std::string why;
@@ -265,13 +268,13 @@ TEST(SavepointWriter, RethrowsThatAStateDidNotArriveAlsoToWhomAFailedWriteIsNoMa
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
 }
 
-TEST(SavepointWriter, WritesInAsManyThreadsAsItIsGiven) {
+TEST(SavepointWriter, WritesInTheGivenNumberOfThreads) {
   for (const std::size_t threads : {1U, 3U}) {
     const TemporaryFolder folder;
     std::mutex mutex;
     std::condition_variable changed;
     std::set<std::thread::id> seen;
-    // Each waits until all are there, so that none can do another's work.
+    // Each waits until all are there, so that no thread can do the work of another.
     const auto files = watched_file_system(posix_file_system(), [&](const FileOperation& operation) {
       if (operation.name != "write") return;
       std::unique_lock lock(mutex);
@@ -288,7 +291,7 @@ TEST(SavepointWriter, WritesInAsManyThreadsAsItIsGiven) {
   }
 }
 
-TEST(SavepointWriter, CompressesAsItIsAsked) {
+TEST(SavepointWriter, CompressesAsTheOptionsSay) {
   const TemporaryFolder folder;
   SavepointWriter writer(posix_file_system());
 
@@ -307,7 +310,7 @@ TEST(SavepointWriter, CompressesAsItIsAsked) {
   EXPECT_NE(read_file(folder / "zstd"), read_file(folder / "fast"));
 }
 
-// Whichever it takes, it says so, and the file is of that kind.
+// Whatever it chooses, it reports the choice, and the file is of that kind.
 TEST(SavepointWriter, MeasuresOnceWhatAutomaticMeans) {
   const TemporaryFolder folder;
   SavepointWriter writer(posix_file_system());

@@ -1,4 +1,4 @@
-// What a training saves, what it does where that fails or the storage is slow, and what it tells of it.
+// What a training saves, what it does if that fails or the storage is slow, and which events it reports.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@
 namespace holdfast {
 namespace {
 
-// What is told of savepoints, and on which thread.
+// Collects the events of savepoints, and the threads on which they come.
 class Listener final : public Callback {
  public:
   std::string name() const override { return "listener"; }
@@ -63,7 +63,7 @@ At open_at(std::int64_t step, Gate& gate) {
   return At(step, [&gate] { gate.open(); });
 }
 
-// Opens a gate when training is told that a savepoint was begun, which is behind all waiting for it.
+// Opens a gate when a callback learns that a savepoint was begun, which happens after any wait for it.
 class OpenWhenToldOfASavepoint final : public Callback {
  public:
   explicit OpenWhenToldOfASavepoint(Gate& gate) : gate_(gate) {}
@@ -74,7 +74,7 @@ class OpenWhenToldOfASavepoint final : public Callback {
   Gate& gate_;
 };
 
-// Asks to stop, and sees what each replica says last that it does.
+// Asks to stop, and records the last phase that each replica reports.
 class Stopping final : public NoSupervision {
  public:
   Requests requests() const override { return {.stop = true}; }
@@ -95,8 +95,8 @@ class Stopping final : public NoSupervision {
   std::map<std::thread::id, TrainingPhase> last_;  // guarded by mutex_
 };
 
-// Opens a gate when one rank, whose on_fit_end() was called, waits for the others a second time: behind the comparison
-// of their states nothing but the end of fit() is left to wait for.
+// Opens a gate when one rank, whose on_fit_end() was called, waits for the others a second time: after the comparison
+// of their states only the end of fit() is left to wait for.
 class OpenAtTheEndOfFit final : public NoSupervision {
  public:
   explicit OpenAtTheEndOfFit(Gate& gate) : gate_(gate) {}
@@ -139,7 +139,7 @@ class OpenOnTheWayBack final : public NoSupervision {
   std::string resumed_;
 };
 
-// Calls `before` ahead of these operations on savepoints.
+// Calls `before` before each of these operations on savepoints.
 std::unique_ptr<FileSystem> when_saving(const std::string& operation, const std::function<void()>& before) {
   return watched_file_system(posix_file_system(), [operation, before](const FileOperation& done) {
     if (done.name == operation && done.path.find("savepoint-") != std::string::npos) before();
@@ -174,7 +174,7 @@ TEST(Trainer, WritesTheSameFileOnAnyNumberOfReplicas) {
   EXPECT_EQ(files[2] == files[0], true);
 }
 
-TEST(Trainer, TellsThePrimarysCallbacksOfSavepointsOnTheirOwnThread) {
+TEST(Trainer, ReportsSavepointsToThePrimarysCallbacksOnTheTrainingThread) {
   const TemporaryFolder folder;
   std::vector<std::shared_ptr<Listener>> listeners = {std::make_shared<Listener>(), std::make_shared<Listener>()};
   std::vector<std::thread::id> threads(2);
@@ -190,7 +190,7 @@ TEST(Trainer, TellsThePrimarysCallbacksOfSavepointsOnTheirOwnThread) {
   EXPECT_TRUE(listeners[1]->events.empty());
 }
 
-// Only the first rank waited for them, and the others could not read what fit() had promised.
+// When only the first rank waited for them, the others could not read the savepoints that fit() had promised.
 TEST(Trainer, ReturnsFromFitOnEveryRankWhenItsSavepointsAreDurable) {
   class AtTheEnd final : public Callback {
    public:
@@ -225,7 +225,7 @@ TEST(Trainer, ReturnsFromFitOnEveryRankWhenItsSavepointsAreDurable) {
   EXPECT_EQ(was_durable, (std::vector<int>{1, 1}));
 }
 
-// A storage that writes nothing until the last step, and one that is never waited for.
+// One storage writes nothing until the last step, and the other never makes training wait.
 TEST(Trainer, SkipsSavepointsWithoutAnEffectOnWhatItComputes) {
   struct Skipping {
     Outcome outcome;
@@ -279,7 +279,7 @@ TEST(Trainer, TrainsOnWhenASavepointFails) {
   EXPECT_FALSE(listener->steps(SavepointEvent::Kind::durable).empty());
 }
 
-TEST(Trainer, EndsWithTheErrorOfTheLastSavepointAndTellsOfItBefore) {
+TEST(Trainer, EndsWithTheErrorOfTheLastSavepointAfterReportingIt) {
   const TemporaryFolder folder;
   const auto files = when_saving("write", [] { throw Error(ErrorCode::disk_full, "the disk is full"); });
   const auto listener = std::make_shared<Listener>();
@@ -301,8 +301,8 @@ TEST(Trainer, EndsWithTheErrorOfTheLastSavepointAndTellsOfItBefore) {
   EXPECT_FALSE(journal->details("savepoint_failed").empty());
 }
 
-// In an epoch's middle, at its end, and with the last step.
-TEST(Trainer, SavesOnRequestAndEndsAsItWouldHave) {
+// In the middle of an epoch, at its end, and with the last step.
+TEST(Trainer, SavesOnRequestWithoutAnEffectOnItsBits) {
   const Outcome expected = outcome_of({});
   for (const std::int64_t step : {3, 5, 11}) {
     for (const int replicas : {1, 3}) {
@@ -315,14 +315,14 @@ TEST(Trainer, SavesOnRequestAndEndsAsItWouldHave) {
       ASSERT_EQ(asked->reports().size(), 1U);
       EXPECT_EQ(asked->reports()[0].number, 7);
       EXPECT_EQ(asked->reports()[0].step, step + 1);
-      // The last is that of the final state.
+      // The last savepoint is that of the final state.
       ASSERT_EQ(savepoint_files(folder.path()).size(), step == 11 ? 1U : 2U);
       EXPECT_EQ(asked->reports()[0].text, folder / savepoint_files(folder.path())[0]);
     }
   }
 }
 
-TEST(Trainer, GoesOnWhereARequestedSavepointCannotBeWritten) {
+TEST(Trainer, GoesOnIfARequestedSavepointCannotBeWritten) {
   const TemporaryFolder folder;
   const auto files = when_saving("write", [] { throw Error(ErrorCode::disk_full, "the disk is full"); });
   const auto asked = std::make_shared<AskedAt>(3);
@@ -335,7 +335,7 @@ TEST(Trainer, GoesOnWhereARequestedSavepointCannotBeWritten) {
   EXPECT_EQ(asked->reports()[0].step, -1);
 }
 
-TEST(Trainer, RefusesARequestedSavepointWhereTheStorageIsSlow) {
+TEST(Trainer, RefusesARequestedSavepointIfTheStorageIsSlow) {
   const TemporaryFolder folder;
   Gate gate;
   const auto files = when_saving("sync", [&] { gate.pass(); });
@@ -350,7 +350,7 @@ TEST(Trainer, RefusesARequestedSavepointWhereTheStorageIsSlow) {
   EXPECT_NE(asked->reports()[0].text.find("two savepoints are being written"), std::string::npos);
 }
 
-// The file that was being written was taken for the leftover of a writer that had died, and removed.
+// The file that was being written was once taken for the leftover of a dead writer, and removed.
 TEST(Trainer, GoesBackToTheSavepointThatIsBeingWritten) {
   const auto train = [](const ThreadRun& run, const std::vector<CallbackHandle>& callbacks,
                         std::atomic<bool>& is_poisoned) {
@@ -382,7 +382,7 @@ TEST(Trainer, GoesBackToTheSavepointThatIsBeingWritten) {
   EXPECT_EQ(weights, train({}, {}, is_poisoned));
 }
 
-TEST(Trainer, TellsOfTheSavepointThatAStopLeaves) {
+TEST(Trainer, ReportsTheSavepointThatAStopLeaves) {
   const TemporaryFolder folder;
   const auto listener = std::make_shared<Listener>();
 
@@ -393,8 +393,8 @@ TEST(Trainer, TellsOfTheSavepointThatAStopLeaves) {
   EXPECT_EQ(listener->steps(SavepointEvent::Kind::durable), std::vector<std::int64_t>{1});
 }
 
-// The others wait for it no longer than their patience is, and this one less long. It says what it waited for.
-TEST(Trainer, GivesTheSavepointOfAStopUpWhereTheDiskIsStuckAndLeavesTheOneBefore) {
+// The rank that writes gives up before the others do, so that its sentence can say what it waited for.
+TEST(Trainer, GivesUpTheSavepointOfAStopOnAStuckDiskAndLeavesTheOneBefore) {
   const TemporaryFolder folder;
   const auto stop = std::make_shared<Journal>(true);
   EXPECT_THROW(outcome_of({.run_directory = folder.path(), .supervision = stop}), StopRequested);
@@ -413,7 +413,7 @@ TEST(Trainer, GivesTheSavepointOfAStopUpWhereTheDiskIsStuckAndLeavesTheOneBefore
                 .file_system = stuck.get(),
                 .collective_timeout = std::chrono::seconds(4)},
                [&]() -> std::vector<CallbackHandle> { return {OpenWhenToldOfASavepoint(gate)}; });
-    FAIL() << "a savepoint was durable that nobody could write";
+    FAIL() << "a savepoint became durable on a stuck disk";
   } catch (const Error& failure) {
     EXPECT_EQ(failure.code(), ErrorCode::deadline_exceeded);
     EXPECT_NE(std::string(failure.what()).find("savepoint-0000000002.h5 was not written in time"), std::string::npos)
@@ -425,20 +425,20 @@ TEST(Trainer, GivesTheSavepointOfAStopUpWhereTheDiskIsStuckAndLeavesTheOneBefore
   expect_equal(outcome_of({.run_directory = folder.path()}), outcome_of({}));
 }
 
-// One that needs long to give its memory back was taken for hung once the others had gone.
-TEST(Trainer, WaitsForNobodyAnyMoreWhenItHasStopped) {
+// A replica that took long to free its memory was once taken for hung after the others had gone.
+TEST(Trainer, WaitsForNoOtherReplicaAfterItHasStopped) {
   const TemporaryFolder folder;
   const auto stopping = std::make_shared<Stopping>();
 
-  // Each by itself: the first that throws would end the wait of the other.
+  // Each rank catches its own exception: the first one that throws would end the wait of the other.
   train_on_threads({.replicas = 2, .run_directory = folder.path(), .supervision = stopping},
                    [](Replica& replica) { EXPECT_THROW(train_small(replica), StopRequested); });
 
   EXPECT_EQ(stopping->last_phases(), std::vector<TrainingPhase>(2, TrainingPhase::finishing));
 }
 
-// Without a ModelCheckpoint, a training left only what the program printed.
-TEST(Trainer, LeavesItsFinalStateAsASavepointThatNobodyAskedFor) {
+// Otherwise a training without a ModelCheckpoint would leave only what the program printed.
+TEST(Trainer, LeavesItsFinalStateAsASavepointUnasked) {
   for (const int replicas : {1, 2}) {
     const TemporaryFolder folder;
     const Outcome outcome = outcome_of({.replicas = replicas, .run_directory = folder.path()});
@@ -465,7 +465,7 @@ TEST(Trainer, LeavesTheFinalStateOfAFitThatACallbackEnded) {
   EXPECT_EQ(savepoint_files(folder.path()), std::vector<std::string>{"savepoint-0000000004.h5"});
 }
 
-TEST(Trainer, LeavesTheFinalStateOfTheLastOfSeveralFitsAlone) {
+TEST(Trainer, LeavesOnlyTheFinalStateOfTheLastOfSeveralFits) {
   const TemporaryFolder folder;
   const TemporaryFolder copies;
   train_on_threads(
@@ -490,8 +490,8 @@ TEST(Trainer, AddsNoSavepointToThoseOfAModelCheckpoint) {
   EXPECT_EQ(journal->details("savepoint").size(), 6U);
 }
 
-// The results are still there, and the program may save elsewhere.
-TEST(Trainer, EndsFitAlthoughItsFinalStateCannotBeKept) {
+// The results are still in memory, and the program may save them elsewhere.
+TEST(Trainer, ReturnsFromFitAlthoughItsFinalStateCannotBeSaved) {
   const TemporaryFolder folder;
   const auto journal = std::make_shared<Journal>();
   const auto full = when_saving("write", [] { throw Error(ErrorCode::disk_full, "no space left"); });
@@ -504,7 +504,7 @@ TEST(Trainer, EndsFitAlthoughItsFinalStateCannotBeKept) {
   EXPECT_NE(journal->details("savepoint_failed")[0].find("no space left"), std::string::npos);
 }
 
-TEST(Trainer, WritesDownWhatBecameOfEachSavepoint) {
+TEST(Trainer, RecordsInTheJournalWhatBecameOfEachSavepoint) {
   const TemporaryFolder folder;
   const auto journal = std::make_shared<Journal>();
 

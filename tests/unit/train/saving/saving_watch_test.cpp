@@ -1,3 +1,5 @@
+// Gates in the file system hold an operation, so that the test can look at what the watchdog is shown meanwhile.
+
 #include "train/saving/saving_watch.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the watchdog is told, in order; "" where the work has ended.
+// Records what the watchdog is shown, in order; "" means that the work has ended.
 class Told final : public NoSupervision {
  public:
   void enter_background(const BackgroundWork& work) override {
@@ -50,7 +52,7 @@ class SavingWatchTest : public ::testing::Test {
   const std::shared_ptr<SavingWatch> watch_ = std::make_shared<SavingWatch>(told_);
 };
 
-TEST_F(SavingWatchTest, TellsOfEachOperationAndOfTheWorkBetweenThem) {
+TEST_F(SavingWatchTest, ShowsEachOperationAndTheWorkBetweenThem) {
   const auto files = watch_->over(posix_file_system());
 
   files->create(path("before"));
@@ -65,7 +67,7 @@ TEST_F(SavingWatchTest, TellsOfEachOperationAndOfTheWorkBetweenThem) {
                                                     "rename of " + path("a") + " to " + path("b"), work, ""}));
 }
 
-TEST_F(SavingWatchTest, GivesAnFsyncTheBytesThatWereWrittenSinceTheLast) {
+TEST_F(SavingWatchTest, CountsForAnFsyncTheBytesWrittenSinceTheLastOne) {
   std::vector<std::uint64_t> bytes;
   const auto inner = watched_file_system(posix_file_system(), [&](const FileOperation& operation) {
     if (operation.name == "sync") bytes.push_back(told_->last().bytes);
@@ -85,8 +87,8 @@ TEST_F(SavingWatchTest, GivesAnFsyncTheBytesThatWereWrittenSinceTheLast) {
   EXPECT_EQ(bytes, (std::vector<std::uint64_t>{8, 0, 1}));
 }
 
-// Those that go on would make it look as if there were progress.
-TEST_F(SavingWatchTest, TellsOfTheOldestOfSeveralOperationsThoughOthersGoOn) {
+// The operations that go on would make it look as if there were progress.
+TEST_F(SavingWatchTest, ShowsTheOldestOfSeveralOperationsThoughOthersGoOn) {
   Gate gate;
   const auto stuck = watched_file_system(posix_file_system(), [&](const FileOperation& operation) {
     if (operation.path == path("stuck") && operation.name == "write") gate.pass();
@@ -108,7 +110,7 @@ TEST_F(SavingWatchTest, TellsOfTheOldestOfSeveralOperationsThoughOthersGoOn) {
   EXPECT_EQ(told_->last().what, "the writing of savepoints");
 }
 
-TEST_F(SavingWatchTest, LearnsFromTheWriterWhereItHangs) {
+TEST_F(SavingWatchTest, ShowsWhereTheWriterHangs) {
   Gate gate;
   const auto stuck = watched_file_system(posix_file_system(), [&](const FileOperation& operation) {
     if (operation.name == "sync_folder") gate.pass();
@@ -136,7 +138,7 @@ TEST_F(SavingWatchTest, LearnsFromTheWriterWhereItHangs) {
   gate.open();
   writer.flush(Deadline::after(30s));
   EXPECT_TRUE(when_durable.is_callback);
-  EXPECT_EQ(when_durable.what, "what is to happen once " + path("savepoint") + " is durable");
+  EXPECT_EQ(when_durable.what, "the work that follows once " + path("savepoint") + " is durable");
   EXPECT_EQ(told_->last().what, "");
 }
 

@@ -1,3 +1,6 @@
+// Which savepoint of a folder a run continues from. The rules are those of format's catalogue, which has tests of its
+// own; here they are tested with savepoints of training states.
+
 #include "train/state/resume.h"
 
 #include <gtest/gtest.h>
@@ -43,14 +46,14 @@ std::optional<FoundSavepoint> find(const TemporaryFolder& folder) {
 
 }  // namespace
 
-TEST(Resume, FindsNothingWhereThereIsNothing) {
+TEST(Resume, FindsNothingInAnEmptyOrMissingFolder) {
   const TemporaryFolder folder;
 
   EXPECT_FALSE(find(folder).has_value());
   EXPECT_FALSE(find(std::vector<std::string>{folder / "missing"}).has_value());
 }
 
-TEST(Resume, TakesTheNewestByStepAndNothingElse) {
+TEST(Resume, TakesTheNewestByStepAndIgnoresOtherFiles) {
   const TemporaryFolder folder;
   for (const std::int64_t step : {9, 1000, 200}) write_step(folder, step);
   std::ofstream(folder / "savepoint-99999999999x.h5") << "not ours";
@@ -63,7 +66,7 @@ TEST(Resume, TakesTheNewestByStepAndNothingElse) {
   EXPECT_EQ(found->path, folder / savepoint_name(1000));
 }
 
-TEST(Resume, SetsDamagedOnesAsideUntilOneIsWhole) {
+TEST(Resume, SetsDamagedSavepointsAsideUntilOneIsWhole) {
   const TemporaryFolder folder;
   for (const std::int64_t step : {1, 2, 3}) write_step(folder, step);
   std::filesystem::resize_file(folder / savepoint_name(3), 700);
@@ -107,7 +110,7 @@ TEST(Resume, DoesNotSetAsideWhatItCannotRead) {
   const TemporaryFolder folder;
   write_step(folder, 1);
   const auto failing = watched_file_system(posix_file_system(), [](const FileOperation& operation) {
-    if (operation.name == "read") throw Error(ErrorCode::input_output, "the disk is ill");
+    if (operation.name == "read") throw Error(ErrorCode::input_output, "the disk is failing");
   });
 
   EXPECT_THROW(find({folder.path()}, *failing), Error);

@@ -1,3 +1,6 @@
+// The ways of a state: into a copy, a file, an image in memory, and back into a model. What is damaged or of another
+// model must be refused without a trace in the model.
+
 #include "train/state/snapshot.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +18,7 @@
 namespace holdfast {
 namespace {
 
-// Two arrays, and nothing to compute with them.
+// Has two arrays and computes nothing.
 class TwoArrays final : public Trainable {
  public:
   std::string graph() const override { return R"({"class_name":"TwoArrays"})"; }
@@ -51,7 +54,7 @@ TrainState some_state() {
 
 std::vector<std::byte> joined(const StateImage& image) {
   std::vector<std::byte> bytes(image.size_bytes());
-  // In pieces that meet the ends of header and arrays nowhere and everywhere.
+  // Small pieces, so that some begin or end exactly where header and arrays do.
   constexpr std::size_t kPieceBytes = 4;
   for (std::size_t begin = 0; begin < bytes.size(); begin += kPieceBytes) {
     image.copy(begin, std::span(bytes).subspan(begin, std::min(kPieceBytes, bytes.size() - begin)));
@@ -91,7 +94,7 @@ TEST(Snapshot, IsACopyThatComesBackThroughAFile) {
   EXPECT_EQ(model.a, (std::vector<float>{4, 5}));
 }
 
-TEST(Snapshot, ShowsTheStateItselfWhereItIsAView) {
+TEST(Snapshot, ShowsTheStateItselfIfItIsAView) {
   TwoArrays model;
 
   const Snapshot view = view_of(some_state(), model);
@@ -101,7 +104,7 @@ TEST(Snapshot, ShowsTheStateItselfWhereItIsAView) {
   EXPECT_TRUE(view.memory.empty());
 }
 
-TEST(Snapshot, OfADeviceHasItsValuesOnceItHasArrived) {
+TEST(Snapshot, OfADeviceHasItsValuesAfterItHasArrived) {
   TwoArrays model;
   const auto held = std::make_shared<HeldByATest>(std::vector<std::vector<float>>{{9, 8, 7}, {6, 5}});
 
@@ -216,7 +219,7 @@ TEST(Snapshot, IsLoadedIntoTheModel) {
 TEST(Snapshot, ThatIsDamagedGivesTheModelNothingThatWasNotChecked) {
   const TemporaryFolder folder;
   TwoArrays model;
-  // Of a size that is read without a buffer between.
+  // Large enough to be read without a buffer in between.
   model.z.resize(64 * 1024);
   std::iota(model.z.begin(), model.z.end(), 1.0F);
   write_savepoint(posix_file_system(), folder / "file.h5", take_snapshot(some_state(), model),
@@ -263,7 +266,7 @@ TEST(Snapshot, OfAnApplicationsOwnModelCannotBeLoadedAsSequential) {
 
   try {
     load_model(folder / "file.h5");
-    FAIL() << "it is no Sequential";
+    FAIL() << "it is not a Sequential";
   } catch (const Error& failure) {
     EXPECT_EQ(failure.code(), ErrorCode::unsupported) << failure.what();
   }

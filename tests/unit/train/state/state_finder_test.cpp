@@ -1,3 +1,6 @@
+// Where a run continues from when no replica has a state: memory, run directory or copies, whichever is newest. The
+// model is one array, so each state shows by its weights which one was taken.
+
 #include "train/state/state_finder.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// One array, and an arithmetic that the test chooses.
+// Has one array, and an arithmetic that the test chooses.
 class OneArray final : public Trainable {
  public:
   std::string graph() const override { return R"({"class_name":"OneArray"})"; }
@@ -49,7 +52,7 @@ TrainState choices() {
   return state;
 }
 
-// Its weights are the step, twice.
+// A state with two weights, both equal to the step.
 TrainState state_of(OneArray& model, std::int64_t step) {
   TrainState state = choices();
   state.step = step;
@@ -57,7 +60,7 @@ TrainState state_of(OneArray& model, std::int64_t step) {
   return state;
 }
 
-// The watchdog's memory, and the journal.
+// Stands for the watchdog's memory and for the journal.
 class Memory final : public NoSupervision {
  public:
   void keep(std::int64_t step) {
@@ -104,7 +107,7 @@ class Finding : public testing::Test {
     std::filesystem::resize_file(folder / savepoint_name(step), 700);
   }
 
-  // The step of the state that is found; -1 where there is none.
+  // The step of the state that is found; -1 if nothing is found.
   std::int64_t find() {
     const std::string text = StateFinder(place_, model_, choices_).find();
     return text.empty() ? -1 : train_state_from_json(text, "what was found").step;
@@ -132,7 +135,7 @@ TEST_F(Finding, FindsNothingAtTheBeginningOfARunAndChangesNothing) {
   EXPECT_TRUE(memory_->loaded.empty());
 }
 
-TEST_F(Finding, TakesTheNewestSavepointWhereTheMemoryHoldsNothing) {
+TEST_F(Finding, TakesTheNewestSavepointIfTheMemoryHoldsNothing) {
   for (const std::int64_t step : {4, 12, 8}) save(folder_, step);
 
   EXPECT_EQ(find(), 12);
@@ -143,7 +146,7 @@ TEST_F(Finding, TakesTheNewestSavepointWhereTheMemoryHoldsNothing) {
   EXPECT_EQ(memory_->loaded, std::vector<std::int64_t>{12});
 }
 
-TEST_F(Finding, TakesTheMemoryWhereNoSavepointIsNewer) {
+TEST_F(Finding, TakesTheMemoryIfNoSavepointIsNewer) {
   for (const std::int64_t of_savepoint : {4, 9}) {
     save(folder_, of_savepoint);
     memory_->events.clear();
@@ -189,8 +192,8 @@ TEST_F(Finding, SetsADamagedSavepointAsideAndTakesTheOneBefore) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / (savepoint_name(8) + ".damaged")));
 }
 
-// Its name is newer than the memory, and nothing of it can be used.
-TEST_F(Finding, DoesNotTakeTheMemoryForNewerThanADamagedSavepoint) {
+// The damaged savepoint is newer than the memory by its name, but cannot be used.
+TEST_F(Finding, IgnoresTheMemoryIfADamagedSavepointIsNewer) {
   memory_->keep(9);
   save(folder_, 4);
   save(folder_, 12);
@@ -206,7 +209,7 @@ TEST_F(Finding, RefusesAStateThatWasMadeWithOtherChoices) {
   try {
     find();
     FAIL() << "another seed was accepted";
-  } catch (const OtherChoices& refusal) {  // the watchdog puts a run that failed aside for this type alone
+  } catch (const OtherChoices& refusal) {  // only for this type does the watchdog put a failed run aside
     EXPECT_THAT(refusal.what(), HasSubstr(folder_ / savepoint_name(4)));
     EXPECT_THAT(refusal.what(), HasSubstr("seed"));
   }
@@ -262,8 +265,9 @@ TEST_F(Arithmetic, ThatGivesOtherBitsIsRefusedAndTheRecordStays) {
   EXPECT_EQ(read_file(folder_ / "arithmetic.txt"), "library 1, avx2\n");
 }
 
-// An empty file gave "was started with  and would go on", other bytes went to the terminal, and a NUL cut the sentence.
-TEST_F(Arithmetic, WhoseRecordIsDamagedIsToldSoThatATerminalCanShowIt) {
+// Without this check an empty file gave "was started with  and would go on", control characters went to the terminal,
+// and a NUL cut the sentence.
+TEST_F(Arithmetic, WhoseRecordIsDamagedIsReportedAsPrintableText) {
   for (const auto& [content, shown] : std::vector<std::pair<std::string, std::string>>{
            {"", "it holds \"\""}, {std::string("a\0\x1b[2J\n\n", 8), "it holds \"a\\x00\\x1b[2J\\x0a\\x0a\""}}) {
     std::ofstream(folder_ / "arithmetic.txt") << content;
@@ -277,7 +281,7 @@ TEST_F(Arithmetic, WhoseRecordIsDamagedIsToldSoThatATerminalCanShowIt) {
   }
 }
 
-TEST_F(Arithmetic, ThatIsAcceptedIsTheRunsFromThenOn) {
+TEST_F(Arithmetic, ThatIsAcceptedBecomesThatOfTheRun) {
   StateFinder(place_, model_, choices_).check_arithmetic();
   model_.arithmetic_name = "library 1, avx512";
   place_.accept_other_arithmetic = true;

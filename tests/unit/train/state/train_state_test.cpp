@@ -1,3 +1,6 @@
+// The JSON of a training state: it must come back with the same bits, and other text must be refused in words of our
+// own.
+
 #include "train/state/train_state.h"
 
 #include <gmock/gmock.h>
@@ -70,7 +73,7 @@ TEST(TrainState, ComesBackFromJsonWithTheSameBits) {
   EXPECT_EQ(back.callbacks.at("0/mine").at("real").index(), 1U);
 }
 
-TEST(TrainState, SaysThatSumsHadTheLibrarysOrder) {
+TEST(TrainState, RecordsThatSumsHadTheLibrarysOrder) {
   TrainState state = example();
   EXPECT_FALSE(to_json(state).find("reduction") != std::string::npos);
 
@@ -128,15 +131,15 @@ TEST(TrainState, SaysInItsOwnWordsWhatItCannotRead) {
 
   EXPECT_THAT(sentence_of(R"({"kind":"keras"})"), HasSubstr("--like SAVEPOINT"));
   EXPECT_THAT(sentence_of("{"), HasSubstr("the metadata of x.h5 cannot be read as a training state: it is not JSON"));
-  EXPECT_THAT(sentence_of(other_step), HasSubstr("its \"step\" is string and not a whole number"));
+  EXPECT_THAT(sentence_of(other_step), HasSubstr("its \"step\" is of type string and not a whole number"));
   EXPECT_THAT(sentence_of(no_seed), HasSubstr("it has no \"seed\""));
   for (const std::string& text : {std::string("{"), std::string("[1]"), other_step, no_seed}) {
     EXPECT_THAT(sentence_of(text), Not(HasSubstr("json.exception")));
   }
 }
 
-// Savepoints of runs that skipped no step stay as they are.
-TEST(TrainState, TellsOfSkippedSamplesWhereThereAreAny) {
+// Savepoints of runs that skipped no step do not have the key.
+TEST(TrainState, RecordsSkippedSamplesIfThereAreAny) {
   TrainState state = example();
   EXPECT_THAT(to_json(state), Not(HasSubstr("skipped")));
 
@@ -176,7 +179,7 @@ TEST(TrainState, ReachesAnotherReplicaWithItsStage) {
   }
 }
 
-// A savepoint is of a state between two steps, so that its bytes do not depend on how the run got there.
+// A savepoint holds a state between two steps. Its bytes must not depend on how the run got there.
 TEST(TrainState, HasNoStageInASavepoint) {
   const std::string text = to_json(example());
 

@@ -25,7 +25,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 constexpr int kEverySample = -1;
-constexpr int kForEver = 1'000'000;
+constexpr int kEveryTime = 1'000'000;
 
 enum class Target { gradients, batch_statistics, sums };
 
@@ -39,7 +39,7 @@ struct Slip {
   bool is_nan = false;
 };
 
-// Batch statistics and dropout, so that what a shard writes is more than gradients and depends on more than samples.
+// Batch statistics make a shard write more than gradients, and dropout makes it depend on more than samples.
 ModelTrainable small_trainable() {
   return {Sequential{Input{4}, Dense{5}, BatchNormalization{}, Dropout{0.25F}, Dense{1}},
           Adam(0.01F),
@@ -47,7 +47,7 @@ ModelTrainable small_trainable() {
           {}};
 }
 
-// Computes as the model does, but for slips.
+// Computes as the model does, except for the slips.
 class Slipping final : public Trainable {
  public:
   Slipping(int rank, std::vector<Slip> slips) : rank_(rank), slips_(std::move(slips)) {}
@@ -80,7 +80,7 @@ class Slipping final : public Trainable {
   }
 
  private:
-  // Statistics come behind the gradients.
+  // Statistics follow the gradients.
   static float& number(Target target, GradientSink& sink, std::span<float> sums) {
     if (target == Target::sums) return sums.front();
     return target == Target::gradients ? sink.gradients().front() : sink.gradients().back();
@@ -93,7 +93,7 @@ class Slipping final : public Trainable {
   float slips_made_ = 0;     // guarded by mutex_; no two slips are alike
 };
 
-// What the journal says, with a stop or a savepoint asked for while a step is computed.
+// Reads the journal, and asks for a stop or a savepoint while a step is computed.
 class StepJournal final : public NoSupervision {
  public:
   explicit StepJournal(std::int64_t stop_in = -1, std::int64_t savepoint_in = -1)
@@ -187,7 +187,7 @@ const std::string& undisturbed() {
   return weights;
 }
 
-// The sentence with which a run ends.
+// The error with which a run ends.
 std::string end_of(const CheckedRun& run) {
   try {
     train(run);
@@ -217,17 +217,17 @@ TEST(CheckedSteps, ChangeNoBit) {
   }
 }
 
-TEST(CheckedSteps, ChangeNoBitWhereSeveralShardsAreComputedAtOnce) {
+TEST(CheckedSteps, ChangeNoBitIfSeveralShardsAreComputedAtOnce) {
   EXPECT_EQ(train({.replicas = 1, .workers = 3}), undisturbed());
   EXPECT_EQ(train({.replicas = 2, .workers = 2}), undisturbed());
 }
 
-// A rank with fewer samples than shards, and one without any.
+// One rank has fewer samples than shards, and one has no samples.
 TEST(CheckedSteps, AgreeAboutShardsWithoutSamples) {
   EXPECT_EQ(train({.replicas = 3, .shards = 16}), train({.replicas = 1, .shards = 16, .checks = {.every = 0}}));
 }
 
-// In what it computed for itself and in what it computed of another rank's shards.
+// Whether it was wrong in its own shards or in those of another rank.
 TEST(CheckedSteps, NameTheRankThatWasWrong) {
   for (const int replicas : {2, 3}) {
     for (const int rank : {0, replicas - 1}) {
@@ -253,7 +253,7 @@ TEST(CheckedSteps, NameTheRankThatWasWrong) {
   }
 }
 
-TEST(CheckedSteps, FindWhateverAShardWritesAndNotANumberToo) {
+TEST(CheckedSteps, FindWrongStatisticsSumsAndNaN) {
   for (const Slip& slip :
        {Slip{.rank = 1, .step = 3, .target = Target::batch_statistics},
         Slip{.rank = 1, .step = 3, .target = Target::sums}, Slip{.rank = 1, .step = 3, .is_nan = true}}) {
@@ -261,8 +261,8 @@ TEST(CheckedSteps, FindWhateverAShardWritesAndNotANumberToo) {
   }
 }
 
-// Nobody else has the state then, so nobody leaves.
-TEST(CheckedSteps, AreComputedAgainAndAppliedOnceWhereAllWereWrong) {
+// No other rank has the state then, so no rank leaves.
+TEST(CheckedSteps, AreComputedAgainAndAppliedOnceIfAllWereWrong) {
   for (const int replicas : {1, 2, 3}) {
     for (const std::int64_t step : {0, 5, 11}) {
       SCOPED_TRACE(std::to_string(replicas) + " replicas, step " + std::to_string(step));
@@ -278,14 +278,14 @@ TEST(CheckedSteps, AreComputedAgainAndAppliedOnceWhereAllWereWrong) {
   }
 }
 
-TEST(CheckedSteps, ComputeAgainWhatWasNoNumberForAMoment) {
+TEST(CheckedSteps, ComputeAgainWhatWasNaNOnce) {
   EXPECT_EQ(train({.replicas = 1, .slips = {{.step = 3, .is_nan = true}}, .when_not_finite = WhenNotFinite::skip_step}),
             undisturbed());
 }
 
-TEST(CheckedSteps, SkipWhatAllAgreeIsNoNumber) {
+TEST(CheckedSteps, SkipAStepIfAllAgreeThatItIsNaN) {
   std::vector<Slip> slips;
-  for (const int rank : {0, 1}) slips.push_back({.rank = rank, .step = 3, .times = kForEver, .is_nan = true});
+  for (const int rank : {0, 1}) slips.push_back({.rank = rank, .step = 3, .times = kEveryTime, .is_nan = true});
   const auto journal = std::make_shared<StepJournal>();
 
   train({.slips = slips, .when_not_finite = WhenNotFinite::skip_step, .journal = journal});
@@ -319,21 +319,21 @@ TEST(CheckedSteps, LoseNoRequestForASavepoint) {
   EXPECT_EQ(format::list_savepoints(posix_file_system(), folder.path()).front().name, "savepoint-0000000005.h5");
 }
 
-TEST(CheckedSteps, OfTwoWhoDisagreeAgainEndTheRun) {
+TEST(CheckedSteps, EndTheRunIfTwoRanksDisagreeAgain) {
   const auto journal = std::make_shared<StepJournal>();
 
-  const std::string end = end_of({.slips = {{.rank = 1, .step = 4, .times = kForEver}}, .journal = journal});
+  const std::string end = end_of({.slips = {{.rank = 1, .step = 4, .times = kEveryTime}}, .journal = journal});
 
   EXPECT_THAT(end, HasSubstr("the gradients of step 4 (epoch 0, batch 4) differ"));
   EXPECT_TRUE(journal->wrong().empty());
 }
 
-TEST(CheckedSteps, OfThreeNameTheOneThatIsWrongAgain) {
+TEST(CheckedSteps, NameTheOneOfThreeThatIsWrongAgain) {
   for (const int rank : {0, 1, 2}) {
     const auto journal = std::make_shared<StepJournal>();
 
     const std::string end =
-        end_of({.replicas = 3, .slips = {{.rank = rank, .step = 4, .times = kForEver}}, .journal = journal});
+        end_of({.replicas = 3, .slips = {{.rank = rank, .step = 4, .times = kEveryTime}}, .journal = journal});
 
     EXPECT_THAT(end, HasSubstr("computed gradients of step 4 wrongly"));
     ASSERT_FALSE(journal->wrong().empty());
@@ -341,7 +341,7 @@ TEST(CheckedSteps, OfThreeNameTheOneThatIsWrongAgain) {
   }
 }
 
-// The limit of what is sampled: the other shard of the rank.
+// The limit of sampling: the slip is in the shard that was not drawn.
 TEST(CheckedSteps, DoNotSeeWhatWasNotDrawn) {
   const int drawn = drawn_shards(3, 4, ShardDeal::even(4, 2).of(1), 1).at(0);
   const std::int64_t other = (drawn == 2 ? 3 : 2) * kBatch / 4;
@@ -355,22 +355,22 @@ TEST(CheckedSteps, DoNotSeeWhatWasNotDrawn) {
   EXPECT_TRUE(journal->wrong().empty());
 }
 
-TEST(CheckedSteps, ReadSamplesAnewForThoseThatMayBeWrong) {
+TEST(CheckedSteps, ReadSamplesAgainThatMayBeWrong) {
   const auto reads = std::make_shared<std::atomic<int>>(0);
   const auto map = [reads](Sample sample, Random& random) {
     add_noise(sample, random);
-    // The first sample that anybody reads.
+    // Only the first sample that is read.
     if (reads->fetch_add(1) == 0) sample.features[0] += 1;
   };
 
   EXPECT_EQ(train({.replicas = 1, .map = map}), undisturbed());
 }
 
-TEST(CheckedSteps, SayWhatMayBeToBlameWhereSamplesAreOthersEachTime) {
+TEST(CheckedSteps, SayWhatMayBeWrongIfSamplesDifferEachTime) {
   const auto reads = std::make_shared<std::atomic<int>>(0);
   const auto map = [reads](Sample sample, Random&) { sample.features[0] = static_cast<float>(reads->fetch_add(1)); };
 
-  EXPECT_THAT(end_of({.map = map}), HasSubstr("a map() of the data is no function"));
+  EXPECT_THAT(end_of({.map = map}), HasSubstr("a map() of the data is not a function"));
 }
 
 TEST(CheckedSteps, RefuseNegativeNumbers) {

@@ -1,3 +1,5 @@
+// Which shards are checked and which rank is believed: functions of numbers alone, so that no training is needed.
+
 #include "train/step/gradient_check.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +49,7 @@ std::vector<std::pair<int, int>> ranks_and_owners(const CheckVerdict& verdict) {
 
 }  // namespace
 
-TEST(CheckedShards, ComeAfterAsManyStepsEachTime) {
+TEST(CheckedShards, ComeEverySoManySteps) {
   std::vector<std::int64_t> steps;
   for (std::int64_t step = 0; step < 20; ++step) {
     if (checked_shards({.every = 6, .shards = 2}, step) == 2) steps.push_back(step);
@@ -56,12 +58,12 @@ TEST(CheckedShards, ComeAfterAsManyStepsEachTime) {
   EXPECT_THAT(steps, ElementsAre(5, 11, 17));
 }
 
-TEST(CheckedShards, AreNoneWhereNoneAreAskedForAndAllWhereAllAre) {
+TEST(CheckedShards, AreZeroIfChecksAreOffAndAllIfAllAreAskedFor) {
   EXPECT_EQ(checked_shards({.every = 0, .shards = 1}, 499), 0);
   EXPECT_GE(checked_shards({.every = 1, .shards = 0}, 499), 1'000'000);
 }
 
-TEST(DrawnShards, AreAFunctionOfSeedStepAndDeal) {
+TEST(DrawnShards, AreAFunctionOfSeedStepAndAssignment) {
   const std::vector<int> drawn = drawn_shards(7, 100, {4, 20}, 3);
 
   EXPECT_EQ(drawn_shards(7, 100, {4, 20}, 3), drawn);
@@ -73,7 +75,7 @@ TEST(DrawnShards, AreAFunctionOfSeedStepAndDeal) {
   EXPECT_GE(others.size(), 10U);
 }
 
-TEST(DrawnShards, AreOfTheRankEachOnceAndInOrder) {
+TEST(DrawnShards, AreShardsOfTheRankOnceEachAndInOrder) {
   for (std::int64_t step = 0; step < 200; ++step) {
     const std::vector<int> drawn = drawn_shards(1, step, {3, 8}, 4);
 
@@ -84,12 +86,13 @@ TEST(DrawnShards, AreOfTheRankEachOnceAndInOrder) {
   }
 }
 
-TEST(DrawnShards, AreAllWhereThereAreNoMore) {
+TEST(DrawnShards, AreAllShardsIfTheRankHasNoMore) {
   EXPECT_THAT(drawn_shards(1, 2, {3, 6}, 9), ElementsAre(3, 4, 5));
 }
 
-// Binomial: of 10,000 draws of one of eight each shard has 1,250, with a standard deviation of 33; six of them are 200.
-TEST(DrawnShards, AreEachAsLikely) {
+// Binomial: in 10,000 draws of one of eight, each shard has 1,250, with a standard deviation of 33. Six of these are
+// 200.
+TEST(DrawnShards, AreEquallyLikely) {
   std::map<int, int> counts;
   for (std::int64_t step = 0; step < 10'000; ++step) ++counts[drawn_shards(5, step, {8, 16}, 1).at(0)];
 
@@ -104,7 +107,7 @@ TEST(RankBefore, GoesRoundInARing) {
   EXPECT_EQ(rank_before(0, 1, 1), 0);
 }
 
-TEST(SumOfReports, IsZeroWhereAllAgree) {
+TEST(SumOfReports, IsZeroIfAllAgree) {
   for (int size = 1; size <= 5; ++size) {
     for (const bool is_repeated : {false, true}) {
       EXPECT_TRUE(is_agreed(sum_of(right_reports(size), recomputations(is_repeated, size)))) << size;
@@ -126,7 +129,7 @@ TEST(SumOfReports, ShowsASingleBitOfAnyReport) {
   }
 }
 
-TEST(Verdict, AccusesTheOwnerOrTheOtherWhoeverGotAnotherDigestAtFirst) {
+TEST(Verdict, NamesTheRankThatGotAnotherDigestAtFirst) {
   for (const int size : {2, 3, 4}) {
     std::vector<CheckReport> owner_is_wrong = right_reports(size);
     owner_is_wrong[1].own = digest_named(77);
@@ -148,7 +151,7 @@ TEST(Verdict, AccusesTheOwnerOrTheOtherWhoeverGotAnotherDigestAtFirst) {
   }
 }
 
-TEST(Verdict, SparesNobodyWhereAllWereWrong) {
+TEST(Verdict, SparesNoRankIfAllWereWrong) {
   std::vector<CheckReport> first = right_reports(2);
   first[0].own = digest_named(77);
   first[1].own = digest_named(78);
@@ -156,7 +159,7 @@ TEST(Verdict, SparesNobodyWhereAllWereWrong) {
   EXPECT_FALSE(judge(first, right_reports(2)).spares_somebody(2));
 }
 
-TEST(Verdict, OfThreeFollowsTwo) {
+TEST(Verdict, FollowsTwoOfThree) {
   std::vector<CheckReport> reports = right_reports(3);
   reports[2].own = digest_named(77);
 
@@ -167,7 +170,7 @@ TEST(Verdict, OfThreeFollowsTwo) {
   EXPECT_FALSE(verdict.is_wrong(0) || verdict.is_wrong(1));
 }
 
-TEST(Verdict, OfTwoOrOfThreeDifferentIsNone) {
+TEST(Verdict, IsUndecidedIfTwoDifferOrAllThreeDo) {
   std::vector<CheckReport> two = right_reports(2);
   two[1].own = digest_named(77);
   std::vector<CheckReport> three = right_reports(3);
@@ -181,7 +184,7 @@ TEST(Verdict, OfTwoOrOfThreeDifferentIsNone) {
 TEST(Reports, AreDescribedByOwner) {
   const std::string text = describe(right_reports(2), 1);
 
-  EXPECT_THAT(text, HasSubstr("of rank 1 rank 1 computed " + digest_named(1).hex() + ", rank 0 computed " +
+  EXPECT_THAT(text, HasSubstr("of rank 1: rank 1 computed " + digest_named(1).hex() + ", rank 0 computed " +
                               digest_named(1).hex()));
 }
 

@@ -18,7 +18,7 @@ class GradientSinkTest : public testing::Test {
                      {.on_ready = [this](std::size_t begin, std::size_t end) { told_.emplace_back(begin, end); }}};
 };
 
-TEST_F(GradientSinkTest, TellsWhatIsReadyWhenItIs) {
+TEST_F(GradientSinkTest, ReportsARangeAsSoonAsItIsReady) {
   sink_.ready(4, 10);
   EXPECT_EQ(told_, (Ranges{{4, 10}}));
   sink_.ready(0, 4);
@@ -27,7 +27,7 @@ TEST_F(GradientSinkTest, TellsWhatIsReadyWhenItIs) {
   EXPECT_EQ(sink_.ready_count(), 10U);
 }
 
-TEST_F(GradientSinkTest, RefusesRangesThatAreNone) {
+TEST_F(GradientSinkTest, RefusesInvalidRanges) {
   for (const auto& [begin, end] : Ranges{{5, 4}, {0, 11}, {11, 12}}) {
     EXPECT_THROW(sink_.ready(begin, end), Error) << begin << " to " << end;
     EXPECT_EQ(told_, Ranges());
@@ -35,15 +35,15 @@ TEST_F(GradientSinkTest, RefusesRangesThatAreNone) {
   }
 }
 
-TEST_F(GradientSinkTest, RefusesMoreThanThereIs) {
+TEST_F(GradientSinkTest, RefusesMoreFloatsThanThereAre) {
   sink_.ready(0, 10);
 
   EXPECT_THROW(sink_.ready(3, 4), Error);
   EXPECT_EQ(told_, (Ranges{{0, 10}}));
 }
 
-// Of a model without statistics, for one. Nobody waits for nothing.
-TEST_F(GradientSinkTest, TellsNothingOfEmptyRanges) {
+// A model without statistics declares such a range, for example. No rank waits for it.
+TEST_F(GradientSinkTest, DoesNotReportEmptyRanges) {
   sink_.ready(10, 10);
   sink_.ready(0, 10);
   sink_.ready(10, 10);

@@ -1,3 +1,5 @@
+// Which shards a process computes before it reports that it is ready. The model only records the shapes that it meets.
+
 #include "train/step/warm_up.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +22,7 @@ struct Computed {
   auto operator<=>(const Computed&) const = default;
 };
 
-// Notes what it is asked to compute, and has no other function that warming up may call.
+// Records what it is asked to compute, and fails if any other function is called.
 class Notes final : public Trainable {
  public:
   std::vector<Computed> computed() {
@@ -87,7 +89,7 @@ TEST(WarmUp, ComputesAShardOfTheFirstBatchOnEachWorker) {
   EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 4, true}, {1, 8, 4, true}}));
 }
 
-// Those of a replica that is lost become others'.
+// When a replica is lost, other replicas get its shards.
 TEST(WarmUp, ComputesShardsOfBothSizes) {
   for (const int rank : {0, 1, 2}) {
     Notes trainable;
@@ -98,7 +100,7 @@ TEST(WarmUp, ComputesShardsOfBothSizes) {
   }
 }
 
-// A device takes longer to get ready for a size than a step may.
+// A device may take longer to prepare for a new size than a step may take.
 TEST(WarmUp, ComputesAShardOfALastBatchThatIsSmaller) {
   Notes trainable;
 
@@ -124,7 +126,7 @@ TEST(WarmUp, OnlyInfersForAnEvaluation) {
   EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 2, false}, {0, 8, 3, false}}));
 }
 
-// A spare has a rank beyond those of the run.
+// A spare's rank lies beyond those of the run.
 TEST(WarmUp, KnowsAShardForAnyRank) {
   Notes trainable;
 

@@ -8,7 +8,7 @@
 
 namespace holdfast {
 
-TEST(ProgramCalls, KnowADirectoryByWhateverName) {
+TEST(ProgramCalls, KnowADirectoryUnderAnyOfItsNames) {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Arrays that a test hands over itself, as a device would: late, perhaps others, perhaps never.
+// Arrays that arrive when a test wants it, as from a device: late, with other values, or never.
 
 #include <algorithm>
 #include <utility>
@@ -15,7 +15,7 @@ class HeldByATest final : public HeldArrays {
  public:
   explicit HeldByATest(std::vector<std::vector<float>> arrays) : arrays_(std::move(arrays)), digested_(arrays_) {}
 
-  // What the host gets then; what digest() tells is of what the device held.
+  // What the host will get. digest() stays that of what the device held.
   void arrive_as(std::vector<std::vector<float>> arrays) { arrays_ = std::move(arrays); }
   void fail() { fails_ = true; }
 
@@ -26,7 +26,7 @@ class HeldByATest final : public HeldArrays {
   }
   void begin_copy(std::span<const std::span<float>> to) override { to_.assign(to.begin(), to.end()); }
   void finish_copy() override {
-    if (fails_) throw Error(ErrorCode::device_failed, "the device fell");
+    if (fails_) throw Error(ErrorCode::device_failed, "the device failed");
     for (std::size_t i = 0; i < to_.size(); ++i) std::copy(arrays_[i].begin(), arrays_[i].end(), to_[i].begin());
   }
 

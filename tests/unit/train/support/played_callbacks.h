@@ -1,6 +1,6 @@
 #pragma once
 
-// Callbacks that end a training, or look at it.
+// Callbacks for tests: one ends a training, and one observes it.
 
 #include <chrono>
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace holdfast {
 
-// Ends training at a step as a failure would.
+// Throws at a step, as a failing program would.
 class FailAt final : public Callback {
  public:
-  // Waits until `may_fail`, for what goes on in the background.
+  // Throws once `may_fail` returns true, so that work in the background can come to a certain point.
   explicit FailAt(
       std::int64_t step, std::function<bool()> may_fail = [] { return true; })
       : step_(step), may_fail_(std::move(may_fail)) {}
@@ -35,7 +35,7 @@ class FailAt final : public Callback {
   std::function<bool()> may_fail_;
 };
 
-// Adds up what it sees; its sum survives only through its declared state.
+// Adds up losses. The sum survives a restart only through the declared state.
 class SumOfLosses final : public Callback {
  public:
   std::string name() const override { return "sum_of_losses"; }

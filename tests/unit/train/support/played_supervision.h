@@ -1,6 +1,6 @@
 #pragma once
 
-// Those who watch over a training in a test.
+// Supervisors for trainings in tests, instead of a watchdog.
 
 #include <atomic>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace holdfast {
 
-// What the journal says.
+// Collects the lines of the journal.
 class Journal final : public NoSupervision {
  public:
   explicit Journal(bool is_stop_requested = false) : is_stop_requested_(is_stop_requested) {}
@@ -35,7 +35,7 @@ class Journal final : public NoSupervision {
   std::map<std::string, std::vector<std::string>> details_;  // guarded by mutex_
 };
 
-// Somebody asks for a savepoint while a step is computed.
+// Asks for a savepoint while a given step is computed.
 class AskedAt final : public NoSupervision {
  public:
   explicit AskedAt(std::int64_t step) : step_(step) {}
@@ -56,10 +56,10 @@ class AskedAt final : public NoSupervision {
 
   struct Report {
     int number = 0;
-    std::string text{};  // the path, or why there is none
+    std::string text{};  // the path, or why no savepoint was made
     std::int64_t step = -1;
   };
-  // Once training is over.
+  // To be read when training is over.
   const std::vector<Report>& reports() const { return reports_; }
   std::int64_t samples() const { return samples_; }
 
@@ -68,7 +68,8 @@ class AskedAt final : public NoSupervision {
   std::atomic<bool> is_asked_ = false;
   std::atomic<bool> is_begun_ = false;
   std::atomic<std::int64_t> samples_ = 0;
-  std::vector<Report> reports_;  // rank 0's writer thread, or its training thread while that has nothing to do
+  std::vector<Report>
+      reports_;  // written by rank 0's writer thread, or by its training thread while the writer is idle
 };
 
 }  // namespace holdfast

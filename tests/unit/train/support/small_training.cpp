@@ -1,3 +1,5 @@
+// Fifty-three samples in batches of ten leave a short last batch, and shards of different sizes.
+
 #include "unit/train/support/small_training.h"
 
 #include <gtest/gtest.h>

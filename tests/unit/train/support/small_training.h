@@ -1,6 +1,6 @@
 #pragma once
 
-// A model and data that are quick to train on, and what came of it: for tests that compare whole trainings.
+// A small model and data set that train quickly, and their results, for tests that compare whole trainings.
 
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace holdfast {
 
-// Everything whose bits could depend on the number of replicas: dropout, batch statistics, a last batch that is short.
+// They have all whose bits could depend on the number of replicas: dropout, batch statistics, a short last batch.
 Sequential small_model();
 Dataset small_data(std::int64_t samples = 53);
 
@@ -27,20 +27,20 @@ struct Outcome {
 
 Outcome train_small(Replica& replica, std::vector<CallbackHandle> callbacks = {}, std::int64_t epochs = 2);
 Outcome train_with(Replica& replica, const Optimizer& optimizer, std::vector<CallbackHandle> callbacks = {});
-// Each with a schedule that changes all the time, and clipping gradients that are mostly too large for it.
+// Each has a learning rate that changes with every step, and clips most gradients.
 std::vector<std::shared_ptr<const Optimizer>> clipping_optimizers();
-// It learns nothing, and is judged all the same.
+// The model learns nothing, but is evaluated all the same.
 Outcome train_without_parameters(Replica& replica);
 std::vector<Outcome> outcomes_of(const ThreadRun& run, const std::function<Outcome(Replica&)>& train);
 
-// Each rank has callbacks of its own, as processes do.
+// Makes callbacks for each rank, since processes have callbacks of their own.
 using MakeCallbacks = std::function<std::vector<CallbackHandle>()>;
 
 std::vector<CallbackHandle> no_callbacks();
 std::vector<CallbackHandle> checkpoint();
 std::vector<CallbackHandle> checkpoint_every_two();
 
-// That of rank 0.
+// The outcome on rank 0.
 Outcome outcome_of(const ThreadRun& run, const MakeCallbacks& callbacks = no_callbacks);
 
 void expect_equal(const Outcome& left, const Outcome& right);

@@ -20,8 +20,11 @@ void ReduceOnTwoRanks(benchmark::State& state) {
     ThreadGroup group(kRanks);
     double seconds = 0;
     run_ranks(kRanks, group, [&](int rank) {
-      const auto communicator = group.connect(
-          {.rank = rank, .size = kRanks, .deal = ShardDeal::even(kRanks, kRanks), .slots = 1, .float_count = floats});
+      const auto communicator = group.connect({.rank = rank,
+                                               .size = kRanks,
+                                               .assignment = ShardAssignment::even(kRanks, kRanks),
+                                               .slots = 1,
+                                               .float_count = floats});
       const int slot = 0;
       const Deadline deadline = Deadline::after(std::chrono::minutes(1));
       // The first round, which maps the pages, is not measured.

@@ -143,10 +143,10 @@ std::string describe_shards(const std::vector<int>& shards) {
   return text;
 }
 
-std::string describe_deal(const RunReport::Deal& deal) {
-  const std::string text =
-      fmt::format("shards were assigned {} with generation {}", describe_shards(deal.shards), deal.generation);
-  return deal.why.empty() ? text : fmt::format("{}: {}", text, printable(deal.why));
+std::string describe_assignment(const RunReport::Assignment& assignment) {
+  const std::string text = fmt::format("shards were assigned {} with generation {}", describe_shards(assignment.shards),
+                                       assignment.generation);
+  return assignment.why.empty() ? text : fmt::format("{}: {}", text, printable(assignment.why));
 }
 
 std::string describe_end(const RunReport::SlowReplica& replica) {
@@ -164,7 +164,8 @@ std::string describe_end(const RunReport::SlowReplica& replica) {
 // The events of a slow replica, in the order of their times.
 std::vector<RunReport::Remark> events_of(const RunReport::SlowReplica& replica) {
   std::vector<RunReport::Remark> events;
-  for (const RunReport::Deal& deal : replica.deals) events.push_back({deal.time, describe_deal(deal)});
+  for (const RunReport::Assignment& assignment : replica.assignments)
+    events.push_back({assignment.time, describe_assignment(assignment)});
   for (const RunReport::Remark& remark : replica.left_alone) {
     events.push_back({remark.time, "it was not replaced: " + printable(remark.sentence)});
   }
@@ -186,7 +187,7 @@ void tell_slow_replica(std::ostream& out, const RunReport::SlowReplica& replica)
   for (const RunReport::Remark& event : events) {
     out << "    " << describe_duration(event.time - replica.noticed) << " later " << event.sentence << "\n";
   }
-  if (replica.deals.empty() && replica.ending != RunReport::SlowReplica::Ending::replaced) {
+  if (replica.assignments.empty() && replica.ending != RunReport::SlowReplica::Ending::replaced) {
     out << "    its shards stayed the same\n";
   }
   if (!replica.ended) out << "    it stayed slow until the end\n";

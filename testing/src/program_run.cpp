@@ -6,9 +6,9 @@
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/fault_plan.h"
+#include "program_session.h"
 #include "run_folder.h"
 #include "run_record.h"
-#include "session.h"
 
 namespace holdfast::resilience {
 namespace {
@@ -22,7 +22,7 @@ int watchdog_kills(const std::vector<std::string>& faults) {
 // Starts the program once, and waits until it has ended or the deadline has passed.
 void start_once(const std::vector<std::string>& command, const RunOptions& options, Deadline deadline,
                 RunResult& result) {
-  Session session(command, options.faults);
+  ProgramSession session(command, options.faults);
   result.is_out_of_time = !session.wait(deadline);
   if (!result.is_out_of_time) result.processes_left = session.wait_for_others(Deadline::after(options.leave_time));
   session.kill_all(Deadline::after(kKillTimeout));

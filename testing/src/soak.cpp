@@ -10,9 +10,9 @@
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/draws.h"
 #include "process_table.h"
+#include "program_session.h"
 #include "run_folder.h"
 #include "run_record.h"
-#include "session.h"
 
 namespace holdfast::resilience {
 namespace {
@@ -37,7 +37,7 @@ WatchdogSize most_of(const WatchdogSize& a, const WatchdogSize& b) {
 
 class Killer {
  public:
-  Killer(const Session& session, const RunFolder& folder, std::uint64_t seed)
+  Killer(const ProgramSession& session, const RunFolder& folder, std::uint64_t seed)
       : session_(session), folder_(folder), draws_(seed) {}
 
   // Does nothing while there is no process to kill.
@@ -71,7 +71,7 @@ class Killer {
     return entry && entry->session == session_.pid() ? watchdog_ : 0;
   }
 
-  const Session& session_;
+  const ProgramSession& session_;
   const RunFolder& folder_;
   Draws draws_;
   int watchdog_ = 0;
@@ -86,7 +86,7 @@ SoakResult soak(const Program& program, const SoakOptions& options) {
   const std::vector<std::string> command = command_of(program, folder.run_directory());
   const auto begin = Deadline::Clock::now();
   SoakResult result;
-  Session session(command, {});
+  ProgramSession session(command, {});
   Killer killer(session, folder, options.seed);
   for (auto next = begin + options.every;; next += options.every) {
     const bool is_over = session.wait(Deadline::at(std::min(next, deadline.moment())));

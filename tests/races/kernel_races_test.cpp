@@ -11,7 +11,7 @@
 
 #include "collective/memory/memory_communicator.h"
 #include "collective/nccl/cuda_collective_stream.h"
-#include "collective/shard_deal.h"
+#include "collective/shard_assignment.h"
 #include "compute/arithmetic/gradient_clipping.h"
 #include "compute/cuda/kernels/columns.h"
 #include "compute/cuda/kernels/cuda_gradient_norms.h"
@@ -189,8 +189,8 @@ void run_finite_flags(const Sizes& sizes, Arrays& arrays) {
 void run_collective(const Sizes& sizes, Arrays& arrays) {
   CudaCollectiveStream stream(0, nullptr);
   for (const int leaf_count : {1, 3, 17}) {
-    const ShardDeal deal = ShardDeal::even(leaf_count, leaf_count);
-    const std::vector<SumInstruction> program = sum_program(ShardTree(leaf_count), deal.covering_nodes());
+    const ShardAssignment assignment = ShardAssignment::even(leaf_count, leaf_count);
+    const std::vector<SumInstruction> program = sum_program(ShardTree(leaf_count), assignment.covering_nodes());
     std::vector<const float*> leaves;
     for (int leaf = 0; leaf < leaf_count; ++leaf) leaves.push_back(arrays.make(sizes.elements, HUGE_VALF));
     stream.begin_sums();

@@ -1,5 +1,5 @@
-// A replica computes at half the speed of the others. It is dealt fewer shards or replaced, and the weights at the end
-// are those of an undisturbed run.
+// A replica computes at half the speed of the others. It is assigned fewer shards or replaced, and the weights at the
+// end are those of an undisturbed run.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ class SlowReplicas : public testing::Test {
   }
 
   // All deals in their order; an even one is empty.
-  std::vector<std::vector<int>> deals() const {
+  std::vector<std::vector<int>> assignments() const {
     std::vector<std::vector<int>> all;
     for (const json& line : events("dealt")) all.push_back(line.value("shards", std::vector<int>{}));
     return all;
@@ -73,8 +73,8 @@ class SlowReplicas : public testing::Test {
 
   // The first deal: 4 to 2, or 5 to 1 when a busy machine makes the slow replica even slower.
   void expect_fewer_for(std::size_t slow) const {
-    ASSERT_FALSE(deals().empty());
-    const std::vector<int> first = deals()[0];
+    ASSERT_FALSE(assignments().empty());
+    const std::vector<int> first = assignments()[0];
     ASSERT_EQ(first.size(), 2U);
     EXPECT_EQ(first[0] + first[1], 6);
     EXPECT_LE(first[slow], 2);
@@ -93,7 +93,7 @@ std::string slow(int rank, const std::string& rest = "") {
   return "rank=" + std::to_string(rank) + ",step=2,fault=slow,factor=2" + rest;
 }
 
-TEST_F(SlowReplicas, AreDealtFewerShardsAndNoReplicaIsEnded) {
+TEST_F(SlowReplicas, GetFewerShardsAndNoReplicaIsEnded) {
   for (const int rank : {0, 1}) {
     SCOPED_TRACE("rank " + std::to_string(rank));
     std::filesystem::remove_all(folder_ / "run");
@@ -107,7 +107,7 @@ TEST_F(SlowReplicas, AreDealtFewerShardsAndNoReplicaIsEnded) {
 }
 
 // Under `holdfast run` the watchdog knows about shards only what replicas report.
-TEST_F(SlowReplicas, AreDealtFewerShardsUnderTheRunCommandAsItsStatusShows) {
+TEST_F(SlowReplicas, GetFewerShardsUnderTheRunCommandAsItsStatusShows) {
   RunningProgram program(built_program("holdfast"),
                          {"run", "--replicas", "2", "--when-slow", "deal", "--run-dir", folder_ / "run", "--inject",
                           slow(1), "--", built_program("paced_program"), "--run-dir", folder_ / "run"});
@@ -121,7 +121,7 @@ TEST_F(SlowReplicas, AreDealtFewerShardsUnderTheRunCommandAsItsStatusShows) {
   EXPECT_THAT(told, HasSubstr("shards were assigned "));
 }
 
-TEST_F(SlowReplicas, AreDealtEvenlyAgainWhenOneOfThemDies) {
+TEST_F(SlowReplicas, GetEqualSharesAgainWhenOneOfThemDies) {
   for (const int rank : {0, 1}) {
     SCOPED_TRACE("rank " + std::to_string(rank));
     std::filesystem::remove_all(folder_ / "run");
@@ -129,18 +129,18 @@ TEST_F(SlowReplicas, AreDealtEvenlyAgainWhenOneOfThemDies) {
     run({"--when-slow", "deal"}, {slow(1), kill_of(rank, 400)});
 
     expect_fewer_for(1);
-    const std::vector<std::vector<int>> all = deals();
-    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const auto& deal) { return deal.empty(); }));
+    const std::vector<std::vector<int>> all = assignments();
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const auto& assignment) { return assignment.empty(); }));
     EXPECT_EQ(events("restart").size(), 1U);
     EXPECT_TRUE(events("resumed").empty());
   }
 }
 
-TEST_F(SlowReplicas, AreDealtAsManyAgainOnceTheyAreFast) {
+TEST_F(SlowReplicas, GetAsManyAgainOnceTheyAreFast) {
   run({"--when-slow", "deal"}, {slow(1, ",count=250")});
 
   expect_fewer_for(1);
-  EXPECT_EQ(deals().back(), (std::vector<int>{3, 3}));
+  EXPECT_EQ(assignments().back(), (std::vector<int>{3, 3}));
 }
 
 TEST_F(SlowReplicas, AreReplacedByASpare) {

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "support/rank_threads.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 
 namespace holdfast {
 
 struct ThreadRun {
   int replicas = 1;
   int shards = 4;
-  std::vector<int> dealt{};  // shards by rank; empty: as even as possible
+  std::vector<int> assigned{};  // shards by rank; empty: as even as possible
   std::uint64_t seed = 3;
   int workers = 1;
   std::string run_directory{};
@@ -33,24 +33,24 @@ struct ThreadRun {
 inline void train_on_threads(const ThreadRun& run, const std::function<void(Replica&)>& train) {
   ThreadGroup group(run.replicas);
   run_ranks(run.replicas, group, [&](int rank) {
-    auto place = std::make_shared<Replica::Place>();
-    place->rank = rank;
-    place->size = run.replicas;
-    place->shards = run.shards;
-    place->dealt = run.dealt;
-    place->seed = run.seed;
-    place->workers = run.workers;
-    place->most_workers = run.workers;
-    place->run_directory = run.run_directory;
-    place->savepoint_copies = run.savepoint_copies;
-    place->collective_timeout = run.collective_timeout;
-    place->supervision = run.supervision;
-    place->file_system = run.file_system;
-    place->device = run.device;
-    place->memory_snapshot_every = run.memory_snapshot_every;
-    place->now = run.now;
-    place->meeting = std::make_shared<ThreadMeeting>(group);
-    Replica replica(std::move(place));
+    auto context = std::make_shared<Replica::Context>();
+    context->rank = rank;
+    context->size = run.replicas;
+    context->shards = run.shards;
+    context->assigned = run.assigned;
+    context->seed = run.seed;
+    context->workers = run.workers;
+    context->most_workers = run.workers;
+    context->run_directory = run.run_directory;
+    context->savepoint_copies = run.savepoint_copies;
+    context->collective_timeout = run.collective_timeout;
+    context->supervision = run.supervision;
+    context->file_system = run.file_system;
+    context->device = run.device;
+    context->memory_snapshot_every = run.memory_snapshot_every;
+    context->now = run.now;
+    context->meeting = std::make_shared<ThreadMeeting>(group);
+    Replica replica(std::move(context));
     train(replica);
   });
 }

@@ -61,7 +61,7 @@ void on_progressed(Draft& draft);
 bool clears_slot(Draft& draft, const Member& member);
 void on_stop_requested(Draft& draft);
 void on_scale_requested(Draft& draft);
-void on_deal_proposed(Draft& draft);
+void on_assignment_proposed(Draft& draft);
 void on_slot_lost(Draft& draft);
 void on_directory_lost(Draft& draft);
 void dismiss_surplus(Draft& draft);

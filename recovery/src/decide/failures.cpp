@@ -204,9 +204,9 @@ void leave_out(Draft& draft, DeviceSlotChange change, const std::string& why, co
 
 // Starts a process for each missing replica. The first goes to the failed one's device slot, unless that rests.
 void start_what_is_missing(Draft& draft, std::chrono::milliseconds pause) {
-  const bool is_dealt_afresh = is_resting(draft.state.device_slots.at(subject(draft).device_slot), draft.now) ||
-                               draft.state.policy.all_start_together;
-  std::optional<int> slot = is_dealt_afresh ? free_slot(draft.state, draft.now) : subject(draft).device_slot;
+  const bool is_assigned_afresh = is_resting(draft.state.device_slots.at(subject(draft).device_slot), draft.now) ||
+                                  draft.state.policy.all_start_together;
+  std::optional<int> slot = is_assigned_afresh ? free_slot(draft.state, draft.now) : subject(draft).device_slot;
   for (int missing = count_missing(draft.state); missing > 0; --missing) {
     if (!slot) return because(draft, no_slot_is_free());
     if (pause > std::chrono::milliseconds::zero()) {

@@ -26,7 +26,7 @@ void open_if_possible(Draft& draft) {
     if (!draft.state.give_up_at) draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
     return because(draft, "the next generation waits until killed processes are gone");
   }
-  open_generation(draft, dealt_ranks(draft.state, members));
+  open_generation(draft, assigned_ranks(draft.state, members));
 }
 
 // Survivors go on without newcomers, unless when_lost is `wait`. Without survivors there is no state to go on with, so
@@ -73,14 +73,14 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
   }
   dismiss_those_in(draft, {Stage::waiting});  // more survivors than wanted
   because(draft, "generation {} opens with {}", draft.state.generation, counted(by_rank.size(), "replica"));
-  if (!draft.state.deal.members.empty() && draft.state.deal.members != by_rank) {
+  if (!draft.state.assignment.members.empty() && draft.state.assignment.members != by_rank) {
     because(draft, "shards are assigned evenly, since the members have changed");
-    draft.state.deal = {};
+    draft.state.assignment = {};
   }
   act(draft, {.kind = ActionKind::open_generation,
               .generation = draft.state.generation,
               .members = by_rank,
-              .shards = draft.state.deal.shards});
+              .shards = draft.state.assignment.shards});
   if (draft.state.is_stop_requested) act(draft, {.kind = ActionKind::ask_to_stop});
   try_rested_slots(draft);
 }

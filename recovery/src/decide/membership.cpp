@@ -188,22 +188,22 @@ std::vector<int> members_of_the_next(const State& state) {
   return ids;
 }
 
-std::vector<int> dealt_ranks(const State& state, const std::vector<int>& members) {
-  std::vector<int> dealt(members.size(), -1);
+std::vector<int> assigned_ranks(const State& state, const std::vector<int>& members) {
+  std::vector<int> assigned(members.size(), -1);
   std::vector<int> others;
   for (const int id : members) {
     const Member& member = *find_member(state, id);
     const auto rank = static_cast<std::size_t>(member.rank);
-    if (member.stage == Stage::waiting && rank < dealt.size()) {
-      dealt[rank] = id;
+    if (member.stage == Stage::waiting && rank < assigned.size()) {
+      assigned[rank] = id;
     } else {
       others.push_back(id);
     }
   }
-  for (std::size_t rank = 0, next = 0; rank < dealt.size(); ++rank) {
-    if (dealt[rank] < 0) dealt[rank] = others[next++];
+  for (std::size_t rank = 0, next = 0; rank < assigned.size(); ++rank) {
+    if (assigned[rank] < 0) assigned[rank] = others[next++];
   }
-  return dealt;
+  return assigned;
 }
 
 }  // namespace holdfast::recovery

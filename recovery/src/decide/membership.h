@@ -63,6 +63,6 @@ std::vector<int> training_by_rank(const State& state);
 std::vector<int> members_of_the_next(const State& state);
 // The same members in rank order. A survivor keeps its rank if the generation still has it, so that rank 0's background
 // writer can go on.
-std::vector<int> dealt_ranks(const State& state, const std::vector<int>& members);
+std::vector<int> assigned_ranks(const State& state, const std::vector<int>& members);
 
 }  // namespace holdfast::recovery

@@ -103,7 +103,7 @@ void on_scale_requested(Draft& draft) {
 
 // Another assignment of shards needs another generation of the same members: ranks with different assignments would
 // leave out a shard, or add it twice.
-void on_deal_proposed(Draft& draft) {
+void on_assignment_proposed(Draft& draft) {
   if (draft.event.generation != draft.state.generation || draft.state.phase != RunPhase::running) {
     return because(draft, "an assignment for a generation that has ended is dropped");
   }
@@ -114,7 +114,7 @@ void on_deal_proposed(Draft& draft) {
   std::vector<int> by_rank = training_by_rank(draft.state);
   if (by_rank.size() != draft.event.shards.size())
     return because(draft, "some replicas have finished, so shards stay as they are");
-  draft.state.deal = {.members = std::move(by_rank), .shards = draft.event.shards};
+  draft.state.assignment = {.members = std::move(by_rank), .shards = draft.event.shards};
   because(draft, "shards are reassigned at the next step");
   draft.state.is_regroup_asked = true;
   act(draft, {.kind = ActionKind::ask_to_regroup});

@@ -137,7 +137,7 @@ std::vector<Stragglers::Speed> Stragglers::speeds() const {
 std::vector<int> balanced_shards(int shards, std::span<const Pace> paces) {
   HOLDFAST_ASSERT(!paces.empty() && shards >= static_cast<int>(paces.size()));
   std::vector<int> counts(paces.size(), 1);
-  for (int dealt = static_cast<int>(paces.size()); dealt < shards; ++dealt) {
+  for (int assigned = static_cast<int>(paces.size()); assigned < shards; ++assigned) {
     const auto end_with_one_more = [&](std::size_t rank) {
       return paces[rank].time_per_round * rounds_of(counts[rank] + 1, paces[rank].at_once);
     };

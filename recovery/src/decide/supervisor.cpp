@@ -47,8 +47,8 @@ void take_event(Draft& draft) {
       return on_start_failed(draft);
     case EventKind::scale_requested:
       return on_scale_requested(draft);
-    case EventKind::deal_proposed:
-      return on_deal_proposed(draft);
+    case EventKind::assignment_proposed:
+      return on_assignment_proposed(draft);
     case EventKind::place_lost:
       return on_slot_lost(draft);
     case EventKind::stop_requested:
@@ -90,7 +90,7 @@ bool is_of_the_run(EventKind kind) {
     case EventKind::start:
     case EventKind::progressed:
     case EventKind::scale_requested:
-    case EventKind::deal_proposed:
+    case EventKind::assignment_proposed:
     case EventKind::place_lost:
     case EventKind::stop_requested:
     case EventKind::directory_lost:

@@ -79,7 +79,7 @@ struct SupervisorPolicy {
 
 // An assignment of shards: how many each of these members computes. Both lists are in rank order. It is valid for
 // exactly these members; when it is empty, shards are assigned evenly.
-struct Deal {
+struct Assignment {
   std::vector<int> members{};
   std::vector<int> shards{};
 };
@@ -120,7 +120,7 @@ struct State {
   std::vector<Member> members;  // those whose exit is not confirmed, by id
   std::vector<PendingStart> pending_starts;
   std::vector<DeviceSlot> device_slots;
-  Deal deal;  // for the next generation, if that has the same members
+  Assignment assignment;  // for the next generation, if that has the same members
   RestartHistory history;
   RestartHistory newcomers;         // restarts of newcomers that failed while others went on
   std::int64_t failed_step = -1;    // the step that failed last
@@ -139,29 +139,29 @@ struct State {
 
 enum class EventKind {
   start,
-  ready,             // the process is initialised and can join a generation
-  checked_in,        // it left its generation and waits for the next; step: of its state, -1 if that is not whole
-  progressed,        // the generation got further than the run ever had; step
-  finished,          // its work is done
-  failure_reported,  // by the process itself; what, is_unrecoverable, step
-  device_failed,     // the device under the process failed; what, step
-  died,              // its life mutex shows it; the kernel has not confirmed the exit; step
-  exited,            // the kernel confirmed it; exit_code or signal, step
-  hang_detected,     // it makes no progress; what, step
-  slow,              // it computes more slowly than the others, and a spare should replace it; what
-  start_failed,      // no process could be made; what
-  scale_requested,   // count: of replicas
-  deal_proposed,     // another assignment of shards; generation, shards by rank, what: the reason
-  place_lost,        // the driver reports that a device is lost; device_slot, what
-  stop_requested,    // signal
-  directory_lost,    // another run has begun in the run directory, so nothing may be written there; what
+  ready,                // the process is initialised and can join a generation
+  checked_in,           // it left its generation and waits for the next; step: of its state, -1 if that is not whole
+  progressed,           // the generation got further than the run ever had; step
+  finished,             // its work is done
+  failure_reported,     // by the process itself; what, is_unrecoverable, step
+  device_failed,        // the device under the process failed; what, step
+  died,                 // its life mutex shows it; the kernel has not confirmed the exit; step
+  exited,               // the kernel confirmed it; exit_code or signal, step
+  hang_detected,        // it makes no progress; what, step
+  slow,                 // it computes more slowly than the others, and a spare should replace it; what
+  start_failed,         // no process could be made; what
+  scale_requested,      // count: of replicas
+  assignment_proposed,  // another assignment of shards; generation, shards by rank, what: the reason
+  place_lost,           // the driver reports that a device is lost; device_slot, what
+  stop_requested,       // signal
+  directory_lost,       // another run has begun in the run directory, so nothing may be written there; what
   timer,
 };
 
 struct Event {
   EventKind kind = EventKind::start;
   int member = 0;       // an event of a member that is gone is dropped; unused in events of the run
-  int generation = -1;  // in progressed, checked_in and deal_proposed: events of earlier generations are dropped
+  int generation = -1;  // in progressed, checked_in and assignment_proposed: events of earlier generations are dropped
   std::string what{};
   bool is_unrecoverable = false;
   bool is_thrown = false;  // an exception of the program, not of Holdfast

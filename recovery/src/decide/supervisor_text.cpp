@@ -66,7 +66,7 @@ std::string_view to_string(EventKind kind) {
       return "start_failed";
     case EventKind::scale_requested:
       return "scale_requested";
-    case EventKind::deal_proposed:
+    case EventKind::assignment_proposed:
       return "deal_proposed";
     case EventKind::directory_lost:
       return "directory_lost";

@@ -33,11 +33,11 @@ void SlowReplicas::generation_opened(const Action& action, std::int64_t step, Mo
   has_proposed_ = false;
   if (action.shards == shards_) return;
   shards_ = action.shards;
-  dealer_.dealt(step, now);
-  write_down_deal(action);
+  assigner_.assigned(step, now);
+  write_down_assignment(action);
 }
 
-void SlowReplicas::write_down_deal(const Action& action) {
+void SlowReplicas::write_down_assignment(const Action& action) {
   nlohmann::json line{{"event", "dealt"}, {"generation", action.generation}, {"is_even", action.shards.empty()}};
   if (!action.shards.empty()) line["shards"] = action.shards;
   if (proposal_ && proposal_->shards == action.shards) {
@@ -63,7 +63,7 @@ std::vector<Event> SlowReplicas::look(const std::vector<Load>& loads, std::int64
     write_down(step);
     events = slow_ones();
   }
-  if (std::optional<Event> proposal = propose_deal(loads, step, now)) events.push_back(std::move(*proposal));
+  if (std::optional<Event> proposal = propose_assignment(loads, step, now)) events.push_back(std::move(*proposal));
   return events;
 }
 
@@ -97,7 +97,7 @@ std::vector<Event> SlowReplicas::on_spare_ready() const {
   return slow_ones();
 }
 
-std::optional<Event> SlowReplicas::propose_deal(const std::vector<Load>& loads, std::int64_t step, Moment now) {
+std::optional<Event> SlowReplicas::propose_assignment(const std::vector<Load>& loads, std::int64_t step, Moment now) {
   if (when_slow_ != WhenSlow::deal || has_proposed_) return std::nullopt;
   const std::vector<Stragglers::Speed> by_member = stragglers_.speeds();
   std::vector<Stragglers::Speed> by_rank;
@@ -107,12 +107,14 @@ std::optional<Event> SlowReplicas::propose_deal(const std::vector<Load>& loads, 
     if (found == by_member.end()) return std::nullopt;
     by_rank.push_back(*found);
   }
-  std::optional<ShardDealer::Deal> deal = dealer_.better_deal(loads, by_rank, step, now);
-  if (!deal) return std::nullopt;
+  std::optional<ShardAssigner::Assignment> assignment = assigner_.better_assignment(loads, by_rank, step, now);
+  if (!assignment) return std::nullopt;
   has_proposed_ = true;
-  proposal_ = std::move(deal);
-  return Event{
-      .kind = EventKind::deal_proposed, .generation = generation_, .what = proposal_->why, .shards = proposal_->shards};
+  proposal_ = std::move(assignment);
+  return Event{.kind = EventKind::assignment_proposed,
+               .generation = generation_,
+               .what = proposal_->why,
+               .shards = proposal_->shards};
 }
 
 }  // namespace holdfast::recovery

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "decide/shard_dealer.h"
+#include "decide/shard_assigner.h"
 #include "decide/stragglers.h"
 #include "decide/supervisor.h"
 #include "holdfast/recovery/watchdog.h"
@@ -36,22 +36,22 @@ class SlowReplicas {
 
  private:
   void write_down(std::int64_t step);
-  void write_down_deal(const Action& action);
+  void write_down_assignment(const Action& action);
   std::vector<Event> slow_ones() const;
-  std::optional<Event> propose_deal(const std::vector<Load>& loads, std::int64_t step, Moment now);
+  std::optional<Event> propose_assignment(const std::vector<Load>& loads, std::int64_t step, Moment now);
 
   const WhenSlow when_slow_;
   Journal& journal_;
   Stragglers stragglers_{Stragglers::Options{}};
-  ShardDealer dealer_{ShardDealer::Options{}};
+  ShardAssigner assigner_{ShardAssigner::Options{}};
 
   // These belong to the newest generation.
   int generation_ = -1;
-  std::vector<int> members_;                   // by rank
-  std::vector<int> shards_;                    // by rank; empty: the program assigns them
-  std::map<int, Worker::Work> work_;           // by member
-  bool has_proposed_ = false;                  // another assignment
-  std::optional<ShardDealer::Deal> proposal_;  // the last one
+  std::vector<int> members_;                           // by rank
+  std::vector<int> shards_;                            // by rank; empty: the program assigns them
+  std::map<int, Worker::Work> work_;                   // by member
+  bool has_proposed_ = false;                          // another assignment
+  std::optional<ShardAssigner::Assignment> proposal_;  // the last one
 };
 
 }  // namespace holdfast::recovery

@@ -36,7 +36,7 @@ struct FaultKeyName {
 inline constexpr std::array<FaultKeyName, 5> kFaultKeyNames{
     {{kDuration, "duration_ms"}, {kFactor, "factor"}, {kCount, "count"}, {kSeed, "seed"}, {kTarget, "target"}}};
 
-using Strike = void (*)(const Fault& fault, const Faults::Place& place);
+using Strike = void (*)(const Fault& fault, const Faults::Process& process);
 
 // The values of keys that are not given.
 struct FaultDefaults {

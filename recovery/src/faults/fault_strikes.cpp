@@ -143,16 +143,16 @@ void damage(const std::string& path, std::uint64_t seed) {
 
 }  // namespace
 
-void kill(const Fault&, const Faults::Place&) {
+void kill(const Fault&, const Faults::Process&) {
   ::kill(::getpid(), SIGKILL);
   sleep_for_ever();
 }
 
-void stop(const Fault&, const Faults::Place&) {
+void stop(const Fault&, const Faults::Process&) {
   ::kill(::getpid(), SIGSTOP);
 }
 
-void pause(const Fault& fault, const Faults::Place&) {
+void pause(const Fault& fault, const Faults::Process&) {
   const pid_t self = ::getpid();
   const pid_t waker = ::fork();
   if (waker < 0) throw holdfast::system_error(errno, "cannot start the process that ends a pause");
@@ -162,7 +162,7 @@ void pause(const Fault& fault, const Faults::Place&) {
   while (::waitpid(waker, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
-void segfault(const Fault&, const Faults::Place&) {
+void segfault(const Fault&, const Faults::Process&) {
   // The default action, as for a bug, and not a handler of the application.
   std::signal(SIGSEGV, SIG_DFL);
   void* const page =
@@ -172,33 +172,33 @@ void segfault(const Fault&, const Faults::Place&) {
 }
 
 // Without the handlers of exit(). They would run next to threads that still compute, and might never end.
-void exit0(const Fault&, const Faults::Place&) {
+void exit0(const Fault&, const Faults::Process&) {
   ::_exit(0);
 }
-void exit1(const Fault&, const Faults::Place&) {
+void exit1(const Fault&, const Faults::Process&) {
   ::_exit(1);
 }
-void exit3(const Fault&, const Faults::Place&) {
+void exit3(const Fault&, const Faults::Process&) {
   ::_exit(3);
 }
 
-void throw_exception(const Fault& fault, const Faults::Place&) {
+void throw_exception(const Fault& fault, const Faults::Process&) {
   throw std::runtime_error(fmt::format("injected exception ({})", fault.specification));
 }
 
-void terminate(const Fault&, const Faults::Place&) {
+void terminate(const Fault&, const Faults::Process&) {
   std::terminate();
 }
 
-void loop(const Fault&, const Faults::Place&) {
+void loop(const Fault&, const Faults::Process&) {
   for (volatile std::uint64_t turns = 0;;) turns = turns + 1;
 }
 
-void hang(const Fault&, const Faults::Place&) {
+void hang(const Fault&, const Faults::Process&) {
   sleep_for_ever();
 }
 
-void run_out_of_memory(const Fault&, const Faults::Place&) {
+void run_out_of_memory(const Fault&, const Faults::Process&) {
   constexpr rlim_t kRoom = rlim_t{64} << 20U;
   constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
   const AddressSpaceLimit limit(address_space() + kRoom);
@@ -207,31 +207,31 @@ void run_out_of_memory(const Fault&, const Faults::Place&) {
   while (true) blocks.emplace_back(new std::byte[kBlockBytes]);
 }
 
-void close_channel(const Fault& fault, const Faults::Place& place) {
-  require(place.hooks.close_channel, fault)();
+void close_channel(const Fault& fault, const Faults::Process& process) {
+  require(process.hooks.close_channel, fault)();
 }
 
-void send_garbage(const Fault& fault, const Faults::Place& place) {
-  require(place.hooks.send_garbage, fault)(random_bytes(fault.seed));
+void send_garbage(const Fault& fault, const Faults::Process& process) {
+  require(process.hooks.send_garbage, fault)(random_bytes(fault.seed));
 }
 
-void lose_beats(const Fault& fault, const Faults::Place& place) {
-  require(place.hooks.stop_beats, fault)(std::nullopt);
+void lose_beats(const Fault& fault, const Faults::Process& process) {
+  require(process.hooks.stop_beats, fault)(std::nullopt);
 }
 
-void delay_beats(const Fault& fault, const Faults::Place& place) {
-  require(place.hooks.stop_beats, fault)(fault.duration);
+void delay_beats(const Fault& fault, const Faults::Process& process) {
+  require(process.hooks.stop_beats, fault)(fault.duration);
 }
 
-void damage_savepoint(const Fault& fault, const Faults::Place& place) {
-  const std::string path = newest_savepoint(place.run_directory);
+void damage_savepoint(const Fault& fault, const Faults::Process& process) {
+  const std::string path = newest_savepoint(process.run_directory);
   if (!path.empty()) damage(path, fault.seed);
-  kill(fault, place);
+  kill(fault, process);
 }
 
 // The watchdog's death ends this process, too.
-void kill_watchdog(const Fault&, const Faults::Place& place) {
-  ::kill(place.watchdog_pid, SIGKILL);
+void kill_watchdog(const Fault&, const Faults::Process& process) {
+  ::kill(process.watchdog_pid, SIGKILL);
   sleep_for_ever();
 }
 

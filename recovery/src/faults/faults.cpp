@@ -65,9 +65,9 @@ struct Faults::Course {
   std::map<std::size_t, std::int64_t> operations_to_fail;  // by index of the fault; guarded by mutex
 };
 
-Faults::Faults(std::vector<Fault> faults, Place place)
-    : faults_(std::move(faults)), place_(std::move(place)), course_(std::make_unique<Course>()) {
-  move_to(place_.rank, place_.generation);
+Faults::Faults(std::vector<Fault> faults, Process process)
+    : faults_(std::move(faults)), process_(std::move(process)), course_(std::make_unique<Course>()) {
+  move_to(process_.rank, process_.generation);
 }
 
 Faults::~Faults() = default;
@@ -84,7 +84,7 @@ void Faults::reach(FaultPhase phase, std::int64_t step) const {
   for (std::size_t index = 0; index < faults_.size(); ++index) {
     const Fault& fault = faults_[index];
     if (!acts_by(fault, FaultMeans::process) || !is_due(fault, phase, step) || !mark_as_fired(index)) continue;
-    row_of(fault.kind).strike(fault, place_);
+    row_of(fault.kind).strike(fault, process_);
   }
 }
 
@@ -147,7 +147,7 @@ bool Faults::is_due(const Fault& fault, FaultPhase phase, std::int64_t step) con
 }
 
 bool Faults::mark_as_fired(std::size_t index) const {
-  const std::string folder = place_.run_directory + "/faults";
+  const std::string folder = process_.run_directory + "/faults";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw system_error(error.value(), "cannot create " + folder);

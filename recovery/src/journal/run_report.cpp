@@ -86,7 +86,7 @@ class Reader {
     } else if (event == "straggler") {
       slow_story_.take_straggler(time, line);
     } else if (event == "dealt") {
-      slow_story_.take_deal(time, line);
+      slow_story_.take_assignment(time, line);
     } else if (event == "watchdog_started") {
       begin_start(time, line);
     }

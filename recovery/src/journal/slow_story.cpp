@@ -28,15 +28,15 @@ std::string name_of(SlowReplica::Ending ending) {
   return "unknown";
 }
 
-json to_json(const RunReport::Deal& deal) {
-  return {{"time", deal.time},
-          {"generation", deal.generation},
-          {"shards", deal.shards},
-          {"milliseconds_per_round", deal.milliseconds_per_round},
-          {"why", deal.why}};
+json to_json(const RunReport::Assignment& assignment) {
+  return {{"time", assignment.time},
+          {"generation", assignment.generation},
+          {"shards", assignment.shards},
+          {"milliseconds_per_round", assignment.milliseconds_per_round},
+          {"why", assignment.why}};
 }
 
-RunReport::Deal deal_of(double time, const json& line) {
+RunReport::Assignment assignment_of(double time, const json& line) {
   return {.time = time,
           .generation = line.at("generation").get<int>(),
           .shards = line.value("shards", std::vector<int>{}),
@@ -97,14 +97,14 @@ void SlowStory::take_straggler(double time, const json& line) {
 
 // An assignment is made for the replicas that are slow. The next one also belongs to the replicas of the one before it,
 // since it ends their uneven assignment.
-void SlowStory::take_deal(double time, const json& line) {
-  const RunReport::Deal deal = deal_of(time, line);
+void SlowStory::take_assignment(double time, const json& line) {
+  const RunReport::Assignment assignment = assignment_of(time, line);
   std::vector<std::size_t> concerned = std::exchange(unevenly_, {});
   for (const auto& [member, index] : open_) concerned.push_back(index);
   std::sort(concerned.begin(), concerned.end());
   concerned.erase(std::unique(concerned.begin(), concerned.end()), concerned.end());
-  for (const std::size_t index : concerned) replicas_[index].deals.push_back(deal);
-  if (is_uneven(deal.shards)) unevenly_ = std::move(concerned);
+  for (const std::size_t index : concerned) replicas_[index].assignments.push_back(assignment);
+  if (is_uneven(assignment.shards)) unevenly_ = std::move(concerned);
 }
 
 // The end of a slow replica's process ends its slowness. A decision about a slow replica that kept it says why.
@@ -131,8 +131,8 @@ void SlowStory::note_successors(const std::vector<int>& by_rank) {
 }
 
 json to_json(const SlowReplica& replica) {
-  json deals = json::array();
-  for (const RunReport::Deal& deal : replica.deals) deals.push_back(to_json(deal));
+  json assignments = json::array();
+  for (const RunReport::Assignment& assignment : replica.assignments) assignments.push_back(to_json(assignment));
   json left_alone = json::array();
   for (const RunReport::Remark& remark : replica.left_alone) {
     left_alone.push_back({{"time", remark.time}, {"sentence", remark.sentence}});
@@ -147,7 +147,7 @@ json to_json(const SlowReplica& replica) {
           {"milliseconds_per_round",
            replica.milliseconds_per_round ? json(*replica.milliseconds_per_round) : json(nullptr)},
           {"waiting_share", replica.waiting_share},
-          {"deals", deals},
+          {"deals", assignments},
           {"left_alone", left_alone},
           {"ending", name_of(replica.ending)},
           {"ended", replica.ended ? json(*replica.ended) : json(nullptr)},

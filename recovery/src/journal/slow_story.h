@@ -21,7 +21,7 @@ class SlowStory {
   // Another watchdog begins; the processes of the one before it are gone.
   void begin_start();
   void take_straggler(double time, const nlohmann::json& line);
-  void take_deal(double time, const nlohmann::json& line);
+  void take_assignment(double time, const nlohmann::json& line);
   void take_decision(const std::string& event, double time, const nlohmann::json& line, const RecordedActions& actions);
 
   const std::vector<RunReport::SlowReplica>& replicas() const { return replicas_; }

@@ -139,7 +139,7 @@ class Environment {
             "LOCAL_WORLD_SIZE=" + size,
             "MASTER_ADDR=" + std::string(kLoopback),
             fmt::format("MASTER_PORT={}", port_),
-            "HOLDFAST_DEVICE=" + devices_.at(static_cast<std::size_t>(process.place)),
+            "HOLDFAST_DEVICE=" + devices_.at(static_cast<std::size_t>(process.device_slot)),
             "HOLDFAST_DEVICES=" + joined(devices_),
             "HOLDFAST_RUN_DIRECTORY=" + run_directory_};
   }

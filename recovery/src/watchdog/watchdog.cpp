@@ -207,7 +207,7 @@ void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decisio
   if (outcome_.has_other_choices) return;  // run_watchdog() logs it
   write_to_log(story_.take(event, rank, decision, now));
   const bool is_asked_for = event.kind == EventKind::stop_requested || event.kind == EventKind::scale_requested ||
-                            event.kind == EventKind::deal_proposed;
+                            event.kind == EventKind::assignment_proposed;
   if (is_asked_for) log(LogLevel::info, decision.reason);
   if (event.kind == EventKind::place_lost) log(LogLevel::warning, decision.reason);
   const bool is_of_a_place = !decision.device_slot_changes.empty() && !decision.is_of_a_failure;

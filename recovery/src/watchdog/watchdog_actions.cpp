@@ -52,12 +52,12 @@ void WatchdogLoop::perform(const Action& action) {
   }
 }
 
-void WatchdogLoop::start_process(int id, int place) {
+void WatchdogLoop::start_process(int id, int device_slot) {
   const int rank = intended_rank(id);
   try {
     const auto process = starter_->start({.executable = options_.executable,
                                           .arguments = options_.command,
-                                          .variables = variables_of(id, rank, place),
+                                          .variables = variables_of(id, rank, device_slot),
                                           .member = id,
                                           .ignores_failing_writes = !options_.is_plain_program},
                                          handlers_of(id));
@@ -79,12 +79,12 @@ void WatchdogLoop::start_process(int id, int place) {
   if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
 }
 
-std::vector<std::string> WatchdogLoop::variables_of(int id, int rank, int place) const {
+std::vector<std::string> WatchdogLoop::variables_of(int id, int rank, int device_slot) const {
   if (!options_.variables_of) return {};
   const bool is_first = std::none_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
     return entry.first != id && find_member(state_, entry.first) != nullptr;
   });
-  return options_.variables_of({.rank = rank, .replicas = state_.target, .place = place, .is_first = is_first});
+  return options_.variables_of({.rank = rank, .replicas = state_.target, .device_slot = device_slot, .is_first = is_first});
 }
 
 // The lowest rank that no other process has or is to have. So exactly one process takes itself for the first.

@@ -86,8 +86,8 @@ class WatchdogLoop {
 
   // watchdog_actions.cpp
   void perform(const Action& action);
-  void start_process(int id, int place);
-  std::vector<std::string> variables_of(int id, int rank, int place) const;
+  void start_process(int id, int device_slot);
+  std::vector<std::string> variables_of(int id, int rank, int device_slot) const;
   int intended_rank(int id);
   void open_generation(const Action& action);
   void cancel_generation();

@@ -194,11 +194,11 @@ struct Worker::Connection {
     std::vector<Fault> parsed;
     // The watchdog has checked the faults against the ranks of then. The run may have fewer replicas by now.
     for (const std::string& fault : hello->faults) parsed.push_back(parse_fault(fault, kMaxReplicas));
-    faults.emplace(std::move(parsed), Faults::Place{.rank = hello->intended_rank,
-                                                    .generation = -1,
-                                                    .watchdog_pid = hello->watchdog_pid,
-                                                    .run_directory = hello->run_directory,
-                                                    .hooks = fault_hooks()});
+    faults.emplace(std::move(parsed), Faults::Process{.rank = hello->intended_rank,
+                                                      .generation = -1,
+                                                      .watchdog_pid = hello->watchdog_pid,
+                                                      .run_directory = hello->run_directory,
+                                                      .hooks = fault_hooks()});
   }
 
   Faults::Hooks fault_hooks() {
@@ -395,7 +395,7 @@ int Worker::size() const {
 int Worker::generation() const {
   return connection_->member.generation;
 }
-const std::vector<int>& Worker::dealt_shards() const {
+const std::vector<int>& Worker::assigned_shards() const {
   return connection_->member.shards;
 }
 const std::string& Worker::run_directory() const {

@@ -241,9 +241,9 @@ void holdfast_worker_report_no_savepoint(holdfast_worker* worker, int number, co
 }
 
 int holdfast_worker_dealt_shards(const holdfast_worker* worker, int rank) {
-  const std::vector<int>& shards = worker->worker->dealt_shards();
-  const bool is_dealt = rank >= 0 && static_cast<std::size_t>(rank) < shards.size();
-  return is_dealt ? shards[static_cast<std::size_t>(rank)] : 0;
+  const std::vector<int>& shards = worker->worker->assigned_shards();
+  const bool is_assigned = rank >= 0 && static_cast<std::size_t>(rank) < shards.size();
+  return is_assigned ? shards[static_cast<std::size_t>(rank)] : 0;
 }
 holdfast_status holdfast_worker_report_work(holdfast_worker* worker, int shards, int at_once) {
   return guarded([&] {

@@ -10,13 +10,13 @@
 #include <memory>
 
 #include "collective/communicator.h"
-#include "collective/shard_deal.h"
+#include "collective/shard_assignment.h"
 #include "holdfast/core/memory_space.h"
 
 namespace holdfast {
 
 struct DeviceCommunicatorShape {
-  ShardDeal deal{};
+  ShardAssignment assignment{};
   int slots = 1;  // that this rank has
   std::size_t gradient_floats = 0;
   std::size_t tail_floats = 0;

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "collective/communicator.h"
-#include "collective/shard_deal.h"
+#include "collective/shard_assignment.h"
 
 namespace holdfast {
 
@@ -15,7 +15,7 @@ namespace holdfast {
 struct CommunicatorShape {
   int rank = 0;
   int size = 1;
-  ShardDeal deal{};
+  ShardAssignment assignment{};
   int slots = 1;                // of each rank, the same in every generation
   std::size_t float_count = 0;  // of a block; a multiple of 16
   std::size_t tail_floats = 0;  // of these, the last ones

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "collective/memory/memory_communicator.h"
-#include "collective/shard_deal.h"
+#include "collective/shard_assignment.h"
 #include "gpu/collective/support/device_floats.h"
 #include "holdfast/base/deadline.h"
 #include "holdfast/core/random.h"
@@ -57,8 +57,8 @@ std::vector<float> drawn(std::size_t floats, std::uint64_t salt) {
 TEST_F(CudaCollectiveStreamTest, GivesTheHostsBits) {
   CudaCollectiveStream stream(0, training);
   for (const int leaves_count : {1, 2, 3, 5, 8, 17, 256}) {
-    const ShardDeal deal = ShardDeal::even(leaves_count, leaves_count);
-    const std::vector<SumInstruction> program = sum_program(ShardTree(leaves_count), deal.covering_nodes());
+    const ShardAssignment assignment = ShardAssignment::even(leaves_count, leaves_count);
+    const std::vector<SumInstruction> program = sum_program(ShardTree(leaves_count), assignment.covering_nodes());
     for (const std::size_t floats : {std::size_t{1}, std::size_t{3}, std::size_t{4096}, std::size_t{100'003}}) {
       for (const std::size_t offset : {std::size_t{0}, std::size_t{1}}) {
         std::vector<std::vector<float>> host;

@@ -52,7 +52,7 @@ std::vector<float> expected_sum(int round, int shards) {
   for (int shard = 0; shard < shards; ++shard) values.push_back(shard_values(round, shard));
   for (const std::vector<float>& leaf : values) leaves.push_back(leaf.data());
   std::vector<float> sum(kFloats);
-  const ShardDeal one_each = ShardDeal::even(shards, shards);
+  const ShardAssignment one_each = ShardAssignment::even(shards, shards);
   add_in_order(sum_program(ShardTree(shards), one_each.covering_nodes()), leaves, {0, kFloats}, sum.data());
   return sum;
 }
@@ -67,7 +67,7 @@ struct GpuRank {
                           .process_name = "rank-" + std::to_string(control.rank())});
     shape = {.rank = control.rank(),
              .size = control.size(),
-             .deal = ShardDeal::even(control.size(), control.size()),
+             .assignment = ShardAssignment::even(control.size(), control.size()),
              .slots = 1,
              .float_count = kFloats,
              .wanted_bucket_floats = 16'384,
@@ -134,8 +134,11 @@ class NcclRanks : public testing::Test {
     ThreadGroup group(ranks);
     std::vector<std::unique_ptr<MemoryCommunicator>> hosts;
     for (int rank = 0; rank < ranks; ++rank) {
-      hosts.push_back(group.connect(
-          {.rank = rank, .size = ranks, .deal = ShardDeal::even(ranks, ranks), .slots = 1, .float_count = 16}));
+      hosts.push_back(group.connect({.rank = rank,
+                                     .size = ranks,
+                                     .assignment = ShardAssignment::even(ranks, ranks),
+                                     .slots = 1,
+                                     .float_count = 16}));
     }
     std::vector<pid_t> processes;
     for (int rank = 0; rank < ranks; ++rank) {

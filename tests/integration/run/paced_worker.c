@@ -14,7 +14,7 @@ typedef struct Process {
   int64_t step;
 } Process;
 
-static int is_dealt(const Process* process) {
+static int is_assigned(const Process* process) {
   return holdfast_worker_dealt_shards(process->worker, 0) > 0;
 }
 
@@ -34,8 +34,8 @@ static holdfast_status enter(Process* process) {
   const holdfast_status status = holdfast_worker_enter_generation(process->worker, process->step, 60);
   if (status != HOLDFAST_OK) return status;
   process->rank = holdfast_worker_rank(process->worker);
-  const int dealt = holdfast_worker_dealt_shards(process->worker, process->rank);
-  process->shards = dealt > 0 ? dealt : SHARDS / RANKS;
+  const int assigned = holdfast_worker_dealt_shards(process->worker, process->rank);
+  process->shards = assigned > 0 ? assigned : SHARDS / RANKS;
   return holdfast_worker_exchange_arenas(process->worker, HOLDFAST_ARENA_HEADER_BYTES, 60, &process->arenas);
 }
 
@@ -54,7 +54,7 @@ static holdfast_status train_a_step(Process* process, uint32_t count) {
 static holdfast_status train(Process* process) {
   holdfast_status status = enter(process);
   if (status == HOLDFAST_OK) status = holdfast_worker_report_work(process->worker, process->shards, 1);
-  if (status == HOLDFAST_OK && is_dealt(process)) {
+  if (status == HOLDFAST_OK && is_assigned(process)) {
     tell_of_the_deal(process);
   } else {
     for (uint32_t count = 1; status == HOLDFAST_OK; ++count) {

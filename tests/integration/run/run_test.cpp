@@ -184,7 +184,7 @@ TEST_F(RunDigits, StrikesOnceWithEachFaultOfTheEnvironment) {
   EXPECT_EQ(std::distance(begin(marks), end(marks)), 1);
 }
 
-TEST_F(RunDigits, DealsOneShardToEachReplicaByDefault) {
+TEST_F(RunDigits, AssignsOneShardToEachReplicaByDefault) {
   ASSERT_EQ(run({"--replicas", "3"}, digits({{"--shards", "0"}})).exit_code, 0);
 
   EXPECT_EQ(json::parse(read_file(in_run("run.json"))).at("shards"), 3);
@@ -505,18 +505,18 @@ TEST_F(RunInC, SavesOnRequestAndContinues) {
   expect_same_line(result);
 }
 
-TEST_F(Run, DealsFewerShardsToASlowProcessInC) {
+TEST_F(Run, AssignsFewerShardsToASlowProcessInC) {
   const ProgramResult result = run({"--replicas", "2", "--when-slow", "deal"}, {built_program("paced_worker")});
 
   EXPECT_EQ(result.exit_code, 0) << result.output;
   ASSERT_FALSE(events("straggler").empty());
   ASSERT_EQ(events("dealt").size(), 1U);
-  const auto dealt = events("dealt")[0].at("shards").get<std::vector<int>>();
-  ASSERT_EQ(dealt.size(), 2U);
-  EXPECT_EQ(dealt[0] + dealt[1], 6);
+  const auto assigned = events("dealt")[0].at("shards").get<std::vector<int>>();
+  ASSERT_EQ(assigned.size(), 2U);
+  EXPECT_EQ(assigned[0] + assigned[1], 6);
   // 2 shards, or fewer when a busy machine makes the slow process even slower.
-  EXPECT_LT(dealt[1], 3);
-  for (const json& line : events("shards_dealt")) EXPECT_EQ(line.at("details").get<std::vector<int>>(), dealt);
+  EXPECT_LT(assigned[1], 3);
+  for (const json& line : events("shards_dealt")) EXPECT_EQ(line.at("details").get<std::vector<int>>(), assigned);
   EXPECT_EQ(events("shards_dealt").size(), 2U);
   EXPECT_TRUE(events("restart").empty());
 }

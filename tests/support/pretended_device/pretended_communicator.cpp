@@ -38,9 +38,9 @@ class PretendedCommunicator final : public Communicator {
         shared_bytes_(shape.gradient_floats * static_cast<std::size_t>(shape.slots) * sizeof(float)),
         own_(SharedMemory::create("pretended-wire", shared_bytes_)) {
     for (int slot = 0; slot < shape.slots; ++slot) gradients_.push_back(memory.allocate(shape.gradient_floats));
-    const ShardTree tree(shape.deal.shards());
-    for (int rank = 0; rank < shape.deal.ranks(); ++rank)
-      nodes_.push_back(tree.covering_nodes(shape.deal.of(rank)).size());
+    const ShardTree tree(shape.assignment.shards());
+    for (int rank = 0; rank < shape.assignment.ranks(); ++rank)
+      nodes_.push_back(tree.covering_nodes(shape.assignment.of(rank)).size());
   }
 
   int rank() const override { return host_->rank(); }
@@ -102,8 +102,8 @@ class PretendedCommunicator final : public Communicator {
 
  private:
   static std::vector<SumInstruction> program_of(const DeviceCommunicatorShape& shape) {
-    const std::vector<ShardRange> nodes = shape.deal.covering_nodes();
-    if (!shape.library_order) return sum_program(ShardTree(shape.deal.shards()), nodes);
+    const std::vector<ShardRange> nodes = shape.assignment.covering_nodes();
+    if (!shape.library_order) return sum_program(ShardTree(shape.assignment.shards()), nodes);
     std::vector<SumInstruction> program(nodes.size(), SumInstruction::push);
     program.resize(2 * nodes.size() - 1, SumInstruction::add);
     return program;

@@ -76,10 +76,10 @@ TEST(EventFile, ReadsATornOrDamagedFileUpToTheDamage) {
   for (std::size_t length = 0; length < more.size(); ++length) {
     EXPECT_EQ(shown({{"tfevents", whole + more.substr(0, length)}}), (EventPoints{{0, "a"}})) << length;
   }
-  for (std::size_t place = 0; place < more.size(); ++place) {
+  for (std::size_t context = 0; context < more.size(); ++context) {
     std::string damaged = more;
-    damaged[place] = static_cast<char>(damaged[place] ^ 16);
-    EXPECT_EQ(shown({{"tfevents", whole + damaged + point(2, "c")}}), (EventPoints{{0, "a"}})) << place;
+    damaged[context] = static_cast<char>(damaged[context] ^ 16);
+    EXPECT_EQ(shown({{"tfevents", whole + damaged + point(2, "c")}}), (EventPoints{{0, "a"}})) << context;
   }
 }
 

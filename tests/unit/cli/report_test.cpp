@@ -178,8 +178,9 @@ TEST(DescribeReport, ShowsWhatWasDoneForASlowReplicaInTheOrderOfTheTimes) {
   const TwoHoursAhead zone;
   RunReport report = run_with(death());
   RunReport::SlowReplica replica = slow_replica();
-  replica.deals = {{.time = kStart + 10.5, .generation = 3, .shards = {4, 2}, .why = "the slowest computes 16 ms"},
-                   {.time = kStart + 30, .generation = 4}};
+  replica.assignments = {
+      {.time = kStart + 10.5, .generation = 3, .shards = {4, 2}, .why = "the slowest computes 16 ms"},
+      {.time = kStart + 30, .generation = 4}};
   replica.ending = RunReport::SlowReplica::Ending::quick_again;
   replica.ended = kStart + 25;
   report.slow_replicas.push_back(replica);

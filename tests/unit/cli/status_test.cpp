@@ -81,7 +81,7 @@ TEST_F(StatusTest, ShowsTheLastDriverEventOfADevice) {
               HasSubstr("\ncuda:1 had 2 events, the last 3 s ago: Xid 31, a kernel used memory that is not there\n"));
 }
 
-TEST_F(StatusTest, ShowsShardsThatAreDealtUnevenly) {
+TEST_F(StatusTest, ShowsShardsThatAreAssignedUnevenly) {
   nlohmann::json quick = a_member();
   quick["shards"] = 4;
   nlohmann::json slow = a_member();

@@ -34,24 +34,28 @@ void fill_shard(int round, int shard, std::span<float> values) {
   for (float& value : values) value = random.normal() * std::exp2(static_cast<float>(random.below(24)));
 }
 
-CommunicatorShape shape_of(int rank, const ShardDeal& deal, std::size_t floats) {
-  return {.rank = rank, .size = deal.ranks(), .deal = deal, .slots = deal.shards(), .float_count = floats};
+CommunicatorShape shape_of(int rank, const ShardAssignment& assignment, std::size_t floats) {
+  return {.rank = rank,
+          .size = assignment.ranks(),
+          .assignment = assignment,
+          .slots = assignment.shards(),
+          .float_count = floats};
 }
 
 CommunicatorShape shape_of(int rank, int ranks, int shards, std::size_t floats) {
-  return shape_of(rank, ShardDeal::even(shards, ranks), floats);
+  return shape_of(rank, ShardAssignment::even(shards, ranks), floats);
 }
 
 // The results of `rounds` reductions of random shards on each rank.
-std::vector<std::vector<std::uint32_t>> reduce_on(const ShardDeal& deal, std::size_t floats, FloatRange range,
-                                                  int rounds) {
-  const int ranks = deal.ranks();
+std::vector<std::vector<std::uint32_t>> reduce_on(const ShardAssignment& assignment, std::size_t floats,
+                                                  FloatRange range, int rounds) {
+  const int ranks = assignment.ranks();
   ThreadGroup group(ranks);
   std::vector<std::vector<std::uint32_t>> results(static_cast<std::size_t>(ranks));
   run_ranks(ranks, group, [&](int rank) {
-    const auto communicator = group.connect(shape_of(rank, deal, floats));
-    const ShardRange local = deal.of(rank);
-    ShardAccumulator accumulator(ShardTree(deal.shards()), local, communicator->slots());
+    const auto communicator = group.connect(shape_of(rank, assignment, floats));
+    const ShardRange local = assignment.of(rank);
+    ShardAccumulator accumulator(ShardTree(assignment.shards()), local, communicator->slots());
     for (int round = 0; round < rounds; ++round) {
       accumulator.reset();
       for (int shard = local.begin; shard < local.end; ++shard) {
@@ -69,14 +73,14 @@ std::vector<std::vector<std::uint32_t>> reduce_on(const ShardDeal& deal, std::si
 
 std::vector<std::vector<std::uint32_t>> reduce_on(int ranks, int shards, std::size_t floats, FloatRange range,
                                                   int rounds) {
-  return reduce_on(ShardDeal::even(shards, ranks), floats, range, rounds);
+  return reduce_on(ShardAssignment::even(shards, ranks), floats, range, rounds);
 }
 
 // A random assignment of `shards`.
-ShardDeal drawn_deal(int shards, Random& random) {
+ShardAssignment drawn_assignment(int shards, Random& random) {
   std::vector<int> counts(1 + random.below(static_cast<std::uint64_t>(std::min(shards, 5))), 1);
   for (int shard = static_cast<int>(counts.size()); shard < shards; ++shard) ++counts[random.below(counts.size())];
-  return ShardDeal(counts);
+  return ShardAssignment(counts);
 }
 
 }  // namespace
@@ -86,11 +90,11 @@ TEST(MemoryCommunicator, GivesTheSameBitsForAnyAssignmentOfShards) {
   Random random(5, Purpose::user, 0, 0);
   for (int trial = 0; trial < 60; ++trial) {
     const int shards = 1 + static_cast<int>(random.below(24));
-    const ShardDeal deal = drawn_deal(shards, random);
+    const ShardAssignment assignment = drawn_assignment(shards, random);
     const auto expected = reduce_on(1, shards, kFloats, {0, kFloats}, 2)[0];
 
-    for (const auto& result : reduce_on(deal, kFloats, {0, kFloats}, 2)) {
-      EXPECT_EQ(result == expected, true) << "trial " << trial << ": " << shards << " shards on " << deal.ranks();
+    for (const auto& result : reduce_on(assignment, kFloats, {0, kFloats}, 2)) {
+      EXPECT_EQ(result == expected, true) << "trial " << trial << ": " << shards << " shards on " << assignment.ranks();
     }
   }
 }
@@ -180,8 +184,11 @@ TEST(MemoryCommunicator, ReducesInMemoryThatWasUsedBefore) {
 // The system knows how many pages of a memory file exist.
 TEST(MemoryCommunicator, TouchesNoSlotThatIsNotUsed) {
   constexpr std::size_t kBlockBytes = std::size_t{64} * 1024;
-  const CommunicatorShape shape{
-      .rank = 0, .size = 2, .deal = ShardDeal::even(8, 2), .slots = 8, .float_count = kBlockBytes / sizeof(float)};
+  const CommunicatorShape shape{.rank = 0,
+                                .size = 2,
+                                .assignment = ShardAssignment::even(8, 2),
+                                .slots = 8,
+                                .float_count = kBlockBytes / sizeof(float)};
   SharedMemory blocks = SharedMemory::create("blocks", MemoryCommunicator::blocks_bytes(shape));
 
   MemoryCommunicator::touch_blocks(shape, blocks.writable(), 3);

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string>
 
-#include "collective/shard_deal.h"
+#include "collective/shard_assignment.h"
 
 namespace holdfast {
 namespace {
@@ -75,7 +75,7 @@ TEST(ShardTree, IsTheSameForAnyAssignmentOfShards) {
     const ShardTree tree(shards);
     const std::string expected = order_of(tree);
     for (int replicas = 1; replicas <= shards; ++replicas) {
-      const std::vector<ShardRange> nodes = ShardDeal::even(shards, replicas).covering_nodes();
+      const std::vector<ShardRange> nodes = ShardAssignment::even(shards, replicas).covering_nodes();
 
       std::vector<std::string> leaves;
       for (const ShardRange& node : nodes) leaves.push_back(subtree_text(expected, node));
@@ -96,7 +96,7 @@ TEST(ShardTree, NamesTheOtherChildOfTheParent) {
 }
 
 TEST(ShardTree, CoversARankWithOneNodeWhereTheCountsArePowersOfTwo) {
-  EXPECT_EQ(ShardDeal::even(16, 4).covering_nodes().size(), 4U);
+  EXPECT_EQ(ShardAssignment::even(16, 4).covering_nodes().size(), 4U);
 }
 
 }  // namespace holdfast

@@ -53,7 +53,7 @@ class Faults {
     // No heartbeats from here on, for this long or, without a duration, until the process ends.
     std::function<void(std::optional<std::chrono::milliseconds>)> stop_beats{};
   };
-  struct Place {
+  struct Process {
     int rank = 0;
     int generation = 0;  // -1: none yet
     int watchdog_pid = 0;
@@ -62,7 +62,7 @@ class Faults {
   };
 
   // `faults` are those of all ranks, in the order in which they were given. That order numbers them.
-  Faults(std::vector<Fault> faults, Place place);
+  Faults(std::vector<Fault> faults, Process process);
   ~Faults();
   Faults(Faults&&) noexcept;
   Faults& operator=(Faults&&) noexcept;
@@ -95,7 +95,7 @@ class Faults {
   bool mark_as_fired(std::size_t index) const;
 
   std::vector<Fault> faults_;       // constant
-  Place place_;                     // constant; its rank and generation are those of the start
+  Process process_;                 // constant; its rank and generation are those of the start
   std::unique_ptr<Course> course_;  // rank, generation and faults that last; has a lock of its own
 };
 

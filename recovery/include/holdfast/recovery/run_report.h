@@ -76,7 +76,7 @@ struct RunReport {
   };
 
   // An assignment of shards to replicas that the watchdog made for a generation.
-  struct Deal {
+  struct Assignment {
     double time = 0;
     int generation = -1;
     std::vector<int> shards{};                     // by rank; empty: as evenly as the program assigns them
@@ -99,8 +99,8 @@ struct RunReport {
     std::optional<double> milliseconds_per_round{};  // when noticed; a round is the shards that it computes at once
     double waiting_share = 0;                        // when noticed: the share of its time in steps that it waited
 
-    std::vector<Deal> deals{};         // made while it was slow, and the one that undid the last of these
-    std::vector<Remark> left_alone{};  // why it was not replaced
+    std::vector<Assignment> assignments{};  // made while it was slow, and the one that undid the last of these
+    std::vector<Remark> left_alone{};       // why it was not replaced
     Ending ending = Ending::open;
     std::optional<double> ended{};
     int replaced_by = -1;  // the process that took its place

@@ -35,7 +35,7 @@ using holdfast::WhenSlow;
 struct NewProcess {
   int rank = 0;          // that it is started for; generations may give it others. A spare's is at least `replicas`
   int replicas = 0;      // that there are to be
-  int place = 0;         // index of its device slot
+  int device_slot = 0;   // index in WatchdogOptions::devices
   bool is_first = true;  // no other process of the run exists
 };
 

@@ -67,7 +67,7 @@ class Worker {
   int generation() const;
   // How many shards each rank of the generation is to compute, where the watchdog has assigned them by the ranks'
   // speed. Empty: as the program assigns them.
-  const std::vector<int>& dealt_shards() const;
+  const std::vector<int>& assigned_shards() const;
   const std::string& run_directory() const;
   // WatchdogOptions::worker_config.
   const std::string& config() const;
@@ -94,7 +94,7 @@ class Worker {
   Arena exchange_arenas(std::size_t bytes, Deadline deadline, const SharedMemory* shows = nullptr);
 
   // What this process computes in each step of its generation. The watchdog compares processes that report it. If it is
-  // asked to, it assigns fewer shards to slow ones, which obey dealt_shards() from their next generation on. Throws
+  // asked to, it assigns fewer shards to slow ones, which obey assigned_shards() from their next generation on. Throws
   // Error{invalid_argument} when a number is less than one.
   struct Work {
     int shards = 1;

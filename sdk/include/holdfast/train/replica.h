@@ -59,12 +59,12 @@ class Replica {
   std::vector<RestartRecord> restarts() const;
 
   // For Holdfast's own use.
-  struct Place;
-  explicit Replica(std::shared_ptr<Place> place);
-  const std::shared_ptr<Place>& shared_place() const { return place_; }
+  struct Context;
+  explicit Replica(std::shared_ptr<Context> context);
+  const std::shared_ptr<Context>& shared_context() const { return context_; }
 
  private:
-  std::shared_ptr<Place> place_;
+  std::shared_ptr<Context> context_;
 };
 
 }  // namespace holdfast

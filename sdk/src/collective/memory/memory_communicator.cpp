@@ -131,17 +131,17 @@ void MemoryCommunicator::touch_blocks(const CommunicatorShape& shape, std::span<
 
 MemoryCommunicator::MemoryCommunicator(const CommunicatorShape& shape, Memory memory)
     : shape_(shape),
-      program_(sum_program(ShardTree(shape.deal.shards()), shape.deal.covering_nodes())),
+      program_(sum_program(ShardTree(shape.assignment.shards()), shape.assignment.covering_nodes())),
       memory_(std::move(memory)) {
   HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0 &&
                   shape.tail_floats <= shape.float_count);
   HOLDFAST_ASSERT(memory_.own_arena.size_bytes() >= kArenaBytes &&
                   memory_.own_blocks->size_bytes() >= blocks_bytes(shape));
   HOLDFAST_ASSERT(static_cast<int>(memory_.arenas.size()) == shape.size &&
-                  static_cast<int>(memory_.blocks.size()) == shape.size && shape.deal.ranks() == shape.size);
-  const ShardTree tree(shape.deal.shards());
+                  static_cast<int>(memory_.blocks.size()) == shape.size && shape.assignment.ranks() == shape.size);
+  const ShardTree tree(shape.assignment.shards());
   for (int rank = 0; rank < shape.size; ++rank) {
-    const std::size_t nodes = tree.covering_nodes(shape.deal.of(rank)).size();
+    const std::size_t nodes = tree.covering_nodes(shape.assignment.of(rank)).size();
     HOLDFAST_ASSERT(nodes > 0 && nodes <= kMaximumCoveringNodes);
     leaf_ranks_.insert(leaf_ranks_.end(), nodes, rank);
     HOLDFAST_ASSERT(rank == shape.rank ||

@@ -21,7 +21,7 @@
 
 #include "collective/communicator.h"
 #include "collective/meeting.h"
-#include "collective/shard_deal.h"
+#include "collective/shard_assignment.h"
 #include "collective/shard_tree.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/base/signal_word.h"

@@ -25,7 +25,7 @@ NcclExchangeShape exchange_shape(const Communicator& host, const DeviceCommunica
   bounds.training = shape.connect_timeout;
   return {.rank = host.rank(),
           .size = host.size(),
-          .deal = shape.deal,
+          .assignment = shape.assignment,
           .slots = shape.slots,
           .float_count = shape.gradient_floats,
           .library_order = shape.library_order,

@@ -25,15 +25,15 @@ std::size_t round_up_to_line(std::size_t floats) {
 
 // Room for the partial sums that peers send. There are no more leaves than shards, and each sends at most a segment.
 std::size_t room_for_received(const NcclExchangeShape& shape) {
-  const auto leaves = static_cast<std::size_t>(shape.deal.shards());
+  const auto leaves = static_cast<std::size_t>(shape.assignment.shards());
   return std::max(std::min(leaves * shape.float_count, shape.most_received), leaves * kLineFloats);
 }
 
-std::vector<int> leaf_ranks_of(const ShardDeal& deal) {
-  const ShardTree tree(deal.shards());
+std::vector<int> leaf_ranks_of(const ShardAssignment& assignment) {
+  const ShardTree tree(assignment.shards());
   std::vector<int> ranks;
-  for (int rank = 0; rank < deal.ranks(); ++rank) {
-    ranks.insert(ranks.end(), tree.covering_nodes(deal.of(rank)).size(), rank);
+  for (int rank = 0; rank < assignment.ranks(); ++rank) {
+    ranks.insert(ranks.end(), tree.covering_nodes(assignment.of(rank)).size(), rank);
   }
   return ranks;
 }
@@ -62,14 +62,15 @@ NcclExchange::NcclExchange(const NcclExchangeShape& shape, std::shared_ptr<NcclL
                            std::shared_ptr<CollectiveStream> stream, Communicator& control,
                            std::shared_ptr<float[]> blocks, Deadline deadline)
     : shape_(shape),
-      program_(sum_program(ShardTree(shape.deal.shards()), shape.deal.covering_nodes())),
-      leaf_ranks_(leaf_ranks_of(shape.deal)),
+      program_(sum_program(ShardTree(shape.assignment.shards()), shape.assignment.covering_nodes())),
+      leaf_ranks_(leaf_ranks_of(shape.assignment)),
       stream_(std::move(stream)),
       control_(control),
       blocks_(std::move(blocks)),
       buckets_(buckets_of({0, shape.float_count})) {
   HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0 && shape.slots > 0);
-  HOLDFAST_ASSERT(shape.deal.ranks() == shape.size && control.size() == shape.size && control.rank() == shape.rank);
+  HOLDFAST_ASSERT(shape.assignment.ranks() == shape.size && control.size() == shape.size &&
+                  control.rank() == shape.rank);
   reset_buckets();
   if (shape.size == 1) return;
   HOLDFAST_ASSERT(library != nullptr);

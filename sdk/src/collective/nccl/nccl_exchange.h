@@ -21,14 +21,14 @@
 #include <vector>
 
 #include "collective/nccl/nccl_connection.h"
-#include "collective/shard_deal.h"
+#include "collective/shard_assignment.h"
 
 namespace holdfast {
 
 struct NcclExchangeShape {
   int rank = 0;
   int size = 1;
-  ShardDeal deal{};
+  ShardAssignment assignment{};
   int slots = 1;                // of each rank, the same in every generation
   std::size_t float_count = 0;  // of a slot, a multiple of 16
   // The most floats that are received from peers at a time; a multiple of 16. With 64 MiB, large models need little

@@ -37,7 +37,7 @@ void Agreement::agree() {
 
 void Agreement::agree(const Digest& own) {
   agreed_ = own;
-  if (training_.place->size == 1 && !dispute_) return require_finite();
+  if (training_.context->size == 1 && !dispute_) return require_finite();
   training_.enter(TrainingPhase::waiting_for_peers);
   const std::vector<Digest> all = gather(own, true);
   training_.enter(TrainingPhase::saving);
@@ -60,7 +60,7 @@ void Agreement::agree(const Digest& own) {
 // By rank. If the generation ends meanwhile, a rank that knows all digests acts on them: the others may be gone. A
 // digest of zeros stands for one that has not arrived; no state has it.
 std::vector<Digest> Agreement::gather(const Digest& own, bool may_be_cut_off) {
-  std::vector<Digest> all(static_cast<std::size_t>(training_.place->size));
+  std::vector<Digest> all(static_cast<std::size_t>(training_.context->size));
   StepRunner& runner = *training_.runner;
   const auto exchange = [&] {
     runner.communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
@@ -140,7 +140,7 @@ void Agreement::settle_dispute(const Digest& agreed) {
 
 void Agreement::roll_back(std::int64_t step, const std::string& why) {
   log(LogLevel::warning,
-      fmt::format("replica {}: {}; all go back to the last state that they agreed on", training_.place->rank, why));
+      fmt::format("replica {}: {}; all go back to the last state that they agreed on", training_.context->rank, why));
   rolled_back_step_ = step;
   rolled_back_why_ = why;
   is_doubtful_ = false;
@@ -204,7 +204,7 @@ void Agreement::settle_gradients(const StepRunner::Outcome& outcome) {
   agree();
   const TrainState& state = training_.state;
   const CheckVerdict& verdict = *outcome.check;
-  if (verdict.kind == CheckVerdict::Kind::outvoted && verdict.spares_somebody(training_.place->size)) {
+  if (verdict.kind == CheckVerdict::Kind::outvoted && verdict.spares_somebody(training_.context->size)) {
     leave_if_wrong(outcome, state.step);
     // The other ranks wait here until the one that was outvoted has left, which ends the generation.
     training_.enter(TrainingPhase::waiting_for_peers);
@@ -223,12 +223,12 @@ int Agreement::checked_shards_in(std::int64_t step) const {
 }
 
 void Agreement::leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t step) {
-  const Replica::Place& place = *training_.place;
-  if (!outcome.check || !outcome.check->is_wrong(place.rank)) return;
+  const Replica::Context& context = *training_.context;
+  if (!outcome.check || !outcome.check->is_wrong(context.rank)) return;
   std::string sentence = fmt::format("this replica computed gradients of step {} wrongly:", step);
   for (const WrongDigest& wrong : outcome.check->wrong) {
-    if (wrong.rank != place.rank) continue;
-    const auto shards = drawn_shards_of(place, wrong.owner, step, checked_shards_in(step));
+    if (wrong.rank != context.rank) continue;
+    const auto shards = drawn_shards_of(context, wrong.owner, step, checked_shards_in(step));
     const nlohmann::json detail{{"step", step},
                                 {"rank", wrong.rank},
                                 {"owner", wrong.owner},
@@ -242,7 +242,7 @@ void Agreement::leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t 
   }
   sentence.back() = '.';
   // If every replica was wrong, each was so only for a moment, and no other replica has a better state.
-  if (outcome.check->spares_somebody(place.size)) throw Error(ErrorCode::diverged, sentence);
+  if (outcome.check->spares_somebody(context.size)) throw Error(ErrorCode::diverged, sentence);
   log(LogLevel::warning, sentence + " The step was computed again");
 }
 

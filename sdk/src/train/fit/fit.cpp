@@ -42,7 +42,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   // A run that goes on passes the calls that it had finished, with their recorded results.
   const auto is_over = [&] { return record_of(call).is_finished && training_.state.stage != FitStage::closing; };
   if (is_over()) {
-    training_.place->results = results_text(training_.state, training_.weights_digest());
+    training_.context->results = results_text(training_.state, training_.weights_digest());
     if (training_.is_primary()) {
       log(LogLevel::info, fmt::format("this run's fit() had finished at step {}", training_.state.step));
     }
@@ -135,8 +135,9 @@ StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, cons
   const std::int64_t step = training_.state.step;
   const bool is_disputed = agreement_.is_disputed(step + 1);
   const bool is_due = memory_saver_.is_due();
-  const auto load = [&place = *training_.place, &data, epoch = batch.epoch, index = batch.index](ShardRange shards) {
-    return LoadedShards(data, place.seed, place.shards, shards.begin, shards.end, epoch, index);
+  const auto load = [&context = *training_.context, &data, epoch = batch.epoch,
+                     index = batch.index](ShardRange shards) {
+    return LoadedShards(data, context.seed, context.shards, shards.begin, shards.end, epoch, index);
   };
   return {.asks_comparison = is_due || is_disputed,
           .applies_what_is_not_finite = options.when_not_finite == WhenNotFinite::go_on,
@@ -214,7 +215,7 @@ void Trainer::Session::end_fit(CallRecord& record, FitContext& context) {
   collect_callback_states(training_);
   const bool has_moved_on = record.own_savepoint_step >= 0 && record.own_savepoint_step != state.step;
   if (has_moved_on) saver_.replace_final_savepoint(record.own_savepoint_step);
-  const std::string& run_directory = training_.place->run_directory;
+  const std::string& run_directory = training_.context->run_directory;
   const bool is_kept_by_callback = context.is_asked_to_save(run_directory + "/" + savepoint_name(state.step));
   record.own_savepoint_step = !training_.is_supervised() || is_kept_by_callback ? -1 : state.step;
   if (!training_.is_primary()) return;
@@ -228,13 +229,13 @@ void Trainer::Session::end_fit(CallRecord& record, FitContext& context) {
 void Trainer::Session::close_fit(FitContext& context) {
   memory_saver_.finish();
   agreement_.agree();
-  if (training_.is_primary() && training_.place->writes_files) saver_.submit_all(context.take_pending());
+  if (training_.is_primary() && training_.context->writes_files) saver_.submit_all(context.take_pending());
   if (std::exchange(asked_.savepoint, false)) saver_.save_on_request();
   if (asked_.stop) saver_.stop();
   saver_.finish_fit();
   training_.enter(TrainingPhase::callbacks);
   training_.state.stage = FitStage::between_calls;
-  training_.place->results = results_text(training_.state, training_.weights_digest());
+  training_.context->results = results_text(training_.state, training_.weights_digest());
 }
 
 // All ranks get here with the same requests, since these come with the sums of the step.

@@ -20,12 +20,12 @@ class FitContext final : public TrainingContext {
   FitContext(Training& training, std::size_t call, std::int64_t batches)
       : training_(training), call_(call), batches_(batches) {}
 
-  int rank() const override { return training_.place->rank; }
-  int replicas() const override { return training_.place->size; }
-  std::string run_directory() const override { return training_.place->run_directory; }
-  bool writes_files() const override { return training_.place->writes_files; }
-  std::vector<std::string> savepoint_copies() const override { return training_.place->savepoint_copies; }
-  int saving_threads() const override { return training_.place->saving_threads; }
+  int rank() const override { return training_.context->rank; }
+  int replicas() const override { return training_.context->size; }
+  std::string run_directory() const override { return training_.context->run_directory; }
+  bool writes_files() const override { return training_.context->writes_files; }
+  std::vector<std::string> savepoint_copies() const override { return training_.context->savepoint_copies; }
+  int saving_threads() const override { return training_.context->saving_threads; }
   FileSystem& file_system() const override { return training_.files; }
   std::int64_t step() const override { return training_.state.step; }
   std::int64_t epoch() const override { return training_.state.epoch; }

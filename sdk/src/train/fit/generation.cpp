@@ -26,25 +26,25 @@ void Generation::join() {
 void Generation::join(const Dataset& data, WarmUp what) {
   if (!has_joined_) samples_.prepare(data);
   if (!has_joined_ && training_.is_supervised()) {
-    warm_up(*training_.place, training_.trainable, data, prepared_workers_, what);
+    warm_up(*training_.context, training_.trainable, data, prepared_workers_, what);
   }
   join();
 }
 
 void Generation::prepare_workers() {
-  Replica::Place& place = *training_.place;
-  const int workers = shard_workers(place);
+  Replica::Context& context = *training_.context;
+  const int workers = shard_workers(context);
   if (workers <= prepared_workers_) return;
   training_.trainable.prepare({.count = workers,
-                               .threads_per_shard = place.threads_per_shard,
-                               .device = place.device,
-                               .precision = place.precision});
-  training_.trainable.memory().set_time_limit(place.collective_timeout);
+                               .threads_per_shard = context.threads_per_shard,
+                               .device = context.device,
+                               .precision = context.precision});
+  training_.trainable.memory().set_time_limit(context.collective_timeout);
   prepared_workers_ = workers;
 }
 
 void Generation::enter() {
-  Replica::Place& place = *training_.place;
+  Replica::Context& context = *training_.context;
   for (;;) {
     try {
       // On a device the way out of a generation takes seconds, so it has a time limit of its own.
@@ -53,9 +53,9 @@ void Generation::enter() {
       // Only the rank that writes its savepoints can finish a fit(). The others train to its end once more, if it dies.
       if (training_.state.stage == FitStage::closing && !training_.is_primary()) has_state_ = false;
       training_.supervision.reach(FaultPoint::rendezvous, -1);
-      place.enter_generation(has_state_ ? training_.state.step : -1);
+      context.enter_generation(has_state_ ? training_.state.step : -1);
       prepare_workers();
-      training_.runner.emplace(place, training_.trainable);
+      training_.runner.emplace(context, training_.trainable);
       settle_state();
       warn_of_other_order();
       // From here on the watchdog looks for progress again.
@@ -106,7 +106,7 @@ std::vector<Generation::Introduction> Generation::introduce() {
   const Introduction own{.progress = progress(),
                          .is_doubtful = agreement_.is_doubtful() ? 1 : 0,
                          .rolled_back_step = agreement_.rolled_back_step()};
-  std::vector<Introduction> all(static_cast<std::size_t>(training_.place->size));
+  std::vector<Introduction> all(static_cast<std::size_t>(training_.context->size));
   training_.runner->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
                                               training_.runner->deadline());
   return all;
@@ -148,7 +148,7 @@ void Generation::load_state() {
   std::string text;
   if (training_.is_primary()) {
     training_.enter(TrainingPhase::starting);
-    StateFinder finder(*training_.place, training_.trainable, training_.state);
+    StateFinder finder(*training_.context, training_.trainable, training_.state);
     finder.check_arithmetic();
     text = wanted_end_ ? finder.find_before_later_fit(*wanted_end_) : finder.find();
     training_.enter(TrainingPhase::waiting_for_peers);
@@ -168,7 +168,7 @@ void Generation::begin_anew() {
   state.stage = FitStage::between_calls;
   state.calls.clear();
   state.callbacks.clear();
-  training_.trainable.initialize(training_.place->seed);
+  training_.trainable.initialize(training_.context->seed);
   has_state_ = true;
   has_new_state_ = true;
 }
@@ -178,7 +178,7 @@ void Generation::share_state(int root, bool takes) {
   // A rank that takes the state gets the callbacks' state with it, as it is on the rank that sends it now.
   if (!takes) collect_callback_states(training_);
   std::string text;
-  if (training_.place->rank == root) text = to_replica_json(training_.state);
+  if (training_.context->rank == root) text = to_replica_json(training_.state);
   text = share_text(std::move(text), root);
   has_state_ = has_state_ && !takes;
   share_arrays(root, takes);
@@ -224,17 +224,17 @@ void Generation::go_back_before_later_fit(std::size_t call) {
 
 // Before the first step whose bits differ from those of a run without failures.
 void Generation::warn_of_other_order() {
-  const Replica::Place& place = *training_.place;
-  const bool depends_on_replicas = place.reduction == Reduction::fastest && !training_.trainable.memory().is_host();
-  if (!depends_on_replicas || !training_.is_primary() || place.deal() == place.first_deal()) return;
+  const Replica::Context& context = *training_.context;
+  const bool depends_on_replicas = context.reduction == Reduction::fastest && !training_.trainable.memory().is_host();
+  if (!depends_on_replicas || !training_.is_primary() || context.assignment() == context.first_assignment()) return;
   log(LogLevel::warning,
       fmt::format("from step {} on gradients are added over {} replicas, in another order than by the {} that the run "
                   "began with: with Reduction::fastest it ends with other bits than without failures",
-                  training_.state.step, place.size, place.first_replicas));
-  training_.supervision.report_event(
-      "sums_reordered",
-      nlohmann::json{{"step", training_.state.step}, {"replicas", place.size}, {"first_replicas", place.first_replicas}}
-          .dump());
+                  training_.state.step, context.size, context.first_replicas));
+  training_.supervision.report_event("sums_reordered", nlohmann::json{{"step", training_.state.step},
+                                                                      {"replicas", context.size},
+                                                                      {"first_replicas", context.first_replicas}}
+                                                           .dump());
 }
 
 }  // namespace holdfast

@@ -5,7 +5,7 @@
 #include "collective/memory/memory_meeting.h"
 #include "holdfast/base/error.h"
 #include "train/context/devices.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 
 namespace holdfast {
 
@@ -15,38 +15,38 @@ Replica Replica::alone(const AloneOptions& options) {
                                                          options.shards, options.threads_per_shard));
   }
   check_device(options.device, options.precision);
-  auto place = std::make_shared<Place>();
-  place->device = options.device;
-  place->precision = options.precision;
-  place->seed = options.seed;
-  place->shards = options.shards;
-  place->threads_per_shard = options.threads_per_shard;
-  place->meeting = MemoryMeeting::alone();
-  return Replica(std::move(place));
+  auto context = std::make_shared<Context>();
+  context->device = options.device;
+  context->precision = options.precision;
+  context->seed = options.seed;
+  context->shards = options.shards;
+  context->threads_per_shard = options.threads_per_shard;
+  context->meeting = MemoryMeeting::alone();
+  return Replica(std::move(context));
 }
 
-Replica::Replica(std::shared_ptr<Place> place) : place_(std::move(place)) {}
+Replica::Replica(std::shared_ptr<Context> context) : context_(std::move(context)) {}
 
 int Replica::rank() const {
-  return place_->rank;
+  return context_->rank;
 }
 int Replica::size() const {
-  return place_->size;
+  return context_->size;
 }
 std::uint64_t Replica::seed() const {
-  return place_->seed;
+  return context_->seed;
 }
 int Replica::shards() const {
-  return place_->shards;
+  return context_->shards;
 }
 int Replica::generation() const {
-  return place_->generation;
+  return context_->generation;
 }
 const std::string& Replica::run_directory() const {
-  return place_->run_directory;
+  return context_->run_directory;
 }
 std::vector<RestartRecord> Replica::restarts() const {
-  return place_->restarts();
+  return context_->restarts();
 }
 
 }  // namespace holdfast

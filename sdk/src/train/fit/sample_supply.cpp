@@ -9,8 +9,8 @@ namespace holdfast {
 std::unique_ptr<BatchLoader> SampleSupply::open(const Dataset& data, std::int64_t epoch, std::int64_t batch,
                                                 std::int64_t end_epoch) {
   const ShardRange shards = training_.runner->shards();
-  return std::make_unique<BatchLoader>(data, training_.place->seed, training_.place->shards, shards.begin, shards.end,
-                                       epoch, batch, end_epoch, ways_of(data));
+  return std::make_unique<BatchLoader>(data, training_.context->seed, training_.context->shards, shards.begin,
+                                       shards.end, epoch, batch, end_epoch, ways_of(data));
 }
 
 SampleWays SampleSupply::ways_of(const Dataset& data) {

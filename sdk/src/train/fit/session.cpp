@@ -20,49 +20,49 @@
 namespace holdfast {
 namespace {
 
-std::shared_ptr<Replica::Place> claimed(const std::shared_ptr<Replica::Place>& place) {
-  if (place->has_trainer) {
+std::shared_ptr<Replica::Context> claimed(const std::shared_ptr<Replica::Context>& context) {
+  if (context->has_trainer) {
     throw Error(ErrorCode::invalid_argument,
                 "a run has one Trainer, which holds its whole state, and this program makes a second one: train and "
                 "evaluate with the first, or give the second, which is not part of the run, a Replica::alone()");
   }
-  place->has_trainer = true;
-  return place;
+  context->has_trainer = true;
+  return context;
 }
 
 }  // namespace
 
 Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Trainable& trainable)
     : owned_(std::move(owned)),
-      training_{.place = claimed(replica.shared_place()),
+      training_{.context = claimed(replica.shared_context()),
                 .trainable = trainable,
-                .supervision = *replica.shared_place()->supervision,
-                .files = watched_files(*replica.shared_place())},
+                .supervision = *replica.shared_context()->supervision,
+                .files = watched_files(*replica.shared_context())},
       agreement_(training_),
-      saver_(training_, agreement_, training_.place->saving_watch),
+      saver_(training_, agreement_, training_.context->saving_watch),
       memory_saver_(training_, agreement_, saver_),
       samples_(training_),
       generation_(training_, agreement_, saver_, memory_saver_, samples_) {
-  Replica::Place& place = *training_.place;
+  Replica::Context& context = *training_.context;
   training_.supervision.enter(TrainingPhase::starting, 0);
   training_.supervision.reach(FaultPoint::start, -1);
   generation_.prepare_workers();
   TrainState& state = training_.state;
-  state.seed = place.seed;
-  state.shards = place.shards;
-  state.threads_per_shard = place.threads_per_shard;
-  state.reduction = place.reduction;
+  state.seed = context.seed;
+  state.shards = context.shards;
+  state.threads_per_shard = context.threads_per_shard;
+  state.reduction = context.reduction;
   require_distinct_sums(trainable.sum_names());
   const std::string whose = name_of_class("model", "", typeid(trainable));
   state.graph = json_given_by(whose, "graph()", trainable.graph()).dump();
   state.configuration = json_given_by(whose, "configuration()", trainable.configuration()).dump();
-  trainable.initialize(place.seed);
+  trainable.initialize(context.seed);
   // Before the process joins, while no other rank waits for it: a first step that touched this memory would be slow.
-  if (training_.is_supervised()) StepRunner::prepare_memory(place, trainable);
+  if (training_.is_supervised()) StepRunner::prepare_memory(context, trainable);
 }
 
 Trainer::Session::~Session() {
-  training_.place->has_trainer = false;
+  training_.context->has_trainer = false;
 }
 
 std::size_t Trainer::Session::join_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
@@ -156,7 +156,7 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
       begin_next_generation(begun);
     }
   }
-  training_.place->results = results_text(training_.state, training_.weights_digest());
+  training_.context->results = results_text(training_.state, training_.weights_digest());
   return record_of(call).results;
 }
 
@@ -192,7 +192,7 @@ Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size
     const std::int64_t samples = std::min(batch_size, shape[0] - first);
     const auto begin = static_cast<std::size_t>(first);
     const auto count = static_cast<std::size_t>(samples);
-    trainable.predict({.seed = training_.place->seed,
+    trainable.predict({.seed = training_.context->seed,
                        .step = training_.state.step,
                        .first_sample = first,
                        .samples = samples,
@@ -216,8 +216,8 @@ Digest Trainer::Session::weights_digest() {
 
 Digest Trainer::Session::save(const std::string& path) {
   generation_.join();
-  return write_savepoint(*training_.place->file_system, path, view_of(training_.state, training_.trainable),
-                         {.threads = training_.place->saving_threads});
+  return write_savepoint(*training_.context->file_system, path, view_of(training_.state, training_.trainable),
+                         {.threads = training_.context->saving_threads});
 }
 
 }  // namespace holdfast

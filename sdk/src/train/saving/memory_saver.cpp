@@ -10,8 +10,8 @@ MemorySaver::MemorySaver(Training& training, Agreement& agreement, Saver& saver)
     : training_(training),
       agreement_(agreement),
       saver_(saver),
-      schedule_(training.place->memory_snapshot_every),
-      keeper_(training.supervision, training.place->now) {}
+      schedule_(training.context->memory_snapshot_every),
+      keeper_(training.supervision, training.context->now) {}
 
 bool MemorySaver::is_due() {
   const bool is_writing = keeper_.is_busy();
@@ -19,7 +19,7 @@ bool MemorySaver::is_due() {
     // Counts the part of the last snapshot that was done while training went on.
     if (const auto times = keeper_.take_finished()) schedule_.written(times->begin, times->end);
   }
-  return training_.is_primary() && schedule_.is_due(training_.state.step + 1, training_.place->now(), is_writing);
+  return training_.is_primary() && schedule_.is_due(training_.state.step + 1, training_.context->now(), is_writing);
 }
 
 void MemorySaver::keep() {
@@ -29,7 +29,7 @@ void MemorySaver::keep() {
 }
 
 void MemorySaver::keep_hosts_state() {
-  const auto now = [this] { return training_.place->now(); };
+  const auto now = [this] { return training_.context->now(); };
   const auto begin = now();
   agreement_.agree();
   if (!training_.is_primary()) return;
@@ -58,19 +58,19 @@ void MemorySaver::keep_devices_state() {
   const std::int64_t step = training_.state.step;
   training_.enter(TrainingPhase::saving);
   keeper_.finish();
-  const auto begin = training_.place->now();
+  const auto begin = training_.context->now();
   training_.runner->reach(FaultPoint::snapshot, step);
   collect_callback_states(training_);
   StateImage image = image_of(training_.state, training_.trainable);
   const std::shared_ptr<HeldArrays> held = saver_.hold(image.arrays);
-  if (training_.place->size > 1 || agreement_.is_disputed()) agreement_.agree(held->digest());
+  if (training_.context->size > 1 || agreement_.is_disputed()) agreement_.agree(held->digest());
   const auto preparation = keeper_.keep({.step = step,
                                          .header = image.header,
                                          .arrays = image.arrays,
                                          .must_be_finite = agreement_.must_be_finite(),
                                          .held = held},
                                         training_.trainable.memory());
-  schedule_.taken(begin + preparation, training_.place->now());
+  schedule_.taken(begin + preparation, training_.context->now());
 }
 
 }  // namespace holdfast

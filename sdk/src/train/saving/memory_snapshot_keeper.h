@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "holdfast/core/memory_space.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 
 namespace holdfast {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "holdfast/train/savepoint.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 
 namespace holdfast {
 

@@ -40,7 +40,7 @@ Saver::Saver(Training& training, Agreement& agreement, std::shared_ptr<SavingWat
 // Callbacks' states are collected on every rank, also if rank 0 then skips the savepoint: all ranks must hold the same
 // state.
 void Saver::save(const std::vector<PendingSave>& pending) {
-  if (!training_.place->writes_files) return;
+  if (!training_.context->writes_files) return;
   if (!pending.empty()) {
     agreement_.agree();
     collect_callback_states(training_);
@@ -79,11 +79,11 @@ void Saver::save_on_request() {
 }
 
 bool Saver::submit_requested(int number, const WhenFailed& when_failed) {
-  const Replica::Place& place = *training_.place;
+  const Replica::Context& context = *training_.context;
   const std::string name = savepoint_name(training_.state.step);
-  const std::string path = place.run_directory + "/" + name;
-  const auto keep = make_savepoint_keeper(training_.files, place.run_directory, place.savepoint_copies,
-                                          {.keep_last = 0, .threads = place.saving_threads});
+  const std::string path = context.run_directory + "/" + name;
+  const auto keep = make_savepoint_keeper(training_.files, context.run_directory, context.savepoint_copies,
+                                          {.keep_last = 0, .threads = context.saving_threads});
   const auto when_durable = [&supervision = training_.supervision, keep, name, number, path,
                              step = training_.state.step] {
     keep(name);
@@ -96,7 +96,7 @@ void Saver::finish_fit() {
   if (training_.is_primary()) {
     act_and_tell_callbacks([&] {
       flush();
-      if (training_.is_supervised() && training_.place->writes_files) keep_final_state();
+      if (training_.is_supervised() && training_.context->writes_files) keep_final_state();
     });
   }
   wait_for_rank_0();
@@ -104,7 +104,7 @@ void Saver::finish_fit() {
 
 // The other ranks wait for the savepoint, so that no process ends before the state is durable.
 void Saver::stop() {
-  if (training_.is_supervised() && training_.place->writes_files) {
+  if (training_.is_supervised() && training_.context->writes_files) {
     agreement_.agree();
     if (training_.is_primary()) {
       collect_callback_states(training_);
@@ -139,16 +139,16 @@ std::shared_ptr<HeldArrays> Saver::hold(std::span<const std::span<const float>> 
   const std::string obstacle = held->obstacle();
   if (!obstacle.empty() && !std::exchange(has_warned_of_copies_, true)) {
     log(LogLevel::warning, fmt::format("replica {}: training stands still while its state is copied to the host: {}",
-                                       training_.place->rank, obstacle));
+                                       training_.context->rank, obstacle));
   }
   return held;
 }
 
 // The other ranks wait in a collective meanwhile. They must not give up before this one has said what is wrong.
 Deadline Saver::deadline() const {
-  if (training_.place->size == 1) return Deadline::after(kSaveTimeout);
+  if (training_.context->size == 1) return Deadline::after(kSaveTimeout);
   return Deadline::after(
-      std::min<Deadline::Clock::duration>(kSaveTimeout, training_.place->collective_timeout * 3 / 4));
+      std::min<Deadline::Clock::duration>(kSaveTimeout, training_.context->collective_timeout * 3 / 4));
 }
 
 bool Saver::submit(SavepointWriter::Request request) {
@@ -158,7 +158,7 @@ bool Saver::submit(SavepointWriter::Request request) {
 }
 
 bool Saver::submit(const std::string& path, SaveOptions options, WhenFailed when_failed) {
-  if (options.threads == 0) options.threads = training_.place->saving_threads;
+  if (options.threads == 0) options.threads = training_.context->saving_threads;
   return submit({.path = path,
                  .step = training_.state.step,
                  .take_snapshot = [this] { return snapshot(); },
@@ -185,20 +185,20 @@ void Saver::flush() {
 // may not have. With all cores, since the other replicas of this host wait. `when_kept` is called on the writer's
 // thread.
 void Saver::lend_state(const std::function<void()>& when_kept, WhenFailed when_failed) {
-  const Replica::Place& place = *training_.place;
+  const Replica::Context& context = *training_.context;
   const std::string name = savepoint_name(training_.state.step);
-  const auto keep = make_savepoint_keeper(training_.files, place.run_directory, place.savepoint_copies,
-                                          {.keep_last = 0, .threads = place.cores});
+  const auto keep = make_savepoint_keeper(training_.files, context.run_directory, context.savepoint_copies,
+                                          {.keep_last = 0, .threads = context.cores});
   const auto when_durable = [keep, name, when_kept] {
     keep(name);
     if (when_kept) when_kept();
   };
   is_state_lent_ = true;
   submit(
-      {.path = place.run_directory + "/" + name,
+      {.path = context.run_directory + "/" + name,
        .step = training_.state.step,
        .take_snapshot = [this] { return agreement_.require_unchanged(view_of(training_.state, training_.trainable)); },
-       .options = {.threads = place.cores, .when_durable = when_durable},
+       .options = {.threads = context.cores, .when_durable = when_durable},
        .when_failed = std::move(when_failed)});
   take_state_back();
 }
@@ -211,7 +211,7 @@ void Saver::keep_final_state() {
                                      "the run cannot be resumed from there: {}",
                                      step, why));
   };
-  const std::string& run_directory = training_.place->run_directory;
+  const std::string& run_directory = training_.context->run_directory;
   const std::string name = savepoint_name(training_.state.step);
   try {
     training_.files.create_folders(run_directory);
@@ -225,8 +225,8 @@ void Saver::keep_final_state() {
 // The final savepoint of an earlier fit() of this program; otherwise each fit() would leave one.
 void Saver::remove_from_all_folders(const std::string& name) {
   if (name.empty()) return;
-  std::vector<std::string> folders = training_.place->savepoint_copies;
-  folders.push_back(training_.place->run_directory);
+  std::vector<std::string> folders = training_.context->savepoint_copies;
+  folders.push_back(training_.context->run_directory);
   for (const std::string& folder : folders) {
     const std::string path = folder + "/" + name;
     try {

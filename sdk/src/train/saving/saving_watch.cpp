@@ -80,12 +80,12 @@ void SavingWatch::show() {
   supervision_->leave_background();
 }
 
-FileSystem& watched_files(Replica::Place& place) {
-  if (!place.saving_watch) {
-    place.saving_watch = std::make_shared<SavingWatch>(place.supervision);
-    place.saving_files = place.saving_watch->over(*place.file_system);
+FileSystem& watched_files(Replica::Context& context) {
+  if (!context.saving_watch) {
+    context.saving_watch = std::make_shared<SavingWatch>(context.supervision);
+    context.saving_files = context.saving_watch->over(*context.file_system);
   }
-  return *place.saving_files;
+  return *context.saving_files;
 }
 
 }  // namespace holdfast

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "holdfast/base/file_system.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 
 namespace holdfast {
 
@@ -55,7 +55,7 @@ class SavingWatch : public std::enable_shared_from_this<SavingWatch> {
   std::uint64_t shown_operation_ = 0;  // 0: work_ itself, or nothing
 };
 
-// The place's file system, observed by its saving_watch. It lives as long as the place.
-FileSystem& watched_files(Replica::Place& place);
+// The context's file system, observed by its saving_watch. It lives as long as the context.
+FileSystem& watched_files(Replica::Context& context);
 
 }  // namespace holdfast

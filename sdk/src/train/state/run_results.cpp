@@ -102,21 +102,21 @@ std::string results_text(const TrainState& state, const Digest& weights) {
   return json{{"steps", state.step}, {"weights_digest", weights.hex()}, {"calls", calls}}.dump(1) + "\n";
 }
 
-void keep_results(const Replica::Place& place) {
-  if (place.results.empty() || place.run_directory.empty()) return;
-  const std::string path = results_path(place.run_directory);
+void keep_results(const Replica::Context& context) {
+  if (context.results.empty() || context.run_directory.empty()) return;
+  const std::string path = results_path(context.run_directory);
   try {
-    FileSystem& files = *place.file_system;
-    if (files.exists(path) && read_text_file(files, path) == place.results) return;
-    write_whole_file(files, path, std::as_bytes(std::span(place.results)));
+    FileSystem& files = *context.file_system;
+    if (files.exists(path) && read_text_file(files, path) == context.results) return;
+    write_whole_file(files, path, std::as_bytes(std::span(context.results)));
   } catch (const Error& failure) {
     log(LogLevel::warning, fmt::format("the results of the run could not be written to {}: {}", path, failure.what()));
   }
 }
 
-void remember_results(const Replica::Place& place) {
+void remember_results(const Replica::Context& context) {
   const std::scoped_lock lock(remembered().mutex);
-  remembered().texts[key_of(place.run_directory)] = place.results;
+  remembered().texts[key_of(context.run_directory)] = context.results;
 }
 
 RunResults run_results(const std::string& run_directory) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "holdfast/base/digest.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 #include "train/state/train_state.h"
 
 namespace holdfast {
@@ -13,13 +13,13 @@ namespace holdfast {
 // The file's text.
 std::string results_text(const TrainState& state, const Digest& weights);
 
-// Writes the results that the Trainer has left in `place`, durably, unless the file has them already. Every rank may
+// Writes the results that the Trainer has left in `context`, durably, unless the file has them already. Every rank may
 // call it, since all have the same results: so the file is written whichever rank lives longest. A failing storage
 // costs the file, with a warning.
-void keep_results(const Replica::Place& place);
+void keep_results(const Replica::Context& context);
 
 // For a Trainer that trains alone, for which no file is written. From then on run_results() of this process returns
-// what the Trainer has left in `place`. Results of an earlier run in the directory do not count any more.
-void remember_results(const Replica::Place& place);
+// what the Trainer has left in `context`. Results of an earlier run in the directory do not count any more.
+void remember_results(const Replica::Context& context);
 
 }  // namespace holdfast

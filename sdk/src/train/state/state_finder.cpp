@@ -17,14 +17,14 @@
 
 namespace holdfast {
 
-StateFinder::StateFinder(Replica::Place& place, Trainable& trainable, const TrainState& choices)
-    : place_(place), trainable_(trainable), supervision_(*place.supervision), choices_(choices) {}
+StateFinder::StateFinder(Replica::Context& context, Trainable& trainable, const TrainState& choices)
+    : context_(context), trainable_(trainable), supervision_(*context.supervision), choices_(choices) {}
 
 // The arithmetic is a property of the machine and not of the state, so it is recorded next to the savepoints, not in
 // them.
 void StateFinder::check_arithmetic() {
-  FileSystem& files = *place_.file_system;
-  const std::string path = place_.run_directory + "/arithmetic.txt";
+  FileSystem& files = *context_.file_system;
+  const std::string path = context_.run_directory + "/arithmetic.txt";
   const std::string now = trainable_.arithmetic() + "\n";
   if (files.exists(path)) {
     const std::string recorded = read_text_file(files, path);
@@ -39,12 +39,12 @@ void StateFinder::check_arithmetic() {
                        path, shown_text(recorded), trainable_.arithmetic());
     const std::string advice =
         is_whole ? "Continue on a machine like the first, with the same precision" : "Restore the file";
-    if (!place_.accept_other_arithmetic) {
+    if (!context_.accept_other_arithmetic) {
       throw OtherChoices(fmt::format("{}. {}, set accept_other_arithmetic, or {}", sentence, advice, kHowToStartAnew));
     }
     log(LogLevel::warning, sentence + "; accepted");
   }
-  if (!place_.writes_files) return;
+  if (!context_.writes_files) return;
   write_whole_file(files, path, std::as_bytes(std::span(now)));
 }
 
@@ -59,11 +59,11 @@ std::string StateFinder::find() {
   };
   TrainState state;
   const auto load = [&](const std::string& path) {
-    state = load_savepoint(*place_.file_system, path, trainable_,
+    state = load_savepoint(*context_.file_system, path, trainable_,
                            [&](const TrainState& candidate) { begin_to_restore(candidate, path); });
   };
   const std::optional<std::string> path =
-      find_newest_savepoint(*place_.file_system, savepoint_folders(), load, report, place_.writes_files);
+      find_newest_savepoint(*context_.file_system, savepoint_folders(), load, report, context_.writes_files);
   if (!path) return "";
   tell_of(state, *path);
   return to_json(state);
@@ -72,9 +72,9 @@ std::string StateFinder::find() {
 std::vector<std::pair<std::string, TrainState>> StateFinder::list_states() const {
   std::vector<std::pair<std::string, TrainState>> states;
   for (const std::string& folder : savepoint_folders()) {
-    for (const std::string& path : list_savepoint_paths(*place_.file_system, folder)) {
+    for (const std::string& path : list_savepoint_paths(*context_.file_system, folder)) {
       try {
-        states.emplace_back(path, train_state_from_json(savepoint_metadata(*place_.file_system, path), path));
+        states.emplace_back(path, train_state_from_json(savepoint_metadata(*context_.file_system, path), path));
       } catch (const Error& failure) {
         log(LogLevel::warning, fmt::format("savepoint {} is passed over: {}", path, failure.what()));
       }
@@ -99,11 +99,11 @@ std::string StateFinder::find_before_later_fit(std::size_t call) {
                     "savepoint from before it is left. Use as many epochs as before, or {}",
                     call + 1, kHowToStartAnew));
   }
-  Snapshot snapshot = read_savepoint(*place_.file_system, wanted->first);
+  Snapshot snapshot = read_savepoint(*context_.file_system, wanted->first);
   begin_to_restore(snapshot.state, wanted->first);
   restore_arrays(snapshot, trainable_, wanted->first);
-  if (place_.writes_files) {
-    for (auto later = states.begin(); later != wanted; ++later) replace_savepoint(*place_.file_system, later->first);
+  if (context_.writes_files) {
+    for (auto later = states.begin(); later != wanted; ++later) replace_savepoint(*context_.file_system, later->first);
   }
   tell_of(snapshot.state, wanted->first);
   return to_json(snapshot.state);
@@ -127,14 +127,14 @@ std::optional<std::string> StateFinder::find_in_memory() {
 std::optional<std::int64_t> StateFinder::newest_savepoint_step() const {
   std::optional<std::int64_t> newest;
   for (const std::string& folder : savepoint_folders()) {
-    newest = std::max(newest, holdfast::newest_savepoint_step(*place_.file_system, folder));
+    newest = std::max(newest, holdfast::newest_savepoint_step(*context_.file_system, folder));
   }
   return newest;
 }
 
 std::vector<std::string> StateFinder::savepoint_folders() const {
-  std::vector<std::string> folders = {place_.run_directory};
-  folders.insert(folders.end(), place_.savepoint_copies.begin(), place_.savepoint_copies.end());
+  std::vector<std::string> folders = {context_.run_directory};
+  folders.insert(folders.end(), context_.savepoint_copies.begin(), context_.savepoint_copies.end());
   return folders;
 }
 

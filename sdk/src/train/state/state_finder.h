@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "holdfast/train/trainable.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 #include "train/state/snapshot.h"
 #include "train/state/train_state.h"
 
@@ -19,10 +19,10 @@ namespace holdfast {
 class StateFinder {
  public:
   // All arguments outlive this. A state that was made with other choices than those in `choices` is refused.
-  StateFinder(Replica::Place& place, Trainable& trainable, const TrainState& choices);
+  StateFinder(Replica::Context& context, Trainable& trainable, const TrainState& choices);
 
   // Compares this machine's arithmetic with the recorded one. Throws Error{incompatible} if it gives other bits, unless
-  // the place accepts that. Records this machine's arithmetic at the first start, and when it is accepted.
+  // the context accepts that. Records this machine's arithmetic at the first start, and when it is accepted.
   void check_arithmetic();
 
   // Reads the newest state into the Trainable's arrays, and returns its JSON; empty when the run begins at step 0.
@@ -43,7 +43,7 @@ class StateFinder {
   void begin_to_restore(const TrainState& state, const std::string& origin);
   void tell_of(const TrainState& state, const std::string& origin);
 
-  Replica::Place& place_;
+  Replica::Context& context_;
   Trainable& trainable_;
   Supervision& supervision_;
   const TrainState& choices_;

@@ -8,8 +8,8 @@
 
 namespace holdfast {
 
-std::vector<int> drawn_shards_of(const Replica::Place& place, int rank, std::int64_t step, int count) {
-  return drawn_shards(place.seed, step, place.deal().of(rank), count);
+std::vector<int> drawn_shards_of(const Replica::Context& context, int rank, std::int64_t step, int count) {
+  return drawn_shards(context.seed, step, context.assignment().of(rank), count);
 }
 
 CheckReport StepCheck::report(int first_shard) const {
@@ -58,7 +58,7 @@ StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& fir
   StepRunner::Outcome outcome = verdict.kind == CheckVerdict::Kind::agreed
                                     ? runner_.agree_and_update(sum, loaded.batch(), step, options_)
                                     : runner_.outcome_of(sum);
-  const int size = runner_.place().size;
+  const int size = runner_.context().size;
   outcome.check = verdict;
   outcome.check_reports =
       "first " + describe(first, recomputations(false, size)) + "; then " + describe(again, recomputations(true, size));
@@ -66,20 +66,20 @@ StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& fir
 }
 
 StepCheck CheckedStep::prepare(const Batch* own, std::int64_t step) const {
-  const Replica::Place& place = runner_.place();
-  place.supervision->enter(TrainingPhase::reading_data, step);
+  const Replica::Context& context = runner_.context();
+  context.supervision->enter(TrainingPhase::reading_data, step);
   const ShardRange local = runner_.shards();
-  const auto drawn = [&](int rank) { return drawn_shards_of(place, rank, step, options_.checked_shards); };
-  StepCheck check{.recomputations = recomputations(own == nullptr, place.size),
-                  .own = drawn(place.rank),
+  const auto drawn = [&](int rank) { return drawn_shards_of(context, rank, step, options_.checked_shards); };
+  StepCheck check{.recomputations = recomputations(own == nullptr, context.size),
+                  .own = drawn(context.rank),
                   .own_digests = std::vector<Digest>(static_cast<std::size_t>(local.count())),
                   .others = {}};
   for (int distance = 1; distance <= check.recomputations; ++distance) {
-    const int rank = rank_before(place.rank, distance, place.size);
+    const int rank = rank_before(context.rank, distance, context.size);
     for (const int shard : drawn(rank)) {
       // A lone replica has its own samples at hand. To load those that went to a device unchanged, and to send them
       // once more, takes as long as many steps.
-      if (rank == place.rank && own != nullptr && own->is_on_device) {
+      if (rank == context.rank && own != nullptr && own->is_on_device) {
         check.others.push_back({.distance = distance, .index = static_cast<std::size_t>(shard - local.begin)});
       } else {
         check.others.push_back({.distance = distance, .samples = options_.load({shard, shard + 1})});
@@ -92,7 +92,7 @@ StepCheck CheckedStep::prepare(const Batch* own, std::int64_t step) const {
 // One digest a call: a communicator's slots may be as small as that.
 std::vector<CheckReport> CheckedStep::gather_reports(const StepCheck& check) {
   const CheckReport own = check.report(runner_.shards().begin);
-  std::vector<CheckReport> reports(static_cast<std::size_t>(runner_.place().size));
+  std::vector<CheckReport> reports(static_cast<std::size_t>(runner_.context().size));
   const auto gather = [&](const Digest& digest, const auto& member_of) {
     std::vector<Digest> all(reports.size());
     runner_.communicator().gather_all(std::as_bytes(std::span(&digest, 1)), std::as_writable_bytes(std::span(all)),

@@ -12,7 +12,7 @@
 namespace holdfast {
 
 // The drawn shards of `rank` in a step that checks `count` shards of each rank.
-std::vector<int> drawn_shards_of(const Replica::Place& place, int rank, std::int64_t step, int count);
+std::vector<int> drawn_shards_of(const Replica::Context& context, int rank, std::int64_t step, int count);
 
 class CheckedStep {
  public:

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "holdfast/train/trainable.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 
 namespace holdfast {
 

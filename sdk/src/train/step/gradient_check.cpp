@@ -63,12 +63,12 @@ int checked_shards(const GradientChecks& checks, std::int64_t step) {
   return checks.shards == 0 ? std::numeric_limits<int>::max() : checks.shards;
 }
 
-std::vector<int> drawn_shards(std::uint64_t seed, std::int64_t step, ShardRange dealt, int count) {
-  std::vector<int> shards(static_cast<std::size_t>(dealt.count()));
-  std::iota(shards.begin(), shards.end(), dealt.begin);
+std::vector<int> drawn_shards(std::uint64_t seed, std::int64_t step, ShardRange assigned, int count) {
+  std::vector<int> shards(static_cast<std::size_t>(assigned.count()));
+  std::iota(shards.begin(), shards.end(), assigned.begin);
   const std::size_t drawn = std::min(shards.size(), static_cast<std::size_t>(count));
   Random random(seed, Purpose::gradient_check, static_cast<std::uint64_t>(step),
-                static_cast<std::uint64_t>(dealt.begin));
+                static_cast<std::uint64_t>(assigned.begin));
   // The first draws of a Fisher-Yates shuffle.
   for (std::size_t i = 0; i < drawn; ++i) std::swap(shards[i], shards[i + random.below(shards.size() - i)]);
   shards.resize(drawn);

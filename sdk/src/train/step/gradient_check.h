@@ -25,7 +25,7 @@ int checked_shards(const GradientChecks& checks, std::int64_t step);
 
 // `count` of the shards that are assigned to one rank, or all if it has fewer, in ascending order. Each is equally
 // likely.
-std::vector<int> drawn_shards(std::uint64_t seed, std::int64_t step, ShardRange dealt, int count);
+std::vector<int> drawn_shards(std::uint64_t seed, std::int64_t step, ShardRange assigned, int count);
 
 // The rank whose shards `rank` computes once more: `distance` ranks before it, in a ring.
 int rank_before(int rank, int distance, int size);

@@ -162,13 +162,13 @@ ModelTrainable::Inputs ModelTrainable::inputs(WorkerState& state, const ShardBat
   // Always to the same address, also from the device's own memory: a recording of the passes may name it.
   const auto move = [&](std::span<const float> from, compute::GrowingFloats& to) -> std::span<const float> {
     to.grow_to(from.size());
-    const std::span<float> place(to.data(), from.size());
+    const std::span<float> copied(to.data(), from.size());
     if (batch.is_on_device) {
-      memory.copy(from, place);
+      memory.copy(from, copied);
     } else {
-      memory.copy_from_host(from, place);
+      memory.copy_from_host(from, copied);
     }
-    return place;
+    return copied;
   };
   return {move(batch.features, state.device_shard->features), move(batch.targets, state.device_shard->targets)};
 }

@@ -38,31 +38,31 @@ class InjectedSlowness {
 
 }  // namespace
 
-int shard_workers(const Replica::Place& place) {
-  return std::min(place.deal().most(), place.workers);
+int shard_workers(const Replica::Context& context) {
+  return std::min(context.assignment().most(), context.workers);
 }
 
-ShardComputation::ShardComputation(Replica::Place& place, Trainable& trainable, Communicator& communicator,
+ShardComputation::ShardComputation(Replica::Context& context, Trainable& trainable, Communicator& communicator,
                                    const BlockLayout& layout)
-    : place_(place),
+    : context_(context),
       trainable_(trainable),
       communicator_(communicator),
       layout_(layout),
-      local_(place.deal().of(place.rank)),
-      faulty_(*place.supervision, trainable),
-      workers_(shard_workers(place)),
-      accumulator_(ShardTree(place.shards), local_, communicator.slots(), trainable.memory()) {}
+      local_(context.assignment().of(context.rank)),
+      faulty_(*context.supervision, trainable),
+      workers_(shard_workers(context)),
+      accumulator_(ShardTree(context.shards), local_, communicator.slots(), trainable.memory()) {}
 
 void ShardComputation::compute(const Batch& batch, std::int64_t step, const Options& options) {
   HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count());
-  place_.supervision->enter(TrainingPhase::computing, step);
+  context_.supervision->enter(TrainingPhase::computing, step);
   faulty_.reach(FaultPoint::forward, step);
   options_ = options;
   lone_shard_is_finite_.reset();
   accumulator_.reset();
   StepCheck* const check = options.check;
   const int recomputed = check == nullptr ? 0 : static_cast<int>(check->others.size());
-  const InjectedSlowness slowness(*place_.supervision, step);
+  const InjectedSlowness slowness(*context_.supervision, step);
 
   workers_.run(local_.count() + recomputed, [&](int worker, int index) {
     if (index < local_.count()) return compute_shard(batch, step, worker, index);
@@ -77,7 +77,7 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
 
 void ShardComputation::compute_sums(const Batch& batch, std::int64_t step) {
   HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count());
-  place_.supervision->enter(TrainingPhase::evaluating, step);
+  context_.supervision->enter(TrainingPhase::evaluating, step);
   options_ = {};
   accumulator_.reset();
   workers_.run(local_.count(), [&](int worker, int index) { compute_sums_of_shard(batch, step, worker, index); });
@@ -132,7 +132,7 @@ void ShardComputation::recompute_shard(const Batch& batch, StepCheck::Recomputat
 ShardBatch ShardComputation::shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const {
   const ShardSlice& slice = batch.shards[index];
   return {.worker = worker,
-          .seed = place_.seed,
+          .seed = context_.seed,
           .step = step,
           .first_sample = slice.first_sample,
           .samples = slice.samples,
@@ -159,15 +159,15 @@ void ShardComputation::require_all_ready(const GradientSink& sink) const {
 
 // The one shard of a device that trains alone.
 bool ShardComputation::is_lone_shard() const {
-  return place_.size == 1 && local_.count() == 1 && !memory().is_host();
+  return context_.size == 1 && local_.count() == 1 && !memory().is_host();
 }
 
 // Only the last shard of a device can overlap, and only if other ranks wait for it and nothing reads or changes its
 // gradients before they are sent. On CPUs the cores that add are those that compute. Ranks may differ in this.
 bool ShardComputation::can_overlap(int index, std::int64_t step) const {
-  return !memory().is_host() && place_.size > 1 && workers_.size() == 1 && index + 1 == local_.count() &&
+  return !memory().is_host() && context_.size > 1 && workers_.size() == 1 && index + 1 == local_.count() &&
          options_.check == nullptr && layout_.gradient_count() > 0 &&
-         !place_.supervision->may_corrupt(FaultPoint::backward, step);
+         !context_.supervision->may_corrupt(FaultPoint::backward, step);
 }
 
 GradientSink::Wishes ShardComputation::send_when_ready(int index, std::int64_t step) {
@@ -179,17 +179,17 @@ GradientSink::Wishes ShardComputation::send_when_ready(int index, std::int64_t s
     const std::vector<int> slots = accumulator_.add_ahead(local_.begin + index, bucket);
     communicator_.mark_ready(slots, bucket);
     if (missing > 0) return;
-    place_.supervision->enter(TrainingPhase::waiting_for_peers, step);
-    communicator_.begin_reduce(slots, Deadline::after(place_.collective_timeout));
-    place_.supervision->enter(TrainingPhase::computing, step);
+    context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+    communicator_.begin_reduce(slots, Deadline::after(context_.collective_timeout));
+    context_.supervision->enter(TrainingPhase::computing, step);
   };
   return {.on_ready = send, .least_floats = communicator_.bucket_floats()};
 }
 
 // Rank 0 alone asks for a savepoint: the other ranks may learn of the request after it was answered.
 void ShardComputation::write_requests(std::span<float> tail) const {
-  Requests requests = place_.supervision->requests();
-  requests.savepoint = requests.savepoint && place_.rank == 0;
+  Requests requests = context_.supervision->requests();
+  requests.savepoint = requests.savepoint && context_.rank == 0;
   requests.comparison = options_.asks_comparison;
   layout_.write_requests(requests, tail);
 }

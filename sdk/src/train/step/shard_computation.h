@@ -13,7 +13,7 @@
 #include "core/worker_pool.h"
 #include "data/batch_loader.h"
 #include "holdfast/train/trainable.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 #include "train/step/block_layout.h"
 #include "train/step/faulty_trainable.h"
 #include "train/step/step_check.h"
@@ -21,7 +21,7 @@
 namespace holdfast {
 
 // How many shards each rank of the generation computes at once, at most. A spare asks before it has a rank.
-int shard_workers(const Replica::Place& place);
+int shard_workers(const Replica::Context& context);
 
 class ShardComputation {
  public:
@@ -31,7 +31,8 @@ class ShardComputation {
   };
 
   // All outlive it. The Trainable is prepared for shard_workers().
-  ShardComputation(Replica::Place& place, Trainable& trainable, Communicator& communicator, const BlockLayout& layout);
+  ShardComputation(Replica::Context& context, Trainable& trainable, Communicator& communicator,
+                   const BlockLayout& layout);
 
   // The forward and backward pass of each shard of `batch`. A device's gradients go to the other ranks in buckets while
   // its last shard is still being computed.
@@ -65,7 +66,7 @@ class ShardComputation {
   void check_cancelled() const;
   MemorySpace& memory() const { return trainable_.memory(); }
 
-  Replica::Place& place_;
+  Replica::Context& context_;
   Trainable& trainable_;
   Communicator& communicator_;
   const BlockLayout layout_;

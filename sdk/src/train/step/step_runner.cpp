@@ -19,12 +19,12 @@ namespace holdfast {
 namespace {
 
 // As many slots as a rank may ever need: it may have to compute all shards, with as many workers as it can have.
-int slots_of_every_generation(const Replica::Place& place) {
-  return ShardAccumulator::slots_needed(place.shards, std::min(place.shards, place.most_workers));
+int slots_of_every_generation(const Replica::Context& context) {
+  return ShardAccumulator::slots_needed(context.shards, std::min(context.shards, context.most_workers));
 }
 
-int slots_of_this_generation(const Replica::Place& place) {
-  return ShardAccumulator::slots_needed(place.deal().most(), shard_workers(place));
+int slots_of_this_generation(const Replica::Context& context) {
+  return ShardAccumulator::slots_needed(context.assignment().most(), shard_workers(context));
 }
 
 BlockLayout layout_of(const Trainable& trainable) {
@@ -32,30 +32,30 @@ BlockLayout layout_of(const Trainable& trainable) {
 }
 
 // Gradients on a device are not shared with other processes of the host.
-CommunicatorShape shape_of(const Replica::Place& place, Trainable& trainable) {
+CommunicatorShape shape_of(const Replica::Context& context, Trainable& trainable) {
   const BlockLayout layout = layout_of(trainable);
   const std::size_t shared_gradients = trainable.memory().is_host() ? layout.gradient_floats() : 0;
-  return {.rank = place.rank,
-          .size = place.size,
-          .deal = place.deal(),
-          .slots = slots_of_every_generation(place),
+  return {.rank = context.rank,
+          .size = context.size,
+          .assignment = context.assignment(),
+          .slots = slots_of_every_generation(context),
           .float_count = shared_gradients + layout.tail_floats(),
           .tail_floats = layout.tail_floats()};
 }
 
-std::unique_ptr<Communicator> connect(Replica::Place& place, Trainable& trainable) {
+std::unique_ptr<Communicator> connect(Replica::Context& context, Trainable& trainable) {
   const BlockLayout layout = layout_of(trainable);
-  std::unique_ptr<Communicator> host = place.meeting->connect(shape_of(place, trainable));
+  std::unique_ptr<Communicator> host = context.meeting->connect(shape_of(context, trainable));
   if (trainable.memory().is_host()) return host;
   return make_device_communicator(
       std::move(host), trainable.memory(),
-      {.deal = place.deal(),
-       .slots = slots_of_this_generation(place),
+      {.assignment = context.assignment(),
+       .slots = slots_of_this_generation(context),
        .gradient_floats = layout.gradient_floats(),
        .tail_floats = layout.tail_floats(),
-       .library_order = place.reduction == Reduction::fastest,
-       .leaving = [supervision = place.supervision] { supervision->regroup(); },
-       .connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(place.collective_timeout)});
+       .library_order = context.reduction == Reduction::fastest,
+       .leaving = [supervision = context.supervision] { supervision->regroup(); },
+       .connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(context.collective_timeout)});
 }
 
 std::int64_t samples_of(std::span<const ShardSlice> shards) {
@@ -65,16 +65,16 @@ std::int64_t samples_of(std::span<const ShardSlice> shards) {
 
 }  // namespace
 
-void StepRunner::prepare_memory(Replica::Place& place, Trainable& trainable) {
-  place.meeting->prepare(shape_of(place, trainable), slots_of_this_generation(place));
+void StepRunner::prepare_memory(Replica::Context& context, Trainable& trainable) {
+  context.meeting->prepare(shape_of(context, trainable), slots_of_this_generation(context));
 }
 
-StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
-    : place_(place),
+StepRunner::StepRunner(Replica::Context& context, Trainable& trainable)
+    : context_(context),
       trainable_(trainable),
       layout_(layout_of(trainable)),
-      communicator_(connect(place, trainable)),
-      shards_(std::make_unique<ShardComputation>(place, trainable, *communicator_, layout_)) {}
+      communicator_(connect(context, trainable)),
+      shards_(std::make_unique<ShardComputation>(context, trainable, *communicator_, layout_)) {}
 
 // The other ranks do the same with their shards at the same time.
 StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, const TrainOptions& options) {
@@ -100,8 +100,8 @@ StepRunner::Outcome StepRunner::agree_and_update(const Sum& sum, const Batch& ba
 
 // A lone shard that the Trainable has checked for NaN is the sum itself, so only the tail is reduced.
 StepRunner::Sum StepRunner::reduce(std::int64_t step) {
-  place_.supervision->enter(TrainingPhase::waiting_for_peers, step);
-  place_.supervision->reach(FaultPoint::reduce, step);
+  context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+  context_.supervision->reach(FaultPoint::reduce, step);
   const std::vector<int> slots = shards_->covering_slots();
   const std::optional<bool> is_lone_finite = shards_->lone_shard_is_finite();
   const std::size_t begin = is_lone_finite ? layout_.gradient_floats() : 0;
@@ -112,11 +112,11 @@ StepRunner::Sum StepRunner::reduce(std::int64_t step) {
 }
 
 void StepRunner::update(const Sum& sum, const Batch& batch, std::int64_t step) {
-  place_.supervision->enter(TrainingPhase::updating, step);
+  context_.supervision->enter(TrainingPhase::updating, step);
   shards_->faulty().apply_update({.step = step + 1,
                                   .batch_samples = batch.samples,
                                   .gradients = sum.block.gradients.first(layout_.gradient_count())});
-  place_.supervision->count_samples(samples_of(batch.shards));
+  context_.supervision->count_samples(samples_of(batch.shards));
 }
 
 StepRunner::Outcome StepRunner::outcome_of(const Sum& sum) const {
@@ -126,7 +126,7 @@ StepRunner::Outcome StepRunner::outcome_of(const Sum& sum) const {
 
 StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) {
   shards_->compute_sums(batch, step);
-  place_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+  context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
   const FloatRange tail{.begin = layout_.gradient_floats(), .end = layout_.block_floats()};
   return outcome_of({.block = communicator_->reduce(shards_->covering_slots(), tail, deadline())});
 }

@@ -15,7 +15,7 @@
 #include "collective/communicator.h"
 #include "data/batch_loader.h"
 #include "holdfast/train/trainable.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 #include "train/context/requests.h"
 #include "train/step/block_layout.h"
 #include "train/step/gradient_check.h"
@@ -54,14 +54,14 @@ class StepRunner {
 
   // Makes the memory for the sums of all generations, and touches its pages, which may take as long as a step. The
   // Trainable is prepared.
-  static void prepare_memory(Replica::Place& place, Trainable& trainable);
+  static void prepare_memory(Replica::Context& context, Trainable& trainable);
 
-  // Connects with the other ranks of the place's generation. The Trainable is prepared for shard_workers(). It and the
-  // place outlive the runner.
-  StepRunner(Replica::Place& place, Trainable& trainable);
+  // Connects with the other ranks of the context's generation. The Trainable is prepared for shard_workers(). It and
+  // the place outlive the runner.
+  StepRunner(Replica::Context& context, Trainable& trainable);
 
   Communicator& communicator() { return *communicator_; }
-  Deadline deadline() const { return Deadline::after(place_.collective_timeout); }
+  Deadline deadline() const { return Deadline::after(context_.collective_timeout); }
   // This rank's shards.
   ShardRange shards() const { return shards_->shards(); }
 
@@ -79,14 +79,14 @@ class StepRunner {
   Outcome agree_and_update(const Sum& sum, const Batch& batch, std::int64_t step, const TrainOptions& options);
   Outcome outcome_of(const Sum& sum) const;
   const BlockLayout& layout() const { return layout_; }
-  const Replica::Place& place() const { return place_; }
+  const Replica::Context& context() const { return context_; }
   Trainable& trainable() { return trainable_; }
 
  private:
   void update(const Sum& sum, const Batch& batch, std::int64_t step);
   std::string describe_not_finite(const Sums& reduced) const;
 
-  Replica::Place& place_;
+  Replica::Context& context_;
   Trainable& trainable_;
   const BlockLayout layout_;
   std::unique_ptr<Communicator> communicator_;

@@ -13,14 +13,14 @@
 #include "holdfast/base/file_system.h"
 #include "holdfast/train/trainable.h"
 #include "holdfast/train/trainer.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 #include "train/state/train_state.h"
 #include "train/step/step_runner.h"
 
 namespace holdfast {
 
 struct Training {
-  const std::shared_ptr<Replica::Place> place;
+  const std::shared_ptr<Replica::Context> context;
   Trainable& trainable;
   Supervision& supervision;
   FileSystem& files;  // through which savepoints are written, read back and deleted
@@ -30,9 +30,9 @@ struct Training {
   std::optional<StepRunner> runner{};       // of the newest generation
   const FitOptions* running_fit = nullptr;  // the one that is under way
 
-  bool is_primary() const { return place->rank == 0; }
+  bool is_primary() const { return context->rank == 0; }
   // Whether a watchdog keeps the run, so that there is something to go back to.
-  bool is_supervised() const { return !place->run_directory.empty(); }
+  bool is_supervised() const { return !context->run_directory.empty(); }
   void enter(TrainingPhase phase) { supervision.enter(phase, state.step); }
 
   std::vector<std::span<const float>> arrays() const {

@@ -38,15 +38,15 @@ std::vector<int> shards_of_other_sizes(int own, int shards, std::int64_t batch_s
   return chosen;
 }
 
-void compute_on_each(const Replica::Place& place, Trainable& trainable, const Dataset& data, std::int64_t number,
+void compute_on_each(const Replica::Context& context, Trainable& trainable, const Dataset& data, std::int64_t number,
                      int shard, int workers, WarmUp what) {
-  const LoadedShards loaded(data, place.seed, place.shards, shard, shard + 1, 0, number);
+  const LoadedShards loaded(data, context.seed, context.shards, shard, shard + 1, 0, number);
   const ShardSlice& slice = loaded.batch().shards.front();
   if (slice.samples == 0) return;
   WorkerPool(workers).run(workers, [&](int, int worker) {
     compute_shard(trainable,
                   {.worker = worker,
-                   .seed = place.seed,
+                   .seed = context.seed,
                    .first_sample = slice.first_sample,
                    .samples = slice.samples,
                    .batch_samples = loaded.batch().samples,
@@ -58,11 +58,11 @@ void compute_on_each(const Replica::Place& place, Trainable& trainable, const Da
 
 }  // namespace
 
-void warm_up(const Replica::Place& place, Trainable& trainable, const Dataset& data, int workers, WarmUp what) {
+void warm_up(const Replica::Context& context, Trainable& trainable, const Dataset& data, int workers, WarmUp what) {
   for (const std::int64_t number : batches_of_other_sizes(data)) {
     const std::int64_t samples = samples_of_batch(data, number);
-    for (const int shard : shards_of_other_sizes(place.rank % place.shards, place.shards, samples)) {
-      compute_on_each(place, trainable, data, number, shard, workers, what);
+    for (const int shard : shards_of_other_sizes(context.rank % context.shards, context.shards, samples)) {
+      compute_on_each(context, trainable, data, number, shard, workers, what);
     }
   }
 }

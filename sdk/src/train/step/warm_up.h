@@ -5,7 +5,7 @@
 
 #include "holdfast/data/dataset.h"
 #include "holdfast/train/trainable.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 
 namespace holdfast {
 
@@ -13,6 +13,6 @@ enum class WarmUp { training, inference };
 
 // Computes a shard of each size that occurs, in the first batch and in a smaller last one, on each of `workers`. The
 // Trainable is prepared for as many workers. Nothing is kept: the state stays as it is.
-void warm_up(const Replica::Place& place, Trainable& trainable, const Dataset& data, int workers, WarmUp what);
+void warm_up(const Replica::Context& context, Trainable& trainable, const Dataset& data, int workers, WarmUp what);
 
 }  // namespace holdfast

@@ -26,7 +26,7 @@
 #include "holdfast/train/memory_savepoint.h"
 #include "train/context/devices.h"
 #include "train/context/other_choices.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 #include "train/state/run_results.h"
 #include "train/supervise/program_calls.h"
 #include "train/supervise/run_choices.h"
@@ -76,8 +76,8 @@ struct RunPlan {
 std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewProcess& process) {
   // HOLDFAST_RANK, since a launcher of this program may have set RANK for every process.
   const std::string device = plan.devices.names.empty()
-                                 ? fmt::format("cpu:{}", process.place)
-                                 : plan.devices.names.at(static_cast<std::size_t>(process.place));
+                                 ? fmt::format("cpu:{}", process.device_slot)
+                                 : plan.devices.names.at(static_cast<std::size_t>(process.device_slot));
   // HOLDFAST_START was for this run. It is emptied so that programs that a replica starts do not start anew.
   return {fmt::format("HOLDFAST_RANK={}", process.rank), device_variable(device),
           std::string(recovery::kStartVariable) + "="};
@@ -222,11 +222,11 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
                   "supervise() has no training function in a replica; give it one, or give the replicas a program of "
                   "their own (SuperviseOptions::replica_executable)");
     }
-    Replica replica(place_of(worker, options));
+    Replica replica(context_of(worker, options));
     train(replica);
     require_generation(worker);
     worker.enter(TrainingPhase::finishing, 0);
-    keep_results(*replica.shared_place());
+    keep_results(*replica.shared_context());
     worker.faults().reach(FaultPoint::shutdown, -1);
     worker.report_finished();
     return 0;

@@ -17,7 +17,7 @@
 #include "holdfast/recovery/run_lock.h"
 #include "holdfast/recovery/watchdog.h"
 #include "train/context/devices.h"
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 #include "train/state/run_results.h"
 #include "train/supervise/run_choices.h"
 
@@ -29,26 +29,26 @@ constexpr std::chrono::seconds kAloneLockTimeout(2);
 
 // Choices that depend on the number of replicas are made for the number that the run would have. Then this process
 // computes all shards, with the same bits.
-std::shared_ptr<Replica::Place> place_alone(const SuperviseOptions& options) {
+std::shared_ptr<Replica::Context> context_alone(const SuperviseOptions& options) {
   const ReplicaDevices devices = devices_of(options);
   const int replicas = devices.replicas == 0 ? recovery::core_count() : devices.replicas;
   const RunChoices choices = settle_choices(options, replicas);
   check_numbers(choices, replicas, recovery::kMaxReplicas);
-  auto place = std::make_shared<Replica::Place>();
-  place->device = devices.are_cuda() ? devices.names.front() : "cpu";
-  place->precision = options.precision;
-  place->seed = choices.seed;
-  place->shards = choices.shards;
-  place->threads_per_shard = choices.threads_per_shard;
-  place->reduction = choices.reduction;
-  place->first_replicas = choices.first_replicas;
-  place->run_directory = options.run_directory;
-  place->savepoint_copies = options.savepoint_copies;
-  place->accept_other_arithmetic = options.accept_other_arithmetic;
-  place->writes_files = false;
-  place->cores = recovery::core_count();
-  place->meeting = MemoryMeeting::alone();
-  return place;
+  auto context = std::make_shared<Replica::Context>();
+  context->device = devices.are_cuda() ? devices.names.front() : "cpu";
+  context->precision = options.precision;
+  context->seed = choices.seed;
+  context->shards = choices.shards;
+  context->threads_per_shard = choices.threads_per_shard;
+  context->reduction = choices.reduction;
+  context->first_replicas = choices.first_replicas;
+  context->run_directory = options.run_directory;
+  context->savepoint_copies = options.savepoint_copies;
+  context->accept_other_arithmetic = options.accept_other_arithmetic;
+  context->writes_files = false;
+  context->cores = recovery::core_count();
+  context->meeting = MemoryMeeting::alone();
+  return context;
 }
 
 }  // namespace
@@ -79,9 +79,9 @@ int train_alone(const SuperviseOptions& options, const std::function<void(Replic
   log(LogLevel::info,
       fmt::format("training alone in this process, for debugging: nothing is written to {}, and no watchdog runs",
                   options.run_directory));
-  Replica replica(place_alone(options));
+  Replica replica(context_alone(options));
   train(replica);
-  remember_results(*replica.shared_place());
+  remember_results(*replica.shared_context());
   return 0;
 }
 

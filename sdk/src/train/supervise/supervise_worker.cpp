@@ -1,5 +1,5 @@
-// Training knows no watchdog: it talks to the interface Supervision (place.h), which this file implements by a
-// recovery::Worker. Choices of the run come as JSON from the watchdog, or are settled here under `holdfast run`.
+// Training knows no watchdog: it talks to the interface Supervision (replica_context.h), which this file implements by
+// a recovery::Worker. Choices of the run come as JSON from the watchdog, or are settled here under `holdfast run`.
 // docs/decisions/runs.md
 
 #include "train/supervise/supervise_worker.h"
@@ -165,14 +165,14 @@ class OwnChoices {
 
 // The watchdog assigns the shards that the members of a generation have reported. Members of the next generation may
 // have been started with other options.
-void require_same_shards(const Replica::Place& place) {
-  if (place.dealt.empty()) return;
-  const int dealt = std::accumulate(place.dealt.begin(), place.dealt.end(), 0);
-  if (dealt == place.shards && static_cast<int>(place.dealt.size()) == place.size) return;
+void require_same_shards(const Replica::Context& context) {
+  if (context.assigned.empty()) return;
+  const int assigned = std::accumulate(context.assigned.begin(), context.assigned.end(), 0);
+  if (assigned == context.shards && static_cast<int>(context.assigned.size()) == context.size) return;
   throw Error(ErrorCode::incompatible,
               fmt::format("the watchdog assigned {} shards to {} replicas, but this replica has {} shards for {} "
                           "replicas; start all replicas with the same options",
-                          dealt, place.dealt.size(), place.shards, place.size));
+                          assigned, context.assigned.size(), context.shards, context.size));
 }
 
 }  // namespace
@@ -197,52 +197,52 @@ std::optional<AssignedCalls> calls_of(const recovery::Worker& worker) {
   return assigned_calls_from(json::parse(worker.config()).at("calls").get<std::string>());
 }
 
-std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const SuperviseOptions& options) {
+std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const SuperviseOptions& options) {
   std::shared_ptr<const OwnChoices> own;
   if (worker.config().empty()) own = std::make_shared<OwnChoices>(options, worker);
   const json config = json::parse(own ? own->config() : worker.config());
-  auto place = std::make_shared<Replica::Place>();
-  place->shards = config.at("shards").get<int>();
-  place->threads_per_shard = config.at("threads_per_shard").get<int>();
-  place->seed = config.at("seed").get<std::uint64_t>();
-  place->precision = precision_from_name(config.at("precision").get<std::string>());
-  place->reduction = reduction_from_name(config.at("reduction").get<std::string>());
-  place->first_replicas = config.at("first_replicas").get<int>();
-  place->run_directory = worker.run_directory();
-  place->savepoint_copies = config.at("savepoint_copies").get<std::vector<std::string>>();
-  place->accept_other_arithmetic = config.at("accept_other_arithmetic").get<bool>();
-  place->memory_snapshot_every = config.at("memory_snapshot_every").get<std::int64_t>();
-  place->collective_timeout = collective_timeout(worker.patience());
-  place->restarts = [&worker] { return restart_records(worker); };
-  place->supervision = std::make_shared<WorkerSupervision>(worker);
-  place->own_file_system = recovery::faulty_file_system(posix_file_system(), worker.faults());
-  place->file_system = place->own_file_system.get();
+  auto context = std::make_shared<Replica::Context>();
+  context->shards = config.at("shards").get<int>();
+  context->threads_per_shard = config.at("threads_per_shard").get<int>();
+  context->seed = config.at("seed").get<std::uint64_t>();
+  context->precision = precision_from_name(config.at("precision").get<std::string>());
+  context->reduction = reduction_from_name(config.at("reduction").get<std::string>());
+  context->first_replicas = config.at("first_replicas").get<int>();
+  context->run_directory = worker.run_directory();
+  context->savepoint_copies = config.at("savepoint_copies").get<std::vector<std::string>>();
+  context->accept_other_arithmetic = config.at("accept_other_arithmetic").get<bool>();
+  context->memory_snapshot_every = config.at("memory_snapshot_every").get<std::int64_t>();
+  context->collective_timeout = collective_timeout(worker.patience());
+  context->restarts = [&worker] { return restart_records(worker); };
+  context->supervision = std::make_shared<WorkerSupervision>(worker);
+  context->own_file_system = recovery::faulty_file_system(posix_file_system(), worker.faults());
+  context->file_system = context->own_file_system.get();
   const int cores = config.at("cores").get<int>();
-  place->cores = cores;
-  place->device = own_device();
+  context->cores = cores;
+  context->device = own_device();
   // A device computes its shards one after the other.
-  const bool is_device = place->device != "cpu";
-  place->most_workers = is_device ? 1 : std::max(1, cores / place->threads_per_shard);
-  const auto move = [&worker, cores, is_device](Replica::Place& moved) {
+  const bool is_device = context->device != "cpu";
+  context->most_workers = is_device ? 1 : std::max(1, cores / context->threads_per_shard);
+  const auto move = [&worker, cores, is_device](Replica::Context& moved) {
     moved.rank = worker.rank();
     moved.size = worker.size();
     moved.generation = worker.generation();
-    moved.dealt = worker.dealt_shards();
+    moved.assigned = worker.assigned_shards();
     require_same_shards(moved);
     moved.saving_threads = std::max(1, cores / moved.size);
     moved.workers = is_device ? 1 : std::max(1, cores / moved.size / moved.threads_per_shard);
   };
-  move(*place);
-  place->enter_generation = [&worker, move, own, &moved = *place](std::int64_t state_step) {
+  move(*context);
+  context->enter_generation = [&worker, move, own, &moved = *context](std::int64_t state_step) {
     worker.enter_generation(Deadline::after(moved.collective_timeout), state_step);
     if (own) own->check();
     move(moved);
   };
-  place->meeting = std::make_shared<MemoryMeeting>(
-      [&worker, &moved = *place](const CommunicatorShape& shape,
-                                 const std::shared_ptr<SharedMemory>& blocks) -> MemoryCommunicator::Memory {
+  context->meeting = std::make_shared<MemoryMeeting>(
+      [&worker, &moved = *context](const CommunicatorShape& shape,
+                                   const std::shared_ptr<SharedMemory>& blocks) -> MemoryCommunicator::Memory {
         try {
-          worker.report_work({.shards = shape.deal.of(shape.rank).count(), .at_once = moved.workers});
+          worker.report_work({.shards = shape.assignment.of(shape.rank).count(), .at_once = moved.workers});
           recovery::Worker::Arena arena =
               worker.exchange_arenas(MemoryCommunicator::kArenaBytes, Deadline::after(worker.patience()), blocks.get());
           return {std::move(arena.own), std::move(arena.all), blocks, std::move(arena.shown)};
@@ -251,7 +251,7 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
           throw;
         }
       });
-  return place;
+  return context;
 }
 
 }  // namespace holdfast

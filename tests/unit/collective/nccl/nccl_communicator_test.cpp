@@ -29,9 +29,9 @@ void fill(std::span<float> values, int shard, std::uint64_t salt) {
 }
 
 // Reduces this rank's shards with `communicator`.
-std::vector<float> reduce_shards(Communicator& communicator, const ShardDeal& deal, FloatRange range) {
-  const ShardRange local = deal.of(communicator.rank());
-  ShardAccumulator accumulator(ShardTree(deal.shards()), local, communicator.slots());
+std::vector<float> reduce_shards(Communicator& communicator, const ShardAssignment& assignment, FloatRange range) {
+  const ShardRange local = assignment.of(communicator.rank());
+  ShardAccumulator accumulator(ShardTree(assignment.shards()), local, communicator.slots());
   for (int shard = local.begin; shard < local.end; ++shard) {
     const Slot slot = accumulator.acquire(shard);
     fill(slot.gradients, shard, 1);
@@ -47,10 +47,14 @@ std::vector<float> reduce_shards(Communicator& communicator, const ShardDeal& de
 // The expected result: by the host's communicator, on one rank.
 std::vector<float> expected_sums(int shards, FloatRange range) {
   ThreadGroup group(1);
-  const ShardDeal deal = ShardDeal::even(shards, 1);
-  const auto communicator = group.connect(
-      {.rank = 0, .size = 1, .deal = deal, .slots = shards, .float_count = kGradients + kTail, .tail_floats = kTail});
-  return reduce_shards(*communicator, deal, range);
+  const ShardAssignment assignment = ShardAssignment::even(shards, 1);
+  const auto communicator = group.connect({.rank = 0,
+                                           .size = 1,
+                                           .assignment = assignment,
+                                           .slots = shards,
+                                           .float_count = kGradients + kTail,
+                                           .tail_floats = kTail});
+  return reduce_shards(*communicator, assignment, range);
 }
 
 bool have_same_bits(const std::vector<float>& a, const std::vector<float>& b, FloatRange range) {
@@ -61,24 +65,26 @@ bool have_same_bits(const std::vector<float>& a, const std::vector<float>& b, Fl
 
 class NcclCommunicatorTest : public NcclTest {
  protected:
-  std::unique_ptr<NcclCommunicator> connect(ThreadGroup& group, int rank, const ShardDeal& deal) {
+  std::unique_ptr<NcclCommunicator> connect(ThreadGroup& group, int rank, const ShardAssignment& assignment) {
     auto host = group.connect({.rank = rank,
-                               .size = deal.ranks(),
-                               .deal = deal,
-                               .slots = deal.shards() + 1,
+                               .size = assignment.ranks(),
+                               .assignment = assignment,
+                               .slots = assignment.shards() + 1,
                                .float_count = kTail,
                                .tail_floats = kTail});
-    return std::make_unique<NcclCommunicator>(
-        std::move(host), host_memory(), std::make_shared<FakeCollectiveStream>(), library(),
-        DeviceCommunicatorShape{
-            .deal = deal, .slots = deal.shards(), .gradient_floats = kGradients, .tail_floats = kTail});
+    return std::make_unique<NcclCommunicator>(std::move(host), host_memory(), std::make_shared<FakeCollectiveStream>(),
+                                              library(),
+                                              DeviceCommunicatorShape{.assignment = assignment,
+                                                                      .slots = assignment.shards(),
+                                                                      .gradient_floats = kGradients,
+                                                                      .tail_floats = kTail});
   }
 
-  void run(const ShardDeal& deal, const std::function<void(NcclCommunicator&)>& body) {
+  void run(const ShardAssignment& assignment, const std::function<void(NcclCommunicator&)>& body) {
     library();
-    ThreadGroup group(deal.ranks());
-    run_ranks(deal.ranks(), group, [&](int rank) {
-      const auto communicator = connect(group, rank, deal);
+    ThreadGroup group(assignment.ranks());
+    run_ranks(assignment.ranks(), group, [&](int rank) {
+      const auto communicator = connect(group, rank, assignment);
       body(*communicator);
       communicator->barrier(soon());
     });
@@ -86,14 +92,14 @@ class NcclCommunicatorTest : public NcclTest {
 };
 
 TEST_F(NcclCommunicatorTest, AddsGradientsAndTailsInTheOrderOfTheHost) {
-  const ShardDeal deal({2, 1, 3});
+  const ShardAssignment assignment({2, 1, 3});
   const FloatRange whole{0, kGradients + kTail};
   const std::vector<float> expected = expected_sums(6, whole);
   std::atomic<int> wrong{0};
 
-  run(deal, [&](NcclCommunicator& communicator) {
+  run(assignment, [&](NcclCommunicator& communicator) {
     for (int round = 0; round < 3; ++round) {
-      if (!have_same_bits(reduce_shards(communicator, deal, whole), expected, whole)) ++wrong;
+      if (!have_same_bits(reduce_shards(communicator, assignment, whole), expected, whole)) ++wrong;
       if (!communicator.was_finite()) ++wrong;
     }
   });
@@ -102,13 +108,13 @@ TEST_F(NcclCommunicatorTest, AddsGradientsAndTailsInTheOrderOfTheHost) {
 }
 
 TEST_F(NcclCommunicatorTest, AddsBucketsInTheSameOrder) {
-  const ShardDeal deal({2, 1, 3});
+  const ShardAssignment assignment({2, 1, 3});
   const FloatRange whole{0, kGradients + kTail};
   const std::vector<float> expected = expected_sums(6, whole);
   std::atomic<int> wrong{0};
 
-  run(deal, [&](NcclCommunicator& communicator) {
-    const ShardRange local = deal.of(communicator.rank());
+  run(assignment, [&](NcclCommunicator& communicator) {
+    const ShardRange local = assignment.of(communicator.rank());
     for (int round = 0; round < 2; ++round) {
       ShardAccumulator accumulator(ShardTree(6), local, communicator.slots());
       for (int shard = local.begin; shard < local.end; ++shard) {
@@ -136,16 +142,16 @@ TEST_F(NcclCommunicatorTest, AddsBucketsInTheSameOrder) {
 
 // An evaluation reduces only the tail.
 TEST_F(NcclCommunicatorTest, LeavesTheDeviceAloneForTheTail) {
-  const ShardDeal deal({1, 2});
+  const ShardAssignment assignment({1, 2});
   const FloatRange tail{kGradients, kGradients + kTail};
   const std::vector<float> expected = expected_sums(3, tail);
   const std::vector<float> expected_tail(expected.begin() + kGradients, expected.end());
   std::atomic<int> wrong{0};
 
-  run(deal, [&](NcclCommunicator& communicator) {
+  run(assignment, [&](NcclCommunicator& communicator) {
     const int before = fake_nccl_calls("ncclGroupEnd", communicator.rank());
     // The result has no gradients.
-    if (reduce_shards(communicator, deal, tail) != expected_tail) ++wrong;
+    if (reduce_shards(communicator, assignment, tail) != expected_tail) ++wrong;
     if (fake_nccl_calls("ncclGroupEnd", communicator.rank()) != before) ++wrong;
   });
 
@@ -153,10 +159,10 @@ TEST_F(NcclCommunicatorTest, LeavesTheDeviceAloneForTheTail) {
 }
 
 TEST_F(NcclCommunicatorTest, TellsEveryRankWhetherAllSumsAreFinite) {
-  const ShardDeal deal = ShardDeal::even(3, 3);
+  const ShardAssignment assignment = ShardAssignment::even(3, 3);
   for (const bool in_tail : {false, true}) {
     std::atomic<int> wrong{0};
-    run(deal, [&](NcclCommunicator& communicator) {
+    run(assignment, [&](NcclCommunicator& communicator) {
       const int slot = 0;
       for (const bool is_wrong : {false, true, false}) {
         const Slot own = communicator.slots()[0];
@@ -173,10 +179,10 @@ TEST_F(NcclCommunicatorTest, TellsEveryRankWhetherAllSumsAreFinite) {
 }
 
 TEST_F(NcclCommunicatorTest, BroadcastsArraysByNcclAndBytesByTheHost) {
-  const ShardDeal deal = ShardDeal::even(2, 2);
+  const ShardAssignment assignment = ShardAssignment::even(2, 2);
   std::atomic<int> wrong{0};
 
-  run(deal, [&](NcclCommunicator& communicator) {
+  run(assignment, [&](NcclCommunicator& communicator) {
     const auto value = static_cast<float>(communicator.rank() + 1);
     std::vector<float> first(10, value);
     std::vector<float> second(1000, value);
@@ -194,7 +200,7 @@ TEST_F(NcclCommunicatorTest, BroadcastsArraysByNcclAndBytesByTheHost) {
 
 // A rank that applies a sum must know that the others have it too.
 TEST_F(NcclCommunicatorTest, EndsAReductionForAllWhereOneRankDidNotGetIt) {
-  const ShardDeal deal = ShardDeal::even(2, 2);
+  const ShardAssignment assignment = ShardAssignment::even(2, 2);
   library();
   ThreadGroup group(2);
   std::atomic<int> applied{0};
@@ -204,7 +210,7 @@ TEST_F(NcclCommunicatorTest, EndsAReductionForAllWhereOneRankDidNotGetIt) {
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        const auto communicator = connect(group, rank, deal);
+        const auto communicator = connect(group, rank, assignment);
         communicator->barrier(soon());
         if (rank == 1) obey("async=1@1");
         communicator->barrier(soon());

@@ -31,22 +31,26 @@ void fill_shard(int round, int shard, std::span<float> values) {
   for (float& value : values) value = random.normal() * std::exp2(static_cast<float>(random.below(24)));
 }
 
-NcclExchangeShape shape_of(int rank, const ShardDeal& deal, std::size_t floats) {
-  return {.rank = rank, .size = deal.ranks(), .deal = deal, .slots = deal.shards(), .float_count = floats};
+NcclExchangeShape shape_of(int rank, const ShardAssignment& assignment, std::size_t floats) {
+  return {.rank = rank,
+          .size = assignment.ranks(),
+          .assignment = assignment,
+          .slots = assignment.shards(),
+          .float_count = floats};
 }
 
 // A random assignment of `shards`.
-ShardDeal drawn_deal(int shards, Random& random) {
+ShardAssignment drawn_assignment(int shards, Random& random) {
   std::vector<int> counts(1 + random.below(static_cast<std::uint64_t>(std::min(shards, 4))), 1);
   for (int shard = static_cast<int>(counts.size()); shard < shards; ++shard) ++counts[random.below(counts.size())];
-  return ShardDeal(counts);
+  return ShardAssignment(counts);
 }
 
 // Adds this rank's shards of a round in its slots.
 template <class Rank>
-std::vector<int> compute(Rank& rank, int round, const ShardDeal& deal, int number, FloatRange range) {
-  const ShardRange local = deal.of(number);
-  ShardAccumulator accumulator(ShardTree(deal.shards()), local, rank.slots());
+std::vector<int> compute(Rank& rank, int round, const ShardAssignment& assignment, int number, FloatRange range) {
+  const ShardRange local = assignment.of(number);
+  ShardAccumulator accumulator(ShardTree(assignment.shards()), local, rank.slots());
   for (int shard = local.begin; shard < local.end; ++shard) {
     fill_shard(round, shard, accumulator.acquire(shard).gradients);
     accumulator.complete(shard, range);
@@ -57,9 +61,10 @@ std::vector<int> compute(Rank& rank, int round, const ShardDeal& deal, int numbe
 // The expected result: by the host's communicator, on one rank.
 Bits expected_bits(int shards, std::size_t floats, FloatRange range, int round) {
   ThreadGroup group(1);
-  const ShardDeal deal = ShardDeal::even(shards, 1);
-  const auto communicator = group.connect({.rank = 0, .size = 1, .deal = deal, .slots = shards, .float_count = floats});
-  const std::vector<int> slots = compute(*communicator, round, deal, 0, range);
+  const ShardAssignment assignment = ShardAssignment::even(shards, 1);
+  const auto communicator =
+      group.connect({.rank = 0, .size = 1, .assignment = assignment, .slots = shards, .float_count = floats});
+  const std::vector<int> slots = compute(*communicator, round, assignment, 0, range);
   const auto sum = communicator->reduce(slots, range, Deadline::after(30s)).gradients;
   return bits(sum.subspan(range.begin, range.end - range.begin));
 }
@@ -99,11 +104,11 @@ class NcclExchangeTest : public NcclTest {
   }
 
   // Connected ranks; the test makes their calls itself.
-  std::vector<std::unique_ptr<Rank>> connect(ThreadGroup& group, const ShardDeal& deal) {
+  std::vector<std::unique_ptr<Rank>> connect(ThreadGroup& group, const ShardAssignment& assignment) {
     library();
-    std::vector<std::unique_ptr<Rank>> ranks(static_cast<std::size_t>(deal.ranks()));
-    run_ranks(deal.ranks(), group, [&](int number) {
-      ranks[static_cast<std::size_t>(number)] = std::make_unique<Rank>(*this, group, shape_of(number, deal, 64));
+    std::vector<std::unique_ptr<Rank>> ranks(static_cast<std::size_t>(assignment.ranks()));
+    run_ranks(assignment.ranks(), group, [&](int number) {
+      ranks[static_cast<std::size_t>(number)] = std::make_unique<Rank>(*this, group, shape_of(number, assignment, 64));
     });
     return ranks;
   }
@@ -114,7 +119,7 @@ class NcclExchangeTest : public NcclTest {
     std::vector<std::vector<Bits>> results(static_cast<std::size_t>(shape(0).size));
     run(shape, [&](Rank& rank, int number) {
       for (int round = 0; round < rounds; ++round) {
-        const std::vector<int> slots = compute(rank, round, shape(number).deal, number, range);
+        const std::vector<int> slots = compute(rank, round, shape(number).assignment, number, range);
         const auto sum = rank.exchange.reduce(slots, range, soon());
         results[static_cast<std::size_t>(number)].push_back(bits(sum.subspan(range.begin, range.end - range.begin)));
         rank.control->barrier(soon());
@@ -124,13 +129,13 @@ class NcclExchangeTest : public NcclTest {
   }
 
   void expect_the_hosts_bits(const std::function<NcclExchangeShape(int)>& shape, FloatRange range) {
-    const ShardDeal deal = shape(0).deal;
+    const ShardAssignment assignment = shape(0).assignment;
     const auto results = reduce_on(shape, range, 2);
     for (int round = 0; round < 2; ++round) {
-      const Bits expected = expected_bits(deal.shards(), shape(0).float_count, range, round);
+      const Bits expected = expected_bits(assignment.shards(), shape(0).float_count, range, round);
       for (const std::vector<Bits>& of_rank : results) {
         EXPECT_EQ(of_rank[static_cast<std::size_t>(round)] == expected, true)
-            << deal.shards() << " shards on " << deal.ranks() << " ranks, floats " << range.begin << " to "
+            << assignment.shards() << " shards on " << assignment.ranks() << " ranks, floats " << range.begin << " to "
             << range.end;
       }
     }
@@ -141,23 +146,23 @@ TEST_F(NcclExchangeTest, GivesTheHostsBitsForAnyAssignmentOfShards) {
   constexpr std::size_t kFloats = 208;
   Random random(5, Purpose::user, 0, 0);
   for (int trial = 0; trial < 25; ++trial) {
-    const ShardDeal deal = drawn_deal(1 + static_cast<int>(random.below(16)), random);
-    expect_the_hosts_bits([&](int rank) { return shape_of(rank, deal, kFloats); }, {0, kFloats});
+    const ShardAssignment assignment = drawn_assignment(1 + static_cast<int>(random.below(16)), random);
+    expect_the_hosts_bits([&](int rank) { return shape_of(rank, assignment, kFloats); }, {0, kFloats});
   }
 }
 
 // Ranges that divide evenly among the ranks or not, with fewer cache lines than ranks, and an empty one.
 TEST_F(NcclExchangeTest, GivesTheHostsBitsForAnyRange) {
-  const ShardDeal deal = ShardDeal::even(5, 3);
+  const ShardAssignment assignment = ShardAssignment::even(5, 3);
   for (const FloatRange range : {FloatRange{0, 96}, {16, 128}, {32, 37}, {3, 100}, {64, 64}}) {
-    expect_the_hosts_bits([&](int rank) { return shape_of(rank, deal, 128); }, range);
+    expect_the_hosts_bits([&](int rank) { return shape_of(rank, assignment, 128); }, range);
   }
 }
 
 TEST_F(NcclExchangeTest, GivesTheHostsBitsInBuckets) {
-  const ShardDeal deal({1, 3});
+  const ShardAssignment assignment({1, 3});
   const auto shape = [&](int rank) {
-    NcclExchangeShape made = shape_of(rank, deal, 1024);
+    NcclExchangeShape made = shape_of(rank, assignment, 1024);
     made.most_received = 96;
     return made;
   };
@@ -171,9 +176,9 @@ TEST_F(NcclExchangeTest, GivesTheHostsBitsInBuckets) {
 // Some ranks declare gradients ready bit by bit, in ranges that do not match the buckets; others all at once, or never.
 TEST_F(NcclExchangeTest, GivesTheHostsBitsHoweverGradientsBecomeReady) {
   constexpr std::size_t kFloats = 1024;
-  const ShardDeal deal({1, 1, 1});
+  const ShardAssignment assignment({1, 1, 1});
   const auto shape = [&](int rank) {
-    NcclExchangeShape made = shape_of(rank, deal, kFloats);
+    NcclExchangeShape made = shape_of(rank, assignment, kFloats);
     made.wanted_bucket_floats = 96;
     return made;
   };
@@ -211,9 +216,9 @@ TEST_F(NcclExchangeTest, GivesTheHostsBitsHoweverGradientsBecomeReady) {
 
 TEST_F(NcclExchangeTest, AddsWhileTheRestIsStillBeingComputed) {
   constexpr std::size_t kFloats = 128;
-  const ShardDeal deal = ShardDeal::even(2, 2);
+  const ShardAssignment assignment = ShardAssignment::even(2, 2);
   const auto shape = [&](int rank) {
-    NcclExchangeShape made = shape_of(rank, deal, kFloats);
+    NcclExchangeShape made = shape_of(rank, assignment, kFloats);
     made.wanted_bucket_floats = 64;
     return made;
   };
@@ -247,9 +252,9 @@ TEST_F(NcclExchangeTest, AddsWhileTheRestIsStillBeingComputed) {
 }
 
 TEST_F(NcclExchangeTest, RefusesGradientsThatAreDeclaredReadyTwice) {
-  const ShardDeal deal = ShardDeal::even(1, 1);
+  const ShardAssignment assignment = ShardAssignment::even(1, 1);
   ThreadGroup group(1);
-  Rank rank(*this, group, shape_of(0, deal, 64));
+  Rank rank(*this, group, shape_of(0, assignment, 64));
   rank.exchange.mark_ready({16, 64});
 
   const Error error = error_of([&] { rank.exchange.mark_ready({0, 32}); });
@@ -259,9 +264,9 @@ TEST_F(NcclExchangeTest, RefusesGradientsThatAreDeclaredReadyTwice) {
 }
 
 TEST_F(NcclExchangeTest, EndsWithTheGenerationIfAPeerDoesNotBegin) {
-  const ShardDeal deal = ShardDeal::even(2, 2);
+  const ShardAssignment assignment = ShardAssignment::even(2, 2);
   ThreadGroup group(2);
-  const std::vector<std::unique_ptr<Rank>> ranks = connect(group, deal);
+  const std::vector<std::unique_ptr<Rank>> ranks = connect(group, assignment);
   const int slot = 0;
   ranks[0]->exchange.mark_ready({0, 64});
 
@@ -275,7 +280,7 @@ TEST_F(NcclExchangeTest, EndsWithTheGenerationIfAPeerDoesNotBegin) {
 }
 
 TEST_F(NcclExchangeTest, NeedsRoomForItsSlotsAndTheSumAndWhatIsReceived) {
-  NcclExchangeShape shape = shape_of(0, ShardDeal::even(4, 2), 1024);
+  NcclExchangeShape shape = shape_of(0, ShardAssignment::even(4, 2), 1024);
   shape.slots = 3;
 
   EXPECT_EQ(shape.block_floats(), (3 + 1) * 1024 + 4 * 1024);
@@ -287,9 +292,9 @@ TEST_F(NcclExchangeTest, NeedsRoomForItsSlotsAndTheSumAndWhatIsReceived) {
 
 TEST_F(NcclExchangeTest, AddsInTheLibrarysOrderWhereThatIsAskedFor) {
   constexpr std::size_t kFloats = 64;
-  const ShardDeal deal({3, 2});
+  const ShardAssignment assignment({3, 2});
   const auto shape = [&](int rank) {
-    NcclExchangeShape made = shape_of(rank, deal, kFloats);
+    NcclExchangeShape made = shape_of(rank, assignment, kFloats);
     made.library_order = true;
     return made;
   };
@@ -314,9 +319,9 @@ TEST_F(NcclExchangeTest, FindsWhatIsNotFinite) {
   for (const int ranks : {1, 2, 3}) {
     for (const bool library_order : {false, true}) {
       for (const std::size_t place : {std::size_t{0}, kFloats / 2, kFloats - 1}) {
-        const ShardDeal deal = ShardDeal::even(ranks, ranks);
+        const ShardAssignment assignment = ShardAssignment::even(ranks, ranks);
         const auto shape = [&](int rank) {
-          NcclExchangeShape made = shape_of(rank, deal, kFloats);
+          NcclExchangeShape made = shape_of(rank, assignment, kFloats);
           made.library_order = library_order;
           return made;
         };
@@ -341,18 +346,18 @@ TEST_F(NcclExchangeTest, FindsWhatIsNotFinite) {
 }
 
 TEST_F(NcclExchangeTest, NeedsNoNcclForASingleRank) {
-  const ShardDeal deal = ShardDeal::even(3, 1);
+  const ShardAssignment assignment = ShardAssignment::even(3, 1);
 
-  expect_the_hosts_bits([&](int rank) { return shape_of(rank, deal, 64); }, {0, 64});
+  expect_the_hosts_bits([&](int rank) { return shape_of(rank, assignment, 64); }, {0, 64});
 
   EXPECT_EQ(fake_nccl_calls("ncclGetUniqueId", -1), 0);
 }
 
 TEST_F(NcclExchangeTest, WaitsForWhatTrainingHasQueued) {
-  const ShardDeal deal = ShardDeal::even(2, 2);
+  const ShardAssignment assignment = ShardAssignment::even(2, 2);
   std::atomic<int> missing{0};
 
-  run([&](int rank) { return shape_of(rank, deal, 64); },
+  run([&](int rank) { return shape_of(rank, assignment, 64); },
       [&](Rank& rank, int) {
         const int slot = 0;
         const int before = rank.stream->followed();
@@ -367,11 +372,11 @@ TEST_F(NcclExchangeTest, WaitsForWhatTrainingHasQueued) {
 }
 
 TEST_F(NcclExchangeTest, BroadcastsToRanksThatTake) {
-  const ShardDeal deal = ShardDeal::even(3, 3);
+  const ShardAssignment assignment = ShardAssignment::even(3, 3);
   const std::vector<std::vector<bool>> takers = {{true, true, true}, {true, false, false}, {false, true, false}};
   for (const std::vector<bool>& takes : takers) {
     std::atomic<int> wrong{0};
-    run([&](int rank) { return shape_of(rank, deal, 64); },
+    run([&](int rank) { return shape_of(rank, assignment, 64); },
         [&](Rank& rank, int number) {
           std::vector<float> array(100, static_cast<float>(number));
           const bool own_takes = takes[static_cast<std::size_t>(number)];
@@ -385,9 +390,9 @@ TEST_F(NcclExchangeTest, BroadcastsToRanksThatTake) {
 
 // The wait is on the host. A kernel that waits for a slow peer would block the device, and could not name the peer.
 TEST_F(NcclExchangeTest, NamesTheRankThatDoesNotCome) {
-  const ShardDeal deal = ShardDeal::even(2, 2);
+  const ShardAssignment assignment = ShardAssignment::even(2, 2);
   ThreadGroup group(2);
-  const std::vector<std::unique_ptr<Rank>> ranks = connect(group, deal);
+  const std::vector<std::unique_ptr<Rank>> ranks = connect(group, assignment);
 
   const int slot = 0;
   const Error error = error_of([&] { ranks[0]->exchange.reduce(std::span(&slot, 1), {0, 64}, Deadline::after(20ms)); });
@@ -398,9 +403,9 @@ TEST_F(NcclExchangeTest, NamesTheRankThatDoesNotCome) {
 
 // The peer dies within a reduction: it has passed the barrier, but sends nothing.
 TEST_F(NcclExchangeTest, EndsWithTheGenerationWhenAPeerDiesInAReduction) {
-  const ShardDeal deal = ShardDeal::even(2, 2);
+  const ShardAssignment assignment = ShardAssignment::even(2, 2);
   ThreadGroup group(2);
-  const std::vector<std::unique_ptr<Rank>> ranks = connect(group, deal);
+  const std::vector<std::unique_ptr<Rank>> ranks = connect(group, assignment);
   std::thread peer([&] {
     ranks[1]->control->barrier(soon());
     group.cancel_all();
@@ -416,10 +421,10 @@ TEST_F(NcclExchangeTest, EndsWithTheGenerationWhenAPeerDiesInAReduction) {
 
 // The next generation of the same processes uses the memory of the last one.
 TEST_F(NcclExchangeTest, GoesOnInTheNextGenerationWithTheSameMemory) {
-  const ShardDeal deal = ShardDeal::even(2, 2);
+  const ShardAssignment assignment = ShardAssignment::even(2, 2);
   std::vector<std::shared_ptr<float[]>> blocks;
   for (int rank = 0; rank < 2; ++rank) {
-    blocks.push_back(std::make_shared<float[]>(shape_of(rank, deal, 64).block_floats()));
+    blocks.push_back(std::make_shared<float[]>(shape_of(rank, assignment, 64).block_floats()));
   }
   library();
   for (int generation = 1; generation <= 3; ++generation) {
@@ -427,8 +432,8 @@ TEST_F(NcclExchangeTest, GoesOnInTheNextGenerationWithTheSameMemory) {
     std::atomic<int> wrong{0};
     run_ranks(2, group, [&](int number) {
       const auto control = connect_control(group, number, 2);
-      NcclExchange exchange(shape_of(number, deal, 64), library(), std::make_shared<FakeCollectiveStream>(), *control,
-                            blocks[static_cast<std::size_t>(number)], soon());
+      NcclExchange exchange(shape_of(number, assignment, 64), library(), std::make_shared<FakeCollectiveStream>(),
+                            *control, blocks[static_cast<std::size_t>(number)], soon());
       const std::span<float> own = exchange.slots()[0];
       std::fill(own.begin(), own.end(), static_cast<float>(generation));
       const int slot = 0;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "collective/memory/memory_communicator.h"
-#include "collective/shard_deal.h"
+#include "collective/shard_assignment.h"
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
 
@@ -38,8 +38,8 @@ std::vector<const float*> pointers_to(const std::vector<Leaf>& leaves) {
   return pointers;
 }
 
-std::vector<SumInstruction> program_of(const ShardDeal& deal) {
-  return sum_program(ShardTree(deal.shards()), deal.covering_nodes());
+std::vector<SumInstruction> program_of(const ShardAssignment& assignment) {
+  return sum_program(ShardTree(assignment.shards()), assignment.covering_nodes());
 }
 
 template <int kDepth, int kWidth>
@@ -64,9 +64,9 @@ TEST(OrderedSumProgram, GivesTheBitsOfTheHostsSum) {
     const int ranks = 1 + static_cast<int>(random.below(6));
     std::vector<int> counts;
     for (int rank = 0; rank < ranks; ++rank) counts.push_back(1 + static_cast<int>(random.below(9)));
-    const ShardDeal deal(counts);
-    const std::vector<SumInstruction> instructions = program_of(deal);
-    const std::vector<Leaf> leaves = drawn_leaves(deal.covering_nodes().size());
+    const ShardAssignment assignment(counts);
+    const std::vector<SumInstruction> instructions = program_of(assignment);
+    const std::vector<Leaf> leaves = drawn_leaves(assignment.covering_nodes().size());
     const std::vector<const float*> pointers = pointers_to(leaves);
     std::vector<float> expected(kFloats);
     add_in_order(instructions, pointers, {0, kFloats}, expected.data());
@@ -84,7 +84,7 @@ TEST(OrderedSumProgram, NeedsAStackOfTwoForTwoRanks) {
   const std::vector<Leaf> leaves = drawn_leaves(2);
   const std::vector<const float*> pointers = pointers_to(leaves);
   std::vector<float> expected(kFloats);
-  const std::vector<SumInstruction> instructions = program_of(ShardDeal::even(2, 2));
+  const std::vector<SumInstruction> instructions = program_of(ShardAssignment::even(2, 2));
   add_in_order(instructions, pointers, {0, kFloats}, expected.data());
 
   const OrderedSumProgram program = ordered_sum_program(instructions, pointers);
@@ -97,14 +97,15 @@ TEST(OrderedSumProgram, NeedsNoDeeperStackThanKernelsHaveForAsManyLeavesAsTheyTa
   const std::vector<const float*> pointers(kMostSumLeaves, nullptr);
 
   const OrderedSumProgram program =
-      ordered_sum_program(program_of(ShardDeal::even(kMostSumLeaves, kMostSumLeaves)), pointers);
+      ordered_sum_program(program_of(ShardAssignment::even(kMostSumLeaves, kMostSumLeaves)), pointers);
 
   EXPECT_EQ(program.depth, 9);
 }
 
 TEST(OrderedSumProgram, RefusesMoreLeavesThanAKernelTakes) {
   const std::vector<const float*> pointers(kMostSumLeaves + 1, nullptr);
-  const std::vector<SumInstruction> instructions = program_of(ShardDeal::even(kMostSumLeaves + 1, kMostSumLeaves + 1));
+  const std::vector<SumInstruction> instructions =
+      program_of(ShardAssignment::even(kMostSumLeaves + 1, kMostSumLeaves + 1));
 
   try {
     ordered_sum_program(instructions, pointers);

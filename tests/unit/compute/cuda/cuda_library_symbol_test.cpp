@@ -26,12 +26,12 @@ TEST(CudaLibrarySymbol, HandsNothingOutToAProgramOfAnotherBuild) {
 // An application's own Trainable has such memory. The failure was a std::bad_cast, which did not end the run.
 TEST(CudaLibrarySymbol, RefusesReplicasWhoseMemoryIsNotHoldfasts) {
   ThreadGroup group(2);
-  const ShardDeal deal = ShardDeal::even(2, 2);
-  auto host = group.connect({.rank = 0, .size = 2, .deal = deal, .slots = 1, .float_count = 16});
+  const ShardAssignment assignment = ShardAssignment::even(2, 2);
+  auto host = group.connect({.rank = 0, .size = 2, .assignment = assignment, .slots = 1, .float_count = 16});
 
   try {
     library_of(compute::CudaLibrary::kInterface)
-        ->make_communicator(std::move(host), host_memory(), {.deal = deal, .gradient_floats = 16});
+        ->make_communicator(std::move(host), host_memory(), {.assignment = assignment, .gradient_floats = 16});
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);

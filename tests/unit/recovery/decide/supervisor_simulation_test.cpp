@@ -41,7 +41,7 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   std::uint64_t regrouped = 0;
   std::uint64_t tried_a_place = 0;
   std::uint64_t with_place_back = 0;
-  std::uint64_t dealt_anew = 0;
+  std::uint64_t assigned_anew = 0;
   std::uint64_t replaced_slow = 0;
   std::uint64_t lost_devices = 0;
   std::uint64_t decisions = 0;
@@ -55,7 +55,7 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
     regrouped += run.regrouped ? 1 : 0;
     tried_a_place += run.tried_a_place ? 1 : 0;
     with_place_back += run.has_place_back ? 1 : 0;
-    dealt_anew += run.was_dealt_anew ? 1 : 0;
+    assigned_anew += run.was_assigned_anew ? 1 : 0;
     replaced_slow += static_cast<std::uint64_t>(run.replaced_slow);
     lost_devices += static_cast<std::uint64_t>(run.lost_devices);
     decisions += static_cast<std::uint64_t>(run.decisions);
@@ -68,7 +68,7 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   EXPECT_GT(regrouped, seeds / 100);
   EXPECT_GT(tried_a_place, seeds / 100);
   EXPECT_GT(with_place_back, seeds / 200);
-  EXPECT_GT(dealt_anew, seeds / 100);
+  EXPECT_GT(assigned_anew, seeds / 100);
   EXPECT_GT(replaced_slow, seeds / 200);
   EXPECT_GT(lost_devices, seeds / 100);
   for (const Ending ending : {Ending::unrecoverable, Ending::gave_up_on_budget, Ending::gave_up_on_a_step,
@@ -83,7 +83,7 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   RecordProperty("regrouped", std::to_string(regrouped));
   RecordProperty("tried_a_place", std::to_string(tried_a_place));
   RecordProperty("with_place_back", std::to_string(with_place_back));
-  RecordProperty("dealt_anew", std::to_string(dealt_anew));
+  RecordProperty("dealt_anew", std::to_string(assigned_anew));
   RecordProperty("replaced_slow", std::to_string(replaced_slow));
   RecordProperty("lost_devices", std::to_string(lost_devices));
 }

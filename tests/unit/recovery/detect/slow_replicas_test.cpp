@@ -95,7 +95,7 @@ TEST_F(SlowReplicasTest, GetFewerShardsOnceAGeneration) {
 
   const Event event = only_event(replicas, 200, 20ms);
 
-  EXPECT_EQ(event.kind, EventKind::deal_proposed);
+  EXPECT_EQ(event.kind, EventKind::assignment_proposed);
   EXPECT_EQ(event.generation, 0);
   EXPECT_THAT(event.shards, ElementsAre(4, 2));
 }

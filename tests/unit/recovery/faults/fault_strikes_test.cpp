@@ -102,7 +102,7 @@ class StruckChild {
 // Reaches the phase of one fault of rank 0. The mark of a fault exists when it strikes.
 class Strikes : public ::testing::Test {
  protected:
-  std::function<void()> meeting(const std::string& fault, Faults::Place place = {}) {
+  std::function<void()> meeting(const std::string& fault, Faults::Process place = {}) {
     place.run_directory = directory_.path();
     return [fault, place] {
       Fault parsed = parse_fault("rank=0,step=1," + fault, 1);

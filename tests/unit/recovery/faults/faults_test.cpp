@@ -18,7 +18,7 @@
 namespace holdfast::recovery {
 namespace {
 
-Faults faults_of(const std::vector<std::string>& specifications, const Faults::Place& place) {
+Faults faults_of(const std::vector<std::string>& specifications, const Faults::Process& process) {
   std::vector<Fault> faults;
   for (const std::string& specification : specifications) faults.push_back(parse_fault(specification, 4));
   return Faults(std::move(faults), place);

@@ -341,7 +341,7 @@ TEST_F(RunReportTest, HasASlowReplicaThatWasReplaced) {
 
   ASSERT_EQ(told.slow_replicas.size(), 1U);
   EXPECT_EQ(told.slow_replicas[0].replaced_by, 2);
-  EXPECT_EQ(told.slow_replicas[0].deals.size(), 1U);
+  EXPECT_EQ(told.slow_replicas[0].assignments.size(), 1U);
   ASSERT_EQ(told.incidents.size(), 1U);
   EXPECT_THAT(told.incidents[0].evidence, ElementsAre("slow: it computes 2.0 times as long as the others"));
   EXPECT_EQ(json::parse(to_json(told)).at("slow_replicas").at(0).at("ending"), "replaced");

@@ -35,12 +35,12 @@ class SlowStoryTest : public testing::Test {
                                  {"milliseconds_per_round", 20.0},
                                  {"waiting_share", 0.25}});
   }
-  void deal(double time, int generation, const std::vector<int>& shards) {
+  void assignment(double time, int generation, const std::vector<int>& shards) {
     json line{{"generation", generation}, {"is_even", shards.empty()}};
     if (!shards.empty()) {
       line.update({{"shards", shards}, {"milliseconds_per_round", {10.0, 20.0}}, {"why", "it is quicker so"}});
     }
-    story_.take_deal(time, line);
+    story_.take_assignment(time, line);
   }
   void decide(const std::string& event, double time, json line, const RecordedActions& actions) {
     line["reason"] = "replica 1 is slow; it stays";
@@ -70,37 +70,37 @@ TEST_F(SlowStoryTest, NamesTheSlowReplicaAndSinceWhen) {
   EXPECT_EQ(only().waiting_share, 0.25);
   EXPECT_EQ(only().ending, SlowEnding::quick_again);
   EXPECT_EQ(only().ended, 15);
-  EXPECT_THAT(only().deals, IsEmpty());
+  EXPECT_THAT(only().assignments, IsEmpty());
 }
 
 TEST_F(SlowStoryTest, HasItsAssignmentsAndTheOneThatEndedThem) {
   straggler(10, 1, true);
-  deal(11, 1, {4, 2});
-  deal(12, 2, {5, 1});
+  assignment(11, 1, {4, 2});
+  assignment(12, 2, {5, 1});
   straggler(20, 1, false);
-  deal(21, 3, {3, 3});
-  deal(22, 4, {});
+  assignment(21, 3, {3, 3});
+  assignment(22, 4, {});
 
-  const std::vector<RunReport::Deal>& deals = only().deals;
-  ASSERT_EQ(deals.size(), 3U);
-  EXPECT_EQ(deals[0].time, 11);
-  EXPECT_EQ(deals[0].generation, 1);
-  EXPECT_THAT(deals[0].shards, ElementsAre(4, 2));
-  EXPECT_THAT(deals[0].milliseconds_per_round, ElementsAre(10, 20));
-  EXPECT_EQ(deals[0].why, "it is quicker so");
-  EXPECT_THAT(deals[2].shards, ElementsAre(3, 3));
+  const std::vector<RunReport::Assignment>& assignments = only().assignments;
+  ASSERT_EQ(assignments.size(), 3U);
+  EXPECT_EQ(assignments[0].time, 11);
+  EXPECT_EQ(assignments[0].generation, 1);
+  EXPECT_THAT(assignments[0].shards, ElementsAre(4, 2));
+  EXPECT_THAT(assignments[0].milliseconds_per_round, ElementsAre(10, 20));
+  EXPECT_EQ(assignments[0].why, "it is quicker so");
+  EXPECT_THAT(assignments[2].shards, ElementsAre(3, 3));
 }
 
 TEST_F(SlowStoryTest, HasTheEvenAssignmentAfterItsDeath) {
   straggler(10, 1, true);
-  deal(11, 1, {4, 2});
+  assignment(11, 1, {4, 2});
   decide("died", 12, {{"member", 1}}, {.killed = {1}});
-  deal(13, 2, {});
+  assignment(13, 2, {});
 
   EXPECT_EQ(only().ending, SlowEnding::process_ended);
   EXPECT_EQ(only().ended, 12);
-  ASSERT_EQ(only().deals.size(), 2U);
-  EXPECT_THAT(only().deals[1].shards, IsEmpty());
+  ASSERT_EQ(only().assignments.size(), 2U);
+  EXPECT_THAT(only().assignments[1].shards, IsEmpty());
 }
 
 TEST_F(SlowStoryTest, NamesItsSuccessor) {
@@ -139,15 +139,15 @@ TEST_F(SlowStoryTest, LeavesTheEndOpenWhenTheWatchdogEnds) {
   straggler(10, 1, true);
   story_.begin_start();
   straggler(20, 1, false);
-  deal(21, 1, {});
+  assignment(21, 1, {});
 
   EXPECT_EQ(only().ending, SlowEnding::open);
-  EXPECT_THAT(only().deals, IsEmpty());
+  EXPECT_THAT(only().assignments, IsEmpty());
 }
 
 TEST_F(SlowStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
   straggler(10, 1, true);
-  deal(11, 1, {4, 2});
+  assignment(11, 1, {4, 2});
 
   const json body = to_json(only());
 
@@ -159,7 +159,7 @@ TEST_F(SlowStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
 
 TEST_F(SlowStoryTest, RefusesALineWithoutAMember) {
   EXPECT_THROW(story_.take_straggler(1, {{"is_straggler", true}}), json::exception);
-  EXPECT_THROW(story_.take_deal(1, {{"shards", {1, 2}}}), json::exception);
+  EXPECT_THROW(story_.take_assignment(1, {{"shards", {1, 2}}}), json::exception);
   EXPECT_THAT(story_.replicas(), IsEmpty());
 }
 

@@ -50,7 +50,7 @@ Fields parse_fields(std::istringstream& words) {
 bool needs_member(EventKind kind) {
   switch (kind) {
     case EventKind::start:
-    case EventKind::deal_proposed:
+    case EventKind::assignment_proposed:
     case EventKind::place_lost:
     case EventKind::directory_lost:
     case EventKind::progressed:

@@ -447,7 +447,7 @@ void SimulatedWorld::on_fault() {
   } else if (kind < 18) {
     tell({}, {.kind = EventKind::scale_requested, .count = draws_.below(6)});
   } else if (kind < 30) {
-    propose_deal();
+    propose_assignment();
   } else if (kind < 36) {
     if (const std::optional<int> member = any_living()) {
       tell(within(0, 20), {.kind = EventKind::slow, .member = *member, .what = "it takes twice as long"});
@@ -461,8 +461,8 @@ void SimulatedWorld::on_fault() {
 }
 
 // The generation may have ended when this event comes.
-void SimulatedWorld::propose_deal() {
-  Event event{.kind = EventKind::deal_proposed, .generation = generation_.number, .what = "one is slow"};
+void SimulatedWorld::propose_assignment() {
+  Event event{.kind = EventKind::assignment_proposed, .generation = generation_.number, .what = "one is slow"};
   for (std::size_t i = 0; i < generation_.members.size(); ++i) event.shards.push_back(draws_.between(1, 4));
   tell(within(0, 20), event);
 }

@@ -174,7 +174,7 @@ class SimulatedWorld {
 
   bool takes_fault(int percent);
   void on_fault();
-  void propose_deal();
+  void propose_assignment();
   void disturb(int member);
   void hang(int member);
   void make_unkillable(int member);

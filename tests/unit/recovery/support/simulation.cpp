@@ -112,8 +112,8 @@ class Simulation {
     check_patience(before, event);
     check_size();
     check_state();
-    if (event.kind == EventKind::deal_proposed && !decision.actions.empty()) {
-      deal_ = {.members = members_, .shards = event.shards};
+    if (event.kind == EventKind::assignment_proposed && !decision.actions.empty()) {
+      assignment_ = {.members = members_, .shards = event.shards};
     }
     for (const Action& action : decision.actions) carry_out(before, action);
     check_timer();
@@ -298,16 +298,16 @@ class Simulation {
   }
 
   // An assignment of shards holds for the members that it was made for, while they are together.
-  void check_deal(const Action& action) {
-    if (action.members != deal_.members) deal_ = {};
-    demand(action.shards == deal_.shards, "shards are dealt otherwise than was decided");
+  void check_assignment(const Action& action) {
+    if (action.members != assignment_.members) assignment_ = {};
+    demand(action.shards == assignment_.shards, "shards are dealt otherwise than was decided");
     demand(action.shards.empty() || action.shards.size() == action.members.size(), "a rank has no shards");
-    run_.was_dealt_anew = run_.was_dealt_anew || !action.shards.empty();
+    run_.was_assigned_anew = run_.was_assigned_anew || !action.shards.empty();
     members_ = action.members;
   }
 
   void open(const State& before, const Action& action) {
-    check_deal(action);
+    check_assignment(action);
     ++run_.generations;
     demand(action.members.size() <= static_cast<std::size_t>(std::max(1, state_.target)), "a generation is too large");
     for (std::size_t rank = 0; rank < action.members.size(); ++rank) {
@@ -408,7 +408,7 @@ class Simulation {
   bool was_scaled_ = false;
   bool was_any_ready_ = false;  // before the end was decided
   std::vector<int> members_;    // of the newest generation, by rank
-  Deal deal_;
+  Assignment assignment_;
   std::map<int, Moment> slow_replaced_;  // by place
   bool had_something_to_save_ = false;
   std::optional<Moment> stopped_at_;

@@ -30,7 +30,7 @@ struct SimulatedRun {
   bool regrouped = false;
   bool tried_a_place = false;   // that had been left out
   bool has_place_back = false;  // after that
-  bool was_dealt_anew = false;
+  bool was_assigned_anew = false;
   int replaced_slow = 0;  // processes
   int lost_devices = 0;
 };

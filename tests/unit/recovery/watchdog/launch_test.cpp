@@ -86,8 +86,8 @@ TEST_F(Launch, AssignsTheListedDevices) {
   const WatchdogOptions launched = for_any_program(options(2), {"cpu:4", "gpu:1"});
 
   EXPECT_EQ(launched.devices.size(), 2U);
-  EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .place = 1}), Contains("HOLDFAST_DEVICE=gpu:1"));
-  EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .place = 1}), Contains("HOLDFAST_DEVICES=cpu:4,gpu:1"));
+  EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .device_slot = 1}), Contains("HOLDFAST_DEVICE=gpu:1"));
+  EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .device_slot = 1}), Contains("HOLDFAST_DEVICES=cpu:4,gpu:1"));
 }
 
 TEST_F(Launch, WaitsForTheEndOfProcessesOnDevicesOtherThanCpus) {
@@ -100,7 +100,7 @@ TEST_F(Launch, WaitsForTheEndOfProcessesOnDevicesOtherThanCpus) {
 }
 
 TEST_F(Launch, NamesRankAndSizeAsLaunchersDo) {
-  const auto variables = for_any_program(options(4), {}).variables_of({.rank = 3, .replicas = 4, .place = 3});
+  const auto variables = for_any_program(options(4), {}).variables_of({.rank = 3, .replicas = 4, .device_slot = 3});
 
   for (const char* expected : {"RANK=3", "LOCAL_RANK=3", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1",
                                "HOLDFAST_DEVICE=cpu:3"}) {

@@ -119,37 +119,38 @@ struct SurvivingRun {
     std::promise<void> death;
     const std::shared_future<void> is_dead = death.get_future().share();
     run_ranks(2, both, [&](int rank) {
-      if (rank == survivor) return live(make_place(rank, folder, both), alone, is_dead);
-      Replica replica(make_place(rank, folder, both));
+      if (rank == survivor) return live(make_context(rank, folder, both), alone, is_dead);
+      Replica replica(make_context(rank, folder, both));
       EXPECT_THROW(train_small(replica, checkpoint_each_step()), Died);
       death.set_value();
     });
   }
 
  private:
-  std::shared_ptr<Replica::Place> make_place(int rank, const TemporaryFolder& folder, ThreadGroup& both) const {
-    auto place = std::make_shared<Replica::Place>();
-    place->rank = rank;
-    place->size = 2;
-    place->shards = 4;
-    place->seed = 3;
-    place->run_directory = folder.path();
-    place->collective_timeout = kPatience;
+  std::shared_ptr<Replica::Context> make_context(int rank, const TemporaryFolder& folder, ThreadGroup& both) const {
+    auto context = std::make_shared<Replica::Context>();
+    context->rank = rank;
+    context->size = 2;
+    context->shards = 4;
+    context->seed = 3;
+    context->run_directory = folder.path();
+    context->collective_timeout = kPatience;
     const auto watch = std::make_shared<Flipping>(rank == flipped);
-    place->supervision = watch;
+    context->supervision = watch;
     const bool is_survivor = rank == survivor;
     const bool is_any_flipped = flipped >= 0;
-    place->meeting = std::make_shared<CutOffMeeting>(both, [=](bool are_equal) {
+    context->meeting = std::make_shared<CutOffMeeting>(both, [=](bool are_equal) {
       if (is_any_flipped ? are_equal : watch->step() < kStep) return;
       if (is_survivor) throw GenerationEnded("the other replica is gone");
       throw Died{};
     });
-    return place;
+    return context;
   }
 
-  void live(const std::shared_ptr<Replica::Place>& place, ThreadGroup& alone, const std::shared_future<void>& is_dead) {
+  void live(const std::shared_ptr<Replica::Context>& context, ThreadGroup& alone,
+            const std::shared_future<void>& is_dead) {
     bool is_first = true;
-    place->enter_generation = [&, target = place.get()](std::int64_t step) {
+    context->enter_generation = [&, target = context.get()](std::int64_t step) {
       if (std::exchange(is_first, false)) return;
       step_brought = step;
       EXPECT_EQ(is_dead.wait_for(kPatience), std::future_status::ready);
@@ -157,9 +158,9 @@ struct SurvivingRun {
       target->size = 1;
       target->meeting = std::make_shared<ThreadMeeting>(alone);
     };
-    Replica replica(place);
+    Replica replica(context);
     outcome = train_small(replica, checkpoint_each_step());
-    roll_backs = static_cast<const Flipping&>(*place->supervision).roll_backs();
+    roll_backs = static_cast<const Flipping&>(*context->supervision).roll_backs();
   }
 };
 

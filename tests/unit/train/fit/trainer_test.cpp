@@ -36,8 +36,8 @@ TEST(Trainer, GivesTheSameBitsWithAnyNumberOfWorkers) {
 TEST(Trainer, GivesTheSameBitsWithAnyAssignmentOfShards) {
   const Outcome expected = outcome_of({.replicas = 1, .shards = 7});
 
-  for (const std::vector<int>& dealt : {std::vector<int>{4, 3}, {1, 6}, {5, 1, 1}, {1, 4, 2}}) {
-    const ThreadRun run{.replicas = static_cast<int>(dealt.size()), .shards = 7, .dealt = dealt, .workers = 2};
+  for (const std::vector<int>& assigned : {std::vector<int>{4, 3}, {1, 6}, {5, 1, 1}, {1, 4, 2}}) {
+    const ThreadRun run{.replicas = static_cast<int>(assigned.size()), .shards = 7, .assigned = assigned, .workers = 2};
     for (const Outcome& outcome : outcomes_of(run, [](Replica& r) { return train_small(r); })) {
       expect_equal(outcome, expected);
     }

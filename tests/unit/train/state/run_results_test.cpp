@@ -31,11 +31,11 @@ TrainState finished_state() {
 
 TEST(RunResults, AreReadAsTheyWereWritten) {
   const TemporaryFolder folder;
-  Replica::Place place;
-  place.run_directory = folder.path();
-  place.results = results_text(finished_state(), Digest{});
+  Replica::Context context;
+  context.run_directory = folder.path();
+  context.results = results_text(finished_state(), Digest{});
 
-  keep_results(place);
+  keep_results(context);
   const RunResults read = run_results(folder.path());
 
   EXPECT_EQ(read.steps, 12);

@@ -92,9 +92,9 @@ class Memory final : public NoSupervision {
 class Finding : public testing::Test {
  protected:
   Finding() {
-    place_.run_directory = folder_.path();
-    place_.savepoint_copies = {copies_.path()};
-    place_.supervision = memory_;
+    context_.run_directory = folder_.path();
+    context_.savepoint_copies = {copies_.path()};
+    context_.supervision = memory_;
   }
 
   static void save(const TemporaryFolder& folder, std::int64_t step) {
@@ -109,7 +109,7 @@ class Finding : public testing::Test {
 
   // The step of the state that is found; -1 if nothing is found.
   std::int64_t find() {
-    const std::string text = StateFinder(place_, model_, choices_).find();
+    const std::string text = StateFinder(context_, model_, choices_).find();
     return text.empty() ? -1 : train_state_from_json(text, "what was found").step;
   }
 
@@ -118,7 +118,7 @@ class Finding : public testing::Test {
   const TemporaryFolder folder_;
   const TemporaryFolder copies_;
   const std::shared_ptr<Memory> memory_ = std::make_shared<Memory>();
-  Replica::Place place_;
+  Replica::Context context_;
   OneArray model_;
   TrainState choices_ = choices();
 };
@@ -235,7 +235,7 @@ TEST_F(Finding, DoesNotSetAsideWhatCannotBeRead) {
   const auto failing = watched_file_system(posix_file_system(), [](const FileOperation& operation) {
     if (operation.name == "read") throw Error(ErrorCode::input_output, "cannot read " + operation.path);
   });
-  place_.file_system = failing.get();
+  context_.file_system = failing.get();
 
   EXPECT_THROW(find(), Error);
 
@@ -244,18 +244,18 @@ TEST_F(Finding, DoesNotSetAsideWhatCannotBeRead) {
 }
 
 TEST_F(Arithmetic, IsRecordedAtTheFirstStartAndAcceptedAfterwards) {
-  StateFinder(place_, model_, choices_).check_arithmetic();
+  StateFinder(context_, model_, choices_).check_arithmetic();
 
   EXPECT_EQ(read_file(folder_ / "arithmetic.txt"), "library 1, avx2\n");
-  EXPECT_NO_THROW(StateFinder(place_, model_, choices_).check_arithmetic());
+  EXPECT_NO_THROW(StateFinder(context_, model_, choices_).check_arithmetic());
 }
 
 TEST_F(Arithmetic, ThatGivesOtherBitsIsRefusedAndTheRecordStays) {
-  StateFinder(place_, model_, choices_).check_arithmetic();
+  StateFinder(context_, model_, choices_).check_arithmetic();
   model_.arithmetic_name = "library 1, avx512";
 
   try {
-    StateFinder(place_, model_, choices_).check_arithmetic();
+    StateFinder(context_, model_, choices_).check_arithmetic();
     FAIL() << "another arithmetic was accepted";
   } catch (const Error& refusal) {
     EXPECT_EQ(refusal.code(), ErrorCode::incompatible);
@@ -272,7 +272,7 @@ TEST_F(Arithmetic, WhoseRecordIsDamagedIsReportedAsPrintableText) {
            {"", "it holds \"\""}, {std::string("a\0\x1b[2J\n\n", 8), "it holds \"a\\x00\\x1b[2J\\x0a\\x0a\""}}) {
     std::ofstream(folder_ / "arithmetic.txt") << content;
     try {
-      StateFinder(place_, model_, choices_).check_arithmetic();
+      StateFinder(context_, model_, choices_).check_arithmetic();
       FAIL() << "a damaged record was accepted";
     } catch (const Error& refusal) {
       EXPECT_THAT(refusal.what(), HasSubstr("arithmetic.txt is damaged: " + shown));
@@ -282,15 +282,15 @@ TEST_F(Arithmetic, WhoseRecordIsDamagedIsReportedAsPrintableText) {
 }
 
 TEST_F(Arithmetic, ThatIsAcceptedBecomesThatOfTheRun) {
-  StateFinder(place_, model_, choices_).check_arithmetic();
+  StateFinder(context_, model_, choices_).check_arithmetic();
   model_.arithmetic_name = "library 1, avx512";
-  place_.accept_other_arithmetic = true;
+  context_.accept_other_arithmetic = true;
 
-  StateFinder(place_, model_, choices_).check_arithmetic();
+  StateFinder(context_, model_, choices_).check_arithmetic();
 
   EXPECT_EQ(read_file(folder_ / "arithmetic.txt"), "library 1, avx512\n");
-  place_.accept_other_arithmetic = false;
-  EXPECT_NO_THROW(StateFinder(place_, model_, choices_).check_arithmetic());
+  context_.accept_other_arithmetic = false;
+  EXPECT_NO_THROW(StateFinder(context_, model_, choices_).check_arithmetic());
 }
 
 }  // namespace

@@ -235,7 +235,7 @@ TEST(CheckedSteps, NameTheRankThatWasWrong) {
         SCOPED_TRACE("rank " + std::to_string(rank) + " of " + std::to_string(replicas) + " at shards of " +
                      std::to_string(owner));
         const auto journal = std::make_shared<StepJournal>();
-        const int shard = ShardDeal::even(4, replicas).of(owner).begin;
+        const int shard = ShardAssignment::even(4, replicas).of(owner).begin;
 
         const std::string end = end_of({.replicas = replicas,
                                         .slips = {{.rank = rank, .step = 4, .first_sample = shard * kBatch / 4}},
@@ -343,7 +343,7 @@ TEST(CheckedSteps, NameTheOneOfThreeThatIsWrongAgain) {
 
 // The limit of sampling: the slip is in the shard that was not drawn.
 TEST(CheckedSteps, DoNotSeeWhatWasNotDrawn) {
-  const int drawn = drawn_shards(3, 4, ShardDeal::even(4, 2).of(1), 1).at(0);
+  const int drawn = drawn_shards(3, 4, ShardAssignment::even(4, 2).of(1), 1).at(0);
   const std::int64_t other = (drawn == 2 ? 3 : 2) * kBatch / 4;
   const auto journal = std::make_shared<StepJournal>();
 

@@ -72,19 +72,19 @@ Dataset data(std::int64_t samples = 24) {
   return from_tensors(Tensor(Shape{samples, 2}), Tensor(Shape{samples})).batch(8).prefetch(1);
 }
 
-Replica::Place place_of(int rank) {
-  Replica::Place place;
-  place.rank = rank;
-  place.shards = 3;
-  return place;
+Replica::Context context_of(int rank) {
+  Replica::Context context;
+  context.rank = rank;
+  context.shards = 3;
+  return context;
 }
 
 TEST(WarmUp, ComputesAShardOfTheFirstBatchOnEachWorker) {
   Notes trainable;
-  Replica::Place place = place_of(0);
-  place.shards = 2;
+  Replica::Context context = context_of(0);
+  context.shards = 2;
 
-  warm_up(place, trainable, data(), 2, WarmUp::training);
+  warm_up(context, trainable, data(), 2, WarmUp::training);
 
   EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 4, true}, {1, 8, 4, true}}));
 }
@@ -94,7 +94,7 @@ TEST(WarmUp, ComputesShardsOfBothSizes) {
   for (const int rank : {0, 1, 2}) {
     Notes trainable;
 
-    warm_up(place_of(rank), trainable, data(), 1, WarmUp::training);
+    warm_up(context_of(rank), trainable, data(), 1, WarmUp::training);
 
     EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 2, true}, {0, 8, 3, true}})) << rank;
   }
@@ -104,7 +104,7 @@ TEST(WarmUp, ComputesShardsOfBothSizes) {
 TEST(WarmUp, ComputesAShardOfALastBatchThatIsSmaller) {
   Notes trainable;
 
-  warm_up(place_of(2), trainable, data(20), 1, WarmUp::training);
+  warm_up(context_of(2), trainable, data(20), 1, WarmUp::training);
 
   EXPECT_EQ(trainable.computed(),
             (std::vector<Computed>{{0, 4, 1, true}, {0, 4, 2, true}, {0, 8, 2, true}, {0, 8, 3, true}}));
@@ -113,7 +113,7 @@ TEST(WarmUp, ComputesAShardOfALastBatchThatIsSmaller) {
 TEST(WarmUp, ComputesNothingOfAShardWithoutSamples) {
   Notes trainable;
 
-  warm_up(place_of(0), trainable, data(17), 1, WarmUp::training);
+  warm_up(context_of(0), trainable, data(17), 1, WarmUp::training);
 
   EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 1, 1, true}, {0, 8, 2, true}, {0, 8, 3, true}}));
 }
@@ -121,7 +121,7 @@ TEST(WarmUp, ComputesNothingOfAShardWithoutSamples) {
 TEST(WarmUp, OnlyInfersForAnEvaluation) {
   Notes trainable;
 
-  warm_up(place_of(2), trainable, data(), 1, WarmUp::inference);
+  warm_up(context_of(2), trainable, data(), 1, WarmUp::inference);
 
   EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 2, false}, {0, 8, 3, false}}));
 }
@@ -130,7 +130,7 @@ TEST(WarmUp, OnlyInfersForAnEvaluation) {
 TEST(WarmUp, KnowsAShardForAnyRank) {
   Notes trainable;
 
-  warm_up(place_of(7), trainable, data(), 1, WarmUp::training);
+  warm_up(context_of(7), trainable, data(), 1, WarmUp::training);
 
   EXPECT_EQ(trainable.computed().size(), 2U);
 }

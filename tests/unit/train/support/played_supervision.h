@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "train/context/place.h"
+#include "train/context/replica_context.h"
 
 namespace holdfast {
 

@@ -36,7 +36,7 @@ CudaRowFeed::CudaRowFeed(CudaContext& context, std::span<const float> from, std:
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags for samples");
   stream_.reset(stream);
   read_ = make_event();
-  for (Place& place : places_) place.filled = make_event();
+  for (Buffer& buffer : buffers_) buffer.filled = make_event();
   ring_ = std::make_unique<StagingRing>(context_, stream);
   void* on_device = nullptr;
   if (cudaHostGetDevicePointer(&on_device, const_cast<float*>(from.data()), 0) == cudaSuccess) {
@@ -49,29 +49,29 @@ CudaRowFeed::CudaRowFeed(CudaContext& context, std::span<const float> from, std:
 
 CudaRowFeed::~CudaRowFeed() {
   try {
-    for (const Place& place : places_) {
-      context_.wait_for(place.filled.get(), context_.deadline(), "samples on their way");
+    for (const Buffer& buffer : buffers_) {
+      context_.wait_for(buffer.filled.get(), context_.deadline(), "samples on their way");
     }
   } catch (const Error&) {
     // The device is lost, and this process is about to be replaced.
   }
 }
 
-void CudaRowFeed::make_room(Place& place, std::size_t floats) {
-  if (floats <= place.room) return;
-  place.memory.reset();
-  place.room = 0;
-  place.memory = context_.allocate(floats * sizeof(float));
-  place.room = floats;
+void CudaRowFeed::make_room(Buffer& buffer, std::size_t floats) {
+  if (floats <= buffer.room) return;
+  buffer.memory.reset();
+  buffer.room = 0;
+  buffer.memory = context_.allocate(floats * sizeof(float));
+  buffer.room = floats;
 }
 
 void CudaRowFeed::begin(std::span<const std::int64_t> rows) {
-  HOLDFAST_ASSERT(begun_ - taken_ < places_.size());
+  HOLDFAST_ASSERT(begun_ - taken_ < buffers_.size());
   const auto row_count = static_cast<std::int64_t>(from_.size() / row_floats_);
   for (const std::int64_t row : rows) HOLDFAST_ASSERT(row >= 0 && row < row_count);
-  Place& place = places_[begun_++ % places_.size()];
-  make_room(place, rows.size() * row_floats_);
-  place.floats = rows.size() * row_floats_;
+  Buffer& buffer = buffers_[begun_++ % buffers_.size()];
+  make_room(buffer, rows.size() * row_floats_);
+  buffer.floats = rows.size() * row_floats_;
   {
     // All work that read this buffer was queued in the context's stream before.
     const CudaContext::StreamLock lock = context_.lock_stream();
@@ -79,12 +79,12 @@ void CudaRowFeed::begin(std::span<const std::int64_t> rows) {
     check_cuda(cudaStreamWaitEvent(stream_.get(), read_.get(), 0), "cudaStreamWaitEvent for a reader of samples");
   }
   if (from_on_device_ == nullptr || are_at_most(kMostRuns, rows)) {
-    copy_runs(rows, place.data());
+    copy_runs(rows, buffer.data());
   } else {
-    gather(rows, place);
+    gather(rows, buffer);
   }
   const CudaContext::StreamLock lock = context_.lock_stream();
-  check_cuda(cudaEventRecord(place.filled.get(), stream_.get()), "cudaEventRecord after samples");
+  check_cuda(cudaEventRecord(buffer.filled.get(), stream_.get()), "cudaEventRecord after samples");
 }
 
 void CudaRowFeed::copy_runs(std::span<const std::int64_t> rows, float* to) {
@@ -101,24 +101,24 @@ void CudaRowFeed::copy_runs(std::span<const std::int64_t> rows, float* to) {
 
 // The buffer's last rows have been taken, and freeing memory waits for the work that reads it. So a smaller list of row
 // numbers may be replaced.
-void CudaRowFeed::gather(std::span<const std::int64_t> rows, Place& place) {
+void CudaRowFeed::gather(std::span<const std::int64_t> rows, Buffer& buffer) {
   const std::span<const std::byte> numbers = std::as_bytes(rows);
-  if (numbers.size() > place.row_numbers_bytes) {
-    place.row_numbers = context_.allocate(numbers.size());
-    place.row_numbers_bytes = numbers.size();
+  if (numbers.size() > buffer.row_numbers_bytes) {
+    buffer.row_numbers = context_.allocate(numbers.size());
+    buffer.row_numbers_bytes = numbers.size();
   }
-  ring_->send(numbers, place.row_numbers.get());
+  ring_->send(numbers, buffer.row_numbers.get());
   const CudaContext::StreamLock lock = context_.lock_stream();
-  gather_host_rows(from_on_device_, row_floats_, reinterpret_cast<const std::int64_t*>(place.row_numbers.get()),
-                   rows.size(), place.data(), stream_.get());
+  gather_host_rows(from_on_device_, row_floats_, reinterpret_cast<const std::int64_t*>(buffer.row_numbers.get()),
+                   rows.size(), buffer.data(), stream_.get());
 }
 
 std::span<const float> CudaRowFeed::take() {
   HOLDFAST_ASSERT(taken_ < begun_);
-  const Place& place = places_[taken_++ % places_.size()];
+  const Buffer& buffer = buffers_[taken_++ % buffers_.size()];
   const CudaContext::StreamLock lock = context_.lock_stream();
-  check_cuda(cudaStreamWaitEvent(context_.stream(), place.filled.get(), 0), "cudaStreamWaitEvent for samples");
-  return {place.data(), place.floats};
+  check_cuda(cudaStreamWaitEvent(context_.stream(), buffer.filled.get(), 0), "cudaStreamWaitEvent for samples");
+  return {buffer.data(), buffer.floats};
 }
 
 }  // namespace holdfast::compute

@@ -31,7 +31,7 @@ class CudaRowFeed final : public RowFeed {
   // the link, which is faster than starting a copy for each run.
   static constexpr std::size_t kMostRuns = 64;
 
-  struct Place {
+  struct Buffer {
     std::shared_ptr<std::byte[]> memory;
     std::size_t room = 0;    // in floats
     std::size_t floats = 0;  // how many floats it holds
@@ -42,9 +42,9 @@ class CudaRowFeed final : public RowFeed {
     float* data() const { return reinterpret_cast<float*>(memory.get()); }
   };
 
-  void make_room(Place& place, std::size_t floats);
+  void make_room(Buffer& buffer, std::size_t floats);
   void copy_runs(std::span<const std::int64_t> rows, float* to);
-  void gather(std::span<const std::int64_t> rows, Place& place);
+  void gather(std::span<const std::int64_t> rows, Buffer& buffer);
 
   CudaContext& context_;
   const std::span<const float> from_;
@@ -54,7 +54,7 @@ class CudaRowFeed final : public RowFeed {
   OwnedStream stream_;
   OwnedEvent read_;  // in the context's stream, after the work that read the buffer that is filled next
   std::unique_ptr<StagingRing> ring_;
-  std::array<Place, 2> places_;
+  std::array<Buffer, 2> buffers_;
   std::size_t begun_ = 0;
   std::size_t taken_ = 0;
 };

@@ -48,8 +48,11 @@ class NcclTest : public testing::Test {
   }
 
   static std::unique_ptr<MemoryCommunicator> connect_control(ThreadGroup& group, int rank, int ranks) {
-    return group.connect(
-        {.rank = rank, .size = ranks, .deal = ShardDeal::even(ranks, ranks), .slots = 1, .float_count = 16});
+    return group.connect({.rank = rank,
+                          .size = ranks,
+                          .assignment = ShardAssignment::even(ranks, ranks),
+                          .slots = 1,
+                          .float_count = 16});
   }
 
  private:

@@ -1,4 +1,4 @@
-#include "collective/shard_deal.h"
+#include "collective/shard_assignment.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace holdfast {
 
-ShardDeal::ShardDeal(const std::vector<int>& counts) : boundaries_{0} {
+ShardAssignment::ShardAssignment(const std::vector<int>& counts) : boundaries_{0} {
   HOLDFAST_ASSERT(!counts.empty());
   for (const int count : counts) {
     HOLDFAST_ASSERT(count > 0);
@@ -16,27 +16,27 @@ ShardDeal::ShardDeal(const std::vector<int>& counts) : boundaries_{0} {
   }
 }
 
-ShardDeal ShardDeal::even(int shards, int ranks) {
+ShardAssignment ShardAssignment::even(int shards, int ranks) {
   std::vector<int> counts;
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     counts.push_back(static_cast<int>(shards * (rank + 1) / ranks - shards * rank / ranks));
   }
-  return ShardDeal(counts);
+  return ShardAssignment(counts);
 }
 
-ShardRange ShardDeal::of(int rank) const {
+ShardRange ShardAssignment::of(int rank) const {
   HOLDFAST_ASSERT(rank >= 0 && rank < ranks());
   const auto index = static_cast<std::size_t>(rank);
   return {boundaries_[index], boundaries_[index + 1]};
 }
 
-int ShardDeal::most() const {
+int ShardAssignment::most() const {
   int most = 0;
   for (int rank = 0; rank < ranks(); ++rank) most = std::max(most, of(rank).count());
   return most;
 }
 
-std::vector<ShardRange> ShardDeal::covering_nodes() const {
+std::vector<ShardRange> ShardAssignment::covering_nodes() const {
   std::vector<ShardRange> nodes;
   for (int rank = 0; rank < ranks(); ++rank) {
     const std::vector<ShardRange> of_rank = ShardTree(shards()).covering_nodes(of(rank));

@@ -1,4 +1,4 @@
-#include "decide/shard_dealer.h"
+#include "decide/shard_assigner.h"
 
 #include <algorithm>
 #include <numeric>
@@ -31,34 +31,35 @@ double milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-bool ShardDealer::is_too_early(std::int64_t step, Moment now) const {
+bool ShardAssigner::is_too_early(std::int64_t step, Moment now) const {
   return last_ && step - last_->step < options_.steps_between && now - last_->moment < options_.time_between;
 }
 
-std::optional<ShardDealer::Deal> ShardDealer::better_deal(std::span<const Load> loads,
-                                                          std::span<const Stragglers::Speed> speeds, std::int64_t step,
-                                                          Moment now) const {
+std::optional<ShardAssigner::Assignment> ShardAssigner::better_assignment(std::span<const Load> loads,
+                                                                          std::span<const Stragglers::Speed> speeds,
+                                                                          std::int64_t step, Moment now) const {
   HOLDFAST_ASSERT(loads.size() == speeds.size());
   if (loads.size() < 2 || is_too_early(step, now)) return std::nullopt;
   std::vector<int> current;
   std::vector<Pace> paces;
-  Deal deal;
+  Assignment assignment;
   bool has_straggler = false;
   for (std::size_t rank = 0; rank < loads.size(); ++rank) {
     if (!speeds[rank].is_settled) return std::nullopt;
     has_straggler = has_straggler || speeds[rank].is_straggler;
     current.push_back(loads[rank].shards);
     paces.push_back({.time_per_round = speeds[rank].time_per_round, .at_once = loads[rank].at_once});
-    deal.round_times.push_back(speeds[rank].time_per_round);
+    assignment.round_times.push_back(speeds[rank].time_per_round);
   }
   const auto [fewest, most] = std::minmax_element(current.begin(), current.end());
   const bool is_even = *most - *fewest <= 1;
   if (is_even && !has_straggler) return std::nullopt;
-  deal.shards = balanced_shards(std::accumulate(current.begin(), current.end(), 0), paces);
+  assignment.shards = balanced_shards(std::accumulate(current.begin(), current.end(), 0), paces);
   const double least = 1 - options_.least_gain;
-  if (milliseconds(time_of(deal.shards, paces)) > least * milliseconds(time_of(current, paces))) return std::nullopt;
-  deal.why = reason(current, deal.shards, paces);
-  return deal;
+  if (milliseconds(time_of(assignment.shards, paces)) > least * milliseconds(time_of(current, paces)))
+    return std::nullopt;
+  assignment.why = reason(current, assignment.shards, paces);
+  return assignment;
 }
 
 }  // namespace holdfast::recovery

@@ -15,15 +15,15 @@ namespace holdfast::resilience {
 // How long the kernel may take to end killed processes.
 inline constexpr std::chrono::seconds kKillTimeout(20);
 
-class Session {
+class ProgramSession {
  public:
   // Starts the program. Its standard output and error are collected, and its standard input is empty. Throws Error when
   // it cannot be executed.
-  Session(std::vector<std::string> command, const std::vector<std::string>& faults);
+  ProgramSession(std::vector<std::string> command, const std::vector<std::string>& faults);
   // Kills all processes that are left.
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  ~ProgramSession();
+  ProgramSession(const ProgramSession&) = delete;
+  ProgramSession& operator=(const ProgramSession&) = delete;
 
   int pid() const { return pid_; }
   // Waits until the program itself has ended; its children may live on. False when the deadline passes first.

@@ -17,7 +17,7 @@ namespace holdfast::recovery {
 // The unit of times in sentences and in the journal.
 double milliseconds(std::chrono::nanoseconds time);
 
-class ShardDealer {
+class ShardAssigner {
  public:
   // Another assignment costs a pause. So it must save enough time, and must not follow the last one too soon.
   struct Options {
@@ -25,21 +25,21 @@ class ShardDealer {
     std::int64_t steps_between = 64;  // between two assignments, or
     Moment::duration time_between = std::chrono::seconds(60);  // this much time
   };
-  struct Deal {
+  struct Assignment {
     std::vector<int> shards{};                            // by rank
     std::vector<std::chrono::nanoseconds> round_times{};  // by rank; the times on which it is based
     std::string why{};
   };
 
-  explicit ShardDealer(const Options& options) : options_(options) {}
+  explicit ShardAssigner(const Options& options) : options_(options) {}
 
   // Notes that the ranks compute other numbers of shards from here on.
-  void dealt(std::int64_t step, Moment now) { last_ = Last{.step = step, .moment = now}; }
+  void assigned(std::int64_t step, Moment now) { last_ = Last{.step = step, .moment = now}; }
 
   // An assignment that is better than the present one; empty if no better one exists, or while a rank's window is not
   // full. `loads` and `speeds` are in rank order.
-  std::optional<Deal> better_deal(std::span<const Load> loads, std::span<const Stragglers::Speed> speeds,
-                                  std::int64_t step, Moment now) const;
+  std::optional<Assignment> better_assignment(std::span<const Load> loads, std::span<const Stragglers::Speed> speeds,
+                                              std::int64_t step, Moment now) const;
 
  private:
   struct Last {

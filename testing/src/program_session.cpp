@@ -1,7 +1,7 @@
 // Processes of a program under test may outlive it, and tests must find them. Process groups do not help, since
 // replicas have their own. The session does, as long as no process calls setsid(). See docs/decisions/testing.md.
 
-#include "session.h"
+#include "program_session.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -72,7 +72,7 @@ std::pair<FileDescriptor, FileDescriptor> create_pipe() {
 
 }  // namespace
 
-Session::Session(std::vector<std::string> command, const std::vector<std::string>& faults) {
+ProgramSession::ProgramSession(std::vector<std::string> command, const std::vector<std::string>& faults) {
   std::vector<std::string> environment = environment_with(faults);
   const std::vector<char*> arguments = pointers(command);
   const std::vector<char*> variables = pointers(environment);
@@ -98,7 +98,7 @@ Session::Session(std::vector<std::string> command, const std::vector<std::string
   throw system_error(error_number, "cannot run the program " + command.front());
 }
 
-Session::~Session() {
+ProgramSession::~ProgramSession() {
   try {
     kill_all(Deadline::after(kKillTimeout));
     if (!is_reaped_) reap();
@@ -107,7 +107,7 @@ Session::~Session() {
   }
 }
 
-bool Session::wait(Deadline deadline) {
+bool ProgramSession::wait(Deadline deadline) {
   for (;;) {
     pollfd descriptors[2] = {{ended_.value(), POLLIN, 0}, {spoken_.value(), POLLIN, 0}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
@@ -121,7 +121,7 @@ bool Session::wait(Deadline deadline) {
   }
 }
 
-void Session::collect() {
+void ProgramSession::collect() {
   char buffer[8192];
   ssize_t bytes = 0;
   while (spoken_.is_open() && (bytes = ::read(spoken_.value(), buffer, sizeof buffer)) > 0) {
@@ -131,7 +131,7 @@ void Session::collect() {
   if (bytes == 0) spoken_.reset();
 }
 
-std::vector<int> Session::others() const {
+std::vector<int> ProgramSession::others() const {
   std::vector<int> pids;
   for (const ProcessEntry& entry : processes_of_session(pid_)) {
     if (entry.pid != pid_ && !entry.is_zombie()) pids.push_back(entry.pid);
@@ -139,7 +139,7 @@ std::vector<int> Session::others() const {
   return pids;
 }
 
-std::vector<int> Session::wait_for_others(Deadline deadline) const {
+std::vector<int> ProgramSession::wait_for_others(Deadline deadline) const {
   std::vector<int> left = others();
   while (!left.empty() && !deadline.has_passed()) {
     std::this_thread::sleep_for(kLook);
@@ -148,7 +148,7 @@ std::vector<int> Session::wait_for_others(Deadline deadline) const {
   return left;
 }
 
-void Session::kill_all(Deadline deadline) {
+void ProgramSession::kill_all(Deadline deadline) {
   // After it was reaped, its number may be the session of other processes.
   if (is_reaped_) return;
   ::kill(pid_, SIGKILL);
@@ -164,7 +164,7 @@ void Session::kill_all(Deadline deadline) {
   }
 }
 
-int Session::reap() {
+int ProgramSession::reap() {
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
   is_reaped_ = true;

@@ -12,16 +12,16 @@
 
 namespace holdfast {
 
-class ShardDeal {
+class ShardAssignment {
  public:
   // One shard, for one rank.
-  ShardDeal() : ShardDeal(std::vector<int>{1}) {}
+  ShardAssignment() : ShardAssignment(std::vector<int>{1}) {}
   // counts[r] is the number of shards of rank r. Asserts that there is at least one rank, and a shard for each.
-  explicit ShardDeal(const std::vector<int>& counts);
+  explicit ShardAssignment(const std::vector<int>& counts);
   // Ranges whose sizes differ by one shard at most. Asserts that there is a shard for each rank.
-  static ShardDeal even(int shards, int ranks);
+  static ShardAssignment even(int shards, int ranks);
 
-  bool operator==(const ShardDeal&) const = default;
+  bool operator==(const ShardAssignment&) const = default;
 
   int ranks() const { return static_cast<int>(boundaries_.size()) - 1; }
   int shards() const { return boundaries_.back(); }

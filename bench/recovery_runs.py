@@ -409,7 +409,7 @@ def preempt(arguments, replicas, width, number, chance):
             run.look()
             saved = [path for path in os.scandir(os.path.join(folder, "run")) if path.name.endswith(".h5")]
             if code != STOPPED or len(saved) != 1 or int(re.search(r"\d+", saved[0].name).group()) != run.committed():
-                raise RuntimeError(f"ended with {code} behind step {run.committed()} and left "
+                raise RuntimeError(f"ended with {code} after step {run.committed()} and left "
                                    f"{[path.name for path in saved]}: {run.tail_of_output()}")
             print(f"preemption: {replicas} replicas: {number}: {seconds:.2f} s", file=sys.stderr)
             return {"seconds": seconds, "file_bytes": saved[0].stat().st_size, "step": run.newest().longest_step()}

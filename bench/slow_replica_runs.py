@@ -1,7 +1,7 @@
 """Measures the gain of dealing a slow replica fewer shards; bench/slow_replica starts it.
 
 Both ways take turns, so that a busy moment of the machine hits both. A round of one is a run from its start: it is timed
-over as many steps, behind those in which the slow replica is found and the shards are dealt anew.
+over as many steps, after those in which the slow replica is found and the shards are dealt anew.
 """
 
 import argparse

@@ -158,11 +158,11 @@ def of_passes(measured):
 
 def stalls(turn, every):
     """How much longer a step with a snapshot takes than the others. A snapshot is in the time of the next step."""
-    behind, others = [], []
+    after_snapshots, others = [], []
     for number, seconds in enumerate(turn["times"], turn["first_step"]):
-        (behind if (number - 1) % every == 0 else others).append(seconds)
+        (after_snapshots if (number - 1) % every == 0 else others).append(seconds)
     usual = statistics.median(others)
-    return [seconds - usual for seconds in behind]
+    return [seconds - usual for seconds in after_snapshots]
 
 
 def of_snapshot(measured):

@@ -7,7 +7,7 @@ limits first: the others state their shares of what it measured and left in FILE
 numbers to DIR/figures.json, prints lines that begin with "figure: ", and leaves what contenders print in the work
 folder's logs/. It makes fewer rounds, but two, where more do not fit into --seconds; what is cut off is kept and told
 as far as it got. --trial takes little models, to see that all of it works. No GPU is needed for that with --peer-device
-cpu and --device cpu, or with another computer than a GPU behind HOLDFAST_CUDA_LIBRARY.
+cpu and --device cpu, or with a library in HOLDFAST_CUDA_LIBRARY that computes elsewhere than on a GPU.
 
 Exit code: 0 all was measured, whatever the results; 1 something could not be measured, and why is printed; 77 the
 machine has no GPU.

@@ -81,8 +81,8 @@ def begin(name, arguments):
 
 def extend_path(python):
     """Adds to the end of PATH: the interpreter's folder, for pip's CMake and Ninja, and CUDA's default folder."""
-    behind = [str(Path(python).parent), str(Path(sys.executable).parent), "/usr/local/cuda/bin"]
-    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *behind])
+    folders_after = [str(Path(python).parent), str(Path(sys.executable).parent), "/usr/local/cuda/bin"]
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *folders_after])
 
 
 def missing_tools():

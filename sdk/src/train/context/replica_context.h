@@ -64,7 +64,7 @@ struct Replica::Context {
 
   std::shared_ptr<Supervision> supervision = std::make_shared<NoSupervision>();
   FileSystem* file_system = &posix_file_system();
-  std::unique_ptr<FileSystem> own_file_system;  // what file_system points to, if this Place owns it
+  std::unique_ptr<FileSystem> own_file_system;  // what file_system points to, if this Context owns it
   // The Trainer writes its savepoints through this: file_system, observed by saving_watch. Set by the first Trainer.
   std::unique_ptr<FileSystem> saving_files;
   std::shared_ptr<SavingWatch> saving_watch;

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kTree = HOLDFAST_SOURCE_DIR;
+const fs::path kRepository = HOLDFAST_SOURCE_DIR;
 const std::vector<std::string> kParts = {"base", "format", "exchange", "recovery", "sdk", "cli", "testing"};
 
 std::vector<std::string> lines_of(const fs::path& path) {
@@ -28,7 +28,7 @@ std::vector<std::string> lines_of(const fs::path& path) {
 }
 
 std::string name_in_tree(const fs::path& path) {
-  return fs::relative(path, kTree).generic_string();
+  return fs::relative(path, kRepository).generic_string();
 }
 
 bool is_cpp(const fs::path& path) {
@@ -56,13 +56,13 @@ std::vector<fs::path> files_below(const fs::path& folder) {
 // All files that are read as English, except those that must name the banned words.
 std::vector<fs::path> texts() {
   std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(kTree)) {
+  for (const auto& entry : fs::directory_iterator(kRepository)) {
     const bool is_text = entry.path().extension() == ".md" || entry.path().filename() == "CMakeLists.txt";
     if (is_text) found.push_back(entry.path());
   }
   for (const char* folder : {"base", "bench", "cli", "cmake", "docs", "examples", "exchange", "format", "python",
                              "recovery", "scripts", "sdk", "testing", "tests"}) {
-    for (const fs::path& path : files_below(kTree / folder)) {
+    for (const fs::path& path : files_below(kRepository / folder)) {
       const std::string extension = path.extension().string();
       if (is_cpp(path) || is_script(path) || extension == ".md" || extension == ".scenario") found.push_back(path);
     }
@@ -138,7 +138,7 @@ TEST(Language, BeginsLongSourcesWithTheirReason) {
   constexpr std::size_t kLong = 80;
   int long_sources = 0;
   for (const std::string& part : kParts) {
-    for (const fs::path& path : files_below(kTree / part)) {
+    for (const fs::path& path : files_below(kRepository / part)) {
       if (!is_cpp(path) || is_being_rebuilt(name_in_tree(path))) continue;
       const std::vector<std::string> lines = lines_of(path);
       if (lines.size() <= kLong) continue;
@@ -157,7 +157,7 @@ TEST(Language, SaysInPublicHeadersWhatSignaturesCannot) {
     if (part == "cli") continue;
     Lines sum;
     std::string sparse;
-    for (const fs::path& path : files_below(kTree / part / "include")) {
+    for (const fs::path& path : files_below(kRepository / part / "include")) {
       if (!is_cpp(path)) continue;
       const Lines lines = count_lines(path);
       sum.comment += lines.comment;

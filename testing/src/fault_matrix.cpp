@@ -30,6 +30,7 @@ std::vector<Value> wanted_or_all(const std::vector<Value>& wanted, std::span<con
 }
 
 std::int64_t step_in(FaultPhase phase, const FaultMatrix& matrix) {
+  // A snapshot or savepoint is not made after every step, and a fault in its phases strikes only where one is.
   switch (phase) {
     case FaultPhase::snapshot:
       return matrix.snapshot_step;
@@ -62,9 +63,11 @@ std::string death(int rank, std::int64_t step) {
 std::vector<std::string> beginning_of(const Fault& fault, int replicas, std::int64_t step) {
   std::vector<std::string> deaths;
   if (fault.phase == FaultPhase::load) {
+    // A state is loaded only when no replica is left that has one.
     for (int rank = 0; rank < replicas; ++rank) deaths.push_back(death(rank, step));
   }
   if (fault.phase == FaultPhase::rendezvous || fault.phase == FaultPhase::broadcast) {
+    // Another rank than the fault's, which must survive to reach the phase.
     deaths.push_back(death(fault.rank == 0 ? replicas - 1 : 0, step));
   }
   return deaths;
@@ -89,6 +92,7 @@ std::vector<Fault> faults_of(const FaultMatrix& matrix) {
   std::vector<Fault> faults;
   for (const FaultKind kind : wanted_or_all(matrix.kinds, recovery::fault_kinds())) {
     for (const CorruptionTarget target : recovery::corruption_targets()) {
+      // A kind without targets gets one fault, not the same one for each target.
       if (!recovery::takes_target(kind) && target != Fault{}.target) continue;
       faults.push_back({.kind = kind, .target = target});
       set_parameters(faults.back());
@@ -122,6 +126,7 @@ class Cells {
       if (recovery::must_have_step(phase)) fault.step = step_in(phase, matrix_);
       // Replicas reach the rendezvous at the end of generation 0.
       if (phase == FaultPhase::rendezvous) fault.generation = 0;
+      // A combination that makes no sense is no cell. A list of these here would be a second copy of the rule.
       if (!recovery::objection_to(fault).empty()) continue;
       Case cell{.name = name_of(fault, rank, replicas), .replicas = replicas};
       cell.faults = beginning_of(fault, replicas, matrix_.step);
@@ -142,6 +147,7 @@ struct Moment {
   bool is_of_survivors;           // only survivors reach it
 };
 
+// Generation 0 ends by the first fault, and generation 1 recovers from it.
 constexpr Moment kMoments[] = {
     {"at-once", FaultPhase::forward, std::nullopt, true},
     {"start", FaultPhase::start, std::nullopt, false},
@@ -178,12 +184,14 @@ class Pairs {
     int replicas = 1;
 
     int first() const { return dead == MatrixRank::first ? 0 : replicas - 1; }
+    // The other end of the ranks: rank 0 has work that others do not have, such as savepoints.
     int second() const { return is_same ? first() : replicas - 1 - first(); }
   };
 
   void add(int replicas, const Moment& moment, const Fault& fault) {
     for (const MatrixRank dead : matrix_.ranks) {
       if (dead == MatrixRank::last && replicas == 1) continue;
+      // Survivors do not start, so in this phase both faults are for processes of the same rank.
       const bool is_of_newcomers = moment.phase == FaultPhase::start;
       if (!moment.is_of_survivors) add({.dead = dead, .is_same = true, .replicas = replicas}, moment, fault);
       if (!is_of_newcomers && replicas > 1) add({.dead = dead, .replicas = replicas}, moment, fault);
@@ -234,6 +242,7 @@ std::vector<Case> fault_pairs(const FaultMatrix& matrix) {
 
 std::vector<Case> sample_of(std::vector<Case> cases, std::size_t count, std::uint64_t seed) {
   Draws draws(seed);
+  // Erased and not drawn, so that the cases that are left keep their order.
   while (cases.size() > count) cases.erase(cases.begin() + static_cast<std::ptrdiff_t>(draws.below(cases.size())));
   return cases;
 }

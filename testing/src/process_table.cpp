@@ -1,3 +1,5 @@
+// Processes come and go while /proc is read. So a file that is gone means a process that is gone, and is not an
+// error.
 #include "process_table.h"
 
 #include <algorithm>
@@ -25,6 +27,7 @@ std::vector<ProcessEntry> processes_that(const std::function<bool(const ProcessE
     const std::string name = entry.path().filename().string();
     int pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    // The other names in /proc are not of processes.
     if (error != std::errc{} || end != name.data() + name.size()) continue;
     const std::optional<ProcessEntry> process = process_entry(pid);
     if (process && is_wanted(*process)) found.push_back(*process);
@@ -64,6 +67,7 @@ Holdings holdings_of(int pid) {
     if (name == "VmRSS:") rest >> holdings.resident_kilobytes;
     if (name == "Threads:") rest >> holdings.threads;
   }
+  // The folder of descriptors can be read only by the process's own user; for others the count is 0.
   std::error_code gone;
   for (fs::directory_iterator at(folder_of(pid) + "/fd", gone), end; !gone && at != end; at.increment(gone)) {
     ++holdings.descriptors;

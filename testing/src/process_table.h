@@ -11,7 +11,9 @@ namespace holdfast::resilience {
 struct ProcessEntry {
   int pid = 0;
   int parent = 0;
+  // The pid of the process that leads the session. Children inherit it, unless they call setsid().
   int session = 0;
+  // As in proc(5): R runs, S sleeps, T is stopped, Z has ended and is not reaped yet.
   char state = '?';
 
   bool is_zombie() const { return state == 'Z' || state == 'X'; }

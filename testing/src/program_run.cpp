@@ -1,3 +1,5 @@
+// A run may take several starts of its program. A fault that kills the watchdog ends the program, and the next start
+// must resume the run.
 #include "holdfast/testing/program_run.h"
 
 #include <algorithm>
@@ -24,6 +26,7 @@ void start_once(const std::vector<std::string>& command, const RunOptions& optio
                 RunResult& result) {
   ProgramSession session(command, options.faults);
   result.is_out_of_time = !session.wait(deadline);
+  // A program that is late is killed with all of its processes, so none of them counts as left.
   if (!result.is_out_of_time) result.processes_left = session.wait_for_others(Deadline::after(options.leave_time));
   session.kill_all(Deadline::after(kKillTimeout));
   result.exit_code = session.reap();
@@ -31,6 +34,7 @@ void start_once(const std::vector<std::string>& command, const RunOptions& optio
 }
 
 bool has_to_start_again(const RunResult& result, int most_starts) {
+  // Only a death by SIGKILL, as the fault causes it, is followed by another start. A program that fails runs once.
   return result.exit_code == 128 + SIGKILL && !result.is_out_of_time && result.processes_left.empty() &&
          result.starts < most_starts;
 }
@@ -39,6 +43,7 @@ bool has_to_start_again(const RunResult& result, int most_starts) {
 
 RunResult run_program(const Program& program, const RunOptions& options) {
   const int most_starts = 1 + watchdog_kills(options.faults);
+  // One limit for all starts together, so that a run that ends again and again ends the test, too.
   const Deadline deadline = Deadline::after(options.time_limit);
   const RunFolder folder(options.run_directory);
   const std::vector<std::string> command = command_of(program, folder.run_directory());
@@ -51,6 +56,7 @@ RunResult run_program(const Program& program, const RunOptions& options) {
   }
   result.wall_time = std::chrono::duration_cast<std::chrono::milliseconds>(Deadline::Clock::now() - begin);
   read_record(folder.run_directory(), result);
+  // A program that failed before it had a watchdog wrote no journal, and says why in its output.
   if (result.sentence.empty()) result.sentence = last_line(result.output);
   return result;
 }

@@ -27,6 +27,7 @@
 namespace holdfast::resilience {
 namespace {
 
+// Of the output only the end is kept: it has the reason, and a long run would fill the memory.
 constexpr std::size_t kMostOutput = std::size_t{64} * 1024;
 constexpr std::chrono::milliseconds kLook(10);
 
@@ -34,6 +35,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& faults
   const std::string name = std::string(recovery::kFaultsVariable) + "=";
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
+    // Faults in the environment of the test itself are not meant for this run.
     if (!std::string_view(*entry).starts_with(name)) environment.emplace_back(*entry);
   }
   std::string all;
@@ -58,6 +60,8 @@ std::pair<FileDescriptor, FileDescriptor> create_pipe() {
 // Runs in the child between fork and exec, so it makes only system calls.
 [[noreturn]] void become(char* const* arguments, char* const* environment, int output, int error_pipe, int parent) {
   ::setsid();
+  // The program must not outlive a test that crashes. A parent that died before this call is noticed by the next
+  // one.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);
   const int nothing = ::open("/dev/null", O_RDONLY);
@@ -78,6 +82,7 @@ ProgramSession::ProgramSession(std::vector<std::string> command, const std::vect
   const std::vector<char*> variables = pointers(environment);
   auto [reading, writing] = create_pipe();
   auto [error_reading, error_writing] = create_pipe();
+  // wait() looks for the end of the program and for its output, and may block in neither.
   ::fcntl(reading.value(), F_SETFL, O_NONBLOCK);
   const int parent = ::getpid();
   pid_ = ::fork();
@@ -110,6 +115,7 @@ ProgramSession::~ProgramSession() {
 bool ProgramSession::wait(Deadline deadline) {
   for (;;) {
     pollfd descriptors[2] = {{ended_.value(), POLLIN, 0}, {spoken_.value(), POLLIN, 0}};
+    // Rounded up. Otherwise the last part of a millisecond would be spent in a busy loop.
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
     const int ready = ::poll(descriptors, 2, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
     if (ready > 0 && descriptors[1].revents != 0) collect();
@@ -128,6 +134,7 @@ void ProgramSession::collect() {
     output_.append(buffer, static_cast<std::size_t>(bytes));
     if (output_.size() > kMostOutput) output_.erase(0, output_.size() - kMostOutput);
   }
+  // poll(2) reports a pipe without writers as readable at once, each time.
   if (bytes == 0) spoken_.reset();
 }
 
@@ -154,6 +161,7 @@ void ProgramSession::kill_all(Deadline deadline) {
   ::kill(pid_, SIGKILL);
   for (;;) {
     const std::vector<int> left = others();
+    // In a loop, because a process may start another one between the look and the signal.
     for (const int pid : left) ::kill(pid, SIGKILL);
     if (left.empty() && wait(Deadline::after(kLook))) return;
     if (deadline.has_passed()) {

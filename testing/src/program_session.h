@@ -43,6 +43,7 @@ class ProgramSession {
   void collect();
 
   int pid_ = -1;
+  // While it is false, pid_ names the program and its session, and nothing else.
   bool is_reaped_ = false;
   FileDescriptor ended_;   // readable once the program has ended
   FileDescriptor spoken_;  // the output; closed once all its writers are gone

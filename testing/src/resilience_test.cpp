@@ -46,6 +46,7 @@ bool is_corruption(const Fault& fault) {
 bool is_one_step_to_blame(const std::vector<Fault>& faults) {
   std::map<std::int64_t, int> faults_of_step;
   for (const Fault& fault : faults) {
+    // Faults without a step strike outside of steps, and no step is blamed for them.
     if (fault.step) ++faults_of_step[*fault.step];
   }
   return std::any_of(faults_of_step.begin(), faults_of_step.end(),
@@ -107,12 +108,14 @@ std::pair<Verdict, std::string> verdict_of(const Case& test, const RunResult& un
   }
   const std::vector<Fault> faults = parsed(test.faults);
   if (run.exit_code != 0) {
+    // A stop is documented only if the run itself decided on it, said why, and had faults that allow it.
     const bool is_report = (run.exit_code == recovery::kExitUnrecoverable || run.exit_code == recovery::kExitGaveUp) &&
                            !run.sentence.empty() && may_stop(faults);
     return {is_report ? Verdict::documented_stop : Verdict::ended, describe_end(run)};
   }
   if (run.last_fit == undisturbed.last_fit) return {Verdict::same_digest, describe(run.last_fit)};
   const std::string both = fmt::format("{}, undisturbed {}", describe(run.last_fit), describe(undisturbed.last_fit));
+  // Asked only after the comparison: a fault that may change weights often does not.
   const bool is_limit = run.last_fit && may_change_weights(faults, run);
   return {is_limit ? Verdict::documented_limit : Verdict::other_digest, both};
 }

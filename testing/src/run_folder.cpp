@@ -20,6 +20,7 @@ constexpr const char* kReplicas = "{replicas}";
 
 bool replace_all(std::string& text, const std::string& from, const std::string& to) {
   bool was_there = false;
+  // From the end of what was put in, which may contain the placeholder itself.
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);
     was_there = true;
@@ -38,6 +39,7 @@ std::string make_temporary_folder() {
 RunFolder::RunFolder(const std::string& wanted) {
   if (wanted.empty()) {
     temporary_ = make_temporary_folder();
+    // A folder in the temporary one: the run may rename its directory or make others next to it.
     run_directory_ = temporary_ + "/run";
     return;
   }

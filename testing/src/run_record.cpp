@@ -21,6 +21,7 @@ using nlohmann::json;
 using ReplicasOfGenerations = std::map<int, int>;
 
 void for_each_line(const std::string& run_directory, const std::function<void(const json&)>& look) {
+  // A run that ended before its watchdog began has no journal, and then there are no lines.
   std::ifstream file(run_directory + "/journal.jsonl");
   for (std::string text; std::getline(file, text);) {
     const json line = json::parse(text, nullptr, false);

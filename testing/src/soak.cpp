@@ -52,6 +52,7 @@ class Killer {
       return child.is_zombie() || child.pid == killed_ || child.session != session_.pid();
     });
     if (children.empty()) return;
+    // The watchdog must not grow with the number of deaths, so its first, last and largest sizes are kept.
     if (result.kills == 0) result.first = size;
     result.last = size;
     result.most = most_of(result.most, size);
@@ -91,6 +92,7 @@ SoakResult soak(const Program& program, const SoakOptions& options) {
   for (auto next = begin + options.every;; next += options.every) {
     const bool is_over = session.wait(Deadline::at(std::min(next, deadline.moment())));
     result.run.is_out_of_time = !is_over && deadline.has_passed();
+    // No kill after the end: the numbers of the run's processes may be in use again.
     if (is_over || result.run.is_out_of_time) break;
     killer.strike(result);
   }

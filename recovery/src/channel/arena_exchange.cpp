@@ -113,6 +113,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, const Reques
     }
     replies.push_back(std::move(reply));
   }
+  // Kept as long as the generation: a cancel must reach every wait, also in arenas that all ranks have.
   std::move(created.begin(), created.end(), std::back_inserter(arenas_));
   return replies;
 }

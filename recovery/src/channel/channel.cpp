@@ -66,6 +66,7 @@ class Packet {
   void attach(const std::vector<int>& descriptors) {
     if (descriptors.empty()) return;
     message_.msg_control = control_.data();
+    // Only the part that is filled. The kernel reads as many control messages as this length has room for.
     message_.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
     cmsghdr* header = CMSG_FIRSTHDR(&message_);
     header->cmsg_level = SOL_SOCKET;

@@ -1,5 +1,5 @@
 // The loop that serves requests also sees deaths and hangs, so nothing that comes through the socket is waited for. A
-// peer that is silent or does not read loses its place, and the loop accepts one peer per turn. docs/decisions/runs.md
+// peer that is silent or does not read is disconnected, and the loop accepts one peer per turn. docs/decisions/runs.md
 
 #include "control/control_socket.h"
 
@@ -48,6 +48,8 @@ class OwnerOnly {
 void remove_stale(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return;
+  // A socket is left by a watchdog that was killed. The caller holds the run's lock, so no live watchdog listens on
+  // it.
   if (!S_ISSOCK(status.st_mode)) {
     throw Error(ErrorCode::already_running, path +
                                                 " exists and is not a socket, so other processes cannot talk to this "
@@ -87,6 +89,7 @@ nlohmann::json refusal(const std::string& sentence) {
 ControlAddress::ControlAddress(const std::string& run_directory) {
   value_.sun_family = AF_UNIX;
   std::string path = path_in(run_directory);
+  // An address has room for 107 characters. Through the descriptor of its folder the name is short.
   if (path.size() >= sizeof value_.sun_path) {
     folder_ = FileDescriptor(::open(run_directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!folder_.is_open()) throw system_error(errno, "cannot open the run directory " + run_directory);
@@ -174,6 +177,7 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
     if (is_last_) return hang_up();
     // Posted, because a peer that sends line after line would otherwise block the others.
     asio::post(socket_.get_executor(), [self = shared_from_this()] {
+      // The limit of time may have closed the connection while this was queued.
       if (!self->has_ended()) self->read();
     });
   }
@@ -248,7 +252,7 @@ void ControlSocket::rest() {
   });
 }
 
-// Closes the connection that has been silent for longest. False when all wait for an answer.
+// Closes the oldest connection that waits for no answer. False when all wait for one.
 bool ControlSocket::make_room() {
   clients_.remove_if([](const std::weak_ptr<Client>& client) {
     const auto live = client.lock();

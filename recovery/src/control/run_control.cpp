@@ -77,6 +77,7 @@ std::string receive_line(int socket, const std::string& run_directory, Deadline 
     if (count <= 0) throw gone(run_directory);
     text.append(bytes, static_cast<std::size_t>(count));
     if (const std::size_t end = text.find('\n'); end != std::string::npos) return text.substr(0, end);
+    // Another program may listen under this name. It must not fill this process's memory.
     if (text.size() > kMaxAnswerBytes) {
       throw Error(ErrorCode::input_output,
                   fmt::format("the answer of run {} is longer than an answer can be; is this a watchdog of Holdfast?",
@@ -88,6 +89,7 @@ std::string receive_line(int socket, const std::string& run_directory, Deadline 
 }  // namespace
 
 std::string ask_run(const std::string& run_directory, const std::string& request, Deadline deadline) {
+  // The watchdog answers each line, and the second answer would be lost with the connection.
   if (request.find('\n') != std::string::npos) {
     throw Error(ErrorCode::invalid_argument, "a request to a run must be one line");
   }

@@ -71,6 +71,7 @@ json RunRequests::scale(int replicas) {
         fmt::format("this run can have 1 to {} replicas; ask for a number in this range", run_.max_replicas));
   }
   if (run_.state().policy.all_start_together) return refusal(kIsPlain);
+  // The supervisor decides at once, so its target shows whether it took the request.
   run_.scale(replicas);
   if (run_.state().target != replicas) return refusal("the run is ending, so its number of replicas stays as it is");
   return {{"ok", true}, {"target", replicas}};
@@ -93,6 +94,7 @@ void RunRequests::snapshot(int seconds, const Answer& answer, Moment now) {
 }
 
 void RunRequests::pass_on_savepoints() {
+  // While a generation gathers there is no rank 0 to ask. generation_opened() asks it then.
   if (savepoints_.newest() != 0 && run_.state().phase == RunPhase::running) {
     run_.ask_for_savepoint(savepoints_.newest());
   }

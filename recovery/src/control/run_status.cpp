@@ -49,12 +49,14 @@ double SampleRate::per_second(Moment now) const {
   const Change& first = changes_.front();
   const Change& last = changes_.back();
   const Moment::duration usual = (last.moment - first.moment) / static_cast<int>(changes_.size() - 1);
+  // Between two steps the count stands still. Until the usual time has passed, that is no sign of a slower rate.
   const Moment end = std::max(last.moment, now - usual);
   if (end <= first.moment) return 0;
   return static_cast<double>(last.samples - first.samples) / count_seconds(end - first.moment);
 }
 
 void RunStatus::look(const std::map<int, Sight>& sights, Moment now) {
+  // Members are never numbered again, so without this the map would grow with each death.
   std::erase_if(courses_, [&](const auto& course) { return !sights.contains(course.first); });
   for (const auto& [member, sight] : sights) {
     const auto [course, is_new] = courses_.try_emplace(member, Course{sight.progress, now});

@@ -58,6 +58,7 @@ class RunStatus {
                           Moment now) const;
 
  private:
+  // What repeated looks at one member have shown.
   struct Course {
     std::uint64_t progress = 0;
     Moment last_progress{};

@@ -1,3 +1,5 @@
+// Float and bit are drawn from the fault's seed. So a run that is repeated with the same faults gets the same wrong
+// number. docs/decisions/testing.md
 #include <bit>
 #include <limits>
 
@@ -13,6 +15,7 @@ namespace {
 constexpr std::uint64_t kBitsOfFloat = 32;
 
 float flipped(float value, std::uint64_t bit) {
+  // As an integer, so that a flipped bit of the exponent may also give an infinity or a NaN, as a real error does.
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ (std::uint32_t{1} << bit));
 }
 

@@ -90,6 +90,8 @@ const auto& find_row(const Rows& rows, Value value) {
 
 // The phases in which a target can be changed: while it exists, and while nothing else uses it.
 std::span<const FaultPhase> phases_of(CorruptionTarget target) {
+  // The loss exists only between the forward pass and the sum over ranks. A gradient is wrong for one rank alone in
+  // `backward`, and for the sum that this rank applies in `before-update`.
   static constexpr std::array kLoss{FaultPhase::backward};
   static constexpr std::array kGradient{FaultPhase::backward, FaultPhase::before_update};
   static constexpr std::array kState{FaultPhase::data,         FaultPhase::forward,  FaultPhase::before_update,
@@ -100,6 +102,8 @@ std::span<const FaultPhase> phases_of(CorruptionTarget target) {
 }
 
 std::span<const FaultPhase> phases_of(const Fault& fault) {
+  // The factor is asked for once a step and holds for all of its computation. So no other phase would make a
+  // difference.
   static constexpr std::array kPace{FaultPhase::forward};
   static constexpr std::array kFiles{FaultPhase::writing, FaultPhase::before_rename, FaultPhase::after_rename,
                                      FaultPhase::pruning};
@@ -189,6 +193,7 @@ bool is_of_rank_zero(FaultPhase phase) {
 }
 
 bool is_of_savepoint(FaultPhase phase) {
+  // Every kind that acts by files has the same phases, so any of them serves.
   const std::span<const FaultPhase> phases = phases_of(Fault{.kind = FaultKind::full_disk});
   return std::find(phases.begin(), phases.end(), phase) != phases.end();
 }
@@ -196,6 +201,7 @@ bool is_of_savepoint(FaultPhase phase) {
 FaultPhase default_phase(const Fault& fault) {
   const FaultMeans means = row_of(fault.kind).means;
   if (means == FaultMeans::process) return FaultPhase::forward;
+  // Both remaining means have tables whose first phase is the earliest at which they have an effect.
   if (means != FaultMeans::state) return phases_of(fault).front();
   const bool is_state = fault.target == CorruptionTarget::weight || fault.target == CorruptionTarget::slot;
   return is_state ? FaultPhase::after_update : FaultPhase::backward;

@@ -36,6 +36,7 @@ struct FaultKeyName {
 inline constexpr std::array<FaultKeyName, 5> kFaultKeyNames{
     {{kDuration, "duration_ms"}, {kFactor, "factor"}, {kCount, "count"}, {kSeed, "seed"}, {kTarget, "target"}}};
 
+// Runs on the thread that reached the phase: the thread that trains, or the one that writes savepoints.
 using Strike = void (*)(const Fault& fault, const Faults::Process& process);
 
 // The values of keys that are not given.
@@ -55,6 +56,7 @@ struct FaultKindRow {
   FaultDefaults defaults{};
 };
 
+// `possible`: a run may load a state before any step, or again after a step at which all replicas were lost.
 enum class StepUse { none, possible, needed };
 
 struct FaultPhaseRow {
@@ -62,6 +64,7 @@ struct FaultPhaseRow {
   std::string_view name;
   std::string_view other_name;  // empty: none
   StepUse step;
+  // Rank 0 alone reads and writes savepoints, so a fault for another rank would never strike here.
   bool is_of_rank_zero;
 };
 

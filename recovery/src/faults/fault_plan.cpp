@@ -20,6 +20,7 @@
 namespace holdfast::recovery {
 namespace {
 
+// An hour. A larger number is more likely a mistyped one.
 constexpr std::int64_t kLongestMilliseconds = 3'600'000;
 constexpr double kHighestFactor = 1000;
 
@@ -86,6 +87,7 @@ class Parser {
     return kNoKeys;
   }
 
+  // Where the fault strikes: rank, step and generation.
   void take_place() {
     constexpr int kHighest = std::numeric_limits<int>::max();
     fault_.rank = static_cast<int>(number("rank", 0, ranks_ - 1));
@@ -96,6 +98,7 @@ class Parser {
   void take_parameters() {
     const FaultKindRow& row = row_of(fault_.kind);
     for (const Pair& pair : seen_) {
+      // A key without effect is refused. Otherwise its author would believe that it was obeyed.
       const FaultKeys key = key_of(pair.key);
       if (key != kNoKeys && (row.keys & key) == 0) {
         fail(fmt::format("gives {}=, which fault={} does not take", pair.key, row.name));
@@ -238,6 +241,7 @@ Fault parse_fault(std::string_view specification, int ranks) {
 }
 
 std::vector<Fault> parse_fault_plan(std::string_view text, int ranks) {
+  // No specification can begin with a bracket, so the first character tells the forms apart.
   return trim(text).starts_with('[') ? parse_json(text, ranks) : parse_lines(text, ranks);
 }
 
@@ -251,6 +255,7 @@ std::string to_string(const Fault& fault) {
   add("phase", to_string(fault.phase));
   if (fault.generation) add("generation", std::to_string(*fault.generation));
   add("fault", to_string(fault.kind));
+  // Defaults are written out, so that the text still means the same if a later version has other defaults.
   if ((keys & kDuration) != 0) add("duration_ms", std::to_string(fault.duration.count()));
   if ((keys & kFactor) != 0) add("factor", shortest(fault.factor));
   if ((keys & kCount) != 0 && fault.count) add("count", std::to_string(*fault.count));

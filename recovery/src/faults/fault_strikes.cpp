@@ -44,6 +44,7 @@ namespace {
 // Runs in a forked child of a process with several threads, so it may only make system calls. It keeps no descriptor.
 // The process may be killed meanwhile, and then its channel must close and its lock must be released at once.
 [[noreturn]] void wake_later(pid_t sleeper, std::chrono::milliseconds duration) {
+  // The signal is set before the parent is compared: a parent that died in between is noticed by one of the two.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::close_range(0, ~0U, 0);
   if (::getppid() != sleeper) ::_exit(0);
@@ -74,6 +75,7 @@ class AddressSpaceLimit {
  public:
   explicit AddressSpaceLimit(rlim_t bytes) {
     if (::getrlimit(RLIMIT_AS, &before_) != 0) throw holdfast::system_error(errno, "cannot read RLIMIT_AS");
+    // The hard limit stays as it is. A process without rights could not raise it again.
     set({.rlim_cur = std::min(bytes, before_.rlim_max), .rlim_max = before_.rlim_max});
   }
   ~AddressSpaceLimit() { ::setrlimit(RLIMIT_AS, &before_); }
@@ -121,6 +123,7 @@ std::string newest_savepoint(const std::string& directory) {
 void flip_byte(int file, std::uint64_t offset, const std::string& path) {
   std::byte value{};
   if (::pread(file, &value, 1, static_cast<off_t>(offset)) == 1) {
+    // Inverted, because a random value might be the one that is there already.
     value ^= std::byte{0xff};
     if (::pwrite(file, &value, 1, static_cast<off_t>(offset)) == 1) return;
   }
@@ -145,6 +148,7 @@ void damage(const std::string& path, std::uint64_t seed) {
 
 void kill(const Fault&, const Faults::Process&) {
   ::kill(::getpid(), SIGKILL);
+  // The kernel may deliver the signal a moment later. Without this line the process would train on until then.
   sleep_for_ever();
 }
 
@@ -158,6 +162,8 @@ void pause(const Fault& fault, const Faults::Process&) {
   if (waker < 0) throw holdfast::system_error(errno, "cannot start the process that ends a pause");
   if (waker == 0) wake_later(self, fault.duration);
   ::kill(self, SIGSTOP);
+  // The child repeats its signal until it is killed. It is reaped, so that a run with many pauses collects no
+  // zombies.
   ::kill(waker, SIGKILL);
   while (::waitpid(waker, nullptr, 0) < 0 && errno == EINTR) continue;
 }
@@ -168,6 +174,7 @@ void segfault(const Fault&, const Faults::Process&) {
   void* const page =
       ::mmap(nullptr, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) throw holdfast::system_error(errno, "cannot map a page to fault on");
+  // Volatile, because the compiler may leave out a write that nothing reads.
   *static_cast<volatile char*>(page) = 1;
 }
 
@@ -191,6 +198,7 @@ void terminate(const Fault&, const Faults::Process&) {
 }
 
 void loop(const Fault&, const Faults::Process&) {
+  // Volatile, because the compiler may assume that a loop without side effects ends.
   for (volatile std::uint64_t turns = 0;;) turns = turns + 1;
 }
 
@@ -199,6 +207,7 @@ void hang(const Fault&, const Faults::Process&) {
 }
 
 void run_out_of_memory(const Fault&, const Faults::Process&) {
+  // Little enough to be used up at once.
   constexpr rlim_t kRoom = rlim_t{64} << 20U;
   constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
   const AddressSpaceLimit limit(address_space() + kRoom);
@@ -225,6 +234,7 @@ void delay_beats(const Fault& fault, const Faults::Process& process) {
 
 void damage_savepoint(const Fault& fault, const Faults::Process& process) {
   const std::string path = newest_savepoint(process.run_directory);
+  // Survivors hand over their own state, so a run that recovers from them does not resume from this file.
   if (!path.empty()) damage(path, fault.seed);
   kill(fault, process);
 }

@@ -57,6 +57,7 @@ std::vector<std::string> faults_of_environment() {
 
 // Rank and generation, and faults that last.
 struct Faults::Course {
+  // Written by the thread that trains when a generation begins, and read by the thread that writes savepoints.
   std::atomic<int> rank;
   std::atomic<int> generation;
 
@@ -99,6 +100,7 @@ std::optional<Corruption> Faults::corruption(FaultPhase phase, std::int64_t step
 
 bool Faults::may_corrupt(FaultPhase phase, std::int64_t step) const {
   return std::any_of(faults_.begin(), faults_.end(), [&](const Fault& fault) {
+    // The mark is not set here, because asking must not use the fault up.
     return acts_by(fault, FaultMeans::state) && is_due(fault, phase, step);
   });
 }
@@ -109,6 +111,7 @@ double Faults::slowdown(std::int64_t step) const {
   for (std::size_t index = 0; index < faults_.size(); ++index) {
     const Fault& fault = faults_[index];
     if (!acts_by(fault, FaultMeans::pace)) continue;
+    // Only the process that set the mark becomes slow. Its successor is quick, so replacing it can be seen to help.
     if (is_due(fault, FaultPhase::forward, step) && mark_as_fired(index)) {
       const std::int64_t count = fault.count.value_or(kForEver);
       // Without overflow for a count that is nearly endless.
@@ -151,8 +154,11 @@ bool Faults::mark_as_fired(std::size_t index) const {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw system_error(error.value(), "cannot create " + folder);
+  // The index tells equal specifications apart. The hash keeps marks of another plan from hiding the faults of this
+  // one.
   const std::string hash = digest(std::as_bytes(std::span(faults_[index].specification))).hex().substr(0, 16);
   const std::string path = fmt::format("{}/{}-{}.fired", folder, index, hash);
+  // O_EXCL lets one of two processes of the same rank strike, even if both get here at the same time.
   const FileDescriptor mark(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!mark.is_open() && errno == EEXIST) return false;
   if (!mark.is_open() || ::fsync(mark.value()) != 0) throw system_error(errno, "cannot write the mark " + path);

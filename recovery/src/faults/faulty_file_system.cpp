@@ -33,6 +33,7 @@ bool is_savepoint(std::string_view path) {
 }
 
 FileNeed need_of(std::string_view operation) {
+  // A full disk may be noticed late: file systems that allocate when they write back report it at the sync.
   constexpr std::array<std::string_view, 6> kSpace{"create", "write", "write_back", "sync", "rename", "sync_folder"};
   return std::find(kSpace.begin(), kSpace.end(), operation) != kSpace.end() ? FileNeed::space : FileNeed::none;
 }
@@ -85,6 +86,7 @@ class SavepointWatch {
   }
 
   const Faults& faults_;
+  // Atomic, because files of a savepoint may be written by several threads.
   std::atomic<std::int64_t> step_ = -1;
   std::atomic<Change> last_change_ = Change::none;
 };

@@ -58,6 +58,7 @@ std::vector<Fault> forms_of(const FaultKindRow& row, const RandomFaultPlan& plan
 std::vector<Choice> choices_of(const RandomFaultPlan& plan) {
   std::vector<Choice> choices;
   for (const FaultKindRow& row : fault_kind_rows()) {
+    // Without a watchdog the run ends, and has to be started again by its user. So this kind must be asked for.
     if (plan.kinds.empty() ? row.value == FaultKind::kill_watchdog : !is_wanted(plan.kinds, row.value)) continue;
     std::vector<Fault> forms = forms_of(row, plan);
     if (!forms.empty()) choices.push_back({row.value, std::move(forms)});
@@ -96,6 +97,7 @@ Fault draw_fault(const RandomFaultPlan& plan, const std::vector<Choice>& choices
   if ((keys & kDuration) != 0) fault.duration = std::chrono::milliseconds(50 + draws.below(2950));
   if ((keys & kFactor) != 0) fault.factor = static_cast<double>(2 + draws.below(3));
   if ((keys & kCount) != 0) fault.count = static_cast<std::int64_t>(1 + draws.below(20));
+  // Shifted, because the parser takes seeds up to the largest signed number.
   if ((keys & kSeed) != 0) fault.seed = draws.next() >> 1;
   fault.specification = to_string(fault);
   return fault;
@@ -177,6 +179,7 @@ class OneRun {
     for (const Fault* fault : ordered) {
       // All processes start with the ranks that they have, also after others were lost.
       if (fault->phase != FaultPhase::start && fault->rank >= there) return false;
+      // The lowest possible count: a new process may have come back by then, but need not have.
       if (may_lose_replica(*fault)) there = std::max(1, there - 1);
     }
     return true;
@@ -193,6 +196,7 @@ std::vector<Fault> draw_what_strikes(const RandomFaultPlan& plan, const std::vec
   std::vector<Fault> faults;
   OneRun run(plan);
   for (int i = 0; i < plan.faults; ++i) {
+    // One draw of the plan for each fault, however many tries it takes, so that later faults do not depend on it.
     Draws of_fault(seeds.next());
     int tries = 0;
     while (!run.add(draw_fault(plan, choices, Draws(of_fault.next())))) {

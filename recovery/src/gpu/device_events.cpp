@@ -60,6 +60,7 @@ std::vector<int> DeviceEvents::cuda_numbers() const {
     int number = -1;
     const char* const end = device.data() + device.size();
     const auto [stop, error] = std::from_chars(device.data() + kCudaPrefix.size(), end, number);
+    // A name of another form has no number that could be watched.
     if (error == std::errc{} && stop == end && number >= 0) numbers.insert(number);
   }
   return {numbers.begin(), numbers.end()};
@@ -97,6 +98,7 @@ std::vector<Event> DeviceEvents::take(const GpuEvent& event, const State& state,
   // A further event of the same error must not replace the processes that were started after the first.
   const bool is_aftermath = action == XidAction::replace && last.blow && now - *last.blow < kAftermath;
   if (!is_aftermath) {
+    // A device that is left out always replaces its replicas, also those that were started a moment ago.
     last.blow = now;
     last.first_newcomer = state.next_member;
   }
@@ -107,6 +109,7 @@ std::vector<Event> DeviceEvents::take(const GpuEvent& event, const State& state,
 
 void DeviceEvents::add_losses(const std::string& device, const std::string& what, std::vector<Event>& events) const {
   for (std::size_t place = 0; place < devices_.size(); ++place) {
+    // Several device slots may name one device, and all of them are lost with it.
     if (devices_[place] != device) continue;
     events.push_back({.kind = EventKind::place_lost, .what = what, .device_slot = static_cast<int>(place)});
   }
@@ -116,6 +119,7 @@ void DeviceEvents::add_failures(const std::string& device, const std::string& wh
                                 int first_spared, std::vector<Event>& events) const {
   for (const Member& member : state.members) {
     const bool is_there = devices_.at(static_cast<std::size_t>(member.device_slot)) == device && is_able(member);
+    // Numbers of members rise, so this one was started after the error that the event belongs to.
     if (!is_there || member.id >= first_spared) continue;
     events.push_back({.kind = EventKind::device_failed, .member = member.id, .what = what});
   }

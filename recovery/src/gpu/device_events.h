@@ -40,6 +40,7 @@ class DeviceEvents {
   nlohmann::json describe(Moment now) const;
 
  private:
+  // The newest event of a device, and what the watchdog did about its errors.
   struct Last {
     std::string what{};
     Moment moment{};

@@ -23,6 +23,8 @@
 namespace holdfast::recovery {
 namespace {
 
+// Numbers of enumerators in nvml.h: kinds of memory errors, counters since the driver was loaded or for the device's
+// life, and reading for peer access.
 constexpr int kUncorrectedErrors = 1;
 constexpr int kSinceTheDriverWasLoaded = 0;
 constexpr int kEver = 1;
@@ -66,6 +68,7 @@ class Surveyor {
     if (call_nvml(nvml_->cuda_version, &version) == nvml::kSuccess) survey.cuda_version = version;
     for (const NvmlDevice& device : devices_) survey.devices.push_back(look_at(device));
     for (std::size_t from = 0; from < devices_.size(); ++from) {
+      // Access is asked for in one direction only, so each pair appears once in the survey.
       for (std::size_t to = from + 1; to < devices_.size(); ++to) survey.peers.push_back(access_between(from, to));
     }
     return survey;
@@ -92,6 +95,7 @@ class Surveyor {
     unsigned int mode = 0;
     unsigned int pending_mode = 0;
     const int code = call_nvml(nvml_->mig_mode, device, &mode, &pending_mode);
+    // The pending mode comes with the next reset, and says nothing about what processes can use today.
     if (code == nvml::kSuccess) facts.is_split = mode == 1;
   }
 
@@ -140,6 +144,7 @@ class Surveyor {
     unsigned int failed = 0;
     const int code = call_nvml(nvml_->remapped_rows, device, &corrected, &uncorrected, &pending, &failed);
     if (code != nvml::kSuccess) return;
+    // A driver may answer both questions. One that says yes is enough.
     facts.is_retirement_pending = pending != 0 || facts.is_retirement_pending.value_or(false);
     facts.has_retirement_failed = failed != 0;
   }
@@ -175,6 +180,7 @@ class Surveyor {
     return access;
   }
 
+  // In this order: the devices are found by the session, and must not outlive it.
   const NvmlSession nvml_;
   const std::vector<NvmlDevice> devices_ = find_devices(nvml_);
 };
@@ -191,6 +197,7 @@ void ask(SurveyAnswer& answer) {
   std::optional<GpuSurvey> survey;
   std::exception_ptr failure;
   try {
+    // Outside the lock. The driver may hang here, and the thread that waits must still reach its deadline.
     survey = Surveyor().survey();
   } catch (...) {
     failure = std::current_exception();
@@ -218,6 +225,7 @@ std::optional<int> index_of(const std::string& entry, const std::vector<GpuFacts
   if (error == std::errc{} && end == entry.data() + entry.size()) {
     return number >= 0 && number < static_cast<int>(devices.size()) ? std::optional(number) : std::nullopt;
   }
+  // CUDA takes the beginning of a UUID, so the comparison below does as well.
   const bool is_instance = entry.starts_with("MIG-");
   if (!is_instance && !entry.starts_with("GPU-")) return std::nullopt;
   const auto found = std::find_if(devices.begin(), devices.end(), [&](const GpuFacts& facts) {
@@ -244,6 +252,7 @@ GpuSurvey survey_gpus(Deadline deadline) {
                 "the NVIDIA driver did not answer in time, so a GPU of this machine hangs; look for NVRM in the "
                 "kernel's log (dmesg), and restart the machine if it lasts");
   }
+  // Taken out, so that the exception is freed on this thread and not on the one that asked.
   if (answer->failure) std::rethrow_exception(std::exchange(answer->failure, nullptr));
   return std::move(*answer->survey);
 }
@@ -269,6 +278,8 @@ std::vector<int> cuda_order(const std::vector<GpuFacts>& devices, const char* vi
 
 bool is_cuda_order_known(const std::vector<GpuFacts>& devices, const char* device_order) {
   if (device_order != nullptr && std::string(device_order) == "PCI_BUS_ID") return true;
+  // CUDA puts the fastest device first unless it is told to keep the order of the bus. Equal devices have no fastest
+  // one.
   std::set<std::string> kinds;
   for (const GpuFacts& facts : devices) {
     if (facts.problem.empty()) kinds.insert(facts.name);

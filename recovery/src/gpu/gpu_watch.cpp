@@ -64,6 +64,7 @@ class EventSet {
   bool add(nvml::Device device) {
     unsigned long long types = nvml::kXidCriticalError | nvml::kDoubleBitEccError;
     unsigned long long supported = 0;
+    // NVML refuses to register events that a device does not support.
     if (call_nvml(nvml_->supported_events, device, &supported) == nvml::kSuccess) types &= supported;
     return types != 0 && call_nvml(nvml_->register_events, device, types, set_) == nvml::kSuccess;
   }
@@ -118,6 +119,7 @@ class GpuWatch::Shared {
   }
 
  private:
+  // The watchdog's loop may be gone once is_stopping_ is set, so it is used under the mutex alone.
   boost::asio::io_context& io_;
   const Handlers handlers_;
 
@@ -140,6 +142,7 @@ class GpuWatch::Watcher {
     } catch (const Error& error) {
       shared->post(shared, [why = std::string(error.what())](const Handlers& handlers) { handlers.on_end(why); });
     }
+    // Also after an exception: the destructor waits for this, and would otherwise block for the whole second.
     shared->end();
   }
 
@@ -160,6 +163,7 @@ class GpuWatch::Watcher {
     for (const NvmlDevice& device : devices) facts.push_back(device.facts);
     const std::vector<int> order = cuda_order(facts, std::getenv("CUDA_VISIBLE_DEVICES"));
     for (const int number : cuda_numbers_) {
+      // CUDA does not show this device either, so the process on its slot fails and says so. The others are watched.
       if (number >= static_cast<int>(order.size())) continue;
       const NvmlDevice& device = devices.at(static_cast<std::size_t>(order[static_cast<std::size_t>(number)]));
       if (device.handle == nullptr) continue;
@@ -194,6 +198,8 @@ class GpuWatch::Watcher {
     if (code == nvml::kSuccess) return tell_of(data);
     // A lost device is the usual cause of an error of the wait.
     if (look_for_losses()) return;
+    // A failed wait may pass, so another set is made after a pause. A driver that goes on failing must not be asked
+    // without end.
     if (++errors_ >= kMostErrors) {
       throw Error(ErrorCode::unavailable, fmt::format("the NVIDIA driver no longer reports events: \"{}\"",
                                                       describe_nvml_error(nvml_.library(), code)));
@@ -241,6 +247,7 @@ class GpuWatch::Watcher {
   const NvmlSession nvml_;
   std::vector<Watched> watched_;
   std::optional<EventSet> events_;  // of all watched devices; empty: it must be made again
+  // Failed waits in a row that no lost device explains.
   int errors_ = 0;
 };
 

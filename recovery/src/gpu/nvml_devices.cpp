@@ -1,3 +1,5 @@
+// Devices that the driver has lost stay in the list, without a handle. Otherwise the numbers of the others would
+// shift.
 #include "gpu/nvml_devices.h"
 
 #include <algorithm>
@@ -36,6 +38,7 @@ NvmlDevice identify(const NvmlSession& nvml, int index) {
   NvmlDevice device{.facts = {.index = index}};
   const int code = nvml->handle(static_cast<unsigned int>(index), &device.handle);
   if (code != nvml::kSuccess) {
+    // NVML may have written into it although it failed.
     device.handle = nullptr;
     device.facts.problem = describe_nvml_error(nvml.library(), code);
     return device;
@@ -44,6 +47,7 @@ NvmlDevice identify(const NvmlSession& nvml, int index) {
   device.facts.uuid = text_of(nvml->uuid, device.handle);
   nvml::Pci pci;
   if (call_nvml(nvml->pci, device.handle, &pci) == nvml::kSuccess) {
+    // The text may fill its array, without a zero at its end.
     device.facts.pci_bus_id.assign(pci.bus_id, std::find(pci.bus_id, pci.bus_id + sizeof pci.bus_id, '\0'));
   }
   device.facts.instances = instances_of(nvml, device.handle);

@@ -13,6 +13,7 @@ namespace holdfast::recovery {
 namespace {
 
 constexpr const char* kLibraryName = "libnvidia-ml.so.1";
+// Lets tests give a library of their own, which reports devices and errors that no test machine has.
 constexpr const char* kLibraryVariable = "HOLDFAST_NVML";
 
 template <class Function>
@@ -98,6 +99,7 @@ NvmlLibrary NvmlLibrary::load() {
   find(library, "nvmlDeviceGetHandleByIndex_v2", functions.handle);
   find_facts_of_devices(library, functions);
   find_events(library, functions);
+  // Nothing can be asked without these three. Every other function may be missing.
   if (functions.init != nullptr && functions.count != nullptr && functions.handle != nullptr) return functions;
   throw Error(ErrorCode::unavailable,
               functions.path + " is not NVML, or belongs to a driver older than 319; install a newer NVIDIA driver");
@@ -117,6 +119,7 @@ NvmlSession::NvmlSession() : library_(NvmlLibrary::load()) {
 }
 
 NvmlSession::~NvmlSession() {
+  // NVML counts its initialisations, so a program that uses it as well keeps its own session.
   if (library_.shutdown != nullptr) library_.shutdown();
 }
 

@@ -29,12 +29,14 @@ inline constexpr int kVersionMismatch = 18;
 inline constexpr int kTemperatureOfTheGpu = 0;
 inline constexpr int kTextBytes = 96;  // the longest text that any version writes: a UUID or a name
 
+// All three in bytes.
 struct Memory {
   unsigned long long total = 0;
   unsigned long long free = 0;
   unsigned long long used = 0;
 };
 
+// The layout of nvmlPciInfo_t. Only bus_id is read; the members before it keep its offset.
 struct Pci {
   char short_bus_id[16] = {};
   unsigned int domain = 0;
@@ -45,6 +47,7 @@ struct Pci {
   char bus_id[32] = {};
 };
 
+// In percent of the last sampling period.
 struct Utilization {
   unsigned int gpu = 0;
   unsigned int memory = 0;
@@ -61,6 +64,7 @@ struct EventData {
 inline constexpr unsigned long long kDoubleBitEccError = 0x2;
 inline constexpr unsigned long long kXidCriticalError = 0x8;
 
+// Bits of the reasons for which a device runs slower than it could. An idle device is not slowed down.
 inline constexpr unsigned long long kGpuIdle = 0x1;
 inline constexpr unsigned long long kSoftwarePowerCap = 0x4;
 inline constexpr unsigned long long kHardwareSlowdown = 0x8;
@@ -77,6 +81,8 @@ struct NvmlLibrary {
 
   std::string path{};
 
+  // Each pointer is the function of a similar name in nvml.h. Temperatures are in degrees Celsius, power is in
+  // milliwatts, and the wait for events takes milliseconds.
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   const char* (*error_string)(int) = nullptr;

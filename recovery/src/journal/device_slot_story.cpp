@@ -1,3 +1,5 @@
+// A rest, its trial and its end are three decisions. They are joined by device slot, because a slot has one rest at
+// a time.
 #include "journal/device_slot_story.h"
 
 #include <chrono>

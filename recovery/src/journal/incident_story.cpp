@@ -80,6 +80,7 @@ std::vector<IncidentStory::Line> IncidentStory::take(const Event& event, int ran
   settle_causes(decision);
   note_slots(event, decision);
   note_generation(decision, now);
+  // The supervisor drops an event of an ended generation, and so does the story.
   const bool is_dropped = event.generation != decision.state.generation;
   if (event.kind == EventKind::progressed && !is_dropped) note_progress(event, now);
   return lines_due(now);

@@ -153,6 +153,7 @@ std::vector<Restart> read_restarts(const std::string& journal_path) {
 Journal::Journal(const std::string& path)
     : path_(path),
       file_(open_regular_file(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, "open the journal " + path)),
+      // The watchdog before this one may have been killed, or its disk full, in the middle of a line.
       is_torn_(ends_in_the_middle_of_a_line(file_.value())) {}
 
 void Journal::append(nlohmann::json line) {

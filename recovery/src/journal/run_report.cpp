@@ -117,6 +117,7 @@ class Reader {
     } else if (event == "savepoint_skipped") {
       ++savepoints.skipped;
     } else if (event == "savepoint_failed" || event == "savepoint_set_aside" || event == "savepoint_passed_over") {
+      // A full disk makes such a line for each savepoint. The first ones say what there is to say.
       if (savepoints.problems.size() < RunReport::kMostProblems) {
         savepoints.problems.push_back(
             fmt::format("{}: {}", details.at("path").get<std::string>(), details.value("why", "")));

@@ -47,6 +47,7 @@ RunReport::Assignment assignment_of(double time, const json& line) {
 bool is_uneven(const std::vector<int>& shards) {
   if (shards.empty()) return false;
   const auto [fewest, most] = std::minmax_element(shards.begin(), shards.end());
+  // An even assignment differs by one shard where their number is not a multiple of the ranks.
   return *most - *fewest > 1;
 }
 
@@ -79,6 +80,7 @@ void SlowStory::end(int member, Ending ending, double time) {
 void SlowStory::take_straggler(double time, const json& line) {
   const int member = line.at("member").get<int>();
   if (!line.at("is_straggler").get<bool>()) return end(member, Ending::quick_again, time);
+  // Not a second beginning: the line was written because another member's state changed.
   if (slow_now(member) != nullptr) return;
   SlowReplica replica{.member = member,
                       .rank = line.at("rank").get<int>(),

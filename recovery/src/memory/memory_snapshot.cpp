@@ -55,6 +55,7 @@ void MemorySnapshots::find_memory(std::size_t bytes) {
     const std::span<std::byte> pages = memory_.writable().subspan(kPageBytes + slot * capacity_bytes(), bytes);
     for (std::size_t at = 0; at < pages.size(); at += kPageBytes) {
       volatile std::byte& byte = pages[at];
+      // A write makes the kernel find the page now. Without it the first snapshot would take that time from a step.
       byte = byte;
     }
   }
@@ -97,6 +98,7 @@ bool MemorySnapshots::commit(int generation, std::int64_t step, const Digest& di
   target.bytes = open_bytes_.size();
   target.generation = generation;
   target.digest = digest;
+  // Asked before the slot becomes whole. A refused snapshot leaves the other slot as the newest one.
   if (accepts && !accepts(open_bytes_)) return false;
   target.is_whole.store(1, std::memory_order_release);
   return true;

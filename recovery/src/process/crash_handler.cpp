@@ -28,6 +28,7 @@ constexpr std::size_t kStackBytes = 128 * 1024;
 // The handler's own frames come first.
 constexpr std::size_t kMostAddresses = CrashPage::kMostFrames + 8;
 
+// All of this exists before a crash: a handler has no argument of its own, and may not allocate.
 std::atomic<CrashPage*> crash_page = nullptr;
 std::atomic<pid_t> crash_pid = 0;
 std::atomic<pid_t> crashing_thread = 0;
@@ -66,6 +67,7 @@ std::uint64_t newest_on_the_stack(std::uint64_t stack) {
   std::uint64_t word = 0;
   iovec to{.iov_base = &word, .iov_len = sizeof word};
   iovec from{.iov_base = reinterpret_cast<void*>(stack), .iov_len = sizeof word};
+  // A system call, because the stack pointer may be what is broken: it then fails, where a load would crash again.
   return ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(sizeof word) ? word : 0;
 }
 
@@ -142,6 +144,7 @@ void write_places(CrashPage& page) {
     for (ssize_t i = 0; i < count; ++i) {
       const char byte = crash_bytes[static_cast<std::size_t>(i)];
       if (byte != '\n') {
+        // The end of a longer line is lost, and its frames may be named after a path that is cut.
         if (length < crash_line.size()) crash_line[length++] = byte;
         continue;
       }
@@ -171,6 +174,7 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   if (page != nullptr && crash_pid.load() == ::getpid()) {
     if (crashing_thread.compare_exchange_strong(nobody, thread)) {
       first_signal = signal;
+      // A reader takes `written` alone. So a process that dies within the next lines leaves no half of a stack.
       page->state = CrashPage::State::begun;
       page->pid = crash_pid.load();
       page->signal = signal;
@@ -181,6 +185,7 @@ void on_crash(int signal, siginfo_t* info, void* context) {
       end_by(first_signal);  // the memory that was being read is broken, too
     } else {
       // The thread that crashed first ends the process.
+      // Five seconds at most: the first thread may hang in the handler, and the process must end all the same.
       for (int i = 0; i < 500; ++i) {
         const timespec moment{.tv_sec = 0, .tv_nsec = 10'000'000};
         ::nanosleep(&moment, nullptr);
@@ -236,6 +241,7 @@ CrashHandler::~CrashHandler() {
   if (!is_installed_) return;
   const struct sigaction action = default_action();
   for (const int signal : kCrashSignals) {
+    // The program may have set a handler since then, which is not ours to remove.
     if (is_ours(signal)) ::sigaction(signal, &action, nullptr);
   }
   crash_page = nullptr;

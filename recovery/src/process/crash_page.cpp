@@ -22,6 +22,7 @@ std::optional<Crash> CrashPage::read(const SharedMemory& memory, int pid) {
   std::memcpy(bytes->data(), memory.readable().data() + LifePage::kBytes, bytes->size());
   const auto& page = *reinterpret_cast<const CrashPage*>(bytes->data());
   if (page.state.load() != State::written || page.pid != pid) return std::nullopt;
+  // The crashed program may have written anything here, and the loop below must stay in the page.
   if (page.count == 0 || page.count > kMostFrames) return std::nullopt;
   Crash crash{.signal = page.signal};
   for (std::uint32_t i = 0; i < page.count; ++i) {

@@ -44,6 +44,7 @@ struct CrashPage {
   static CrashPage& find(SharedMemory& memory);
   static std::optional<Crash> read(const SharedMemory& memory, int pid);
 
+  // Written by the worker when it crashes, and read by the watchdog after its end.
   std::atomic<State> state;
   std::int32_t pid;
   std::int32_t signal;

@@ -48,6 +48,7 @@ std::optional<ElfFile> open_mapped(const std::string& path, std::time_t started)
   if (path == own_program()) return ElfFile::open(kOwnProgram);
   if (path.ends_with(kDeleted)) return std::nullopt;
   std::optional<ElfFile> file = ElfFile::open(path);
+  // A file that was replaced since then has other functions at these addresses. Wrong names are worse than none.
   if (file && file->changed() > started) return std::nullopt;
   return file;
 }
@@ -105,6 +106,7 @@ struct CrashReader::Shared {
       guard.unlock();
       story.frames = describe_frames(story.crash, story.started, Deadline::after(kMostForOneCrash));
       guard.lock();
+      // The story was given out without names meanwhile, or its reader is gone.
       if (shared->is_left) break;
       shared->waiting.pop_front();
       shared->ready.push_back(std::move(story));

@@ -84,6 +84,7 @@ std::uint64_t ElfFile::build_address_of(std::uint64_t file_offset) const {
     if (file_offset < segment.file_offset || file_offset - segment.file_offset >= segment.bytes) continue;
     return segment.build_address + (file_offset - segment.file_offset);
   }
+  // In no segment: the address in the file is the best that is known.
   return file_offset;
 }
 

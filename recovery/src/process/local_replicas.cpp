@@ -89,6 +89,7 @@ std::shared_ptr<LocalReplica> LocalReplica::start(asio::io_context& io, Sweeper&
   SharedMemory life = SharedMemory::create("holdfast-life", LifePage::kBytes + CrashPage::kBytes);
   LifePage::make(life);
   auto [own_end, worker_end] = Channel::create();
+  // Copies with numbers above 2, because the program gets its standard streams under the lower ones.
   const FileDescriptor channel_to_inherit = duplicate(worker_end.descriptor());
   const FileDescriptor life_to_inherit = duplicate(life.descriptor());
   std::vector<std::string> variables = program.variables;
@@ -144,6 +145,7 @@ void LocalReplica::ask_to_leave(int signal) {
 void LocalReplica::kill() {
   is_asked_to_leave_ = false;
   process_.kill_group();
+  // The exit was seen already, and its handler waits for processes that were allowed to take their time.
   if (process_.has_ended()) end_what_it_started();
 }
 
@@ -227,6 +229,7 @@ void LocalReplica::end_what_it_started() {
 }
 
 void LocalReplica::on_swept(int ended, bool is_any_left) {
+  // The sweeper's answer and the end of the time for it may both arrive.
   if (std::exchange(is_over_, true)) return;
   sweep_timer_.cancel();
   const std::optional<ExitStatus> status = process_.try_reap();

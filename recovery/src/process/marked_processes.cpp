@@ -37,6 +37,7 @@ constexpr int kMostAttempts = 1000;
 // Reads the value of the variable: marks of runs within runs, with slashes between them.
 std::optional<int> member_in(std::string_view marks, std::string_view run) {
   for (std::size_t at = marks.find(run); at != std::string_view::npos; at = marks.find(run, at + 1)) {
+    // A mark within a longer number belongs to another run.
     if (at > 0 && marks[at - 1] != '/') continue;
     const std::string_view rest = marks.substr(at + run.size());
     int member = -1;

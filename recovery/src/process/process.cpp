@@ -82,6 +82,8 @@ void reset_signal_handlers() {
 
 // Makes only async-signal-safe calls.
 [[noreturn]] void become(const Plan& plan) {
+  // A group of its own: a signal from the terminal reaches the watchdog alone, which then decides what its replicas
+  // do.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The parent may have died before the line above.
@@ -162,6 +164,7 @@ Process Process::spawn(const SpawnOptions& options, Deadline deadline) {
             .ignores_failing_writes = options.ignores_failing_writes};
   const pid_t pid = fork_with_signals_blocked(plan);
   if (pid < 0) throw start_error(errno, "a process for " + options.executable);
+  // Otherwise the pipe would never close, and the wait for the exec would last until its deadline.
   writing.reset();
   FileDescriptor descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   Process process(pid, std::move(descriptor));

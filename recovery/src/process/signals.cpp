@@ -1,3 +1,5 @@
+// An exec resets handlers to the default, and keeps signals that are ignored. So this process has a handler that
+// does nothing, and programs that it starts are not affected. docs/decisions/runs.md
 #include "process/signals.h"
 
 #include <signal.h>
@@ -25,6 +27,7 @@ void outlive_failing_writes() {
     if (!has_handler(signal, SIG_DFL)) continue;
     struct sigaction action {};
     action.sa_handler = do_nothing;
+    // The handler must not make system calls fail with EINTR, which the code of the program may not expect.
     action.sa_flags = SA_RESTART;
     ::sigaction(signal, &action, nullptr);
   }

@@ -39,6 +39,7 @@ constexpr int kEmptyPasses = 2;
 constexpr std::chrono::milliseconds kFirstPause(1);
 constexpr std::chrono::milliseconds kLongestPause(50);
 
+// Both travel between two processes of one program, so their layout needs no care.
 struct Request {
   int member;
   int is_to_be_killed;
@@ -88,6 +89,7 @@ class Sweep {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    // A working directory keeps its file system from being unmounted.
     [[maybe_unused]] const int moved = ::chdir("/");
     close_others();
     const int null_device = ::open("/dev/null", O_RDWR);
@@ -148,6 +150,7 @@ class Sweep {
 
   void answer() {
     bool has_found_any = false;
+    // From the end, because the last task moves to the position of one that is answered.
     for (std::size_t i = count_; i-- > 0;) {
       has_found_any = has_found_any || tasks_[i].empty_passes == 0;
       if (tasks_[i].empty_passes < kEmptyPasses) continue;

@@ -130,6 +130,8 @@ class Environment {
       : devices_(std::move(devices)), run_directory_(absolute_path(run_directory)), fixed_port_(fixed_port) {}
 
   std::vector<std::string> operator()(const NewProcess& process) {
+    // A new port for each set of processes. Otherwise a port that another program has taken would make each set
+    // fail.
     if (process.is_first) port_ = fixed_port_ ? *fixed_port_ : find_free_port();
     const std::string rank = std::to_string(process.rank);
     const std::string size = std::to_string(process.replicas);
@@ -156,6 +158,7 @@ class Environment {
 WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string> devices) {
   if (options.command.empty()) throw Error(ErrorCode::invalid_argument, "there is no program to run");
   const Surroundings surroundings;
+  // Refused before anything else: each host would begin a run of its own, and they may share one directory.
   require_one_host(surroundings);
   options.executable = find_program(options.command.front());
   if (options.replicas == 0 && !surroundings.rank) options.replicas = surroundings.world_size.value_or(0);
@@ -172,6 +175,7 @@ WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string
 int core_count() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
+  // The cores that this process may use: a container or a scheduler may give it fewer than the machine has.
   return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
 }
 

@@ -37,6 +37,7 @@ FileDescriptor open_lock_file(const std::string& directory) {
 // False when another process has the lock.
 bool try_lock(int file, const std::string& directory) {
   if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
+  // The caller tries again until its deadline, so an interrupted call is treated like a lock that is taken.
   if (errno == EWOULDBLOCK || errno == EINTR) return false;
   throw system_error(errno, "cannot lock the run directory " + directory);
 }
@@ -89,6 +90,7 @@ FileDescriptor lock_run_directory(const std::string& directory, Deadline deadlin
 bool is_directory_taken_over(const FileDescriptor& lock, const std::string& directory) {
   struct stat held {};
   struct stat there {};
+  // A file that is missing was removed, but no other run has begun: its own lock would be there.
   if (::fstat(lock.value(), &held) != 0 || ::lstat((directory + "/lock").c_str(), &there) != 0) return false;
   return held.st_dev != there.st_dev || held.st_ino != there.st_ino;
 }

@@ -53,6 +53,7 @@ std::string job_of_cluster() {
   const std::string slurm = environment("SLURM_JOB_ID");
   if (!slurm.empty()) return "Slurm job " + slurm;
   if (environment("KUBERNETES_SERVICE_HOST").empty() || environment("HOSTNAME").empty()) return "";
+  // A job's pods get new suffixes when they are started again. Without the suffix they are one occasion.
   return "Kubernetes job " + without_pod_suffix(environment("HOSTNAME"));
 }
 
@@ -184,6 +185,7 @@ void rename_all(const std::vector<fs::path>& folders, int number) {
     }
     throw;
   }
+  // Otherwise a power cut could undo the rename of one folder and not that of another.
   for (const fs::path& folder : folders) posix_file_system().sync_folder(parent_folder(folder));
 }
 
@@ -281,6 +283,7 @@ std::string OwnedRun::put_aside(StartRecord record) {
   for (const std::string& copy : options_.copies.value_or(std::vector<std::string>{})) {
     if (holds_savepoints(copy)) folders.push_back(place_of_folder(copy));
   }
+  // All are checked before the first is renamed, so that a refusal changes nothing.
   for (const fs::path& folder : folders) require_not_in_use(folder);
   const int number = first_free_number(folders);
   rename_all(folders, number);
@@ -288,6 +291,8 @@ std::string OwnedRun::put_aside(StartRecord record) {
   posix_file_system().create_folders(folders.front());
   // The earlier run's lock is held until the new one is. So neither directory is ever without an owner.
   lock_ = lock_run_directory(directory_, Deadline::after(kLockTimeout));
+  // Without known folders of copies, the run directory remembers that copies of the earlier run are still to be
+  // moved.
   record.copies_of = options_.copies ? 0 : number;
   if (!record.token.empty() || record.copies_of > 0) write_record(directory_, record);
   return numbered(folders.front(), number);

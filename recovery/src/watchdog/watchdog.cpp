@@ -66,6 +66,7 @@ RunOutcome WatchdogLoop::run() {
   // Both need the loop, which has ended.
   control_.reset();
   gpu_watch_.reset();
+  // Before the line of the run's end, which is the last one of this watchdog in the journal.
   tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
   hand_over_what_is_left();
   outcome_.is_stop_requested = state_.is_stop_requested;
@@ -145,6 +146,7 @@ std::map<int, Sight> WatchdogLoop::sights() const {
 void WatchdogLoop::hand_over_what_is_left() {
   if (outcome_.exit_code == kExitFinished || outcome_.has_other_choices || !options_.when_unfinished) return;
   const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
+  // A savepoint of this run would be taken for one of the run that has begun there.
   if (newest && is_directory_taken_over(run_.lock(), options_.run_directory)) {
     log(LogLevel::warning,
         fmt::format("watchdog: the newest state in memory is not saved, because another run has begun in {}",
@@ -161,6 +163,7 @@ void WatchdogLoop::feed(Event event) {
   // Decided here: the process may have entered a step by the time the event is decided on.
   event.is_joining = process != processes_.end() && process->second->join_state() != JoinState::in_steps;
   events_.push_back(std::move(event));
+  // An event is being decided on further up the stack, and its loop takes this one when it is done.
   if (events_.size() > 1) return;
   while (!events_.empty()) {
     decide_on(events_.front());
@@ -171,6 +174,7 @@ void WatchdogLoop::feed(Event event) {
 // Actions come before the records, since survivors wait for them. `subject` is the member before the decision.
 void WatchdogLoop::decide_on(const Event& event) {
   const Moment now = Moment::clock::now();
+  // Read before the decision, which may take the rank from the member, or forget the member.
   const nlohmann::json subject = {
       {"member", event.member}, {"rank", rank_of(event.member)}, {"pid", pid_of(event.member)}};
   const auto intended = intended_ranks_.find(event.member);
@@ -239,6 +243,7 @@ int WatchdogLoop::rank_of(int id) const {
 
 std::int64_t WatchdogLoop::step_of(int id) const {
   const auto process = processes_.find(id);
+  // The page of a newcomer has no step yet, and none is to blame for its failure.
   if (process == processes_.end() || process->second->join_state() == JoinState::newcomer) return -1;
   return process->second->step();
 }
@@ -249,6 +254,7 @@ int WatchdogLoop::pid_of(int id) const {
 }
 
 std::uint64_t WatchdogLoop::arrivals_of(int id) const {
+  // A rank belongs to the newest generation only while its member trains in it.
   return arenas_ && stage_of(id) == Stage::training ? arenas_->arrivals(rank_of(id)) : 0;
 }
 

@@ -48,6 +48,7 @@ void WatchdogLoop::perform(const Action& action) {
       outcome_.exit_code = action.exit_code;
       outcome_.sentence = outcome_.has_other_choices ? other_choices_ : action.text;
       requests_.run_ended(action.text);
+      // The loop ends after this handler. What is still queued is left to take_late_signal().
       return io_.stop();
   }
 }
@@ -84,13 +85,15 @@ std::vector<std::string> WatchdogLoop::variables_of(int id, int rank, int device
   const bool is_first = std::none_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
     return entry.first != id && find_member(state_, entry.first) != nullptr;
   });
-  return options_.variables_of({.rank = rank, .replicas = state_.target, .device_slot = device_slot, .is_first = is_first});
+  return options_.variables_of(
+      {.rank = rank, .replicas = state_.target, .device_slot = device_slot, .is_first = is_first});
 }
 
 // The lowest rank that no other process has or is to have. So exactly one process takes itself for the first.
 int WatchdogLoop::intended_rank(int id) {
   std::set<int> taken;
   for (const Member& member : state_.members) {
+    // Its rank is free again, and the process that is started next may be the one to take it.
     if (member.stage == Stage::failed || member.stage == Stage::leaving) continue;
     if (member.rank >= 0) {
       taken.insert(member.rank);
@@ -104,6 +107,7 @@ int WatchdogLoop::intended_rank(int id) {
 }
 
 void WatchdogLoop::open_generation(const Action& action) {
+  // Steps that the next generation computes again are no progress. Only what goes beyond this step counts.
   for (const auto& [id, process] : processes_) furthest_step_ = std::max(furthest_step_, process->step());
   has_progressed_ = false;
   by_rank_ = action.members;
@@ -132,6 +136,7 @@ void WatchdogLoop::cancel_generation() {
 void WatchdogLoop::send_replies(const std::vector<ArenaExchange::Reply>& replies) {
   for (const ArenaExchange::Reply& reply : replies) {
     const int id = by_rank_.at(static_cast<std::size_t>(reply.rank));
+    // The reply completes an exchange of all ranks, and one of these may have died meanwhile.
     if (processes_.contains(id)) send(id, reply.message);
   }
 }
@@ -139,6 +144,7 @@ void WatchdogLoop::send_replies(const std::vector<ArenaExchange::Reply>& replies
 void WatchdogLoop::kill_process(int id) {
   const auto process = processes_.find(id);
   if (process == processes_.end()) return;
+  // Noted before the signal: its SIGKILL must not be taken for one from outside.
   killed_.insert(id);
   process->second->kill();
 }
@@ -159,6 +165,7 @@ void WatchdogLoop::tell_members(const nlohmann::json& body) {
 }
 
 void WatchdogLoop::set_timer(Moment moment) {
+  // Setting a new moment cancels the wait for the last one, so the supervisor has one timer at most.
   timer_.expires_at(moment);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) feed({.kind = EventKind::timer});

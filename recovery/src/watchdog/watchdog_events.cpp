@@ -27,6 +27,7 @@ void WatchdogLoop::wait_for_signal() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
     if (is_over_) {
+      // Too late to stop anything, but a program with further runs must not begin the next one.
       outcome_.is_stop_requested = true;
       return;
     }
@@ -65,6 +66,7 @@ void WatchdogLoop::look_for_progress() {
   for (const auto& [id, process] : processes_) {
     if (stage_of(id) == Stage::training) lowest = std::min(lowest, process->step());
   }
+  // The slowest member decides: a step counts once all have ended it.
   if (lowest == std::numeric_limits<std::int64_t>::max() || lowest <= furthest_step_) return;
   has_progressed_ = true;
   feed({.kind = EventKind::progressed, .generation = state_.generation, .step = lowest});
@@ -77,6 +79,7 @@ void WatchdogLoop::look_for_hang() {
   std::vector<Pulse> pulses;
   for (const auto& [id, process] : processes_) {
     const Stage stage = stage_of(id);
+    // Other members wait for the watchdog itself, or are being ended.
     if (stage != Stage::starting && stage != Stage::training) continue;
     Pulse pulse = process->pulse(id, arrivals_of(id));
     pulse.is_joining = stage == Stage::training && pulse.phase == Phase::starting;
@@ -106,6 +109,7 @@ void WatchdogLoop::look_for_stragglers() {
   for (const int id : by_rank_) {
     const auto process = processes_.find(id);
     const std::optional<Worker::Work> work = slow_replicas_.work_of(id);
+    // A comparison without one of the members would call another one slow.
     if (process == processes_.end() || !work) return;
     loads.push_back(process->second->load(id, work->shards, work->at_once));
     step = std::max(step, process->second->step());
@@ -142,6 +146,7 @@ void WatchdogLoop::on_exit(int id, ExitStatus status) {
     // It was asked to stop by a signal that ends most programs.
     event.what = status.signal == 0 ? fmt::format("left with code {}", status.code)
                                     : fmt::format("ended by signal {}", status.signal);
+    // The code that the supervisor takes for a process that has obeyed.
     event.exit_code = kExitStopped;
     event.signal = 0;
   } else if (options_.is_plain_program && is_clean) {
@@ -208,6 +213,7 @@ void WatchdogLoop::on_message(int id, Message& message) {
   const std::string kind = body.at("kind").get<std::string>();
   Event event{.member = id, .step = step_of(id)};
   if (kind == kJoined) {
+    // Only now: the worker holds the mutex of its life page before it sends this message.
     processes_.at(id)->watch_for_death();
     if (!options_.is_plain_program) return;
     event.kind = EventKind::failure_reported;

@@ -40,12 +40,14 @@ namespace {
 constexpr int kExitWithoutWatchdog = 70;
 // The watchdog reads within milliseconds, unless it was stopped by a signal.
 constexpr std::chrono::seconds kSendTimeout(10);
+// A message or the watchdog's death ends the wait at once. The period only bounds one call of poll(2).
 constexpr std::chrono::seconds kListenPeriod(1);
 // The listener ends this process when the watchdog is gone.
 constexpr std::chrono::hours kAsLongAsTheWatchdogLives(24 * 365);
 
 [[noreturn]] void end_process(const std::string& why) {
   log(LogLevel::error, fmt::format("replica: {}; this process ends itself", why));
+  // Not exit(): its handlers would run next to the thread that trains, and might wait for it.
   ::_exit(kExitWithoutWatchdog);
 }
 
@@ -67,6 +69,7 @@ Inheritance parse_inheritance(std::string_view value) {
   const char* const end = value.data() + value.size();
   for (int& number : numbers) {
     const auto [next, error] = std::from_chars(position, end, number);
+    // adopt() refuses it later, when an exception can be caught. Here main() has not begun.
     if (error != std::errc{}) number = -1;
     position = next == end ? end : next + 1;
   }
@@ -118,6 +121,8 @@ struct Worker::Connection {
         listener(start_listener()) {}
 
   ~Connection() {
+    // Before the channel closes. Otherwise the listener would take the end for the watchdog's death and end the
+    // process.
     is_leaving = true;
     // Shutting the channel down wakes the listener.
     channel.shut_down();
@@ -159,6 +164,7 @@ struct Worker::Connection {
       requests.regroup_generation = message.body.at("generation").get<int>();
     } else if (kind == kArena) {
       const ArenaNumber which = arena_number_of(message.body);
+      // Kept by number: a reply may come after the wait for it was given up, and must not answer a later exchange.
       arena_replies.insert_or_assign(which, std::move(message));
     } else if (kind == kMakeSavepoint) {
       requests.savepoint = message.body.at("number").get<int>();
@@ -175,6 +181,7 @@ struct Worker::Connection {
   // Peers may take long. The phase shows that it is not this replica that hangs.
   template <typename Condition>
   void wait_for_peers(const Condition& condition, const std::string& what, Deadline deadline) {
+    // The phase before the wait comes back after it, so that the time of both is counted where it belongs.
     const Phase phase = page.phase;
     const std::int64_t step = page.step;
     enter(Phase::waiting_for_peers, step);
@@ -203,6 +210,8 @@ struct Worker::Connection {
 
   Faults::Hooks fault_hooks() {
     return {.close_channel = [this] { channel.shut_down(); },
+            // Past the Channel, which would make a whole message of these bytes. Not waiting: the fault is not about
+            // a full buffer.
             .send_garbage =
                 [this](std::span<const std::byte> bytes) {
                   ::send(channel.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -215,6 +224,7 @@ struct Worker::Connection {
 
   // True while a fault suppresses heartbeats.
   bool is_silent() const {
+    // Read at each heartbeat, and nothing else depends on it. So the cheapest order is enough.
     const Deadline::Clock::time_point until = silent_until.load(std::memory_order_relaxed);
     return until != Deadline::Clock::time_point{} && Deadline::Clock::now() < until;
   }
@@ -239,9 +249,11 @@ struct Worker::Connection {
     wait_for_peers([this] { return welcome.has_value(); }, "the start of the next generation", deadline);
     const std::scoped_lock guard(mutex);
     member = parse_welcome(welcome->body);
+    // A request to regroup names its generation. One that comes late is about an ended generation and is not met.
     requests.own_generation = member.generation;
     snapshots = std::move(welcome->descriptors);
     welcome.reset();
+    // Faults name ranks, and this process may have another rank than before.
     faults->move_to(member.rank, member.generation);
   }
 
@@ -298,6 +310,8 @@ struct Worker::Connection {
   void report_failure(const std::string& what, bool is_unrecoverable, bool is_thrown) const noexcept {
     try {
       nlohmann::json body{{"kind", kFailure}, {"what", what}, {"is_unrecoverable", is_unrecoverable}};
+      // An exception of the program, not of Holdfast. The run's last sentence then says that the training function
+      // threw it.
       if (is_thrown) body["is_thrown"] = true;
       send(std::move(body));
     } catch (const std::exception& error) {
@@ -378,6 +392,7 @@ void Worker::enter_generation(Deadline deadline, std::int64_t state_step) {
   // Until it enters a step again, no step is blamed for its death.
   if (left >= 0) connection_->page.join_state = JoinState::joining_again;
   if (left < 0) {
+    // A spare may wait for days until it is needed, so the caller's deadline does not hold here.
     connection_->send({{"kind", kReady}});
     deadline = Deadline::after(kAsLongAsTheWatchdogLives);
   } else {
@@ -462,6 +477,7 @@ void Worker::enter(Phase phase, std::int64_t step) {
   connection_->enter(phase, step);
   // In these phases a process is still on its way to the steps of its generation.
   if (phase == Phase::starting || phase == Phase::regrouping || phase == Phase::waiting_for_peers) return;
+  // From here on a death of this process counts against the step that it is in.
   connection_->page.join_state.store(JoinState::in_steps, std::memory_order_relaxed);
 }
 void Worker::regroup() {
@@ -481,6 +497,8 @@ void Worker::count_samples(std::int64_t samples) {
 }
 Worker::Requests Worker::requests() const {
   return {.stop = connection_->requests.stop,
+          // A number and not a flag: a flag would have to be cleared at each generation, and could clear a newer
+          // request.
           .regroup = connection_->requests.regroup_generation == connection_->requests.own_generation,
           .savepoint = connection_->requests.savepoint};
 }

@@ -34,6 +34,7 @@ struct holdfast_worker {
   std::vector<SharedMemory> read;  // holds the bytes of the newest read_snapshot()
 };
 
+// The rank is kept, because the worker may have another one when a later generation frees these arenas.
 struct holdfast_arenas {
   int rank = 0;
   Worker::Arena memory;
@@ -46,6 +47,7 @@ constexpr std::size_t kSpareSnapshotBytes = 4096;
 
 thread_local std::string last_error;
 
+// The C header repeats the enumerators of Phase, and holdfast_worker_enter() casts between the two.
 static_assert(static_cast<int>(Phase::starting) == HOLDFAST_STARTING &&
               static_cast<int>(Phase::computing) == HOLDFAST_COMPUTING &&
               static_cast<int>(Phase::waiting_for_peers) == HOLDFAST_WAITING_FOR_PEERS &&
@@ -116,6 +118,7 @@ void require(bool is_given, const char* name) {
 Deadline after(double seconds) {
   constexpr double kMostSeconds = 366.0 * 24 * 3600;
   if (!(seconds >= 0)) throw Error(ErrorCode::invalid_argument, "a timeout must be 0 or more seconds");
+  // Cut before the conversion. A double beyond the range of the clock's integer has an undefined result.
   const std::chrono::duration<double> duration(std::min(seconds, kMostSeconds));
   return Deadline::after(std::chrono::duration_cast<Deadline::Clock::duration>(duration));
 }
@@ -129,6 +132,7 @@ bool has_rank(const holdfast_arenas& arenas, int rank) {
 }
 
 const std::byte* bytes_of(const holdfast_arenas& arenas, int rank) {
+  // The memory is only read. One look-up serves both, instead of two copies of its rule.
   return memory_of(const_cast<holdfast_arenas&>(arenas), rank).readable().data();
 }
 
@@ -151,6 +155,7 @@ void wait_for(const holdfast_arenas& arenas, int rank, std::uint32_t count, Dead
 
 void write_snapshot(holdfast_worker& worker, std::int64_t step, std::span<const std::byte> bytes, Deadline deadline) {
   if (!worker.written || worker.written->capacity_bytes() < bytes.size()) {
+    // An eighth more, so that a state that grows slowly does not ask for memory at each snapshot.
     const std::size_t capacity = bytes.size() + bytes.size() / 8 + kSpareSnapshotBytes;
     worker.written = worker.worker->request_snapshot_memory(capacity, deadline);
   }
@@ -161,6 +166,7 @@ void write_snapshot(holdfast_worker& worker, std::int64_t step, std::span<const 
 }
 
 MemorySnapshots::Whole read_snapshot(holdfast_worker& worker) {
+  // Kept in the worker, because the caller gets a pointer into this memory.
   worker.read = worker.worker->take_snapshot_memories();
   std::optional<MemorySnapshots::Whole> newest;
   for (const SharedMemory& memory : worker.read) {
@@ -186,6 +192,7 @@ holdfast_status holdfast_worker_join(double timeout_seconds, holdfast_worker** w
     require(worker != nullptr, "worker");
     auto joined = std::make_unique<holdfast_worker>();
     joined->worker = Worker::join(after(timeout_seconds));
+    // Last: when anything above fails, the caller's pointer is as it was.
     *worker = joined.release();
   });
 }

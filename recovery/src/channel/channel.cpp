@@ -182,7 +182,9 @@ std::optional<Message> Channel::try_receive() {
   }
   Message message{.body = {}, .descriptors = packet.take_descriptors()};
   const std::size_t inline_bytes = header.is_in_memory != 0 ? 0 : header.text_bytes;
-  if (packet.is_truncated() || static_cast<std::size_t>(bytes) != sizeof header + inline_bytes) {
+  // Compared without a sum: text_bytes is the sender's, and a large one would wrap around to a short packet's length.
+  const bool has_header = static_cast<std::size_t>(bytes) >= sizeof header;
+  if (packet.is_truncated() || !has_header || static_cast<std::size_t>(bytes) - sizeof header != inline_bytes) {
     throw Error(ErrorCode::input_output,
                 fmt::format("a process sent a packet of {} bytes that is not a whole message", bytes));
   }

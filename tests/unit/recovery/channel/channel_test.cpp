@@ -147,7 +147,10 @@ TEST(Channel, WakesAWaiterWhenItsOwnEndIsShutDown) {
 TEST(Channel, RefusesPacketsThatAreNotMessages) {
   auto [a, b] = Channel::create();
   const std::string not_json = std::string(16, '\0') + "no JSON";
-  for (const std::string& packet : {std::string("x"), std::string(16, '\1'), not_json, std::string(100'000, 'x')}) {
+  // Without its last byte, a header whose length plus the header's size wraps around to the packet's 15 bytes.
+  const std::string wraps_around = std::string(8, '\xff') + std::string(7, '\0');
+  for (const std::string& packet :
+       {std::string("x"), std::string(16, '\1'), wraps_around, not_json, std::string(100'000, 'x')}) {
     ASSERT_EQ(::send(a.descriptor(), packet.data(), packet.size(), 0), static_cast<ssize_t>(packet.size()));
     EXPECT_THROW(b.try_receive(), Error);
   }

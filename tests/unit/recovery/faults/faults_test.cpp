@@ -21,7 +21,7 @@ namespace {
 Faults faults_of(const std::vector<std::string>& specifications, const Faults::Process& process) {
   std::vector<Fault> faults;
   for (const std::string& specification : specifications) faults.push_back(parse_fault(specification, 4));
-  return Faults(std::move(faults), place);
+  return Faults(std::move(faults), process);
 }
 
 TEST(Faults, FireAtTheirRankStepAndPhaseOnly) {

@@ -94,7 +94,7 @@ class Figures(unittest.TestCase):
         self.assertIn("38.7 % of the copy bandwidth", line)
         self.assertIn("100.1 % of the link (aimed at >= 0.9: met)", line)
 
-    def test_find_the_stall_behind_each_snapshot(self):
+    def test_find_the_stall_after_each_snapshot(self):
         # Snapshots after steps 10 and 20 are in the times of steps 11 and 21.
         turn = {"first_step": 6, "times": [1, 1, 1, 1, 1, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5]}
         self.assertEqual(figures.stalls(turn, 10), [3, 4])

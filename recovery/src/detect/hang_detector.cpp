@@ -140,20 +140,20 @@ void HangDetector::judge_demand(Watch& watch, Duration stall, Duration limit) co
 // The slowest member counts only once all have stood still: the others may have gone on a moment ago.
 HangDetector::Watch* HangDetector::hung_in_a_collective() {
   if (watches_.empty()) return nullptr;
-  Watch* furthest_behind = nullptr;
+  Watch* slowest = nullptr;
   Duration stall = Duration::max();
   int equals = 0;
   for (auto& [member, watch] : watches_) {
     if (watch.last.phase != Phase::waiting_for_peers) return nullptr;
     stall = std::min(stall, watch.stall);
-    if (furthest_behind == nullptr || place_of(watch.last) < place_of(furthest_behind->last)) {
-      furthest_behind = &watch;
+    if (slowest == nullptr || place_of(watch.last) < place_of(slowest->last)) {
+      slowest = &watch;
       equals = 0;
     }
-    if (place_of(watch.last) == place_of(furthest_behind->last)) ++equals;
+    if (place_of(watch.last) == place_of(slowest->last)) ++equals;
   }
-  if (equals == 1 && is_overdue(*furthest_behind, stall, limit_of(furthest_behind->last))) return furthest_behind;
-  return stall >= 2 * granted(kShortestBusyLimit) ? furthest_behind : nullptr;
+  if (equals == 1 && is_overdue(*slowest, stall, limit_of(slowest->last))) return slowest;
+  return stall >= 2 * granted(kShortestBusyLimit) ? slowest : nullptr;
 }
 
 // Survivors compute the shards of lost replicas, too, so the limit grows with the rounds.

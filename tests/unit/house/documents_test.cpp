@@ -84,7 +84,7 @@ TEST(Documents, LinkToFilesAndSectionsThatExist) {
 
 TEST(Documents, HaveThePagesAndSectionsThatSourcesName) {
   const std::regex page("docs/((?:[a-z]+/)?[a-z]+\\.md)(?:#([a-z0-9_-]+))?");
-  int sections = 0;
+  int pages = 0;
 
   for (const char* part : {"base", "format", "exchange", "recovery", "sdk", "cli", "testing", "examples", "scripts"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kTree / part)) {
@@ -94,14 +94,14 @@ TEST(Documents, HaveThePagesAndSectionsThatSourcesName) {
            ++match) {
         const fs::path document = kTree / "docs" / (*match)[1].str();
         EXPECT_TRUE(fs::exists(document)) << entry.path() << ": " << match->str();
+        ++pages;
         if (!(*match)[2].matched) continue;
         EXPECT_TRUE(anchors_in(document).contains((*match)[2])) << entry.path() << ": " << match->str();
-        ++sections;
       }
     }
   }
 
-  EXPECT_GT(sections, 2);
+  EXPECT_GT(pages, 100);
 }
 
 TEST(Documents, AreListedInTheIndexOfTheirFolder) {

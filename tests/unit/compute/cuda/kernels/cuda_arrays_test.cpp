@@ -21,10 +21,10 @@ void expect_gathered(std::size_t row_floats, std::size_t row_count, std::size_t 
     rows.push_back(static_cast<std::int64_t>(row));
     expected.insert(expected.end(), source.data() + row * row_floats, source.data() + (row + 1) * row_floats);
   }
-  constexpr float kBehind = 77;
-  expected.push_back(kBehind);
+  constexpr float kPadding = 77;
+  expected.push_back(kPadding);
   const DeviceArray from(host_memory(), source, padding);
-  const DeviceArray to(host_memory(), std::vector<float>(expected.size(), kBehind), padding);
+  const DeviceArray to(host_memory(), std::vector<float>(expected.size(), kPadding), padding);
 
   gather_host_rows(from.data(), row_floats, rows.data(), rows.size(), to.data(), nullptr);
 

@@ -112,7 +112,7 @@ bool is_anything_stuck() {
                      [](cudaStream_t stream) { return stands(stream) && !stream->queue.empty(); });
 }
 
-bool is_behind(const Action& action, const Action& earlier) {
+bool comes_after(const Action& action, const Action& earlier) {
   return action.engine != cudaMemcpyDeviceToDevice && action.engine == earlier.engine && earlier.copy < action.copy;
 }
 
@@ -122,7 +122,7 @@ bool waits_for_an_engine(cudaStream_t stream, std::uint64_t position) {
   return std::any_of(stream->queue.begin(), stream->queue.begin() + count, [&](const Action& action) {
     return std::any_of(state().streams.begin(), state().streams.end(), [&](cudaStream_t other) {
       return stands(other) && std::any_of(other->queue.begin(), other->queue.end(),
-                                          [&](const Action& earlier) { return is_behind(action, earlier); });
+                                          [&](const Action& earlier) { return comes_after(action, earlier); });
     });
   });
 }

@@ -97,7 +97,7 @@ int run_command(const std::vector<std::string>& arguments, FileSystem& files, Co
     Parser parser(files, console);
     const std::function<int()> action = parser.parse(arguments, exit_code);
     return action ? action() : exit_code;
-    // A lack of memory is no bug to report: files may be larger than the machine.
+    // A lack of memory is not a bug to report: files may be larger than the machine.
   } catch (const std::bad_alloc&) {
     console.problems << "holdfast: there is not enough memory; free some memory and try again\n";
   } catch (const Error& error) {

@@ -6,7 +6,7 @@
 
 namespace holdfast::cli {
 
-// 0, 1 and 2 as diff(1) and grep(1) use them: yes, no, and no answer.
+// As with diff(1): 0 means equal, 1 different, and 2 that there is no answer.
 inline constexpr int kDone = 0;         // whole, equal, written
 inline constexpr int kDamaged = 1;      // verify, prune, chaos
 inline constexpr int kDifferent = 1;    // diff

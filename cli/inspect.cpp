@@ -49,7 +49,7 @@ const char* describe_kind(FileKind kind) {
   return "HDF5";
 }
 
-// Only Holdfast's files say how each array is stored.
+// Known for Holdfast's files only.
 std::string describe_storage(const AnyFile& file, const ArrayInfo& array) {
   if (file.array_file() == nullptr) return "-";
   return array.storage == format::Storage::zstd ? "zstd" : "contiguous";

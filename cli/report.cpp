@@ -99,8 +99,8 @@ std::string describe_loss(const RunReport::Incident& incident) {
   return loss + (incident.whole ? "for " + describe_duration(*incident.whole - incident.noticed) : "until the end");
 }
 
-// All times count from the moment at which the watchdog noticed the failure, not from the failure
-// itself, which no process saw.
+// All times count from the moment at which the watchdog noticed the failure. The failure itself may
+// be older, as with a hang.
 void tell_times(std::ostream& out, const RunReport::Incident& incident) {
   const auto after = [&](double moment) { return describe_duration(moment - incident.noticed); };
   if (incident.cancelled) out << "    the others stopped waiting " << after(*incident.cancelled) << " later\n";

@@ -122,7 +122,7 @@ int watch(const StatusOptions& options, Console& console) {
       // watch.
       const bool has_ended = error.code() == ErrorCode::not_found || error.code() == ErrorCode::input_output;
       if (is_first || !has_ended) throw;
-      // The end of the run is what `--watch` waits for, and no failure of this command.
+      // Not a failure of this command: it watches until the run ends.
       console.problems << "holdfast: the run has ended; \"holdfast report " << printable(options.run)
                        << "\" shows how\n";
       return kDone;

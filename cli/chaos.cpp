@@ -47,6 +47,7 @@ std::string program_of(const ChaosOptions& options) {
   return text;
 }
 
+// A command that repeats one case alone, to be pasted into a shell.
 std::string replay_of(const Case& test, const ChaosOptions& options) {
   std::string text = "holdfast chaos";
   for (const std::string& fault : test.faults) text += " --fault " + quoted(fault);
@@ -60,6 +61,7 @@ void require_one_source(const ChaosOptions& options) {
                 "there is no program to run; give it after --, with {run_dir} for the run directory: holdfast chaos "
                 "[OPTIONS] -- PROGRAM [ARGUMENTS...]");
   }
+  // With two sources the table could not say which faults a run had.
   const int sources = (options.faults.empty() ? 0 : 1) + (options.plan_path.empty() ? 0 : 1) +
                       (options.random_faults ? 1 : 0) + (options.is_matrix ? 1 : 0) + (options.is_pairs ? 1 : 0) +
                       (options.kill_every_seconds ? 1 : 0);
@@ -125,6 +127,7 @@ std::vector<Case> matrix_cases(const ChaosOptions& options) {
 
 std::vector<Case> cases_of(const ChaosOptions& options, const std::vector<std::string>& given,
                            const RunResult& undisturbed) {
+  // The cases of a matrix bring their own numbers of replicas.
   if (options.is_matrix || options.is_pairs) return matrix_cases(options);
   const int replicas = options.replicas.value_or(std::max(1, undisturbed.replicas));
   const std::vector<std::string> faults = options.random_faults ? drawn_faults(options, undisturbed, replicas) : given;
@@ -137,9 +140,12 @@ std::vector<Case> cases_of(const ChaosOptions& options, const std::vector<std::s
 }
 
 void write_file(FileSystem& files, const std::string& path, const std::string& text) {
+  // The file is replaced in one step, so a build server that polls it never reads half of it.
   if (!path.empty()) write_whole_file(files, path, std::as_bytes(std::span(text)));
 }
 
+// Goes to standard error and is flushed at once: a suite may run for hours, and standard output may
+// be a file.
 void tell(const CaseResult& result, std::size_t number, std::size_t count, Console& console) {
   console.problems << "holdfast: " << number << " of " << count << ": " << printable(result.test.name) << ": "
                    << to_string(result.verdict) << "\n"
@@ -154,6 +160,8 @@ int finish(const ChaosReport& report, Console& console) {
 int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const resilience::Program& program,
                          const RunResult& undisturbed, Console& console) {
   const auto every = std::chrono::milliseconds(static_cast<std::int64_t>(*options.kill_every_seconds * 1000));
+  // This run kills at times and not at steps, so it is one case, and it shows nothing if no replica
+  // was killed.
   const resilience::SoakResult soak = resilience::soak(
       program,
       {.every = every, .seed = options.seed, .time_limit = time_limit(options), .run_directory = options.keep_in});
@@ -228,6 +236,8 @@ void add_chaos_options(CLI::App& command, ChaosOptions& options) {
       "Usage: holdfast chaos [OPTIONS] -- PROGRAM [ARGUMENTS...]. In an argument, {run_dir} is replaced by the run "
       "directory, a fresh one for each run, and {replicas} by the number of replicas.");
   command
+      // An option with a list takes all words that follow. allow_extra_args(false) makes it one
+      // word each time.
       .add_option("--fault", options.faults, "A fault to inject, such as rank=1,step=120,fault=kill; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--plan", options.plan_path, "A file with one fault a line, or with a JSON list of faults");

@@ -64,6 +64,7 @@ std::string struck(const CaseResult& result) {
 }
 
 json to_json(const std::optional<resilience::FinishedFit>& fit) {
+  // null if no fit() finished.
   return fit ? json{{"step", fit->step}, {"weights_digest", fit->weights_digest}} : json();
 }
 
@@ -115,6 +116,8 @@ std::string dump(const json& object) {
   return object.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
+// XML 1.0 cannot hold most control characters, not even escaped, so printable() replaces them
+// first. A build server would refuse the whole file.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : printable(text)) {
@@ -141,6 +144,7 @@ std::string escaped(std::string_view text) {
 }  // namespace
 
 int exit_code(const ChaosReport& report) {
+  // A failure outranks a fault that never struck.
   if (count_of_failed(report) > 0) return kDamaged;
   return count_that_show_nothing(report) > 0 ? kNotDone : kDone;
 }
@@ -163,6 +167,7 @@ void write_table(const ChaosReport& report, std::ostream& out) {
 void write_findings(const ChaosReport& report, std::ostream& out) {
   for (const ChaosCase& entry : report.cases) {
     const CaseResult& result = entry.result;
+    // The table shortens what was seen, so each finding has the whole sentence.
     if (!has_failed(entry) && entry.missed == 0) continue;
     out << "\n"
         << (has_failed(entry) ? "FINDING: " : "not every fault struck: ") << result.test.name << ": "
@@ -191,6 +196,7 @@ std::string to_junit_text(const ChaosReport& report) {
     const CaseResult& result = entry.result;
     out << "<testcase classname=\"chaos\" name=\"" << escaped(result.test.name) << "\" time=\""
         << seconds_of(result.run) << "\">";
+    // In JUnit an error is a test that could not be done, and a failure is a claim that is wrong.
     if (shows_nothing(report, entry)) {
       out << "<error message=\"not every fault struck: " << struck(result) << "\">"
           << escaped(joined(result.test.faults, "; ")) << " again: " << escaped(entry.replay) << "</error>";
@@ -205,6 +211,7 @@ std::string to_junit_text(const ChaosReport& report) {
   return out.str();
 }
 
+// A watchdog that leaks shows here: its last size is well above the first.
 void write_soak(const resilience::SoakResult& soak, std::ostream& out) {
   out << soak.kills << " replicas killed in " << seconds_of(soak.run)
       << " s; failures that the watchdog reported: " << soak.run.lost.size() << "\n\n";

@@ -30,6 +30,8 @@
 namespace holdfast::cli {
 namespace {
 
+// The options of all subcommands. It must live until the action has run, because the action refers
+// to its members.
 class Parser {
  public:
   Parser(FileSystem& files, Console& console) : commands_{.app = app_, .files = files, .console = console} {
@@ -55,6 +57,7 @@ class Parser {
       app_.parse(arguments);
       return commands_.action;
     } catch (const CLI::ParseError& error) {
+      // CLI11 has a code above 100 for each kind of error; scripts get kNotDone for all of them.
       exit_code = app_.exit(error, commands_.console.out, commands_.console.problems) == 0
                       ? kDone
                       : kNotDone;  // CLI11 reports --help as an error with code 0
@@ -94,6 +97,7 @@ int run_command(const std::vector<std::string>& arguments, FileSystem& files, Co
     Parser parser(files, console);
     const std::function<int()> action = parser.parse(arguments, exit_code);
     return action ? action() : exit_code;
+    // A lack of memory is not a bug to report: files may be larger than the machine.
   } catch (const std::bad_alloc&) {
     console.problems << "holdfast: there is not enough memory; free some memory and try again\n";
   } catch (const Error& error) {

@@ -6,6 +6,7 @@
 
 namespace holdfast::cli {
 
+// References and not std::cout itself, so that tests read what a command prints.
 struct Console {
   std::ostream& out;
   std::ostream& problems;

@@ -20,6 +20,7 @@ namespace {
 using format::Compression;
 using format::ConvertTarget;
 
+// An option without effect is refused, because a user would believe that it had one.
 void check_compression(const ConvertOptions& options, ConvertTarget target) {
   if (options.zstd_level && options.compression.value_or(Compression::zstd) != Compression::zstd) {
     throw Error(ErrorCode::invalid_argument, "--level needs --compression zstd; leave out --level, or choose zstd");
@@ -51,6 +52,7 @@ format::ConvertOptions library_options(const ConvertOptions& options, Progress& 
 
 int convert(FileSystem& files, const ConvertOptions& options, Console& console) {
   const format::Conversion result = [&] {
+    // The end of this block clears the progress line before the result is printed.
     Progress progress(console, "reading " + options.input);
     return format::convert_file(files, options.input, options.output, library_options(options, progress));
   }();

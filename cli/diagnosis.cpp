@@ -41,6 +41,7 @@ class Doctor {
     }
     examine_host();
     settle();
+    // Stable, so that findings of one severity stay in the order in which the machine was examined.
     std::stable_sort(diagnosis_.findings.begin(), diagnosis_.findings.end(),
                      [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
     return std::move(diagnosis_);
@@ -60,6 +61,8 @@ class Doctor {
   bool does_back_end_load() const { return facts_.was_back_end_tried && facts_.back_end_problem.empty(); }
   bool does_cuda_show_devices() const { return does_back_end_load() && !facts_.back_end_devices.empty(); }
 
+  // The driver's management library does not answer. CUDA may have devices all the same, as in a
+  // container without the driver's utilities.
   void examine_without_survey() {
     if (does_cuda_show_devices()) return examine_what_cuda_shows();
     if (facts_.has_driver) {
@@ -67,6 +70,7 @@ class Doctor {
       return refuse(facts_.why_no_gpus, "");
     }
     why_cpus_ = "no NVIDIA driver";
+    // Cards without a driver are an error: training would take the CPUs without a word.
     if (facts_.nvidia_cards == 0) return;
     has_gpus_ = true;
     refuse(
@@ -86,6 +90,7 @@ class Doctor {
         "give the container the driver's utilities (NVIDIA_DRIVER_CAPABILITIES=compute,utility); if the library is in "
         "an unusual folder, set HOLDFAST_NVML to its path");
     examine_libraries();
+    // Nothing is known of the health of these devices, so all count as fit.
     for (std::size_t n = 0; n < facts_.back_end_devices.size(); ++n) fit_.push_back(n);
     if (fit_.size() > 1) examine_company();
   }
@@ -127,10 +132,12 @@ class Doctor {
     return facts_.gpus->devices.at(static_cast<std::size_t>(facts_.cuda_order.at(cuda_number)));
   }
 
+  // What the driver does not know is not held against a device.
   static bool is_fit(const GpuFacts& device) {
     return device.problem.empty() && device.major.value_or(kOldestArchitecture) >= kOldestArchitecture;
   }
 
+  // The name that training uses. A device that CUDA does not show has only the driver's number.
   std::string name_of(const GpuFacts& device) const {
     const auto found = std::find(facts_.cuda_order.begin(), facts_.cuda_order.end(), device.index);
     if (found == facts_.cuda_order.end()) return fmt::format("GPU {}", device.index);
@@ -180,6 +187,7 @@ class Doctor {
     if (!library.version || *library.version >= oldest) return;
     const std::string what = fmt::format("{} {} ({}) is too old; {} is needed", library.name,
                                          to_string(*library.version), library.path, to_string(oldest));
+    // If the back end loads with an old version, training may work, so this is only a warning.
     if (!does_back_end_load()) return refuse(what, how_to_install(library.name));
     add(Severity::warning, what + ", and this version was not tested", how_to_install(library.name));
   }
@@ -230,6 +238,8 @@ class Doctor {
       how += fmt::format("{}{} W", how.empty() ? "" : ", ", static_cast<int>(*device.power_watts));
       if (device.power_limit_watts) how += fmt::format(" of {} W", static_cast<int>(*device.power_limit_watts));
     }
+    // A device at its power limit works as intended. Every other reason points to its cooling or
+    // its power supply.
     const bool is_power_alone = *device.slowdowns == std::vector<std::string>{"power limit"};
     add(is_power_alone ? Severity::note : Severity::warning,
         fmt::format("{} is slowed down: {}{}", name, joined(*device.slowdowns, ", "),
@@ -256,6 +266,7 @@ class Doctor {
       add(Severity::note, name + " does not correct errors of its memory (ECC is off)",
           "turn ECC on (nvidia-smi -e 1) if you want memory errors corrected");
     }
+    // What other processes hold is missing to training, which then may not fit.
     if (!device.memory_bytes || !device.used_memory_bytes) return;
     if (static_cast<double>(*device.used_memory_bytes) < kMuchMemory * static_cast<double>(*device.memory_bytes))
       return;
@@ -277,6 +288,7 @@ class Doctor {
   void examine_company() {
     examine_nccl();
     if (facts_.gpus) examine_peers();
+    // A /dev/shm that does not exist counts as 0.
     if (facts_.shared_memory_bytes.value_or(0) < kLeastSharedMemory) {
       add(Severity::warning,
           fmt::format("/dev/shm has {} MiB; NCCL needs more for devices that cannot read each other's memory",
@@ -314,6 +326,7 @@ class Doctor {
     } else {
       return;
     }
+    // Not an error: one device can train without NCCL.
     has_nccl_ = false;
     add(Severity::warning, problem + "; without it only one device can train", how_to_install("NCCL"));
   }
@@ -327,6 +340,8 @@ class Doctor {
   }
 
   void settle() {
+    // CPUs count only if the machine has no GPU. Otherwise a script that checks a machine with
+    // broken GPUs would see a success.
     diagnosis_.can_train = !has_gpus_ || are_gpus_usable_;
     const std::string cpus =
         fmt::format("trains on {}: ", describe_count(static_cast<std::uint64_t>(facts_.cores), "CPU device"));

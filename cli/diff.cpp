@@ -42,6 +42,8 @@ class Comparison {
       if (a_.find(array.name) == nullptr) only_in_b_.push_back(&array);
     }
     compare_common(console);
+    // Two savepoints of one state may differ in metadata alone, such as the version that wrote
+    // them.
     if (!options_.ignores_metadata) {
       metadata_ = metadata_differences(parse_metadata(a_.metadata()), parse_metadata(b_.metadata()));
     }
@@ -100,10 +102,12 @@ class Comparison {
 
   void compare(const ArrayInfo& a, const ArrayInfo& b) {
     ++common_;
+    // Elements of arrays with other types or shapes have no counterpart, so they are not compared.
     if (a.dtype != b.dtype || a.shape != b.shape) {
       other_type_.push_back(fmt::format("{}  {} in A, {} in B", a.name, describe(a), describe(b)));
       return;
     }
+    // One array of each file at a time, so that Holdfast's files may be larger than memory.
     const ArrayDifference difference =
         format::difference_of(a.dtype, a_.read(a.name), b_.read(b.name), options_.tolerance);
     if (difference.differing == 0) return;
@@ -116,6 +120,7 @@ class Comparison {
   const AnyFile a_;
   const AnyFile b_;
   std::uint64_t common_ = 0;
+  // These point into a_ and b_, whose lists of arrays do not change while the files are open.
   std::vector<const ArrayInfo*> only_in_a_;
   std::vector<const ArrayInfo*> only_in_b_;
   std::vector<std::string> other_type_;

@@ -73,6 +73,7 @@ void tell_software(std::ostream& out, const MachineFacts& facts) {
                to_string(kOldestCuda), kUnknown});
     table.add({"NVML", found_or(gpus.library_version, kUnknown), kUnknown, gpus.library});
   } else {
+    // The version would come from the management library, which does not answer.
     table.add({"NVIDIA driver", describe_silent_driver(facts), kUnknown, kUnknown});
   }
   add_library(table, facts.cuda_runtime, kUnknown);
@@ -141,6 +142,7 @@ void tell_devices(std::ostream& out, const MachineFacts& facts) {
   table.write(out);
 }
 
+// Only `what` may quote a driver or a path, so only it can hold control characters.
 void tell_finding(std::ostream& out, const Finding& finding) {
   out << to_string(finding.severity) << ": " << printable(finding.what) << "\n";
   if (!finding.remedy.empty()) out << "    " << finding.remedy << "\n";
@@ -149,6 +151,7 @@ void tell_finding(std::ostream& out, const Finding& finding) {
 // --- as JSON
 
 template <class Value>
+// null and not 0: a monitor must not take an unknown temperature for a cold device.
 json or_null(const std::optional<Value>& value) {
   return value ? json(*value) : json(nullptr);
 }
@@ -256,6 +259,7 @@ std::string machine_as_json(const MachineFacts& facts, const Diagnosis& diagnosi
       {"findings", findings_as_json(diagnosis)},
       {"plan", diagnosis.plan},
       {"can_train", diagnosis.can_train}};
+  // Texts of drivers and paths may not be UTF-8. They are replaced, because dump() would throw.
   return body.dump(1, ' ', false, json::error_handler_t::replace);
 }
 

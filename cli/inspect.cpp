@@ -32,6 +32,7 @@ std::uint64_t total_elements(const AnyFile& file) {
   return total;
 }
 
+// For people. The JSON has name(kind), which programs read.
 const char* describe_kind(FileKind kind) {
   switch (kind) {
     case FileKind::holdfast:
@@ -48,6 +49,7 @@ const char* describe_kind(FileKind kind) {
   return "HDF5";
 }
 
+// Known for Holdfast's files only.
 std::string describe_storage(const AnyFile& file, const ArrayInfo& array) {
   if (file.array_file() == nullptr) return "-";
   return array.storage == format::Storage::zstd ? "zstd" : "contiguous";
@@ -87,6 +89,8 @@ void write_text(const AnyFile& file, const std::string& path, std::ostream& out)
 nlohmann::ordered_json describe(const AnyFile& file, const ArrayInfo& array) {
   nlohmann::ordered_json description = {
       {"name", array.name}, {"type", name(array.dtype)}, {"shape", array.shape}, {"bytes", format::size_bytes(array)}};
+  // In a foreign file 0 means that the size is unknown; in a file of ours it is the size of an
+  // empty array.
   if (array.stored_bytes != 0 || file.array_file() != nullptr) description["stored_bytes"] = array.stored_bytes;
   if (file.array_file() == nullptr) return description;
   description["storage"] = describe_storage(file, array);

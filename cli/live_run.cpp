@@ -1,3 +1,7 @@
+// Requests to a live run. The command and the watchdog may be of different versions, so an answer
+// is checked before it is used, and a refusal is passed on in the watchdog's own words.
+// docs/decisions/runs.md
+
 #include "live_run.h"
 
 #include <fmt/format.h>
@@ -19,6 +23,7 @@ using nlohmann::json;
 json ask(const std::string& run, const json& request, std::chrono::seconds patience) {
   const std::string text =
       recovery::ask_run(run, request.dump(-1, ' ', false, json::error_handler_t::replace), Deadline::after(patience));
+  // What is not JSON becomes a discarded value and not an exception, and fails the check below.
   json answer = json::parse(text, nullptr, false);
   if (!answer.is_object() || !answer.contains("ok")) {
     throw Error(

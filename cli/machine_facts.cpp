@@ -35,6 +35,7 @@ std::string variable(const char* name) {
 
 // --- the host
 
+// The machine's memory; a container may be allowed less of it.
 std::uint64_t memory_bytes() {
   return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
@@ -72,6 +73,7 @@ int count_nvidia_cards() {
 std::string find_hdf5_plugin() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+  // The first folder is that of a build, the second that of an installation.
   std::vector<fs::path> folders{program / "../hdf5-plugins", program / "../lib/holdfast/hdf5-plugins"};
   const std::string given = variable("HDF5_PLUGIN_PATH");
   if (!given.empty()) folders.insert(folders.begin(), given);
@@ -88,6 +90,7 @@ Version split(int number, int of_major, int of_minor) {
   return {number / of_major, number % of_major / of_minor, number % of_minor};
 }
 
+// Takes the first file that loads. If none does, the loader's reason for each of them is kept.
 template <class Ask>
 LibraryFacts facts_of(const std::string& name, const std::vector<std::string>& files, const Ask& ask) {
   LibraryFacts facts{.name = name};
@@ -105,6 +108,8 @@ LibraryFacts facts_of(const std::string& name, const std::vector<std::string>& f
   return facts;
 }
 
+// Functions are looked up by name: this command is not linked with the libraries, because it must
+// run where they are missing.
 std::optional<Version> ask_cuda_runtime(const SharedLibrary& library) {
   int number = 0;
   auto* const function = library.find<int(int*)>("cudaRuntimeGetVersion");
@@ -163,11 +168,14 @@ bool is_there(const std::string& library) {
 
 // Returns whether to try CUDA: it may have devices, and the driver does not hang. CUDA would wait for such a driver.
 bool look_for_gpus(MachineFacts& facts) {
+  // The kernel lists the cards of the PCI bus whether or not they have a driver.
   facts.nvidia_cards = count_nvidia_cards();
   try {
     facts.gpus = recovery::survey_gpus(Deadline::after(kSurveyPatience));
     facts.has_driver = true;
   } catch (const Error& error) {
+    // Only not_found means that there is no driver. One that hangs or fails is there, and is to be
+    // repaired.
     facts.has_driver = error.code() != ErrorCode::not_found;
     facts.why_no_gpus = error.what();
     // A container may have the driver's CUDA library without its management library.

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
                        .problems = std::cerr,
                        .has_terminal = ::isatty(STDERR_FILENO) == 1,
                        .out_is_terminal = ::isatty(STDOUT_FILENO) == 1};
+  // execve() allows an empty list of arguments, so argc may be 0.
   const int exit_code =
       cli::run_command({argv + std::min(argc, 1), argv + argc}, holdfast::posix_file_system(), console);
   if (std::cout.flush()) return exit_code;

@@ -19,6 +19,7 @@ constexpr int kMaxDepth = 100;
 constexpr std::size_t kMaxValueBytes = 60;
 
 template <typename AnyJson>
+// Bytes that are not UTF-8 are replaced, because dump() would throw.
 std::string dumped(const AnyJson& value) {
   return value.dump(-1, ' ', false, AnyJson::error_handler_t::replace);
 }
@@ -46,6 +47,7 @@ void add_if_there(const Json& metadata, const char* key, const std::string& name
 
 std::string describe_keras(const Json& keras) {
   std::string text = "Keras";
+  // Keras's own metadata is kept as a text that is JSON.
   const Json archive = parse_metadata(text_or_empty(member(keras, "archive_metadata")));
   const std::string version = text_or_empty(member(archive, "keras_version"));
   if (!version.empty()) text += " " + version;
@@ -69,6 +71,7 @@ std::string describe_maker(const format::AnyFile& file, const Json& metadata) {
   return "";
 }
 
+// Names of keys alone, because a value such as the model's graph fills many screens.
 std::string describe_keys(const std::string& text, const Json& metadata) {
   std::string keys = describe_count(text.size(), "byte");
   if (metadata.is_object() && !metadata.empty()) {
@@ -87,6 +90,8 @@ class Differences {
     if (a == b) return;
     const std::string prefix = path.empty() ? "" : path + "/";
     if (a.is_object() && b.is_object()) return compare_objects(a, b, prefix);
+    // In lists of different lengths it is unknown which elements belong together, so they are shown
+    // as a whole.
     if (a.is_array() && b.is_array() && a.size() == b.size()) {
       for (std::size_t i = 0; i < a.size(); ++i) compare(a[i], b[i], prefix + std::to_string(i));
       return;

@@ -8,10 +8,12 @@
 
 namespace holdfast::cli {
 
+// The validators have no description: CLI11 would append it to the option's name in --help.
 CLI::Validator at_least(double lowest) {
   return CLI::Validator(
       [lowest](std::string& text) -> std::string {
         double number = 0;
+        // The cast accepts "nan" and "inf", which no option here means.
         if (CLI::detail::lexical_cast(text, number) && std::isfinite(number) && number >= lowest) return "";
         return fmt::format("{} is not a number of at least {}", text, describe_number(lowest));
       },
@@ -22,6 +24,7 @@ CLI::Validator between(double lowest, double highest) {
   return CLI::Validator(
       [lowest, highest](std::string& text) -> std::string {
         double number = 0;
+        // NaN fails both comparisons.
         if (CLI::detail::lexical_cast(text, number) && number >= lowest && number <= highest) return "";
         return fmt::format("{} is not a number from {} to {}", text, describe_number(lowest), describe_number(highest));
       },

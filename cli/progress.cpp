@@ -19,12 +19,14 @@ Progress::~Progress() {
 }
 
 void Progress::show(std::uint64_t done, std::uint64_t total) {
+  // In a file the codes that clear a line would stay.
   if (!console_.has_terminal || total == 0) return;
   const Clock::time_point now = now_();
   if (now < next_) return;
   next_ = now + kPeriod;
   is_shown_ = true;
   const double share = static_cast<double>(done) / static_cast<double>(total);
+  // Rounded down, so that 100 % means that all is done.
   console_.problems << kClearLine << printable(what_) << "  " << static_cast<int>(100 * share) << " %" << std::flush;
 }
 

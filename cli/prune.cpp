@@ -51,6 +51,8 @@ void require_metric(FileSystem& files, const std::string& folder, const std::vec
 std::string run_directory_of(FileSystem& files, const std::string& folder) {
   if (files.exists(folder + "/lock")) return folder;
   const std::string parent = parent_folder(folder);
+  // A file named lock in the parent may belong to another program, so the journal must be there
+  // too.
   return files.exists(parent + "/lock") && files.exists(parent + "/journal.jsonl") ? parent : "";
 }
 
@@ -59,6 +61,7 @@ FileDescriptor lock_run_of(FileSystem& files, const std::string& folder) {
   const std::string run = run_directory_of(files, folder);
   if (run.empty()) return {};
   try {
+    // Does not wait for the lock: a run may be live for days.
     return recovery::lock_run_directory(run, Deadline::after(std::chrono::seconds(0)));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::already_running) throw;
@@ -75,11 +78,13 @@ FileDescriptor lock_run_of(FileSystem& files, const std::string& folder) {
 int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   const std::string& folder = options.folder;
   if (!files.exists(folder)) throw Error(ErrorCode::not_found, "there is no folder " + folder);
+  // Rules that delete nothing come from a forgotten option.
   if (options.retention.keep_last == 0 && options.retention.max_bytes == 0) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("no savepoint in {} would be deleted; set a limit with --keep-last or --max-bytes", folder));
   }
+  // A trial changes nothing, so it takes no lock and may look at a live run.
   const FileDescriptor lock = options.is_trial ? FileDescriptor() : lock_run_of(files, folder);
   const std::vector<SavepointEntry> entries = format::list_savepoints(files, folder);
   if (entries.empty()) {
@@ -89,6 +94,7 @@ int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   if (options.retention.keep_best > 0) require_metric(files, folder, entries, options.best_by);
 
   int worst = kDone;
+  // A damaged file is reported and set aside; the others are pruned all the same.
   const auto report = [&](const format::Problem& problem) {
     worst = kDamaged;
     console.problems << "holdfast: " << printable(problem.why);
@@ -107,6 +113,7 @@ int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   const std::string would = options.is_trial ? "would be " : "";
   for (const std::string& name : deleted)
     console.out << would << "deleted " << printable(folder) << "/" << name << "\n";
+  // A trial deleted nothing, so the files that it would delete are still listed.
   const std::size_t left = format::list_savepoints(files, folder).size() - (options.is_trial ? deleted.size() : 0);
   console.out << describe_count(deleted.size(), "savepoint") << " " << would << "deleted, " << left
               << (options.is_trial ? " would stay\n" : " stay\n");

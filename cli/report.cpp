@@ -27,6 +27,7 @@ namespace {
 
 using recovery::RunReport;
 
+// Short, because the report only needs to know whether a watchdog answers.
 constexpr std::chrono::seconds kLookPatience(2);
 // Replicas that fail within this time, and for the same cause, are shown as one loss.
 constexpr double kOneMoment = 1;  // s
@@ -58,6 +59,7 @@ void tell_start(std::ostream& out, const RunReport::Start& start, bool is_last, 
   out << describe_time(start.time) << "  started with " << start.replicas << " replicas, watchdog " << start.pid;
   if (start.resumed) out << ", from step " << start.resumed->step << " (" << printable(start.resumed->path) << ")";
   out << "\n";
+  // A watchdog that was killed wrote no end. Without an end the last start may also be live.
   if (start.ended) {
     out << describe_time(*start.ended) << "  ended after " << describe_duration(*start.ended - start.time)
         << " with exit code " << start.exit_code << ": " << printable(start.sentence) << "\n";
@@ -75,10 +77,12 @@ std::string name_of(const RunReport::Incident& incident) {
   return incident.step < 0 ? name : fmt::format("{} in step {}", name, incident.step);
 }
 
+// What the failure cost: steps that were computed again, and the time without a replica.
 std::string describe_loss(const RunReport::Incident& incident) {
   if (incident.ended_run) return "this failure ended the run";
   if (incident.rank < 0)
     return incident.replicas > 0 ? "nothing: the others went on" : "nothing: no replica was training";
+  // The cost is known only after the run has passed the step that it had reached before.
   if (!incident.repeated) return "unknown: the journal shows no progress after it";
   std::string loss = *incident.repeated == 0 ? "no step" : describe_steps(*incident.repeated) + ", computed again";
   if (incident.resumed) {
@@ -95,6 +99,8 @@ std::string describe_loss(const RunReport::Incident& incident) {
   return loss + (incident.whole ? "for " + describe_duration(*incident.whole - incident.noticed) : "until the end");
 }
 
+// All times count from the moment at which the watchdog noticed the failure. The failure itself may
+// be older, as with a hang.
 void tell_times(std::ostream& out, const RunReport::Incident& incident) {
   const auto after = [&](double moment) { return describe_duration(moment - incident.noticed); };
   if (incident.cancelled) out << "    the others stopped waiting " << after(*incident.cancelled) << " later\n";
@@ -223,6 +229,7 @@ void tell_savepoints(std::ostream& out, const RunReport::Savepoints& savepoints)
   if (savepoints.skipped > 0) out << "; " << savepoints.skipped << " skipped";
   out << "\n";
   if (savepoints.problems.empty()) return;
+  // The library keeps only the first problems, so a full list may not be complete.
   const bool is_cut = savepoints.problems.size() == RunReport::kMostProblems;
   out << (is_cut ? "the first " : "") << describe_count(savepoints.problems.size(), "problem") << " with savepoints:\n";
   for (const std::string& problem : savepoints.problems) out << "    " << printable(problem) << "\n";

@@ -27,6 +27,7 @@ std::chrono::milliseconds to_milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
+// Reports a failure and does not throw it: the caller needs the run's own exit code.
 void save_what_is_left(const std::string& run_directory, std::int64_t step, std::span<const std::byte> snapshot,
                        Console& console) {
   try {
@@ -56,13 +57,16 @@ int run(const RunOptions& options, Console& console) {
   if (options.hang_after_seconds > 0) watchdog.recovery.hang_after = to_milliseconds(options.hang_after_seconds);
   if (options.callback_timeout_seconds > 0)
     watchdog.recovery.callback_timeout = to_milliseconds(options.callback_timeout_seconds);
+  // Sentences about hangs then name this command's options.
   watchdog.limit_names = {
       .hang_after = "--hang-after", .callback_timeout = "--callback-timeout", .start_timeout = "--start-timeout"};
   watchdog.recovery.place_rest = to_milliseconds(options.place_rest_seconds);
   watchdog.recovery.start_timeout = to_milliseconds(options.start_timeout_seconds);
   watchdog.recovery.stop_grace = to_milliseconds(options.stop_grace_seconds);
+  // The environment adds faults to those of --inject and removes none.
   const std::vector<std::string> added = recovery::faults_of_environment();
   watchdog.recovery.faults.insert(watchdog.recovery.faults.end(), added.begin(), added.end());
+  // With RecoverFrom::savepoint only states from files are wanted.
   if (watchdog.recovery.recover_from == recovery::RecoverFrom::survivors) {
     watchdog.when_unfinished = [&](std::int64_t step, std::span<const std::byte> snapshot) {
       save_what_is_left(watchdog.run_directory, step, snapshot, console);
@@ -70,6 +74,7 @@ int run(const RunOptions& options, Console& console) {
   }
   const recovery::RunOutcome outcome = recovery::run_watchdog(recovery::for_any_program(watchdog, options.devices));
   if (outcome.exit_code != recovery::kExitFinished)
+    // The program's progress line may still be in the terminal's row.
     console.problems << (console.has_terminal ? kClearLine : "") << "holdfast: " << printable(outcome.sentence) << "\n";
   return outcome.exit_code;
 }
@@ -187,6 +192,7 @@ void add_run(Subcommands& commands) {
       "finished, 1 the run cannot go on, 2 wrong usage, 70 it failed too often, 75 stopped: the same command "
       "resumes it",
       add_run_options, [&commands](RunOptions options) {
+        // --fresh may come without a value, so its presence counts and not its text.
         options.starts_anew = commands.app.get_subcommand("run")->count("--fresh") > 0;
         options.watchdog.command = commands.program;
         return run(options, commands.console);

@@ -51,6 +51,7 @@ void add_row(const ArrayInfo& array, const ArrayStatistics& statistics, Table& t
 }
 
 nlohmann::ordered_json describe(const ArrayInfo& array, const ArrayStatistics& statistics) {
+  // JSON has no NaN, so null stands for a number that needs a finite element and has none.
   const auto number = [&](double value) {
     return statistics.finite() == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
   };
@@ -80,6 +81,8 @@ class Measurement {
     }
   }
 
+  // Each pass after the first reads the large arrays alone. A file without a large array is read
+  // once.
   std::vector<ArrayStatistics> run(Progress& progress) {
     std::vector<ArrayStatistics> results(builders_.size());
     bool is_again = true;
@@ -113,6 +116,7 @@ class Measurement {
 
   void collect(const ArrayInfo& array, std::span<const std::byte> piece, ArrayStatistics& result) {
     waiting_.insert(waiting_.end(), piece.begin(), piece.end());
+    // The pieces of one array come in order, with none of another array between them.
     if (waiting_.size() < format::size_bytes(array)) return;
     result = format::statistics_of(array.dtype, waiting_);
     waiting_.clear();

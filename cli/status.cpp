@@ -112,13 +112,17 @@ void show(const json& status, const StatusOptions& options, bool is_drawn_over, 
 }
 
 int watch(const StatusOptions& options, Console& console) {
+  // A program that reads JSON gets one line after the other, and no codes for the cursor.
   const bool is_drawn_over = console.out_is_terminal && !options.as_json;
   for (bool is_first = true;; is_first = false) {
     try {
       show(ask(options.run, {{"command", "status"}}, kAnswerPatience), options, is_drawn_over, console);
     } catch (const Error& error) {
+      // Later a missing socket is the usual end of a run. At the first time there was no run to
+      // watch.
       const bool has_ended = error.code() == ErrorCode::not_found || error.code() == ErrorCode::input_output;
       if (is_first || !has_ended) throw;
+      // Not a failure of this command: it watches until the run ends.
       console.problems << "holdfast: the run has ended; \"holdfast report " << printable(options.run)
                        << "\" shows how\n";
       return kDone;
@@ -138,11 +142,13 @@ std::string describe_status(const json& status) {
        << (status.value("is_stop_requested", false) ? ", stopping" : "") << "\n";
   std::vector<std::string> header{">RANK", ">PROCESS", ">DEVICE",    ">PID",    "STAGE",    "PHASE",
                                   ">STEP", ">BEAT",    ">SAMPLES/S", ">MEMORY", ">RESTARTS"};
+  // Shown only if shards are assigned unevenly, as when a slow replica has fewer than the others.
   const bool with_shards = are_shards_uneven(status.at("members"));
   if (with_shards) header.emplace_back(">SHARDS");
   Table table(header);
   for (const json& member : status.at("members")) add_row(table, member, with_shards);
   table.write(text);
+  // The watchdog may be of a version that does not send these.
   if (status.contains("rests")) {
     for (const json& rest : status.at("rests")) tell_rest(text, rest);
   }

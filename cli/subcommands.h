@@ -30,6 +30,8 @@ struct Subcommands {
   // fills `options`, which begins as Options{}. `act(options)` runs the subcommand and returns the exit code.
   template <typename Options, typename Declare, typename Act>
   void add(const char* name, const char* description, const Declare& declare, const Act& act) {
+    // Parsing writes into the options after this call has returned, so they are shared with the
+    // callback.
     const auto options = std::make_shared<Options>();
     CLI::App* command = app.add_subcommand(name, description);
     declare(*command, *options);

@@ -42,6 +42,7 @@ void Table::write(std::ostream& out) const {
       const std::string gap(widths[i] - width(row[i]), ' ');
       line += (i == 0 ? "" : "  ") + (is_number_[i] ? gap + row[i] : row[i] + gap);
     }
+    // Blanks at the end could wrap to a row of their own on a narrow terminal.
     line.erase(line.find_last_not_of(' ') + 1);
     out << line << "\n";
   }

@@ -5,6 +5,7 @@
 namespace holdfast::cli {
 namespace {
 
+// Some terminals obey U+009B like the escape sequence that begins with ESC.
 // The characters U+0080 to U+009F in UTF-8.
 bool is_c1_control(std::string_view text, std::size_t at) {
   return text[at] == '\xC2' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0x80 &&

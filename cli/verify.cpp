@@ -22,6 +22,7 @@
 namespace holdfast::cli {
 namespace {
 
+// FileSystem has no call that says what a path is, so the path is listed.
 // False for a file, and for a path that does not exist.
 bool is_folder(FileSystem& files, const std::string& path) {
   try {
@@ -32,6 +33,7 @@ bool is_folder(FileSystem& files, const std::string& path) {
   }
 }
 
+// These files do not change the exit code: none of them is a savepoint that a run would load.
 void mention_leftovers(FileSystem& files, const std::string& folder, Console& console) {
   for (const std::string& name : files.list(folder)) {
     const std::string path = printable((std::filesystem::path(folder) / name).string());
@@ -50,6 +52,7 @@ std::vector<std::string> files_in(FileSystem& files, const std::string& folder) 
   for (const std::string& name : files.list(folder)) {
     if (name.ends_with(".h5")) paths.push_back((std::filesystem::path(folder) / name).string());
   }
+  // A mistyped folder would otherwise pass as verified.
   if (paths.empty()) {
     throw Error(ErrorCode::not_found,
                 fmt::format("folder {} has no *.h5 file; give a folder of savepoints or one file", folder));
@@ -90,6 +93,7 @@ int verify_file(FileSystem& files, const std::string& path, Console& console) {
   try {
     const format::ArrayFile file = format::ArrayFile::open(files, path);
     {
+      // The end of this block clears the progress line before the result is printed.
       Progress progress(console, "verifying " + path);
       file.verify(progress.callback());
     }
@@ -107,6 +111,7 @@ int verify(FileSystem& files, const std::string& path, Console& console) {
   if (!is_folder(files, path)) return verify_file(files, path, console);
   mention_leftovers(files, path, console);
   int worst = kDone;
+  // The larger code wins: kNotDone says that the answer for the folder is not complete.
   for (const std::string& file : files_in(files, path)) worst = std::max(worst, verify_file(files, file, console));
   return worst;
 }

@@ -30,6 +30,7 @@ Digest canonical(XXH128_hash_t hash) {
   return digest;
 }
 
+// Upper-case digits are refused, so that a digest has one spelling and can be compared as text.
 int hex_value(char digit) {
   if (digit >= '0' && digit <= '9') return digit - '0';
   if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
@@ -70,6 +71,8 @@ Digest digest_of_leaves(std::span<const Digest> leaves, std::uint64_t length) {
   std::vector<std::uint8_t> bytes;
   bytes.reserve((leaves.size() + 1) * sizeof(Digest));
   for (const Digest& leaf : leaves) bytes.insert(bytes.end(), leaf.bytes.begin(), leaf.bytes.end());
+  // The length goes in with its lowest byte first on every machine, because digests are stored in
+  // files.
   for (int shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<std::uint8_t>(length >> shift));
   return canonical(XXH3_128bits(bytes.data(), bytes.size()));
 }
@@ -107,6 +110,8 @@ void DigestBuilder::update(std::span<const std::byte> bytes) {
 
 Digest DigestBuilder::finish() {
   HOLDFAST_ASSERT(state_ != nullptr);
+  // The builder is used up: a second call would meet the assertion and not get the digest of
+  // nothing.
   const std::unique_ptr<State> state = std::move(state_);
   if (!state->unfinished.empty()) state->leaves.push_back(digest_leaf(state->unfinished));
   return digest_of_leaves(state->leaves, state->length);

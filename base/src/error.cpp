@@ -98,6 +98,8 @@ Error system_error(int error_number, const std::string& sentence) {
                                                   limit_to_raise(error_number)));
 }
 
+// Does not go through log(): its lock, or the sink of the application, may belong to the code that
+// just failed.
 void assertion_failed(const char* condition, const char* file, int line) {
   std::fprintf(stderr, "holdfast: broken promise: %s (%s:%d); this is a bug in Holdfast, please report it\n", condition,
                file, line);

@@ -4,6 +4,7 @@
 
 namespace holdfast {
 
+// Advice that fits files only. system_error() is also called for processes, memory and sockets.
 static std::string advice(int error_number) {
   switch (error_number) {
     case ENOSPC:

@@ -15,6 +15,9 @@
 
 namespace holdfast {
 
+// After a failed fsync() Linux may have dropped the pages that were not written. A second fsync()
+// would then report success for bytes that never reached the disk. So the first failure is final.
+//
 // May be used from several threads at once.
 class FileHealth {
  public:

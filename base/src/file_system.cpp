@@ -57,6 +57,7 @@ class PosixFile : public File {
     health_.attempt(path_, [&] { write_all(offset, bytes); });
   }
 
+  // Not guarded by health_: a failed read changes nothing, so it may be tried again.
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) override {
     std::size_t total = 0;
     while (total < bytes.size()) {
@@ -78,6 +79,7 @@ class PosixFile : public File {
     return static_cast<std::uint64_t>(status.st_size);
   }
 
+  // Only a hint, so a failure is ignored: reading works without it.
   void start_reading(std::uint64_t offset, std::uint64_t bytes) override {
     ::posix_fadvise(descriptor_.value(), static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
   }
@@ -130,6 +132,8 @@ class PosixFileSystem : public FileSystem {
   explicit PosixFileSystem(SystemCalls& calls) : calls_(calls) {}
 
   std::unique_ptr<File> create(const std::string& path) override {
+    // O_EXCL refuses a file that exists and a symbolic link, so nothing that belongs to others is
+    // overwritten.
     return std::make_unique<PosixFile>(calls_, open_descriptor(calls_, path, O_RDWR | O_CREAT | O_EXCL, "create"),
                                        path);
   }
@@ -170,6 +174,7 @@ class PosixFileSystem : public FileSystem {
       errno = 0;
     }
     if (errno != 0) fail(errno, "cannot list folder " + path);
+    // The order of readdir() differs between file systems; callers get the same one everywhere.
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -177,6 +182,8 @@ class PosixFileSystem : public FileSystem {
   bool exists(const std::string& path) override {
     struct stat status {};
     if (::stat(path.c_str(), &status) == 0) return true;
+    // Any other failure is not a "no": taken for one, missing rights could make a caller start
+    // over.
     if (errno != ENOENT && errno != ENOTDIR) fail(errno, "cannot look up " + path);
     return false;
   }
@@ -192,6 +199,7 @@ class PosixFileSystem : public FileSystem {
       if (calls_.mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail(errno, "cannot create folder " + folder);
       sync_folder(parent_folder(folder));
     }
+    // exists() and EEXIST also hold for a file of that name.
     if (!std::filesystem::is_directory(path)) fail(ENOTDIR, "cannot create folder " + path);
   }
 
@@ -215,6 +223,7 @@ std::string path_in_folder(const std::string& folder, const std::string& name) {
   return fmt::format("{}/{}", folder, name);
 }
 
+// Slashes at the end do not count: the parent of both "a/b" and "a/b/" is "a".
 std::string parent_folder(const std::string& path) {
   const std::size_t end_of_name = path.find_last_not_of('/');
   if (end_of_name == std::string::npos) return path.empty() ? "." : "/";

@@ -51,6 +51,7 @@ std::string_view colour_of(spdlog::level::level_enum level) {
 
 // Each line is one write, since other processes write to the same terminal. spdlog's own sinks use
 // several writes.
+// null_mutex, because log() holds its own lock.
 class StandardError final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -116,6 +117,8 @@ std::optional<LogLevel> log_level_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+// The sink is called under the lock. So lines of several threads come one after another, and a sink
+// that set_log_sink() replaced is no longer running when that returns.
 void log(LogLevel level, std::string_view line) noexcept {
   try {
     const std::lock_guard lock(sink().mutex);

@@ -56,6 +56,7 @@ std::vector<std::string> library_candidates(const std::string& name, const std::
     add_if_there(path_in_folder(folder, name), paths);
     for (const std::string& package : folders_of_packages(folder)) add_if_there(path_in_folder(package, name), paths);
   }
+  // Last comes what the loader finds by itself, in LD_LIBRARY_PATH and the folders of the system.
   paths.push_back(name);
   return paths;
 }
@@ -74,6 +75,7 @@ SharedLibrary SharedLibrary::load(const std::string& name) {
 
 SharedLibrary::SharedLibrary(void* handle, const std::string& name) : handle_(handle), path_(name) {
   const link_map* map = nullptr;
+  // The loader's path says which of several versions on a machine was taken.
   if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && *map->l_name != '\0') path_ = map->l_name;
 }
 

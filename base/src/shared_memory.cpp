@@ -34,6 +34,8 @@ void FileDescriptor::reset() {
 }
 
 SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes) {
+  // MFD_CLOEXEC: a program that this process starts would otherwise keep the memory alive after all
+  // replicas have gone.
   FileDescriptor descriptor(::memfd_create(name.c_str(), MFD_CLOEXEC));
   if (!descriptor.is_open()) throw system_error(errno, fmt::format("cannot create shared memory \"{}\"", name));
   if (::ftruncate(descriptor.value(), static_cast<off_t>(bytes)) != 0) {
@@ -109,6 +111,7 @@ bool SharedMemory::is_same_as(const FileDescriptor& descriptor) const {
   const auto file_of = [](const FileDescriptor& of) {
     struct stat status {};
     if (::fstat(of.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+    // A memfd has no name; device and inode identify it.
     return std::pair(status.st_dev, status.st_ino);
   };
   return file_of(descriptor_) == file_of(descriptor);

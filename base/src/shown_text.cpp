@@ -18,6 +18,8 @@ std::size_t bytes_of_character(std::string_view text) {
   return 0;
 }
 
+// Control characters could make a terminal hide or overwrite lines, and the text may come from an
+// unknown file.
 // The control characters: U+0001 to U+001F, U+007F, and U+0080 to U+009F.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
@@ -25,6 +27,7 @@ bool is_control(std::string_view character) {
   return character.size() == 2 && first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
 }
 
+// Escaped and not dropped, so that two names that differ in such a byte are shown differently.
 std::string escaped(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string result;

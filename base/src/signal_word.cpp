@@ -21,6 +21,8 @@ timespec to_timespec(Deadline::Clock::duration duration) {
   return {.tv_sec = nanoseconds / 1'000'000'000, .tv_nsec = nanoseconds % 1'000'000'000};
 }
 
+// Counts have 31 bits and wrap around. The shift moves the sign of their difference to the top bit,
+// so the answer is right while the two are less than 2^30 apart.
 bool is_at_least(std::uint32_t count, std::uint32_t target) {
   return static_cast<std::int32_t>((count - target) << 1) >= 0;
 }
@@ -28,6 +30,8 @@ bool is_at_least(std::uint32_t count, std::uint32_t target) {
 }  // namespace
 
 void SignalWord::count_up() {
+  // Bit 0 says that the word is cancelled, so a count adds 2 and cannot clear it. Release pairs
+  // with the acquire of a waiter: what was written before the count is visible after it.
   word_.fetch_add(2, std::memory_order_release);
   wake_all();
 }
@@ -44,6 +48,7 @@ void SignalWord::cancel() {
 SignalWord::Outcome SignalWord::wait_until(std::uint32_t target, Deadline deadline) const {
   for (int spins = 0;; ++spins) {
     const std::uint32_t word = word_.load(std::memory_order_acquire);
+    // Looked at before the count: no process may go on in a generation that has ended.
     if ((word & kCancelled) != 0) return Outcome::cancelled;
     if (is_at_least(word >> 1, target)) return Outcome::reached;
     if (spins < kSpins) {

@@ -69,6 +69,7 @@ Character first_of(std::string_view text) {
 
 bool is_terminal(int descriptor) {
   if (::isatty(descriptor) != 1) return false;
+  // A dumb terminal, such as an editor's shell, shows escape sequences as text.
   const char* kind = std::getenv("TERM");
   return kind == nullptr || std::string_view(kind) != "dumb";
 }

@@ -46,6 +46,7 @@ std::string limits_here() {
 
 }  // namespace
 
+// EAGAIN does not say which limit was met, so the error lists all that apply here.
 Error start_error(int error_number, const std::string& what) {
   const Error error = system_error(error_number, "cannot start " + what);
   if (error_number != EAGAIN) return error;

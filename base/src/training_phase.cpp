@@ -2,6 +2,7 @@
 
 namespace holdfast {
 
+// `holdfast status --json` prints these names, so they are data and stay as they are.
 std::string_view to_string(TrainingPhase phase) {
   switch (phase) {
     case TrainingPhase::starting:

@@ -17,7 +17,9 @@ struct Lead {
   std::uint8_t highest;  // of the second byte
 };
 
-// The Unicode Standard, table 3-7.
+// The Unicode Standard, table 3-7. The bounds of the second byte leave out overlong forms (E0, F0),
+// surrogates (ED) and numbers above U+10FFFF (F4). U+0000 is left out too, because C functions
+// would take it for the end.
 constexpr Lead kLeads[] = {
     {0x01, 0x7F, 0, 0x80, 0xBF}, {0xC2, 0xDF, 1, 0x80, 0xBF}, {0xE0, 0xE0, 2, 0xA0, 0xBF},
     {0xE1, 0xEC, 2, 0x80, 0xBF}, {0xED, 0xED, 2, 0x80, 0x9F}, {0xEE, 0xEF, 2, 0x80, 0xBF},

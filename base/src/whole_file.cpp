@@ -18,6 +18,7 @@ void write_whole_file(FileSystem& files, const std::string& path, std::span<cons
 }
 
 std::string read_text_file(FileSystem& files, const std::string& path) {
+  // Without a limit a wrong path, such as that of a savepoint, would be read into memory whole.
   constexpr std::uint64_t kLargest = 64ULL << 20;
   const std::unique_ptr<File> file = files.open_for_reading(path);
   const std::uint64_t bytes = file->size_bytes();
@@ -27,6 +28,7 @@ std::string read_text_file(FileSystem& files, const std::string& path) {
         fmt::format("{} has {} bytes, more than the 64 MiB of the largest text file that is read; give another file",
                     path, bytes));
   std::string text(bytes, '\0');
+  // The file may have become shorter since its size was read.
   text.resize(file->read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
 }

@@ -32,6 +32,8 @@ void WholeWriter::write_at(std::uint64_t offset, std::span<const std::byte> byte
 
 void WholeWriter::commit() {
   HOLDFAST_ASSERT(file_ != nullptr);
+  // The content must be durable before the name: after a power cut the new name could otherwise
+  // stand for an empty file.
   file_->sync();
   file_.reset();
   files_.rename(temporary_, path_);

@@ -33,6 +33,8 @@ std::string field(const std::string& text, char separator) {
   return quoted + "\"";
 }
 
+// All lines have the columns of all epochs. So a metric that begins in a later epoch changes the
+// header, and the file is rewritten.
 std::string csv(const std::vector<Logs>& epochs, char separator) {
   if (epochs.empty()) return "";
   std::set<std::string> names;
@@ -68,6 +70,7 @@ void bring_to(FileSystem& files, const std::string& path, std::string_view text)
 }  // namespace
 
 CSVLogger::CSVLogger(CSVLoggerOptions options) : options_(std::move(options)) {
+  // A separator that numbers contain would split them.
   if (std::string_view("\"\r\n+-.0123456789").find(options_.separator) != std::string_view::npos) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("CSVLogger cannot separate columns by \"{}\"; use a comma or a tab", options_.separator));

@@ -23,6 +23,7 @@ void EarlyStopping::restore(const CallbackState& state) {
   if (has_best_) best_value_ = std::get<double>(state.at("best_value"));
 }
 
+// Not called again after a recovery: then restore() brings back what the state says.
 void EarlyStopping::on_fit_begin(TrainingContext&) {
   has_best_ = false;
   epochs_without_improvement_ = 0;

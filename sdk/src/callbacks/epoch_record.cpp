@@ -14,10 +14,13 @@ static bool writes(const TrainingContext& context) {
 void EpochRecord::on_fit_begin(TrainingContext& context) {
   written_epochs_.reset();
   if (!writes(context)) return;
+  // Here a failure ends fit(): a path that cannot be written is best found before training.
   write(context, context.history());
   written_epochs_ = context.history().size();
 }
 
+// No event reports a recovery, after which this rank may be the one that writes, or the history may
+// be shorter. So both are looked at in each step.
 void EpochRecord::on_step_end(TrainingContext& context, const Logs&) {
   if (!writes(context)) return written_epochs_.reset();
   if (written_epochs_ != context.history().size()) try_to_write(context, context.history());

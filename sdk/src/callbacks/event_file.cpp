@@ -221,6 +221,8 @@ std::string next_event_file(FileSystem& files, const std::string& folder, std::i
     if (!name.starts_with(kPrefix)) continue;
     std::int64_t last = 0;
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), last);
+    // TensorBoard reads a folder's files in the order of their names, so the number must be the
+    // largest, and keep ten digits.
     if (last < kLastSecond) seconds = std::max(seconds, last + 1);
   }
   return fmt::format("{}{:010}.holdfast", kPrefix, seconds);

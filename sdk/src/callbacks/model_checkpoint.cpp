@@ -64,6 +64,7 @@ bool ModelCheckpoint::enter_best(double value) {
   const auto place = std::find_if(best_values_.begin(), best_values_.end(),
                                   [&](double better) { return is_better(value, better, options_.best, 0); });
   if (place - best_values_.begin() >= options_.keep_best) return false;
+  // Before the first worse value: an equal one that is older keeps its place.
   best_values_.insert(place, value);
   if (static_cast<std::int64_t>(best_values_.size()) > options_.keep_best) best_values_.pop_back();
   return true;
@@ -100,6 +101,7 @@ void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_stor
   if (!context.writes_files()) return;
   const int threads = options_.threads > 0 ? options_.threads : context.saving_threads();
   const std::string folder = directory(context);
+  // Only the primary rank writes, so only there is `keep_` needed and when_durable called.
   if (context.is_primary() && !keep_) {
     context.file_system().create_folders(folder);
     const bool serves_recovery = folder == context.run_directory();

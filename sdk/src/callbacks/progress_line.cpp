@@ -78,6 +78,7 @@ void ProgressLine::on_step_end(TrainingContext& context, const Logs& logs) {
 
 // After a change of width the line is drawn at once, since the old one may take two rows by then.
 bool ProgressLine::is_due(Clock::time_point now) {
+  // Counted from the epoch's start too, so a short epoch writes only its last line.
   if (!is_terminal_) return now - std::max(start_, last_shown_) >= kPlainPeriod;
   return now - last_shown_ >= kTerminalPeriod || terminal_columns(::fileno(stream_)) != columns_;
 }

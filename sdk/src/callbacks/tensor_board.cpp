@@ -79,6 +79,8 @@ class TensorBoard::Series {
     for (auto point = points.lower_bound(from); point != points.end(); ++point) {
       records += summary_record(now, point->first, point->second);
     }
+    // Written without an atomic rename: of a file that a kill cut off, the points before the cut
+    // are shown, and the next process begins another file.
     file->write_at(0, std::as_bytes(std::span(records)));
     file->sync();
     files.sync_folder(folder_);

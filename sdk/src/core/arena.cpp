@@ -19,6 +19,7 @@ std::size_t ArenaLayout::add(const std::string& name, const Shape& shape) {
                                                          name, is_taken ? "taken" : "empty"));
   }
   entries_.push_back({.name = name, .shape = shape, .offset = float_count_});
+  // Always a multiple of the alignment, so the next entry begins at one.
   float_count_ = round_up(float_count_ + entries_.back().element_count());
   return entries_.size() - 1;
 }

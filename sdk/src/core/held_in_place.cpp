@@ -8,6 +8,7 @@
 namespace holdfast {
 namespace {
 
+// The digest is taken at once: after begin_copy() training may change the arrays.
 class HeldInPlace final : public HeldArrays {
  public:
   HeldInPlace(MemorySpace& memory, std::span<const std::span<const float>> arrays, std::string why)

@@ -11,6 +11,7 @@ namespace holdfast {
 
 JsonObject::JsonObject(std::string_view kind) : members_("{\"kind\":" + json_string(kind)) {}
 
+// "kind" always comes first, so every other member begins with a comma.
 JsonObject& JsonObject::value(std::string_view key, std::string_view json) {
   members_ += fmt::format(",{}:{}", json_string(key), json);
   return *this;

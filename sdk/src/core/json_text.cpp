@@ -11,6 +11,7 @@
 
 namespace holdfast {
 
+// to_chars() and from_chars() do not look at the locale, which an application may have set.
 std::string json_number(float value) {
   HOLDFAST_ASSERT(std::isfinite(value));
   std::array<char, 32> buffer;

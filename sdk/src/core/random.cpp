@@ -23,6 +23,7 @@ std::uint32_t Random::next_u32() {
   if (used_ == 4) {
     block_ = philox4x32(counter_, key_);
     used_ = 0;
+    // The lower two words number the blocks of a sequence; the upper two belong to the sequence.
     if (++counter_[0] == 0) ++counter_[1];
   }
   return block_[static_cast<std::size_t>(used_++)];
@@ -41,6 +42,8 @@ float Random::normal() {
   // The Box-Muller transform. 1 - u lies in (0, 1], so the logarithm is finite.
   const double radius = std::sqrt(-2.0 * std::log(1.0 - static_cast<double>(next_u32()) * 0x1p-32));
   const double angle = 2.0 * std::numbers::pi * static_cast<double>(next_u32()) * 0x1p-32;
+  // The transform's second number, with the sine, is dropped: every normal() takes two draws, and
+  // there is nothing to keep between calls.
   return static_cast<float>(radius * std::cos(angle));
 }
 

@@ -27,6 +27,7 @@ std::span<float> Tensor::sample(std::int64_t index) & {
   return {const_cast<float*>(sample.data()), sample.size()};
 }
 
+// A view of a temporary would outlive it, so its sample is copied.
 std::vector<float> Tensor::sample(std::int64_t index) && {
   const std::span<const float> sample = std::as_const(*this).sample(index);
   return {sample.begin(), sample.end()};

@@ -46,6 +46,8 @@ void WorkerPool::run(int count, const std::function<void(int, int)>& task) {
   work(0, lock);
   work_done_.wait(lock, [&] { return running_ == 0; });
   task_ = nullptr;
+  // A thread that wakes late finds no index left, and does not follow the pointer to a task that is
+  // gone.
   count_ = 0;
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }

@@ -9,6 +9,8 @@ namespace holdfast {
 
 Adam::Adam(const AdamOptions& options) : options_(options) {
   check_learning_rate(name(), options.learning_rate);
+  // A beta of 1 would make a bias correction 0. Without an epsilon, an element that never had a
+  // gradient would become 0 / 0.
   check_option(name(), "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)");
   check_option(name(), "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)");
   check_option(name(), "epsilon", options.epsilon, options.epsilon > 0, "positive");
@@ -19,6 +21,7 @@ std::string Adam::name() const {
   return "adam";
 }
 
+// A savepoint holds this text, and a resume compares it. So its members and their order are data.
 std::string Adam::configuration() const {
   JsonObject object("adam");
   object.value("learning_rate", options_.learning_rate.configuration())

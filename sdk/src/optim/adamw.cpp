@@ -43,6 +43,8 @@ std::vector<std::string> AdamW::slot_names() const {
   return {"m", "v"};
 }
 
+// The decay acts on the parameter itself, at the rate of the step, and never enters m or v
+// (Loshchilov and Hutter, 2019, algorithm 2). Its factor is computed in double and rounded once.
 static AdamRates rates_of(const AdamWOptions& options, std::int64_t step) {
   const float learning_rate = options.learning_rate.of_update(step);
   return {.learning_rate = learning_rate,

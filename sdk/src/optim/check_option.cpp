@@ -10,6 +10,7 @@ namespace holdfast {
 
 void check_option(const std::string& owner, const std::string& option, float value, bool is_in_range,
                   const std::string& range) {
+  // Infinity would pass a range such as "positive".
   if (std::isfinite(value) && is_in_range) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{0}: {1} is {3}, but must be finite and {2}", owner, option, range, value));
@@ -22,6 +23,7 @@ void check_count(const std::string& owner, const std::string& option, std::int64
 }
 
 void check_learning_rate(const std::string& owner, const LearningRate& rate) {
+  // A schedule has no constant, and has checked its own options.
   const float constant = rate.constant().value_or(0);
   check_option(owner, "learning_rate", constant, constant >= 0, "not negative");
 }

@@ -10,6 +10,7 @@
 
 namespace holdfast {
 
+// One table, so that the checks and the configuration name the options alike.
 static std::array<std::pair<const char*, std::optional<float>>, 3> by_option(const GradientClipping& clipping) {
   return {{{"clip_value", clipping.value}, {"clip_norm", clipping.norm}, {"global_clip_norm", clipping.global_norm}}};
 }

@@ -10,8 +10,8 @@
 
 namespace holdfast {
 
-template <class Options>
 // The clipping that the options of an optimizer ask for.
+template <class Options>
 GradientClipping clipping_of(const Options& options) {
   return {.value = options.clip_value, .norm = options.clip_norm, .global_norm = options.global_clip_norm};
 }

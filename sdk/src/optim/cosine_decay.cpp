@@ -38,6 +38,7 @@ std::unique_ptr<LearningRateSchedule> CosineDecay::clone() const {
 float CosineDecay::rate_after(std::int64_t updates) const {
   const double initial = initial_learning_rate_;
   const double top = options_.warmup_target.value_or(initial_learning_rate_);
+  // Without a target there is no warm-up, whatever warmup_steps says, as in Keras.
   const std::int64_t warmup_steps = options_.warmup_target ? options_.warmup_steps : 0;
   if (updates < warmup_steps) {
     return static_cast<float>(initial +

@@ -64,6 +64,7 @@ std::span<const float> GradientClipper::clip(std::span<const float> gradients) {
   return {clipped_.get(), size_};
 }
 
+// Padding between ranges is never written: it keeps the zeros that the arena was allocated with.
 void GradientClipper::clip_on_host(std::span<const float> gradients) {
   if (clipping_.value) return clip_values_on_host(*clipping_.value, gradients, clipped_.get());
   const float limit = clipping_.norm ? *clipping_.norm : *clipping_.global_norm;

@@ -20,6 +20,7 @@ PiecewiseConstantDecay::PiecewiseConstantDecay(std::vector<std::int64_t> boundar
                             boundaries_.size() + 1, values_.size()));
   }
   for (const std::int64_t boundary : boundaries_) check_count("piecewise_constant_decay", "a boundary", boundary, 0);
+  // Of two equal boundaries the value between them would never be used.
   const auto falling = std::adjacent_find(boundaries_.begin(), boundaries_.end(), std::greater_equal());
   if (falling != boundaries_.end()) {
     throw Error(ErrorCode::invalid_argument,
@@ -39,6 +40,7 @@ std::unique_ptr<LearningRateSchedule> PiecewiseConstantDecay::clone() const {
 }
 
 float PiecewiseConstantDecay::rate_after(std::int64_t updates) const {
+  // A value holds up to and including its boundary, as in Keras.
   const auto boundary = std::lower_bound(boundaries_.begin(), boundaries_.end(), updates);
   return values_[static_cast<std::size_t>(boundary - boundaries_.begin())];
 }

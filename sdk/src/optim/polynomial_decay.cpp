@@ -35,6 +35,7 @@ std::unique_ptr<LearningRateSchedule> PolynomialDecay::clone() const {
 // Computed in double and rounded once, so that every rank and device gets the same float.
 float PolynomialDecay::rate_after(std::int64_t updates) const {
   const double periods = static_cast<double>(updates) / static_cast<double>(decay_steps_);
+  // At step 0 no cycle has begun, and the division below would be 0 / 0.
   const double cycles = options_.cycle ? std::max(1.0, std::ceil(periods)) : 1.0;
   const double part = std::min(periods / cycles, 1.0);
   const double end = options_.end_learning_rate;

@@ -21,6 +21,8 @@ void plain_pass(float rate, std::span<float> parameters, std::span<const float> 
   for (std::size_t i = 0; i < parameters.size(); ++i) compute::sgd_element(rate, gradient[i], parameter[i]);
 }
 
+// The velocity contains the learning rate, as in Keras. In PyTorch it does not, so the two differ
+// after a change of the rate.
 void momentum_pass(const compute::SgdStep& step, std::span<float> parameters, std::span<const float> gradients,
                    std::span<float> velocities) {
   const float rate = step.learning_rate;
@@ -82,6 +84,7 @@ GradientClipping SGD::clipping() const {
   return clipping_of(options_);
 }
 
+// Without momentum there is no slot, so there is nothing to mirror and to save.
 std::vector<std::string> SGD::slot_names() const {
   return options_.momentum > 0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{};
 }

@@ -1,3 +1,7 @@
+// Activations on CPUs, by oneDNN's element-wise primitives and its softmax over the channels of a row. Except
+// for GELU the derivative is computed from the output (`_use_dst_for_bwd`), so the input need not be kept for
+// the backward pass.
+
 #include "holdfast/compute/activation.h"
 
 #include <fmt/format.h>

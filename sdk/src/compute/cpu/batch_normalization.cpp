@@ -1,3 +1,7 @@
+// Batch normalization on CPUs by oneDNN (Ioffe and Szegedy, 2015). The rows are samples times positions, so
+// an array is described as one image of `rows` x 1 pixels with the channels last. The statistics of a forward
+// pass are kept here, because its backward pass needs them and the moving averages are sums over all shards.
+
 #include <fmt/format.h>
 #include <optional>
 

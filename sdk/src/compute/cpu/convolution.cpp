@@ -1,3 +1,7 @@
+// Convolution on CPUs by oneDNN's direct algorithm, one primitive for each pass. Callers' arrays are always
+// plain: channels last, and the kernel as [height, width, channel, filter], Keras's order. Where oneDNN
+// computes faster in another layout, Primitive reorders into scratch memory.
+
 #include <fmt/format.h>
 #include <optional>
 

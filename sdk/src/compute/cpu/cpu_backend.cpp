@@ -1,3 +1,7 @@
+// The back end for CPUs: it makes the operations on one oneDNN engine. Sums depend on the number of threads,
+// so oneDNN's primitives are made and run under the thread count of the back end. description() names
+// library, instruction set and threads, which a resume compares. docs/decisions/runs.md
+
 #include <fmt/format.h>
 #include <omp.h>
 

@@ -1,3 +1,7 @@
+// A dense layer on CPUs: output = input x kernel + bias, and the two products of its backward pass, by
+// oneDNN's matrix product. A factor that is needed transposed is only described so (Tag::ba) and not copied.
+// The gradient of the bias is a loop of ours, in the order of the rows.
+
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>

@@ -1,3 +1,6 @@
+// Pooling on CPUs by oneDNN: maximum, or average over the elements of a window that are not padding. Where
+// each maximum was found is kept in a workspace for the backward pass, in oneDNN's own format.
+
 #include <fmt/format.h>
 #include <optional>
 

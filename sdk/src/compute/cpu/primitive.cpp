@@ -1,3 +1,7 @@
+// How a oneDNN primitive is made once and then runs on the callers' arrays. All that takes time or may fail
+// (memory objects, reorders, places in scratch memory) is settled when it is made. A run binds pointers
+// and computes, so a step allocates nothing.
+
 #include "compute/cpu/primitive.h"
 
 #include <fmt/format.h>

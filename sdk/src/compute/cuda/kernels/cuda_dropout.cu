@@ -1,3 +1,7 @@
+// Dropout on CUDA devices. Draws come from a counter-based generator: each thread computes those of its own
+// elements, and both passes compute the same ones, so no mask is stored. Seed, step and sample are read from
+// device memory, so a recorded graph draws anew in each step.
+
 #include "compute/cuda/kernels/cuda_dropout.h"
 #include "compute/cuda/runtime/cuda_elements.cuh"
 #include "core/philox.h"

@@ -1,3 +1,8 @@
+// Losses and their gradients on CUDA devices, each in one kernel. The formulas are those of
+// arithmetic/crossentropy.h. A row of classes is computed by a warp or a block, and samples are added in
+// double in one order. A label that is not a class gives a NaN and is reported through `bad_label`, because a
+// kernel cannot throw.
+
 #include <cmath>
 
 #include "compute/arithmetic/crossentropy.h"

@@ -1,5 +1,7 @@
 #include "holdfast/train/early_stopping.h"
 
+#include <cmath>
+
 #include "holdfast/base/error.h"
 #include "train/state/monitor.h"
 
@@ -31,7 +33,9 @@ void EarlyStopping::on_fit_begin(TrainingContext&) {
 
 void EarlyStopping::on_epoch_end(TrainingContext& context, const Logs& logs) {
   const double value = monitored(logs, options_.monitor, "EarlyStopping");
-  if (!has_best_ || is_better(value, best_value_, options_.best, options_.min_delta)) {
+  // NaN would stay the best: nothing is better than it.
+  const bool is_first = !has_best_ && !std::isnan(value);
+  if (is_first || (has_best_ && is_better(value, best_value_, options_.best, options_.min_delta))) {
     has_best_ = true;
     best_value_ = value;
     epochs_without_improvement_ = 0;

@@ -95,6 +95,12 @@ TEST(EarlyStopping, NeverTakesNanForAnImprovement) {
   EXPECT_EQ(epochs_until_stop(stopping, {1, std::nan(""), std::nan("")}), 3);
 }
 
+TEST(EarlyStopping, NeverTakesNanForTheBestOfTheFirstEpochs) {
+  EarlyStopping stopping({.patience = 1});
+
+  EXPECT_EQ(epochs_until_stop(stopping, {std::nan(""), 5, 4, 3, 2}), 0);
+}
+
 TEST(EarlyStopping, KeepsItsStateAcrossARestart) {
   EarlyStopping before({.patience = 2});
   EXPECT_EQ(epochs_until_stop(before, {3, 4}), 0);

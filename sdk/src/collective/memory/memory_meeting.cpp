@@ -22,8 +22,11 @@ void MemoryMeeting::prepare(const CommunicatorShape& shape, int used_slots) {
 }
 
 std::unique_ptr<Communicator> MemoryMeeting::connect(const CommunicatorShape& shape) {
-  // A program without a run directory prepares nothing.
-  if (!blocks_) prepare(shape, 0);
+  // A program without a run directory prepares nothing, and its Trainers may be of different sizes.
+  const std::size_t bytes = MemoryCommunicator::blocks_bytes(shape);
+  if (!blocks_ || blocks_->size_bytes() < bytes) {
+    blocks_ = std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", bytes));
+  }
   return std::make_unique<MemoryCommunicator>(shape, exchange_(shape, blocks_));
 }
 

@@ -38,7 +38,8 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   if (options.validation) require_fitting_data(*options.validation, training_.trainable, "fit() for validation");
   require_sensible_options(data, options, training_.trainable);
   generation_.join(data, WarmUp::training);
-  const std::size_t call = join_call("fit", data, options.epochs);
+  const CallRecord begun = new_call("fit", data, options.epochs);
+  const std::size_t call = join_call(begun);
   // A run that goes on passes the calls that it had finished, with their recorded results.
   const auto is_over = [&] { return record_of(call).is_finished && training_.state.stage != FitStage::closing; };
   if (is_over()) {
@@ -48,21 +49,22 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
     }
   }
 
-  const CallRecord begun = record_of(call);
-  FitContext context(training_, call, data.batches());
-  const RunningFit running(training_, options);
-  if (!is_over()) begin_fit(context);
-  while (!is_over()) {
-    try {
-      if (!record_of(call).is_finished) train_epochs(call, context, data);
-      close_fit(context);
-    } catch (const GenerationEnded&) {
-      begin_next_generation(begun);
-    } catch (const RollBack&) {
-      generation_.give_up_state();
-      begin_next_generation(begun);
+  if (!is_over()) {
+    const RunningFit running(training_, options);
+    FitContext context(training_, call, data.batches());
+    begin_fit(context);
+    while (!is_over()) {
+      try {
+        if (!record_of(call).is_finished) train_epochs(call, context, data);
+        close_fit(context);
+      } catch (const GenerationEnded&) {
+        begin_next_generation(begun);
+      } catch (const RollBack&) {
+        generation_.give_up_state();
+        begin_next_generation(begun);
+      }
+      if (!record_of(call).is_finished) context.forget_pending();
     }
-    if (!record_of(call).is_finished) context.forget_pending();
   }
   training_.trainable.on_fit_end();
   return {record_of(call).results, record_of(call).history};

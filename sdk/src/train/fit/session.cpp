@@ -18,23 +18,19 @@
 #include "train/state/run_results.h"
 
 namespace holdfast {
-namespace {
-
-std::shared_ptr<Replica::Context> claimed(const std::shared_ptr<Replica::Context>& context) {
-  if (context->has_trainer) {
+Trainer::Session::Claim::Claim(std::shared_ptr<Replica::Context> context) : context_(std::move(context)) {
+  if (context_->has_trainer) {
     throw Error(ErrorCode::invalid_argument,
                 "a run has one Trainer, which holds its whole state, and this program makes a second one: train and "
                 "evaluate with the first, or give the second, which is not part of the run, a Replica::alone()");
   }
-  context->has_trainer = true;
-  return context;
+  context_->has_trainer = true;
 }
 
-}  // namespace
-
 Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Trainable& trainable)
-    : owned_(std::move(owned)),
-      training_{.context = claimed(replica.shared_context()),
+    : claim_(replica.shared_context()),
+      owned_(std::move(owned)),
+      training_{.context = replica.shared_context(),
                 .trainable = trainable,
                 .supervision = *replica.shared_context()->supervision,
                 .files = watched_files(*replica.shared_context())},
@@ -61,18 +57,23 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
   if (training_.is_supervised()) StepRunner::prepare_memory(context, trainable);
 }
 
+// What waits for a device's stream comes after the runner, whose end aborts collectives that peers have left.
 Trainer::Session::~Session() {
-  training_.context->has_trainer = false;
+  training_.runner.reset();
 }
 
-std::size_t Trainer::Session::join_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
+CallRecord Trainer::Session::new_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
+  CallRecord call;
+  call.kind = kind;
+  call.data = nlohmann::json::parse(data.description()).dump();
+  call.epochs = epochs;
+  return call;
+}
+
+std::size_t Trainer::Session::join_call(const CallRecord& call) {
   saver_.take_state_back();
   ++training_.calls_made;
-  CallRecord record;
-  record.kind = kind;
-  record.data = nlohmann::json::parse(data.description()).dump();
-  record.epochs = epochs;
-  rejoin_call(record);
+  rejoin_call(call);
   return training_.calls_made - 1;
 }
 
@@ -124,7 +125,10 @@ void Trainer::Session::give_more_epochs(std::size_t call, std::int64_t epochs) {
     const auto later = state.calls.begin() + static_cast<std::ptrdiff_t>(call) + 1;
     const bool has_later_fit =
         std::any_of(later, state.calls.end(), [](const CallRecord& record) { return record.kind == "fit"; });
-    if (has_later_fit) generation_.go_back_before_later_fit(call);
+    if (has_later_fit) {
+      asked_ = {};
+      generation_.go_back_before_later_fit(call);
+    }
   }
   if (ended_by_its_epochs(record_of(call))) {
     // Later calls have evaluated weights that are now trained further.
@@ -141,8 +145,8 @@ void Trainer::Session::give_more_epochs(std::size_t call, std::int64_t epochs) {
 Logs Trainer::Session::evaluate(const Dataset& data) {
   require_fitting_data(data, training_.trainable, "evaluate()");
   generation_.join(data, WarmUp::inference);
-  const std::size_t call = join_call("evaluate", data, 1);
-  const CallRecord begun = record_of(call);
+  const CallRecord begun = new_call("evaluate", data, 1);
+  const std::size_t call = join_call(begun);
   while (!record_of(call).is_finished) {
     try {
       const Logs results = evaluate_once(data);

@@ -35,8 +35,10 @@ class Trainer::Session {
 
  private:
   // session.cpp
+  // What the program asks for, before anything of it is done.
+  static CallRecord new_call(const std::string& kind, const Dataset& data, std::int64_t epochs);
   // Returns the index of the next call's record. The record is new unless the run had come as far as this call before.
-  std::size_t join_call(const std::string& kind, const Dataset& data, std::int64_t epochs);
+  std::size_t join_call(const CallRecord& call);
   // After a generation has begun: brings the state to `call`, too.
   void rejoin_call(const CallRecord& call);
   CallRecord& record_of(std::size_t call) { return training_.state.calls.at(call); }
@@ -59,6 +61,20 @@ class Trainer::Session {
   Logs means_of_epoch(const CallRecord& record) const;
   void restore_callbacks_of_fit();
 
+  // A run has one Trainer at a time.
+  class Claim {
+   public:
+    // Throws Error{invalid_argument} where the run has one.
+    explicit Claim(std::shared_ptr<Replica::Context> context);
+    ~Claim() { context_->has_trainer = false; }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+
+   private:
+    const std::shared_ptr<Replica::Context> context_;
+  };
+
+  const Claim claim_;
   const std::unique_ptr<Trainable> owned_;
   Training training_;
   Agreement agreement_;

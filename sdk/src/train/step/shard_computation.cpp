@@ -70,6 +70,7 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
   });
 
   slowness.delay();
+  options_ = {};
   if (check == nullptr) return;
   const Slot slot = communicator_.slots()[static_cast<std::size_t>(covering_slots().front())];
   add_to_sum(check->report(local_.begin), check->recomputations, layout_.check(slot.tail));

@@ -63,6 +63,28 @@ TEST(Trainer, CountsTheSamplesThatItsReplicasTrainedOn) {
   EXPECT_EQ(counts->samples(), 2 * 53);
 }
 
+TEST(Trainer, MayBeLargerThanTheOneBeforeItOnAReplicaAlone) {
+  Replica replica = Replica::alone();
+  const Dataset data = from_tensors(Tensor(Shape{10, 4}), Tensor(Shape{10, 1})).batch(5);
+
+  for (const std::int64_t width : {2, 64, 512}) {
+    Trainer trainer(replica, Sequential{Input{4}, Dense{width}, Dense{1}}, SGD(0.01F), MeanSquaredError{});
+    trainer.fit(data);
+    EXPECT_EQ(trainer.step(), 2);
+  }
+}
+
+TEST(Trainer, MayBeMadeAgainWhereTheFirstWasRefused) {
+  Replica replica = Replica::alone();
+  const Sequential model{Input{4}, Dense{1}};
+  const std::vector<MetricHandle> twice = {MeanAbsoluteError{}, MeanAbsoluteError{}};
+  EXPECT_THROW(Trainer(replica, model, SGD(0.01F), MeanSquaredError{}, twice), Error);
+
+  Trainer trainer(replica, model, SGD(0.01F), MeanSquaredError{});
+
+  EXPECT_EQ(trainer.step(), 0);
+}
+
 TEST(Trainer, RefusesASecondTrainerInOneRun) {
   Replica replica = Replica::alone();
   Trainer first(replica, small_model(), SGD(0.1F), SparseCategoricalCrossentropy({.from_logits = true}));

@@ -126,7 +126,7 @@ TEST_F(Chaos, DrawsSavepointFaultsOnlyWhereTheUndisturbedRunWroteSavepoints) {
 TEST_F(Chaos, RefusesMoreFaultsThanTheRunHasRoomFor) {
   EXPECT_EQ(run_chaos({"--faults", "200"}, kSurvives), kNotDone);
 
-  EXPECT_THAT(problems(), HasSubstr("a run of 27 steps and 0 savepoints has no place for more than"));
+  EXPECT_THAT(problems(), HasSubstr("a run of 27 steps and 0 savepoints has no room for more than"));
   EXPECT_THAT(problems(), HasSubstr("(--each)"));
 }
 

@@ -209,7 +209,7 @@ TEST_F(ControlSocketTest, AnswersGarbageWithASentenceAndClosesTheConnection) {
 
     peer.send(garbage);
 
-    EXPECT_THAT(line_for(peer), HasSubstr("no JSON object"));
+    EXPECT_THAT(line_for(peer), HasSubstr("not a JSON object"));
     EXPECT_TRUE(is_hung_up_on(peer));
   }
   EXPECT_TRUE(requests_.empty());

@@ -167,7 +167,7 @@ TEST_F(RunRequestsTest, RefusesImpossibleTimes) {
 TEST_F(RunRequestsTest, LimitsHowManyRequestsWait) {
   for (std::size_t i = 0; i < SavepointRequests::kMost; ++i) EXPECT_TRUE(ask({{"command", "snapshot"}}).is_null());
 
-  EXPECT_THAT(error_of({{"command", "snapshot"}}), HasSubstr("wait already"));
+  EXPECT_THAT(error_of({{"command", "snapshot"}}), HasSubstr("are waiting already"));
 }
 
 }  // namespace

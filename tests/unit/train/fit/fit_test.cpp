@@ -143,7 +143,7 @@ TEST(Fit, AsksForValidationIfACallbackWatchesIt) {
   const Dataset data = small_data(20).batch(10);
 
   EXPECT_THAT(refusal_of_fit(data, {.callbacks = {EarlyStopping{}}}),
-              AllOf(HasSubstr("\"val_loss\""), HasSubstr("give it .validation")));
+              AllOf(HasSubstr("\"val_loss\""), HasSubstr("give fit() .validation")));
   EXPECT_THAT(refusal_of_fit(data, {.callbacks = {EarlyStopping{{.monitor = "loss"}}}}), IsEmpty());
 }
 
@@ -211,7 +211,7 @@ TEST(Fit, NamesACallbackWhoseStateIsNotText) {
   callback.path = folder / "savepoint-0000000002.h5";
 
   EXPECT_THAT(refusal_of_fit(small_data(20).batch(10), {.callbacks = {callback}}),
-              AllOf(HasSubstr("the state of the callback 0/keeps_bytes holds bytes that are not UTF-8"),
+              AllOf(HasSubstr("the state of the callback 0/keeps_bytes has bytes that are not UTF-8"),
                     Not(HasSubstr("json"))));
 }
 

@@ -209,7 +209,7 @@ TEST_F(CudaMemory, ThrowsWhatWentWrongOnTheDeviceBefore) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::device_failed);
     EXPECT_THAT(error.what(), testing::HasSubstr("cudaErrorIllegalAddress"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("a new one must go on"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("which must be replaced"));
   }
 }
 

@@ -185,7 +185,7 @@ TEST(SeveralRuns, NameTheCallThatAReplicaDidNotMake) {
   EXPECT_THAT(none.output,
               HasSubstr("ended with code 0 without call 1 of supervise(), for the run directory " + folder / "run" +
                         ", which it was started for; each process of a program must make "
-                        "the same calls in the same order"));
+                        "the same supervise() calls in the same order"));
   EXPECT_THAT(none.output, Not(HasSubstr("worker.h")));
 }
 

@@ -55,7 +55,7 @@ TEST(Supervise, EndsARunAtOnceWhoseTrainingFunctionUsesNoTrainer) {
   const FailedRun run("returns");
 
   EXPECT_EQ(run.result.exit_code, 1);
-  EXPECT_THAT(run.result.output, HasSubstr("returned without fit(), evaluate() or predict()"));
+  EXPECT_THAT(run.result.output, HasSubstr("returned without a call of fit(), evaluate() or predict()"));
   EXPECT_EQ(run.starts(), 2U);
 }
 
@@ -88,7 +88,7 @@ TEST(Supervise, NamesTheExitCodeThatEndedARun) {
 
 // The cause was printed three times, among 10 to 17 lines of the watchdog's decisions.
 TEST(Supervise, PrintsTheCauseOfTheEndOnceAndNothingElse) {
-  for (const auto& [way, sentence] : {std::pair{"returns", "returned without fit()"},
+  for (const auto& [way, sentence] : {std::pair{"returns", "returned without a call of fit()"},
                                       {"throws", "cannot open my own data.bin"},
                                       {"exits", "exited with code 3"}}) {
     const FailedRun run(way);

@@ -208,7 +208,7 @@ TEST_P(RunDigitsOnOtherNames, SaysThatADeviceDoesNotExist) {
   const ProgramResult result = run({"--devices", GetParam()}, digits());
 
   EXPECT_EQ(result.exit_code, 1) << result.output;
-  EXPECT_THAT(result.output, HasSubstr("there is no device \"" + std::string(GetParam()) + "\"; devices are called"));
+  EXPECT_THAT(result.output, HasSubstr("there is no device \"" + std::string(GetParam()) + "\"; devices are named"));
 }
 
 TEST_F(RunDigits, RefusesToTrainOnCpusAndGpusTogether) {

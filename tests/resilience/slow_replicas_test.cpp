@@ -117,7 +117,7 @@ TEST_F(SlowReplicas, GetFewerShardsUnderTheRunCommandAsItsStatusShows) {
   look_at(program.wait());
   expect_fewer_for(1);
   const std::string told = report_text();
-  EXPECT_THAT(told, HasSubstr("replica 1 (process 1, place 1) of generation 0 was slow, since step"));
+  EXPECT_THAT(told, HasSubstr("replica 1 (process 1, device slot 1) of generation 0 was slow, since step"));
   EXPECT_THAT(told, HasSubstr("shards were assigned "));
 }
 

@@ -98,7 +98,7 @@ TEST(Corrupt, RefusesAStateWithoutFloats) {
     FAIL() << "corrupted nothing";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_THAT(error.what(), HasSubstr("make a slot wrong"));
+    EXPECT_THAT(error.what(), HasSubstr("a fault cannot change a slot"));
   }
 }
 

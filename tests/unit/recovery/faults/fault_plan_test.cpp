@@ -229,7 +229,7 @@ TEST(ParseFaultPlan, NamesTheLineOrEntryThatItCannotRead) {
   EXPECT_THAT(plan_complaint("[[]]"), HasSubstr("entry 1 of the plan of faults is neither"));
   EXPECT_THAT(plan_complaint(R"([{"rank": [1]}])"), HasSubstr("entry 1 of the plan of faults is neither"));
   EXPECT_THAT(plan_complaint("[5]"), HasSubstr("entry 1 of the plan of faults is neither"));
-  EXPECT_THAT(plan_complaint("[ \"rank=0\""), HasSubstr("no JSON list"));
+  EXPECT_THAT(plan_complaint("[ \"rank=0\""), HasSubstr("not a JSON list"));
 }
 
 }  // namespace

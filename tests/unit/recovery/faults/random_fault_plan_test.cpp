@@ -129,7 +129,7 @@ TEST(RandomFaultPlan, DamagesNoSavepointOfARunWithoutSavepoints) {
   plan.savepoint_steps = {};
 
   EXPECT_THAT(random_plan_complaint(plan),
-              HasSubstr("a run of 100 steps and 0 savepoints has no place for more than 0"));
+              HasSubstr("a run of 100 steps and 0 savepoints has no room for more than 0"));
 }
 
 // `holdfast chaos --faults 5 --seed 30` let the writer of one savepoint hang. It waited for a fault in the next
@@ -248,7 +248,7 @@ TEST(RandomFaultPlan, RefusesImpossiblePlans) {
   EXPECT_THAT(random_plan_complaint({.replicas = 0}), HasSubstr("0 replicas; from 1 to"));
   EXPECT_THAT(random_plan_complaint({.steps = 0}), HasSubstr("0 steps; from 1 to"));
   EXPECT_THAT(random_plan_complaint({.kinds = {FaultKind::slow}, .phases = {FaultPhase::reduce}}),
-              HasSubstr("make no sense in"));
+              HasSubstr("none of its kinds can strike in any of its phases"));
 }
 
 }  // namespace

@@ -2,14 +2,26 @@
 
 // The messages between watchdog and workers: JSON objects with a "kind".
 //
-//   worker to watchdog:  joined | ready | checked_in {generation, step} | failure {what, is_unrecoverable} | finished |
-//                        event {name, details} | arena_request {generation, number, bytes} |
-//                        snapshot_request {bytes} | work {generation, shards, at_once} | savepoint_made {number, path,
-//                        step} | savepoint_not_made {number, why}
-//   watchdog to worker:  hello {...} | welcome {generation, rank, size, shards; with descriptors of memory snapshots} |
-//                        regroup {generation} | stop | snapshot_memory {; with a descriptor} | make_savepoint {number} |
-//                        arena {generation, number, bytes; with descriptors by rank} |
-//                        arena {generation, number, error, code}
+// Worker to watchdog:
+//   joined, ready, finished
+//   checked_in {generation, step}
+//   failure {what, is_unrecoverable}
+//   event {name, details}
+//   arena_request {generation, number, bytes}
+//   snapshot_request {bytes}
+//   work {generation, shards, at_once}
+//   savepoint_made {number, path, step}
+//   savepoint_not_made {number, why}
+//
+// Watchdog to worker:
+//   hello {...}
+//   welcome {generation, rank, size, shards}, with descriptors of memory snapshots
+//   regroup {generation}
+//   stop
+//   snapshot_memory {}, with a descriptor
+//   make_savepoint {number}
+//   arena {generation, number, bytes}, with descriptors by rank
+//   arena {generation, number, error, code}
 
 #include <chrono>
 #include <cstddef>

@@ -87,7 +87,8 @@ TEST_F(Launch, AssignsTheListedDevices) {
 
   EXPECT_EQ(launched.devices.size(), 2U);
   EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .device_slot = 1}), Contains("HOLDFAST_DEVICE=gpu:1"));
-  EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .device_slot = 1}), Contains("HOLDFAST_DEVICES=cpu:4,gpu:1"));
+  EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .device_slot = 1}),
+              Contains("HOLDFAST_DEVICES=cpu:4,gpu:1"));
 }
 
 TEST_F(Launch, WaitsForTheEndOfProcessesOnDevicesOtherThanCpus) {

@@ -210,9 +210,9 @@ TEST(Fit, NamesACallbackWhoseStateIsNotText) {
   KeepsBytes callback;
   callback.path = folder / "savepoint-0000000002.h5";
 
-  EXPECT_THAT(refusal_of_fit(small_data(20).batch(10), {.callbacks = {callback}}),
-              AllOf(HasSubstr("the state of the callback 0/keeps_bytes has bytes that are not UTF-8"),
-                    Not(HasSubstr("json"))));
+  EXPECT_THAT(
+      refusal_of_fit(small_data(20).batch(10), {.callbacks = {callback}}),
+      AllOf(HasSubstr("the state of the callback 0/keeps_bytes has bytes that are not UTF-8"), Not(HasSubstr("json"))));
 }
 
 // The callback was edited between two starts.

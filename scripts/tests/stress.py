@@ -83,6 +83,34 @@ def busy_loops(count):
             loop.wait()
 
 
+class Ended(Exception):
+    """A signal asked this script to end."""
+
+
+# The signal, once one has arrived. A handler that raises could do so between the start of a process and the line that
+# remembers it; and Python may miss a signal that arrives just before it begins to wait. So waits are short, and look.
+signal_received = None
+
+
+def remember_signal(number, _frame):
+    global signal_received
+    signal_received = number
+
+
+def output_of(process):
+    """What the process printed, once it has ended. Ends it first if a signal has arrived."""
+    while True:
+        try:
+            return process.communicate(timeout=0.2)[0]
+        except subprocess.TimeoutExpired:
+            if signal_received is None:
+                continue
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+        raise Ended
+
+
 def run_once(program, build, out):
     """One run by CTest; its XML files and, if it failed, its output stay in `out`."""
     number = program.runs + 1
@@ -98,13 +126,7 @@ def run_once(program, build, out):
         start_new_session=True,
         env={**os.environ, "GTEST_OUTPUT": f"xml:{xml}/", "HOLDFAST_TEST_RESULTS": str(xml)},
     )
-    try:
-        output, _ = process.communicate()
-    except BaseException:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
-        raise
+    output = output_of(process)
     program.runs = number
     program.longest = max(program.longest, time.monotonic() - begun)
     for file in sorted(xml.glob("*.xml")):
@@ -155,8 +177,8 @@ def parsed():
 
 def main():
     arguments = parsed()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(1))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, remember_signal)
     build = arguments.build.resolve()
     programs = listed(build, arguments.repetitions, arguments.only)
     if not programs:
@@ -172,6 +194,8 @@ def main():
                 due = [program for program in programs if program.runs < program.runs_wanted]
                 print(f"round {round_number}: {len(due)} programs ({time.strftime('%H:%M:%S')})", flush=True)
                 for program in due:
+                    if signal_received is not None:
+                        raise Ended
                     if not run_once(program, build, out):
                         print(f"  {program.name} FAILED: {out}/{program.name}-{program.runs}.log", flush=True)
     finally:
@@ -182,5 +206,5 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except Ended:
+        sys.exit(128 + signal_received)

@@ -2,6 +2,7 @@
 // and the libraries work in its memory.
 
 #include "compute/cuda/backend/cuda_kernels.h"
+#include "compute/cuda/kernels/cuda_array_kernels.h"
 #include "compute/cuda/kernels/cuda_dropout.h"
 #include "compute/cuda/kernels/cuda_operations.h"
 #include "compute/cuda/runtime/cuda_arrays.h"
@@ -82,6 +83,7 @@ class EmulatedBackend final : public compute::Backend {
   void set_draws(const compute::Draws& draws) override { draws_.set(draws); }
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return memory_; }
+  compute::ArrayKernels& array_kernels() override { return array_kernels_; }
   compute::DeviceKernels* device_kernels() override { return &kernels_; }
   std::string description() const override { return "kernels of a CUDA device on the host"; }
 
@@ -90,6 +92,7 @@ class EmulatedBackend final : public compute::Backend {
   compute::CudaContext context_{0};
   EmulatedMemory memory_;
   compute::CudaKernels kernels_{memory_, nullptr};
+  compute::CudaArrayKernels array_kernels_{context_};
   compute::CudaDraws draws_{memory_, nullptr};
 };
 

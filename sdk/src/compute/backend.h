@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 
+#include "compute/array_kernels.h"
 #include "compute/device_kernels.h"
 #include "holdfast/compute/activation.h"
 #include "holdfast/compute/padding.h"
@@ -222,6 +223,8 @@ class Backend {
 
   // The memory space, which back ends may share. It must outlive all arrays and operations.
   virtual MemorySpace& memory() = 0;
+  // General kernels; valid as long as the back end.
+  virtual ArrayKernels& array_kernels() = 0;
   // Null if memory() is the host's.
   virtual DeviceKernels* device_kernels() = 0;
 

@@ -1,19 +1,16 @@
 #include "holdfast/nn/activation_layer.h"
 
+#include "nn/checks.h"
 #include "nn/config.h"
-#include "nn/model_stage_builder.h"
+#include "nn/operations/operations.h"
 
 namespace holdfast {
 
 ActivationLayer::ActivationLayer(Activation activation, const ActivationLayerOptions& options)
-    : Layer(options.name), activation_(activation) {}
+    : LayerOf(options.name), activation_(activation) {}
 
-Shape ActivationLayer::output_shape(const Shape& input) const {
-  return input;
-}
-
-void ActivationLayer::add_stages(ModelStageBuilder& builder) const {
-  builder.add_activation(activation_);
+std::vector<Value> ActivationLayer::build(LayerBuilder&, std::span<const Value> inputs) const {
+  return {holdfast::activation(only_input(inputs), activation_)};
 }
 
 void ActivationLayer::write_config(ConfigWriter& config) const {

@@ -1,5 +1,8 @@
 #include "nn/checks.h"
 
+#include <fmt/format.h>
+
+#include "compute/window.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -16,15 +19,24 @@ void check_extent(std::string_view kind, std::string_view option, Extent2D value
   check_extent(kind, option, value.width);
 }
 
-void check_image(const Shape& input) {
+static void check_image(const Shape& input) {
   if (input.rank() == 3) return;
   throw Error(ErrorCode::invalid_argument, "it needs an input [height, width, channels]");
 }
 
-void reject_window(const Shape& input, Extent2D size) {
-  throw Error(ErrorCode::invalid_argument, "it needs an input of at least " + std::to_string(size.height) + " x " +
-                                               std::to_string(size.width) + ", the size of its window, not " +
-                                               std::to_string(input[0]) + " x " + std::to_string(input[1]));
+Extent2D window_places(const Shape& image, Extent2D size, Extent2D strides, Padding padding) {
+  check_image(image);
+  const auto rows = compute::slide(image[0], size.height, strides.height, padding);
+  const auto columns = compute::slide(image[1], size.width, strides.width, padding);
+  if (rows.count >= 1 && columns.count >= 1) return {rows.count, columns.count};
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("it needs an input of at least {} x {}, the size of its window, not {} x {}", size.height,
+                          size.width, image[0], image[1]));
+}
+
+const Value& only_input(std::span<const Value> inputs) {
+  if (inputs.size() == 1) return inputs.front();
+  throw Error(ErrorCode::invalid_argument, fmt::format("it takes one input, not {}", inputs.size()));
 }
 
 void check_prediction(const Shape& input, const Shape& features, std::int64_t batch_size) {

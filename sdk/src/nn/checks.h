@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "holdfast/compute/padding.h"
 #include "holdfast/nn/layer.h"
 
 namespace holdfast {
@@ -12,11 +13,12 @@ namespace holdfast {
 void check_extent(std::string_view kind, std::string_view option, std::int64_t value);
 void check_extent(std::string_view kind, std::string_view option, Extent2D value);
 
-// Throws Error{invalid_argument} unless `input` is [height, width, channels].
-void check_image(const Shape& input);
+// How many places a window has that slides over an image, down and across. Throws Error{invalid_argument} unless
+// `image` is [height, width, channels] and there is one place at least.
+Extent2D window_places(const Shape& image, Extent2D size, Extent2D strides, Padding padding);
 
-// Throws Error{invalid_argument} saying that a window of `size` fits on no place of `input`.
-[[noreturn]] void reject_window(const Shape& input, Extent2D size);
+// The only input of a layer that takes one. Throws Error{invalid_argument} for another number of inputs.
+const Value& only_input(std::span<const Value> inputs);
 
 // For predict(): throws Error{invalid_argument} unless `features` is [samples, input...] and the batch has a sample.
 void check_prediction(const Shape& input, const Shape& features, std::int64_t batch_size);

@@ -18,11 +18,23 @@ using Json = nlohmann::json;
 // As a double, 0.99F is 0.9900000095367432. The double nearest to the float's shortest text reads back
 // as the same float and is what the user wrote. A text that rounds another way through double keeps all
 // digits.
-void ConfigWriter::number(std::string_view key, float value) {
+static double shortest_double(float value) {
   const std::string shortest = json_number(value);
   double number = 0;
   std::from_chars(shortest.data(), shortest.data() + shortest.size(), number);
-  object_[std::string(key)] = static_cast<float>(number) == value ? number : static_cast<double>(value);
+  return static_cast<float>(number) == value ? number : static_cast<double>(value);
+}
+
+void ConfigWriter::number(std::string_view key, float value) {
+  object_[std::string(key)] = shortest_double(value);
+}
+
+void ConfigWriter::numbers(std::string_view key, const std::vector<std::optional<float>>& values) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const std::optional<float>& value : values) {
+    list.push_back(value ? nlohmann::ordered_json(shortest_double(*value)) : nlohmann::ordered_json());
+  }
+  object_[std::string(key)] = std::move(list);
 }
 
 ConfigReader::ConfigReader(const Json& object, std::string place) : object_(object), place_(std::move(place)) {
@@ -58,12 +70,25 @@ std::int64_t ConfigReader::integer(std::string_view key) {
   return as_integer(key, value(key));
 }
 
-float ConfigReader::number(std::string_view key) {
-  const Json& json = value(key);
+float ConfigReader::as_number(std::string_view key, const Json& json) const {
   if (!json.is_number() || std::abs(json.get<double>()) > std::numeric_limits<float>::max()) {
     reject(key, "a number in the range of 32-bit floats");
   }
   return json.get<float>();
+}
+
+float ConfigReader::number(std::string_view key) {
+  return as_number(key, value(key));
+}
+
+std::vector<std::optional<float>> ConfigReader::numbers(std::string_view key) {
+  const Json& json = value(key);
+  if (!json.is_array()) reject(key, "a list of numbers");
+  std::vector<std::optional<float>> numbers;
+  for (const Json& element : json) {
+    numbers.push_back(element.is_null() ? std::nullopt : std::optional(as_number(key, element)));
+  }
+  return numbers;
 }
 
 std::string ConfigReader::text(std::string_view key) {

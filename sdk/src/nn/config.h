@@ -4,7 +4,9 @@
 // since the text may come from outside.
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "holdfast/nn/layer.h"
 
@@ -17,6 +19,10 @@ class ConfigWriter {
   void number(std::string_view key, float value);
   void text(std::string_view key, std::string_view value) { object_[std::string(key)] = value; }
   void extent(std::string_view key, Extent2D value) { object_[std::string(key)] = {value.height, value.width}; }
+
+  void integers(std::string_view key, const std::vector<std::int64_t>& values) { object_[std::string(key)] = values; }
+  // A missing number is null.
+  void numbers(std::string_view key, const std::vector<std::optional<float>>& values);
 
   const nlohmann::ordered_json& object() const { return object_; }
 
@@ -39,6 +45,7 @@ class ConfigReader {
   std::string text(std::string_view key);
   Extent2D extent(std::string_view key);
   std::vector<std::int64_t> integers(std::string_view key);
+  std::vector<std::optional<float>> numbers(std::string_view key);
   const nlohmann::json& value(std::string_view key);
 
   // Throws Error{invalid_file} if the object holds more than was read: what a reader skips, it
@@ -47,6 +54,7 @@ class ConfigReader {
 
  private:
   [[noreturn]] void reject(std::string_view key, std::string_view needed) const;
+  float as_number(std::string_view key, const nlohmann::json& json) const;
   std::int64_t as_integer(std::string_view key, const nlohmann::json& json) const;
 
   const nlohmann::json& object_;

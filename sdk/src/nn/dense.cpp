@@ -2,32 +2,22 @@
 
 #include "nn/checks.h"
 #include "nn/config.h"
-#include "nn/kernel_stage.h"
+#include "nn/kernel_and_bias.h"
+#include "nn/operations/operations.h"
+#include "nn/plan/kernel.h"
 
 namespace holdfast {
 
-Dense::Dense(std::int64_t units, const DenseOptions& options) : Layer(options.name), units_(units), options_(options) {
+Dense::Dense(std::int64_t units, const DenseOptions& options)
+    : LayerOf(options.name), units_(units), options_(options) {
   check_extent("Dense", "units", units);
 }
 
-Shape Dense::output_shape(const Shape& input) const {
-  std::vector<std::int64_t> extents = input.extents();
-  extents.back() = units_;
-  return Shape(std::move(extents));
-}
-
-std::vector<WeightDescription> Dense::parameters(const Shape& input) const {
-  const std::int64_t inputs = last_extent(input);
-  return kernel_and_bias({inputs, units_}, {.in = inputs, .out = units_}, options_);
-}
-
-void Dense::add_stages(ModelStageBuilder& builder) const {
-  auto operation = builder.backend().dense({.rows = builder.samples() * leading_elements(builder.input_shape()),
-                                            .inputs = last_extent(builder.input_shape()),
-                                            .outputs = units_,
-                                            .has_bias = options_.use_bias},
-                                           builder.use());
-  add_kernel_stage(builder, std::move(operation), options_);
+std::vector<Value> Dense::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+  const Value& input = only_input(inputs);
+  const std::int64_t features = last_extent(input.shape());
+  const KernelAndBias weights = kernel_and_bias(builder, {features, units_}, {.in = features, .out = units_}, options_);
+  return {holdfast::activation(dense(input, weights.kernel, weights.bias), options_.activation)};
 }
 
 void Dense::write_config(ConfigWriter& config) const {

@@ -1,18 +1,17 @@
 #include "holdfast/nn/flatten.h"
 
+#include "nn/checks.h"
 #include "nn/config.h"
-#include "nn/model_stage_builder.h"
+#include "nn/operations/operations.h"
 
 namespace holdfast {
 
-Flatten::Flatten(const FlattenOptions& options) : Layer(options.name) {}
+Flatten::Flatten(const FlattenOptions& options) : LayerOf(options.name) {}
 
-Shape Flatten::output_shape(const Shape& input) const {
-  return {input.element_count()};
+std::vector<Value> Flatten::build(LayerBuilder&, std::span<const Value> inputs) const {
+  const Value& input = only_input(inputs);
+  return {reshape(input, {input.shape().element_count()})};
 }
-
-// Row-major order is kept, so there is nothing to do.
-void Flatten::add_stages(ModelStageBuilder&) const {}
 
 void Flatten::write_config(ConfigWriter&) const {}
 

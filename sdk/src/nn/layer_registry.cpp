@@ -11,6 +11,7 @@
 #include "holdfast/nn/dropout.h"
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/max_pooling2d.h"
+#include "nn/model/operation_layer.h"
 
 namespace holdfast {
 
@@ -30,6 +31,7 @@ constexpr std::array kLayers = {
     Registration{"Dropout", &Dropout::from_config},
     Registration{"Flatten", &Flatten::from_config},
     Registration{"MaxPooling2D", &MaxPooling2D::from_config},
+    Registration{"Operation", &OperationLayer::from_config},
 };
 
 }  // namespace

@@ -5,19 +5,15 @@
 namespace holdfast {
 
 MaxPooling2D::MaxPooling2D(Extent2D pool_size, const MaxPooling2DOptions& options)
-    : Layer(options.name),
+    : LayerOf(options.name),
       pool_size_(pool_size),
       strides_(options.strides.value_or(pool_size)),
       padding_(options.padding) {
   check_pooling("MaxPooling2D", {pool_size_, strides_, padding_});
 }
 
-Shape MaxPooling2D::output_shape(const Shape& input) const {
-  return pooled_shape(input, {pool_size_, strides_, padding_});
-}
-
-void MaxPooling2D::add_stages(ModelStageBuilder& builder) const {
-  add_pooling(builder, compute::PoolingKind::maximum, {pool_size_, strides_, padding_});
+std::vector<Value> MaxPooling2D::build(LayerBuilder&, std::span<const Value> inputs) const {
+  return build_pooling(inputs, compute::PoolingKind::maximum, {pool_size_, strides_, padding_});
 }
 
 void MaxPooling2D::write_config(ConfigWriter& config) const {

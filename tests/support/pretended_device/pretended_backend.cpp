@@ -93,10 +93,35 @@ class BatchNormalizationOnDevice final : public OnDevice<BatchNormalizationOpera
   }
 };
 
+class ArrayKernelsOnDevice final : public compute::ArrayKernels {
+ public:
+  ArrayKernelsOnDevice(PretendedMemory& memory, compute::ArrayKernels& kernels) : memory_(memory), kernels_(kernels) {}
+
+  void elements(const compute::ElementProgram& program, const compute::ElementShape& shape,
+                std::span<const float* const> inputs, std::span<float* const> outputs) override {
+    memory_.queue([this, program, shape, from = std::vector(inputs.begin(), inputs.end()),
+                   to = std::vector(outputs.begin(), outputs.end())] { kernels_.elements(program, shape, from, to); });
+  }
+  void copy(const compute::StridedCopy& copy, const float* from, float* to) override {
+    memory_.queue([=, this] { kernels_.copy(copy, from, to); });
+  }
+  void reduce(const compute::Reduction& reduction, const float* from, float* to) override {
+    memory_.queue([=, this] { kernels_.reduce(reduction, from, to); });
+  }
+
+ private:
+  PretendedMemory& memory_;
+  compute::ArrayKernels& kernels_;
+};
+
 class PretendedBackend final : public Backend {
  public:
   PretendedBackend(PretendedMemory& memory, Precision precision)
-      : memory_(memory), precision_(precision), kernels_(memory), on_host_(make_cpu_backend(1)) {}
+      : memory_(memory),
+        precision_(precision),
+        kernels_(memory),
+        on_host_(make_cpu_backend(1)),
+        array_kernels_(memory, on_host_->array_kernels()) {}
 
   std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
     return wrapped<KernelOnDevice<DenseOperation>>(on_host_->dense(shape, use));
@@ -129,6 +154,7 @@ class PretendedBackend final : public Backend {
   }
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return memory_; }
+  ArrayKernels& array_kernels() override { return array_kernels_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
   std::string description() const override {
     return fmt::format("pretended device, {}, {}", on_host_->description(), name(precision_));
@@ -144,6 +170,7 @@ class PretendedBackend final : public Backend {
   const Precision precision_;
   PretendedKernels kernels_;
   std::unique_ptr<Backend> on_host_;
+  ArrayKernelsOnDevice array_kernels_;
 };
 
 }  // namespace

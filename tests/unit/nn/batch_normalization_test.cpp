@@ -8,7 +8,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/nn/conv2d.h"
 #include "holdfast/nn/dense.h"
-#include "nn/model_program.h"
+#include "nn/plan/model_program.h"
 #include "unit/nn/support/reference_check.h"
 
 namespace holdfast {

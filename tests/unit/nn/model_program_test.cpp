@@ -1,4 +1,4 @@
-#include "nn/model_program.h"
+#include "nn/plan/model_program.h"
 
 #include <gtest/gtest.h>
 
@@ -71,8 +71,8 @@ Step train(
   }
   for (const BackwardPart& part : program.backward_parts(samples, least_floats)) {
     program.backward_part(part, samples,
-                          {.features = features,
-                           .output_gradient = output_gradient,
+                          {.inputs = {reinterpret_cast<const std::byte*>(features.data())},
+                           .output_gradients = {output_gradient.data()},
                            .parameters = parameters,
                            .gradients = step.gradients,
                            .contributions = step.contributions});
@@ -256,17 +256,17 @@ TEST(ModelProgram, CanBeLeftBeforeAnyLayer) {
   ModelProgram program(model, 1);
   const Step expected = train(program, model, 4);
   int calls = 0;
-  program.call_before_layers([&] { ++calls; });
+  program.call_before_operations([&] { ++calls; });
   train(program, model, 4);
   const int all_calls = calls;
   ASSERT_GE(all_calls, 4);
 
   for (int last = 1; last <= all_calls; ++last) {
-    program.call_before_layers([&, left = last]() mutable {
+    program.call_before_operations([&, left = last]() mutable {
       if (--left == 0) throw std::runtime_error("left");
     });
     EXPECT_THROW(train(program, model, 4), std::runtime_error) << last;
-    program.call_before_layers([] {});
+    program.call_before_operations([] {});
 
     EXPECT_EQ(train(program, model, 4).gradients, expected.gradients) << last;
   }

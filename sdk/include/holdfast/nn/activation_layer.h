@@ -19,7 +19,7 @@ struct ActivationLayerOptions {
   std::string name = {};
 };
 
-class ActivationLayer final : public Layer {
+class ActivationLayer final : public LayerOf<ActivationLayer> {
  public:
   // Throws Error{invalid_argument} for a name that is not allowed (layer.h).
   explicit ActivationLayer(Activation activation, const ActivationLayerOptions& options = {});
@@ -28,13 +28,11 @@ class ActivationLayer final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "Activation"; }
-  // The shape of the input.
-  Shape output_shape(const Shape& input) const override;
   // A linear activation leaves the numbers as they are.
   std::optional<Activation> output_activation(std::optional<Activation> input) const override {
     return activation_ == Activation::linear ? input : activation_;
   }
-  void add_stages(ModelStageBuilder& builder) const override;
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
  private:

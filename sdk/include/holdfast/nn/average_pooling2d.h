@@ -24,7 +24,7 @@ struct AveragePooling2DOptions {
   std::string name = {};
 };
 
-class AveragePooling2D final : public Layer {
+class AveragePooling2D final : public LayerOf<AveragePooling2D> {
  public:
   // `pool_size` is the size of a window. Throws Error{invalid_argument} unless all numbers are in [1,
   // kMaximumExtent].
@@ -34,12 +34,9 @@ class AveragePooling2D final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "AveragePooling2D"; }
-  // Throws Error{invalid_argument} for an input that is not [height, width, channels], or smaller than
-  // a window without padding.
-  Shape output_shape(const Shape& input) const override;
   // The mean of scores is a score, and the mean of probabilities a probability.
   std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }
-  void add_stages(ModelStageBuilder& builder) const override;
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
  private:

@@ -31,7 +31,7 @@ struct BatchNormalizationOptions {
   std::string name = {};
 };
 
-class BatchNormalization final : public Layer {
+class BatchNormalization final : public LayerOf<BatchNormalization> {
  public:
   // Throws Error{invalid_argument} unless 0 <= momentum <= 1 and epsilon is positive and finite.
   explicit BatchNormalization(const BatchNormalizationOptions& options = {});
@@ -40,17 +40,8 @@ class BatchNormalization final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "BatchNormalization"; }
-  Shape output_shape(const Shape& input) const override;
   std::optional<Activation> output_activation(std::optional<Activation>) const override { return Activation::linear; }
-  std::vector<WeightDescription> parameters(const Shape& input) const override;
-  std::vector<WeightDescription> buffers(const Shape& input) const override;
-  // Per channel count * mean, then per channel count * variance, then count, which is samples times
-  // positions.
-  std::size_t contribution_count(const Shape& input) const override;
-  void update_buffers(std::span<const float> contributions, std::span<const std::span<float>> buffers) const override;
-  void update_buffers_on(compute::DeviceKernels& device, const float* contributions,
-                         std::span<const std::span<float>> buffers) const override;
-  void add_stages(ModelStageBuilder& builder) const override;
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
  private:

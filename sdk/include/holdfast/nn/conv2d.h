@@ -29,7 +29,7 @@ struct Conv2DOptions {
   std::string name = {};
 };
 
-class Conv2D final : public Layer {
+class Conv2D final : public LayerOf<Conv2D> {
  public:
   // Throws Error{invalid_argument} unless all numbers are in [1, kMaximumExtent].
   Conv2D(std::int64_t filters, Extent2D kernel_size, const Conv2DOptions& options = {});
@@ -38,14 +38,9 @@ class Conv2D final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "Conv2D"; }
-  // Throws Error{invalid_argument} for an input that is not [height, width, channels], or smaller than
-  // the kernel without padding.
-  Shape output_shape(const Shape& input) const override;
-  // The kernel, and the bias unless use_bias is false.
-  std::vector<WeightDescription> parameters(const Shape& input) const override;
   // The activation of the options, whatever the input.
   std::optional<Activation> output_activation(std::optional<Activation>) const override { return options_.activation; }
-  void add_stages(ModelStageBuilder& builder) const override;
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
  private:

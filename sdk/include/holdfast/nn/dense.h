@@ -25,7 +25,7 @@ struct DenseOptions {
   std::string name = {};
 };
 
-class Dense final : public Layer {
+class Dense final : public LayerOf<Dense> {
  public:
   // Throws Error{invalid_argument} unless `units` is in [1, kMaximumExtent].
   explicit Dense(std::int64_t units, const DenseOptions& options = {});
@@ -34,13 +34,9 @@ class Dense final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "Dense"; }
-  // [..., inputs] becomes [..., units].
-  Shape output_shape(const Shape& input) const override;
-  // The kernel, and the bias unless use_bias is false.
-  std::vector<WeightDescription> parameters(const Shape& input) const override;
   // The activation of the options, whatever the input.
   std::optional<Activation> output_activation(std::optional<Activation>) const override { return options_.activation; }
-  void add_stages(ModelStageBuilder& builder) const override;
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
  private:

@@ -20,7 +20,7 @@ struct DropoutOptions {
   std::string name = {};
 };
 
-class Dropout final : public Layer {
+class Dropout final : public LayerOf<Dropout> {
  public:
   // Throws Error{invalid_argument} unless 0 <= rate < 1.
   explicit Dropout(float rate, const DropoutOptions& options = {});
@@ -29,10 +29,8 @@ class Dropout final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "Dropout"; }
-  // The shape of the input.
-  Shape output_shape(const Shape& input) const override;
   std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }
-  void add_stages(ModelStageBuilder& builder) const override;
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
  private:

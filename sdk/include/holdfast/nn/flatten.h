@@ -16,7 +16,7 @@ struct FlattenOptions {
   std::string name = {};
 };
 
-class Flatten final : public Layer {
+class Flatten final : public LayerOf<Flatten> {
  public:
   // Throws Error{invalid_argument} for a name that is not allowed (layer.h).
   explicit Flatten(const FlattenOptions& options = {});
@@ -25,11 +25,9 @@ class Flatten final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "Flatten"; }
-  // One axis with the elements of all axes.
-  Shape output_shape(const Shape& input) const override;
   // The numbers stay as they are.
   std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }
-  void add_stages(ModelStageBuilder& builder) const override;
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 };
 

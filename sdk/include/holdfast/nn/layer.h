@@ -1,11 +1,16 @@
 #pragma once
 
-// The base class of all layers. A layer describes one step of a model: which shape it makes of its
-// input, its weights and its configuration. It holds no weights and no state, never changes after
-// construction, and is safe to use from several threads. Applications create layers as values (Dense,
-// Conv2D, ...) and pass them to a Sequential; the model calls the functions below.
+// The base class of all layers. A layer describes one step of a model: its options, its weights and what it computes.
+// It holds no weights and no state, never changes after construction, and is safe to use from several threads.
+// Applications create layers as values (Dense, Conv2D, ...) and pass them to a Sequential, or call them on values:
+//
+//   const Dense hidden{128, {.activation = Activation::relu}};
+//   const Value y = hidden(x);
+//
+// A layer that is called several times has the same weights each time, and so have its copies.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,24 +20,12 @@
 #include "holdfast/compute/activation.h"
 #include "holdfast/core/shape.h"
 #include "holdfast/nn/initializer.h"
+#include "holdfast/nn/value.h"
 
 namespace holdfast {
 
 class ConfigWriter;
-class ModelStageBuilder;
-namespace compute {
-class DeviceKernels;
-}
-
-// An array that a layer needs: a parameter, which is trained, or a buffer, which the layer updates
-// itself.
-struct WeightDescription {
-  std::string name;  // unique in the layer: "kernel"
-  Shape shape;
-  Initializer initializer;
-  std::int64_t fan_in = 0;
-  std::int64_t fan_out = 0;
-};
+class LayerBuilder;
 
 // Height and width of a kernel, a window or a stride. A single number stands for both.
 struct Extent2D {
@@ -56,31 +49,19 @@ class Layer {
   // The name of the class in Keras: "Dense".
   virtual std::string_view kind() const = 0;
 
-  // The shape of one sample of the output, for one of the input. Throws Error{invalid_argument} that
-  // says what the layer needs if it cannot take the input. All functions below expect an input that
-  // this function accepts.
-  virtual Shape output_shape(const Shape& input) const = 0;
-  // The arrays that the layer needs for this input; the defaults have none.
-  virtual std::vector<WeightDescription> parameters(const Shape& input) const;
-  virtual std::vector<WeightDescription> buffers(const Shape& input) const;
+  // What the layer computes of its inputs, described with functions of values (layer_builder.h). Throws
+  // Error{invalid_argument} that says what the layer needs if it cannot take the inputs. It must do the same for the
+  // same inputs each time.
+  virtual std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const = 0;
+  // Writes all options, those with their default too: a later default must not change what a file means.
+  virtual void write_config(ConfigWriter& config) const = 0;
 
   // The activation that made the outputs of this layer if `input` made its inputs; empty if it is not
   // known.
   virtual std::optional<Activation> output_activation(std::optional<Activation> input) const;
 
-  // Floats of the sums over samples from which update_buffers() computes the next buffers; 0 for most
-  // layers.
-  virtual std::size_t contribution_count(const Shape& input) const;
-  // `contributions` are summed over the global batch. `buffers` has one span for each of buffers().
-  virtual void update_buffers(std::span<const float> contributions, std::span<const std::span<float>> buffers) const;
-
-  // The same for arrays on a device: queues the work and does not wait.
-  virtual void update_buffers_on(compute::DeviceKernels& device, const float* contributions,
-                                 std::span<const std::span<float>> buffers) const;
-
-  // For Holdfast's own models: these append the arithmetic and the configuration of the layer.
-  virtual void add_stages(ModelStageBuilder& builder) const = 0;
-  virtual void write_config(ConfigWriter& config) const = 0;
+  // For Holdfast's own use: what copies of a layer share.
+  const std::shared_ptr<const int>& identity() const { return identity_; }
 
  protected:
   // Throws Error{invalid_argument} unless the name is empty, or has 1 to 100 letters, digits and
@@ -91,6 +72,30 @@ class Layer {
 
  private:
   std::string name_;
+  std::shared_ptr<const int> identity_;
+};
+
+// Calls a layer: its outputs for these inputs. Throws Error{invalid_argument} that names the layer, the shapes of the
+// inputs and what the layer needs instead.
+std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vector<Value>& inputs);
+
+// The base of each layer that can be called: class Scale final : public LayerOf<Scale>.
+template <class Self>
+class LayerOf : public Layer {
+ public:
+  // The only output for one input or several.
+  template <class... Values>
+  Value operator()(const Value& input, const Values&... further) const {
+    return call({input, further...}).at(0);
+  }
+  Value operator()(const std::vector<Value>& inputs) const { return call(inputs).at(0); }
+  // All outputs.
+  std::vector<Value> call(const std::vector<Value>& inputs) const {
+    return call_layer(std::make_shared<const Self>(static_cast<const Self&>(*this)), inputs);
+  }
+
+ protected:
+  using Layer::Layer;
 };
 
 }  // namespace holdfast

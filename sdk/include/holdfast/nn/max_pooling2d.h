@@ -24,7 +24,7 @@ struct MaxPooling2DOptions {
   std::string name = {};
 };
 
-class MaxPooling2D final : public Layer {
+class MaxPooling2D final : public LayerOf<MaxPooling2D> {
  public:
   // `pool_size` is the size of a window. Throws Error{invalid_argument} unless all numbers are in [1,
   // kMaximumExtent].
@@ -34,15 +34,12 @@ class MaxPooling2D final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "MaxPooling2D"; }
-  // Throws Error{invalid_argument} for an input that is not [height, width, channels], or smaller than
-  // a window without padding.
-  Shape output_shape(const Shape& input) const override;
   // The largest of several probabilities do not add up to 1 any more, so the outputs are not those of a
   // softmax.
   std::optional<Activation> output_activation(std::optional<Activation> input) const override {
     return input == Activation::softmax ? std::nullopt : input;
   }
-  void add_stages(ModelStageBuilder& builder) const override;
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
  private:

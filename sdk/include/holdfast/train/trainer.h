@@ -28,7 +28,7 @@
 #include "holdfast/data/dataset.h"
 #include "holdfast/nn/loss.h"
 #include "holdfast/nn/metric.h"
-#include "holdfast/nn/sequential.h"
+#include "holdfast/nn/model.h"
 #include "holdfast/optim/optimizer.h"
 #include "holdfast/train/callback.h"
 #include "holdfast/train/replica.h"
@@ -104,7 +104,7 @@ class Trainer {
   //   - if a configuration() is not JSON.
   // The first call of a function below throws Error{incompatible} that names each option which differs
   // from those of the run that is resumed.
-  Trainer(Replica& replica, const Sequential& model, const Optimizer& optimizer, const Loss& loss,
+  Trainer(Replica& replica, const Model& model, const Optimizer& optimizer, const Loss& loss,
           const std::vector<MetricHandle>& metrics = {});
   // Trains a model of the application, which must outlive the Trainer.
   Trainer(Replica& replica, Trainable& model);
@@ -146,6 +146,6 @@ class Trainer {
 
 // Reads the base model and its weights from a savepoint. Throws Error{invalid_file} for a damaged file,
 // and Error{unsupported} if it holds an application's own model.
-Sequential load_model(const std::string& path);
+Model load_model(const std::string& path);
 
 }  // namespace holdfast

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include "compute/cpu/cpu_array_kernels.h"
 #include "compute/cpu/operations.h"
 #include "compute/cpu/thread_count.h"
 #include "holdfast/base/error.h"
@@ -73,6 +74,7 @@ class CpuBackend : public Backend {
   void set_draws(const Draws& draws) override { draws_ = draws; }
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return host_memory(); }
+  ArrayKernels& array_kernels() override { return array_kernels_; }
   DeviceKernels* device_kernels() override { return nullptr; }
 
   std::string description() const override {
@@ -85,6 +87,7 @@ class CpuBackend : public Backend {
  private:
   CpuContext context_;
   Draws draws_;
+  CpuArrayKernels array_kernels_;
 };
 
 }  // namespace

@@ -1,74 +1,218 @@
-// The JSON form of a model:
+// The JSON form of a model. A chain is written as
 //   {"format": "holdfast.sequential", "version": 1, "input_shape": [28, 28, 1],
 //    "layers": [{"kind": "Dense", "name": "dense", "config": {...}}, ...]}
-// Layers write all names and options, defaults too: a later default must not change what a text means.
+// and every other model as
+//   {"format": "holdfast.model", "version": 1,
+//    "inputs": [{"name": "ids", "shape": [1024], "dtype": "f32"}, ...],
+//    "layers": [{"kind": "Dense", "name": "dense", "config": {...}}, ...],
+//    "calls": [{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 1, "inputs": [[0, 0], [-1, 1]]}, ...],
+//    "outputs": [[1, 0]]}
+// where [call, output] is an output of an earlier call, and [-1, input] an input of the model. So there can be no
+// cycle. Layers write all names and options, defaults too: a later default must not change what a text means.
+// docs/format.md
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
-#include "holdfast/nn/sequential.h"
+#include "holdfast/nn/input.h"
 #include "nn/config.h"
 #include "nn/layer_registry.h"
+#include "nn/model/describe.h"
+#include "nn/model/layer_names.h"
 
 namespace holdfast {
 
 using OrderedJson = nlohmann::ordered_json;
 using Json = nlohmann::json;
 
-static constexpr std::string_view kFormat = "holdfast.sequential";
+static constexpr std::string_view kChainFormat = "holdfast.sequential";
+static constexpr std::string_view kModelFormat = "holdfast.model";
 static constexpr std::int64_t kGraphVersion = 1;
 // A layer takes a few hundred bytes. The limit bounds what parsing can cost.
-static constexpr std::size_t kMaximumBytes = 4096 * Sequential::kMaximumLayers;
+static constexpr std::size_t kMaximumBytes = 4096 * Model::kMaximumLayers;
+// As many inputs as a model may have, and a call, and outputs.
+static constexpr std::size_t kMaximumArrays = 256;
 
-std::string Sequential::graph() const {
-  OrderedJson layer_list = OrderedJson::array();
-  for (const SequentialLayer& layer : layers()) {
+static OrderedJson layers_as_json(std::span<const ModelLayer> layers) {
+  OrderedJson list = OrderedJson::array();
+  for (const ModelLayer& layer : layers) {
     ConfigWriter config;
     layer.layer->write_config(config);
-    layer_list.push_back({{"kind", layer.layer->kind()}, {"name", layer.name}, {"config", config.object()}});
+    list.push_back({{"kind", layer.layer->kind()}, {"name", layer.name}, {"config", config.object()}});
   }
-  const OrderedJson graph = {{"format", kFormat},
-                             {"version", kGraphVersion},
-                             {"input_shape", input_shape().extents()},
-                             {"layers", layer_list}};
-  return graph.dump();
+  return list;
 }
 
-static std::shared_ptr<const Layer> read_layer(const Json& json, std::size_t index) {
-  const std::string place = "layer " + std::to_string(index);
+static OrderedJson sources_as_json(const std::vector<CallInput>& sources) {
+  OrderedJson list = OrderedJson::array();
+  for (const CallInput& source : sources) {
+    const bool is_input = source.call == CallInput::kModelInput;
+    list.push_back({is_input ? std::int64_t{-1} : static_cast<std::int64_t>(source.call), source.index});
+  }
+  return list;
+}
+
+static OrderedJson chain_as_json(const ModelDescription& model) {
+  return {{"format", kChainFormat},
+          {"version", kGraphVersion},
+          {"input_shape", model.inputs.front().spec.shape.extents()},
+          {"layers", layers_as_json(model.layers)}};
+}
+
+static OrderedJson model_as_json(const ModelDescription& model) {
+  OrderedJson inputs = OrderedJson::array();
+  for (const ModelArray& input : model.inputs) {
+    inputs.push_back({{"name", input.name}, {"shape", input.spec.shape.extents()}, {"dtype", name(input.spec.dtype)}});
+  }
+  OrderedJson calls = OrderedJson::array();
+  for (const ModelCall& call : model.calls) {
+    calls.push_back({{"layer", call.layer}, {"inputs", sources_as_json(call.inputs)}});
+  }
+  return {{"format", kModelFormat}, {"version", kGraphVersion},
+          {"inputs", inputs},       {"layers", layers_as_json(model.layers)},
+          {"calls", calls},         {"outputs", sources_as_json(model.output_sources)}};
+}
+
+std::string Model::graph() const {
+  return (is_chain() ? chain_as_json(*description_) : model_as_json(*description_)).dump();
+}
+
+namespace {
+
+// Reads the parts that both formats and their lists have. Each function throws Error{invalid_file}.
+const Json& list_of(ConfigReader& reader, std::string_view key, std::size_t most) {
+  const Json& list = reader.value(key);
+  if (!list.is_array() || list.size() > most) {
+    throw Error(ErrorCode::invalid_file, fmt::format("the model graph needs \"{}\", a list of at most {}", key, most));
+  }
+  return list;
+}
+
+struct NamedLayer {
+  std::string path;  // the layer's name with those of the models around it
+  std::shared_ptr<const Layer> layer;
+};
+
+NamedLayer read_layer(const Json& json, std::size_t index) {
+  const std::string place = fmt::format("layer {}", index);
   ConfigReader reader(json, place);
   const std::string kind = reader.text("kind");
-  const std::string name = reader.text("name");
+  const std::string path = reader.text("name");
   ConfigReader config(reader.value("config"), place);
-  auto layer = make_layer(kind, name, config);
+  auto layer = make_layer(kind, path.substr(path.rfind('/') + 1), config);
   config.finish();
   reader.finish();
-  return layer;
+  return {path, std::move(layer)};
 }
 
-static Sequential read_model(const Json& json) {
-  ConfigReader reader(json, "the head");
-  if (reader.text("format") != kFormat || reader.integer("version") != kGraphVersion) {
-    throw Error(ErrorCode::invalid_file, "the model graph is of another format or version than holdfast.sequential 1");
+std::vector<CallInput> read_sources(ConfigReader& reader, std::string_view key, const ModelDescription& model) {
+  std::vector<CallInput> sources;
+  for (const Json& source : list_of(reader, key, kMaximumArrays)) {
+    const bool is_pair =
+        source.is_array() && source.size() == 2 && source[0].is_number_integer() && source[1].is_number_integer();
+    const std::int64_t call = is_pair ? source[0].get<std::int64_t>() : -2;
+    const std::int64_t index = is_pair ? source[1].get<std::int64_t>() : -1;
+    const bool is_input = call == -1 && index >= 0 && index < static_cast<std::int64_t>(model.inputs.size());
+    const bool is_call = call >= 0 && call < static_cast<std::int64_t>(model.calls.size()) && index >= 0;
+    if (!is_input && !is_call) {
+      throw Error(ErrorCode::invalid_file,
+                  fmt::format("an entry of \"{}\" of the model graph names no input and no earlier call", key));
+    }
+    const auto place = static_cast<std::size_t>(call);
+    sources.push_back({.call = is_input ? CallInput::kModelInput : place, .index = static_cast<std::size_t>(index)});
   }
+  return sources;
+}
+
+ModelDescription read_chain(ConfigReader& reader) {
   const Input input(Shape(reader.integers("input_shape")));
-  const Json& list = reader.value("layers");
+  const Json& list = list_of(reader, "layers", Model::kMaximumLayers);
   reader.finish();
-  if (!list.is_array() || list.size() > Sequential::kMaximumLayers) {
-    throw Error(ErrorCode::invalid_file, "the model graph needs a list of at most 1024 layers");
-  }
   std::vector<std::shared_ptr<const Layer>> layers;
-  for (const Json& layer : list) layers.push_back(read_layer(layer, layers.size()));
-  return Sequential(input, layers);
+  for (const Json& json : list) {
+    NamedLayer named = read_layer(json, layers.size());
+    check_layer_name(named.path);
+    layers.push_back(std::move(named.layer));
+  }
+  return describe_chain(input.shape(), layers);
 }
 
-Sequential Sequential::from_graph(std::string_view json) {
+void read_inputs(ConfigReader& reader, ModelDescription& model) {
+  for (const Json& json : list_of(reader, "inputs", kMaximumArrays)) {
+    ConfigReader input(json, fmt::format("input {}", model.inputs.size()));
+    const std::string name = input.text("name");
+    const Shape shape = Input(Shape(input.integers("shape"))).shape();
+    const DType dtype = dtype_from_name(input.text("dtype"));
+    input.finish();
+    model.inputs.push_back({.name = name, .spec = {.shape = shape, .dtype = dtype}});
+  }
+}
+
+void read_calls(ConfigReader& reader, ModelDescription& model) {
+  std::size_t layers_called = 0;
+  for (const Json& json : list_of(reader, "calls", Model::kMaximumLayers)) {
+    ConfigReader call(json, fmt::format("call {}", model.calls.size()));
+    const std::int64_t layer = call.integer("layer");
+    if (layer < 0 || layer > static_cast<std::int64_t>(layers_called) ||
+        layer >= static_cast<std::int64_t>(model.layers.size())) {
+      throw Error(ErrorCode::invalid_file, "a call of the model graph names no layer, or one out of order");
+    }
+    layers_called = std::max(layers_called, static_cast<std::size_t>(layer) + 1);
+    std::vector<CallInput> inputs = read_sources(call, "inputs", model);
+    call.finish();
+    model.calls.push_back({.layer = static_cast<std::size_t>(layer), .inputs = std::move(inputs)});
+  }
+  if (layers_called != model.layers.size()) {
+    throw Error(ErrorCode::invalid_file, "the model graph has a layer that no call uses");
+  }
+}
+
+ModelDescription read_graph_of_calls(ConfigReader& reader) {
+  ModelDescription model;
+  read_inputs(reader, model);
+  for (const Json& json : list_of(reader, "layers", Model::kMaximumLayers)) {
+    NamedLayer named = read_layer(json, model.layers.size());
+    check_layer_path(named.path);
+    for (const ModelLayer& other : model.layers) {
+      if (other.name == named.path) throw Error(ErrorCode::invalid_file, "two layers of the model graph have one name");
+    }
+    model.layers.push_back(
+        {.name = named.path, .layer = std::move(named.layer), .input_shape = {}, .output_shape = {}});
+    model.identities.push_back(std::make_shared<const int>(0));
+  }
+  read_calls(reader, model);
+  model.output_sources = read_sources(reader, "outputs", model);
+  reader.finish();
+  if (model.inputs.empty() || model.output_sources.empty()) {
+    throw Error(ErrorCode::invalid_file, "the model graph has no input or no output");
+  }
+  return model;
+}
+
+ModelDescription read_model(const Json& json) {
+  ConfigReader reader(json, "the head");
+  const std::string format = reader.text("format");
+  const bool is_known = format == kChainFormat || format == kModelFormat;
+  if (!is_known || reader.integer("version") != kGraphVersion) {
+    throw Error(ErrorCode::invalid_file,
+                "the model graph is of another format or version than holdfast.sequential 1 and holdfast.model 1");
+  }
+  return format == kChainFormat ? read_chain(reader) : read_graph_of_calls(reader);
+}
+
+}  // namespace
+
+Model Model::from_graph(std::string_view json) {
   if (json.size() > kMaximumBytes) {
-    throw Error(ErrorCode::invalid_file, "a model graph of " + std::to_string(json.size()) +
-                                             " bytes is longer than any graph that Holdfast writes");
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("a model graph of {} bytes is longer than any graph that Holdfast writes", json.size()));
   }
   const Json parsed = Json::parse(json, nullptr, false);
   if (parsed.is_discarded()) throw Error(ErrorCode::invalid_file, "the model graph is not JSON");
   try {
-    return read_model(parsed);
+    return Model(complete(read_model(parsed)));
   } catch (const Error& error) {
     // An argument that would be invalid in an application makes the file invalid here.
     throw Error(ErrorCode::invalid_file, std::string("the model graph does not describe a model: ") + error.what());

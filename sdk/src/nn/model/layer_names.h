@@ -2,17 +2,26 @@
 
 // Names for the layers that were given none, as Keras chooses them.
 
-#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "holdfast/nn/layer.h"
-
 namespace holdfast {
+
+struct LayerName {
+  std::string given;  // empty if the model shall choose one
+  std::string kind;   // "Dense"
+};
+
+// Throws Error{invalid_argument} unless the name has 1 to 100 letters, digits and characters of "_-." and does not
+// begin with a dot.
+void check_layer_name(std::string_view name);
+// The same for each part of a layer's name that stands after the names of the models around it: "encoder/dense".
+void check_layer_path(std::string_view path);
 
 // One name for each layer: its own, or its kind in snake_case, with a number from the second one on:
 // "conv2d", "conv2d_1". Names that another layer has are skipped. Throws Error{invalid_argument} if two
 // layers were given the same name.
-std::vector<std::string> name_layers(const std::vector<std::shared_ptr<const Layer>>& layers);
+std::vector<std::string> name_layers(const std::vector<LayerName>& layers);
 
 }  // namespace holdfast

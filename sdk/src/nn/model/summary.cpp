@@ -1,13 +1,12 @@
 #include <algorithm>
-#include <array>
 
-#include "holdfast/nn/sequential.h"
+#include "nn/model/description.h"
 
 namespace holdfast {
 
 namespace {
 
-using Row = std::array<std::string, 3>;
+using Row = std::vector<std::string>;
 
 // "41,157,101"
 std::string with_separators(std::size_t number) {
@@ -16,32 +15,53 @@ std::string with_separators(std::size_t number) {
   return text;
 }
 
-Row row_of(const SequentialLayer& layer) {
-  std::size_t weights = 0;
-  for (const auto& parameter : layer.layer->parameters(layer.input_shape)) {
-    weights += static_cast<std::size_t>(parameter.shape.element_count());
+std::size_t elements(const ArenaLayout& layout, std::size_t first, std::size_t count) {
+  std::size_t elements = 0;
+  for (std::size_t entry = first; entry < first + count; ++entry) elements += layout.entries()[entry].element_count();
+  return elements;
+}
+
+// The layers and inputs that the calls of a layer take: "dense, input".
+std::string connections(const ModelDescription& model, std::size_t layer) {
+  std::string text;
+  for (const ModelCall& call : model.calls) {
+    if (call.layer != layer) continue;
+    for (const CallInput& input : call.inputs) {
+      const bool is_input = input.call == CallInput::kModelInput;
+      text += (text.empty() ? "" : ", ") +
+              (is_input ? model.inputs[input.index].name : model.layers[model.calls[input.call].layer].name);
+    }
   }
-  for (const auto& buffer : layer.layer->buffers(layer.input_shape)) {
-    weights += static_cast<std::size_t>(buffer.shape.element_count());
-  }
+  return text;
+}
+
+Row row_of(const ModelDescription& model, std::size_t index) {
+  const ModelLayer& layer = model.layers[index];
+  const std::size_t weights = elements(model.parameters, layer.first_parameter, layer.parameter_count) +
+                              elements(model.buffers, layer.first_buffer, layer.buffer_count);
   return {layer.name + " (" + std::string(layer.layer->kind()) + ")", layer.output_shape.to_string(),
           with_separators(weights)};
 }
 
+// The third column is flush right; further ones are flush left.
 std::string table(const std::vector<Row>& rows) {
-  std::array<std::size_t, 3> widths{};
+  std::vector<std::size_t> widths(rows.front().size());
   for (const Row& row : rows) {
     for (std::size_t column = 0; column < row.size(); ++column) {
       widths[column] = std::max(widths[column], row[column].size());
     }
   }
   constexpr std::size_t kGap = 3;
-  const std::string rule(widths[0] + widths[1] + widths[2] + 2 * kGap, '-');
+  std::size_t width = kGap * (widths.size() - 1);
+  for (const std::size_t column : widths) width += column;
+  const std::string rule(width, '-');
   std::string text;
   for (const Row& row : rows) {
-    text += row[0] + std::string(widths[0] - row[0].size() + kGap, ' ');
-    text += row[1] + std::string(widths[1] - row[1].size() + kGap, ' ');
-    text += std::string(widths[2] - row[2].size(), ' ') + row[2] + "\n";
+    std::string line = row[0] + std::string(widths[0] - row[0].size() + kGap, ' ');
+    line += row[1] + std::string(widths[1] - row[1].size() + kGap, ' ');
+    line += std::string(widths[2] - row[2].size(), ' ') + row[2];
+    for (std::size_t column = 3; column < row.size(); ++column) line += std::string(kGap, ' ') + row[column];
+    text += line + "\n";
     if (&row == &rows.front()) text += rule + "\n";
   }
   return text + rule + "\n";
@@ -49,9 +69,20 @@ std::string table(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::string Sequential::summary() const {
+std::string Model::summary() const {
+  const bool shows_connections = !is_chain();
   std::vector<Row> rows = {{"Layer (type)", "Output shape", "Param #"}};
-  for (const SequentialLayer& layer : layers()) rows.push_back(row_of(layer));
+  for (const ModelArray& input : inputs()) {
+    if (shows_connections) rows.push_back({input.name + " (Input)", input.spec.shape.to_string(), "0"});
+  }
+  for (std::size_t layer = 0; layer < layers().size(); ++layer) rows.push_back(row_of(*description_, layer));
+  if (shows_connections) {
+    rows.front().push_back("Connected to");
+    for (std::size_t row = 1; row < rows.size(); ++row) {
+      const bool is_input = row <= inputs().size();
+      rows[row].push_back(is_input ? "" : connections(*description_, row - 1 - inputs().size()));
+    }
+  }
   const std::size_t trainable = parameters().element_count();
   const std::size_t kept = buffers().element_count();
   return table(rows) + "Total params: " + with_separators(trainable + kept) + "\n" +

@@ -1,18 +1,13 @@
-#include "nn/model_program.h"
+#include "nn/plan/model_program.h"
 
 #include <algorithm>
 #include <limits>
 
+#include "compute/arithmetic/optimizers.h"
 #include "holdfast/base/error.h"
-#include "nn/model_plan.h"
+#include "nn/model/description.h"
 
 namespace holdfast {
-
-static std::size_t count_contributions(const Sequential& model) {
-  std::size_t count = 0;
-  for (const SequentialLayer& layer : model.layers()) count += layer.layer->contribution_count(layer.input_shape);
-  return count;
-}
 
 static std::size_t elements(const Shape& shape, std::int64_t samples) {
   return static_cast<std::size_t>(shape.with_batch(samples).element_count());
@@ -22,13 +17,16 @@ static std::uint64_t address_of(const float* array) {
   return reinterpret_cast<std::uintptr_t>(array);
 }
 
-static std::vector<compute::DeviceKernels::Gap> padding_of(const ArenaLayout& layout) {
+// What no pass writes of an arena of gradients: padding, and parameters that no output depends on.
+static std::vector<compute::DeviceKernels::Gap> unwritten_gradients(const ArenaLayout& layout, const Graph& graph) {
   std::vector<compute::DeviceKernels::Gap> gaps;
-  std::size_t end = 0;  // of the entry before
+  std::size_t end = 0;  // of the written entry before
   const auto add_gap = [&](std::size_t next) {
     if (next > end) gaps.push_back({.begin = end, .end = next});
   };
-  for (const ArenaEntry& entry : layout.entries()) {
+  for (std::size_t index = 0; index < layout.entries().size(); ++index) {
+    const ArenaEntry& entry = layout.entries()[index];
+    if (graph.parameter_gradients[index] == kNoArray) continue;
     add_gap(entry.offset);
     end = entry.offset + entry.element_count();
   }
@@ -38,18 +36,15 @@ static std::vector<compute::DeviceKernels::Gap> padding_of(const ArenaLayout& la
 
 static constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 
-ModelProgram::ModelProgram(const Sequential& model, std::unique_ptr<compute::Backend> backend)
+ModelProgram::ModelProgram(const Model& model, std::unique_ptr<compute::Backend> backend)
     : model_(model),
       backend_(std::move(backend)),
-      contribution_count_(count_contributions(model)),
-      padding_(padding_of(model.parameters())),
-      training_activations_(backend_->memory()),
-      inference_activations_(backend_->memory()),
-      gradients_a_(backend_->memory()),
-      gradients_b_(backend_->memory()) {}
+      contribution_count_(model.description()->contribution_count()),
+      unwritten_(unwritten_gradients(model.parameters(), model.description()->training)),
+      training_arena_(backend_->memory()),
+      inference_arena_(backend_->memory()) {}
 
-ModelProgram::ModelProgram(const Sequential& model, int threads)
-    : ModelProgram(model, compute::make_cpu_backend(threads)) {}
+ModelProgram::ModelProgram(const Model& model, int threads) : ModelProgram(model, compute::make_cpu_backend(threads)) {}
 
 ModelProgram::~ModelProgram() = default;
 
@@ -61,13 +56,12 @@ const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, bool 
     plans_.splice(plans_.begin(), plans_, found);
     return plans_.front();
   }
-  const ModelStageBuilder::Options options = {.samples = samples, .is_training = is_training};
-  auto plan = std::make_shared<ModelPlan>(model_, *backend_, options);
-  (is_training ? training_activations_ : inference_activations_).grow_to(plan->activation_floats());
-  if (is_training) {
-    gradients_a_.grow_to(plan->gradient_floats());
-    gradients_b_.grow_to(plan->gradient_floats());
-  }
+  const ModelDescription& model = *model_.description();
+  const MemoryOptions memory = {
+      .samples = samples, .inputs = model.inputs.size(), .parameters = model.parameters, .buffers = model.buffers};
+  auto plan =
+      std::make_shared<ModelPlan>(is_training ? model.training : model.inference, memory, *backend_, is_training);
+  (is_training ? training_arena_ : inference_arena_).grow_to(plan->arena_bytes() / sizeof(float));
   if (plans_.size() == kPlansKept) plans_.pop_back();
   plans_.push_front({.plan = std::move(plan), .number = plans_made_++});
   return plans_.front();
@@ -76,12 +70,59 @@ const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, bool 
 std::vector<std::uint64_t> ModelProgram::prepare_training(std::int64_t samples, const Draws& draws) {
   const std::uint64_t number = plan(samples, true).number;
   backend_->set_draws(draws);
-  return {number, address_of(training_activations_.data()), address_of(gradients_a_.data()),
-          address_of(gradients_b_.data())};
+  return {number, address_of(training_arena_.data())};
 }
 
 std::vector<std::uint64_t> ModelProgram::prepare_inference(std::int64_t samples) {
-  return {plan(samples, false).number, address_of(inference_activations_.data())};
+  return {plan(samples, false).number, address_of(inference_arena_.data())};
+}
+
+// A plan writes to none of the arrays that are constant here.
+static std::byte* bytes_of(std::span<const float> floats) {
+  return reinterpret_cast<std::byte*>(const_cast<float*>(floats.data()));
+}
+
+ModelPlan::Bases& ModelProgram::bases(const compute::GrowingFloats& arena, std::span<const float> parameters,
+                                      const Inputs& inputs) {
+  HOLDFAST_ASSERT(inputs.size() == model_.inputs().size());
+  HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count());
+  bases_.assign(static_cast<std::size_t>(Base::first_external), nullptr);
+  bases_[static_cast<std::size_t>(Base::arena)] = reinterpret_cast<std::byte*>(arena.data());
+  bases_[static_cast<std::size_t>(Base::parameters)] = bytes_of(parameters);
+  for (const std::byte* const input : inputs) bases_.push_back(const_cast<std::byte*>(input));
+  return bases_;
+}
+
+ModelProgram::Outputs ModelProgram::run_training(const Inputs& inputs, std::int64_t samples,
+                                                 std::span<const float> parameters) {
+  last_plan_ = plan(samples, true).plan;
+  last_inputs_ = inputs;
+  last_samples_ = samples;
+  const ModelPlan::Bases& addresses = bases(training_arena_, parameters, inputs);
+  last_plan_->forward(addresses, before_);
+  return outputs_of(*last_plan_, addresses);
+}
+
+ModelProgram::Outputs ModelProgram::run_inference(const Inputs& inputs, std::int64_t samples,
+                                                  std::span<const float> parameters, std::span<const float> buffers) {
+  HOLDFAST_ASSERT(buffers.size() == model_.buffers().float_count());
+  const std::shared_ptr<ModelPlan> inference = plan(samples, false).plan;
+  ModelPlan::Bases& addresses = bases(inference_arena_, parameters, inputs);
+  addresses[static_cast<std::size_t>(Base::buffers)] = bytes_of(buffers);
+  inference->forward(addresses, before_);
+  return outputs_of(*inference, addresses);
+}
+
+ModelProgram::Outputs ModelProgram::outputs_of(const ModelPlan& plan, const ModelPlan::Bases& addresses) const {
+  Outputs outputs;
+  for (std::size_t output = 0; output < model_.outputs().size(); ++output) {
+    outputs.push_back(plan.output(output, addresses));
+  }
+  return outputs;
+}
+
+std::span<const float> ModelProgram::only_output(const Outputs& outputs, std::int64_t samples) const {
+  return {reinterpret_cast<const float*>(outputs.front()), elements(model_.output_shape(), samples)};
 }
 
 std::span<const float> ModelProgram::forward_training(std::span<const float> features, std::int64_t samples,
@@ -93,41 +134,32 @@ std::span<const float> ModelProgram::forward_training(std::span<const float> fea
 std::span<const float> ModelProgram::forward_training(std::span<const float> features, std::int64_t samples,
                                                       std::span<const float> parameters) {
   HOLDFAST_ASSERT(samples >= 0 && features.size() == elements(model_.input_shape(), samples));
-  HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count());
-  last_plan_ = samples == 0 ? nullptr : plan(samples, true).plan;
-  last_features_ = features;
   last_samples_ = samples;
+  last_plan_ = nullptr;
   if (samples == 0) return {};
-  const ForwardPass pass = {.parameters = parameters.data(), .before_layer = before_layer_};
-  const float* const output = last_plan_->forward(pass, features.data(), training_activations_.data());
-  return {output, elements(model_.output_shape(), samples)};
+  return only_output(run_training({bytes_of(features)}, samples, parameters), samples);
 }
 
 std::span<const float> ModelProgram::forward_inference(std::span<const float> features, std::int64_t samples,
                                                        std::span<const float> parameters,
                                                        std::span<const float> buffers) {
   HOLDFAST_ASSERT(samples >= 0 && features.size() == elements(model_.input_shape(), samples));
-  HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count());
-  HOLDFAST_ASSERT(buffers.size() == model_.buffers().float_count());
   if (samples == 0) return {};
-  const ForwardPass pass = {.parameters = parameters.data(), .buffers = buffers.data(), .before_layer = before_layer_};
-  const std::shared_ptr<ModelPlan> inference = plan(samples, false).plan;
-  const float* const output = inference->forward(pass, features.data(), inference_activations_.data());
-  return {output, elements(model_.output_shape(), samples)};
+  return only_output(run_inference({bytes_of(features)}, samples, parameters, buffers), samples);
 }
 
 void ModelProgram::backward(std::span<const float> output_gradient, std::span<const float> parameters,
                             std::span<float> gradients, std::span<float> contributions) {
   HOLDFAST_ASSERT(last_samples_ >= 0 && output_gradient.size() == elements(model_.output_shape(), last_samples_));
-  HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count() && gradients.size() == parameters.size());
+  HOLDFAST_ASSERT(gradients.size() == model_.parameters().float_count());
   HOLDFAST_ASSERT(contributions.size() == contribution_count_);
   if (last_samples_ == 0) {
     backend_->memory().fill_zero(gradients);
     backend_->memory().fill_zero(contributions);
     return;
   }
-  const BackwardArrays arrays = {.features = last_features_,
-                                 .output_gradient = output_gradient,
+  const BackwardArrays arrays = {.inputs = last_inputs_,
+                                 .output_gradients = {output_gradient.data()},
                                  .parameters = parameters,
                                  .gradients = gradients,
                                  .contributions = contributions};
@@ -143,48 +175,45 @@ void ModelProgram::backward_part(const BackwardPart& part, std::int64_t samples,
 }
 
 void ModelProgram::run_backward(ModelPlan& plan, const BackwardPart& part, const BackwardArrays& arrays) {
-  if (plan.is_first(part)) {
-    clear_padding(arrays.gradients);
-    plan.contribute(arrays.contributions.data());
+  if (plan.is_first(part)) clear_unwritten(arrays.gradients);
+  ModelPlan::Bases& addresses = bases(training_arena_, arrays.parameters, arrays.inputs);
+  addresses[static_cast<std::size_t>(Base::gradients)] = bytes_of(arrays.gradients);
+  addresses[static_cast<std::size_t>(Base::contributions)] = bytes_of(arrays.contributions);
+  for (const float* const gradient : arrays.output_gradients) {
+    addresses.push_back(reinterpret_cast<std::byte*>(const_cast<float*>(gradient)));
   }
-  const BackwardPass pass = {
-      .parameters = arrays.parameters.data(), .gradients = arrays.gradients.data(), .before_layer = before_layer_};
-  plan.backward(part, pass,
-                {.features = arrays.features.data(),
-                 .activations = training_activations_.data(),
-                 .output_gradient = arrays.output_gradient.data(),
-                 .gradients_a = gradients_a_.data(),
-                 .gradients_b = gradients_b_.data()});
+  plan.backward(part, addresses, before_);
 }
 
-void ModelProgram::clear_padding(std::span<float> gradients) const {
+void ModelProgram::clear_unwritten(std::span<float> gradients) const {
   if (compute::DeviceKernels* const device = backend_->device_kernels()) {
-    return device->clear(padding_, gradients.data());
+    return device->clear(unwritten_, gradients.data());
   }
-  for (const compute::DeviceKernels::Gap& gap : padding_) {
+  for (const compute::DeviceKernels::Gap& gap : unwritten_) {
     std::fill_n(gradients.data() + gap.begin, gap.end - gap.begin, 0.0F);
   }
 }
 
-std::vector<std::span<float>> ModelProgram::buffers_of(const SequentialLayer& layer, std::span<float> buffers) const {
-  std::vector<std::span<float>> views;
-  const std::size_t count = layer.layer->buffers(layer.input_shape).size();
-  for (std::size_t i = 0; i < count; ++i) views.push_back(model_.buffers().view(buffers, layer.first_buffer + i));
-  return views;
-}
-
 void ModelProgram::update_buffers(std::span<const float> contributions, std::span<float> buffers) const {
   HOLDFAST_ASSERT(contributions.size() == contribution_count_);
-  for (const SequentialLayer& layer : model_.layers()) {
-    const std::size_t count = layer.layer->contribution_count(layer.input_shape);
-    const std::vector<std::span<float>> views = buffers_of(layer, buffers);
-    if (compute::DeviceKernels* const device = backend_->device_kernels()) {
-      layer.layer->update_buffers_on(*device, contributions.data(), views);
-    } else {
-      layer.layer->update_buffers(contributions.first(count), views);
+  const Graph& graph = model_.description()->training;
+  for (const BufferUpdate& update : graph.updates) {
+    const float* sums = contributions.data() + update.offset;
+    const float* const count = sums + graph.spec(update.sums).shape.element_count() - 1;
+    for (const std::size_t entry : update.buffers) {
+      const std::span<float> moving = model_.buffers().view(buffers, entry);
+      update_moving(sums, count, update.momentum, moving);
+      sums += moving.size();
     }
-    contributions = contributions.subspan(count);
   }
+}
+
+void ModelProgram::update_moving(const float* sums, const float* count, float momentum, std::span<float> moving) const {
+  if (compute::DeviceKernels* const device = backend_->device_kernels()) {
+    return device->update_moving(sums, count, moving.size(), momentum, moving.data());
+  }
+  if (*count == 0) return;
+  for (float& value : moving) value = compute::moving_average(value, momentum, *sums++, *count);
 }
 
 }  // namespace holdfast

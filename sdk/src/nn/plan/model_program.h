@@ -15,12 +15,11 @@
 
 #include "compute/backend.h"
 #include "compute/growing_floats.h"
-#include "holdfast/nn/sequential.h"
-#include "nn/model_stage.h"
+#include "holdfast/nn/model.h"
+#include "nn/plan/model_plan.h"
 
 namespace holdfast {
 
-class ModelPlan;
 using compute::Draws;
 
 class ModelProgram {
@@ -28,9 +27,9 @@ class ModelProgram {
   // A shard of a batch and of an epoch's last batch, in training and in evaluation, and some to spare.
   static constexpr std::size_t kPlansKept = 8;
 
-  ModelProgram(const Sequential& model, std::unique_ptr<compute::Backend> backend);
+  ModelProgram(const Model& model, std::unique_ptr<compute::Backend> backend);
   // On the CPU.
-  ModelProgram(const Sequential& model, int threads);
+  ModelProgram(const Model& model, int threads);
   ~ModelProgram();
 
   // What passes of so many samples need is made; until another number is prepared they only queue work, and may be
@@ -40,9 +39,8 @@ class ModelProgram {
   std::vector<std::uint64_t> prepare_inference(std::int64_t samples);
 
   // All arrays lie in the back end's memory space. Those of parameters, gradients and buffers are arenas of the model's
-  // layouts. `features` is [samples,
-  // input...]; what is returned is [samples, output...], valid until the next forward pass. No samples are fine and
-  // give no outputs.
+  // layouts. `features` is the model's only input, [samples, input...]; what is returned is its only output, [samples,
+  // output...], valid until the next forward pass. No samples are fine and give no outputs.
   //
   // The features are not copied: they must stay as they are until backward() has returned.
   std::span<const float> forward_training(std::span<const float> features, std::int64_t samples,
@@ -52,6 +50,13 @@ class ModelProgram {
                                           std::span<const float> parameters);
   std::span<const float> forward_inference(std::span<const float> features, std::int64_t samples,
                                            std::span<const float> parameters, std::span<const float> buffers);
+
+  // The same for a model with several inputs or outputs: their addresses, in the model's order. At least one sample.
+  using Inputs = std::vector<const std::byte*>;
+  using Outputs = std::vector<const std::byte*>;
+  Outputs run_training(const Inputs& inputs, std::int64_t samples, std::span<const float> parameters);
+  Outputs run_inference(const Inputs& inputs, std::int64_t samples, std::span<const float> parameters,
+                        std::span<const float> buffers);
 
   // After forward_training(), with the same parameters. Overwrites all of `gradients`, its padding with
   // zeros, and all of `contributions`: what the samples of this shard add to the sums from which
@@ -64,16 +69,16 @@ class ModelProgram {
   // the forward pass. Compute all parts in their order, with the same arrays.
   std::vector<BackwardPart> backward_parts(std::int64_t samples, std::size_t least_floats);
   struct BackwardArrays {
-    std::span<const float> features;
-    std::span<const float> output_gradient;
+    Inputs inputs;                               // as in the forward pass
+    std::vector<const float*> output_gradients;  // one for each output
     std::span<const float> parameters;
     std::span<float> gradients;
     std::span<float> contributions;  // complete after the first part
   };
   void backward_part(const BackwardPart& part, std::int64_t samples, const BackwardArrays& arrays);
 
-  // What each pass calls before each layer; an exception of it ends the pass and reaches its caller.
-  void call_before_layers(BeforeLayer before_layer) { before_layer_ = std::move(before_layer); }
+  // What each pass calls before each operation; an exception of it ends the pass and reaches its caller.
+  void call_before_operations(BeforeOperation before) { before_ = std::move(before); }
 
   compute::Backend& backend() { return *backend_; }
   std::size_t contribution_count() const { return contribution_count_; }
@@ -91,26 +96,29 @@ class ModelProgram {
 
   const NumberedPlan& plan(std::int64_t samples, bool is_training);
   void run_backward(ModelPlan& plan, const BackwardPart& part, const BackwardArrays& arrays);
-  void clear_padding(std::span<float> gradients) const;
-  std::vector<std::span<float>> buffers_of(const SequentialLayer& layer, std::span<float> buffers) const;
+  void clear_unwritten(std::span<float> gradients) const;
+  Outputs outputs_of(const ModelPlan& plan, const ModelPlan::Bases& addresses) const;
+  std::span<const float> only_output(const Outputs& outputs, std::int64_t samples) const;
+  void update_moving(const float* sums, const float* count, float momentum, std::span<float> moving) const;
+  // The addresses that a plan's arrays are counted from.
+  ModelPlan::Bases& bases(const compute::GrowingFloats& arena, std::span<const float> parameters, const Inputs& inputs);
 
-  const Sequential model_;
+  const Model model_;
   const std::unique_ptr<compute::Backend> backend_;
   const std::size_t contribution_count_;
-  const std::vector<compute::DeviceKernels::Gap> padding_;  // of the model's parameters
-  BeforeLayer before_layer_ = [] {};
+  const std::vector<compute::DeviceKernels::Gap> unwritten_;  // of the gradients, by any pass
+  BeforeOperation before_ = [] {};
   std::list<NumberedPlan> plans_;  // most recent first
   std::uint64_t plans_made_ = 0;
 
   // Shared by all plans. Training has its own, so that an inference between its two passes does no harm.
-  compute::GrowingFloats training_activations_;
-  compute::GrowingFloats inference_activations_;
-  compute::GrowingFloats gradients_a_;
-  compute::GrowingFloats gradients_b_;
+  compute::GrowingFloats training_arena_;
+  compute::GrowingFloats inference_arena_;
+  ModelPlan::Bases bases_;  // kept so that a pass allocates nothing
 
   // Of the last forward_training(); no plan for no samples.
   std::shared_ptr<ModelPlan> last_plan_;
-  std::span<const float> last_features_;
+  Inputs last_inputs_;
   std::int64_t last_samples_ = -1;  // -1: none yet
 };
 

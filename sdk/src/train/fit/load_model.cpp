@@ -34,16 +34,17 @@ std::vector<float> collect(const Snapshot& snapshot, const ArenaLayout& layout, 
 
 }  // namespace
 
-Sequential load_model(const std::string& path) {
+Model load_model(const std::string& path) {
   const Snapshot snapshot = read_savepoint(posix_file_system(), path);
   const nlohmann::json graph = nlohmann::json::parse(snapshot.state.graph);
-  if (!graph.is_object() || graph.value("format", nlohmann::json()) != "holdfast.sequential") {
+  const nlohmann::json format = graph.is_object() ? graph.value("format", nlohmann::json()) : nlohmann::json();
+  if (format != "holdfast.sequential" && format != "holdfast.model") {
     throw Error(
         ErrorCode::unsupported,
-        fmt::format("{} holds an application's own model and not a Sequential: load it through a Trainer of that model",
+        fmt::format("{} holds an application's own model, not one of layers: load it through a Trainer of that model",
                     path));
   }
-  Sequential model = Sequential::from_graph(snapshot.state.graph);
+  Model model = Model::from_graph(snapshot.state.graph);
   model.set_weights(collect(snapshot, model.parameters(), "model/", path),
                     collect(snapshot, model.buffers(), "model/", path));
   return model;

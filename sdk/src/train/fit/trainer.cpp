@@ -6,7 +6,7 @@
 namespace holdfast {
 namespace {
 
-std::unique_ptr<Trainable> make_trainable(const Sequential& model, const Optimizer& optimizer, const Loss& loss,
+std::unique_ptr<Trainable> make_trainable(const Model& model, const Optimizer& optimizer, const Loss& loss,
                                           const std::vector<MetricHandle>& metrics) {
   std::vector<std::shared_ptr<const Metric>> shared;
   for (const MetricHandle& metric : metrics) shared.push_back(metric.get());
@@ -15,7 +15,7 @@ std::unique_ptr<Trainable> make_trainable(const Sequential& model, const Optimiz
 
 }  // namespace
 
-Trainer::Trainer(Replica& replica, const Sequential& model, const Optimizer& optimizer, const Loss& loss,
+Trainer::Trainer(Replica& replica, const Model& model, const Optimizer& optimizer, const Loss& loss,
                  const std::vector<MetricHandle>& metrics) {
   std::unique_ptr<Trainable> trainable = make_trainable(model, optimizer, loss, metrics);
   Trainable& reference = *trainable;

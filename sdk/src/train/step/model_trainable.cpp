@@ -35,13 +35,17 @@ std::uint64_t address_of(const float* array) {
   return reinterpret_cast<std::uintptr_t>(array);
 }
 
+const std::byte* bytes_of(std::span<const float> floats) {
+  return reinterpret_cast<const std::byte*>(floats.data());
+}
+
 std::size_t elements(const Shape& shape, std::int64_t samples) {
   return static_cast<std::size_t>(shape.with_batch(samples).element_count());
 }
 
 }  // namespace
 
-ModelTrainable::ModelTrainable(const Sequential& model, const Optimizer& optimizer, const Loss& loss,
+ModelTrainable::ModelTrainable(const Model& model, const Optimizer& optimizer, const Loss& loss,
                                std::vector<std::shared_ptr<const Metric>> metrics)
     : model_(model),
       has_given_weights_(model.has_weights()),
@@ -49,11 +53,7 @@ ModelTrainable::ModelTrainable(const Sequential& model, const Optimizer& optimiz
       loss_(loss.clone()),
       metrics_(std::move(metrics)) {
   loss_->target_shape(model_.output_shape());  // throws if the two do not fit
-  std::optional<Activation> last_activation;
-  for (const SequentialLayer& layer : model_.layers()) {
-    last_activation = layer.layer->output_activation(last_activation);
-  }
-  loss_->check_last_activation(last_activation);
+  loss_->check_last_activation(model_.output_activation());
   check_clipping(optimizer_->name(), optimizer_->clipping());
 }
 
@@ -152,7 +152,7 @@ std::size_t ModelTrainable::gradient_count() const {
 ModelTrainable::WorkerState& ModelTrainable::worker(const ShardBatch& batch) {
   HOLDFAST_ASSERT(batch.worker >= 0 && batch.worker < static_cast<int>(workers_.size()));
   WorkerState& state = workers_[static_cast<std::size_t>(batch.worker)];
-  state.program->call_before_layers(batch.check_cancelled);
+  state.program->call_before_operations(batch.check_cancelled);
   return state;
 }
 
@@ -258,8 +258,8 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
   state.output_gradient.grow_to(outputs);
   if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
 
-  const ModelProgram::BackwardArrays arrays = {.features = in.features,
-                                               .output_gradient = {state.output_gradient.data(), outputs},
+  const ModelProgram::BackwardArrays arrays = {.inputs = {bytes_of(in.features)},
+                                               .output_gradients = {state.output_gradient.data()},
                                                .parameters = parameters_.span(),
                                                .gradients = gradients.first(parameters_.size),
                                                .contributions = gradients.subspan(parameters_.size)};

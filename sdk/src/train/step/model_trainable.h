@@ -1,6 +1,6 @@
 #pragma once
 
-// Holdfast's own models as a Trainable: a Sequential with optimizer, loss and metrics. Parameters, gradients and each
+// Holdfast's own models as a Trainable: a Model with optimizer, loss and metrics. Parameters, gradients and each
 // optimizer slot have the same arena layout.
 
 #include <memory>
@@ -10,10 +10,10 @@
 #include "compute/growing_floats.h"
 #include "holdfast/nn/loss.h"
 #include "holdfast/nn/metric.h"
-#include "holdfast/nn/sequential.h"
+#include "holdfast/nn/model.h"
 #include "holdfast/optim/optimizer.h"
 #include "holdfast/train/trainable.h"
-#include "nn/model_program.h"
+#include "nn/plan/model_program.h"
 #include "optim/gradient_clipper.h"
 
 namespace holdfast {
@@ -22,7 +22,7 @@ class ModelTrainable final : public Trainable {
  public:
   // Throws Error{invalid_argument} if the loss does not fit the model's output, or the options of clipping contradict
   // each other.
-  ModelTrainable(const Sequential& model, const Optimizer& optimizer, const Loss& loss,
+  ModelTrainable(const Model& model, const Optimizer& optimizer, const Loss& loss,
                  std::vector<std::shared_ptr<const Metric>> metrics);
 
   std::string graph() const override { return model_.graph(); }
@@ -82,7 +82,7 @@ class ModelTrainable final : public Trainable {
   // one.
   bool fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const;
 
-  Sequential model_;
+  Model model_;
   const bool has_given_weights_;
   const std::unique_ptr<Optimizer> optimizer_;
   const std::unique_ptr<Loss> loss_;

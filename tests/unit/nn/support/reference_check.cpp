@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "holdfast/core/random.h"
-#include "nn/model_program.h"
+#include "nn/plan/model_program.h"
 
 namespace holdfast::reference {
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "compute/cuda/backend/locked_kernels.h"
+#include "compute/cuda/kernels/cuda_array_kernels.h"
 #include "compute/cuda/kernels/cuda_dropout.h"
 #include "compute/cuda/kernels/cuda_operations.h"
 #include "compute/cuda/runtime/cuda_memory_space.h"
@@ -53,6 +54,7 @@ class CudaBackend final : public Backend {
         precision_(precision),
         draws_(*memory_, context_.stream()),
         kernels_(*memory_),
+        array_kernels_(context_),
         graphs_(context_, graphs_are_wanted()) {}
 
   std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
@@ -103,6 +105,7 @@ class CudaBackend final : public Backend {
   std::string repeat_obstacle() const override { return graphs_.obstacle(); }
 
   MemorySpace& memory() override { return *memory_; }
+  ArrayKernels& array_kernels() override { return array_kernels_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
 
   std::string description() const override { return fmt::format("{}, {}", context_.description(), name(precision_)); }
@@ -115,6 +118,7 @@ class CudaBackend final : public Backend {
   Draws last_draws_;
   bool has_dropout_ = false;  // only dropout reads draws_
   LockedKernels kernels_;
+  CudaArrayKernels array_kernels_;
   GraphCache graphs_;
 };
 

@@ -1,0 +1,86 @@
+#pragma once
+
+// Functions of values: what models and layers are described with, besides layers.
+//
+//   const Value distance = sum(square(left - right), {0});
+//   const Value gated = silu(matmul(x, gate)) * matmul(x, up);
+//
+// Axis 0 is the first axis of a sample; a negative axis counts from the last one. Operands of two shapes are broadcast
+// as in NumPy: shapes are aligned at their last axes, and an axis of extent 1 is repeated. Samples are never mixed: an
+// operand with samples meets the same samples of another one, and one without samples is repeated for each of them.
+// All functions throw Error{invalid_argument} for operands that they cannot take.
+
+#include <cstdint>
+#include <vector>
+
+#include "holdfast/nn/value.h"
+
+namespace holdfast {
+
+Value operator+(const Value& a, const Value& b);
+Value operator-(const Value& a, const Value& b);
+Value operator*(const Value& a, const Value& b);
+Value operator/(const Value& a, const Value& b);
+Value operator-(const Value& a);
+Value operator+(const Value& a, float b);
+Value operator-(const Value& a, float b);
+Value operator*(const Value& a, float b);
+Value operator/(const Value& a, float b);
+Value operator+(float a, const Value& b);
+Value operator-(float a, const Value& b);
+Value operator*(float a, const Value& b);
+Value operator/(float a, const Value& b);
+
+Value absolute(const Value& x);
+Value square(const Value& x);
+Value square_root(const Value& x);
+Value reciprocal_root(const Value& x);  // 1 / sqrt(x)
+Value exponential(const Value& x);
+Value logarithm(const Value& x);
+Value power(const Value& x, float exponent);
+// The smaller and the larger of two; a NaN of either is the result. Of equal ones, the first gets the gradient.
+Value minimum(const Value& a, const Value& b);
+Value maximum(const Value& a, const Value& b);
+// 1 where true, else 0; without a gradient.
+Value less(const Value& a, const Value& b);
+Value less_equal(const Value& a, const Value& b);
+Value equal(const Value& a, const Value& b);
+// `a` where the condition is not 0, else `b`.
+Value where(const Value& condition, const Value& a, const Value& b);
+
+Value relu(const Value& x);
+Value sigmoid(const Value& x);
+Value tanh(const Value& x);
+// x / 2 * (1 + erf(x / sqrt(2))), and its approximation by tanh (Hendrycks and Gimpel, 2016).
+Value gelu(const Value& x);
+Value gelu_tanh(const Value& x);
+Value silu(const Value& x);      // x * sigmoid(x)
+Value softplus(const Value& x);  // log(1 + exp(x))
+Value softmax(const Value& x);   // along the last axis
+
+// Over axes of a sample; no axes means all of them. The reduced axes go away, or stay with extent 1.
+enum class ReducedAxes { remove, keep };
+using AxisList = std::vector<std::int64_t>;
+Value sum(const Value& x, const AxisList& axes = {}, ReducedAxes reduced = ReducedAxes::remove);
+Value mean(const Value& x, const AxisList& axes = {}, ReducedAxes reduced = ReducedAxes::remove);
+// Equal largest elements share the gradient.
+Value largest(const Value& x, const AxisList& axes = {}, ReducedAxes reduced = ReducedAxes::remove);
+
+// The same elements in row-major order; one extent may be -1 and is then computed.
+Value reshape(const Value& x, const std::vector<std::int64_t>& extents);
+// Axis i of the result is axis order[i] of x.
+Value permute(const Value& x, const AxisList& order);
+Value concatenate(const std::vector<Value>& values, std::int64_t axis = -1);
+// Elements [begin, end) along an axis.
+Value slice(const Value& x, std::int64_t axis, std::int64_t begin, std::int64_t end);
+// Zeros before and after the elements of an axis.
+Value pad(const Value& x, std::int64_t axis, std::int64_t before, std::int64_t after);
+// Each element along the axis `count` times, next to each other.
+Value repeat(const Value& x, std::int64_t axis, std::int64_t count);
+// The elements are repeated along axes of extent 1 and new leading axes.
+Value broadcast(const Value& x, const Shape& shape);
+
+// Passes the value on and stops its gradient.
+Value stop_gradient(const Value& x);
+
+}  // namespace holdfast

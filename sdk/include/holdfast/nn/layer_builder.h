@@ -1,0 +1,53 @@
+#pragma once
+
+// What a layer builds itself with: its weights, and whether the model trains. Layer::build() gets one for each call of
+// the layer, and describes the layer with functions of values:
+//
+//   std::vector<Value> Scale::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+//     const std::int64_t channels = inputs[0].shape()[inputs[0].shape().rank() - 1];
+//     return {inputs[0] * builder.parameter("scale", {channels}, Initializer::ones())};
+//   }
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "holdfast/core/shape.h"
+#include "holdfast/nn/initializer.h"
+#include "holdfast/nn/value.h"
+
+namespace holdfast {
+
+// Inputs and outputs of one unit, by which initializers scale.
+struct Fans {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+};
+
+class LayerBuilder {
+ public:
+  virtual ~LayerBuilder() = default;
+
+  // An array that is trained. A second call of the layer gets the array of the first one. The name is unique in the
+  // layer. Throws Error{invalid_argument} if the shape differs from that of the first call.
+  virtual Value parameter(const std::string& name, const Shape& shape, const Initializer& initializer,
+                          const Fans& fans = {}) = 0;
+  // An array that the layer updates itself, such as a moving average. It has values in inference only.
+  virtual Value buffer(const std::string& name, const Shape& shape, const Initializer& initializer,
+                       const Fans& fans = {}) = 0;
+
+  // Two graphs are built, one for training and one for inference. Both must ask for the same weights in the same order.
+  virtual bool is_training() const = 0;
+
+  // In training: `sums` has a sum over the rows of the shard for each element of the buffers, in their order, and then
+  // the number of rows. After each update,
+  //
+  //   buffer = buffer * momentum + (sum over shards of sums) / (sum over shards of rows) * (1 - momentum).
+  virtual void follow_batch(const Value& sums, const std::vector<Value>& buffers, float momentum) = 0;
+
+  // A number that this call of a layer shares with no other one of the model. It numbers random draws.
+  virtual std::uint64_t draw_sequence() const = 0;
+  virtual std::uint64_t draw_sequences_per_step() const = 0;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,129 @@
+#pragma once
+
+// A model as a graph of layers, with one or several inputs and outputs:
+//
+//   const Value x = input({28, 28, 1});
+//   const Value features = Conv2D{16, 3, {.padding = Padding::same}}(x);
+//   const Value y = Conv2D{16, 3, {.padding = Padding::same}}(features);
+//   const Model model(x, Dense{10}(Flatten{}(Add{}(features, y))));
+//   std::cout << model.summary();
+//
+// The description never changes after construction and may be used from several threads. Weights are
+// not part of it: training keeps them in its own state and stores them in the model when it is done.
+// All copies of a model share its weights. So copying is cheap, and training a copy leaves the result
+// in the original.
+//
+// No layer mixes samples, except for the statistics of BatchNormalization, which are those of a shard. A loss that
+// compares the samples of a batch with each other is therefore not possible: a batch may be cut into shards anywhere.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/core/arena.h"
+#include "holdfast/core/tensor.h"
+#include "holdfast/nn/layer.h"
+#include "holdfast/nn/value.h"
+
+namespace holdfast {
+
+struct ModelDescription;
+class ModelWeights;
+
+// A layer of a model.
+struct ModelLayer {
+  std::string name;  // unique in the model; "encoder/dense" if the layer came with a model named "encoder"
+  std::shared_ptr<const Layer> layer;
+  // Of one sample, at the layer's first call.
+  Shape input_shape;
+  Shape output_shape;
+  std::size_t first_parameter = 0;  // its entries in Model::parameters()
+  std::size_t parameter_count = 0;
+  std::size_t first_buffer = 0;  // its entries in Model::buffers()
+  std::size_t buffer_count = 0;
+};
+
+// An input or an output of a model.
+struct ModelArray {
+  std::string name;  // of an input: its own; of an output: that of the layer which makes it
+  ValueSpec spec;    // of one sample
+};
+
+class Model {
+ public:
+  // The most layers that a model may have, and the most calls of layers.
+  static constexpr std::size_t kMaximumLayers = 1024;
+
+  // The layers from the inputs to the outputs. Throws Error{invalid_argument} that names the layer and what is wrong
+  // with it, or an input that the outputs need and that is not listed.
+  Model(const Value& input, const Value& output);
+  Model(const std::vector<Value>& inputs, const std::vector<Value>& outputs);
+
+  // Calls the model like a layer: its layers become layers of the model that is described, with the same weights each
+  // time. Names are prefixed with `name`, which each nested model needs.
+  std::vector<Value> call(const std::vector<Value>& inputs, const std::string& name) const;
+
+  std::span<const ModelArray> inputs() const;
+  std::span<const ModelArray> outputs() const;
+  // The shapes of one sample, of a model with one input and one output; else throw Error{invalid_argument}.
+  const Shape& input_shape() const;
+  const Shape& output_shape() const;
+  // The arrays that are trained: "dense/kernel", "batch_normalization/gamma".
+  const ArenaLayout& parameters() const;
+  // The arrays that layers update themselves: "batch_normalization/moving_mean".
+  const ArenaLayout& buffers() const;
+  // All layers, in the order of their first calls; valid as long as a copy of the model exists.
+  std::span<const ModelLayer> layers() const;
+  // The activation that made an output; empty if it is not known.
+  std::optional<Activation> output_activation(std::size_t output = 0) const;
+  // Whether each layer takes the output of the one before it, as in a Sequential.
+  bool is_chain() const;
+
+  // A table of layers, output shapes, numbers of parameters and, unless the model is a chain, the layers that each is
+  // connected to, with totals. It ends with a newline.
+  std::string summary() const;
+  // The layers and their configurations as JSON: the same text for the same model. Savepoints hold it.
+  std::string graph() const;
+  // The model that graph() described. Fit for text from outside: throws Error{invalid_file} for
+  // everything that does not describe such a model, and allocates no more than the size of the text
+  // asks for.
+  static Model from_graph(std::string_view json);
+
+  // Fills both arenas, padding included. Each entry gets the draws of (seed, Purpose::initial_weights,
+  // entry) from its initializer.
+  void initialize(std::uint64_t seed, std::span<float> parameters, std::span<float> buffers) const;
+
+  // True once the model was trained, loaded or given weights.
+  bool has_weights() const;
+  // Replaces the weights of this model and of all its copies. Throws Error{invalid_argument} unless
+  // there are parameters().float_count() and buffers().float_count() values.
+  void set_weights(std::vector<float> parameters, std::vector<float> buffers);
+  // The weights as arenas in the layouts above, valid until the next set_weights(). Both throw
+  // Error{invalid_argument} if the model has no weights.
+  std::span<const float> parameter_values() const;
+  std::span<const float> buffer_values() const;
+
+  // Applies the model in inference mode: [samples, input...] -> [samples, output...]. Throws
+  // Error{invalid_argument} if the model has no weights, for another shape, or for a batch size below
+  // 1. It uses as many threads as OpenMP allows.
+  //
+  // The same call gives the same bits for the same number of threads. Another batch size may change the
+  // last bits, since sums are then blocked differently.
+  Tensor predict(const Tensor& x, std::int64_t batch_size = 32) const;
+
+  // For Holdfast's own use.
+  const std::shared_ptr<const ModelDescription>& description() const { return description_; }
+
+ protected:
+  explicit Model(std::shared_ptr<const ModelDescription> description);
+
+ private:
+  std::shared_ptr<const ModelDescription> description_;
+  std::shared_ptr<ModelWeights> weights_;
+};
+
+}  // namespace holdfast

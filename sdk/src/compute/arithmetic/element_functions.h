@@ -1,0 +1,140 @@
+#pragma once
+
+// The functions of element programs, for host and device.
+
+#include <cmath>
+
+#include "compute/arithmetic/activations.h"
+#include "compute/array_kernels.h"
+#include "core/host_device.h"
+
+namespace holdfast::compute {
+
+// log(1 + exp(x)) without overflow.
+HOLDFAST_HOST_DEVICE inline float softplus(float x) {
+  return (x > 0 ? x : 0.0F) + std::log1p(std::exp(-std::abs(x)));
+}
+
+// The tanh approximation of GELU: sqrt(2 / pi) and 0.044715 are those of Hendrycks and Gimpel, 2016.
+HOLDFAST_HOST_DEVICE inline float gelu_tanh(float x) {
+  constexpr float kRoot = 0.79788456080286536F;
+  return x / 2 * (1 + std::tanh(kRoot * (x + 0.044715F * x * x * x)));
+}
+
+// The derivatives of gelu_tanh(x) and of x * sigmoid(x).
+HOLDFAST_HOST_DEVICE inline float gelu_tanh_slope(float x) {
+  constexpr float kRoot = 0.79788456080286536F;
+  const float t = std::tanh(kRoot * (x + 0.044715F * x * x * x));
+  return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * kRoot * (1 + 3 * 0.044715F * x * x);
+}
+
+HOLDFAST_HOST_DEVICE inline float silu_slope(float x) {
+  const float s = Sigmoid::value(x);
+  return s * (1 + x * (1 - s));
+}
+
+// Comparisons are written so that a NaN among the operands of minimum and maximum reaches the result.
+template <ElementFunction kFunction>
+HOLDFAST_HOST_DEVICE inline float element(float a, float b, float c) {
+  using enum ElementFunction;
+  if constexpr (kFunction == copy) return a;
+  if constexpr (kFunction == negative) return -a;
+  if constexpr (kFunction == absolute) return std::abs(a);
+  if constexpr (kFunction == square) return a * a;
+  if constexpr (kFunction == square_root) return std::sqrt(a);
+  if constexpr (kFunction == reciprocal_root) return 1 / std::sqrt(a);
+  if constexpr (kFunction == exponential) return std::exp(a);
+  if constexpr (kFunction == logarithm) return std::log(a);
+  if constexpr (kFunction == relu) return Relu::value(a);
+  if constexpr (kFunction == sigmoid) return Sigmoid::value(a);
+  if constexpr (kFunction == tanh) return Tanh::value(a);
+  if constexpr (kFunction == gelu) return Gelu::value(a);
+  if constexpr (kFunction == ElementFunction::gelu_tanh) return compute::gelu_tanh(a);
+  if constexpr (kFunction == silu) return a * Sigmoid::value(a);
+  if constexpr (kFunction == ElementFunction::softplus) return compute::softplus(a);
+  if constexpr (kFunction == gelu_slope) return Gelu::derivative(a);
+  if constexpr (kFunction == ElementFunction::gelu_tanh_slope) return compute::gelu_tanh_slope(a);
+  if constexpr (kFunction == ElementFunction::silu_slope) return compute::silu_slope(a);
+  if constexpr (kFunction == sign) return a > 0 ? 1.0F : a < 0 ? -1.0F : a;
+  if constexpr (kFunction == add) return a + b;
+  if constexpr (kFunction == subtract) return a - b;
+  if constexpr (kFunction == multiply) return a * b;
+  if constexpr (kFunction == divide) return a / b;
+  if constexpr (kFunction == power) return std::pow(a, b);
+  if constexpr (kFunction == minimum) return a < b || a != a ? a : b;
+  if constexpr (kFunction == maximum) return a > b || a != a ? a : b;
+  if constexpr (kFunction == less) return a < b ? 1.0F : 0.0F;
+  if constexpr (kFunction == less_equal) return a <= b ? 1.0F : 0.0F;
+  if constexpr (kFunction == equal) return a == b ? 1.0F : 0.0F;
+  if constexpr (kFunction == select) return a != 0 ? b : c;
+}
+
+// Calls visitor.template run<function>(), so that each function is compiled into a loop of its own.
+template <class Visitor>
+HOLDFAST_HOST_DEVICE inline void visit_function(ElementFunction function, const Visitor& visitor) {
+  using enum ElementFunction;
+  switch (function) {
+    case copy:
+      return visitor.template run<copy>();
+    case negative:
+      return visitor.template run<negative>();
+    case absolute:
+      return visitor.template run<absolute>();
+    case square:
+      return visitor.template run<square>();
+    case square_root:
+      return visitor.template run<square_root>();
+    case reciprocal_root:
+      return visitor.template run<reciprocal_root>();
+    case exponential:
+      return visitor.template run<exponential>();
+    case logarithm:
+      return visitor.template run<logarithm>();
+    case relu:
+      return visitor.template run<relu>();
+    case sigmoid:
+      return visitor.template run<sigmoid>();
+    case tanh:
+      return visitor.template run<tanh>();
+    case gelu:
+      return visitor.template run<gelu>();
+    case ElementFunction::gelu_tanh:
+      return visitor.template run<ElementFunction::gelu_tanh>();
+    case silu:
+      return visitor.template run<silu>();
+    case ElementFunction::softplus:
+      return visitor.template run<ElementFunction::softplus>();
+    case gelu_slope:
+      return visitor.template run<gelu_slope>();
+    case ElementFunction::gelu_tanh_slope:
+      return visitor.template run<ElementFunction::gelu_tanh_slope>();
+    case ElementFunction::silu_slope:
+      return visitor.template run<ElementFunction::silu_slope>();
+    case sign:
+      return visitor.template run<sign>();
+    case add:
+      return visitor.template run<add>();
+    case subtract:
+      return visitor.template run<subtract>();
+    case multiply:
+      return visitor.template run<multiply>();
+    case divide:
+      return visitor.template run<divide>();
+    case power:
+      return visitor.template run<power>();
+    case minimum:
+      return visitor.template run<minimum>();
+    case maximum:
+      return visitor.template run<maximum>();
+    case less:
+      return visitor.template run<less>();
+    case less_equal:
+      return visitor.template run<less_equal>();
+    case equal:
+      return visitor.template run<equal>();
+    case select:
+      return visitor.template run<select>();
+  }
+}
+
+}  // namespace holdfast::compute

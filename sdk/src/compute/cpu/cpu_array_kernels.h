@@ -1,0 +1,16 @@
+#pragma once
+
+#include "compute/array_kernels.h"
+
+namespace holdfast::compute {
+
+// On the calling thread. Bits depend on shapes alone.
+class CpuArrayKernels final : public ArrayKernels {
+ public:
+  void elements(const ElementProgram& program, const ElementShape& shape, std::span<const float* const> inputs,
+                std::span<float* const> outputs) override;
+  void copy(const StridedCopy& copy, const float* from, float* to) override;
+  void reduce(const Reduction& reduction, const float* from, float* to) override;
+};
+
+}  // namespace holdfast::compute

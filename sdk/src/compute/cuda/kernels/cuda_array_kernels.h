@@ -1,0 +1,22 @@
+#pragma once
+
+#include "compute/array_kernels.h"
+#include "compute/cuda/runtime/cuda_context.h"
+
+namespace holdfast::compute {
+
+// Queues on the context's stream, holding the stream lock. The context must outlive it.
+class CudaArrayKernels final : public ArrayKernels {
+ public:
+  explicit CudaArrayKernels(CudaContext& context) : context_(context) {}
+
+  void elements(const ElementProgram& program, const ElementShape& shape, std::span<const float* const> inputs,
+                std::span<float* const> outputs) override;
+  void copy(const StridedCopy& copy, const float* from, float* to) override;
+  void reduce(const Reduction& reduction, const float* from, float* to) override;
+
+ private:
+  CudaContext& context_;
+};
+
+}  // namespace holdfast::compute

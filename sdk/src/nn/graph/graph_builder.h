@@ -1,0 +1,32 @@
+#pragma once
+
+// Makes a Graph of values: nodes become operations in the order in which they were made.
+
+#include <unordered_map>
+
+#include "nn/graph/graph.h"
+
+namespace holdfast {
+
+class GraphBuilder {
+ public:
+  // An array of the caller.
+  ArrayId add_array(GraphArray::Source source, std::size_t index, const ValueSpec& spec);
+  // A value that stands for an array of the graph.
+  Value bind(ArrayId array) const;
+
+  // Appends what `value` needs and what is not there yet. The nodes must be operations and bound ones.
+  ArrayId append(const Value& value);
+
+  Graph& graph() { return graph_; }
+
+ private:
+  void append_node(const std::shared_ptr<const ValueNode>& node);
+  ArrayId array_of(const Value& value) const;
+
+  Graph graph_;
+  // The output arrays of a node. The keys keep the nodes alive, so that no address is used twice.
+  std::unordered_map<std::shared_ptr<const ValueNode>, std::vector<ArrayId>> appended_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,53 @@
+#pragma once
+
+// What layers are made of. An operation computes arrays from arrays, and describes its gradient with other operations.
+// It holds its options, and never numbers. A plan makes a kernel of it for one number of samples.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nn/graph/value_node.h"
+#include "nn/plan/kernel.h"
+
+namespace holdfast {
+
+class ConfigWriter;
+
+// What gradient() is asked for. Missing: an operand that is not there, or an output that the loss does not depend on.
+struct GradientRequest {
+  std::span<const MaybeValue> inputs;
+  std::span<const Value> outputs;
+  std::span<const MaybeValue> output_gradients;
+  std::vector<bool> needed;  // for each input, whether its gradient is wanted
+};
+
+// The spec of an output that a backward operation was not asked for. It takes no memory.
+inline const ValueSpec kNotComputed = {.shape = {0}, .dtype = DType::f32, .has_samples = false};
+
+class Operation {
+ public:
+  virtual ~Operation() = default;
+
+  // In error messages and drawings: "dense".
+  virtual std::string name() const = 0;
+  // Throws Error{invalid_argument} that says what the operation needs if it cannot take the inputs. A missing input has
+  // no spec.
+  virtual std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const = 0;
+  // The gradient of each input, missing where it was not asked for or is zero.
+  virtual std::vector<MaybeValue> gradient(const GradientRequest& request) const = 0;
+  // Null for a view: its output is its input's memory under another shape.
+  virtual std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const = 0;
+
+  // Appends the options of an operation that may stand in a file of a model, where it is found by name(). The default
+  // throws Error{unsupported}: most operations are parts of layers, and files hold layers.
+  virtual void write_config(ConfigWriter& config) const;
+
+  virtual bool is_view() const { return false; }
+  // The input in whose place output 0 may be written, if nothing reads the input afterwards.
+  virtual std::optional<std::size_t> overwritable_input() const { return std::nullopt; }
+};
+
+}  // namespace holdfast

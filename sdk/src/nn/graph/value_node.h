@@ -1,0 +1,50 @@
+#pragma once
+
+// What a Value points to. An input and a call of a layer stand in the description of a model. An operation stands there
+// too where the application wrote it (`a + b`), and is what a layer's build() makes. A bound node stands for an array
+// that the graph has already.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/nn/value.h"
+
+namespace holdfast {
+
+class Layer;
+class Operation;
+
+// An array of a Graph.
+using ArrayId = std::size_t;
+
+// An operand that may be missing, such as the bias of a dense layer without one.
+using MaybeValue = std::optional<Value>;
+
+struct ValueNode {
+  enum class Kind { input, layer, operation, bound };
+
+  Kind kind = Kind::input;
+  std::uint64_t number = 0;  // in the order of creation, unique in the process
+  std::vector<MaybeValue> inputs{};
+  std::vector<ValueSpec> outputs{};
+
+  std::string name{};                            // input: its own; layer: that of the layer, with the models around it
+  std::shared_ptr<const Layer> layer{};          // layer
+  std::shared_ptr<const int> identity{};         // layer: equal for calls with the same weights
+  std::shared_ptr<const Operation> operation{};  // operation
+  ArrayId array = 0;                             // bound
+};
+
+// The node with a number of its own.
+std::shared_ptr<const ValueNode> make_node(ValueNode node);
+
+// Applies an operation. Throws Error{invalid_argument} for operands that it cannot take.
+std::vector<Value> apply(std::shared_ptr<const Operation> operation, std::vector<MaybeValue> inputs);
+// The only output of an operation that has one.
+Value apply_one(std::shared_ptr<const Operation> operation, std::vector<MaybeValue> inputs);
+
+}  // namespace holdfast

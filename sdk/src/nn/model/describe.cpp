@@ -1,0 +1,244 @@
+// A description holds indices instead of values, so that the nodes of a long model are freed as soon as it is made.
+
+#include "nn/model/describe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "holdfast/base/error.h"
+#include "holdfast/nn/input.h"
+#include "nn/graph/value_node.h"
+#include "nn/model/layer_names.h"
+#include "nn/model/operation_layer.h"
+
+namespace holdfast {
+
+namespace {
+
+[[noreturn]] void refuse_count(std::size_t layers) {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("a model has at most {} layers, not {}", Model::kMaximumLayers, layers));
+}
+
+void check_input(const Shape& shape) {
+  if (shape.element_count() <= kMaximumElements) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("an input of shape {} is too large", shape.to_string()));
+}
+
+// The nodes from which `outputs` are computed, in the order in which they were made. Goes no further than `inputs`.
+std::vector<std::shared_ptr<const ValueNode>> nodes_before(const std::vector<Value>& outputs) {
+  std::vector<std::shared_ptr<const ValueNode>> nodes;
+  std::unordered_set<const ValueNode*> seen;
+  std::vector<std::shared_ptr<const ValueNode>> to_visit;
+  for (const Value& output : outputs) to_visit.push_back(output.node());
+  while (!to_visit.empty()) {
+    const std::shared_ptr<const ValueNode> node = std::move(to_visit.back());
+    to_visit.pop_back();
+    if (!seen.insert(node.get()).second) continue;
+    nodes.push_back(node);
+    for (const MaybeValue& input : node->inputs) {
+      if (input) to_visit.push_back(input->node());
+    }
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a->number < b->number; });
+  return nodes;
+}
+
+class Describer {
+ public:
+  ModelDescription run(const std::vector<Value>& inputs, const std::vector<Value>& outputs);
+
+ private:
+  void add_input(const Value& input);
+  void add_call(const std::shared_ptr<const ValueNode>& node);
+  std::size_t layer_of(const ValueNode& node);
+  std::size_t add_operation(const ValueNode& node);
+  CallInput source_of(const Value& value) const;
+
+  ModelDescription model_;
+  std::vector<LayerName> names_;
+  std::unordered_map<const int*, std::size_t> layers_;  // by identity
+  // The first of a node's outputs.
+  std::unordered_map<const ValueNode*, CallInput> sources_;
+};
+
+void Describer::add_input(const Value& input) {
+  const ValueNode& node = *input.node();
+  if (node.kind != ValueNode::Kind::input) {
+    throw Error(ErrorCode::invalid_argument,
+                "a model's inputs are values that input() has made, not outputs of layers; to use a part of a model, "
+                "describe it as a model of its own");
+  }
+  const std::size_t index = model_.inputs.size();
+  if (!sources_.emplace(&node, CallInput{.call = CallInput::kModelInput, .index = index}).second) {
+    throw Error(ErrorCode::invalid_argument, "an input is listed twice");
+  }
+  check_input(input.shape());
+  std::string name = node.name;
+  if (name.empty()) name = index == 0 ? "input" : fmt::format("input_{}", index);
+  for (const ModelArray& other : model_.inputs) {
+    if (other.name == name) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("two inputs of the model are named \"{}\"", name));
+    }
+  }
+  model_.inputs.push_back({.name = std::move(name), .spec = input.spec()});
+}
+
+std::size_t Describer::layer_of(const ValueNode& node) {
+  if (node.kind == ValueNode::Kind::operation) return add_operation(node);
+  const auto [place, is_new] = layers_.try_emplace(node.identity.get(), model_.layers.size());
+  if (is_new) {
+    if (model_.layers.size() == Model::kMaximumLayers) refuse_count(model_.layers.size() + 1);
+    model_.layers.push_back({.name = {}, .layer = node.layer, .input_shape = {}, .output_shape = {}});
+    model_.identities.push_back(node.identity);
+    names_.push_back({.given = node.name, .kind = std::string(node.layer->kind())});
+  }
+  return place->second;
+}
+
+// An operation is a layer with one call.
+std::size_t Describer::add_operation(const ValueNode& node) {
+  if (model_.layers.size() == Model::kMaximumLayers) refuse_count(model_.layers.size() + 1);
+  auto layer = std::make_shared<const OperationLayer>(node.operation);
+  names_.push_back({.given = {}, .kind = layer->label()});
+  model_.identities.push_back(layer->identity());
+  model_.layers.push_back({.name = {}, .layer = std::move(layer), .input_shape = {}, .output_shape = {}});
+  return model_.layers.size() - 1;
+}
+
+CallInput Describer::source_of(const Value& value) const {
+  CallInput source = sources_.at(value.node().get());
+  if (source.call != CallInput::kModelInput) source.index = value.output();
+  return source;
+}
+
+void Describer::add_call(const std::shared_ptr<const ValueNode>& node) {
+  if (sources_.contains(node.get())) return;
+  if (node->kind == ValueNode::Kind::input) {
+    const std::string name = node->name.empty() ? "without a name" : fmt::format("\"{}\"", node->name);
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the outputs need the input {} of shape {}, which is not among the inputs of the model; list "
+                    "it there",
+                    name, node->outputs[0].shape.to_string()));
+  }
+  HOLDFAST_ASSERT(node->kind != ValueNode::Kind::bound);
+  if (model_.calls.size() == Model::kMaximumLayers) refuse_count(model_.calls.size() + 1);
+  ModelCall call = {.layer = layer_of(*node), .inputs = {}};
+  for (const MaybeValue& input : node->inputs) call.inputs.push_back(source_of(*input));
+  sources_[node.get()] = {.call = model_.calls.size(), .index = 0};
+  model_.calls.push_back(std::move(call));
+}
+
+ModelDescription Describer::run(const std::vector<Value>& inputs, const std::vector<Value>& outputs) {
+  if (inputs.empty() || outputs.empty()) {
+    throw Error(ErrorCode::invalid_argument, "a model needs at least one input and one output");
+  }
+  for (const Value& input : inputs) add_input(input);
+  for (const auto& node : nodes_before(outputs)) add_call(node);
+  for (const Value& output : outputs) model_.output_sources.push_back(source_of(output));
+  const std::vector<std::string> names = name_layers(names_);
+  for (std::size_t layer = 0; layer < names.size(); ++layer) model_.layers[layer].name = names[layer];
+  return std::move(model_);
+}
+
+}  // namespace
+
+ModelDescription describe(const std::vector<Value>& inputs, const std::vector<Value>& outputs) {
+  return Describer().run(inputs, outputs);
+}
+
+ModelDescription describe_chain(const Shape& input, const std::vector<std::shared_ptr<const Layer>>& layers) {
+  if (layers.size() > Model::kMaximumLayers) refuse_count(layers.size());
+  check_input(input);
+  ModelDescription model;
+  model.inputs.push_back({.name = "input", .spec = {.shape = input}});
+  std::vector<LayerName> names;
+  for (const auto& layer : layers) names.push_back({.given = layer->name(), .kind = std::string(layer->kind())});
+  const std::vector<std::string> unique_names = name_layers(names);
+  CallInput last;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    model.layers.push_back({.name = unique_names[i], .layer = layers[i], .input_shape = {}, .output_shape = {}});
+    // A layer that is listed twice is two layers.
+    model.identities.push_back(std::make_shared<const int>(0));
+    model.calls.push_back({.layer = i, .inputs = {last}});
+    last = {.call = i, .index = 0};
+  }
+  model.output_sources = {last};
+  return model;
+}
+
+Value input(const Shape& shape, const ValueOptions& options) {
+  return {make_node({.kind = ValueNode::Kind::input,
+                     .outputs = {{.shape = Input(shape).shape(), .dtype = options.dtype}},
+                     .name = options.name}),
+          0};
+}
+
+// The specs of the outputs of one layer, by lowering a model of that layer alone.
+static std::vector<ValueSpec> specs_of_call(const std::shared_ptr<const Layer>& layer,
+                                            const std::vector<Value>& inputs) {
+  ModelDescription model;
+  ModelCall call = {.layer = 0, .inputs = {}};
+  for (const Value& input : inputs) {
+    call.inputs.push_back({.call = CallInput::kModelInput, .index = model.inputs.size()});
+    model.inputs.push_back({.name = {}, .spec = input.spec()});
+  }
+  const std::string name = name_layers({{.given = layer->name(), .kind = std::string(layer->kind())}}).front();
+  model.layers.push_back({.name = name, .layer = layer, .input_shape = {}, .output_shape = {}});
+  model.calls.push_back(std::move(call));
+  lower(model);
+  return model.calls.front().outputs;
+}
+
+static std::vector<Value> outputs_of(const std::shared_ptr<const ValueNode>& node) {
+  std::vector<Value> outputs;
+  for (std::size_t output = 0; output < node->outputs.size(); ++output) outputs.emplace_back(node, output);
+  return outputs;
+}
+
+std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vector<Value>& inputs) {
+  ValueNode node = {.kind = ValueNode::Kind::layer};
+  node.outputs = specs_of_call(layer, inputs);
+  for (const Value& input : inputs) node.inputs.emplace_back(input);
+  node.name = layer->name();
+  node.identity = layer->identity();
+  node.layer = std::move(layer);
+  return outputs_of(make_node(std::move(node)));
+}
+
+std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::string& name) const {
+  check_layer_name(name);
+  const ModelDescription& model = *description_;
+  if (inputs.size() != model.inputs.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("model \"{}\" takes {} inputs, not {}", name, model.inputs.size(), inputs.size()));
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].spec() == model.inputs[i].spec) continue;
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("input \"{}\" of model \"{}\" has shape {}, but it was called with {}", model.inputs[i].name, name,
+                    model.inputs[i].spec.shape.to_string(), inputs[i].shape().to_string()));
+  }
+  std::vector<std::vector<Value>> outputs;  // of each call
+  const auto value_of = [&](const CallInput& source) {
+    return source.call == CallInput::kModelInput ? inputs[source.index] : outputs[source.call][source.index];
+  };
+  for (const ModelCall& call : model.calls) {
+    ValueNode node = {.kind = ValueNode::Kind::layer, .outputs = call.outputs};
+    for (const CallInput& input : call.inputs) node.inputs.emplace_back(value_of(input));
+    node.name = name + "/" + model.layers[call.layer].name;
+    node.identity = model.identities[call.layer];
+    node.layer = model.layers[call.layer].layer;
+    outputs.push_back(outputs_of(make_node(std::move(node))));
+  }
+  std::vector<Value> results;
+  for (const CallInput& source : model.output_sources) results.push_back(value_of(source));
+  return results;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,16 @@
+#pragma once
+
+// Turns the values of an application, or a list of layers, into the description of a model.
+
+#include "nn/model/description.h"
+
+namespace holdfast {
+
+// The calls that lead from the inputs to the outputs, in the order in which they were made. Throws
+// Error{invalid_argument}.
+ModelDescription describe(const std::vector<Value>& inputs, const std::vector<Value>& outputs);
+
+// Each layer takes the output of the one before it.
+ModelDescription describe_chain(const Shape& input, const std::vector<std::shared_ptr<const Layer>>& layers);
+
+}  // namespace holdfast

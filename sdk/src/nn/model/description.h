@@ -1,0 +1,67 @@
+#pragma once
+
+// What a Model is, made once and shared by its copies: its layers and their calls, the layouts of its weights, and the
+// graphs that its layers were lowered to.
+
+#include <string>
+#include <vector>
+
+#include "holdfast/nn/layer_builder.h"
+#include "holdfast/nn/model.h"
+#include "nn/graph/graph.h"
+
+namespace holdfast {
+
+// Beyond it no memory would hold an array, and sums of sizes would overflow.
+inline constexpr std::int64_t kMaximumElements = std::int64_t{1} << 40;
+
+// What a call takes: an input of the model, or an output of an earlier call.
+struct CallInput {
+  static constexpr std::size_t kModelInput = std::numeric_limits<std::size_t>::max();
+
+  std::size_t call = kModelInput;
+  std::size_t index = 0;  // of the input, or of the call's output
+
+  friend bool operator==(const CallInput&, const CallInput&) = default;
+};
+
+struct ModelCall {
+  std::size_t layer = 0;
+  std::vector<CallInput> inputs;
+  std::vector<ValueSpec> outputs{};  // set by lowering
+};
+
+// Where a weight begins.
+struct WeightStart {
+  Initializer initializer;
+  Fans fans;
+};
+
+struct ModelDescription {
+  std::vector<ModelArray> inputs;
+  std::vector<ModelLayer> layers;
+  std::vector<std::shared_ptr<const int>> identities;  // of layers
+  std::vector<ModelCall> calls;
+  std::vector<CallInput> output_sources;
+
+  // Set by lower().
+  std::vector<ModelArray> outputs{};
+  ArenaLayout parameters{};
+  ArenaLayout buffers{};
+  std::vector<WeightStart> parameter_starts{};
+  std::vector<WeightStart> buffer_starts{};
+  Graph training{};
+  Graph inference{};
+
+  bool is_chain() const;
+  // Of the arrays of updates, all together: the floats that a shard adds to the statistics of the batch.
+  std::size_t contribution_count() const;
+};
+
+// Builds the layers and completes the description. Throws Error{invalid_argument} that names the layer.
+void lower(ModelDescription& description);
+
+// The model that a description without outputs, layouts and graphs stands for.
+std::shared_ptr<const ModelDescription> complete(ModelDescription description);
+
+}  // namespace holdfast

@@ -1,0 +1,205 @@
+// Layers are built twice, for training and for inference. The first time declares the weights, in the order in which
+// layers ask for them: this order numbers initial draws and places in files, and so is part of what bits depend on.
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "holdfast/base/error.h"
+#include "nn/graph/differentiate.h"
+#include "nn/model/description.h"
+
+namespace holdfast {
+
+namespace {
+
+class Lowering {
+ public:
+  Lowering(ModelDescription& description, bool is_training) : description_(description), is_training_(is_training) {}
+  Graph run();
+
+  ModelDescription& description() { return description_; }
+  bool is_training() const { return is_training_; }
+  GraphBuilder& builder() { return builder_; }
+  void add_statistics(BatchStatistics statistics) { statistics_.push_back(std::move(statistics)); }
+  // The array of an entry in this graph.
+  ArrayId array_of_weight(GraphArray::Source source, std::size_t entry, const Shape& shape);
+
+ private:
+  void lower_call(std::size_t call);
+
+  ModelDescription& description_;
+  const bool is_training_;
+  GraphBuilder builder_;
+  std::vector<std::vector<ArrayId>> call_outputs_;
+  std::map<std::pair<GraphArray::Source, std::size_t>, ArrayId> weights_;
+  std::vector<BatchStatistics> statistics_;
+};
+
+// What one call of a layer is built with.
+class CallBuilder final : public LayerBuilder {
+ public:
+  CallBuilder(Lowering& lowering, std::size_t call) : lowering_(lowering), call_(call) {}
+
+  Value parameter(const std::string& name, const Shape& shape, const Initializer& initializer,
+                  const Fans& fans) override {
+    ModelDescription& model = lowering_.description();
+    return weight({GraphArray::Source::parameter, model.parameters, model.parameter_starts, layer().first_parameter,
+                   layer().parameter_count},
+                  name, shape, {initializer, fans});
+  }
+  Value buffer(const std::string& name, const Shape& shape, const Initializer& initializer, const Fans& fans) override {
+    ModelDescription& model = lowering_.description();
+    return weight(
+        {GraphArray::Source::buffer, model.buffers, model.buffer_starts, layer().first_buffer, layer().buffer_count},
+        name, shape, {initializer, fans});
+  }
+  bool is_training() const override { return lowering_.is_training(); }
+  void follow_batch(const Value& sums, const std::vector<Value>& buffers, float momentum) override {
+    BatchStatistics statistics = {.sums = sums, .buffers = {}, .momentum = momentum};
+    for (const Value& buffer : buffers) {
+      statistics.buffers.push_back(lowering_.builder().graph().arrays[buffer.node()->array].index);
+    }
+    lowering_.add_statistics(std::move(statistics));
+  }
+  // In a chain, calls are layers, and files of chains were trained with their numbers.
+  std::uint64_t draw_sequence() const override { return call_; }
+  std::uint64_t draw_sequences_per_step() const override { return Model::kMaximumLayers; }
+
+ private:
+  // The entries of one kind of weights: those of the layer begin at `first`.
+  struct Entries {
+    GraphArray::Source source;
+    ArenaLayout& layout;
+    std::vector<WeightStart>& starts;
+    std::size_t& first;
+    std::size_t& count;
+  };
+
+  ModelLayer& layer() { return lowering_.description().layers[lowering_.description().calls[call_].layer]; }
+
+  Value weight(const Entries& entries, const std::string& name, const Shape& shape, const WeightStart& start) {
+    const std::string full_name = layer().name + "/" + name;
+    const std::size_t entry = find_or_declare(entries, full_name, name, shape, start);
+    const ArrayId array = lowering_.array_of_weight(entries.source, entry, shape);
+    return lowering_.builder().bind(array);
+  }
+
+  std::size_t find_or_declare(const Entries& entries, const std::string& full_name, const std::string& name,
+                              const Shape& shape, const WeightStart& start) {
+    for (std::size_t entry = entries.first; entry < entries.first + entries.count; ++entry) {
+      const ArenaEntry& found = entries.layout.entries()[entry];
+      if (found.name != full_name) continue;
+      if (found.shape == shape) return entry;
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("its {} is {} in another call of the layer, but {} in this one; layers that share weights "
+                      "need inputs of the same size",
+                      name, found.shape.to_string(), shape.to_string()));
+    }
+    if (entries.count == 0) entries.first = entries.layout.entries().size();
+    if (entries.first + entries.count != entries.layout.entries().size()) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("it asks for \"{}\" in a later call only; build() must ask for the same weights in each "
+                              "call, for training and for inference",
+                              name));
+    }
+    const auto elements = static_cast<std::size_t>(shape.element_count());
+    if (elements + entries.layout.float_count() > static_cast<std::size_t>(kMaximumElements)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("its {} {} makes a model of more than 2^40 weights", name, shape.to_string()));
+    }
+    entries.starts.push_back(start);
+    ++entries.count;
+    return entries.layout.add(full_name, shape);
+  }
+
+  Lowering& lowering_;
+  const std::size_t call_;
+};
+
+ArrayId Lowering::array_of_weight(GraphArray::Source source, std::size_t entry, const Shape& shape) {
+  const auto [place, is_new] = weights_.try_emplace({source, entry}, kNoArray);
+  if (is_new) place->second = builder_.add_array(source, entry, {.shape = shape, .has_samples = false});
+  return place->second;
+}
+
+std::string shapes_of(const std::vector<Value>& values) {
+  std::string text = values.size() == 1 ? "an input of shape " : "inputs of shapes ";
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == values.size() ? " and " : ", ") + values[i].shape().to_string();
+  }
+  return text;
+}
+
+void Lowering::lower_call(std::size_t index) {
+  ModelCall& call = description_.calls[index];
+  ModelLayer& layer = description_.layers[call.layer];
+  std::vector<Value> inputs;
+  for (const CallInput& input : call.inputs) {
+    // The model's inputs are the first arrays of the graph.
+    const bool is_model_input = input.call == CallInput::kModelInput;
+    inputs.push_back(builder_.bind(is_model_input ? input.index : call_outputs_[input.call][input.index]));
+  }
+  try {
+    CallBuilder builder(*this, index);
+    std::vector<ArrayId> outputs;
+    std::vector<ValueSpec> specs;
+    for (const Value& output : layer.layer->build(builder, inputs)) {
+      if (output.shape().element_count() > kMaximumElements) {
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("its output {} has more than 2^40 elements", output.shape().to_string()));
+      }
+      outputs.push_back(builder_.append(output));
+      specs.push_back(output.spec());
+    }
+    call_outputs_.push_back(std::move(outputs));
+    call.outputs = std::move(specs);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("layer \"{}\" ({}) cannot take {}: {}", layer.name, layer.layer->kind(),
+                                          shapes_of(inputs), error.what()));
+  }
+  if (layer.input_shape.rank() == 0 && !inputs.empty()) layer.input_shape = inputs[0].shape();
+  if (layer.output_shape.rank() == 0) layer.output_shape = call.outputs[0].shape;
+}
+
+Graph Lowering::run() {
+  for (std::size_t input = 0; input < description_.inputs.size(); ++input) {
+    builder_.add_array(GraphArray::Source::input, input, description_.inputs[input].spec);
+  }
+  for (std::size_t call = 0; call < description_.calls.size(); ++call) lower_call(call);
+  for (const CallInput& output : description_.output_sources) {
+    const bool is_input = output.call == CallInput::kModelInput;
+    builder_.graph().outputs.push_back(is_input ? output.index : call_outputs_[output.call][output.index]);
+  }
+  builder_.graph().first_backward = builder_.graph().operations.size();
+  if (is_training_) differentiate(builder_, description_.parameters.entries().size(), statistics_);
+  return std::move(builder_.graph());
+}
+
+}  // namespace
+
+void lower(ModelDescription& description) {
+  description.training = Lowering(description, true).run();
+  const std::size_t weights = description.parameter_starts.size() + description.buffer_starts.size();
+  description.inference = Lowering(description, false).run();
+  if (description.parameter_starts.size() + description.buffer_starts.size() != weights) {
+    throw Error(ErrorCode::invalid_argument,
+                "a layer asks for other weights in inference than in training; build() must ask for the same ones");
+  }
+  for (const CallInput& output : description.output_sources) {
+    if (output.call == CallInput::kModelInput) {
+      description.outputs.push_back(description.inputs[output.index]);
+    } else {
+      const ModelCall& call = description.calls[output.call];
+      description.outputs.push_back({description.layers[call.layer].name, call.outputs[output.index]});
+    }
+  }
+}
+
+std::shared_ptr<const ModelDescription> complete(ModelDescription description) {
+  lower(description);
+  return std::make_shared<const ModelDescription>(std::move(description));
+}
+
+}  // namespace holdfast

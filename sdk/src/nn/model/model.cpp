@@ -1,0 +1,162 @@
+#include "holdfast/nn/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compute/backend.h"
+#include "holdfast/base/error.h"
+#include "nn/checks.h"
+#include "nn/model/describe.h"
+#include "nn/model/description.h"
+#include "nn/model/model_weights.h"
+#include "nn/plan/model_program.h"
+
+namespace holdfast {
+
+std::shared_ptr<const ModelWeights::Values> ModelWeights::values_or_error() const {
+  std::shared_ptr<const Values> values = this->values();
+  if (!values) {
+    throw Error(ErrorCode::invalid_argument,
+                "the model has no weights yet: train it, or load a savepoint, or call set_weights() first");
+  }
+  return values;
+}
+
+bool ModelDescription::is_chain() const {
+  if (inputs.size() != 1 || output_sources.size() != 1 || calls.size() != layers.size()) return false;
+  CallInput last;
+  for (std::size_t call = 0; call < calls.size(); ++call) {
+    // Layers of a nested model have a path for a name, for which the text of a chain has no place.
+    const bool is_nested = layers[call].name.find('/') != std::string::npos;
+    if (is_nested || calls[call].layer != call || calls[call].inputs != std::vector{last}) return false;
+    last = {.call = call, .index = 0};
+  }
+  return output_sources.front() == last;
+}
+
+std::size_t ModelDescription::contribution_count() const {
+  std::size_t count = 0;
+  for (const BufferUpdate& update : training.updates) {
+    count += static_cast<std::size_t>(training.spec(update.sums).shape.element_count());
+  }
+  return count;
+}
+
+Model::Model(const Value& input, const Value& output) : Model(std::vector{input}, std::vector{output}) {}
+
+Model::Model(const std::vector<Value>& inputs, const std::vector<Value>& outputs)
+    : Model(complete(describe(inputs, outputs))) {}
+
+Model::Model(std::shared_ptr<const ModelDescription> description)
+    : description_(std::move(description)), weights_(std::make_shared<ModelWeights>()) {}
+
+std::span<const ModelArray> Model::inputs() const {
+  return description_->inputs;
+}
+
+std::span<const ModelArray> Model::outputs() const {
+  return description_->outputs;
+}
+
+static const Shape& shape_of_only(std::span<const ModelArray> arrays, std::string_view what) {
+  if (arrays.size() == 1) return arrays.front().spec.shape;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the model has {} {}s; ask {}s() for the shape of each", arrays.size(), what, what));
+}
+
+const Shape& Model::input_shape() const {
+  return shape_of_only(inputs(), "input");
+}
+
+const Shape& Model::output_shape() const {
+  return shape_of_only(outputs(), "output");
+}
+
+const ArenaLayout& Model::parameters() const {
+  return description_->parameters;
+}
+
+const ArenaLayout& Model::buffers() const {
+  return description_->buffers;
+}
+
+std::span<const ModelLayer> Model::layers() const {
+  return description_->layers;
+}
+
+bool Model::is_chain() const {
+  return description_->is_chain();
+}
+
+std::optional<Activation> Model::output_activation(std::size_t output) const {
+  // Of each output of each call. A layer with several inputs tells nothing of them.
+  std::vector<std::optional<Activation>> activations;
+  const auto of_source = [&](const CallInput& source) {
+    return source.call == CallInput::kModelInput ? std::nullopt : activations[source.call];
+  };
+  for (const ModelCall& call : description_->calls) {
+    const auto input = call.inputs.size() == 1 ? of_source(call.inputs.front()) : std::nullopt;
+    activations.push_back(description_->layers[call.layer].layer->output_activation(input));
+  }
+  return of_source(description_->output_sources.at(output));
+}
+
+static void fill(const ArenaLayout& layout, const std::vector<WeightStart>& starts, std::span<float> arena,
+                 std::uint64_t seed, std::uint64_t first_sequence) {
+  std::fill(arena.begin(), arena.end(), 0.0F);
+  for (std::size_t entry = 0; entry < starts.size(); ++entry) {
+    const Random random(seed, Purpose::initial_weights, first_sequence + entry, 0);
+    starts[entry].initializer.fill(layout.view(arena, entry), starts[entry].fans.in, starts[entry].fans.out, random);
+  }
+}
+
+void Model::initialize(std::uint64_t seed, std::span<float> parameters, std::span<float> buffers) const {
+  fill(description_->parameters, description_->parameter_starts, parameters, seed, 0);
+  // Numbered after the parameters, so that no two entries share draws.
+  fill(description_->buffers, description_->buffer_starts, buffers, seed, description_->parameter_starts.size());
+}
+
+bool Model::has_weights() const {
+  return weights_->values() != nullptr;
+}
+
+void Model::set_weights(std::vector<float> parameters, std::vector<float> buffers) {
+  if (parameters.size() != this->parameters().float_count() || buffers.size() != this->buffers().float_count()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the model takes {} floats of parameters and {} of buffers (padding included), not {} and {}",
+                    this->parameters().float_count(), this->buffers().float_count(), parameters.size(),
+                    buffers.size()));
+  }
+  weights_->replace({std::move(parameters), std::move(buffers)});
+}
+
+std::span<const float> Model::parameter_values() const {
+  return weights_->values_or_error()->parameters;
+}
+
+std::span<const float> Model::buffer_values() const {
+  return weights_->values_or_error()->buffers;
+}
+
+Tensor Model::predict(const Tensor& x, std::int64_t batch_size) const {
+  check_prediction(input_shape(), x.shape(), batch_size);
+  const auto weights = weights_->values_or_error();
+  const std::int64_t samples = x.shape()[0];
+  const auto input_elements = static_cast<std::size_t>(input_shape().element_count());
+  const auto output_elements = static_cast<std::size_t>(output_shape().element_count());
+  Tensor y(output_shape().with_batch(samples));
+  ModelProgram program(*this, compute::default_threads());
+  for (std::int64_t first = 0; first < samples; first += batch_size) {
+    const std::int64_t count = std::min(batch_size, samples - first);
+    const auto features = x.values().subspan(static_cast<std::size_t>(first) * input_elements,
+                                             static_cast<std::size_t>(count) * input_elements);
+    const auto outputs = program.forward_inference(features, count, weights->parameters, weights->buffers);
+    std::copy(outputs.begin(), outputs.end(),
+              y.values().begin() + first * static_cast<std::ptrdiff_t>(output_elements));
+  }
+  return y;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,61 @@
+#include "nn/graph/operation.h"
+#include "nn/operations/operations.h"
+
+namespace holdfast {
+
+namespace {
+
+std::size_t floats_of(const KernelMaker& maker) {
+  const ValueSpec& spec = *maker.inputs[0];
+  return static_cast<std::size_t>((spec.has_samples ? maker.samples : 1) * spec.shape.element_count());
+}
+
+class Add final : public Operation {
+ public:
+  std::string name() const override { return "add"; }
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    HOLDFAST_ASSERT(*inputs[0] == *inputs[1]);
+    return {*inputs[0]};
+  }
+  std::optional<std::size_t> overwritable_input() const override { return 0; }
+  std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
+    return {request.output_gradients[0], request.output_gradients[0]};
+  }
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    return make_function_kernel(
+        [&memory = maker.backend.memory(), floats = floats_of(maker)](const KernelArrays& arrays) {
+          const std::span<float> sum(arrays.output(0), floats);
+          if (arrays.input(0) != arrays.output(0)) memory.copy({arrays.input(0), floats}, sum);
+          memory.add({arrays.input(1), floats}, sum);
+        });
+  }
+};
+
+class Copy final : public Operation {
+ public:
+  std::string name() const override { return "copy"; }
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    return {*inputs[0]};
+  }
+  std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
+    return {request.output_gradients[0]};
+  }
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    return make_function_kernel(
+        [&memory = maker.backend.memory(), floats = floats_of(maker)](const KernelArrays& arrays) {
+          memory.copy({arrays.input(0), floats}, {arrays.output(0), floats});
+        });
+  }
+};
+
+}  // namespace
+
+Value add(const Value& a, const Value& b) {
+  return apply_one(std::make_shared<const Add>(), {a, b});
+}
+
+Value copy(const Value& input) {
+  return apply_one(std::make_shared<const Copy>(), {input});
+}
+
+}  // namespace holdfast

@@ -1,0 +1,113 @@
+#include "nn/graph/operation.h"
+#include "nn/operations/operations.h"
+
+namespace holdfast {
+
+namespace {
+
+using compute::BatchNormalizationOperation;
+
+// Inputs: input, gamma, beta; for inference also mean and variance.
+class NormalizationForward final : public Operation, public std::enable_shared_from_this<NormalizationForward> {
+ public:
+  explicit NormalizationForward(float epsilon) : epsilon_(epsilon) {}
+
+  std::string name() const override { return "batch normalization"; }
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    return {*inputs[0]};
+  }
+  std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
+
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    auto made = maker.backend.batch_normalization(
+        {.rows = maker.rows(0), .channels = maker.channels(0), .epsilon = epsilon_}, maker.use);
+    const auto object = maker.share(*this, std::move(made));
+    if (maker.inputs.size() == 5) {
+      return make_function_kernel([object](const KernelArrays& arrays) {
+        object->forward_inference(arrays.input(0), arrays.input(1), arrays.input(2), arrays.input(3), arrays.input(4),
+                                  arrays.output(0));
+      });
+    }
+    return make_function_kernel([object](const KernelArrays& arrays) {
+      object->forward_training(arrays.input(0), arrays.input(1), arrays.input(2), arrays.output(0));
+    });
+  }
+
+ private:
+  const float epsilon_;
+};
+
+// What the statistics of the last forward pass add to those of the batch. It takes no arrays: the object of the forward
+// pass keeps them.
+class NormalizationContribution final : public Operation {
+ public:
+  NormalizationContribution(std::shared_ptr<const Operation> forward, std::int64_t channels)
+      : forward_(std::move(forward)), channels_(channels) {}
+
+  std::string name() const override { return "statistics of batch normalization"; }
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>>) const override {
+    return {{.shape = {2 * channels_ + 1}, .has_samples = false}};
+  }
+  std::vector<MaybeValue> gradient(const GradientRequest&) const override { return {}; }
+
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    return make_function_kernel([object = maker.made_by<BatchNormalizationOperation>(*forward_)](
+                                    const KernelArrays& arrays) { object->contribute(arrays.output(0)); });
+  }
+
+ private:
+  const std::shared_ptr<const Operation> forward_;
+  const std::int64_t channels_;
+};
+
+// Inputs: input, gamma, output gradient. Outputs: the gradients of input, gamma and beta.
+class NormalizationBackward final : public Operation {
+ public:
+  NormalizationBackward(std::shared_ptr<const Operation> forward, bool has_input_gradient)
+      : forward_(std::move(forward)), has_input_gradient_(has_input_gradient) {}
+
+  std::string name() const override { return "gradients of batch normalization"; }
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    return {has_input_gradient_ ? *inputs[0] : kNotComputed, *inputs[1], *inputs[1]};
+  }
+  std::vector<MaybeValue> gradient(const GradientRequest&) const override { HOLDFAST_ASSERT(false); }
+
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    return make_function_kernel(
+        [object = maker.made_by<BatchNormalizationOperation>(*forward_)](const KernelArrays& arrays) {
+          object->backward(arrays.input(0), arrays.input(1), arrays.input(2), arrays.output(0), arrays.output(1),
+                           arrays.output(2));
+        });
+  }
+
+ private:
+  const std::shared_ptr<const Operation> forward_;
+  const bool has_input_gradient_;
+};
+
+std::vector<MaybeValue> NormalizationForward::gradient(const GradientRequest& request) const {
+  const auto backward = std::make_shared<const NormalizationBackward>(shared_from_this(), request.needed[0]);
+  const std::vector<Value> gradients =
+      apply(backward, {request.inputs[0], request.inputs[1], request.output_gradients[0]});
+  std::vector<MaybeValue> by_input(request.inputs.size());
+  for (std::size_t input = 0; input < 3; ++input) {
+    if (request.needed[input]) by_input[input] = gradients[input];
+  }
+  return by_input;
+}
+
+}  // namespace
+
+NormalizedBatch batch_normalization(const Value& input, const Value& gamma, const Value& beta, float epsilon) {
+  const auto forward = std::make_shared<const NormalizationForward>(epsilon);
+  const Value output = apply_one(forward, {input, gamma, beta});
+  const std::int64_t channels = last_extent(input.shape());
+  return {output, apply_one(std::make_shared<const NormalizationContribution>(forward, channels), {})};
+}
+
+Value batch_normalization(const Value& input, const Value& gamma, const Value& beta, float epsilon, const Value& mean,
+                          const Value& variance) {
+  return apply_one(std::make_shared<const NormalizationForward>(epsilon), {input, gamma, beta, mean, variance});
+}
+
+}  // namespace holdfast

@@ -1,0 +1,34 @@
+#include "nn/operations/operations.h"
+#include "nn/operations/product_operation.h"
+
+namespace holdfast {
+
+namespace {
+
+class DenseProduct final : public ProductOperation<compute::DenseOperation> {
+ public:
+  std::string name() const override { return "dense"; }
+
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    std::vector<std::int64_t> extents = inputs[0]->shape.extents();
+    HOLDFAST_ASSERT(!extents.empty() && inputs[1]->shape.rank() == 2 && inputs[1]->shape[0] == extents.back());
+    extents.back() = inputs[1]->shape[1];
+    return {{.shape = Shape(std::move(extents))}};
+  }
+
+  std::unique_ptr<compute::DenseOperation> make_object(const KernelMaker& maker) const override {
+    return maker.backend.dense({.rows = maker.rows(0),
+                                .inputs = maker.channels(0),
+                                .outputs = maker.channels(1),
+                                .has_bias = maker.inputs[2].has_value()},
+                               maker.use);
+  }
+};
+
+}  // namespace
+
+Value dense(const Value& input, const Value& kernel, const MaybeValue& bias) {
+  return apply_one(std::make_shared<const DenseProduct>(), {input, kernel, bias});
+}
+
+}  // namespace holdfast

@@ -1,0 +1,311 @@
+// An operation is a program of one instruction. Its gradient is described with the same operations, so that no function
+// needs a backward kernel.
+
+#include "nn/operations/elements.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "holdfast/nn/functions.h"
+#include "nn/graph/operation.h"
+#include "nn/operations/operation_registry.h"
+#include "nn/operations/strides.h"
+
+namespace holdfast {
+
+using compute::ElementFunction;
+
+ValueSpec broadcast_spec(const ValueSpec& a, const ValueSpec& b) {
+  const std::size_t rank = std::max(a.shape.rank(), b.shape.rank());
+  std::vector<std::int64_t> extents(rank, 1);
+  for (const ValueSpec* const spec : {&a, &b}) {
+    const std::size_t missing = rank - spec->shape.rank();
+    for (std::size_t axis = 0; axis < spec->shape.rank(); ++axis) {
+      std::int64_t& extent = extents[missing + axis];
+      if (extent == 1) extent = spec->shape[axis];
+      if (spec->shape[axis] == extent || spec->shape[axis] == 1) continue;
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("shapes {} and {} cannot be broadcast: aligned at their last axes, extents must be equal "
+                              "or 1",
+                              a.shape.to_string(), b.shape.to_string()));
+    }
+  }
+  return {.shape = Shape(std::move(extents)), .dtype = a.dtype, .has_samples = a.has_samples || b.has_samples};
+}
+
+namespace {
+
+// Arguments that are values, in order, and constants at their places.
+class ElementOperation final : public Operation {
+ public:
+  ElementOperation(ElementFunction function, std::vector<std::optional<float>> constants)
+      : function_(function), constants_(std::move(constants)) {}
+
+  std::string name() const override { return std::string(name_of(function_)); }
+
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    const auto values = static_cast<std::size_t>(std::count(constants_.begin(), constants_.end(), std::nullopt));
+    if (inputs.size() != values) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} takes {} values, not {}", name(), values, inputs.size()));
+    }
+    ValueSpec spec = *inputs[0];
+    for (const auto& input : inputs) {
+      if (input->dtype != DType::f32) {
+        throw Error(ErrorCode::invalid_argument, fmt::format("{} takes values of f32, not of {}; cast them first",
+                                                             name(), holdfast::name(input->dtype)));
+      }
+      spec = broadcast_spec(spec, *input);
+    }
+    return {spec};
+  }
+
+  std::optional<std::size_t> overwritable_input() const override { return 0; }
+  std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override;
+  // The constants by argument, null where the argument is a value.
+  void write_config(ConfigWriter& config) const override { config.numbers("constants", constants_); }
+
+ private:
+  std::vector<ElementArgument> arguments(const GradientRequest& request) const;
+  std::vector<MaybeValue> gradients_of_arguments(const Value& g, const Value& y,
+                                                 const std::vector<ElementArgument>& arguments) const;
+
+  const ElementFunction function_;
+  const std::vector<std::optional<float>> constants_;  // by argument; missing where it is a value
+};
+
+Value apply_function(ElementFunction function, const std::vector<ElementArgument>& arguments) {
+  return element_function(function, arguments);
+}
+
+std::vector<ElementArgument> ElementOperation::arguments(const GradientRequest& request) const {
+  std::vector<ElementArgument> arguments;
+  std::size_t input = 0;
+  for (const std::optional<float>& constant : constants_) {
+    if (constant) {
+      arguments.emplace_back(*constant);
+    } else {
+      arguments.emplace_back(*request.inputs[input++]);
+    }
+  }
+  return arguments;
+}
+
+// By argument; missing where there is none.
+std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g, const Value& y,
+                                                                 const std::vector<ElementArgument>& of) const {
+  using enum ElementFunction;
+  const ElementArgument& a = of[0];
+  const auto times = [&](const ElementArgument& factor) { return apply_function(multiply, {g, factor}); };
+  const auto slope = [&](ElementFunction function) { return times(apply_function(function, {a})); };
+  switch (function_) {
+    case copy:
+      return {g};
+    case negative:
+      return {-g};
+    case absolute:
+      return {slope(sign)};
+    case ElementFunction::square:
+      return {times(apply_function(multiply, {a, 2.0F}))};
+    case ElementFunction::square_root:
+      return {apply_function(divide, {g, y}) * 0.5F};
+    case ElementFunction::reciprocal_root:
+      return {g * (y * y * y) * -0.5F};
+    case ElementFunction::exponential:
+      return {g * y};
+    case ElementFunction::logarithm:
+      return {apply_function(divide, {g, a})};
+    case ElementFunction::relu:
+      return {apply_function(select, {apply_function(ElementFunction::less, {0.0F, y}), g, 0.0F})};
+    case ElementFunction::sigmoid:
+      return {g * (y * (1.0F - y))};
+    case ElementFunction::tanh:
+      return {g * (1.0F - y * y)};
+    case ElementFunction::gelu:
+      return {slope(gelu_slope)};
+    case ElementFunction::gelu_tanh:
+      return {slope(gelu_tanh_slope)};
+    case ElementFunction::silu:
+      return {slope(silu_slope)};
+    case ElementFunction::softplus:
+      return {slope(ElementFunction::sigmoid)};
+    case add:
+      return {g, g};
+    case subtract:
+      return {g, -g};
+    case multiply:
+      return {times(of[1]), times(a)};
+    case divide:
+      return {apply_function(divide, {g, of[1]}), -apply_function(divide, {g * y, of[1]})};
+    case ElementFunction::power: {
+      // Of the exponent: y * log(a).
+      const Value by_base = apply_function(
+          multiply, {of[1], apply_function(ElementFunction::power, {a, apply_function(subtract, {of[1], 1.0F})})});
+      return {g * by_base, g * (y * apply_function(ElementFunction::logarithm, {a}))};
+    }
+    case ElementFunction::minimum: {
+      const Value is_first = apply_function(ElementFunction::less_equal, {a, of[1]});
+      return {apply_function(select, {is_first, g, 0.0F}), apply_function(select, {is_first, 0.0F, g})};
+    }
+    case ElementFunction::maximum: {
+      const Value is_first = apply_function(ElementFunction::less_equal, {of[1], a});
+      return {apply_function(select, {is_first, g, 0.0F}), apply_function(select, {is_first, 0.0F, g})};
+    }
+    case select:
+      return {std::nullopt, apply_function(select, {a, g, 0.0F}), apply_function(select, {a, 0.0F, g})};
+    case sign:
+    case ElementFunction::less:
+    case ElementFunction::less_equal:
+    case ElementFunction::equal:
+      return {};
+    case gelu_slope:
+    case gelu_tanh_slope:
+    case silu_slope:
+      break;
+  }
+  // Higher derivatives are not offered.
+  HOLDFAST_ASSERT(false);
+}
+
+std::vector<MaybeValue> ElementOperation::gradient(const GradientRequest& request) const {
+  const std::vector<MaybeValue> by_argument =
+      gradients_of_arguments(*request.output_gradients[0], request.outputs[0], arguments(request));
+  std::vector<MaybeValue> by_input;
+  for (std::size_t argument = 0; argument < by_argument.size(); ++argument) {
+    if (constants_[argument]) continue;
+    const std::size_t input = by_input.size();
+    const bool is_wanted = request.needed[input] && by_argument[argument];
+    by_input.push_back(is_wanted ? MaybeValue(sum_to(*by_argument[argument], request.inputs[input]->spec()))
+                                 : std::nullopt);
+  }
+  return by_input;
+}
+
+std::unique_ptr<Kernel> ElementOperation::make_kernel(const KernelMaker& maker) const {
+  compute::ElementProgram program;
+  program.input_count = static_cast<std::uint8_t>(maker.inputs.size());
+  program.instruction_count = 1;
+  program.output_count = 1;
+  program.instructions[0].function = function_;
+  std::uint8_t input = 0;
+  for (std::size_t argument = 0; argument < constants_.size(); ++argument) {
+    compute::ElementOperand& operand = program.instructions[0].operands[argument];
+    if (constants_[argument]) {
+      program.constants[program.constant_count] = *constants_[argument];
+      operand = {compute::ElementOperand::Kind::constant, program.constant_count++};
+    } else {
+      operand = {compute::ElementOperand::Kind::input, input++};
+    }
+  }
+  const compute::ElementShape shape = element_shape(maker.inputs, *maker.outputs[0], maker.samples);
+  compute::ArrayKernels& kernels = maker.backend.array_kernels();
+  return make_function_kernel([&kernels, program, shape](const KernelArrays& arrays) {
+    std::array<const float*, 3> inputs{};
+    for (std::size_t i = 0; i < program.input_count; ++i) inputs[i] = arrays.input(i);
+    float* const output = arrays.output(0);
+    kernels.elements(program, shape, std::span(inputs).first(program.input_count), {&output, 1});
+  });
+}
+
+// Copies with repetition. Its output has a spec of its own.
+class Broadcast final : public Operation {
+ public:
+  explicit Broadcast(ValueSpec spec) : spec_(std::move(spec)) {}
+
+  std::string name() const override { return "broadcast"; }
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    if (broadcast_spec(*inputs[0], spec_) != spec_) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("a value of shape {} cannot be broadcast to {}",
+                                                           inputs[0]->shape.to_string(), spec_.shape.to_string()));
+    }
+    return {spec_};
+  }
+  std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
+    return {sum_to(*request.output_gradients[0], request.inputs[0]->spec())};
+  }
+  void write_config(ConfigWriter& config) const override { config.integers("shape", spec_.shape.extents()); }
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    const compute::StridedCopy copy = broadcasting_copy(*maker.inputs[0], spec_, maker.samples);
+    return make_function_kernel([&kernels = maker.backend.array_kernels(), copy](const KernelArrays& arrays) {
+      kernels.copy(copy, arrays.input(0), arrays.output(0));
+    });
+  }
+
+ private:
+  const ValueSpec spec_;
+};
+
+// The output is the input; nothing flows back.
+class StopGradient final : public Operation {
+ public:
+  std::string name() const override { return "stop_gradient"; }
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    return {*inputs[0]};
+  }
+  std::vector<MaybeValue> gradient(const GradientRequest&) const override { return {}; }
+  void write_config(ConfigWriter&) const override {}
+  bool is_view() const override { return true; }
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker&) const override { return nullptr; }
+};
+
+}  // namespace
+
+Value element_function(ElementFunction function, const std::vector<ElementArgument>& arguments) {
+  std::vector<std::optional<float>> constants;
+  std::vector<MaybeValue> inputs;
+  for (const ElementArgument& argument : arguments) {
+    const float* const constant = std::get_if<float>(&argument);
+    constants.push_back(constant == nullptr ? std::nullopt : std::optional(*constant));
+    if (constant == nullptr) inputs.emplace_back(std::get<Value>(argument));
+  }
+  HOLDFAST_ASSERT(!inputs.empty());
+  return apply_one(std::make_shared<const ElementOperation>(function, std::move(constants)), std::move(inputs));
+}
+
+std::shared_ptr<const Operation> read_element_operation(ElementFunction function, ConfigReader& config) {
+  std::vector<std::optional<float>> constants = config.numbers("constants");
+  const auto values = std::count(constants.begin(), constants.end(), std::nullopt);
+  if (constants.size() != compute::operand_count(function) || values == 0) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} takes {} operands, of which one at least is not constant",
+                                                         name_of(function), compute::operand_count(function)));
+  }
+  return std::make_shared<const ElementOperation>(function, std::move(constants));
+}
+
+std::shared_ptr<const Operation> read_broadcast(ConfigReader& config) {
+  return std::make_shared<const Broadcast>(ValueSpec{.shape = Shape(config.integers("shape"))});
+}
+
+std::shared_ptr<const Operation> make_stop_gradient() {
+  return std::make_shared<const StopGradient>();
+}
+
+Value broadcast_to(const Value& x, const ValueSpec& spec) {
+  return x.spec() == spec ? x : apply_one(std::make_shared<const Broadcast>(spec), {x});
+}
+
+Value sum_to(const Value& x, const ValueSpec& spec) {
+  if (x.spec() == spec) return x;
+  Value result = x.has_samples() && !spec.has_samples ? sum_over_samples(x) : x;
+  AxisList axes;
+  const std::size_t missing = x.shape().rank() - spec.shape.rank();
+  for (std::size_t axis = 0; axis < x.shape().rank(); ++axis) {
+    const bool is_repeated = axis < missing || (spec.shape[axis - missing] == 1 && x.shape()[axis] != 1);
+    if (is_repeated) axes.push_back(static_cast<std::int64_t>(axis));
+  }
+  if (!axes.empty()) result = sum(result, axes, ReducedAxes::keep);
+  return result.shape() == spec.shape ? result : reshape(result, spec.shape.extents());
+}
+
+Value stop_gradient(const Value& x) {
+  return apply_one(std::make_shared<const StopGradient>(), {x});
+}
+
+Value broadcast(const Value& x, const Shape& shape) {
+  return broadcast_to(x, {.shape = shape, .dtype = x.dtype(), .has_samples = x.has_samples()});
+}
+
+}  // namespace holdfast

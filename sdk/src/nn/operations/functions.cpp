@@ -1,0 +1,137 @@
+#include "holdfast/nn/functions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "holdfast/base/error.h"
+#include "nn/operations/elements.h"
+#include "nn/operations/operations.h"
+#include "nn/operations/strides.h"
+
+namespace holdfast {
+
+using compute::ElementFunction;
+
+Value operator+(const Value& a, const Value& b) {
+  return element_function(ElementFunction::add, {a, b});
+}
+Value operator-(const Value& a, const Value& b) {
+  return element_function(ElementFunction::subtract, {a, b});
+}
+Value operator*(const Value& a, const Value& b) {
+  return element_function(ElementFunction::multiply, {a, b});
+}
+Value operator/(const Value& a, const Value& b) {
+  return element_function(ElementFunction::divide, {a, b});
+}
+Value operator-(const Value& a) {
+  return element_function(ElementFunction::negative, {a});
+}
+Value operator+(const Value& a, float b) {
+  return element_function(ElementFunction::add, {a, b});
+}
+Value operator-(const Value& a, float b) {
+  return element_function(ElementFunction::subtract, {a, b});
+}
+Value operator*(const Value& a, float b) {
+  return element_function(ElementFunction::multiply, {a, b});
+}
+Value operator/(const Value& a, float b) {
+  return element_function(ElementFunction::divide, {a, b});
+}
+Value operator+(float a, const Value& b) {
+  return element_function(ElementFunction::add, {a, b});
+}
+Value operator-(float a, const Value& b) {
+  return element_function(ElementFunction::subtract, {a, b});
+}
+Value operator*(float a, const Value& b) {
+  return element_function(ElementFunction::multiply, {a, b});
+}
+Value operator/(float a, const Value& b) {
+  return element_function(ElementFunction::divide, {a, b});
+}
+
+Value absolute(const Value& x) {
+  return element_function(ElementFunction::absolute, {x});
+}
+Value square(const Value& x) {
+  return element_function(ElementFunction::square, {x});
+}
+Value square_root(const Value& x) {
+  return element_function(ElementFunction::square_root, {x});
+}
+Value reciprocal_root(const Value& x) {
+  return element_function(ElementFunction::reciprocal_root, {x});
+}
+Value exponential(const Value& x) {
+  return element_function(ElementFunction::exponential, {x});
+}
+Value logarithm(const Value& x) {
+  return element_function(ElementFunction::logarithm, {x});
+}
+Value power(const Value& x, float exponent) {
+  return element_function(ElementFunction::power, {x, exponent});
+}
+Value minimum(const Value& a, const Value& b) {
+  return element_function(ElementFunction::minimum, {a, b});
+}
+Value maximum(const Value& a, const Value& b) {
+  return element_function(ElementFunction::maximum, {a, b});
+}
+Value less(const Value& a, const Value& b) {
+  return element_function(ElementFunction::less, {a, b});
+}
+Value less_equal(const Value& a, const Value& b) {
+  return element_function(ElementFunction::less_equal, {a, b});
+}
+Value equal(const Value& a, const Value& b) {
+  return element_function(ElementFunction::equal, {a, b});
+}
+Value where(const Value& condition, const Value& a, const Value& b) {
+  return element_function(ElementFunction::select, {condition, a, b});
+}
+
+// The present activations keep the bits of their own operations.
+Value relu(const Value& x) {
+  return activation(x, Activation::relu);
+}
+Value sigmoid(const Value& x) {
+  return activation(x, Activation::sigmoid);
+}
+Value tanh(const Value& x) {
+  return activation(x, Activation::tanh);
+}
+Value gelu(const Value& x) {
+  return activation(x, Activation::gelu);
+}
+Value softmax(const Value& x) {
+  return activation(x, Activation::softmax);
+}
+Value gelu_tanh(const Value& x) {
+  return element_function(ElementFunction::gelu_tanh, {x});
+}
+Value silu(const Value& x) {
+  return element_function(ElementFunction::silu, {x});
+}
+Value softplus(const Value& x) {
+  return element_function(ElementFunction::softplus, {x});
+}
+
+Value reshape(const Value& x, const std::vector<std::int64_t>& extents) {
+  std::vector<std::int64_t> complete = extents;
+  std::int64_t known = 1;
+  const auto unknown = std::find(complete.begin(), complete.end(), -1);
+  for (const std::int64_t extent : complete) known *= extent == -1 ? 1 : extent;
+  if (unknown != complete.end() && known > 0) *unknown = x.shape().element_count() / known;
+  const bool is_possible = std::count(extents.begin(), extents.end(), -1) <= 1 &&
+                           std::all_of(complete.begin(), complete.end(), [](std::int64_t e) { return e >= 1; });
+  if (is_possible && Shape(complete).element_count() == x.shape().element_count()) return reshape(x, Shape(complete));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("a value of shape {} cannot be reshaped to [{}]: the number of elements must stay the same, "
+                          "and one extent may be -1",
+                          x.shape().to_string(), fmt::join(extents, ", ")));
+}
+
+}  // namespace holdfast

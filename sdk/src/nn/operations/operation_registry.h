@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "nn/config.h"
+#include "nn/graph/operation.h"
+
+namespace holdfast {
+
+// The operation that Operation::write_config() described. Fit for text from outside: throws Error{invalid_file} for a
+// name that no operation of a file has, and for options that it cannot have.
+std::shared_ptr<const Operation> make_operation(const std::string& name, ConfigReader& config);
+
+// The readers of options, one for each source of operations.
+std::shared_ptr<const Operation> read_element_operation(compute::ElementFunction function, ConfigReader& config);
+std::shared_ptr<const Operation> read_broadcast(ConfigReader& config);
+std::shared_ptr<const Operation> make_stop_gradient();
+std::shared_ptr<const Operation> read_activation_operation(Activation activation);
+std::shared_ptr<const Operation> read_reshape(ConfigReader& config);
+std::shared_ptr<const Operation> read_reduction(compute::ReductionKind kind, ConfigReader& config);
+std::shared_ptr<const Operation> read_slice(ConfigReader& config);
+std::shared_ptr<const Operation> read_pad(ConfigReader& config);
+std::shared_ptr<const Operation> read_concatenate(ConfigReader& config);
+std::shared_ptr<const Operation> read_permute(ConfigReader& config);
+
+}  // namespace holdfast

@@ -1,0 +1,60 @@
+#pragma once
+
+// The operations that layers are made of, as functions of values. Each throws Error{invalid_argument} for operands that
+// it cannot take.
+
+#include "compute/backend.h"
+#include "holdfast/nn/layer.h"
+#include "nn/graph/value_node.h"
+
+namespace holdfast {
+
+// input x kernel + bias along the last axis.
+Value dense(const Value& input, const Value& kernel, const MaybeValue& bias);
+
+struct ConvolutionOptions {
+  Extent2D strides = 1;
+  Padding padding = Padding::valid;
+};
+// Of an image [height, width, channels], with a kernel [height, width, channels, filters].
+Value convolution(const Value& input, const Value& kernel, const MaybeValue& bias, const ConvolutionOptions& options);
+
+struct PoolingOptions {
+  compute::PoolingKind kind = compute::PoolingKind::maximum;
+  Extent2D size = 1;
+  Extent2D strides = 1;
+  Padding padding = Padding::valid;
+};
+// Of an image [height, width, channels].
+Value pooling(const Value& input, const PoolingOptions& options);
+
+// Element by element, softmax along the last axis. Returns `input` for Activation::linear.
+Value activation(const Value& input, Activation activation);
+
+// Over samples and positions of each channel, the last axis.
+struct NormalizedBatch {
+  Value output;
+  // [2 * channels + 1]: rows * mean of each channel, rows * variance of each channel, rows.
+  Value contributions;
+};
+NormalizedBatch batch_normalization(const Value& input, const Value& gamma, const Value& beta, float epsilon);
+// With given statistics.
+Value batch_normalization(const Value& input, const Value& gamma, const Value& beta, float epsilon, const Value& mean,
+                          const Value& variance);
+
+// Which draws a dropout takes; see compute::DropoutShape.
+struct DropoutSequence {
+  std::uint64_t sequences_per_step = 1;
+  std::uint64_t sequence = 0;
+};
+Value dropout(const Value& input, float rate, const DropoutSequence& sequence);
+
+// The same elements in row-major order under another shape.
+Value reshape(const Value& input, const Shape& shape);
+
+// a + b, of equal shapes.
+Value add(const Value& a, const Value& b);
+// The same numbers in an array of its own.
+Value copy(const Value& input);
+
+}  // namespace holdfast

@@ -1,0 +1,71 @@
+#pragma once
+
+// What dense and convolution share: an input, a kernel and perhaps a bias, one object of the back end that computes
+// forward and backward passes, and a backward pass that gives the gradients of all three.
+
+#include "nn/graph/operation.h"
+
+namespace holdfast {
+
+template <class Object>
+class ProductBackward;
+
+// `Object` is compute::DenseOperation or compute::ConvolutionOperation.
+template <class Object>
+class ProductOperation : public Operation, public std::enable_shared_from_this<ProductOperation<Object>> {
+ public:
+  virtual std::unique_ptr<Object> make_object(const KernelMaker& maker) const = 0;
+
+  std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
+    const auto backward = std::make_shared<const ProductBackward<Object>>(this->shared_from_this(), request.needed);
+    const std::vector<Value> gradients =
+        apply(backward, {request.inputs[0], request.inputs[1], request.inputs[2], request.output_gradients[0]});
+    std::vector<MaybeValue> by_input(3);
+    if (request.needed[0]) by_input[0] = gradients[0];
+    if (request.needed[1]) by_input[1] = gradients[1];
+    if (request.needed[2]) by_input[2] = gradients[2];
+    return by_input;
+  }
+
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    return make_function_kernel([object = maker.share(*this, make_object(maker))](const KernelArrays& arrays) {
+      object->forward(arrays.input(0), arrays.input(1), arrays.input(2), arrays.output(0));
+    });
+  }
+};
+
+// Inputs: input, kernel, bias, output gradient. Outputs: the gradients of the first three.
+template <class Object>
+class ProductBackward final : public Operation {
+ public:
+  ProductBackward(std::shared_ptr<const ProductOperation<Object>> forward, std::vector<bool> needed)
+      : forward_(std::move(forward)), needed_(std::move(needed)) {}
+
+  std::string name() const override { return "gradients of " + forward_->name(); }
+
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    std::vector<ValueSpec> specs(3, kNotComputed);
+    for (std::size_t input = 0; input < 3; ++input) {
+      if (needed_[input]) specs[input] = *inputs[input];
+    }
+    return specs;
+  }
+
+  std::vector<MaybeValue> gradient(const GradientRequest&) const override { HOLDFAST_ASSERT(false); }
+
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    return make_function_kernel(
+        [object = maker.made_by<Object>(*forward_), needed = needed_](const KernelArrays& arrays) {
+          if (needed[1] || needed[2]) {
+            object->backward_weights(arrays.input(0), arrays.input(3), arrays.output(1), arrays.output(2));
+          }
+          if (needed[0]) object->backward_input(arrays.input(1), arrays.input(3), arrays.output(0));
+        });
+  }
+
+ private:
+  const std::shared_ptr<const ProductOperation<Object>> forward_;
+  const std::vector<bool> needed_;
+};
+
+}  // namespace holdfast

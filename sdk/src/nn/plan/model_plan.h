@@ -1,0 +1,75 @@
+#pragma once
+
+// A graph made ready for one number of samples: a kernel for each operation, and where the arrays lie. The memory
+// itself belongs to the caller, since plans for different numbers of samples never run at once.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "compute/backend.h"
+#include "nn/plan/memory_plan.h"
+
+namespace holdfast {
+
+// What a pass calls before each operation; an exception of it ends the pass.
+using BeforeOperation = std::function<void()>;
+
+// Steps [first, end) of a backward pass. After it, the gradients of all parameters from gradients_begin on, in floats
+// of the arena, are complete.
+struct BackwardPart {
+  std::size_t first = 0;
+  std::size_t end = 0;
+  std::size_t gradients_begin = 0;
+};
+
+class ModelPlan {
+ public:
+  // The back end must outlive the plan.
+  ModelPlan(const Graph& graph, const MemoryOptions& memory, compute::Backend& backend, bool is_training);
+
+  std::int64_t samples() const { return samples_; }
+  bool is_training() const { return is_training_; }
+  std::size_t arena_bytes() const { return arena_bytes_; }
+
+  // By Base: the arena, parameters, buffers, gradients, contributions, the model's inputs, the gradients of its
+  // outputs. What a pass does not use may be null.
+  using Bases = std::vector<std::byte*>;
+
+  void forward(const Bases& bases, const BeforeOperation& before);
+  // Where the outputs of the model lie after forward().
+  const std::byte* output(std::size_t index, const Bases& bases) const;
+
+  // All of the backward pass, in its order. Each part but the last completes at least so many floats.
+  std::vector<BackwardPart> backward_parts(std::size_t least_floats) const;
+  bool is_first(const BackwardPart& part) const { return part.first == first_backward_; }
+  void backward(const BackwardPart& part, const Bases& bases, const BeforeOperation& before);
+
+ private:
+  struct Step {
+    std::unique_ptr<Kernel> kernel;
+    std::size_t first_place = 0;  // of its arrays in places_: inputs, then outputs
+    std::size_t inputs = 0;
+    std::size_t outputs = 0;
+    // Of the backward pass: the gradients from here on are complete after this step.
+    std::size_t gradients_begin = 0;
+  };
+
+  void add_step(const Graph& graph, const GraphOperation& operation, const MemoryPlan& memory,
+                compute::Backend& backend, SharedObjects& shared);
+  void find_complete_gradients(const Graph& graph, const ArenaLayout& parameters,
+                               const std::vector<std::size_t>& step_of_operation);
+  void run(std::size_t first, std::size_t end, const Bases& bases, const BeforeOperation& before);
+
+  const std::int64_t samples_;
+  const bool is_training_;
+  const std::size_t parameter_floats_;
+  std::size_t arena_bytes_ = 0;
+  std::vector<Step> steps_;
+  std::size_t first_backward_ = 0;  // among the steps
+  std::vector<ArrayPlace> places_;
+  std::vector<ArrayPlace> outputs_;
+  std::vector<std::byte*> pointers_;  // of the step that runs; as many as the largest one has arrays
+};
+
+}  // namespace holdfast

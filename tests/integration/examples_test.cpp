@@ -51,6 +51,30 @@ TEST(CustomTrainable, IsMirroredKilledAndRecoveredWithTheSameBits) {
   EXPECT_NE(lines[0].find("steps 100"), std::string::npos) << lines[0];
 }
 
+// The report of a run of an example, as text.
+std::string report_of(const std::string& program, std::vector<std::string> arguments) {
+  const TemporaryFolder folder;
+  arguments.insert(arguments.end(), {"--steps", "40", "--run-dir", folder / "run", "--report", folder / "report"});
+  const ProgramResult result = run_program(built_program(program), arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  return result.exit_code == 0 ? read_file(folder / "report") : std::string();
+}
+
+class ModelsOfGraphs : public testing::TestWithParam<std::string> {};
+
+TEST_P(ModelsOfGraphs, HaveOneDigestOnAnyNumberOfReplicasAndAfterKills) {
+  const std::string alone = report_of(GetParam(), {"--replicas", "1"});
+  EXPECT_NE(alone.find("\"steps\": 40"), std::string::npos) << alone;
+
+  EXPECT_EQ(report_of(GetParam(), {"--replicas", "2"}), alone);
+  EXPECT_EQ(report_of(GetParam(), {"--replicas", "4"}), alone);
+  EXPECT_EQ(report_of(GetParam(), {"--replicas", "2", "--inject", "rank=1,step=13,fault=kill"}), alone);
+  EXPECT_EQ(report_of(GetParam(), {"--replicas", "2", "--inject", "rank=0,step=27,fault=kill,phase=update"}), alone);
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, ModelsOfGraphs, testing::Values("custom_layer", "residual"),
+                         [](const auto& example) { return example.param; });
+
 TEST(SamplesInAFile, LearnsFromSamplesThatItReadsDuringTraining) {
   const TemporaryFolder folder;
 

@@ -198,6 +198,18 @@ def make_graph():
     save("graph", "version_2", json.dumps({**graph([4]), "version": 2}).encode())
     save("graph", "huge_shape", json.dumps(graph([2**62, 2**62])).encode())
     save("graph", "no_json", b"{")
+    dense = {"units": 4, "activation": "relu", **start}
+    save("graph", "model", json.dumps({
+        "format": "holdfast.model", "version": 1,
+        "inputs": [{"name": "a", "shape": [4], "dtype": "f32"}, {"name": "b", "shape": [2, 2], "dtype": "f32"}],
+        "layers": [{"kind": "Dense", "name": "tower/dense", "config": dense},
+                   {"kind": "Operation", "name": "add", "config": {"operation": "add", "constants": [None, None]}},
+                   {"kind": "Operation", "name": "sum", "config": {"operation": "sum", "axes": [0, 1]}},
+                   {"kind": "Concatenate", "name": "concatenate", "config": {"axis": -1}}],
+        "calls": [{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 0, "inputs": [[0, 0]]},
+                  {"layer": 1, "inputs": [[1, 0], [-1, 0]]}, {"layer": 2, "inputs": [[-1, 1]]},
+                  {"layer": 3, "inputs": [[2, 0], [0, 0]]}],
+        "outputs": [[4, 0], [3, 0]]}).encode())
 
 
 def make_foreign_check():

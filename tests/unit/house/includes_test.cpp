@@ -42,6 +42,7 @@ const std::vector<Rooms> kRooms = {
      ""},
     {"sdk/src", kSdkParts, ""},
     {"sdk/src/train", {"context", "state", "step", "agreement", "saving", "supervise", "fit"}, "train/"},
+    {"sdk/src/nn", {"graph", "operations", "plan", "layers", "losses", "model", "program"}, "nn/"},
     {"sdk/src/compute/cuda", {"runtime", "kernels", "products", "backend"}, "compute/cuda/"},
 };
 
@@ -215,8 +216,8 @@ TEST(House, ExchangeKnowsNoRoomOfFormatButHdf5) {
 
 TEST(House, NoFolderIsFlatAndLong) {
   constexpr int kMost = 30;
-  // cli has two files for each command; sdk/src/nn is being taken apart.
-  const std::set<std::string> allowed = {"cli", "sdk/src/nn"};
+  // cli has two files for each command, and layers have a header each, whose paths applications know.
+  const std::set<std::string> allowed = {"cli", "sdk/include/holdfast/nn"};
   std::map<std::string, int> counts;
   for (const char* part : {"base", "format", "exchange", "recovery", "testing", "sdk", "cli"}) {
     for (const std::string& file : sources_below(part)) ++counts[fs::path(file).parent_path().string()];

@@ -45,10 +45,11 @@ TEST(Readme, CanBeReadInOneGo) {
 
 TEST(TrainingPage, ShowsTheExampleProgramsAsTheyAreBuilt) {
   const std::vector<std::string> blocks = code_in("docs/training.md");
-  ASSERT_EQ(blocks.size(), 2U);
+  ASSERT_EQ(blocks.size(), 3U);
 
-  EXPECT_NE(example("samples_in_a_file").find(blocks[0]), std::string::npos) << blocks[0];
-  EXPECT_EQ(blocks[1], example("predict"));
+  EXPECT_NE(example("residual").find(blocks[0]), std::string::npos) << blocks[0];
+  EXPECT_NE(example("samples_in_a_file").find(blocks[1]), std::string::npos) << blocks[1];
+  EXPECT_EQ(blocks[2], example("predict"));
 }
 
 }  // namespace holdfast

@@ -58,6 +58,10 @@ Value silu(const Value& x);      // x * sigmoid(x)
 Value softplus(const Value& x);  // log(1 + exp(x))
 Value softmax(const Value& x);   // along the last axis
 
+// The product along the last axis of x with a matrix without samples, such as a parameter: [..., inputs] x [inputs,
+// outputs] becomes [..., outputs].
+Value matmul(const Value& x, const Value& matrix);
+
 // Over axes of a sample; no axes means all of them. The reduced axes go away, or stay with extent 1.
 enum class ReducedAxes { remove, keep };
 using AxisList = std::vector<std::int64_t>;

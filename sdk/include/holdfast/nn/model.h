@@ -76,7 +76,8 @@ class Model {
   const ArenaLayout& parameters() const;
   // The arrays that layers update themselves: "batch_normalization/moving_mean".
   const ArenaLayout& buffers() const;
-  // All layers, in the order of their first calls; valid as long as a copy of the model exists.
+  // All layers, in the order of their first calls: depth first from the outputs. Valid as long as a copy of the model
+  // exists.
   std::span<const ModelLayer> layers() const;
   // The activation that made an output; empty if it is not known.
   std::optional<Activation> output_activation(std::size_t output = 0) const;

@@ -7,8 +7,9 @@
 //   const Value y = Dense{10}(Flatten{}(x));
 //   Model model(x, y);
 //
-// Values are cheap to copy and keep the graph alive that made them. Describe a model on one thread: the order in which
-// values are made numbers weights and random draws, so it is part of what the bits of training depend on.
+// Values are cheap to copy and keep the graph alive that made them. They never change, and any thread may use them. The
+// graph numbers weights and random draws, from the outputs to the inputs, the first input of a layer first. So it is
+// part of what the bits of training depend on.
 //
 // A value never mixes samples, so that a batch may be cut into shards anywhere.
 

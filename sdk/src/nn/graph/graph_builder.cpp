@@ -1,8 +1,5 @@
 #include "nn/graph/graph_builder.h"
 
-#include <algorithm>
-#include <unordered_set>
-
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -13,7 +10,10 @@ ArrayId GraphBuilder::add_array(GraphArray::Source source, std::size_t index, co
 }
 
 Value GraphBuilder::bind(ArrayId array) const {
-  return {make_node({.kind = ValueNode::Kind::bound, .outputs = {graph_.spec(array)}, .array = array}), 0};
+  ValueNode node = {.kind = ValueNode::Kind::bound};
+  node.outputs = {graph_.spec(array)};
+  node.array = array;
+  return {std::make_shared<const ValueNode>(std::move(node)), 0};
 }
 
 ArrayId GraphBuilder::array_of(const Value& value) const {
@@ -33,20 +33,10 @@ void GraphBuilder::append_node(const std::shared_ptr<const ValueNode>& node) {
 }
 
 ArrayId GraphBuilder::append(const Value& value) {
-  std::vector<std::shared_ptr<const ValueNode>> missing;
-  std::unordered_set<const ValueNode*> seen;
-  std::vector<std::shared_ptr<const ValueNode>> to_visit = {value.node()};
-  while (!to_visit.empty()) {
-    const std::shared_ptr<const ValueNode> node = std::move(to_visit.back());
-    to_visit.pop_back();
-    if (node->kind == ValueNode::Kind::bound || appended_.contains(node) || !seen.insert(node.get()).second) continue;
-    missing.push_back(node);
-    for (const MaybeValue& input : node->inputs) {
-      if (input) to_visit.push_back(input->node());
-    }
-  }
-  std::sort(missing.begin(), missing.end(), [](const auto& a, const auto& b) { return a->number < b->number; });
-  for (const auto& node : missing) append_node(node);
+  const auto is_known = [this](const std::shared_ptr<const ValueNode>& node) {
+    return node->kind == ValueNode::Kind::bound || appended_.contains(node);
+  };
+  for (const auto& node : nodes_in_order({value}, is_known)) append_node(node);
   return array_of(value);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Makes a Graph of values: nodes become operations in the order in which they were made.
+// Makes a Graph of values: nodes become operations in the order of nodes_in_order().
 
 #include <unordered_map>
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "nn/graph/kernel.h"
 #include "nn/graph/value_node.h"
-#include "nn/plan/kernel.h"
 
 namespace holdfast {
 
@@ -44,6 +44,9 @@ class Operation {
   // Appends the options of an operation that may stand in a file of a model, where it is found by name(). The default
   // throws Error{unsupported}: most operations are parts of layers, and files hold layers.
   virtual void write_config(ConfigWriter& config) const;
+
+  // Whether it takes so many inputs, for a call that comes from a file.
+  virtual bool takes_inputs(std::size_t count) const { return count == 1; }
 
   virtual bool is_view() const { return false; }
   // The input in whose place output 0 may be written, if nothing reads the input afterwards.

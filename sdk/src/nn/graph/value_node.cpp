@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
+#include <unordered_set>
 
 #include "holdfast/base/error.h"
 #include "nn/graph/operation.h"
@@ -19,11 +19,33 @@ void Operation::write_config(ConfigWriter&) const {
       fmt::format("operation \"{}\" cannot stand in a model by itself; use it in the build() of a layer", name()));
 }
 
-std::shared_ptr<const ValueNode> make_node(ValueNode node) {
-  // Only the order within one description matters, and one thread makes a description.
-  static std::atomic<std::uint64_t> nodes_made{0};
-  node.number = nodes_made.fetch_add(1, std::memory_order_relaxed);
-  return std::make_shared<const ValueNode>(std::move(node));
+std::vector<std::shared_ptr<const ValueNode>> nodes_in_order(const std::vector<Value>& outputs,
+                                                             const IsKnown& is_known) {
+  struct Visit {
+    std::shared_ptr<const ValueNode> node;
+    std::size_t next_input = 0;
+  };
+  std::vector<std::shared_ptr<const ValueNode>> nodes;
+  std::unordered_set<const ValueNode*> seen;
+  // Without recursion, since a graph may be deeper than a stack.
+  std::vector<Visit> visits;
+  const auto enter = [&](const std::shared_ptr<const ValueNode>& node) {
+    if (!is_known(node) && seen.insert(node.get()).second) visits.push_back({.node = node});
+  };
+  for (const Value& output : outputs) {
+    enter(output.node());
+    while (!visits.empty()) {
+      Visit& visit = visits.back();
+      if (visit.next_input < visit.node->inputs.size()) {
+        const MaybeValue& input = visit.node->inputs[visit.next_input++];
+        if (input) enter(input->node());
+      } else {
+        nodes.push_back(std::move(visit.node));
+        visits.pop_back();
+      }
+    }
+  }
+  return nodes;
 }
 
 std::vector<Value> apply(std::shared_ptr<const Operation> operation, std::vector<MaybeValue> inputs) {
@@ -32,7 +54,7 @@ std::vector<Value> apply(std::shared_ptr<const Operation> operation, std::vector
   ValueNode node = {.kind = ValueNode::Kind::operation, .inputs = std::move(inputs)};
   node.outputs = operation->outputs(specs);
   node.operation = std::move(operation);
-  const auto made = make_node(std::move(node));
+  const auto made = std::make_shared<const ValueNode>(std::move(node));
   std::vector<Value> values;
   for (std::size_t output = 0; output < made->outputs.size(); ++output) values.emplace_back(made, output);
   return values;

@@ -4,7 +4,7 @@
 // too where the application wrote it (`a + b`), and is what a layer's build() makes. A bound node stands for an array
 // that the graph has already.
 
-#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,7 +28,6 @@ struct ValueNode {
   enum class Kind { input, layer, operation, bound };
 
   Kind kind = Kind::input;
-  std::uint64_t number = 0;  // in the order of creation, unique in the process
   std::vector<MaybeValue> inputs{};
   std::vector<ValueSpec> outputs{};
 
@@ -39,8 +38,12 @@ struct ValueNode {
   ArrayId array = 0;                             // bound
 };
 
-// The node with a number of its own.
-std::shared_ptr<const ValueNode> make_node(ValueNode node);
+// The nodes that `outputs` need and that are not known, each after those that it needs: depth first, the first output
+// and the first input first. So the order is that of the graph. The order in which a program makes nodes would depend
+// on its compiler: that of the arguments of a function is not specified.
+using IsKnown = std::function<bool(const std::shared_ptr<const ValueNode>& node)>;
+std::vector<std::shared_ptr<const ValueNode>> nodes_in_order(const std::vector<Value>& outputs,
+                                                             const IsKnown& is_known);
 
 // Applies an operation. Throws Error{invalid_argument} for operands that it cannot take.
 std::vector<Value> apply(std::shared_ptr<const Operation> operation, std::vector<MaybeValue> inputs);

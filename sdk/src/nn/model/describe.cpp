@@ -4,15 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "holdfast/base/error.h"
 #include "holdfast/nn/input.h"
 #include "nn/graph/value_node.h"
-#include "nn/model/layer_names.h"
-#include "nn/model/operation_layer.h"
+#include "nn/layers/layer_names.h"
+#include "nn/layers/operation_layer.h"
 
 namespace holdfast {
 
@@ -26,25 +24,6 @@ namespace {
 void check_input(const Shape& shape) {
   if (shape.element_count() <= kMaximumElements) return;
   throw Error(ErrorCode::invalid_argument, fmt::format("an input of shape {} is too large", shape.to_string()));
-}
-
-// The nodes from which `outputs` are computed, in the order in which they were made. Goes no further than `inputs`.
-std::vector<std::shared_ptr<const ValueNode>> nodes_before(const std::vector<Value>& outputs) {
-  std::vector<std::shared_ptr<const ValueNode>> nodes;
-  std::unordered_set<const ValueNode*> seen;
-  std::vector<std::shared_ptr<const ValueNode>> to_visit;
-  for (const Value& output : outputs) to_visit.push_back(output.node());
-  while (!to_visit.empty()) {
-    const std::shared_ptr<const ValueNode> node = std::move(to_visit.back());
-    to_visit.pop_back();
-    if (!seen.insert(node.get()).second) continue;
-    nodes.push_back(node);
-    for (const MaybeValue& input : node->inputs) {
-      if (input) to_visit.push_back(input->node());
-    }
-  }
-  std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a->number < b->number; });
-  return nodes;
 }
 
 class Describer {
@@ -116,7 +95,6 @@ CallInput Describer::source_of(const Value& value) const {
 }
 
 void Describer::add_call(const std::shared_ptr<const ValueNode>& node) {
-  if (sources_.contains(node.get())) return;
   if (node->kind == ValueNode::Kind::input) {
     const std::string name = node->name.empty() ? "without a name" : fmt::format("\"{}\"", node->name);
     throw Error(
@@ -138,7 +116,8 @@ ModelDescription Describer::run(const std::vector<Value>& inputs, const std::vec
     throw Error(ErrorCode::invalid_argument, "a model needs at least one input and one output");
   }
   for (const Value& input : inputs) add_input(input);
-  for (const auto& node : nodes_before(outputs)) add_call(node);
+  const auto is_input = [this](const auto& node) { return sources_.contains(node.get()); };
+  for (const auto& node : nodes_in_order(outputs, is_input)) add_call(node);
   for (const Value& output : outputs) model_.output_sources.push_back(source_of(output));
   const std::vector<std::string> names = name_layers(names_);
   for (std::size_t layer = 0; layer < names.size(); ++layer) model_.layers[layer].name = names[layer];
@@ -172,10 +151,10 @@ ModelDescription describe_chain(const Shape& input, const std::vector<std::share
 }
 
 Value input(const Shape& shape, const ValueOptions& options) {
-  return {make_node({.kind = ValueNode::Kind::input,
-                     .outputs = {{.shape = Input(shape).shape(), .dtype = options.dtype}},
-                     .name = options.name}),
-          0};
+  ValueNode node = {.kind = ValueNode::Kind::input};
+  node.outputs = {{.shape = Input(shape).shape(), .dtype = options.dtype}};
+  node.name = options.name;
+  return {std::make_shared<const ValueNode>(std::move(node)), 0};
 }
 
 // The specs of the outputs of one layer, by lowering a model of that layer alone.
@@ -207,7 +186,7 @@ std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vec
   node.name = layer->name();
   node.identity = layer->identity();
   node.layer = std::move(layer);
-  return outputs_of(make_node(std::move(node)));
+  return outputs_of(std::make_shared<const ValueNode>(std::move(node)));
 }
 
 std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::string& name) const {
@@ -234,7 +213,7 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
     node.name = name + "/" + model.layers[call.layer].name;
     node.identity = model.identities[call.layer];
     node.layer = model.layers[call.layer].layer;
-    outputs.push_back(outputs_of(make_node(std::move(node))));
+    outputs.push_back(outputs_of(std::make_shared<const ValueNode>(std::move(node))));
   }
   std::vector<Value> results;
   for (const CallInput& source : model.output_sources) results.push_back(value_of(source));

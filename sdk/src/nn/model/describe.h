@@ -6,7 +6,7 @@
 
 namespace holdfast {
 
-// The calls that lead from the inputs to the outputs, in the order in which they were made. Throws
+// The calls that lead from the inputs to the outputs, each after those that it needs (nodes_in_order()). Throws
 // Error{invalid_argument}.
 ModelDescription describe(const std::vector<Value>& inputs, const std::vector<Value>& outputs);
 

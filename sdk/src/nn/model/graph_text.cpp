@@ -17,10 +17,10 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/nn/input.h"
-#include "nn/config.h"
-#include "nn/layer_registry.h"
+#include "nn/graph/config.h"
+#include "nn/layers/layer_names.h"
+#include "nn/layers/layer_registry.h"
 #include "nn/model/describe.h"
-#include "nn/model/layer_names.h"
 
 namespace holdfast {
 
@@ -38,7 +38,7 @@ static constexpr std::size_t kMaximumArrays = 256;
 static OrderedJson layers_as_json(std::span<const ModelLayer> layers) {
   OrderedJson list = OrderedJson::array();
   for (const ModelLayer& layer : layers) {
-    ConfigWriter config;
+    JsonConfigWriter config;
     layer.layer->write_config(config);
     list.push_back({{"kind", layer.layer->kind()}, {"name", layer.name}, {"config", config.object()}});
   }
@@ -82,7 +82,7 @@ std::string Model::graph() const {
 namespace {
 
 // Reads the parts that both formats and their lists have. Each function throws Error{invalid_file}.
-const Json& list_of(ConfigReader& reader, std::string_view key, std::size_t most) {
+const Json& list_of(JsonConfigReader& reader, std::string_view key, std::size_t most) {
   const Json& list = reader.value(key);
   if (!list.is_array() || list.size() > most) {
     throw Error(ErrorCode::invalid_file, fmt::format("the model graph needs \"{}\", a list of at most {}", key, most));
@@ -97,17 +97,17 @@ struct NamedLayer {
 
 NamedLayer read_layer(const Json& json, std::size_t index) {
   const std::string place = fmt::format("layer {}", index);
-  ConfigReader reader(json, place);
+  JsonConfigReader reader(json, place);
   const std::string kind = reader.text("kind");
   const std::string path = reader.text("name");
-  ConfigReader config(reader.value("config"), place);
+  JsonConfigReader config(reader.value("config"), place);
   auto layer = make_layer(kind, path.substr(path.rfind('/') + 1), config);
   config.finish();
   reader.finish();
   return {path, std::move(layer)};
 }
 
-std::vector<CallInput> read_sources(ConfigReader& reader, std::string_view key, const ModelDescription& model) {
+std::vector<CallInput> read_sources(JsonConfigReader& reader, std::string_view key, const ModelDescription& model) {
   std::vector<CallInput> sources;
   for (const Json& source : list_of(reader, key, kMaximumArrays)) {
     const bool is_pair =
@@ -126,7 +126,7 @@ std::vector<CallInput> read_sources(ConfigReader& reader, std::string_view key, 
   return sources;
 }
 
-ModelDescription read_chain(ConfigReader& reader) {
+ModelDescription read_chain(JsonConfigReader& reader) {
   const Input input(Shape(reader.integers("input_shape")));
   const Json& list = list_of(reader, "layers", Model::kMaximumLayers);
   reader.finish();
@@ -139,9 +139,9 @@ ModelDescription read_chain(ConfigReader& reader) {
   return describe_chain(input.shape(), layers);
 }
 
-void read_inputs(ConfigReader& reader, ModelDescription& model) {
+void read_inputs(JsonConfigReader& reader, ModelDescription& model) {
   for (const Json& json : list_of(reader, "inputs", kMaximumArrays)) {
-    ConfigReader input(json, fmt::format("input {}", model.inputs.size()));
+    JsonConfigReader input(json, fmt::format("input {}", model.inputs.size()));
     const std::string name = input.text("name");
     const Shape shape = Input(Shape(input.integers("shape"))).shape();
     const DType dtype = dtype_from_name(input.text("dtype"));
@@ -150,10 +150,10 @@ void read_inputs(ConfigReader& reader, ModelDescription& model) {
   }
 }
 
-void read_calls(ConfigReader& reader, ModelDescription& model) {
+void read_calls(JsonConfigReader& reader, ModelDescription& model) {
   std::size_t layers_called = 0;
   for (const Json& json : list_of(reader, "calls", Model::kMaximumLayers)) {
-    ConfigReader call(json, fmt::format("call {}", model.calls.size()));
+    JsonConfigReader call(json, fmt::format("call {}", model.calls.size()));
     const std::int64_t layer = call.integer("layer");
     if (layer < 0 || layer > static_cast<std::int64_t>(layers_called) ||
         layer >= static_cast<std::int64_t>(model.layers.size())) {
@@ -169,7 +169,7 @@ void read_calls(ConfigReader& reader, ModelDescription& model) {
   }
 }
 
-ModelDescription read_graph_of_calls(ConfigReader& reader) {
+ModelDescription read_graph_of_calls(JsonConfigReader& reader) {
   ModelDescription model;
   read_inputs(reader, model);
   for (const Json& json : list_of(reader, "layers", Model::kMaximumLayers)) {
@@ -192,7 +192,7 @@ ModelDescription read_graph_of_calls(ConfigReader& reader) {
 }
 
 ModelDescription read_model(const Json& json) {
-  ConfigReader reader(json, "the head");
+  JsonConfigReader reader(json, "the head");
   const std::string format = reader.text("format");
   const bool is_known = format == kChainFormat || format == kModelFormat;
   if (!is_known || reader.integer("version") != kGraphVersion) {

@@ -1,13 +1,14 @@
 // Layers are built twice, for training and for inference. The first time declares the weights, in the order in which
 // layers ask for them: this order numbers initial draws and places in files, and so is part of what bits depend on.
+// docs/decisions/models.md
 
 #include <fmt/format.h>
 
 #include <map>
 
 #include "holdfast/base/error.h"
-#include "nn/graph/differentiate.h"
 #include "nn/model/description.h"
+#include "nn/model/differentiate.h"
 
 namespace holdfast {
 
@@ -27,6 +28,7 @@ class Lowering {
 
  private:
   void lower_call(std::size_t call);
+  ArrayId array_of(const CallInput& source) const;
 
   ModelDescription& description_;
   const bool is_training_;
@@ -132,20 +134,28 @@ std::string shapes_of(const std::vector<Value>& values) {
   return text;
 }
 
+ArrayId Lowering::array_of(const CallInput& source) const {
+  // The model's inputs are the first arrays of the graph.
+  if (source.call == CallInput::kModelInput) return source.index;
+  const std::vector<ArrayId>& outputs = call_outputs_[source.call];
+  if (source.index < outputs.size()) return outputs[source.index];
+  throw Error(ErrorCode::invalid_argument, fmt::format("call {} has {} outputs, so there is no output {}", source.call,
+                                                       outputs.size(), source.index));
+}
+
 void Lowering::lower_call(std::size_t index) {
   ModelCall& call = description_.calls[index];
   ModelLayer& layer = description_.layers[call.layer];
   std::vector<Value> inputs;
-  for (const CallInput& input : call.inputs) {
-    // The model's inputs are the first arrays of the graph.
-    const bool is_model_input = input.call == CallInput::kModelInput;
-    inputs.push_back(builder_.bind(is_model_input ? input.index : call_outputs_[input.call][input.index]));
-  }
+  for (const CallInput& input : call.inputs) inputs.push_back(builder_.bind(array_of(input)));
   try {
     CallBuilder builder(*this, index);
     std::vector<ArrayId> outputs;
     std::vector<ValueSpec> specs;
     for (const Value& output : layer.layer->build(builder, inputs)) {
+      if (!output.has_samples()) {
+        throw Error(ErrorCode::invalid_argument, "its output does not depend on the samples");
+      }
       if (output.shape().element_count() > kMaximumElements) {
         throw Error(ErrorCode::invalid_argument,
                     fmt::format("its output {} has more than 2^40 elements", output.shape().to_string()));
@@ -165,13 +175,15 @@ void Lowering::lower_call(std::size_t index) {
 
 Graph Lowering::run() {
   for (std::size_t input = 0; input < description_.inputs.size(); ++input) {
+    if (description_.inputs[input].spec.dtype != DType::f32) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("input \"{}\" has type {}, but layers take f32 alone; convert the data first",
+                              description_.inputs[input].name, name(description_.inputs[input].spec.dtype)));
+    }
     builder_.add_array(GraphArray::Source::input, input, description_.inputs[input].spec);
   }
   for (std::size_t call = 0; call < description_.calls.size(); ++call) lower_call(call);
-  for (const CallInput& output : description_.output_sources) {
-    const bool is_input = output.call == CallInput::kModelInput;
-    builder_.graph().outputs.push_back(is_input ? output.index : call_outputs_[output.call][output.index]);
-  }
+  for (const CallInput& output : description_.output_sources) builder_.graph().outputs.push_back(array_of(output));
   builder_.graph().first_backward = builder_.graph().operations.size();
   if (is_training_) differentiate(builder_, description_.parameters.entries().size(), statistics_);
   return std::move(builder_.graph());

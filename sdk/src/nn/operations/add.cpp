@@ -10,7 +10,7 @@ std::size_t floats_of(const KernelMaker& maker) {
   return static_cast<std::size_t>((spec.has_samples ? maker.samples : 1) * spec.shape.element_count());
 }
 
-class Add final : public Operation {
+class AddOperation final : public Operation {
  public:
   std::string name() const override { return "add"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
@@ -31,7 +31,7 @@ class Add final : public Operation {
   }
 };
 
-class Copy final : public Operation {
+class CopyOperation final : public Operation {
  public:
   std::string name() const override { return "copy"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
@@ -51,11 +51,11 @@ class Copy final : public Operation {
 }  // namespace
 
 Value add(const Value& a, const Value& b) {
-  return apply_one(std::make_shared<const Add>(), {a, b});
+  return apply_one(std::make_shared<const AddOperation>(), {a, b});
 }
 
 Value copy(const Value& input) {
-  return apply_one(std::make_shared<const Copy>(), {input});
+  return apply_one(std::make_shared<const CopyOperation>(), {input});
 }
 
 }  // namespace holdfast

@@ -1,4 +1,4 @@
-#include "nn/checks.h"
+#include "nn/operations/checks.h"
 #include "nn/operations/operations.h"
 #include "nn/operations/product_operation.h"
 
@@ -6,9 +6,9 @@ namespace holdfast {
 
 namespace {
 
-class Convolution final : public ProductOperation<compute::ConvolutionOperation> {
+class ConvolutionProduct final : public ProductOperation<compute::ConvolutionOperation> {
  public:
-  explicit Convolution(const ConvolutionOptions& options) : options_(options) {}
+  explicit ConvolutionProduct(const ConvolutionOptions& options) : options_(options) {}
 
   std::string name() const override { return "convolution"; }
 
@@ -42,7 +42,7 @@ class Convolution final : public ProductOperation<compute::ConvolutionOperation>
 }  // namespace
 
 Value convolution(const Value& input, const Value& kernel, const MaybeValue& bias, const ConvolutionOptions& options) {
-  return apply_one(std::make_shared<const Convolution>(options), {input, kernel, bias});
+  return apply_one(std::make_shared<const ConvolutionProduct>(options), {input, kernel, bias});
 }
 
 }  // namespace holdfast

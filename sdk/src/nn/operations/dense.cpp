@@ -13,7 +13,7 @@ class DenseProduct final : public ProductOperation<compute::DenseOperation> {
     std::vector<std::int64_t> extents = inputs[0]->shape.extents();
     HOLDFAST_ASSERT(!extents.empty() && inputs[1]->shape.rank() == 2 && inputs[1]->shape[0] == extents.back());
     extents.back() = inputs[1]->shape[1];
-    return {{.shape = Shape(std::move(extents))}};
+    return {{.shape = Shape(std::move(extents)), .dtype = DType::f32, .has_samples = inputs[0]->has_samples}};
   }
 
   std::unique_ptr<compute::DenseOperation> make_object(const KernelMaker& maker) const override {

@@ -46,11 +46,6 @@ class ElementOperation final : public Operation {
   std::string name() const override { return std::string(name_of(function_)); }
 
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
-    const auto values = static_cast<std::size_t>(std::count(constants_.begin(), constants_.end(), std::nullopt));
-    if (inputs.size() != values) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} takes {} values, not {}", name(), values, inputs.size()));
-    }
     ValueSpec spec = *inputs[0];
     for (const auto& input : inputs) {
       if (input->dtype != DType::f32) {
@@ -65,6 +60,9 @@ class ElementOperation final : public Operation {
   std::optional<std::size_t> overwritable_input() const override { return 0; }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override;
+  bool takes_inputs(std::size_t count) const override {
+    return count == static_cast<std::size_t>(std::count(constants_.begin(), constants_.end(), std::nullopt));
+  }
   // The constants by argument, null where the argument is a value.
   void write_config(ConfigWriter& config) const override { config.numbers("constants", constants_); }
 
@@ -141,9 +139,11 @@ std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g,
     case divide:
       return {apply_function(divide, {g, of[1]}), -apply_function(divide, {g * y, of[1]})};
     case ElementFunction::power: {
+      const float* const constant = std::get_if<float>(&of[1]);
+      const ElementArgument lowered = constant != nullptr ? ElementArgument(*constant - 1)
+                                                          : ElementArgument(apply_function(subtract, {of[1], 1.0F}));
+      const Value by_base = apply_function(multiply, {of[1], apply_function(ElementFunction::power, {a, lowered})});
       // Of the exponent: y * log(a).
-      const Value by_base = apply_function(
-          multiply, {of[1], apply_function(ElementFunction::power, {a, apply_function(subtract, {of[1], 1.0F})})});
       return {g * by_base, g * (y * apply_function(ElementFunction::logarithm, {a}))};
     }
     case ElementFunction::minimum: {
@@ -211,9 +211,9 @@ std::unique_ptr<Kernel> ElementOperation::make_kernel(const KernelMaker& maker) 
 }
 
 // Copies with repetition. Its output has a spec of its own.
-class Broadcast final : public Operation {
+class BroadcastOperation final : public Operation {
  public:
-  explicit Broadcast(ValueSpec spec) : spec_(std::move(spec)) {}
+  explicit BroadcastOperation(ValueSpec spec) : spec_(std::move(spec)) {}
 
   std::string name() const override { return "broadcast"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
@@ -239,7 +239,7 @@ class Broadcast final : public Operation {
 };
 
 // The output is the input; nothing flows back.
-class StopGradient final : public Operation {
+class StopGradientOperation final : public Operation {
  public:
   std::string name() const override { return "stop_gradient"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
@@ -276,15 +276,15 @@ std::shared_ptr<const Operation> read_element_operation(ElementFunction function
 }
 
 std::shared_ptr<const Operation> read_broadcast(ConfigReader& config) {
-  return std::make_shared<const Broadcast>(ValueSpec{.shape = Shape(config.integers("shape"))});
+  return std::make_shared<const BroadcastOperation>(ValueSpec{.shape = Shape(config.integers("shape"))});
 }
 
 std::shared_ptr<const Operation> make_stop_gradient() {
-  return std::make_shared<const StopGradient>();
+  return std::make_shared<const StopGradientOperation>();
 }
 
 Value broadcast_to(const Value& x, const ValueSpec& spec) {
-  return x.spec() == spec ? x : apply_one(std::make_shared<const Broadcast>(spec), {x});
+  return x.spec() == spec ? x : apply_one(std::make_shared<const BroadcastOperation>(spec), {x});
 }
 
 Value sum_to(const Value& x, const ValueSpec& spec) {
@@ -301,7 +301,7 @@ Value sum_to(const Value& x, const ValueSpec& spec) {
 }
 
 Value stop_gradient(const Value& x) {
-  return apply_one(std::make_shared<const StopGradient>(), {x});
+  return apply_one(std::make_shared<const StopGradientOperation>(), {x});
 }
 
 Value broadcast(const Value& x, const Shape& shape) {

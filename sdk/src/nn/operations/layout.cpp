@@ -46,9 +46,9 @@ ValueSpec with_extent(ValueSpec spec, std::size_t axis, std::int64_t extent) {
   return spec;
 }
 
-class Slice final : public Operation {
+class SliceOperation final : public Operation {
  public:
-  Slice(std::size_t axis, std::int64_t begin, std::int64_t end) : axis_(axis), begin_(begin), end_(end) {}
+  SliceOperation(std::size_t axis, std::int64_t begin, std::int64_t end) : axis_(axis), begin_(begin), end_(end) {}
 
   std::string name() const override { return "slice"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
@@ -83,9 +83,9 @@ class Slice final : public Operation {
   const std::int64_t end_;
 };
 
-class Pad final : public Operation {
+class PadOperation final : public Operation {
  public:
-  Pad(std::size_t axis, std::int64_t before, std::int64_t after) : axis_(axis), before_(before), after_(after) {}
+  PadOperation(std::size_t axis, std::int64_t before, std::int64_t after) : axis_(axis), before_(before), after_(after) {}
 
   std::string name() const override { return "pad"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
@@ -124,11 +124,12 @@ class Pad final : public Operation {
   const std::int64_t after_;
 };
 
-class Concatenate final : public Operation {
+class ConcatenateOperation final : public Operation {
  public:
-  explicit Concatenate(std::size_t axis) : axis_(axis) {}
+  explicit ConcatenateOperation(std::size_t axis) : axis_(axis) {}
 
   std::string name() const override { return "concatenate"; }
+  bool takes_inputs(std::size_t count) const override { return count >= 1; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override;
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
     std::vector<MaybeValue> gradients;
@@ -161,7 +162,7 @@ class Concatenate final : public Operation {
   const std::size_t axis_;
 };
 
-std::vector<ValueSpec> Concatenate::outputs(std::span<const std::optional<ValueSpec>> inputs) const {
+std::vector<ValueSpec> ConcatenateOperation::outputs(std::span<const std::optional<ValueSpec>> inputs) const {
   std::int64_t extent = 0;
   if (inputs.empty() || axis_ >= inputs[0]->shape.rank()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("there is nothing to concatenate along axis {}", axis_));
@@ -180,9 +181,9 @@ std::vector<ValueSpec> Concatenate::outputs(std::span<const std::optional<ValueS
   return {with_extent(*inputs[0], axis_, extent)};
 }
 
-class Permute final : public Operation {
+class PermuteOperation final : public Operation {
  public:
-  explicit Permute(std::vector<std::size_t> order) : order_(std::move(order)) {}
+  explicit PermuteOperation(std::vector<std::size_t> order) : order_(std::move(order)) {}
 
   std::string name() const override { return "permute"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
@@ -240,46 +241,46 @@ std::size_t axis_from(std::int64_t axis) {
 std::shared_ptr<const Operation> read_slice(ConfigReader& config) {
   const std::int64_t begin = config.integer("begin");
   const std::int64_t end = config.integer("end");
-  return std::make_shared<const Slice>(axis_from(config.integer("axis")), begin, end);
+  return std::make_shared<const SliceOperation>(axis_from(config.integer("axis")), begin, end);
 }
 
 std::shared_ptr<const Operation> read_pad(ConfigReader& config) {
   const std::int64_t before = config.integer("before");
   const std::int64_t after = config.integer("after");
-  return std::make_shared<const Pad>(axis_from(config.integer("axis")), before, after);
+  return std::make_shared<const PadOperation>(axis_from(config.integer("axis")), before, after);
 }
 
 std::shared_ptr<const Operation> read_concatenate(ConfigReader& config) {
-  return std::make_shared<const Concatenate>(axis_from(config.integer("axis")));
+  return std::make_shared<const ConcatenateOperation>(axis_from(config.integer("axis")));
 }
 
 std::shared_ptr<const Operation> read_permute(ConfigReader& config) {
   std::vector<std::size_t> order;
   for (const std::int64_t axis : config.integers("order")) order.push_back(axis_from(axis));
-  return std::make_shared<const Permute>(std::move(order));
+  return std::make_shared<const PermuteOperation>(std::move(order));
 }
 
 Value slice(const Value& x, std::int64_t axis, std::int64_t begin, std::int64_t end) {
   const std::size_t place = checked_axis(axis, x.shape(), "slice");
-  return apply_one(std::make_shared<const Slice>(place, begin, end), {x});
+  return apply_one(std::make_shared<const SliceOperation>(place, begin, end), {x});
 }
 
 Value pad(const Value& x, std::int64_t axis, std::int64_t before, std::int64_t after) {
   const std::size_t place = checked_axis(axis, x.shape(), "pad");
   if (before == 0 && after == 0) return x;
-  return apply_one(std::make_shared<const Pad>(place, before, after), {x});
+  return apply_one(std::make_shared<const PadOperation>(place, before, after), {x});
 }
 
 Value concatenate(const std::vector<Value>& values, std::int64_t axis) {
   if (values.empty()) throw Error(ErrorCode::invalid_argument, "concatenate() needs at least one value");
   const std::size_t place = checked_axis(axis, values[0].shape(), "concatenate");
-  return apply_one(std::make_shared<const Concatenate>(place), {values.begin(), values.end()});
+  return apply_one(std::make_shared<const ConcatenateOperation>(place), {values.begin(), values.end()});
 }
 
 Value permute(const Value& x, const AxisList& order) {
   std::vector<std::size_t> places;
   for (const std::int64_t axis : order) places.push_back(checked_axis(axis, x.shape(), "permute"));
-  return apply_one(std::make_shared<const Permute>(std::move(places)), {x});
+  return apply_one(std::make_shared<const PermuteOperation>(std::move(places)), {x});
 }
 
 // As an axis of extent 1 after it, which is broadcast and joined. The gradient follows from that of its parts.

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "nn/config.h"
+#include "nn/graph/config.h"
 #include "nn/graph/operation.h"
 
 namespace holdfast {

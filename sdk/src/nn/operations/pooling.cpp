@@ -1,5 +1,5 @@
-#include "nn/checks.h"
 #include "nn/graph/operation.h"
+#include "nn/operations/checks.h"
 #include "nn/operations/operations.h"
 
 namespace holdfast {

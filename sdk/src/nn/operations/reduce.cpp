@@ -28,9 +28,9 @@ std::string_view name_of(ReductionKind kind) {
   return kind == ReductionKind::sum ? "sum" : kind == ReductionKind::mean ? "mean" : "largest";
 }
 
-class Reduce final : public Operation {
+class ReduceOperation final : public Operation {
  public:
-  Reduce(ReductionKind kind, const ReducedRange& range) : kind_(kind), range_(range) {}
+  ReduceOperation(ReductionKind kind, const ReducedRange& range) : kind_(kind), range_(range) {}
 
   std::string name() const override { return std::string(name_of(kind_)); }
 
@@ -60,7 +60,7 @@ class Reduce final : public Operation {
       return {broadcast_to(g / static_cast<float>(reduced(x.shape())), x.spec())};
     }
     const Value is_largest = equal(x, request.outputs[0]);
-    const Value count = apply_one(std::make_shared<const Reduce>(ReductionKind::sum, range_), {is_largest});
+    const Value count = apply_one(std::make_shared<const ReduceOperation>(ReductionKind::sum, range_), {is_largest});
     return {is_largest * (g / count)};
   }
 
@@ -111,7 +111,7 @@ Value reduce(const Value& x, ReductionKind kind, const AxisList& axes, ReducedAx
     if (!is_reduced[begin]) continue;
     std::size_t end = begin;
     while (end < rank && is_reduced[end]) ++end;
-    result = apply_one(std::make_shared<const Reduce>(kind, ReducedRange{.begin = begin, .end = end}), {result});
+    result = apply_one(std::make_shared<const ReduceOperation>(kind, ReducedRange{.begin = begin, .end = end}), {result});
     begin = end;
   }
   if (reduced == ReducedAxes::keep) return result;
@@ -129,7 +129,7 @@ std::shared_ptr<const Operation> read_reduction(ReductionKind kind, ConfigReader
   if (axes.size() != 2 || axes[0] < 0 || axes[1] < 0) {
     throw Error(ErrorCode::invalid_argument, "a reduction needs the first axis and the one after the last");
   }
-  return std::make_shared<const Reduce>(
+  return std::make_shared<const ReduceOperation>(
       kind, ReducedRange{.begin = static_cast<std::size_t>(axes[0]), .end = static_cast<std::size_t>(axes[1])});
 }
 
@@ -146,7 +146,7 @@ Value largest(const Value& x, const AxisList& axes, ReducedAxes reduced) {
 }
 
 Value sum_over_samples(const Value& x) {
-  return apply_one(std::make_shared<const Reduce>(ReductionKind::sum, ReducedRange{.is_over_samples = true}), {x});
+  return apply_one(std::make_shared<const ReduceOperation>(ReductionKind::sum, ReducedRange{.is_over_samples = true}), {x});
 }
 
 }  // namespace holdfast

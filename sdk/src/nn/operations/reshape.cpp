@@ -9,9 +9,9 @@ namespace holdfast {
 namespace {
 
 // Row-major order is kept, so the memory stays as it is.
-class Reshape final : public Operation {
+class ReshapeOperation final : public Operation {
  public:
-  explicit Reshape(Shape shape) : shape_(std::move(shape)) {}
+  explicit ReshapeOperation(Shape shape) : shape_(std::move(shape)) {}
 
   std::string name() const override { return "reshape"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
@@ -36,11 +36,11 @@ class Reshape final : public Operation {
 }  // namespace
 
 std::shared_ptr<const Operation> read_reshape(ConfigReader& config) {
-  return std::make_shared<const Reshape>(Shape(config.integers("shape")));
+  return std::make_shared<const ReshapeOperation>(Shape(config.integers("shape")));
 }
 
 Value reshape(const Value& input, const Shape& shape) {
-  return apply_one(std::make_shared<const Reshape>(shape), {input});
+  return apply_one(std::make_shared<const ReshapeOperation>(shape), {input});
 }
 
 }  // namespace holdfast

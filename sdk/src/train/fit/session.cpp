@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "holdfast/base/error.h"
-#include "nn/checks.h"
+#include "nn/operations/checks.h"
 #include "train/context/configuration_json.h"
 #include "train/fit/fit_checks.h"
 #include "train/fit/means.h"

@@ -52,6 +52,13 @@ ModelTrainable::ModelTrainable(const Model& model, const Optimizer& optimizer, c
       optimizer_(optimizer.clone()),
       loss_(loss.clone()),
       metrics_(std::move(metrics)) {
+  if (model.inputs().size() != 1 || model.outputs().size() != 1) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("a Trainer takes models with one input and one output, but this one has {} and {}; join them "
+                    "in the model, with Concatenate for example",
+                    model.inputs().size(), model.outputs().size()));
+  }
   loss_->target_shape(model_.output_shape());  // throws if the two do not fit
   loss_->check_last_activation(model_.output_activation());
   check_clipping(optimizer_->name(), optimizer_->clipping());

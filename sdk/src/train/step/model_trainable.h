@@ -13,7 +13,7 @@
 #include "holdfast/nn/model.h"
 #include "holdfast/optim/optimizer.h"
 #include "holdfast/train/trainable.h"
-#include "nn/plan/model_program.h"
+#include "nn/program/model_program.h"
 #include "optim/gradient_clipper.h"
 
 namespace holdfast {

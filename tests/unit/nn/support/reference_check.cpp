@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "holdfast/core/random.h"
-#include "nn/plan/model_program.h"
+#include "nn/program/model_program.h"
 
 namespace holdfast::reference {
 
@@ -58,7 +58,7 @@ static void expect_near(std::span<const float> values, const Values& expected, d
                                      << values[worst] << ", not " << expected[worst];
 }
 
-void expect_training_matches(const Sequential& model, std::int64_t samples, const Model& reference,
+void expect_training_matches(const holdfast::Model& model, std::int64_t samples, const Model& reference,
                              const Rounding& rounding) {
   const std::vector<float> features =
       random_values(static_cast<std::size_t>(samples * model.input_shape().element_count()), 100);

@@ -32,7 +32,7 @@ Values widened(std::span<const float> values);
 
 // Draws features, parameters and a gradient g of the outputs; compares outputs, and gradients with central differences
 // of the reference's sum of g times outputs.
-void expect_training_matches(const Sequential& model, std::int64_t samples, const Model& reference,
+void expect_training_matches(const holdfast::Model& model, std::int64_t samples, const Model& reference,
                              const Rounding& rounding);
 
 }  // namespace holdfast::reference

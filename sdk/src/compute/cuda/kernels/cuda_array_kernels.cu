@@ -36,94 +36,86 @@ struct RunFunction {
   }
 };
 
-struct ElementPass {
-  ElementProgram program;
-  ElementShape shape;
-  ElementArrays arrays;
+__device__ float operand_value(const ElementOperand& operand, const ElementProgram& program, const ElementShape& shape,
+                               const ElementArrays& arrays, const float* results, std::int64_t index) {
+  switch (operand.kind) {
+    case ElementOperand::Kind::input:
+      return arrays
+          .inputs[operand.index][strided_offset(index, shape.axes, shape.extents, shape.strides[operand.index])];
+    case ElementOperand::Kind::result:
+      return results[operand.index];
+    default:
+      return program.constants[operand.index];
+  }
+}
 
-  __device__ float operand(const ElementOperand& operand, const float* results, std::int64_t index) const {
-    switch (operand.kind) {
-      case ElementOperand::Kind::input:
-        return arrays
-            .inputs[operand.index][strided_offset(index, shape.axes, shape.extents, shape.strides[operand.index])];
-      case ElementOperand::Kind::result:
-        return results[operand.index];
-      default:
-        return program.constants[operand.index];
+__global__ void __launch_bounds__(kElementThreads)
+    element_program_kernel(const __grid_constant__ ElementProgram program, const __grid_constant__ ElementShape shape,
+                           const __grid_constant__ ElementArrays arrays, std::int64_t count) {
+  const std::int64_t index = first_element<1>();
+  if (index >= count) return;
+  float results[ElementProgram::kMaximumInstructions];
+  for (std::size_t i = 0; i < program.instruction_count; ++i) {
+    const ElementInstruction& instruction = program.instructions[i];
+    const std::size_t operands = instruction.function == ElementFunction::select ? 3
+                                 : instruction.function >= ElementFunction::add  ? 2
+                                                                                 : 1;
+    float values[3] = {};
+#pragma unroll
+    for (std::size_t k = 0; k < 3; ++k) {
+      if (k < operands) values[k] = operand_value(instruction.operands[k], program, shape, arrays, results, index);
     }
+    visit_function(instruction.function, RunFunction{values[0], values[1], values[2], &results[i]});
   }
+  for (std::size_t i = 0; i < program.output_count; ++i) arrays.outputs[i][index] = results[program.outputs[i]];
+}
 
-  template <int kCount>
-  __device__ void run(std::size_t first) const {
-    for (int i = 0; i < kCount; ++i) compute(static_cast<std::int64_t>(first) + i);
-  }
+__global__ void __launch_bounds__(kElementThreads)
+    strided_copy_kernel(const __grid_constant__ StridedCopy copy, const float* from, float* to, std::int64_t count) {
+  const std::int64_t index = first_element<1>();
+  if (index >= count) return;
+  const std::int64_t source = strided_offset(index, copy.axes, copy.extents, copy.from_strides);
+  const std::int64_t target = strided_offset(index, copy.axes, copy.extents, copy.to_strides);
+  to[copy.to_offset + target] = from[copy.from_offset + source];
+}
 
-  __device__ void compute(std::int64_t index) const {
-    float results[ElementProgram::kMaximumInstructions];
-    for (std::size_t i = 0; i < program.instruction_count; ++i) {
-      const ElementInstruction& instruction = program.instructions[i];
-      const std::size_t operands = instruction.function == ElementFunction::select ? 3
-                                   : instruction.function >= ElementFunction::add  ? 2
-                                                                                   : 1;
-      float values[3] = {};
-      for (std::size_t k = 0; k < operands; ++k) values[k] = operand(instruction.operands[k], results, index);
-      visit_function(instruction.function, RunFunction{values[0], values[1], values[2], &results[i]});
+__device__ float reduced_row(const Reduction& reduction, const float* values) {
+  if (reduction.kind == ReductionKind::maximum) {
+    float largest = values[0];
+    for (std::int64_t r = 1; r < reduction.reduced; ++r) {
+      const float value = values[r * reduction.inner];
+      largest = value > largest || value != value ? value : largest;
     }
-    for (std::size_t i = 0; i < program.output_count; ++i) arrays.outputs[i][index] = results[program.outputs[i]];
+    return largest;
   }
-};
+  double sum = 0;
+  for (std::int64_t r = 0; r < reduction.reduced; ++r) sum += values[r * reduction.inner];
+  const double count = reduction.kind == ReductionKind::mean ? static_cast<double>(reduction.reduced) : 1.0;
+  return static_cast<float>(sum / count);
+}
 
-struct CopyPass {
-  StridedCopy copy;
-  const float* from;
-  float* to;
+__global__ void __launch_bounds__(kElementThreads)
+    reduction_kernel(const __grid_constant__ Reduction reduction, const float* from, float* to) {
+  const std::int64_t index = first_element<1>();
+  if (index >= reduction.outer * reduction.inner) return;
+  const std::int64_t outer = index / reduction.inner;
+  const std::int64_t inner = index % reduction.inner;
+  to[index] = reduced_row(reduction, from + outer * reduction.reduced * reduction.inner + inner);
+}
 
-  template <int kCount>
-  __device__ void run(std::size_t first) const {
-    for (int i = 0; i < kCount; ++i) {
-      const auto index = static_cast<std::int64_t>(first) + i;
-      const std::int64_t source = strided_offset(index, copy.axes, copy.extents, copy.from_strides);
-      const std::int64_t target = strided_offset(index, copy.axes, copy.extents, copy.to_strides);
-      to[copy.to_offset + target] = from[copy.from_offset + source];
-    }
-  }
-};
-
-struct ReducePass {
-  Reduction reduction;
-  const float* from;
-  float* to;
-
-  template <int kCount>
-  __device__ void run(std::size_t first) const {
-    for (int i = 0; i < kCount; ++i) {
-      const auto index = static_cast<std::int64_t>(first) + i;
-      const std::int64_t outer = index / reduction.inner;
-      const std::int64_t inner = index % reduction.inner;
-      to[index] = row(from + outer * reduction.reduced * reduction.inner + inner);
-    }
-  }
-
-  __device__ float row(const float* values) const {
-    if (reduction.kind == ReductionKind::maximum) {
-      float largest = values[0];
-      for (std::int64_t r = 1; r < reduction.reduced; ++r) {
-        const float value = values[r * reduction.inner];
-        largest = value > largest || value != value ? value : largest;
-      }
-      return largest;
-    }
-    double sum = 0;
-    for (std::int64_t r = 0; r < reduction.reduced; ++r) sum += values[r * reduction.inner];
-    const double count = reduction.kind == ReductionKind::mean ? static_cast<double>(reduction.reduced) : 1.0;
-    return static_cast<float>(sum / count);
-  }
-};
-
-std::size_t element_count(std::size_t axes, const Axes& extents) {
-  std::size_t count = 1;
-  for (std::size_t axis = 0; axis < axes; ++axis) count *= static_cast<std::size_t>(extents[axis]);
+std::int64_t element_count(std::size_t axes, const Axes& extents) {
+  std::int64_t count = 1;
+  for (std::size_t axis = 0; axis < axes; ++axis) count *= extents[axis];
   return count;
+}
+
+// One thread for each of `count` elements; nothing for none.
+template <class Kernel, class... Arguments>
+void run_elements(const char* name, Kernel kernel, std::int64_t count, cudaStream_t stream,
+                  const Arguments&... arguments) {
+  if (count == 0) return;
+  launch(kernel, block_count(count, kElementThreads), kElementThreads, stream, arguments...);
+  check_launch(name, {{"floats", count}});
 }
 
 }  // namespace
@@ -131,21 +123,23 @@ std::size_t element_count(std::size_t axes, const Axes& extents) {
 void CudaArrayKernels::elements(const ElementProgram& program, const ElementShape& shape,
                                 std::span<const float* const> inputs, std::span<float* const> outputs) {
   const CudaContext::StreamLock lock = context_.lock_stream();
-  ElementPass pass = {program, shape, {}};
-  for (std::size_t i = 0; i < inputs.size(); ++i) pass.arrays.inputs[i] = inputs[i];
-  for (std::size_t i = 0; i < outputs.size(); ++i) pass.arrays.outputs[i] = outputs[i];
-  run_pass("element program", pass, element_count(shape.axes, shape.extents), false, context_.stream());
+  ElementArrays arrays = {};
+  for (std::size_t i = 0; i < inputs.size(); ++i) arrays.inputs[i] = inputs[i];
+  for (std::size_t i = 0; i < outputs.size(); ++i) arrays.outputs[i] = outputs[i];
+  const std::int64_t count = element_count(shape.axes, shape.extents);
+  run_elements("element program", element_program_kernel, count, context_.stream(), program, shape, arrays, count);
 }
 
 void CudaArrayKernels::copy(const StridedCopy& copy, const float* from, float* to) {
   const CudaContext::StreamLock lock = context_.lock_stream();
-  run_pass("strided copy", CopyPass{copy, from, to}, element_count(copy.axes, copy.extents), false, context_.stream());
+  const std::int64_t count = element_count(copy.axes, copy.extents);
+  run_elements("strided copy", strided_copy_kernel, count, context_.stream(), copy, from, to, count);
 }
 
 void CudaArrayKernels::reduce(const Reduction& reduction, const float* from, float* to) {
   const CudaContext::StreamLock lock = context_.lock_stream();
-  const auto outputs = static_cast<std::size_t>(reduction.outer * reduction.inner);
-  run_pass("reduction", ReducePass{reduction, from, to}, outputs, false, context_.stream());
+  const std::int64_t count = reduction.outer * reduction.inner;
+  run_elements("reduction", reduction_kernel, count, context_.stream(), reduction, from, to);
 }
 
 }  // namespace holdfast::compute

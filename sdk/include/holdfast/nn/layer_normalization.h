@@ -1,0 +1,70 @@
+#pragma once
+
+// Normalizes each position of each sample over its channels, the last axis (Ba, Kiros and Hinton, "Layer
+// Normalization", 2016; so keras.layers.LayerNormalization):
+//
+//   output = (input - mean) / sqrt(variance + epsilon) * gamma + beta
+//
+// with the biased variance. Parameters: gamma and beta, [channels]. Training and inference do the same, and samples
+// do not depend on each other.
+//
+//   const Value y = LayerNormalization{{.epsilon = 1e-5F}}(x);
+
+#include <memory>
+#include <string>
+
+#include "holdfast/nn/layer.h"
+
+namespace holdfast {
+
+class ConfigReader;
+
+// The defaults of Keras.
+struct LayerNormalizationOptions {
+  float epsilon = 1e-3F;
+  bool has_scale = true;   // gamma
+  bool has_center = true;  // beta
+  std::string name = {};
+};
+
+class LayerNormalization final : public LayerOf<LayerNormalization> {
+ public:
+  // Throws Error{invalid_argument} unless epsilon is positive and finite.
+  explicit LayerNormalization(const LayerNormalizationOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "LayerNormalization"; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override { return Activation::linear; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  LayerNormalizationOptions options_;
+};
+
+// The same without mean and beta (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019):
+//
+//   output = input / sqrt(mean of input^2 + epsilon) * scale
+struct RMSNormalizationOptions {
+  float epsilon = 1e-6F;
+  std::string name = {};
+};
+
+class RMSNormalization final : public LayerOf<RMSNormalization> {
+ public:
+  // Throws Error{invalid_argument} unless epsilon is positive and finite.
+  explicit RMSNormalization(const RMSNormalizationOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "RMSNormalization"; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override { return Activation::linear; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  float epsilon_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,113 @@
+#pragma once
+
+// Layers that make one output of several inputs, with the names of Keras:
+//
+//   const Value sum = Add{}(x, y);
+//   const Value row = Concatenate{}(x, y, z);
+//
+// The shapes of inputs may differ where they can be broadcast (functions.h).
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "holdfast/nn/layer.h"
+
+namespace holdfast {
+
+class ConfigReader;
+
+// An empty name lets the model choose one.
+struct MergeOptions {
+  std::string name = {};
+};
+
+// What the layers below share. `Self::merge` makes the output of two inputs or more, and throws
+// Error{invalid_argument} for fewer.
+template <class Self>
+class MergeLayer : public LayerOf<Self> {
+ public:
+  explicit MergeLayer(const MergeOptions& options = {}) : LayerOf<Self>(options.name) {}
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader&) {
+    return std::make_shared<const Self>(MergeOptions{.name = name});
+  }
+  std::string_view kind() const override { return Self::kKind; }
+  std::vector<Value> build(LayerBuilder&, std::span<const Value> inputs) const override {
+    return {Self::merge(inputs)};
+  }
+  void write_config(ConfigWriter&) const override {}
+};
+
+// The sum of all inputs, added from the first to the last.
+class Add final : public MergeLayer<Add> {
+ public:
+  static constexpr std::string_view kKind = "Add";
+  using MergeLayer::MergeLayer;
+  static Value merge(std::span<const Value> inputs);
+};
+
+// The first of two inputs minus the second.
+class Subtract final : public MergeLayer<Subtract> {
+ public:
+  static constexpr std::string_view kKind = "Subtract";
+  using MergeLayer::MergeLayer;
+  static Value merge(std::span<const Value> inputs);
+};
+
+// The product of all inputs.
+class Multiply final : public MergeLayer<Multiply> {
+ public:
+  static constexpr std::string_view kKind = "Multiply";
+  using MergeLayer::MergeLayer;
+  static Value merge(std::span<const Value> inputs);
+};
+
+// The sum of all inputs, divided by their number.
+class Average final : public MergeLayer<Average> {
+ public:
+  static constexpr std::string_view kKind = "Average";
+  using MergeLayer::MergeLayer;
+  static Value merge(std::span<const Value> inputs);
+};
+
+// The largest of all inputs, element by element. Of equal ones, the first gets the gradient.
+class Maximum final : public MergeLayer<Maximum> {
+ public:
+  static constexpr std::string_view kKind = "Maximum";
+  using MergeLayer::MergeLayer;
+  static Value merge(std::span<const Value> inputs);
+};
+
+// The smallest of all inputs, element by element. Of equal ones, the first gets the gradient.
+class Minimum final : public MergeLayer<Minimum> {
+ public:
+  static constexpr std::string_view kKind = "Minimum";
+  using MergeLayer::MergeLayer;
+  static Value merge(std::span<const Value> inputs);
+};
+
+struct ConcatenateOptions {
+  // Axis 0 is the first axis of a sample; a negative axis counts from the last one. (Keras counts the axis of samples
+  // too, so that its axis 1 is axis 0 here.)
+  std::int64_t axis = -1;
+  std::string name = {};
+};
+
+// The inputs one after another along an axis. All other extents must be equal.
+class Concatenate final : public LayerOf<Concatenate> {
+ public:
+  explicit Concatenate(const ConcatenateOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  // What Layer promises.
+  std::string_view kind() const override { return "Concatenate"; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  std::int64_t axis_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,149 @@
+#pragma once
+
+// Layers without weights that change the shape of a sample, with the names of Keras:
+//
+//   Sequential model{Input{784}, Reshape{{28, 28, 1}}, ZeroPadding2D{2}, Conv2D{6, 5}, UpSampling2D{2}};
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "holdfast/nn/layer.h"
+
+namespace holdfast {
+
+class ConfigReader;
+
+// An empty name lets the model choose one.
+struct ShapeLayerOptions {
+  std::string name = {};
+};
+
+// The same elements in row-major order; one extent may be -1 and is then computed.
+class Reshape final : public LayerOf<Reshape> {
+ public:
+  explicit Reshape(std::vector<std::int64_t> extents, const ShapeLayerOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "Reshape"; }
+  std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  std::vector<std::int64_t> extents_;
+};
+
+// Axis i of the output is axis order[i] of the input, counted from 1 as in Keras: Permute{{2, 1}} transposes.
+class Permute final : public LayerOf<Permute> {
+ public:
+  explicit Permute(std::vector<std::int64_t> order, const ShapeLayerOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "Permute"; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  std::vector<std::int64_t> order_;
+};
+
+// [features] becomes [count, features].
+class RepeatVector final : public LayerOf<RepeatVector> {
+ public:
+  // Throws Error{invalid_argument} unless the count is in [1, kMaximumExtent].
+  explicit RepeatVector(std::int64_t count, const ShapeLayerOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "RepeatVector"; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  std::int64_t count_;
+};
+
+// Rows or columns that are added or taken away at the sides of an image.
+struct Margins2D {
+  Margins2D(std::int64_t all) : Margins2D(all, all) {}  // NOLINT(google-explicit-constructor): ZeroPadding2D{2}
+  Margins2D(std::int64_t vertical, std::int64_t horizontal)
+      : top(vertical), bottom(vertical), left(horizontal), right(horizontal) {}
+  Margins2D(std::int64_t above, std::int64_t below, std::int64_t before, std::int64_t after)
+      : top(above), bottom(below), left(before), right(after) {}
+
+  std::int64_t top;
+  std::int64_t bottom;
+  std::int64_t left;
+  std::int64_t right;
+};
+
+// Zeros around an image [height, width, channels].
+class ZeroPadding2D final : public LayerOf<ZeroPadding2D> {
+ public:
+  // Throws Error{invalid_argument} for a negative margin.
+  explicit ZeroPadding2D(const Margins2D& padding, const ShapeLayerOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "ZeroPadding2D"; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  Margins2D margins_;
+};
+
+// An image [height, width, channels] without its margins.
+class Cropping2D final : public LayerOf<Cropping2D> {
+ public:
+  // Throws Error{invalid_argument} for a negative margin.
+  explicit Cropping2D(const Margins2D& cropping, const ShapeLayerOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "Cropping2D"; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  Margins2D margins_;
+};
+
+// Each row and column of an image [height, width, channels] several times, next to each other (Keras: nearest).
+class UpSampling2D final : public LayerOf<UpSampling2D> {
+ public:
+  // Throws Error{invalid_argument} unless the factors are in [1, kMaximumExtent].
+  explicit UpSampling2D(Extent2D size, const ShapeLayerOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "UpSampling2D"; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  Extent2D size_;
+};
+
+// input * scale + offset, without weights.
+class Rescaling final : public LayerOf<Rescaling> {
+ public:
+  // Throws Error{invalid_argument} unless both are finite.
+  explicit Rescaling(float scale, float offset = 0, const ShapeLayerOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "Rescaling"; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  float scale_;
+  float offset_;
+};
+
+}  // namespace holdfast

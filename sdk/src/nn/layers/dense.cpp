@@ -1,0 +1,40 @@
+#include "holdfast/nn/dense.h"
+
+#include "nn/graph/config.h"
+#include "nn/graph/kernel.h"
+#include "nn/layers/kernel_and_bias.h"
+#include "nn/operations/checks.h"
+#include "nn/operations/operations.h"
+
+namespace holdfast {
+
+Dense::Dense(std::int64_t units, const DenseOptions& options)
+    : LayerOf(options.name), units_(units), options_(options) {
+  check_extent("Dense", "units", units);
+}
+
+std::vector<Value> Dense::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+  const Value& input = only_input(inputs);
+  const std::int64_t features = last_extent(input.shape());
+  const KernelAndBias weights = kernel_and_bias(builder, {features, units_}, {.in = features, .out = units_}, options_);
+  return {holdfast::activation(dense(input, weights.kernel, weights.bias), options_.activation)};
+}
+
+void Dense::write_config(ConfigWriter& config) const {
+  config.integer("units", units_);
+  config.text("activation", holdfast::name(options_.activation));
+  config.boolean("use_bias", options_.use_bias);
+  config.text("kernel_initializer", options_.kernel_initializer.name());
+  config.text("bias_initializer", options_.bias_initializer.name());
+}
+
+std::shared_ptr<const Layer> Dense::from_config(const std::string& name, ConfigReader& config) {
+  const DenseOptions options = {.activation = activation_from_name(config.text("activation")),
+                                .use_bias = config.boolean("use_bias"),
+                                .kernel_initializer = Initializer::from_name(config.text("kernel_initializer")),
+                                .bias_initializer = Initializer::from_name(config.text("bias_initializer")),
+                                .name = name};
+  return std::make_shared<const Dense>(config.integer("units"), options);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,74 @@
+#include "holdfast/nn/layer_normalization.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "holdfast/base/error.h"
+#include "holdfast/nn/functions.h"
+#include "holdfast/nn/layer_builder.h"
+#include "nn/graph/config.h"
+#include "nn/operations/checks.h"
+
+namespace holdfast {
+
+static void check_epsilon(std::string_view kind, float epsilon) {
+  if (epsilon > 0 && std::isfinite(epsilon)) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} needs a finite epsilon above 0, not {}", kind, epsilon));
+}
+
+static Shape channels_of(const Value& input) {
+  if (input.shape().rank() == 0) throw Error(ErrorCode::invalid_argument, "it needs an input [..., channels]");
+  return {input.shape()[input.shape().rank() - 1]};
+}
+
+LayerNormalization::LayerNormalization(const LayerNormalizationOptions& options)
+    : LayerOf(options.name), options_(options) {
+  check_epsilon("LayerNormalization", options.epsilon);
+}
+
+std::vector<Value> LayerNormalization::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+  const Value& input = only_input(inputs);
+  const Shape channels = channels_of(input);
+  const Value centered = input - mean(input, {-1}, ReducedAxes::keep);
+  const Value variance = mean(square(centered), {-1}, ReducedAxes::keep);
+  Value output = centered * reciprocal_root(variance + options_.epsilon);
+  if (options_.has_scale) output = output * builder.parameter("gamma", channels, Initializer::ones());
+  if (options_.has_center) output = output + builder.parameter("beta", channels, Initializer::zeros());
+  return {output};
+}
+
+void LayerNormalization::write_config(ConfigWriter& config) const {
+  config.number("epsilon", options_.epsilon);
+  config.boolean("scale", options_.has_scale);
+  config.boolean("center", options_.has_center);
+}
+
+std::shared_ptr<const Layer> LayerNormalization::from_config(const std::string& name, ConfigReader& config) {
+  LayerNormalizationOptions options = {.epsilon = config.number("epsilon"), .name = name};
+  options.has_scale = config.boolean("scale");
+  options.has_center = config.boolean("center");
+  return std::make_shared<const LayerNormalization>(options);
+}
+
+RMSNormalization::RMSNormalization(const RMSNormalizationOptions& options)
+    : LayerOf(options.name), epsilon_(options.epsilon) {
+  check_epsilon("RMSNormalization", options.epsilon);
+}
+
+std::vector<Value> RMSNormalization::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+  const Value& input = only_input(inputs);
+  const Value scale = builder.parameter("scale", channels_of(input), Initializer::ones());
+  return {input * reciprocal_root(mean(square(input), {-1}, ReducedAxes::keep) + epsilon_) * scale};
+}
+
+void RMSNormalization::write_config(ConfigWriter& config) const {
+  config.number("epsilon", epsilon_);
+}
+
+std::shared_ptr<const Layer> RMSNormalization::from_config(const std::string& name, ConfigReader& config) {
+  return std::make_shared<const RMSNormalization>(
+      RMSNormalizationOptions{.epsilon = config.number("epsilon"), .name = name});
+}
+
+}  // namespace holdfast

@@ -1,0 +1,106 @@
+#include "nn/layers/layer_registry.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "holdfast/base/error.h"
+#include "holdfast/nn/activation_layer.h"
+#include "holdfast/nn/average_pooling2d.h"
+#include "holdfast/nn/batch_normalization.h"
+#include "holdfast/nn/conv2d.h"
+#include "holdfast/nn/dense.h"
+#include "holdfast/nn/dropout.h"
+#include "holdfast/nn/flatten.h"
+#include "holdfast/nn/global_pooling.h"
+#include "holdfast/nn/layer_normalization.h"
+#include "holdfast/nn/max_pooling2d.h"
+#include "holdfast/nn/merge_layers.h"
+#include "holdfast/nn/shape_layers.h"
+#include "nn/layers/operation_layer.h"
+
+namespace holdfast {
+
+namespace {
+
+struct Registration {
+  std::string_view kind;
+  LayerFromConfig from_config;
+};
+
+constexpr std::array kLayers = {
+    Registration{"Activation", &ActivationLayer::from_config},
+    Registration{"Add", &Add::from_config},
+    Registration{"Average", &Average::from_config},
+    Registration{"AveragePooling2D", &AveragePooling2D::from_config},
+    Registration{"BatchNormalization", &BatchNormalization::from_config},
+    Registration{"Concatenate", &Concatenate::from_config},
+    Registration{"Conv2D", &Conv2D::from_config},
+    Registration{"Cropping2D", &Cropping2D::from_config},
+    Registration{"Dense", &Dense::from_config},
+    Registration{"Dropout", &Dropout::from_config},
+    Registration{"Flatten", &Flatten::from_config},
+    Registration{"GlobalAveragePooling", &GlobalAveragePooling::from_config},
+    Registration{"GlobalMaxPooling", &GlobalMaxPooling::from_config},
+    Registration{"LayerNormalization", &LayerNormalization::from_config},
+    Registration{"MaxPooling2D", &MaxPooling2D::from_config},
+    Registration{"Maximum", &Maximum::from_config},
+    Registration{"Minimum", &Minimum::from_config},
+    Registration{"Multiply", &Multiply::from_config},
+    Registration{"Operation", &OperationLayer::from_config},
+    Registration{"Permute", &Permute::from_config},
+    Registration{"RMSNormalization", &RMSNormalization::from_config},
+    Registration{"RepeatVector", &RepeatVector::from_config},
+    Registration{"Rescaling", &Rescaling::from_config},
+    Registration{"Reshape", &Reshape::from_config},
+    Registration{"Subtract", &Subtract::from_config},
+    Registration{"UpSampling2D", &UpSampling2D::from_config},
+    Registration{"ZeroPadding2D", &ZeroPadding2D::from_config},
+};
+
+// The kinds of applications.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, LayerFromConfig, std::less<>> layers;  // guarded by mutex
+};
+
+Registry& registry() {
+  static Registry registry;
+  return registry;
+}
+
+LayerFromConfig find_layer(std::string_view kind) {
+  for (const Registration& registration : kLayers) {
+    if (registration.kind == kind) return registration.from_config;
+  }
+  const std::lock_guard lock(registry().mutex);
+  const auto found = registry().layers.find(kind);
+  return found == registry().layers.end() ? nullptr : found->second;
+}
+
+}  // namespace
+
+bool register_layer(const std::string& kind, LayerFromConfig from_config) {
+  if (kind.find('.') == std::string::npos) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("\"{}\" is not a kind for a layer of an application: it needs a dot, as \"my_app.{}\"",
+                            kind, kind));
+  }
+  const std::lock_guard lock(registry().mutex);
+  if (registry().layers.emplace(kind, from_config).second) return true;
+  throw Error(ErrorCode::invalid_argument, fmt::format("a layer of kind \"{}\" is registered already", kind));
+}
+
+std::shared_ptr<const Layer> make_layer(const std::string& kind, const std::string& name, ConfigReader& config) {
+  if (const LayerFromConfig from_config = find_layer(kind)) return from_config(name, config);
+  throw Error(
+      ErrorCode::invalid_file,
+      fmt::format("\"{}\" is not a kind of layer that this version knows; a layer of your own must be registered "
+                  "with register_layer() before a file is read",
+                  kind.substr(0, 100)));
+}
+
+}  // namespace holdfast

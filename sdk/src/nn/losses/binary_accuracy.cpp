@@ -1,0 +1,45 @@
+#include "holdfast/nn/binary_accuracy.h"
+
+#include <cmath>
+#include <utility>
+
+#include "compute/device_kernels.h"
+#include "core/json_text.h"
+#include "holdfast/base/error.h"
+#include "nn/losses/sample_rows.h"
+
+namespace holdfast {
+BinaryAccuracy::BinaryAccuracy(BinaryAccuracyOptions options)
+    : Metric(options.name.empty() ? "binary_accuracy" : std::move(options.name)), threshold_(options.threshold) {
+  if (!std::isfinite(threshold_)) {
+    throw Error(ErrorCode::invalid_argument,
+                "the threshold of \"" + this->name() + "\" must be finite, but is " + std::to_string(threshold_));
+  }
+}
+
+std::string BinaryAccuracy::configuration() const {
+  return R"({"kind":"binary_accuracy","threshold":)" + json_number(threshold_) + R"(,"name":)" + json_string(name()) +
+         "}";
+}
+
+std::unique_ptr<Metric> BinaryAccuracy::clone() const {
+  return std::make_unique<BinaryAccuracy>(*this);
+}
+
+float BinaryAccuracy::sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const {
+  const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
+  if (rows.count == 0) return 0;
+  std::int64_t hits = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) hits += targets[i] == (outputs[i] > threshold_ ? 1.0F : 0.0F);
+  return static_cast<float>(static_cast<double>(hits) / static_cast<double>(rows.output_elements));
+}
+
+void BinaryAccuracy::sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const {
+  device.metric({.kind = compute::MetricKind::binary_accuracy,
+                 .threshold = threshold_,
+                 .samples = batch.samples,
+                 .outputs = batch.output_elements},
+                batch.outputs, batch.targets, batch.sum);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,54 @@
+#include "holdfast/nn/binary_crossentropy.h"
+
+#include "compute/arithmetic/crossentropy.h"
+#include "compute/device_kernels.h"
+#include "nn/losses/crossentropy_checks.h"
+#include "nn/losses/sample_rows.h"
+
+namespace holdfast {
+std::string BinaryCrossentropy::name() const {
+  return "binary_crossentropy";
+}
+
+std::string BinaryCrossentropy::configuration() const {
+  return std::string(R"({"kind":"binary_crossentropy","from_logits":)") + (options_.from_logits ? "true}" : "false}");
+}
+
+std::unique_ptr<Loss> BinaryCrossentropy::clone() const {
+  return std::make_unique<BinaryCrossentropy>(*this);
+}
+
+Shape BinaryCrossentropy::target_shape(const Shape& output) const {
+  return output;
+}
+
+void BinaryCrossentropy::check_last_activation(std::optional<Activation> last) const {
+  check_crossentropy(name(), options_, last, "sigmoid");
+}
+
+float BinaryCrossentropy::evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples,
+                                   float scale, std::span<float> gradient) const {
+  const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
+  check_gradient(name(), rows, gradient);
+  const auto evaluate_element =
+      options_.from_logits ? compute::binary_loss_of_logit : compute::binary_loss_of_probability;
+  const float factor = scale / static_cast<float>(rows.output_elements);
+  double sum = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const compute::ElementLoss element = evaluate_element(outputs[i], targets[i]);
+    sum += element.loss;
+    if (!gradient.empty()) gradient[i] = factor * element.gradient;
+  }
+  return rows.count == 0 ? 0.0F : static_cast<float>(sum / static_cast<double>(rows.output_elements));
+}
+
+void BinaryCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
+                                     float* gradient) const {
+  device.loss({.kind = compute::LossKind::binary_crossentropy,
+               .from_logits = options_.from_logits,
+               .samples = batch.samples,
+               .outputs = batch.output_elements},
+              batch.outputs, batch.targets, scale, gradient, batch.sum);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,90 @@
+#include "holdfast/nn/categorical_crossentropy.h"
+
+#include <numeric>
+
+#include "compute/device_kernels.h"
+#include "nn/losses/crossentropy_checks.h"
+#include "nn/losses/sample_rows.h"
+#include "nn/losses/softmax_row.h"
+
+namespace holdfast {
+namespace {
+
+// Total over classes of target[c] * (log(sum) + largest - row[c]).
+double evaluate_logits(std::span<const float> row, std::span<const float> target, float scale,
+                       std::span<float> gradient) {
+  const SoftmaxRow softmax = softmax_row(row, gradient);
+  double loss = 0;
+  double target_sum = 0;
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    // A target of zero keeps a score of minus infinity (a masked class) out of the loss.
+    if (target[c] != 0) loss += target[c] * compute::loss_of_logit(softmax, row[c]);
+    target_sum += target[c];
+  }
+  const auto factor = static_cast<float>(scale * target_sum / softmax.sum);
+  for (std::size_t c = 0; c < gradient.size(); ++c) gradient[c] = gradient[c] * factor - scale * target[c];
+  return loss;
+}
+
+double evaluate_probabilities(std::span<const float> row, std::span<const float> target, float scale,
+                              std::span<float> gradient) {
+  const double sum = std::accumulate(row.begin(), row.end(), 0.0);
+  double loss = 0;
+  double moving_target = 0;  // the part of the target whose probabilities are not clipped
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    const ClippedProbability p = compute::clipped_share(row[c], sum);
+    loss += target[c] * compute::loss_of_share(p);
+    moving_target += p.is_clipped ? 0.0F : target[c];
+    if (!gradient.empty()) gradient[c] = p.is_clipped ? 0.0F : -scale * target[c] / row[c];
+  }
+  // The sum by which outputs are divided pulls on every class.
+  for (float& element : gradient) element += static_cast<float>(scale * moving_target / sum);
+  return loss;
+}
+
+}  // namespace
+
+std::string CategoricalCrossentropy::name() const {
+  return "categorical_crossentropy";
+}
+
+std::string CategoricalCrossentropy::configuration() const {
+  return std::string(R"({"kind":"categorical_crossentropy","from_logits":)") +
+         (options_.from_logits ? "true}" : "false}");
+}
+
+std::unique_ptr<Loss> CategoricalCrossentropy::clone() const {
+  return std::make_unique<CategoricalCrossentropy>(*this);
+}
+
+Shape CategoricalCrossentropy::target_shape(const Shape& output) const {
+  check_is_row_of_classes(name(), output);
+  return output;
+}
+
+void CategoricalCrossentropy::check_last_activation(std::optional<Activation> last) const {
+  check_crossentropy(name(), options_, last, "softmax");
+}
+
+float CategoricalCrossentropy::evaluate(std::span<const float> outputs, std::span<const float> targets,
+                                        std::int64_t samples, float scale, std::span<float> gradient) const {
+  const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
+  check_gradient(name(), rows, gradient);
+  const auto evaluate_row = options_.from_logits ? evaluate_logits : evaluate_probabilities;
+  double sum = 0;
+  for (std::size_t row = 0; row < rows.count; ++row) {
+    sum += evaluate_row(rows.output(row), rows.target(row), scale, rows.gradient(gradient, row));
+  }
+  return static_cast<float>(sum);
+}
+
+void CategoricalCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
+                                          float* gradient) const {
+  device.loss({.kind = compute::LossKind::categorical_crossentropy,
+               .from_logits = options_.from_logits,
+               .samples = batch.samples,
+               .outputs = batch.output_elements},
+              batch.outputs, batch.targets, scale, gradient, batch.sum);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,29 @@
+#include "nn/losses/crossentropy_checks.h"
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+void check_crossentropy(const std::string& loss, const CrossentropyOptions& options, std::optional<Activation> last,
+                        std::string_view fitting) {
+  if (options.accept_any_activation || !last) return;
+  const bool gives_probabilities = *last == Activation::softmax || *last == Activation::sigmoid;
+  if (gives_probabilities != options.from_logits) return;
+  const std::string activation(name(*last));
+  const std::string fit(fitting);
+  const std::string accept = "; to train so on purpose, set .accept_any_activation = true";
+  if (options.from_logits) {
+    throw Error(ErrorCode::invalid_argument,
+                loss + " with from_logits takes scores and applies the " + fit +
+                    " itself, but the model's last layer ends with a " + activation +
+                    ", so that it would be applied twice: leave from_logits out, or the activation (a linear last " +
+                    "layer with from_logits is the more exact of the two)" + accept);
+  }
+  throw Error(ErrorCode::invalid_argument,
+              loss + " without from_logits takes probabilities, but the model's last layer has the activation " +
+                  activation + ", whose values are not probabilities: set {.from_logits = true}" +
+                  (*last == Activation::linear ? "" : " after a linear layer") + ", or end the model with " + fit +
+                  accept);
+}
+
+}  // namespace holdfast

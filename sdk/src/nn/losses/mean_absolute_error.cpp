@@ -1,0 +1,37 @@
+#include "holdfast/nn/mean_absolute_error.h"
+
+#include <cmath>
+#include <utility>
+
+#include "compute/device_kernels.h"
+#include "core/json_text.h"
+#include "nn/losses/sample_rows.h"
+
+namespace holdfast {
+MeanAbsoluteError::MeanAbsoluteError(MetricOptions options)
+    : Metric(options.name.empty() ? "mean_absolute_error" : std::move(options.name)) {}
+
+std::string MeanAbsoluteError::configuration() const {
+  return R"({"kind":"mean_absolute_error","name":)" + json_string(name()) + "}";
+}
+
+std::unique_ptr<Metric> MeanAbsoluteError::clone() const {
+  return std::make_unique<MeanAbsoluteError>(*this);
+}
+
+float MeanAbsoluteError::sum(std::span<const float> outputs, std::span<const float> targets,
+                             std::int64_t samples) const {
+  const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
+  if (rows.count == 0) return 0;
+  double total = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) total += std::abs(static_cast<double>(outputs[i]) - targets[i]);
+  return static_cast<float>(total / static_cast<double>(rows.output_elements));
+}
+
+void MeanAbsoluteError::sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const {
+  device.metric(
+      {.kind = compute::MetricKind::mean_absolute_error, .samples = batch.samples, .outputs = batch.output_elements},
+      batch.outputs, batch.targets, batch.sum);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,56 @@
+#include "nn/losses/sample_rows.h"
+
+#include <algorithm>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, std::span<const float> outputs, std::span<const float> targets,
+                         std::int64_t samples, const std::string& rule) {
+  throw Error(ErrorCode::invalid_argument, what + " was given " + std::to_string(outputs.size()) + " outputs and " +
+                                               std::to_string(targets.size()) + " targets for " +
+                                               std::to_string(samples) + " samples; it needs " + rule);
+}
+
+SampleRows rows(const std::string& what, std::span<const float> outputs, std::span<const float> targets,
+                std::int64_t samples) {
+  const bool is_valid = samples > 0 ? !outputs.empty() && outputs.size() % static_cast<std::uint64_t>(samples) == 0
+                                    : samples == 0 && outputs.empty();
+  if (!is_valid) refuse(what, outputs, targets, samples, "the same number of outputs, one or more, for each sample");
+  const auto count = static_cast<std::size_t>(samples);
+  return {.count = count,
+          .output_elements = count == 0 ? 0 : outputs.size() / count,
+          .outputs = outputs,
+          .targets = targets};
+}
+
+}  // namespace
+
+SampleRows rows_with_scalar_targets(const std::string& what, std::span<const float> outputs,
+                                    std::span<const float> targets, std::int64_t samples) {
+  const SampleRows result = rows(what, outputs, targets, samples);
+  if (targets.size() != result.count) refuse(what, outputs, targets, samples, "one target for each sample");
+  return result;
+}
+
+SampleRows rows_with_equal_targets(const std::string& what, std::span<const float> outputs,
+                                   std::span<const float> targets, std::int64_t samples) {
+  const SampleRows result = rows(what, outputs, targets, samples);
+  if (targets.size() != outputs.size()) refuse(what, outputs, targets, samples, "one target for each output");
+  return result;
+}
+
+void check_gradient(const std::string& what, const SampleRows& rows, std::span<const float> gradient) {
+  if (gradient.empty() || gradient.size() == rows.outputs.size()) return;
+  throw Error(ErrorCode::invalid_argument, what + " has " + std::to_string(rows.outputs.size()) +
+                                               " outputs, but its gradient has room for " +
+                                               std::to_string(gradient.size()));
+}
+
+std::size_t index_of_largest(std::span<const float> row) {
+  return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
+}  // namespace holdfast

@@ -1,0 +1,38 @@
+#include "holdfast/nn/sparse_categorical_accuracy.h"
+
+#include <utility>
+
+#include "compute/device_kernels.h"
+#include "core/json_text.h"
+#include "nn/losses/sample_rows.h"
+
+namespace holdfast {
+SparseCategoricalAccuracy::SparseCategoricalAccuracy(MetricOptions options)
+    : Metric(options.name.empty() ? "sparse_categorical_accuracy" : std::move(options.name)) {}
+
+std::string SparseCategoricalAccuracy::configuration() const {
+  return R"({"kind":"sparse_categorical_accuracy","name":)" + json_string(name()) + "}";
+}
+
+std::unique_ptr<Metric> SparseCategoricalAccuracy::clone() const {
+  return std::make_unique<SparseCategoricalAccuracy>(*this);
+}
+
+float SparseCategoricalAccuracy::sum(std::span<const float> outputs, std::span<const float> targets,
+                                     std::int64_t samples) const {
+  const SampleRows rows = rows_with_scalar_targets(name(), outputs, targets, samples);
+  std::int64_t hits = 0;
+  for (std::size_t row = 0; row < rows.count; ++row) {
+    hits += static_cast<float>(index_of_largest(rows.output(row))) == targets[row];
+  }
+  return static_cast<float>(hits);
+}
+
+void SparseCategoricalAccuracy::sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const {
+  device.metric({.kind = compute::MetricKind::sparse_categorical_accuracy,
+                 .samples = batch.samples,
+                 .outputs = batch.output_elements},
+                batch.outputs, batch.targets, batch.sum);
+}
+
+}  // namespace holdfast

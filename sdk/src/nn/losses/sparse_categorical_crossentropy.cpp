@@ -1,0 +1,91 @@
+#include "holdfast/nn/sparse_categorical_crossentropy.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "compute/device_kernels.h"
+#include "holdfast/base/error.h"
+#include "nn/losses/crossentropy_checks.h"
+#include "nn/losses/sample_rows.h"
+#include "nn/losses/softmax_row.h"
+
+namespace holdfast {
+namespace {
+
+std::size_t checked_class(const SampleRows& rows, std::size_t row) {
+  const float label = rows.targets[row];
+  const auto classes = static_cast<std::int64_t>(rows.output_elements);
+  if (compute::is_class_label(label, classes)) return static_cast<std::size_t>(label);
+  throw Error(ErrorCode::invalid_argument,
+              "sample " + std::to_string(row) + " of " + std::to_string(rows.count) + " has the class label " +
+                  std::to_string(label) + "; the model has " + std::to_string(rows.output_elements) +
+                  " classes, so labels are the whole numbers 0 to " + std::to_string(rows.output_elements - 1));
+}
+
+double evaluate_logits(std::span<const float> row, std::size_t label, float scale, std::span<float> gradient) {
+  const SoftmaxRow softmax = softmax_row(row, gradient);
+  if (!gradient.empty()) {
+    const auto factor = static_cast<float>(scale / softmax.sum);
+    for (float& element : gradient) element *= factor;
+    gradient[label] -= scale;
+  }
+  return compute::loss_of_logit(softmax, row[label]);
+}
+
+double evaluate_probabilities(std::span<const float> row, std::size_t label, float scale, std::span<float> gradient) {
+  const double sum = std::accumulate(row.begin(), row.end(), 0.0);
+  const ClippedProbability p = compute::clipped_share(row[label], sum);
+  if (!gradient.empty()) {
+    // loss = log(sum) - log(row[label]): the sum pulls on every class.
+    std::fill(gradient.begin(), gradient.end(), p.is_clipped ? 0.0F : static_cast<float>(scale / sum));
+    if (!p.is_clipped) gradient[label] -= scale / row[label];
+  }
+  return compute::loss_of_share(p);
+}
+
+}  // namespace
+
+std::string SparseCategoricalCrossentropy::name() const {
+  return "sparse_categorical_crossentropy";
+}
+
+std::string SparseCategoricalCrossentropy::configuration() const {
+  return std::string(R"({"kind":"sparse_categorical_crossentropy","from_logits":)") +
+         (options_.from_logits ? "true}" : "false}");
+}
+
+std::unique_ptr<Loss> SparseCategoricalCrossentropy::clone() const {
+  return std::make_unique<SparseCategoricalCrossentropy>(*this);
+}
+
+Shape SparseCategoricalCrossentropy::target_shape(const Shape& output) const {
+  check_is_row_of_classes(name(), output);
+  return {};
+}
+
+void SparseCategoricalCrossentropy::check_last_activation(std::optional<Activation> last) const {
+  check_crossentropy(name(), options_, last, "softmax");
+}
+
+float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, std::span<const float> targets,
+                                              std::int64_t samples, float scale, std::span<float> gradient) const {
+  const SampleRows rows = rows_with_scalar_targets(name(), outputs, targets, samples);
+  check_gradient(name(), rows, gradient);
+  const auto evaluate_row = options_.from_logits ? evaluate_logits : evaluate_probabilities;
+  double sum = 0;
+  for (std::size_t row = 0; row < rows.count; ++row) {
+    sum += evaluate_row(rows.output(row), checked_class(rows, row), scale, rows.gradient(gradient, row));
+  }
+  return static_cast<float>(sum);
+}
+
+void SparseCategoricalCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
+                                                float* gradient) const {
+  device.loss({.kind = compute::LossKind::sparse_categorical_crossentropy,
+               .from_logits = options_.from_logits,
+               .samples = batch.samples,
+               .outputs = batch.output_elements},
+              batch.outputs, batch.targets, scale, gradient, batch.sum);
+}
+
+}  // namespace holdfast

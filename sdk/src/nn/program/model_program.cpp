@@ -1,0 +1,219 @@
+#include "nn/program/model_program.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "compute/arithmetic/optimizers.h"
+#include "holdfast/base/error.h"
+#include "nn/model/description.h"
+
+namespace holdfast {
+
+static std::size_t elements(const Shape& shape, std::int64_t samples) {
+  return static_cast<std::size_t>(shape.with_batch(samples).element_count());
+}
+
+static std::uint64_t address_of(const float* array) {
+  return reinterpret_cast<std::uintptr_t>(array);
+}
+
+// What no pass writes of an arena of gradients: padding, and parameters that no output depends on.
+static std::vector<compute::DeviceKernels::Gap> unwritten_gradients(const ArenaLayout& layout, const Graph& graph) {
+  std::vector<compute::DeviceKernels::Gap> gaps;
+  std::size_t end = 0;  // of the written entry before
+  const auto add_gap = [&](std::size_t next) {
+    if (next > end) gaps.push_back({.begin = end, .end = next});
+  };
+  for (std::size_t index = 0; index < layout.entries().size(); ++index) {
+    const ArenaEntry& entry = layout.entries()[index];
+    if (graph.parameter_gradients[index] == kNoArray) continue;
+    add_gap(entry.offset);
+    end = entry.offset + entry.element_count();
+  }
+  add_gap(layout.float_count());
+  return gaps;
+}
+
+static constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
+
+ModelProgram::ModelProgram(const Model& model, std::unique_ptr<compute::Backend> backend)
+    : model_(model),
+      backend_(std::move(backend)),
+      contribution_count_(model.description()->contribution_count()),
+      unwritten_(unwritten_gradients(model.parameters(), model.description()->training)),
+      training_arena_(backend_->memory()),
+      inference_arena_(backend_->memory()) {}
+
+ModelProgram::ModelProgram(const Model& model, int threads) : ModelProgram(model, compute::make_cpu_backend(threads)) {}
+
+ModelProgram::~ModelProgram() = default;
+
+const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, bool is_training) {
+  const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const NumberedPlan& numbered) {
+    return numbered.plan->samples() == samples && numbered.plan->is_training() == is_training;
+  });
+  if (found != plans_.end()) {
+    plans_.splice(plans_.begin(), plans_, found);
+    return plans_.front();
+  }
+  const ModelDescription& model = *model_.description();
+  const MemoryOptions memory = {
+      .samples = samples, .inputs = model.inputs.size(), .parameters = model.parameters, .buffers = model.buffers};
+  auto plan =
+      std::make_shared<ModelPlan>(is_training ? model.training : model.inference, memory, *backend_, is_training);
+  (is_training ? training_arena_ : inference_arena_).grow_to(plan->arena_bytes() / sizeof(float));
+  if (plans_.size() == kPlansKept) plans_.pop_back();
+  plans_.push_front({.plan = std::move(plan), .number = plans_made_++});
+  return plans_.front();
+}
+
+std::vector<std::uint64_t> ModelProgram::prepare_training(std::int64_t samples, const Draws& draws) {
+  const std::uint64_t number = plan(samples, true).number;
+  backend_->set_draws(draws);
+  return {number, address_of(training_arena_.data())};
+}
+
+std::vector<std::uint64_t> ModelProgram::prepare_inference(std::int64_t samples) {
+  return {plan(samples, false).number, address_of(inference_arena_.data())};
+}
+
+// A plan writes to none of the arrays that are constant here.
+static std::byte* bytes_of(std::span<const float> floats) {
+  return reinterpret_cast<std::byte*>(const_cast<float*>(floats.data()));
+}
+
+ModelPlan::Bases& ModelProgram::bases(const compute::GrowingFloats& arena, std::span<const float> parameters,
+                                      const Inputs& inputs) {
+  HOLDFAST_ASSERT(inputs.size() == model_.inputs().size());
+  HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count());
+  bases_.assign(static_cast<std::size_t>(Base::first_external), nullptr);
+  bases_[static_cast<std::size_t>(Base::arena)] = reinterpret_cast<std::byte*>(arena.data());
+  bases_[static_cast<std::size_t>(Base::parameters)] = bytes_of(parameters);
+  for (const std::byte* const input : inputs) bases_.push_back(const_cast<std::byte*>(input));
+  return bases_;
+}
+
+ModelProgram::Outputs ModelProgram::run_training(const Inputs& inputs, std::int64_t samples,
+                                                 std::span<const float> parameters) {
+  last_plan_ = plan(samples, true).plan;
+  last_inputs_ = inputs;
+  last_samples_ = samples;
+  const ModelPlan::Bases& addresses = bases(training_arena_, parameters, inputs);
+  last_plan_->forward(addresses, before_);
+  return outputs_of(*last_plan_, addresses);
+}
+
+ModelProgram::Outputs ModelProgram::run_inference(const Inputs& inputs, std::int64_t samples,
+                                                  std::span<const float> parameters, std::span<const float> buffers) {
+  HOLDFAST_ASSERT(buffers.size() == model_.buffers().float_count());
+  const std::shared_ptr<ModelPlan> inference = plan(samples, false).plan;
+  ModelPlan::Bases& addresses = bases(inference_arena_, parameters, inputs);
+  addresses[static_cast<std::size_t>(Base::buffers)] = bytes_of(buffers);
+  inference->forward(addresses, before_);
+  return outputs_of(*inference, addresses);
+}
+
+ModelProgram::Outputs ModelProgram::outputs_of(const ModelPlan& plan, const ModelPlan::Bases& addresses) const {
+  Outputs outputs;
+  for (std::size_t output = 0; output < model_.outputs().size(); ++output) {
+    outputs.push_back(plan.output(output, addresses));
+  }
+  return outputs;
+}
+
+std::span<const float> ModelProgram::only_output(const Outputs& outputs, std::int64_t samples) const {
+  return {reinterpret_cast<const float*>(outputs.front()), elements(model_.output_shape(), samples)};
+}
+
+std::span<const float> ModelProgram::forward_training(std::span<const float> features, std::int64_t samples,
+                                                      std::span<const float> parameters, const Draws& draws) {
+  if (samples > 0) prepare_training(samples, draws);
+  return forward_training(features, samples, parameters);
+}
+
+std::span<const float> ModelProgram::forward_training(std::span<const float> features, std::int64_t samples,
+                                                      std::span<const float> parameters) {
+  HOLDFAST_ASSERT(samples >= 0 && features.size() == elements(model_.input_shape(), samples));
+  last_samples_ = samples;
+  last_plan_ = nullptr;
+  if (samples == 0) return {};
+  return only_output(run_training({bytes_of(features)}, samples, parameters), samples);
+}
+
+std::span<const float> ModelProgram::forward_inference(std::span<const float> features, std::int64_t samples,
+                                                       std::span<const float> parameters,
+                                                       std::span<const float> buffers) {
+  HOLDFAST_ASSERT(samples >= 0 && features.size() == elements(model_.input_shape(), samples));
+  if (samples == 0) return {};
+  return only_output(run_inference({bytes_of(features)}, samples, parameters, buffers), samples);
+}
+
+void ModelProgram::backward(std::span<const float> output_gradient, std::span<const float> parameters,
+                            std::span<float> gradients, std::span<float> contributions) {
+  HOLDFAST_ASSERT(last_samples_ >= 0 && output_gradient.size() == elements(model_.output_shape(), last_samples_));
+  HOLDFAST_ASSERT(gradients.size() == model_.parameters().float_count());
+  HOLDFAST_ASSERT(contributions.size() == contribution_count_);
+  if (last_samples_ == 0) {
+    backend_->memory().fill_zero(gradients);
+    backend_->memory().fill_zero(contributions);
+    return;
+  }
+  const BackwardArrays arrays = {.inputs = last_inputs_,
+                                 .output_gradients = {output_gradient.data()},
+                                 .parameters = parameters,
+                                 .gradients = gradients,
+                                 .contributions = contributions};
+  for (const BackwardPart& part : last_plan_->backward_parts(kWhole)) run_backward(*last_plan_, part, arrays);
+}
+
+std::vector<BackwardPart> ModelProgram::backward_parts(std::int64_t samples, std::size_t least_floats) {
+  return plan(samples, true).plan->backward_parts(least_floats);
+}
+
+void ModelProgram::backward_part(const BackwardPart& part, std::int64_t samples, const BackwardArrays& arrays) {
+  run_backward(*plan(samples, true).plan, part, arrays);
+}
+
+void ModelProgram::run_backward(ModelPlan& plan, const BackwardPart& part, const BackwardArrays& arrays) {
+  if (plan.is_first(part)) clear_unwritten(arrays.gradients);
+  ModelPlan::Bases& addresses = bases(training_arena_, arrays.parameters, arrays.inputs);
+  addresses[static_cast<std::size_t>(Base::gradients)] = bytes_of(arrays.gradients);
+  addresses[static_cast<std::size_t>(Base::contributions)] = bytes_of(arrays.contributions);
+  for (const float* const gradient : arrays.output_gradients) {
+    addresses.push_back(reinterpret_cast<std::byte*>(const_cast<float*>(gradient)));
+  }
+  plan.backward(part, addresses, before_);
+}
+
+void ModelProgram::clear_unwritten(std::span<float> gradients) const {
+  if (compute::DeviceKernels* const device = backend_->device_kernels()) {
+    return device->clear(unwritten_, gradients.data());
+  }
+  for (const compute::DeviceKernels::Gap& gap : unwritten_) {
+    std::fill_n(gradients.data() + gap.begin, gap.end - gap.begin, 0.0F);
+  }
+}
+
+void ModelProgram::update_buffers(std::span<const float> contributions, std::span<float> buffers) const {
+  HOLDFAST_ASSERT(contributions.size() == contribution_count_);
+  const Graph& graph = model_.description()->training;
+  for (const BufferUpdate& update : graph.updates) {
+    const float* sums = contributions.data() + update.offset;
+    const float* const count = sums + graph.spec(update.sums).shape.element_count() - 1;
+    for (const std::size_t entry : update.buffers) {
+      const std::span<float> moving = model_.buffers().view(buffers, entry);
+      update_moving(sums, count, update.momentum, moving);
+      sums += moving.size();
+    }
+  }
+}
+
+void ModelProgram::update_moving(const float* sums, const float* count, float momentum, std::span<float> moving) const {
+  if (compute::DeviceKernels* const device = backend_->device_kernels()) {
+    return device->update_moving(sums, count, moving.size(), momentum, moving.data());
+  }
+  if (*count == 0) return;
+  for (float& value : moving) value = compute::moving_average(value, momentum, *sums++, *count);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,128 @@
+#include "gpu/layers/support/layer_test.h"
+
+#include <fmt/format.h>
+
+namespace holdfast::compute {
+namespace {
+
+using DeviceArrayKernels = LayerTest;
+
+// The functions of the libraries differ by a few units in the last place.
+constexpr float kTolerance = 4e-6F;
+
+ElementOperand input(std::uint8_t index) {
+  return {ElementOperand::Kind::input, index};
+}
+
+// `function` of up to three inputs.
+ElementProgram program_of(ElementFunction function) {
+  ElementProgram program;
+  program.input_count = static_cast<std::uint8_t>(operand_count(function));
+  program.instruction_count = 1;
+  program.output_count = 1;
+  program.instructions[0].function = function;
+  for (std::uint8_t i = 0; i < program.input_count; ++i) program.instructions[0].operands[i] = input(i);
+  return program;
+}
+
+TEST_F(DeviceArrayKernels, FunctionsOfElementsGiveTheHostsNumbers) {
+  constexpr std::int64_t kCount = 1000;
+  const ElementShape shape = {.axes = 1, .extents = {kCount}, .strides = {{1}, {1}, {1}}};
+  Floats a = values(1, kCount), b = values(2, kCount);
+  const Floats c = values(3, kCount);
+  a[0] = b[1] = NAN;
+  a[2] = b[2];
+  for (int function = 0; function <= static_cast<int>(ElementFunction::select); ++function) {
+    const ElementProgram program = program_of(static_cast<ElementFunction>(function));
+    Floats expected(kCount);
+    const DeviceArray device_a = upload(a), device_b = upload(b), device_c = upload(c), result = output(kCount);
+    const float* const on_host[] = {a.data(), b.data(), c.data()};
+    const float* const on_device[] = {device_a.data(), device_b.data(), device_c.data()};
+    float* const host_output = expected.data();
+    float* const device_output = result.data();
+
+    host().array_kernels().elements(program, shape, std::span(on_host).first(program.input_count), {&host_output, 1});
+    backend().array_kernels().elements(program, shape, std::span(on_device).first(program.input_count),
+                                       {&device_output, 1});
+
+    EXPECT_EQ(differences(expected, result.values(), kTolerance), "")
+        << name_of(static_cast<ElementFunction>(function));
+  }
+}
+
+TEST_F(DeviceArrayKernels, ProgramsOfSeveralInstructionsAndBroadcastInputsGiveTheHostsBits) {
+  // (a * b + 2) - a, where a is [3, 1, 5] and b is [4, 1], to [3, 4, 5]; the product is a second output.
+  ElementProgram program;
+  program.input_count = 2;
+  program.constant_count = 1;
+  program.constants[0] = 2;
+  program.instruction_count = 3;
+  program.output_count = 2;
+  program.outputs[0] = 2;
+  program.outputs[1] = 0;
+  program.instructions[0] = {ElementFunction::multiply, {input(0), input(1)}};
+  program.instructions[1] = {ElementFunction::add,
+                             {{ElementOperand::Kind::result, 0}, {ElementOperand::Kind::constant, 0}}};
+  program.instructions[2] = {ElementFunction::subtract, {{ElementOperand::Kind::result, 1}, input(0)}};
+  const ElementShape shape = {.axes = 3, .extents = {3, 4, 5}, .strides = {{5, 0, 1}, {0, 1, 0}}};
+  const Floats a = values(1, 15), b = values(2, 4);
+  Floats expected(60), expected_product(60);
+  const DeviceArray device_a = upload(a), device_b = upload(b), result = output(60), product = output(60);
+  const float* const on_host[] = {a.data(), b.data()};
+  const float* const on_device[] = {device_a.data(), device_b.data()};
+  float* const host_outputs[] = {expected.data(), expected_product.data()};
+  float* const device_outputs[] = {result.data(), product.data()};
+
+  host().array_kernels().elements(program, shape, on_host, host_outputs);
+  backend().array_kernels().elements(program, shape, on_device, device_outputs);
+
+  EXPECT_EQ(expected[0], a[0] * b[0] + 2 - a[0]);
+  EXPECT_EQ(expected[59], a[14] * b[3] + 2 - a[14]);
+  EXPECT_EQ(expected_product[59], a[14] * b[3]);
+  EXPECT_EQ(bit_differences(expected, result.values()), "");
+  EXPECT_EQ(bit_differences(expected_product, product.values()), "");
+}
+
+TEST_F(DeviceArrayKernels, CopiesAlongStridesGiveTheHostsBits) {
+  // The transpose of [3, 4], backwards, with each element twice.
+  const StridedCopy copy = {.axes = 3,
+                            .extents = {4, 3, 2},
+                            .from_strides = {-1, 4, 0},
+                            .to_strides = {6, 2, 1},
+                            .from_offset = 3,
+                            .to_offset = 1};
+  const Floats from = values(1, 12);
+  Floats expected(25, 0.0F);
+  const DeviceArray device_from = upload(from), result = upload(expected);
+
+  host().array_kernels().copy(copy, from.data(), expected.data());
+  backend().array_kernels().copy(copy, device_from.data(), result.data());
+
+  EXPECT_EQ(expected[1], from[3]);
+  EXPECT_EQ(expected[2], from[3]);
+  EXPECT_EQ(expected[24], from[8]);
+  EXPECT_EQ(bit_differences(expected, result.values()), "");
+}
+
+TEST_F(DeviceArrayKernels, ReductionsGiveTheHostsBits) {
+  for (const ReductionKind kind : {ReductionKind::sum, ReductionKind::mean, ReductionKind::maximum}) {
+    for (const Reduction& extents :
+         {Reduction{.outer = 3, .reduced = 5, .inner = 7}, Reduction{.outer = 10, .reduced = 1000, .inner = 1},
+          Reduction{.outer = 1, .reduced = 300, .inner = 33}}) {
+      Reduction reduction = extents;
+      reduction.kind = kind;
+      const Floats from = values(1, reduction.outer * reduction.reduced * reduction.inner);
+      Floats expected(static_cast<std::size_t>(reduction.outer * reduction.inner));
+      const DeviceArray device_from = upload(from), result = output(reduction.outer * reduction.inner);
+
+      host().array_kernels().reduce(reduction, from.data(), expected.data());
+      backend().array_kernels().reduce(reduction, device_from.data(), result.data());
+
+      EXPECT_EQ(bit_differences(expected, result.values()), "") << fmt::format(
+          "kind {} of [{}, {}, {}]", static_cast<int>(kind), reduction.outer, reduction.reduced, reduction.inner);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::compute

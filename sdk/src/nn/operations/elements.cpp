@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "holdfast/nn/functions.h"
 #include "nn/graph/operation.h"
@@ -144,7 +145,11 @@ std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g,
                                                           : ElementArgument(apply_function(subtract, {of[1], 1.0F}));
       const Value by_base = apply_function(multiply, {of[1], apply_function(ElementFunction::power, {a, lowered})});
       // Of the exponent: y * log(a).
-      return {g * by_base, g * (y * apply_function(ElementFunction::logarithm, {a}))};
+      const float* const base = std::get_if<float>(&a);
+      const ElementArgument logarithm_of_base = base != nullptr
+                                                    ? ElementArgument(std::log(*base))
+                                                    : ElementArgument(apply_function(ElementFunction::logarithm, {a}));
+      return {g * by_base, g * apply_function(multiply, {y, logarithm_of_base})};
     }
     case ElementFunction::minimum: {
       const Value is_first = apply_function(ElementFunction::less_equal, {a, of[1]});
@@ -266,6 +271,10 @@ Value element_function(ElementFunction function, const std::vector<ElementArgume
 }
 
 std::shared_ptr<const Operation> read_element_operation(ElementFunction function, ConfigReader& config) {
+  using enum ElementFunction;
+  if (function == gelu_slope || function == gelu_tanh_slope || function == silu_slope) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} has no gradient, so no model uses it", name_of(function)));
+  }
   std::vector<std::optional<float>> constants = config.numbers("constants");
   const auto values = std::count(constants.begin(), constants.end(), std::nullopt);
   if (constants.size() != compute::operand_count(function) || values == 0) {

@@ -263,6 +263,32 @@ TEST(Model, RefusesDescriptionsThatAreWrongWithTheLayerAndTheShapes) {
   EXPECT_THAT(refusal([&] { Model({x, other}, {x + other}).input_shape(); }), HasSubstr("the model has 2 inputs"));
 }
 
+// A function after a dense layer, as a file has it.
+std::string graph_with(const std::string& function, const std::string& constants) {
+  const Value x = input({2});
+  std::string text = Model(x, Dense{2}(x)*3.0F).graph();
+  const std::string from = "\"multiply\",\"constants\":[null,3.0]";
+  const std::size_t place = text.find(from);
+  EXPECT_NE(place, std::string::npos) << text;
+  return text.replace(place, from.size(), "\"" + function + "\",\"constants\":" + constants);
+}
+
+TEST(Model, ReadsFunctionsWithAConstantAtAnyPlace) {
+  using compute::ElementFunction;
+  for (int number = static_cast<int>(ElementFunction::add); number <= static_cast<int>(ElementFunction::equal);
+       ++number) {
+    const std::string function(name_of(static_cast<ElementFunction>(number)));
+    for (const std::string constants : {"[2.0,null]", "[null,2.0]"}) {
+      const Model model = Model::from_graph(graph_with(function, constants));
+      EXPECT_EQ(gradients_of(model, 2).size(), model.parameters().float_count()) << function;
+    }
+    EXPECT_THROW(Model::from_graph(graph_with(function, "[1.0,2.0]")), Error) << function;
+  }
+  // A file cannot name functions that have no gradient of their own.
+  EXPECT_THROW(Model::from_graph(graph_with("gelu_slope", "[null]")), Error);
+  EXPECT_NO_THROW(Model::from_graph(graph_with("square", "[null]")));
+}
+
 TEST(Model, RefusesGraphsThatDoNotDescribeAModel) {
   const std::string graph = residual().graph();
   const auto changed = [&](const std::string& from, const std::string& to) {

@@ -85,7 +85,8 @@ class SliceOperation final : public Operation {
 
 class PadOperation final : public Operation {
  public:
-  PadOperation(std::size_t axis, std::int64_t before, std::int64_t after) : axis_(axis), before_(before), after_(after) {}
+  PadOperation(std::size_t axis, std::int64_t before, std::int64_t after)
+      : axis_(axis), before_(before), after_(after) {}
 
   std::string name() const override { return "pad"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {

@@ -111,7 +111,8 @@ Value reduce(const Value& x, ReductionKind kind, const AxisList& axes, ReducedAx
     if (!is_reduced[begin]) continue;
     std::size_t end = begin;
     while (end < rank && is_reduced[end]) ++end;
-    result = apply_one(std::make_shared<const ReduceOperation>(kind, ReducedRange{.begin = begin, .end = end}), {result});
+    result =
+        apply_one(std::make_shared<const ReduceOperation>(kind, ReducedRange{.begin = begin, .end = end}), {result});
     begin = end;
   }
   if (reduced == ReducedAxes::keep) return result;
@@ -146,7 +147,8 @@ Value largest(const Value& x, const AxisList& axes, ReducedAxes reduced) {
 }
 
 Value sum_over_samples(const Value& x) {
-  return apply_one(std::make_shared<const ReduceOperation>(ReductionKind::sum, ReducedRange{.is_over_samples = true}), {x});
+  return apply_one(std::make_shared<const ReduceOperation>(ReductionKind::sum, ReducedRange{.is_over_samples = true}),
+                   {x});
 }
 
 }  // namespace holdfast

@@ -33,8 +33,9 @@ TEST(ShapeLayers, MoveElementsAsKerasDoes) {
 }
 
 TEST(ShapeLayers, AreWrittenToTheGraphAndReadFromIt) {
-  const Sequential model{Input{12},     Reshape{{2, 2, 3}},        Permute{{3, 1, 2}}, UpSampling2D{{2, 1}},
-                         ZeroPadding2D{1}, Cropping2D{{1, 1, 1, 0}}, Rescaling{2},       Reshape{{-1}}, RepeatVector{2}};
+  const Sequential model{Input{12},        Reshape{{2, 2, 3}},       Permute{{3, 1, 2}}, UpSampling2D{{2, 1}},
+                         ZeroPadding2D{1}, Cropping2D{{1, 1, 1, 0}}, Rescaling{2},       Reshape{{-1}},
+                         RepeatVector{2}};
 
   EXPECT_EQ(Sequential::from_graph(model.graph()).graph(), model.graph());
   EXPECT_EQ(model.output_shape().rank(), 2U);

@@ -157,11 +157,10 @@ TEST(MemoryPlan, GraphTextsOfRandomModelsDescribeModelsWithTheSameBits) {
 
 std::size_t arena_bytes(const Model& model, std::int64_t samples, bool is_training) {
   const ModelDescription& description = *model.description();
-  return plan_memory(is_training ? description.training : description.inference,
-                     {.samples = samples,
-                      .inputs = description.inputs.size(),
-                      .parameters = description.parameters,
-                      .buffers = description.buffers})
+  return plan_memory(is_training ? description.training : description.inference, {.samples = samples,
+                                                                                  .inputs = description.inputs.size(),
+                                                                                  .parameters = description.parameters,
+                                                                                  .buffers = description.buffers})
       .arena_bytes;
 }
 

@@ -14,7 +14,7 @@ namespace holdfast::compute {
 
 namespace {
 
-constexpr std::int64_t kBlock = 256;
+constexpr std::int64_t kBlockElements = 256;
 
 // Counts through all indices of some axes, the last one fastest, and keeps the offsets that belong to each.
 template <std::size_t kOffsets>
@@ -93,8 +93,8 @@ class ElementRun {
   const std::span<const float* const> inputs_;
   const std::span<float* const> outputs_;
   std::array<Lane, ElementProgram::kMaximumInputs> lanes_{};
-  float gathered_[ElementProgram::kMaximumInputs][kBlock];
-  float results_[ElementProgram::kMaximumInstructions][kBlock];
+  float gathered_[ElementProgram::kMaximumInputs][kBlockElements];
+  float results_[ElementProgram::kMaximumInstructions][kBlockElements];
 };
 
 Lane ElementRun::lane(const ElementOperand& operand) const {
@@ -148,8 +148,8 @@ void ElementRun::run() {
   for (std::size_t i = 0; i < program_.input_count; ++i) strides[i] = &shape_.strides[i];
   std::int64_t output_offset = 0;
   do {
-    for (std::int64_t first = 0; first < row; first += kBlock) {
-      run_block(odometer.offsets, first, std::min(kBlock, row - first), output_offset + first);
+    for (std::int64_t first = 0; first < row; first += kBlockElements) {
+      run_block(odometer.offsets, first, std::min(kBlockElements, row - first), output_offset + first);
     }
     output_offset += row;
   } while (odometer.next(strides));

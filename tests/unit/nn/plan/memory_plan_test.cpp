@@ -83,7 +83,7 @@ struct Result {
   // As bits, since a NaN is not equal to itself.
   friend bool operator==(const Result& a, const Result& b) {
     const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
-      return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+      return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0);
     };
     bool equal = a.outputs.size() == b.outputs.size();
     for (std::size_t i = 0; equal && i < a.outputs.size(); ++i) equal = same(a.outputs[i], b.outputs[i]);

@@ -117,7 +117,7 @@ struct StridedCopy {
 enum class ReductionKind : std::uint8_t { sum, mean, maximum };
 
 // to[o, i] = the sum, mean or largest over r of from[o, r, i]. The order of a sum depends on the extents alone.
-struct Reduction {
+struct RowReduction {
   ReductionKind kind = ReductionKind::sum;
   std::int64_t outer = 1;
   std::int64_t reduced = 1;  // at least 1
@@ -132,7 +132,7 @@ class ArrayKernels {
   virtual void elements(const ElementProgram& program, const ElementShape& shape, std::span<const float* const> inputs,
                         std::span<float* const> outputs) = 0;
   virtual void copy(const StridedCopy& copy, const float* from, float* to) = 0;
-  virtual void reduce(const Reduction& reduction, const float* from, float* to) = 0;
+  virtual void reduce(const RowReduction& reduction, const float* from, float* to) = 0;
 };
 
 }  // namespace holdfast::compute

@@ -114,10 +114,10 @@ TEST_F(DeviceArrayKernels, CopiesAlongStridesGiveTheHostsBits) {
 
 TEST_F(DeviceArrayKernels, ReductionsGiveTheHostsBits) {
   for (const ReductionKind kind : {ReductionKind::sum, ReductionKind::mean, ReductionKind::maximum}) {
-    for (const Reduction& extents :
-         {Reduction{.outer = 3, .reduced = 5, .inner = 7}, Reduction{.outer = 10, .reduced = 1000, .inner = 1},
-          Reduction{.outer = 1, .reduced = 300, .inner = 33}}) {
-      Reduction reduction = extents;
+    for (const RowReduction& extents :
+         {RowReduction{.outer = 3, .reduced = 5, .inner = 7}, RowReduction{.outer = 10, .reduced = 1000, .inner = 1},
+          RowReduction{.outer = 1, .reduced = 300, .inner = 33}}) {
+      RowReduction reduction = extents;
       reduction.kind = kind;
       const Floats from = values(1, reduction.outer * reduction.reduced * reduction.inner);
       Floats expected(static_cast<std::size_t>(reduction.outer * reduction.inner));

@@ -105,7 +105,7 @@ class ArrayKernelsOnDevice final : public compute::ArrayKernels {
   void copy(const compute::StridedCopy& copy, const float* from, float* to) override {
     memory_.queue([=, this] { kernels_.copy(copy, from, to); });
   }
-  void reduce(const compute::Reduction& reduction, const float* from, float* to) override {
+  void reduce(const compute::RowReduction& reduction, const float* from, float* to) override {
     memory_.queue([=, this] { kernels_.reduce(reduction, from, to); });
   }
 

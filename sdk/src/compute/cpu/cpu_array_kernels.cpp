@@ -181,7 +181,7 @@ void CpuArrayKernels::copy(const StridedCopy& copy, const float* from, float* to
   } while (odometer.next({&copy.from_strides, &copy.to_strides}));
 }
 
-static float reduced_row(const Reduction& reduction, const float* from, std::int64_t stride) {
+static float reduced_row(const RowReduction& reduction, const float* from, std::int64_t stride) {
   if (reduction.kind == ReductionKind::maximum) {
     float largest = from[0];
     for (std::int64_t r = 1; r < reduction.reduced; ++r) {
@@ -196,7 +196,7 @@ static float reduced_row(const Reduction& reduction, const float* from, std::int
   return static_cast<float>(sum / count);
 }
 
-void CpuArrayKernels::reduce(const Reduction& reduction, const float* from, float* to) {
+void CpuArrayKernels::reduce(const RowReduction& reduction, const float* from, float* to) {
   for (std::int64_t outer = 0; outer < reduction.outer; ++outer) {
     const float* const block = from + outer * reduction.reduced * reduction.inner;
     for (std::int64_t inner = 0; inner < reduction.inner; ++inner) {

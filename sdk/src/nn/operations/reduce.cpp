@@ -70,7 +70,7 @@ class ReduceOperation final : public Operation {
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     const ValueSpec& spec = *maker.inputs[0];
-    compute::Reduction reduction = {.kind = kind_};
+    compute::RowReduction reduction = {.kind = kind_};
     if (range_.is_over_samples) {
       reduction.reduced = maker.samples;
       reduction.inner = spec.shape.element_count();

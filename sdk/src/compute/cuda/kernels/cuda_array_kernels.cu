@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kElementThreads)
   to[copy.to_offset + target] = from[copy.from_offset + source];
 }
 
-__device__ float reduced_row(const Reduction& reduction, const float* values) {
+__device__ float reduced_row(const RowReduction& reduction, const float* values) {
   if (reduction.kind == ReductionKind::maximum) {
     float largest = values[0];
     for (std::int64_t r = 1; r < reduction.reduced; ++r) {
@@ -95,7 +95,7 @@ __device__ float reduced_row(const Reduction& reduction, const float* values) {
 }
 
 __global__ void __launch_bounds__(kElementThreads)
-    reduction_kernel(const __grid_constant__ Reduction reduction, const float* from, float* to) {
+    reduction_kernel(const __grid_constant__ RowReduction reduction, const float* from, float* to) {
   const std::int64_t index = first_element<1>();
   if (index >= reduction.outer * reduction.inner) return;
   const std::int64_t outer = index / reduction.inner;
@@ -136,7 +136,7 @@ void CudaArrayKernels::copy(const StridedCopy& copy, const float* from, float* t
   run_elements("strided copy", strided_copy_kernel, count, context_.stream(), copy, from, to, count);
 }
 
-void CudaArrayKernels::reduce(const Reduction& reduction, const float* from, float* to) {
+void CudaArrayKernels::reduce(const RowReduction& reduction, const float* from, float* to) {
   const CudaContext::StreamLock lock = context_.lock_stream();
   const std::int64_t count = reduction.outer * reduction.inner;
   run_elements("reduction", reduction_kernel, count, context_.stream(), reduction, from, to);

@@ -13,7 +13,7 @@ class CudaArrayKernels final : public ArrayKernels {
   void elements(const ElementProgram& program, const ElementShape& shape, std::span<const float* const> inputs,
                 std::span<float* const> outputs) override;
   void copy(const StridedCopy& copy, const float* from, float* to) override;
-  void reduce(const Reduction& reduction, const float* from, float* to) override;
+  void reduce(const RowReduction& reduction, const float* from, float* to) override;
 
  private:
   CudaContext& context_;

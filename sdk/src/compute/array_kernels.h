@@ -3,13 +3,15 @@
 // A few general kernels of which most layers are made: functions of elements, copies with strides, and reductions. A
 // back end implements these once, so that a new layer needs no code for a device.
 //
-// All arrays are f32. Calls queue work like the operations of backend.h, and need no memory.
+// Arrays are f32, or i32 where integers are named. Calls queue work like the operations of backend.h, and need no
+// memory.
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "core/host_device.h"
+#include "holdfast/base/dtype.h"
 
 namespace holdfast::compute {
 
@@ -124,6 +126,26 @@ struct RowReduction {
   std::int64_t inner = 1;
 };
 
+// An array of each row (holdfast/core/row_layout.h), or an array of 4-byte elements, to an array of its own: to[r, e] =
+// element e of the array in row r. Integers and booleans become i32, or f32 by the nearest number; bf16 becomes f32. Of
+// an i64, the lower half is taken.
+struct RowConversion {
+  DType from = DType::f32;
+  DType to = DType::f32;  // f32 or i32
+  std::int64_t rows = 0;
+  std::int64_t elements = 0;   // of a row
+  std::int64_t row_words = 0;  // from a row to the next
+  std::int64_t first_word = 0;
+};
+
+// Rows of a table, by number: to[i] = table[ids[i]], all rows `width` floats wide.
+struct RowGather {
+  std::int64_t ids = 0;
+  std::int64_t table_rows = 1;
+  std::int64_t width = 1;
+  std::int64_t ids_per_sample = 1;  // for messages
+};
+
 class ArrayKernels {
  public:
   virtual ~ArrayKernels() = default;
@@ -133,6 +155,12 @@ class ArrayKernels {
                         std::span<float* const> outputs) = 0;
   virtual void copy(const StridedCopy& copy, const float* from, float* to) = 0;
   virtual void reduce(const RowReduction& reduction, const float* from, float* to) = 0;
+  virtual void convert(const RowConversion& conversion, const float* from, float* to) = 0;
+  // Ids are i32. One that the table does not have throws Error{invalid_argument} on the CPU, and makes a row of NaN on
+  // a device.
+  virtual void gather(const RowGather& gather, const float* table, const float* ids, float* to) = 0;
+  // The reverse: table[ids[i]] = the sum of from[i], in the order of i; rows without an id become zero.
+  virtual void scatter_sum(const RowGather& gather, const float* from, const float* ids, float* table) = 0;
 };
 
 }  // namespace holdfast::compute

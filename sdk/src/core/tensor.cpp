@@ -10,10 +10,50 @@ namespace holdfast {
 Tensor::Tensor(Shape shape) : shape_(std::move(shape)), values_(static_cast<std::size_t>(shape_.element_count())) {}
 
 Tensor::Tensor(Shape shape, std::vector<float> values) : shape_(std::move(shape)), values_(std::move(values)) {
-  if (static_cast<std::int64_t>(values_.size()) != shape_.element_count()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("a tensor of shape {} holds {} values, not {}",
-                                                         shape_.to_string(), shape_.element_count(), values_.size()));
+  require_count(values_.size());
+}
+
+Tensor::Tensor(Shape shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype) {
+  if (!is_sample_type(dtype)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a tensor cannot hold {}; it holds f32, bf16, i32, i64, u8, u16 or boolean", name(dtype)));
   }
+  const auto elements = static_cast<std::size_t>(shape_.element_count());
+  if (dtype == DType::f32) {
+    values_.resize(elements);
+  } else {
+    bytes_.resize(elements * size_bytes(dtype));
+  }
+}
+
+void Tensor::require_count(std::size_t given) const {
+  if (static_cast<std::int64_t>(given) == shape_.element_count()) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("a tensor of shape {} holds {} values, not {}",
+                                                       shape_.to_string(), shape_.element_count(), given));
+}
+
+std::vector<float>& Tensor::checked_values() {
+  if (dtype_ == DType::f32) return values_;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("values() is for tensors of f32, but this one of shape {} holds {}; read it with elements<T>()",
+                  shape_.to_string(), name(dtype_)));
+}
+
+std::span<std::byte> Tensor::bytes() & {
+  if (dtype_ == DType::f32) return std::as_writable_bytes(std::span(values_));
+  return bytes_;
+}
+
+std::span<const std::byte> Tensor::bytes() const& {
+  return const_cast<Tensor&>(*this).bytes();
+}
+
+std::span<std::byte> Tensor::bytes_of(DType asked) {
+  if (dtype_ == asked) return bytes();
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("a tensor of shape {} holds {}, but was asked for elements of {}; ask for its own type",
+                          shape_.to_string(), name(dtype_), name(asked)));
 }
 
 std::span<const float> Tensor::sample(std::int64_t index) const& {

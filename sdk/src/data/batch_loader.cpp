@@ -62,16 +62,16 @@ std::vector<std::int64_t> source_positions_of(const Dataset& dataset, std::uint6
   return positions;
 }
 
-struct SampleArrays {
+struct LoadedRows {
   std::span<float> features;
   std::span<float> targets;
 };
 
-SampleArrays resized(const Dataset& dataset, const Part& part, std::vector<float>& features,
-                     std::vector<float>& targets) {
+LoadedRows resized(const Dataset& dataset, const Part& part, std::vector<float>& features,
+                   std::vector<float>& targets) {
   const std::size_t count = positions_of(dataset, part).count;
-  features.resize(count * static_cast<std::size_t>(dataset.feature_shape().element_count()));
-  targets.resize(count * static_cast<std::size_t>(dataset.target_shape().element_count()));
+  features.resize(count * dataset.last_stage()->feature_words());
+  targets.resize(count * dataset.last_stage()->target_words());
   return {features, targets};
 }
 
@@ -80,16 +80,16 @@ struct Destination {
   const Dataset& dataset;
   const std::uint64_t seed;
   const Part& part;
-  const SampleArrays arrays;
+  const LoadedRows arrays;
 };
 
 void load_sample(const Destination& to, std::size_t index) {
-  const auto feature_count = static_cast<std::size_t>(to.dataset.feature_shape().element_count());
-  const auto target_count = static_cast<std::size_t>(to.dataset.target_shape().element_count());
+  const std::size_t feature_words = to.dataset.last_stage()->feature_words();
+  const std::size_t target_words = to.dataset.last_stage()->target_words();
   const Positions positions = positions_of(to.dataset, to.part);
   to.dataset.load(to.seed, to.part.epoch, positions.first + static_cast<std::int64_t>(index),
-                  {.features = to.arrays.features.subspan(index * feature_count, feature_count),
-                   .targets = to.arrays.targets.subspan(index * target_count, target_count)});
+                  {.features = to.arrays.features.subspan(index * feature_words, feature_words),
+                   .targets = to.arrays.targets.subspan(index * target_words, target_words)});
 }
 
 // Loads all samples in this thread. Returns false if it was stopped before the end.
@@ -152,10 +152,13 @@ bool load_part(const Destination& to, const std::stop_token& stop, WorkerPool& p
 
 Batch view_of(const Dataset& dataset, const Part& part, std::span<const float> features,
               std::span<const float> targets) {
-  const auto feature_count = static_cast<std::size_t>(dataset.feature_shape().element_count());
-  const auto target_count = static_cast<std::size_t>(dataset.target_shape().element_count());
-  Batch result{
-      .epoch = part.epoch, .index = part.index, .samples = samples_of_batch(dataset, part.index), .shards = {}};
+  const std::size_t feature_words = dataset.last_stage()->feature_words();
+  const std::size_t target_words = dataset.last_stage()->target_words();
+  Batch result{.epoch = part.epoch,
+               .index = part.index,
+               .samples = samples_of_batch(dataset, part.index),
+               .shards = {},
+               .layouts = &dataset.last_stage()->layouts()};
   const std::int64_t loaded_begin = begin_of(part, result.samples, part.first);
   for (int shard = part.first; shard < part.end; ++shard) {
     const std::int64_t begin = begin_of(part, result.samples, shard);
@@ -164,8 +167,8 @@ Batch view_of(const Dataset& dataset, const Part& part, std::span<const float> f
     const auto count = static_cast<std::size_t>(samples);
     result.shards.push_back({.first_sample = begin,
                              .samples = samples,
-                             .features = features.subspan(offset * feature_count, count * feature_count),
-                             .targets = targets.subspan(offset * target_count, count * target_count)});
+                             .features = features.subspan(offset * feature_words, count * feature_words),
+                             .targets = targets.subspan(offset * target_words, count * target_words)});
   }
   return result;
 }
@@ -254,7 +257,7 @@ bool BatchLoader::load(const Cursor& cursor, LoadedBatch& batch, const std::stop
     batch.positions = source_positions_of(dataset_, seed_, part);
     return true;
   }
-  SampleArrays arrays;
+  LoadedRows arrays;
   if (batch.room) {
     batch.positions.resize(positions_of(dataset_, part).count);
     std::iota(batch.positions.begin(), batch.positions.end(), batch.room->first_row);

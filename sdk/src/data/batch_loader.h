@@ -22,6 +22,7 @@
 #include "core/worker_pool.h"
 #include "data/pinned_samples.h"
 #include "data/resident_samples.h"
+#include "data/stage.h"
 #include "data/staged_batches.h"
 #include "holdfast/data/dataset.h"
 
@@ -37,8 +38,8 @@ std::int64_t begin_of_shard(std::int64_t batch_samples, int shard, int shards);
 struct ShardSlice {
   std::int64_t first_sample = 0;    // position in the global batch
   std::int64_t samples = 0;         // may be 0
-  std::span<const float> features;  // [samples, feature shape]
-  std::span<const float> targets;   // [samples, target shape]
+  std::span<const float> features;  // a row of words for each sample
+  std::span<const float> targets;
 };
 
 // What next() returns: the shards of this replica.
@@ -47,7 +48,17 @@ struct Batch {
   std::int64_t index = 0;    // in the epoch
   std::int64_t samples = 0;  // of the whole global batch
   std::vector<ShardSlice> shards;
-  bool is_on_device = false;  // the views lie in the memory of the device
+  const SampleLayouts* layouts = nullptr;  // of the data set, which outlives the batch; null: plain
+  bool is_on_device = false;               // the views lie in the memory of the device
+
+  bool has_weights() const { return layouts != nullptr && layouts->has_weights; }
+  // Null for rows of one f32 array.
+  const RowLayout* input_layout() const {
+    return layouts == nullptr || layouts->inputs.is_plain() ? nullptr : &layouts->inputs;
+  }
+  const RowLayout* target_layout() const {
+    return layouts == nullptr || layouts->targets.is_plain() ? nullptr : &layouts->targets;
+  }
 };
 
 // The samples of shards [first_shard, end_shard) of one batch, loaded by the calling thread out of

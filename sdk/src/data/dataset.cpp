@@ -10,6 +10,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "data/array_json.h"
 #include "data/map_stage.h"
 #include "data/range_stage.h"
 #include "data/repeat_stage.h"
@@ -27,6 +28,20 @@ void check_count(const std::string& stage, std::int64_t count, std::int64_t leas
               fmt::format("{}() needs a number of at least {}, not {}", stage, least, count));
 }
 
+// The arrays of a sample, for messages.
+std::string text_of(std::span<const ArraySpec> arrays) {
+  if (arrays.size() == 1 && arrays[0].dtype == DType::f32) return arrays[0].shape.to_string();
+  std::vector<std::string> texts;
+  for (const ArraySpec& array : arrays) texts.push_back(array.to_string());
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+const Shape& only_shape(std::span<const ArraySpec> arrays, const char* what, const char* instead) {
+  if (arrays.size() == 1) return arrays[0].shape;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the samples have {} {}, so there is not one shape; ask {}", arrays.size(), what, instead));
+}
+
 }  // namespace
 
 Dataset::Dataset(std::shared_ptr<const Stage> stage) : stage_(std::move(stage)) {
@@ -34,10 +49,26 @@ Dataset::Dataset(std::shared_ptr<const Stage> stage) : stage_(std::move(stage)) 
 }
 
 const Shape& Dataset::feature_shape() const {
-  return stage_->feature_shape();
+  return only_shape(inputs(), "inputs", "inputs()");
 }
 const Shape& Dataset::target_shape() const {
-  return stage_->target_shape();
+  return only_shape(targets(), "targets", "targets()");
+}
+std::span<const ArraySpec> Dataset::inputs() const {
+  return stage_->layouts().inputs.arrays();
+}
+std::span<const ArraySpec> Dataset::targets() const {
+  const std::span<const ArraySpec> arrays = stage_->layouts().targets.arrays();
+  return arrays.first(arrays.size() - (has_sample_weights() ? 1 : 0));
+}
+bool Dataset::has_sample_weights() const {
+  return stage_->layouts().has_weights;
+}
+const RowLayout& Dataset::input_layout() const {
+  return stage_->layouts().inputs;
+}
+const RowLayout& Dataset::target_layout() const {
+  return stage_->layouts().targets;
 }
 std::int64_t Dataset::size() const {
   return stage_->size();
@@ -62,6 +93,16 @@ Dataset Dataset::map(Shape new_feature_shape, FeatureFunction function, std::str
   check_is_open("map");
   return Dataset(
       std::make_shared<FeatureMapStage>(stage_, std::move(new_feature_shape), std::move(function), std::move(name)));
+}
+
+Dataset Dataset::map(ArrayMapFunction function, std::string name) const {
+  check_is_open("map");
+  return Dataset(std::make_shared<ArrayMapStage>(stage_, std::move(function), std::move(name)));
+}
+
+Dataset Dataset::map(std::vector<ArraySpec> new_inputs, InputMapFunction function, std::string name) const {
+  check_is_open("map");
+  return Dataset(std::make_shared<InputMapStage>(stage_, std::move(new_inputs), std::move(function), std::move(name)));
 }
 
 Dataset Dataset::shuffle() const {
@@ -163,12 +204,11 @@ void Dataset::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position
                 fmt::format("there is no sample {} in epoch {}; epochs count from 0 and have {} samples", position,
                             epoch, size()));
   }
-  if (static_cast<std::int64_t>(destination.features.size()) != feature_shape().element_count() ||
-      static_cast<std::int64_t>(destination.targets.size()) != target_shape().element_count()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("a sample with features {} and targets {} does not fit into {} and {} floats",
-                            feature_shape().to_string(), target_shape().to_string(), destination.features.size(),
-                            destination.targets.size()));
+  if (destination.features.size() != stage_->feature_words() || destination.targets.size() != stage_->target_words()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("a sample with features {} and targets {} does not fit into {} and {} floats", text_of(inputs()),
+                    text_of(targets()), destination.features.size(), destination.targets.size()));
   }
   stage_->load(seed, epoch, position, destination);
 }
@@ -178,12 +218,18 @@ void Dataset::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position
 std::string Dataset::description() const {
   nlohmann::ordered_json stages = nlohmann::ordered_json::array();
   stage_->describe(stages);
-  const nlohmann::ordered_json description = {{"size", size()},
-                                              {"features", feature_shape().extents()},
-                                              {"targets", target_shape().extents()},
-                                              {"stages", std::move(stages)},
-                                              {"batch", batch_size_},
-                                              {"drop_remainder", drop_remainder_}};
+  nlohmann::ordered_json description = {{"size", size()}};
+  if (stage_->layouts().are_plain()) {
+    description["features"] = feature_shape().extents();
+    description["targets"] = target_shape().extents();
+  } else {
+    description["inputs"] = json_of(input_layout());
+    description["targets"] = json_of(target_layout());
+    if (has_sample_weights()) description["sample_weights"] = true;
+  }
+  description["stages"] = std::move(stages);
+  description["batch"] = batch_size_;
+  description["drop_remainder"] = drop_remainder_;
   return description.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

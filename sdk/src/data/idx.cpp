@@ -20,7 +20,7 @@ namespace {
 class IdxSource : public Stage {
  public:
   IdxSource(IdxFile images, IdxFile labels, float scale)
-      : Stage(Shape{images.shape[1], images.shape[2], 1}, Shape{}, images.shape[0], 0),
+      : Stage(plain_layouts(Shape{images.shape[1], images.shape[2], 1}, Shape{}), images.shape[0], 0),
         images_(std::move(images.elements)),
         labels_(std::move(labels.elements)),
         scale_(scale),

@@ -1,8 +1,10 @@
 #include "data/map_stage.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "data/array_json.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -17,11 +19,20 @@ void check_function(const Function& function) {
   if (!function) throw Error(ErrorCode::invalid_argument, "map() was given an empty function");
 }
 
+// The functions of f32 samples see rows, which are their arrays only if there is one of f32.
+void check_plain(const Stage& before) {
+  if (before.layouts().are_plain()) return;
+  throw Error(ErrorCode::invalid_argument,
+              "this map() is for samples of one f32 array and one f32 target; take a function of SampleArrays for "
+              "samples of other arrays");
+}
+
 }  // namespace
 
 MapStage::MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name)
     : ChainedStage(before, before->size()), function_(std::move(function)), name_(std::move(name)) {
   check_function(function_);
+  check_plain(this->before());
 }
 
 void MapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
@@ -35,16 +46,61 @@ void MapStage::describe(nlohmann::ordered_json& stages) const {
   stages.push_back({{"kind", "map"}, {"name", name_}});
 }
 
-FeatureMapStage::FeatureMapStage(std::shared_ptr<const Stage> before, Shape feature_shape,
-                                 Dataset::FeatureFunction function, std::string name)
-    : ChainedStage(std::move(before), std::move(feature_shape)),
-      function_(std::move(function)),
-      name_(std::move(name)) {
+ArrayMapStage::ArrayMapStage(std::shared_ptr<const Stage> before, Dataset::ArrayMapFunction function, std::string name)
+    : ChainedStage(before, before->size()), function_(std::move(function)), name_(std::move(name)) {
   check_function(function_);
 }
 
+void ArrayMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  before().load(seed, epoch, position, destination);
+  Random random = draws_of(*this, seed, epoch, position);
+  function_({.inputs = {layouts().inputs, destination.features}, .targets = {layouts().targets, destination.targets}},
+            random);
+  check_integers(layouts(), destination, position);
+}
+
+void ArrayMapStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "map"}, {"name", name_}});
+}
+
+InputMapStage::InputMapStage(std::shared_ptr<const Stage> before, std::vector<ArraySpec> inputs,
+                             Dataset::InputMapFunction function, std::string name)
+    : ChainedStage(std::move(before), RowLayout(std::move(inputs))),
+      function_(std::move(function)),
+      name_(std::move(name)) {
+  check_function(function_);
+  if (layouts().inputs.arrays().empty()) {
+    throw Error(ErrorCode::invalid_argument, "map() was given no new inputs; name at least one array");
+  }
+}
+
+void InputMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  std::vector<float> inputs(before().feature_words());
+  before().load(seed, epoch, position, {.features = inputs, .targets = destination.targets});
+  // Words that belong to no element must not hold what another sample left there: samples are compared by digest.
+  std::ranges::fill(destination.features, 0.0F);
+  Random random = draws_of(*this, seed, epoch, position);
+  function_({before().layouts().inputs, inputs}, {layouts().inputs, destination.features}, random);
+  check_integers(layouts(), destination, position);
+}
+
+void InputMapStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "map"}, {"name", name_}, {"inputs", json_of(layouts().inputs)}});
+}
+
+FeatureMapStage::FeatureMapStage(std::shared_ptr<const Stage> before, Shape feature_shape,
+                                 Dataset::FeatureFunction function, std::string name)
+    : ChainedStage(std::move(before), RowLayout({{.name = {}, .shape = std::move(feature_shape)}})),
+      function_(std::move(function)),
+      name_(std::move(name)) {
+  check_function(function_);
+  check_plain(this->before());
+}
+
 void FeatureMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
-  std::vector<float> features(static_cast<std::size_t>(before().feature_shape().element_count()));
+  std::vector<float> features(before().feature_words());
   before().load(seed, epoch, position, {.features = features, .targets = destination.targets});
   Random random = draws_of(*this, seed, epoch, position);
   function_(features, destination.features, random);

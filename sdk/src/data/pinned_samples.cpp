@@ -23,10 +23,9 @@ bool is_little_enough(std::size_t bytes) {
 
 SampleFeeds feeds_from(const Dataset& dataset, std::span<const float> features, std::span<const float> targets,
                        MemorySpace& memory) {
-  const auto floats_of = [](const Shape& shape) { return static_cast<std::size_t>(shape.element_count()); };
   return {.pinned = {},
-          .features = memory.feed(features, floats_of(dataset.feature_shape())),
-          .targets = memory.feed(targets, floats_of(dataset.target_shape()))};
+          .features = memory.feed(features, dataset.last_stage()->feature_words()),
+          .targets = memory.feed(targets, dataset.last_stage()->target_words())};
 }
 
 }  // namespace

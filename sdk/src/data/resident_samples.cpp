@@ -15,10 +15,6 @@
 namespace holdfast {
 namespace {
 
-std::size_t width_of(const Shape& shape) {
-  return static_cast<std::size_t>(shape.element_count());
-}
-
 bool follow_each_other(std::span<const std::int64_t> positions) {
   return std::adjacent_find(positions.begin(), positions.end(),
                             [](std::int64_t one, std::int64_t next) { return next != one + 1; }) == positions.end();
@@ -53,8 +49,8 @@ ResidentSamples::ResidentSamples(const Dataset& dataset, MemorySpace& memory)
     : last_stage_(dataset.last_stage()),
       source_(dataset.last_stage()->source()),
       memory_(memory),
-      features_(width_of(dataset.feature_shape()), source_ == nullptr ? 0 : source_->size(), memory),
-      targets_(width_of(dataset.target_shape()), source_ == nullptr ? 0 : source_->size(), memory) {
+      features_(last_stage_->feature_words(), source_ == nullptr ? 0 : source_->size(), memory),
+      targets_(last_stage_->target_words(), source_ == nullptr ? 0 : source_->size(), memory) {
   HOLDFAST_ASSERT(source_ != nullptr);
   load(*source_);
 }

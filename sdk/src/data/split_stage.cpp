@@ -45,12 +45,57 @@ std::string text_of_class(const SampleClass& of) {
   return "the class with the targets [" + row + (of.targets.size() > kShown ? ", ...]" : "]");
 }
 
+// The only target whose classes are known without a rule of the application: integers, one array.
+void require_integer_labels(const SampleLayouts& layouts) {
+  const std::span<const ArraySpec> arrays = layouts.targets.arrays();
+  if (arrays.size() - (layouts.has_weights ? 1 : 0) == 1 && arrays[0].dtype != DType::bf16) return;
+  throw refused_split(
+      "split() by label needs one target of f32 or of integers; split without by_label, or before other targets join");
+}
+
+// As floats, so that classes of all types are sorted and shown alike. Labels are below 2^24.
+std::vector<float> integer_label(const RowLayout& layout, std::span<float> words) {
+  const ArrayRow row(layout, words);
+  std::vector<float> label;
+  const auto append = [&](auto element) {
+    for (const auto value : row.elements<decltype(element)>(0)) label.push_back(static_cast<float>(value));
+  };
+  switch (layout.arrays()[0].dtype) {
+    case DType::f32:
+      append(float{});
+      break;
+    case DType::i32:
+      append(std::int32_t{});
+      break;
+    case DType::i64:
+      append(std::int64_t{});
+      break;
+    case DType::u8:
+      append(std::uint8_t{});
+      break;
+    case DType::u16:
+      append(std::uint16_t{});
+      break;
+    default:
+      append(bool{});
+      break;
+  }
+  return label;
+}
+
 // Sorted by their targets, so the order of the samples does not matter.
 std::vector<SampleClass> classes_of(const Stage& stage, std::uint64_t seed) {
   std::map<std::vector<float>, SamplePositions> samples;
-  std::vector<float> targets(static_cast<std::size_t>(stage.target_shape().element_count()));
+  // Words of other types are compared as bits, which are never a NaN here: classes are integers.
+  const bool are_floats = stage.layouts().targets.is_plain();
+  if (!are_floats) require_integer_labels(stage.layouts());
+  std::vector<float> targets(stage.target_words());
   for (std::int64_t position = 0; position < stage.size(); ++position) {
     stage.load_targets(seed, 0, position, targets);
+    if (!are_floats) {
+      samples[integer_label(stage.layouts().targets, targets)].push_back(static_cast<std::uint32_t>(position));
+      continue;
+    }
     if (std::ranges::any_of(targets, [](float value) { return std::isnan(value); })) {
       throw refused_split(
           fmt::format("split() by label: sample {} has a target that is NaN and belongs to no class; "

@@ -6,7 +6,7 @@ namespace holdfast {
 
 void Stage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                          std::span<float> targets) const {
-  std::vector<float> features(static_cast<std::size_t>(feature_shape().element_count()));
+  std::vector<float> features(feature_words());
   load(seed, epoch, position, {.features = features, .targets = targets});
 }
 

@@ -10,13 +10,14 @@
 #include <string>
 
 #include "data/position_set.h"
+#include "holdfast/core/row_layout.h"
 #include "holdfast/core/shape.h"
 #include "holdfast/data/dataset.h"
 
 namespace holdfast {
 
-// All samples of a source as two arrays, one sample after the other; empty if the source stores them in
-// another form.
+// All samples of a source as two arrays of rows (RowLayout), one sample after the other; empty if the source
+// stores them in another form.
 struct SourceArrays {
   std::span<const float> features;
   std::span<const float> targets;
@@ -25,6 +26,22 @@ struct SourceArrays {
 // What a stage does, for code that must look through the chain.
 enum class StageKind { source, map, feature_map, shuffle, range, split, repeat };
 
+// What samples consist of.
+struct SampleLayouts {
+  RowLayout inputs;
+  RowLayout targets;
+  // The last array of the targets is the weight of the sample, or one weight for each position.
+  bool has_weights = false;
+
+  bool are_plain() const { return inputs.is_plain() && targets.is_plain() && !has_weights; }
+};
+
+// One f32 array for features and one for targets, without names, as most data sets have.
+inline SampleLayouts plain_layouts(Shape features, Shape targets) {
+  return {.inputs = RowLayout({{.name = {}, .shape = std::move(features)}}),
+          .targets = RowLayout({{.name = {}, .shape = std::move(targets)}})};
+}
+
 // The base class of sources and of the stages that follow them.
 class Stage {
  public:
@@ -32,14 +49,20 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  const Shape& feature_shape() const { return feature_shape_; }
-  const Shape& target_shape() const { return target_shape_; }
+  const SampleLayouts& layouts() const { return layouts_; }
+  // The shape of the first input and of the first target.
+  const Shape& feature_shape() const { return layouts_.inputs.arrays()[0].shape; }
+  const Shape& target_shape() const { return layouts_.targets.arrays()[0].shape; }
+  // The words of a sample's rows.
+  std::size_t feature_words() const { return layouts_.inputs.words(); }
+  std::size_t target_words() const { return layouts_.targets.words(); }
   std::int64_t size() const { return size_; }
   // The distance from the source, which has number 0. It enters every draw, so two stages of one kind
   // draw differently.
   std::uint32_t number() const { return number_; }
 
-  // As Dataset::load(), which has checked the position and the destination.
+  // As Dataset::load(), which has checked the position and the destination: rows of feature_words() and
+  // target_words().
   virtual void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const = 0;
   // The first stage if all later ones only select and order its samples; null if one of them changes
   // samples.
@@ -67,30 +90,28 @@ class Stage {
   virtual void describe(nlohmann::ordered_json& stages) const = 0;
 
  protected:
-  Stage(Shape feature_shape, Shape target_shape, std::int64_t size, std::uint32_t number)
-      : feature_shape_(std::move(feature_shape)),
-        target_shape_(std::move(target_shape)),
-        size_(size),
-        number_(number) {}
+  Stage(SampleLayouts layouts, std::int64_t size, std::uint32_t number)
+      : layouts_(std::move(layouts)), size_(size), number_(number) {}
 
  private:
-  Shape feature_shape_;
-  Shape target_shape_;
+  SampleLayouts layouts_;
   std::int64_t size_;
   std::uint32_t number_;
 };
 
-// A stage that follows another one and has its shapes, unless a constructor says otherwise.
+// A stage that follows another one and has its arrays, unless a constructor says otherwise.
 class ChainedStage : public Stage {
  public:
   const Stage* previous() const override { return before_.get(); }
 
  protected:
   ChainedStage(std::shared_ptr<const Stage> before, std::int64_t size)
-      : Stage(before->feature_shape(), before->target_shape(), size, before->number() + 1),
-        before_(std::move(before)) {}
-  ChainedStage(std::shared_ptr<const Stage> before, Shape feature_shape)
-      : Stage(std::move(feature_shape), before->target_shape(), before->size(), before->number() + 1),
+      : Stage(before->layouts(), size, before->number() + 1), before_(std::move(before)) {}
+  ChainedStage(std::shared_ptr<const Stage> before, RowLayout inputs)
+      : Stage({.inputs = std::move(inputs),
+               .targets = before->layouts().targets,
+               .has_weights = before->layouts().has_weights},
+              before->size(), before->number() + 1),
         before_(std::move(before)) {}
 
   const Stage& before() const { return *before_; }

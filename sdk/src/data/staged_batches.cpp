@@ -1,13 +1,10 @@
 #include "data/staged_batches.h"
 
+#include "data/stage.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
 namespace {
-
-std::size_t floats_of(const Shape& shape) {
-  return static_cast<std::size_t>(shape.element_count());
-}
 
 std::span<float> floats_in(SharedMemory& memory) {
   const std::span<std::byte> bytes = memory.writable();
@@ -18,8 +15,8 @@ std::span<float> floats_in(SharedMemory& memory) {
 
 StagedBatches::StagedBatches(const Dataset& dataset, std::size_t samples, std::size_t batches)
     : samples_(samples),
-      feature_floats_(floats_of(dataset.feature_shape())),
-      target_floats_(floats_of(dataset.target_shape())),
+      feature_floats_(dataset.last_stage()->feature_words()),
+      target_floats_(dataset.last_stage()->target_words()),
       memory_(SharedMemory::create("holdfast-batches",
                                    batches * samples * (feature_floats_ + target_floats_) * sizeof(float))),
       features_(floats_in(memory_).first(batches * samples * feature_floats_)),

@@ -108,6 +108,15 @@ class ArrayKernelsOnDevice final : public compute::ArrayKernels {
   void reduce(const compute::RowReduction& reduction, const float* from, float* to) override {
     memory_.queue([=, this] { kernels_.reduce(reduction, from, to); });
   }
+  void convert(const compute::RowConversion& conversion, const float* from, float* to) override {
+    memory_.queue([=, this] { kernels_.convert(conversion, from, to); });
+  }
+  void gather(const compute::RowGather& gather, const float* table, const float* ids, float* to) override {
+    memory_.queue([=, this] { kernels_.gather(gather, table, ids, to); });
+  }
+  void scatter_sum(const compute::RowGather& gather, const float* from, const float* ids, float* table) override {
+    memory_.queue([=, this] { kernels_.scatter_sum(gather, from, ids, table); });
+  }
 
  private:
   PretendedMemory& memory_;

@@ -16,10 +16,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "holdfast/core/random.h"
+#include "holdfast/core/row_layout.h"
 #include "holdfast/core/shape.h"
 #include "holdfast/core/tensor.h"
 
@@ -27,10 +30,21 @@ namespace holdfast {
 
 class Stage;
 
-// The numbers of one sample, row-major. The caller owns the memory.
+// The numbers of one sample, row-major. The caller owns the memory. If the sample has other arrays than one
+// of f32, these are the rows that RowLayout describes.
 struct Sample {
   std::span<float> features;
   std::span<float> targets;
+};
+
+// The arrays of one sample, for functions of samples with several arrays or with other types than f32:
+//
+//   data.map([](const SampleArrays& sample, Random&) {
+//     for (std::int32_t& id : sample.inputs.elements<std::int32_t>("ids")) id = std::min(id, 999);
+//   }, "rare words");
+struct SampleArrays {
+  ArrayRow inputs;
+  ArrayRow targets;  // then the weight of the sample, "sample_weight", if the data set has weights
 };
 
 struct BatchOptions {
@@ -58,13 +72,24 @@ class Dataset {
   using MapFunction = std::function<void(Sample, Random&)>;
   // Computes new features (second argument) from the old ones (first argument). Targets stay.
   using FeatureFunction = std::function<void(std::span<const float>, std::span<float>, Random&)>;
+  // The same for samples of any arrays.
+  using ArrayMapFunction = std::function<void(const SampleArrays&, Random&)>;
+  using InputMapFunction = std::function<void(const ArrayRow&, const ArrayRow&, Random&)>;
 
   // For sources within the library. Applications begin with from_tensors() or read_idx().
   explicit Dataset(std::shared_ptr<const Stage> stage);
 
-  // The shapes of one sample.
+  // The shapes of one sample. Throw Error{invalid_argument} if it has several inputs or targets.
   const Shape& feature_shape() const;
   const Shape& target_shape() const;
+  // The arrays of one sample, valid as long as this data set; targets() leaves out the weights.
+  std::span<const ArraySpec> inputs() const;
+  std::span<const ArraySpec> targets() const;
+  // Whether each sample has a weight, or one for each position of its targets.
+  bool has_sample_weights() const;
+  // How they lie in the rows of load(). Weights are the last array of the targets.
+  const RowLayout& input_layout() const;
+  const RowLayout& target_layout() const;
   // The number of samples in an epoch.
   std::int64_t size() const;
 
@@ -77,6 +102,11 @@ class Dataset {
   // Error{invalid_argument} for an empty function.
   Dataset map(MapFunction function, std::string name = "") const;
   Dataset map(Shape new_feature_shape, FeatureFunction function, std::string name = "") const;
+  // For samples of any arrays. The functions of the two above get rows, so they are for samples of one f32
+  // input and one f32 target, and throw Error{invalid_argument} for others. An i64 that does not fit into
+  // 32 bits ends loading with Error{invalid_argument} that names array, element and sample.
+  Dataset map(ArrayMapFunction function, std::string name = "") const;
+  Dataset map(std::vector<ArraySpec> new_inputs, InputMapFunction function, std::string name = "") const;
 
   // Gives each epoch an order of its own, in which all permutations are equally likely (Fisher and
   // Yates). With a window, each run of `window` samples is shuffled within itself, which keeps reads of
@@ -190,5 +220,22 @@ const {
 // A data set with one sample per entry along the first axis of both tensors. Throws
 // Error{invalid_argument} if the first axes differ or a tensor is a scalar.
 Dataset from_tensors(Tensor features, Tensor targets);
+
+// One array of a data set: [samples, shape].
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+// The same for several inputs and targets, which the model takes in this order. `sample_weights` is f32
+// [samples]: the loss of a sample counts that much in the mean of a batch, which divides by the sum of the
+// weights. With [samples, positions] each position of the target has a weight; 0 masks it.
+//
+//   from_tensors({{"user", users}, {"item", items}}, {{"rating", ratings}}, weights)
+//
+// Throws Error{invalid_argument} for tensors without samples or with other numbers of them, for two arrays
+// of one name, and for weights below 0.
+Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets,
+                     std::optional<Tensor> sample_weights = {});
 
 }  // namespace holdfast

@@ -84,6 +84,14 @@ Value repeat(const Value& x, std::int64_t axis, std::int64_t count);
 // The elements are repeated along axes of extent 1 and new leading axes.
 Value broadcast(const Value& x, const Shape& shape);
 
+// Integers as f32, rounded to the nearest above 2^24. Values of f32 stay as they are. Throws Error{invalid_argument}
+// for another type to cast to.
+Value cast(const Value& x, DType dtype);
+// Rows of a table by number, for embeddings: table [rows, width] and ids [...] give [..., width]. The table is a
+// weight, the ids are integers. An id that the table does not have ends the step with Error{invalid_argument} that
+// names it, its sample and its position; on a device its row is NaN.
+Value gather(const Value& table, const Value& ids);
+
 // Passes the value on and stops its gradient.
 Value stop_gradient(const Value& x);
 

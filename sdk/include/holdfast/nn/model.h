@@ -115,6 +115,8 @@ class Model {
   // The same call gives the same bits for the same number of threads. Another batch size may change the
   // last bits, since sums are then blocked differently.
   Tensor predict(const Tensor& x, std::int64_t batch_size = 32) const;
+  // The same for several inputs or outputs, in their order, and for inputs of other types than f32.
+  std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size = 32) const;
 
   // For Holdfast's own use.
   const std::shared_ptr<const ModelDescription>& description() const { return description_; }

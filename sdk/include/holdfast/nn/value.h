@@ -56,6 +56,8 @@ class Value {
 };
 
 struct ValueOptions {
+  // f32, bf16, i32, i64, u8, u16 or boolean: the type that the data has. bf16 is computed with as f32. Integers and
+  // booleans are i32 in the model: they can be cast to f32, gathered with, and moved, but not computed with.
   DType dtype = DType::f32;
   std::string name = {};  // in files and error messages; empty: "input", "input_1", ...
 };

@@ -29,6 +29,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/compute/precision.h"
 #include "holdfast/core/memory_space.h"
+#include "holdfast/core/row_layout.h"
 #include "holdfast/core/shape.h"
 
 namespace holdfast {
@@ -55,6 +56,13 @@ struct ShardBatch {
   std::int64_t batch_samples = 0;   // of the global batch
   std::span<const float> features;  // [samples, feature shape], in the memory of the host
   std::span<const float> targets;   // [samples, target shape], in the memory of the host
+  // How the arrays of a sample lie in a row of `features` or `targets`, for samples of other arrays than one
+  // of f32; else null. Only if inputs() or targets() of the Trainable ask for such arrays.
+  const RowLayout* input_layout = nullptr;
+  const RowLayout* target_layout = nullptr;
+  // If true, the last array of `targets` holds the weights of the samples, and the functions below write the
+  // sum of these weights to the end of `sums`, which is one longer. Only if check_sample_weights() accepts.
+  bool has_sample_weights = false;
   // If true, both lie in memory() instead. Only if reads_samples_on_device() returns true.
   bool is_on_device = false;
   // Throws if a replica was lost and this shard will be computed again. Call it now and then if a shard
@@ -133,6 +141,10 @@ struct Update {
   std::int64_t step = 1;             // number of this update, from 1
   std::int64_t batch_samples = 0;    // of the global batch
   std::span<const float> gradients;  // in the Trainable's memory()
+  // With sample weights, their sum over the global batch. Shards scaled their gradients by 1 then, and the
+  // update divides them by this weight. If it is 0, nothing is applied.
+  bool is_weighted = false;
+  float weight = 0;
 };
 
 // Functions are called from one thread at a time, except that calls of compute_gradients(),
@@ -153,6 +165,16 @@ class Trainable {
   virtual Shape feature_shape() const = 0;
   virtual Shape target_shape() const = 0;
   virtual Shape output_shape() const = 0;
+
+  // The arrays of one sample, for a Trainable that has several, or other types than f32. The defaults are one
+  // f32 array of each shape above.
+  virtual std::vector<ArraySpec> inputs() const { return {{.name = {}, .shape = feature_shape()}}; }
+  virtual std::vector<ArraySpec> targets() const { return {{.name = {}, .shape = target_shape()}}; }
+  virtual std::vector<ArraySpec> outputs() const { return {{.name = {}, .shape = output_shape()}}; }
+  // Whether targets may have any type that samples can have, instead of those of targets().
+  virtual bool converts_targets() const { return false; }
+  // Throws Error{invalid_argument} unless samples may have weights of this shape. The default takes none.
+  virtual void check_sample_weights(const ArraySpec& weights) const;
 
   // Called before all functions below. Called again between steps if there may be more workers than
   // before, with the same number of threads for each.
@@ -180,12 +202,12 @@ class Trainable {
   virtual std::size_t gradient_count() const = 0;
 
   // Writes this shard's summand of the gradient of the global batch's mean loss: scale it by 1 /
-  // batch_samples. `sums` receives one sum over the samples of the shard for each of sum_names(). A
-  // shard without samples writes zeros.
+  // batch_samples, or by 1 if the samples have weights. `sums` receives one sum over the samples of the shard
+  // for each of sum_names(). A shard without samples writes zeros.
   virtual void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) = 0;
   // Inference: writes the sums only.
   virtual void compute_sums(const ShardBatch& batch, std::span<float> sums) = 0;
-  // Inference: writes the outputs [samples, output shape].
+  // Inference: writes the outputs [samples, output shape], one output after another if there are several.
   virtual void predict(const ShardBatch& batch, std::span<float> outputs) = 0;
 
   // Advances the state by one step. Not called while any other function runs.

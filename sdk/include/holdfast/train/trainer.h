@@ -31,20 +31,11 @@
 #include "holdfast/nn/model.h"
 #include "holdfast/optim/optimizer.h"
 #include "holdfast/train/callback.h"
+#include "holdfast/train/output_losses.h"
 #include "holdfast/train/replica.h"
 #include "holdfast/train/trainable.h"
 
 namespace holdfast {
-
-// Holds a copy of any metric, so that a list can hold metrics of several classes.
-class MetricHandle {
- public:
-  MetricHandle(const Metric& metric) : metric_(metric.clone()) {}  // NOLINT(google-explicit-constructor)
-  const std::shared_ptr<const Metric>& get() const { return metric_; }
-
- private:
-  std::shared_ptr<const Metric> metric_;
-};
 
 // What happens to a step whose loss, gradients or other sums are NaN or infinite. It also applies to a
 // state with such parameters or optimizer slots that would be kept in a snapshot or a savepoint.
@@ -106,6 +97,9 @@ class Trainer {
   // from those of the run that is resumed.
   Trainer(Replica& replica, const Model& model, const Optimizer& optimizer, const Loss& loss,
           const std::vector<MetricHandle>& metrics = {});
+  // The same for a model with several outputs: one loss for each, in their order (output_losses.h).
+  Trainer(Replica& replica, const Model& model, const Optimizer& optimizer, const std::vector<LossHandle>& losses,
+          const std::vector<MetricHandle>& metrics = {});
   // Trains a model of the application, which must outlive the Trainer.
   Trainer(Replica& replica, Trainable& model);
   ~Trainer();
@@ -129,6 +123,8 @@ class Trainer {
   // Outputs [n, output shape] for features [n, feature shape], in inference mode. This rank computes
   // them alone.
   Tensor predict(const Tensor& features, std::int64_t batch_size = 256);
+  // The same for several inputs or outputs, in the order of the model.
+  std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size = 256);
 
   // Updates applied since the start of the run, over all calls of fit().
   std::int64_t step() const;

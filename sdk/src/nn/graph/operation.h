@@ -48,6 +48,9 @@ class Operation {
   // Whether it takes so many inputs, for a call that comes from a file.
   virtual bool takes_inputs(std::size_t count) const { return count == 1; }
 
+  // Whether inputs may be integers: it moves elements, or converts them. All others take f32 alone.
+  virtual bool takes_integers() const { return false; }
+
   virtual bool is_view() const { return false; }
   // The input in whose place output 0 may be written, if nothing reads the input afterwards.
   virtual std::optional<std::size_t> overwritable_input() const { return std::nullopt; }

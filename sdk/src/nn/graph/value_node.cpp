@@ -48,9 +48,19 @@ std::vector<std::shared_ptr<const ValueNode>> nodes_in_order(const std::vector<V
   return nodes;
 }
 
+static void check_type(const Operation& operation, const std::optional<ValueSpec>& spec) {
+  if (!spec || spec->dtype == DType::f32 || operation.takes_integers()) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} takes values of f32, not of {}; write cast(x, DType::f32) first", operation.name(),
+                          name(spec->dtype)));
+}
+
 std::vector<Value> apply(std::shared_ptr<const Operation> operation, std::vector<MaybeValue> inputs) {
   std::vector<std::optional<ValueSpec>> specs;
-  for (const MaybeValue& value : inputs) specs.push_back(value ? std::optional(value->spec()) : std::nullopt);
+  for (const MaybeValue& value : inputs) {
+    specs.push_back(value ? std::optional(value->spec()) : std::nullopt);
+    check_type(*operation, specs.back());
+  }
   ValueNode node = {.kind = ValueNode::Kind::operation, .inputs = std::move(inputs)};
   node.outputs = operation->outputs(specs);
   node.operation = std::move(operation);

@@ -14,6 +14,7 @@
 #include "holdfast/nn/conv2d.h"
 #include "holdfast/nn/dense.h"
 #include "holdfast/nn/dropout.h"
+#include "holdfast/nn/embedding.h"
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/global_pooling.h"
 #include "holdfast/nn/layer_normalization.h"
@@ -42,6 +43,7 @@ constexpr std::array kLayers = {
     Registration{"Cropping2D", &Cropping2D::from_config},
     Registration{"Dense", &Dense::from_config},
     Registration{"Dropout", &Dropout::from_config},
+    Registration{"Embedding", &Embedding::from_config},
     Registration{"Flatten", &Flatten::from_config},
     Registration{"GlobalAveragePooling", &GlobalAveragePooling::from_config},
     Registration{"GlobalMaxPooling", &GlobalMaxPooling::from_config},

@@ -160,7 +160,7 @@ Rescaling::Rescaling(float scale, float offset, const ShapeLayerOptions& options
 }
 
 std::vector<Value> Rescaling::build(LayerBuilder&, std::span<const Value> inputs) const {
-  return {only_input(inputs) * scale_ + offset_};
+  return {cast(only_input(inputs), DType::f32) * scale_ + offset_};
 }
 
 void Rescaling::write_config(ConfigWriter& config) const {

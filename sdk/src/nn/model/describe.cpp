@@ -150,8 +150,16 @@ ModelDescription describe_chain(const Shape& input, const std::vector<std::share
   return model;
 }
 
+void check_input_type(DType dtype) {
+  if (is_sample_type(dtype)) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("a model cannot have an input of {}; its types are f32, bf16, i32, i64, u8, u16 and boolean",
+                          name(dtype)));
+}
+
 Value input(const Shape& shape, const ValueOptions& options) {
   ValueNode node = {.kind = ValueNode::Kind::input};
+  check_input_type(options.dtype);
   node.outputs = {{.shape = Input(shape).shape(), .dtype = options.dtype}};
   node.name = options.name;
   return {std::make_shared<const ValueNode>(std::move(node)), 0};

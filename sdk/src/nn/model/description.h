@@ -58,6 +58,10 @@ struct ModelDescription {
   std::size_t contribution_count() const;
 };
 
+// What an input of this type is in a graph: f32 or i32, elements of 4 bytes. A shard's samples are converted before the
+// first operation.
+DType computed_type(DType declared);
+
 // Builds the layers and completes the description. Throws Error{invalid_argument} that names the layer.
 void lower(ModelDescription& description);
 

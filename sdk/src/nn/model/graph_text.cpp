@@ -76,7 +76,9 @@ static OrderedJson model_as_json(const ModelDescription& model) {
 }
 
 std::string Model::graph() const {
-  return (is_chain() ? chain_as_json(*description_) : model_as_json(*description_)).dump();
+  // The text of a chain has no type of the input.
+  const bool is_plain = is_chain() && inputs().front().spec.dtype == DType::f32;
+  return (is_plain ? chain_as_json(*description_) : model_as_json(*description_)).dump();
 }
 
 namespace {
@@ -145,6 +147,7 @@ void read_inputs(JsonConfigReader& reader, ModelDescription& model) {
     const std::string name = input.text("name");
     const Shape shape = Input(Shape(input.integers("shape"))).shape();
     const DType dtype = dtype_from_name(input.text("dtype"));
+    check_input_type(dtype);
     input.finish();
     model.inputs.push_back({.name = name, .spec = {.shape = shape, .dtype = dtype}});
   }

@@ -173,14 +173,20 @@ void Lowering::lower_call(std::size_t index) {
   if (layer.output_shape.rank() == 0) layer.output_shape = call.outputs[0].shape;
 }
 
+}  // namespace
+
+// Elements of 4 bytes: what a shard's samples are converted to before the first operation.
+DType computed_type(DType declared) {
+  return declared == DType::f32 || declared == DType::bf16 ? DType::f32 : DType::i32;
+}
+
+namespace {
+
 Graph Lowering::run() {
   for (std::size_t input = 0; input < description_.inputs.size(); ++input) {
-    if (description_.inputs[input].spec.dtype != DType::f32) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("input \"{}\" has type {}, but layers take f32 alone; convert the data first",
-                              description_.inputs[input].name, name(description_.inputs[input].spec.dtype)));
-    }
-    builder_.add_array(GraphArray::Source::input, input, description_.inputs[input].spec);
+    ValueSpec spec = description_.inputs[input].spec;
+    spec.dtype = computed_type(spec.dtype);
+    builder_.add_array(GraphArray::Source::input, input, spec);
   }
   for (std::size_t call = 0; call < description_.calls.size(); ++call) lower_call(call);
   for (const CallInput& output : description_.output_sources) builder_.graph().outputs.push_back(array_of(output));

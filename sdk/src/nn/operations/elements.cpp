@@ -49,10 +49,6 @@ class ElementOperation final : public Operation {
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     ValueSpec spec = *inputs[0];
     for (const auto& input : inputs) {
-      if (input->dtype != DType::f32) {
-        throw Error(ErrorCode::invalid_argument, fmt::format("{} takes values of f32, not of {}; cast them first",
-                                                             name(), holdfast::name(input->dtype)));
-      }
       spec = broadcast_spec(spec, *input);
     }
     return {spec};

@@ -51,6 +51,7 @@ class SliceOperation final : public Operation {
   SliceOperation(std::size_t axis, std::int64_t begin, std::int64_t end) : axis_(axis), begin_(begin), end_(end) {}
 
   std::string name() const override { return "slice"; }
+  bool takes_integers() const override { return true; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     const Shape& shape = inputs[0]->shape;
     if (axis_ >= shape.rank() || begin_ < 0 || begin_ >= end_ || end_ > shape[axis_]) {
@@ -130,6 +131,7 @@ class ConcatenateOperation final : public Operation {
   explicit ConcatenateOperation(std::size_t axis) : axis_(axis) {}
 
   std::string name() const override { return "concatenate"; }
+  bool takes_integers() const override { return true; }
   bool takes_inputs(std::size_t count) const override { return count >= 1; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override;
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
@@ -187,6 +189,7 @@ class PermuteOperation final : public Operation {
   explicit PermuteOperation(std::vector<std::size_t> order) : order_(std::move(order)) {}
 
   std::string name() const override { return "permute"; }
+  bool takes_integers() const override { return true; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     ValueSpec spec = *inputs[0];
     std::vector<std::size_t> sorted = order_;

@@ -12,6 +12,7 @@ std::shared_ptr<const Operation> make_operation(const std::string& name, ConfigR
   if (name == "reshape") return read_reshape(config);
   if (name == "broadcast") return read_broadcast(config);
   if (name == "stop_gradient") return make_stop_gradient();
+  if (name == "cast") return make_cast();
   if (name == "sum") return read_reduction(ReductionKind::sum, config);
   if (name == "mean") return read_reduction(ReductionKind::mean, config);
   if (name == "largest") return read_reduction(ReductionKind::maximum, config);

@@ -16,6 +16,7 @@ std::shared_ptr<const Operation> make_operation(const std::string& name, ConfigR
 std::shared_ptr<const Operation> read_element_operation(compute::ElementFunction function, ConfigReader& config);
 std::shared_ptr<const Operation> read_broadcast(ConfigReader& config);
 std::shared_ptr<const Operation> make_stop_gradient();
+std::shared_ptr<const Operation> make_cast();
 std::shared_ptr<const Operation> read_activation_operation(Activation activation);
 std::shared_ptr<const Operation> read_reshape(ConfigReader& config);
 std::shared_ptr<const Operation> read_reduction(compute::ReductionKind kind, ConfigReader& config);

@@ -26,6 +26,7 @@ class ReshapeOperation final : public Operation {
     return {reshape(*request.output_gradients[0], request.inputs[0]->shape())};
   }
   void write_config(ConfigWriter& config) const override { config.integers("shape", shape_.extents()); }
+  bool takes_integers() const override { return true; }
   bool is_view() const override { return true; }
   std::unique_ptr<Kernel> make_kernel(const KernelMaker&) const override { return nullptr; }
 

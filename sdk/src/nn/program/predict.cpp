@@ -1,32 +1,88 @@
 // Prediction stands apart from the description of a model, because a model that runs is made of one.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "compute/backend.h"
-#include "holdfast/nn/model.h"
+#include "holdfast/base/error.h"
+#include "nn/model/description.h"
 #include "nn/model/model_weights.h"
 #include "nn/operations/checks.h"
 #include "nn/program/model_program.h"
 
 namespace holdfast {
+namespace {
+
+void check_input_of_prediction(const ModelArray& wanted, const Tensor& given, std::int64_t samples) {
+  if (given.dtype() == wanted.spec.dtype && given.shape().rank() > 0 && given.shape()[0] == samples) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("predict() got {} {} for input \"{}\", which takes {} and as many samples as the first input, "
+                  "{}",
+                  name(given.dtype()), given.shape().to_string(), wanted.name, name(wanted.spec.dtype), samples));
+}
+
+// Samples [first, first + count) of an input, as the model takes them.
+const std::byte* input_of(const Tensor& tensor, DType computed, std::int64_t first, std::int64_t count,
+                          compute::Backend& backend, std::vector<float>& converted) {
+  const std::int64_t elements = tensor.shape().without_batch().element_count();
+  const std::byte* const from =
+      tensor.bytes().data() + static_cast<std::size_t>(first * elements) * size_bytes(tensor.dtype());
+  if (tensor.dtype() == computed) return from;
+  converted.resize(static_cast<std::size_t>(count * elements));
+  backend.array_kernels().convert({.from = tensor.dtype(), .to = computed, .rows = 1, .elements = count * elements},
+                                  reinterpret_cast<const float*>(from), converted.data());
+  return reinterpret_cast<const std::byte*>(converted.data());
+}
+
+std::vector<Tensor> predict_arrays(const Model& model, std::span<const Tensor* const> inputs, std::int64_t batch_size,
+                                   std::span<const float> parameters, std::span<const float> buffers) {
+  if (inputs.size() != model.inputs().size()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("predict() takes a tensor for each of the {} inputs, not {}",
+                                                         model.inputs().size(), inputs.size()));
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_prediction(model.inputs()[i].spec.shape, inputs[i]->shape(), batch_size);
+    check_input_of_prediction(model.inputs()[i], *inputs[i], inputs[0]->shape()[0]);
+  }
+  const std::int64_t samples = inputs[0]->shape()[0];
+  std::vector<Tensor> results;
+  for (const ModelArray& output : model.outputs()) results.emplace_back(output.spec.shape.with_batch(samples));
+  ModelProgram program(model, compute::default_threads());
+  std::vector<std::vector<float>> converted(inputs.size());
+  for (std::int64_t first = 0; first < samples; first += batch_size) {
+    const std::int64_t count = std::min(batch_size, samples - first);
+    ModelProgram::Inputs arrays;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      arrays.push_back(
+          input_of(*inputs[i], computed_type(inputs[i]->dtype()), first, count, program.backend(), converted[i]));
+    }
+    const ModelProgram::Outputs computed = program.run_inference(arrays, count, parameters, buffers);
+    for (std::size_t output = 0; output < computed.size(); ++output) {
+      const std::int64_t elements = model.outputs()[output].spec.shape.element_count();
+      std::copy_n(reinterpret_cast<const float*>(computed[output]), count * elements,
+                  results[output].values().begin() + first * elements);
+    }
+  }
+  return results;
+}
+
+}  // namespace
 
 Tensor Model::predict(const Tensor& x, std::int64_t batch_size) const {
   check_prediction(input_shape(), x.shape(), batch_size);
+  static_cast<void>(output_shape());  // throws if there are several
   const auto weights = weights_->values_or_error();
-  const std::int64_t samples = x.shape()[0];
-  const auto input_elements = static_cast<std::size_t>(input_shape().element_count());
-  const auto output_elements = static_cast<std::size_t>(output_shape().element_count());
-  Tensor y(output_shape().with_batch(samples));
-  ModelProgram program(*this, compute::default_threads());
-  for (std::int64_t first = 0; first < samples; first += batch_size) {
-    const std::int64_t count = std::min(batch_size, samples - first);
-    const auto features = x.values().subspan(static_cast<std::size_t>(first) * input_elements,
-                                             static_cast<std::size_t>(count) * input_elements);
-    const auto outputs = program.forward_inference(features, count, weights->parameters, weights->buffers);
-    std::copy(outputs.begin(), outputs.end(),
-              y.values().begin() + first * static_cast<std::ptrdiff_t>(output_elements));
-  }
-  return y;
+  const Tensor* const input = &x;
+  return std::move(
+      predict_arrays(*this, std::span(&input, 1), batch_size, weights->parameters, weights->buffers).front());
+}
+
+std::vector<Tensor> Model::predict(const std::vector<Tensor>& inputs, std::int64_t batch_size) const {
+  const auto weights = weights_->values_or_error();
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& input : inputs) pointers.push_back(&input);
+  return predict_arrays(*this, pointers, batch_size, weights->parameters, weights->buffers);
 }
 
 }  // namespace holdfast

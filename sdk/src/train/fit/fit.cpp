@@ -156,6 +156,7 @@ void Trainer::Session::count_step(CallRecord& record, const Batch& batch, const 
   const bool is_skipped = !outcome.not_finite.empty();
   record.epoch_sums.resize(outcome.sums.size());
   for (std::size_t i = 0; i < outcome.sums.size(); ++i) record.epoch_sums[i] += is_skipped ? 0 : outcome.sums[i];
+  if (batch.has_weights()) record.epoch_weight = record.epoch_weight.value_or(0) + (is_skipped ? 0 : outcome.weight);
   record.epoch_samples += batch.samples;
   if (is_skipped) record.epoch_skipped_samples += batch.samples;
   asked_ |= outcome.requests;
@@ -174,7 +175,8 @@ void Trainer::Session::end_step(const CallRecord& record, FitContext& context) {
 
 // Means over the steps that were not skipped; NaN if all were skipped.
 Logs Trainer::Session::means_of_epoch(const CallRecord& record) const {
-  return means(training_.trainable.sum_names(), record.epoch_sums, record.epoch_samples - record.epoch_skipped_samples);
+  const auto samples = static_cast<double>(record.epoch_samples - record.epoch_skipped_samples);
+  return means(training_.trainable.sum_names(), record.epoch_sums, record.epoch_weight.value_or(samples));
 }
 
 // The epoch number changes after the callbacks, which belong to the epoch that ends. A savepoint that they ask for is
@@ -195,6 +197,7 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context) {
   }
   record.epoch_sums.clear();
   record.epoch_samples = 0;
+  record.epoch_weight.reset();
   record.epoch_skipped_samples = 0;
   ++state.epoch;
   state.batch = 0;

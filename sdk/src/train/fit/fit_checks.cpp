@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -35,6 +36,57 @@ std::string advice_on_targets(const Shape& given, const Shape& wanted) {
     advice += ". It takes a row for each sample; numbers of classes are for SparseCategoricalCrossentropy";
   }
   return advice;
+}
+
+[[noreturn]] void refuse_data(const char* purpose, const std::string& sentence) {
+  refuse(fmt::format("the data set given to {} {}", purpose, sentence));
+}
+
+// ": "ids" of i32 [128], ...", if there are several.
+std::string list_of(const std::vector<ArraySpec>& arrays) {
+  if (arrays.size() < 2) return {};
+  std::vector<std::string> texts;
+  for (const ArraySpec& array : arrays) texts.push_back(array.to_string());
+  return fmt::format(": {}", fmt::join(texts, ", "));
+}
+
+// Arrays are matched by position. A name that another array of the model has shows that the order is wrong.
+std::optional<std::string> problem_of_order(const ArraySpec& given, const std::vector<ArraySpec>& wanted,
+                                            std::size_t index, const char* what) {
+  if (given.name.empty() || given.name == wanted[index].name) return std::nullopt;
+  const auto other = std::ranges::find(wanted, given.name, &ArraySpec::name);
+  if (other == wanted.end()) return std::nullopt;
+  return fmt::format("has \"{}\" as {} {}, where the model takes \"{}\"; give the arrays in the order of the model{}",
+                     given.name, what, index, wanted[index].name, list_of(wanted));
+}
+
+std::optional<std::string> problem_of_input(const ArraySpec& given, const std::vector<ArraySpec>& inputs,
+                                            std::size_t index) {
+  if (auto problem = problem_of_order(given, inputs, index, "input")) return problem;
+  const ArraySpec& wanted = inputs[index];
+  const std::string which = inputs.size() == 1 ? "" : fmt::format(" for input \"{}\"", wanted.name);
+  if (given.shape != wanted.shape) {
+    return fmt::format("has samples of shape {}{}, the model takes {}", given.shape.to_string(), which,
+                       wanted.shape.to_string());
+  }
+  if (given.dtype == wanted.dtype) return std::nullopt;
+  return fmt::format(
+      "has samples of {}{}, the model takes {}; declare the input as input(shape, {{.dtype = DType::{}}}), and cast or "
+      "rescale it in the model",
+      name(given.dtype), which, name(wanted.dtype), name(given.dtype));
+}
+
+std::optional<std::string> problem_of_target(const ArraySpec& given, const std::vector<ArraySpec>& targets,
+                                             std::size_t index, bool converts) {
+  if (auto problem = problem_of_order(given, targets, index, "target")) return problem;
+  const ArraySpec& wanted = targets[index];
+  const std::string which = targets.size() == 1 ? "" : fmt::format(" for output \"{}\"", wanted.name);
+  if (given.shape != wanted.shape) {
+    return fmt::format("has targets of shape {} a sample{}, the loss takes {}{}", given.shape.to_string(), which,
+                       wanted.shape.to_string(), advice_on_targets(given.shape, wanted.shape));
+  }
+  if (converts || given.dtype == wanted.dtype) return std::nullopt;
+  return fmt::format("has targets of {}{}, the model takes {}", name(given.dtype), which, name(wanted.dtype));
 }
 
 void require_distinct_callbacks(const std::vector<CallbackHandle>& callbacks) {
@@ -95,17 +147,25 @@ void require_distinct_sums(const std::vector<std::string>& names) {
 
 void require_fitting_data(const Dataset& data, const Trainable& trainable, const char* purpose) {
   const auto require = [&](bool condition, const std::string& sentence) {
-    if (!condition) refuse(fmt::format("the data set given to {} {}", purpose, sentence));
+    if (!condition) refuse_data(purpose, sentence);
   };
   require(data.batch_size() > 0, "has no batch size: end it with batch(n)");
   require(data.batches() > 0, fmt::format("has no whole batch: it has {} samples", data.size()));
-  require(data.feature_shape() == trainable.feature_shape(),
-          fmt::format("has samples of shape {}, the model takes {}", data.feature_shape().to_string(),
-                      trainable.feature_shape().to_string()));
-  const Shape targets = data.target_shape();
-  const Shape wanted = trainable.target_shape();
-  require(targets == wanted, fmt::format("has targets of shape {} a sample, the loss takes {}{}", targets.to_string(),
-                                         wanted.to_string(), advice_on_targets(targets, wanted)));
+  const std::vector<ArraySpec> inputs = trainable.inputs();
+  const std::vector<ArraySpec> targets = trainable.targets();
+  require(data.inputs().size() == inputs.size(),
+          fmt::format("has {} inputs, the model takes {}{}", data.inputs().size(), inputs.size(), list_of(inputs)));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (const auto problem = problem_of_input(data.inputs()[i], inputs, i)) refuse_data(purpose, *problem);
+  }
+  require(data.targets().size() == targets.size(),
+          fmt::format("has {} targets, the losses take {}{}", data.targets().size(), targets.size(), list_of(targets)));
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (const auto problem = problem_of_target(data.targets()[i], targets, i, trainable.converts_targets())) {
+      refuse_data(purpose, *problem);
+    }
+  }
+  if (data.has_sample_weights()) trainable.check_sample_weights(data.target_layout().arrays().back());
 }
 
 void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable) {

@@ -2,7 +2,6 @@
 
 // How sums of losses and metrics become the logs of fit() and evaluate().
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,10 +9,10 @@
 
 namespace holdfast {
 
-// The means of sums over so many samples, by name; NaN without samples.
-inline Logs means(const std::vector<std::string>& names, const std::vector<double>& sums, std::int64_t samples) {
+// The means of sums over so many samples, or over samples of so much weight, by name; NaN without samples.
+inline Logs means(const std::vector<std::string>& names, const std::vector<double>& sums, double samples) {
   Logs logs;
-  for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = sums[i] / static_cast<double>(samples);
+  for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = sums[i] / samples;
   return logs;
 }
 

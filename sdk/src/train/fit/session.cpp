@@ -10,6 +10,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "core/tensor_rows.h"
 #include "holdfast/base/error.h"
 #include "nn/operations/checks.h"
 #include "train/context/configuration_json.h"
@@ -168,14 +169,14 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
 Logs Trainer::Session::evaluate_once(const Dataset& data) {
   const auto loader = samples_.open(data, 0, 0, 1);
   std::vector<double> sums(training_.trainable.sum_names().size());
-  std::int64_t samples = 0;
+  double samples = 0;  // or their weight
   for (;;) {
     training_.enter(TrainingPhase::reading_data);
     const std::optional<Batch> batch = loader->next();
     if (!batch) break;
     const StepRunner::Outcome outcome = training_.runner->evaluate(*batch, training_.state.step);
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += outcome.sums[i];
-    samples += batch->samples;
+    samples += batch->has_weights() ? outcome.weight : static_cast<double>(batch->samples);
     // A savepoint or a comparison is for the end of a step.
     asked_ |= {.stop = outcome.requests.stop, .regroup = outcome.requests.regroup};
     end_where_asked();
@@ -183,29 +184,80 @@ Logs Trainer::Session::evaluate_once(const Dataset& data) {
   return means(training_.trainable.sum_names(), sums, samples);
 }
 
-// Each rank predicts all samples by itself: nothing is summed, so no rank waits for another.
 Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size) {
+  const Tensor* const input = &features;
+  std::vector<Tensor> outputs = predict_arrays(std::span(&input, 1), batch_size);
+  if (outputs.size() == 1) return std::move(outputs.front());
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the model has {} outputs; call predict() with a list of its inputs", outputs.size()));
+}
+
+std::vector<Tensor> Trainer::Session::predict(const std::vector<Tensor>& inputs, std::int64_t batch_size) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& input : inputs) pointers.push_back(&input);
+  return predict_arrays(pointers, batch_size);
+}
+
+// Of so many samples.
+static std::size_t elements_of(const Tensor& tensor, std::int64_t samples) {
+  return static_cast<std::size_t>(samples * tensor.shape().without_batch().element_count());
+}
+
+static void check_predicted_inputs(const std::vector<ArraySpec>& wanted, std::span<const Tensor* const> inputs,
+                                   std::int64_t batch_size) {
+  if (wanted.size() != inputs.size()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("predict() takes a tensor for each of the {} inputs, not {}",
+                                                         wanted.size(), inputs.size()));
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    check_prediction(wanted[i].shape, inputs[i]->shape(), batch_size);
+    if (inputs[i]->dtype() == wanted[i].dtype && inputs[i]->shape()[0] == inputs[0]->shape()[0]) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("predict() got {} {} for the input {}; all inputs need the model's types and the same "
+                            "number of samples",
+                            name(inputs[i]->dtype()), inputs[i]->shape().to_string(), wanted[i].to_string()));
+  }
+}
+
+// Each rank predicts all samples by itself: nothing is summed, so no rank waits for another.
+std::vector<Tensor> Trainer::Session::predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size) {
   Trainable& trainable = training_.trainable;
-  const Shape& shape = features.shape();
-  check_prediction(trainable.feature_shape(), shape, batch_size);
+  const std::vector<ArraySpec> specs = trainable.inputs();
+  check_predicted_inputs(specs, inputs, batch_size);
   generation_.join();
-  Tensor outputs(trainable.output_shape().with_batch(shape[0]));
-  const auto feature_count = static_cast<std::size_t>(trainable.feature_shape().element_count());
-  const auto output_count = static_cast<std::size_t>(trainable.output_shape().element_count());
-  for (std::int64_t first = 0; first < shape[0]; first += batch_size) {
-    const std::int64_t samples = std::min(batch_size, shape[0] - first);
-    const auto begin = static_cast<std::size_t>(first);
-    const auto count = static_cast<std::size_t>(samples);
+  const RowLayout layout(specs);
+  const std::int64_t all = inputs.front()->shape()[0];
+  std::vector<Tensor> results;
+  for (const ArraySpec& output : trainable.outputs()) results.emplace_back(output.shape.with_batch(all));
+  std::vector<float> rows;
+  std::vector<float> outputs;
+  for (std::int64_t first = 0; first < all; first += batch_size) {
+    const std::int64_t samples = std::min(batch_size, all - first);
+    rows.resize(static_cast<std::size_t>(samples) * layout.words());
+    for (std::int64_t i = 0; i < samples; ++i) {
+      read_row(layout, inputs, first + i,
+               std::span(rows).subspan(static_cast<std::size_t>(i) * layout.words(), layout.words()));
+    }
+    std::size_t floats = 0;
+    for (const Tensor& result : results) floats += elements_of(result, samples);
+    outputs.resize(floats);
     trainable.predict({.seed = training_.context->seed,
                        .step = training_.state.step,
                        .first_sample = first,
                        .samples = samples,
                        .batch_samples = samples,
-                       .features = features.values().subspan(begin * feature_count, count * feature_count),
-                       .targets = {}},
-                      outputs.values().subspan(begin * output_count, count * output_count));
+                       .features = rows,
+                       .targets = {},
+                       .input_layout = layout.is_plain() ? nullptr : &layout},
+                      outputs);
+    const float* from = outputs.data();
+    for (Tensor& result : results) {
+      const std::size_t count = elements_of(result, samples);
+      std::copy_n(from, count, result.values().data() + elements_of(result, first));
+      from += count;
+    }
   }
-  return outputs;
+  return results;
 }
 
 std::int64_t Trainer::Session::step() {

@@ -29,6 +29,7 @@ class Trainer::Session {
   FitResult fit(const Dataset& data, const FitOptions& options);
   Logs evaluate(const Dataset& data);
   Tensor predict(const Tensor& features, std::int64_t batch_size);
+  std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size);
   Digest save(const std::string& path);
   Digest weights_digest();
   std::int64_t step();
@@ -46,6 +47,7 @@ class Trainer::Session {
   void begin_next_generation(const CallRecord& call);
   void give_more_epochs(std::size_t call, std::int64_t epochs);
   Logs evaluate_once(const Dataset& data);
+  std::vector<Tensor> predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size);
 
   // fit.cpp
   void begin_fit(FitContext& context);

@@ -4,20 +4,14 @@
 #include "train/step/model_trainable.h"
 
 namespace holdfast {
-namespace {
-
-std::unique_ptr<Trainable> make_trainable(const Model& model, const Optimizer& optimizer, const Loss& loss,
-                                          const std::vector<MetricHandle>& metrics) {
-  std::vector<std::shared_ptr<const Metric>> shared;
-  for (const MetricHandle& metric : metrics) shared.push_back(metric.get());
-  return std::make_unique<ModelTrainable>(model, optimizer, loss, std::move(shared));
-}
-
-}  // namespace
 
 Trainer::Trainer(Replica& replica, const Model& model, const Optimizer& optimizer, const Loss& loss,
-                 const std::vector<MetricHandle>& metrics) {
-  std::unique_ptr<Trainable> trainable = make_trainable(model, optimizer, loss, metrics);
+                 const std::vector<MetricHandle>& metrics)
+    : Trainer(replica, model, optimizer, std::vector<LossHandle>{loss}, metrics) {}
+
+Trainer::Trainer(Replica& replica, const Model& model, const Optimizer& optimizer,
+                 const std::vector<LossHandle>& losses, const std::vector<MetricHandle>& metrics) {
+  std::unique_ptr<Trainable> trainable = std::make_unique<ModelTrainable>(model, optimizer, losses, metrics);
   Trainable& reference = *trainable;
   session_ = std::make_unique<Session>(replica, std::move(trainable), reference);
 }
@@ -34,6 +28,9 @@ Logs Trainer::evaluate(const Dataset& data) {
 }
 Tensor Trainer::predict(const Tensor& features, std::int64_t batch_size) {
   return session_->predict(features, batch_size);
+}
+std::vector<Tensor> Trainer::predict(const std::vector<Tensor>& inputs, std::int64_t batch_size) {
+  return session_->predict(inputs, batch_size);
 }
 std::int64_t Trainer::step() const {
   return session_->step();

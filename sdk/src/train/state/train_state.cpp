@@ -168,6 +168,7 @@ json call(const CallRecord& record) {
   if (record.own_savepoint_step >= 0) object["own_savepoint_step"] = record.own_savepoint_step;
   if (record.is_ended_by_callback) object["ended_by_callback"] = true;
   if (record.epoch_skipped_samples > 0) object["epoch_skipped_samples"] = record.epoch_skipped_samples;
+  if (record.epoch_weight) object["epoch_weight"] = numbers({*record.epoch_weight});
   return object;
 }
 
@@ -184,6 +185,10 @@ CallRecord call_from(const json& object) {
   record.epoch_samples = integer_at<std::int64_t>(object, "epoch_samples");
   if (object.contains("epoch_skipped_samples")) {
     record.epoch_skipped_samples = integer_at<std::int64_t>(object, "epoch_skipped_samples");
+  }
+  if (object.contains("epoch_weight")) {
+    const std::vector<double> weight = numbers_from(member(object, "epoch_weight"));
+    if (weight.size() == 1) record.epoch_weight = weight.front();
   }
   if (object.contains("own_savepoint_step")) {
     record.own_savepoint_step = integer_at<std::int64_t>(object, "own_savepoint_step");

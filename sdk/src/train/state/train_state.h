@@ -29,6 +29,8 @@ struct CallRecord {
   std::vector<double> epoch_sums;
   std::int64_t epoch_samples = 0;
   std::int64_t epoch_skipped_samples = 0;  // among these, samples of skipped steps, which are not in the sums
+  // If the samples have weights: their sum over the steps that were not skipped.
+  std::optional<double> epoch_weight;
 };
 
 // How far fit() is, besides epoch and batch. Of two states with equal epoch and batch, the later stage is the newer

@@ -17,6 +17,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "nn/model/description.h"
 #include "optim/clipping_options.h"
 #include "train/context/configuration_json.h"
 
@@ -35,46 +36,44 @@ std::uint64_t address_of(const float* array) {
   return reinterpret_cast<std::uintptr_t>(array);
 }
 
-const std::byte* bytes_of(std::span<const float> floats) {
-  return reinterpret_cast<const std::byte*>(floats.data());
-}
-
 std::size_t elements(const Shape& shape, std::int64_t samples) {
   return static_cast<std::size_t>(shape.with_batch(samples).element_count());
 }
 
 }  // namespace
 
-ModelTrainable::ModelTrainable(const Model& model, const Optimizer& optimizer, const Loss& loss,
-                               std::vector<std::shared_ptr<const Metric>> metrics)
+ModelTrainable::ModelTrainable(const Model& model, const Optimizer& optimizer, std::vector<LossHandle> losses,
+                               const std::vector<MetricHandle>& metrics)
     : model_(model),
       has_given_weights_(model.has_weights()),
       optimizer_(optimizer.clone()),
-      loss_(loss.clone()),
-      metrics_(std::move(metrics)) {
-  if (model.inputs().size() != 1 || model.outputs().size() != 1) {
-    throw Error(
-        ErrorCode::unsupported,
-        fmt::format("a Trainer takes models with one input and one output, but this one has {} and {}; join them "
-                    "in the model, with Concatenate for example",
-                    model.inputs().size(), model.outputs().size()));
-  }
-  loss_->target_shape(model_.output_shape());  // throws if the two do not fit
-  loss_->check_last_activation(model_.output_activation());
+      evaluation_(model, std::move(losses), metrics) {
   check_clipping(optimizer_->name(), optimizer_->clipping());
 }
 
+static std::vector<ArraySpec> specs_of(std::span<const ModelArray> arrays) {
+  std::vector<ArraySpec> specs;
+  for (const ModelArray& array : arrays) {
+    specs.push_back({.name = array.name, .shape = array.spec.shape, .dtype = array.spec.dtype});
+  }
+  return specs;
+}
+
+std::vector<ArraySpec> ModelTrainable::inputs() const {
+  return specs_of(model_.inputs());
+}
+
+std::vector<ArraySpec> ModelTrainable::outputs() const {
+  return specs_of(model_.outputs());
+}
+
 std::string ModelTrainable::configuration() const {
-  const auto json_of = [](const std::string& role, const std::string& name, const auto& part) {
-    return json_given_by(name_of_class(role, name, typeid(part)), "configuration()", part.configuration());
-  };
-  nlohmann::json metrics = nlohmann::json::array();
-  for (const auto& metric : metrics_) metrics.push_back(json_of("metric", metric->name(), *metric));
-  return nlohmann::json{{"optimizer", json_of("optimizer", optimizer_->name(), *optimizer_)},
-                        {"loss", json_of("loss", loss_->name(), *loss_)},
-                        {"metrics", metrics},
-                        {"initial_weights", has_given_weights_ ? "given" : "drawn"}}
-      .dump();
+  nlohmann::json configuration = {
+      {"optimizer", json_given_by(name_of_class("optimizer", optimizer_->name(), typeid(*optimizer_)),
+                                  "configuration()", optimizer_->configuration())},
+      {"initial_weights", has_given_weights_ ? "given" : "drawn"}};
+  evaluation_.append_configuration(configuration);
+  return configuration.dump();
 }
 
 std::string ModelTrainable::arithmetic() const {
@@ -89,7 +88,8 @@ void ModelTrainable::prepare(const Workers& workers) {
                                            : compute::make_cuda_backend(workers.device, workers.precision);
     MemorySpace& memory = backend->memory();
     const bool is_device = backend->device_kernels() != nullptr;
-    WorkerState state{std::make_unique<ModelProgram>(model_, std::move(backend)), compute::GrowingFloats(memory)};
+    WorkerState state{std::make_unique<ModelProgram>(model_, std::move(backend)), compute::GrowingFloats(memory),
+                      compute::GrowingFloats(memory)};
     if (is_device) {
       state.device_shard =
           DeviceShard{compute::GrowingFloats(memory), compute::GrowingFloats(memory), compute::GrowingFloats(memory)};
@@ -146,9 +146,7 @@ std::vector<StateSpan> ModelTrainable::state() {
 }
 
 std::vector<std::string> ModelTrainable::sum_names() const {
-  std::vector<std::string> names = {"loss"};
-  for (const auto& metric : metrics_) names.push_back(metric->name());
-  return names;
+  return evaluation_.sum_names();
 }
 
 std::size_t ModelTrainable::gradient_count() const {
@@ -163,50 +161,119 @@ ModelTrainable::WorkerState& ModelTrainable::worker(const ShardBatch& batch) {
   return state;
 }
 
-ModelTrainable::Inputs ModelTrainable::inputs(WorkerState& state, const ShardBatch& batch) const {
-  if (!state.device_shard) return {batch.features, batch.targets};
+namespace {
+
+const RowLayout& plain_layout() {
+  static const RowLayout layout({ArraySpec()});
+  return layout;
+}
+
+// How array `array` of rows of this layout becomes an array of its own; nothing if the rows are that array.
+std::optional<compute::RowConversion> conversion_of(const RowLayout& layout, std::size_t array, DType to,
+                                                    std::int64_t samples) {
+  const ArraySpec& spec = layout.arrays()[array];
+  if (layout.arrays().size() == 1 && spec.dtype == to) return std::nullopt;
+  return compute::RowConversion{.from = spec.dtype,
+                                .to = to,
+                                .rows = samples,
+                                .elements = spec.shape.element_count(),
+                                .row_words = static_cast<std::int64_t>(layout.words()),
+                                .first_word = static_cast<std::int64_t>(layout.first_word(array))};
+}
+
+std::size_t elements_of(const compute::RowConversion& conversion) {
+  // Whole cache lines, so that arrays that follow each other stay aligned.
+  constexpr std::int64_t kLineFloats = 16;
+  return static_cast<std::size_t>((conversion.rows * conversion.elements + kLineFloats - 1) / kLineFloats *
+                                  kLineFloats);
+}
+
+}  // namespace
+
+ModelTrainable::Columns ModelTrainable::columns(WorkerState& state, const ShardBatch& batch) const {
   MemorySpace& memory = state.program->backend().memory();
   // Always to the same address, also from the device's own memory: a recording of the passes may name it.
-  const auto move = [&](std::span<const float> from, compute::GrowingFloats& to) -> std::span<const float> {
-    to.grow_to(from.size());
-    const std::span<float> copied(to.data(), from.size());
+  const auto moved = [&](std::span<const float> from, compute::GrowingFloats DeviceShard::*to) -> const float* {
+    if (!state.device_shard) return from.data();
+    compute::GrowingFloats& target = (*state.device_shard).*to;
+    target.grow_to(from.size());
+    const std::span<float> copied(target.data(), from.size());
     if (batch.is_on_device) {
       memory.copy(from, copied);
     } else {
       memory.copy_from_host(from, copied);
     }
-    return copied;
+    return target.data();
   };
-  return {move(batch.features, state.device_shard->features), move(batch.targets, state.device_shard->targets)};
+  Columns columns = {.inputs = {}, .targets = {}, .has_weights = batch.has_sample_weights};
+  std::size_t converted = 0;
+  const auto add = [&](const float* rows, const RowLayout& layout, std::size_t array, DType to,
+                       std::vector<Column>& list) {
+    list.push_back({.array = rows, .rows = rows, .conversion = conversion_of(layout, array, to, batch.samples)});
+    if (list.back().conversion) converted += elements_of(*list.back().conversion);
+  };
+  const RowLayout& inputs = batch.input_layout == nullptr ? plain_layout() : *batch.input_layout;
+  const RowLayout& targets = batch.target_layout == nullptr ? plain_layout() : *batch.target_layout;
+  const float* const features = moved(batch.features, &DeviceShard::features);
+  for (std::size_t array = 0; array < model_.inputs().size(); ++array) {
+    add(features, inputs, array, computed_type(model_.inputs()[array].spec.dtype), columns.inputs);
+  }
+  if (!batch.targets.empty() || batch.target_layout != nullptr) {
+    const float* const rows = moved(batch.targets, &DeviceShard::targets);
+    for (std::size_t array = 0; array < targets.arrays().size(); ++array) {
+      add(rows, targets, array, DType::f32, columns.targets);
+    }
+    if (batch.has_sample_weights) columns.weights_each = targets.arrays().back().shape.element_count();
+  }
+  state.converted.grow_to(converted);
+  float* next = state.converted.data();
+  for (std::vector<Column>* list : {&columns.inputs, &columns.targets}) {
+    for (Column& column : *list) {
+      if (!column.conversion) continue;
+      column.array = next;
+      next += elements_of(*column.conversion);
+    }
+  }
+  return columns;
 }
 
-void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, std::span<const float> outputs,
-                              std::span<const float> targets, float scale, float* gradient,
+void ModelTrainable::take_apart(WorkerState& state, const Columns& columns) const {
+  compute::ArrayKernels& kernels = state.program->backend().array_kernels();
+  for (const std::vector<Column>* list : {&columns.inputs, &columns.targets}) {
+    for (const Column& column : *list) {
+      if (column.conversion) kernels.convert(*column.conversion, column.rows, const_cast<float*>(column.array));
+    }
+  }
+}
+
+std::vector<float*> ModelTrainable::output_gradients(WorkerState& state, std::int64_t samples) const {
+  std::size_t floats = 0;
+  for (const ModelArray& output : model_.outputs()) floats += elements(output.spec.shape, samples);
+  state.output_gradients.grow_to(floats);
+  std::vector<float*> gradients;
+  float* next = state.output_gradients.data();
+  for (const ModelArray& output : model_.outputs()) {
+    gradients.push_back(next);
+    next += elements(output.spec.shape, samples);
+  }
+  return gradients;
+}
+
+void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const Columns& columns,
+                              const ModelProgram::Outputs& outputs, float scale, bool has_gradients,
                               std::span<float> sums) const {
+  OutputEvaluation::Shard shard = {
+      .outputs = {}, .targets = {}, .samples = batch.samples, .weights_each = columns.weights_each, .scale = scale};
+  for (std::size_t output = 0; output < outputs.size(); ++output) {
+    shard.outputs.push_back(reinterpret_cast<const float*>(outputs[output]));
+    shard.targets.push_back(columns.targets[output].array);
+  }
+  if (columns.has_weights) shard.weights = columns.targets.back().array;
+  if (has_gradients) shard.gradients = output_gradients(state, batch.samples);
   if (compute::DeviceKernels* const device = state.program->backend().device_kernels()) {
-    return evaluate_on(*device, state, batch, outputs, targets.data(), scale, gradient, sums);
+    return evaluation_.evaluate_on(*device, shard, state.device_shard->sums.data());
   }
-  const std::size_t count = gradient == nullptr ? 0 : outputs.size();
-  sums[0] = loss_->evaluate(outputs, targets, batch.samples, scale, {gradient, count});
-  for (std::size_t metric = 0; metric < metrics_.size(); ++metric) {
-    sums[1 + metric] = metrics_[metric]->sum(outputs, targets, batch.samples);
-  }
-}
-
-void ModelTrainable::evaluate_on(compute::DeviceKernels& device, WorkerState& state, const ShardBatch& batch,
-                                 std::span<const float> outputs, const float* targets, float scale, float* gradient,
-                                 std::span<float> sums) const {
-  if (batch.samples == 0) return std::fill(sums.begin(), sums.end(), 0.0F);
-  DeviceBatch on_device{.outputs = outputs.data(),
-                        .targets = targets,
-                        .samples = batch.samples,
-                        .output_elements = static_cast<std::int64_t>(outputs.size()) / batch.samples,
-                        .sum = state.device_shard->sums.data()};
-  loss_->evaluate_on(device, on_device, scale, gradient);
-  for (const auto& metric : metrics_) {
-    ++on_device.sum;
-    metric->sum_on(device, on_device);
-  }
+  evaluation_.evaluate(shard, sums);
 }
 
 // The key names all that the passes depend on, except what never changes: parameters, loss and metrics.
@@ -220,7 +287,8 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::ve
     add(state.device_shard->targets.data());
     add(state.device_shard->sums.data());
   }
-  add(state.output_gradient.data());
+  add(state.output_gradients.data());
+  add(state.converted.data());
   key.push_back(static_cast<std::uint64_t>(batch.samples));
   key.push_back(static_cast<std::uint64_t>(batch.batch_samples));
   key.push_back(parts.size());
@@ -232,28 +300,34 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::ve
                   memory().device(), backend.repeat_obstacle()));
 }
 
-void ModelTrainable::queue_to_loss(WorkerState& state, const ShardBatch& batch, const Inputs& in,
+static ModelProgram::Inputs addresses_of(const auto& inputs) {
+  ModelProgram::Inputs addresses;
+  for (const auto& input : inputs) addresses.push_back(reinterpret_cast<const std::byte*>(input.array));
+  return addresses;
+}
+
+// With sample weights, the sum of the gradients is divided later: no shard knows the weights of the others.
+void ModelTrainable::queue_to_loss(WorkerState& state, const ShardBatch& batch, const Columns& columns,
                                    std::span<float> sums) {
-  const std::span<const float> outputs =
-      state.program->forward_training(in.features, batch.samples, parameters_.span());
-  evaluate(state, batch, outputs, in.targets, 1.0F / static_cast<float>(batch.batch_samples),
-           state.output_gradient.data(), sums);
+  take_apart(state, columns);
+  const ModelProgram::Outputs outputs =
+      state.program->run_training(addresses_of(columns.inputs), batch.samples, parameters_.span());
+  const float scale = columns.has_weights ? 1.0F : 1.0F / static_cast<float>(batch.batch_samples);
+  evaluate(state, batch, columns, outputs, scale, true, sums);
 }
 
 // Gradients and sums of a shard without samples are zeros.
-void ModelTrainable::compute_no_samples(WorkerState& state, const ShardBatch& batch, GradientSink& sink,
-                                        std::span<float> sums) {
-  const std::span<float> gradients = sink.gradients();
-  queue_to_loss(state, batch, {}, sums);
-  state.program->backward({}, parameters_.span(), gradients.first(parameters_.size),
-                          gradients.subspan(parameters_.size));
-  sink.ready(0, gradients.size());
+void ModelTrainable::compute_no_samples(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
+  HOLDFAST_ASSERT(batch.samples == 0);
+  std::ranges::fill(sums, 0.0F);
+  memory().fill_zero(sink.gradients());
+  sink.ready(0, sink.gradients().size());
 }
 
 void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
   WorkerState& state = worker(batch);
-  if (batch.samples == 0) return compute_no_samples(state, batch, sink, sums);
-  const Inputs in = inputs(state, batch);
+  if (batch.samples == 0) return compute_no_samples(batch, sink, sums);
+  const Columns in = columns(state, batch);
   const std::span<float> gradients = sink.gradients();
   compute::DeviceKernels* const device = state.program->backend().device_kernels();
   const bool looks = device != nullptr && sink.asks_if_finite();
@@ -261,12 +335,11 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
       batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
   key.push_back(address_of(gradients.data()));
   key.push_back(looks ? 1 : 0);
-  const std::size_t outputs = elements(model_.output_shape(), batch.samples);
-  state.output_gradient.grow_to(outputs);
+  const std::vector<float*> output_gradients = this->output_gradients(state, batch.samples);
   if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
 
-  const ModelProgram::BackwardArrays arrays = {.inputs = {bytes_of(in.features)},
-                                               .output_gradients = {state.output_gradient.data()},
+  const ModelProgram::BackwardArrays arrays = {.inputs = addresses_of(in.inputs),
+                                               .output_gradients = {output_gradients.begin(), output_gradients.end()},
                                                .parameters = parameters_.span(),
                                                .gradients = gradients.first(parameters_.size),
                                                .contributions = gradients.subspan(parameters_.size)};
@@ -296,19 +369,20 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
 
 void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums) {
   WorkerState& state = worker(batch);
-  const Inputs in = inputs(state, batch);
-  const auto queue = [&] {
-    const std::span<const float> outputs =
-        state.program->forward_inference(in.features, batch.samples, parameters_.span(), buffers_.span());
-    evaluate(state, batch, outputs, in.targets, 1.0F, nullptr, sums);
-  };
   if (batch.samples == 0) {
-    queue();
-  } else {
-    std::vector<std::uint64_t> key = state.program->prepare_inference(batch.samples);
-    if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
-    repeat(state, batch, std::move(key), {queue}, [](std::size_t) {});
+    std::ranges::fill(sums, 0.0F);
+    return;
   }
+  const Columns in = columns(state, batch);
+  const auto queue = [&] {
+    take_apart(state, in);
+    const ModelProgram::Outputs outputs =
+        state.program->run_inference(addresses_of(in.inputs), batch.samples, parameters_.span(), buffers_.span());
+    evaluate(state, batch, in, outputs, 1.0F, false, sums);
+  };
+  std::vector<std::uint64_t> key = state.program->prepare_inference(batch.samples);
+  if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
+  repeat(state, batch, std::move(key), {queue}, [](std::size_t) {});
   fetch_sums(state, batch, sums);
 }
 
@@ -319,22 +393,41 @@ bool ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std
   std::vector<float> fetched(sums.size() + 1);
   state.program->backend().memory().copy_to_host({state.device_shard->sums.data(), fetched.size()}, fetched);
   std::copy_n(fetched.begin(), sums.size(), sums.begin());
+  evaluation_.add_losses(sums);
   if (std::isnan(sums[0])) state.program->backend().device_kernels()->check();
   return std::bit_cast<std::uint32_t>(fetched.back()) == 0;
 }
 
 void ModelTrainable::predict(const ShardBatch& batch, std::span<float> outputs) {
   WorkerState& state = worker(batch);
-  const std::span<const float> computed = state.program->forward_inference(inputs(state, batch).features, batch.samples,
-                                                                           parameters_.span(), buffers_.span());
-  memory().copy_to_host(computed, outputs);
+  if (batch.samples == 0) return;
+  const Columns in = columns(state, batch);
+  take_apart(state, in);
+  const ModelProgram::Outputs computed =
+      state.program->run_inference(addresses_of(in.inputs), batch.samples, parameters_.span(), buffers_.span());
+  for (std::size_t output = 0; output < computed.size(); ++output) {
+    const std::size_t count = elements(model_.outputs()[output].spec.shape, batch.samples);
+    memory().copy_to_host({reinterpret_cast<const float*>(computed[output]), count}, outputs.first(count));
+    outputs = outputs.subspan(count);
+  }
+}
+
+std::span<const float> ModelTrainable::final_gradients(const Update& update) {
+  std::span<const float> gradients = update.gradients.first(parameters_.size);
+  if (update.is_weighted) {
+    weighted_gradients_.resize(gradients.size());
+    for (std::size_t i = 0; i < gradients.size(); ++i) weighted_gradients_[i] = gradients[i] / update.weight;
+    gradients = weighted_gradients_;
+  }
+  return clipper_ ? clipper_->clip(gradients) : gradients;
 }
 
 void ModelTrainable::apply_update(const Update& update) {
+  // All samples are masked: there is no mean.
+  if (update.is_weighted && update.weight == 0) return;
   std::vector<std::span<float>> slots;
   for (const Arena& slot : slots_) slots.push_back(slot.span());
-  std::span<const float> gradients = update.gradients.first(parameters_.size);
-  if (clipper_) gradients = clipper_->clip(gradients);
+  const std::span<const float> gradients = final_gradients(update);
   ModelProgram& program = *workers_.front().program;
   if (compute::DeviceKernels* const device = program.backend().device_kernels()) {
     optimizer_->update_on(*device, update.step, parameters_.span(), gradients, slots);

@@ -8,29 +8,33 @@
 #include <vector>
 
 #include "compute/growing_floats.h"
-#include "holdfast/nn/loss.h"
-#include "holdfast/nn/metric.h"
 #include "holdfast/nn/model.h"
 #include "holdfast/optim/optimizer.h"
 #include "holdfast/train/trainable.h"
 #include "nn/program/model_program.h"
 #include "optim/gradient_clipper.h"
+#include "train/step/output_evaluation.h"
 
 namespace holdfast {
 
 class ModelTrainable final : public Trainable {
  public:
-  // Throws Error{invalid_argument} if the loss does not fit the model's output, or the options of clipping contradict
+  // Throws Error{invalid_argument} if the losses do not fit the model's outputs, or the options of clipping contradict
   // each other.
-  ModelTrainable(const Model& model, const Optimizer& optimizer, const Loss& loss,
-                 std::vector<std::shared_ptr<const Metric>> metrics);
+  ModelTrainable(const Model& model, const Optimizer& optimizer, std::vector<LossHandle> losses,
+                 const std::vector<MetricHandle>& metrics);
 
   std::string graph() const override { return model_.graph(); }
   std::string configuration() const override;
   std::string arithmetic() const override;
-  Shape feature_shape() const override { return model_.input_shape(); }
-  Shape target_shape() const override { return loss_->target_shape(model_.output_shape()); }
-  Shape output_shape() const override { return model_.output_shape(); }
+  Shape feature_shape() const override { return model_.inputs().front().spec.shape; }
+  Shape target_shape() const override { return evaluation_.targets().front().shape; }
+  Shape output_shape() const override { return model_.outputs().front().spec.shape; }
+  std::vector<ArraySpec> inputs() const override;
+  std::vector<ArraySpec> targets() const override { return evaluation_.targets(); }
+  std::vector<ArraySpec> outputs() const override;
+  bool converts_targets() const override { return true; }
+  void check_sample_weights(const ArraySpec& weights) const override { evaluation_.check_weights(weights); }
   void prepare(const Workers& workers) override;
   bool reads_samples_on_device() const override { return true; }
   void initialize(std::uint64_t seed) override;
@@ -53,7 +57,8 @@ class ModelTrainable final : public Trainable {
   };
   struct WorkerState {
     std::unique_ptr<ModelProgram> program;
-    compute::GrowingFloats output_gradient;  // [samples, output shape]
+    compute::GrowingFloats output_gradients;  // [samples, output shape], one output after another
+    compute::GrowingFloats converted;         // arrays that rows were taken apart into
     std::optional<DeviceShard> device_shard{};
   };
 
@@ -63,20 +68,30 @@ class ModelTrainable final : public Trainable {
   void repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key, const PartsToQueue& parts,
               const std::function<void(std::size_t part)>& after_part);
   WorkerState& worker(const ShardBatch& batch);
-  // The shard's features and targets in the memory in which the worker computes.
-  struct Inputs {
-    std::span<const float> features;
-    std::span<const float> targets;
+  // One of the arrays that a row is taken apart into; no conversion if rows are the array.
+  struct Column {
+    const float* array = nullptr;
+    const float* rows = nullptr;
+    std::optional<compute::RowConversion> conversion{};
   };
-  Inputs inputs(WorkerState& state, const ShardBatch& batch) const;
-  void queue_to_loss(WorkerState& state, const ShardBatch& batch, const Inputs& in, std::span<float> sums);
-  void compute_no_samples(WorkerState& state, const ShardBatch& batch, GradientSink& sink, std::span<float> sums);
-  // Computes loss and metrics, and the gradient of the loss unless `gradient` is null.
-  void evaluate(WorkerState& state, const ShardBatch& batch, std::span<const float> outputs,
-                std::span<const float> targets, float scale, float* gradient, std::span<float> sums) const;
-  void evaluate_on(compute::DeviceKernels& device, WorkerState& state, const ShardBatch& batch,
-                   std::span<const float> outputs, const float* targets, float scale, float* gradient,
-                   std::span<float> sums) const;
+  // A shard in the memory in which the worker computes.
+  struct Columns {
+    std::vector<Column> inputs;
+    std::vector<Column> targets;  // then the weights, if there are any
+    bool has_weights = false;
+    std::int64_t weights_each = 1;
+  };
+  // Where the arrays of a shard lie, and how they get there. Moves the rows to the device; take_apart() does the rest.
+  Columns columns(WorkerState& state, const ShardBatch& batch) const;
+  void take_apart(WorkerState& state, const Columns& columns) const;
+  void queue_to_loss(WorkerState& state, const ShardBatch& batch, const Columns& columns, std::span<float> sums);
+  void compute_no_samples(const ShardBatch& batch, GradientSink& sink, std::span<float> sums);
+  // Computes losses and metrics, and the gradients of the losses if `has_gradients`.
+  void evaluate(WorkerState& state, const ShardBatch& batch, const Columns& columns,
+                const ModelProgram::Outputs& outputs, float scale, bool has_gradients, std::span<float> sums) const;
+  std::vector<float*> output_gradients(WorkerState& state, std::int64_t samples) const;
+  // The sum of gradients as the optimizer takes it: divided by the weights of the samples, and clipped.
+  std::span<const float> final_gradients(const Update& update);
 
   // Waits for the shard's sums. Returns false if the device has looked for gradients that are not finite, and found
   // one.
@@ -85,8 +100,7 @@ class ModelTrainable final : public Trainable {
   Model model_;
   const bool has_given_weights_;
   const std::unique_ptr<Optimizer> optimizer_;
-  const std::unique_ptr<Loss> loss_;
-  const std::vector<std::shared_ptr<const Metric>> metrics_;
+  const OutputEvaluation evaluation_;
 
   std::vector<WorkerState> workers_;
   bool has_told_obstacle_ = false;  // the log has said why the device does not record
@@ -101,6 +115,7 @@ class ModelTrainable final : public Trainable {
   Arena buffers_;             // of model_.buffers()
   std::vector<Arena> slots_;  // of model_.parameters(), one for each slot of the optimizer
   std::optional<GradientClipper> clipper_;
+  std::vector<float> weighted_gradients_;  // divided by the weights of the samples
 };
 
 }  // namespace holdfast

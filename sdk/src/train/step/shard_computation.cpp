@@ -90,7 +90,7 @@ void ShardComputation::compute_shard(const Batch& batch, std::int64_t step, int 
   GradientSink sink = open_sink(slot, is_sent_ahead ? send_when_ready(index, step) : GradientSink::Wishes());
 
   faulty_.compute_gradients(shard_batch(batch, static_cast<std::size_t>(index), step, worker), sink,
-                            layout_.sums(slot.tail));
+                            sums_of(batch, slot));
 
   require_all_ready(sink);
   if (is_lone_shard()) lone_shard_is_finite_ = sink.is_finite();
@@ -100,7 +100,7 @@ void ShardComputation::compute_shard(const Batch& batch, std::int64_t step, int 
 
 void ShardComputation::compute_sums_of_shard(const Batch& batch, std::int64_t step, int worker, int index) {
   const Slot slot = acquire(index);
-  trainable_.compute_sums(shard_batch(batch, static_cast<std::size_t>(index), step, worker), layout_.sums(slot.tail));
+  trainable_.compute_sums(shard_batch(batch, static_cast<std::size_t>(index), step, worker), sums_of(batch, slot));
   complete(index, slot, false);
 }
 
@@ -125,9 +125,13 @@ void ShardComputation::recompute_shard(const Batch& batch, StepCheck::Recomputat
   const Slot slot{.gradients = {gradients.get(), layout_.gradient_floats()}, .tail = tail};
   const Batch& samples = recomputation.samples ? recomputation.samples->batch() : batch;
   GradientSink sink = open_sink(slot, {});
-  trainable_.compute_gradients(shard_batch(samples, recomputation.index, step, worker), sink, layout_.sums(slot.tail));
+  trainable_.compute_gradients(shard_batch(samples, recomputation.index, step, worker), sink, sums_of(samples, slot));
   require_all_ready(sink);
   recomputation.digest = digest_of(slot);
+}
+
+std::span<float> ShardComputation::sums_of(const Batch& batch, const Slot& slot) const {
+  return batch.has_weights() ? layout_.weighted_sums(slot.tail) : layout_.sums(slot.tail);
 }
 
 ShardBatch ShardComputation::shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const {
@@ -140,6 +144,9 @@ ShardBatch ShardComputation::shard_batch(const Batch& batch, std::size_t index, 
           .batch_samples = batch.samples,
           .features = slice.features,
           .targets = slice.targets,
+          .input_layout = batch.input_layout(),
+          .target_layout = batch.target_layout(),
+          .has_sample_weights = batch.has_weights(),
           .is_on_device = batch.is_on_device,
           .check_cancelled = [this] { check_cancelled(); }};
 }

@@ -55,6 +55,7 @@ class ShardComputation {
   Slot acquire(int index);
   void complete(int index, const Slot& slot, bool with_gradients);
   void recompute_shard(const Batch& batch, StepCheck::Recomputation& recomputation, std::int64_t step, int worker);
+  std::span<float> sums_of(const Batch& batch, const Slot& slot) const;
   ShardBatch shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const;
   GradientSink open_sink(const Slot& slot, GradientSink::Wishes wishes);
   void require_all_ready(const GradientSink& sink) const;

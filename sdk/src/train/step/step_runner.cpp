@@ -115,13 +115,17 @@ void StepRunner::update(const Sum& sum, const Batch& batch, std::int64_t step) {
   context_.supervision->enter(TrainingPhase::updating, step);
   shards_->faulty().apply_update({.step = step + 1,
                                   .batch_samples = batch.samples,
-                                  .gradients = sum.block.gradients.first(layout_.gradient_count())});
+                                  .gradients = sum.block.gradients.first(layout_.gradient_count()),
+                                  .is_weighted = batch.has_weights(),
+                                  .weight = layout_.weighted_sums(sum.block.tail).back()});
   context_.supervision->count_samples(samples_of(batch.shards));
 }
 
 StepRunner::Outcome StepRunner::outcome_of(const Sum& sum) const {
   const std::span<const float> sums = layout_.sums(sum.block.tail);
-  return {.sums = std::vector<double>(sums.begin(), sums.end()), .requests = layout_.requests(sum.block.tail)};
+  return {.sums = std::vector<double>(sums.begin(), sums.end()),
+          .weight = static_cast<double>(layout_.weighted_sums(sum.block.tail).back()),
+          .requests = layout_.requests(sum.block.tail)};
 }
 
 StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) {

@@ -28,6 +28,7 @@ class StepRunner {
   // Over the whole global batch; the same on every rank.
   struct Outcome {
     std::vector<double> sums;  // one for each of Trainable::sum_names()
+    double weight = 0;         // of the samples, if they have weights
     Requests requests{};       // that some rank made with this step
     // Which sum or gradient is NaN or infinite, so that nothing was applied; empty if all are finite.
     std::string not_finite{};

@@ -10,7 +10,7 @@ namespace holdfast {
 namespace {
 
 void compute_shard(Trainable& trainable, const ShardBatch& shard, WarmUp what) {
-  std::vector<float> sums(trainable.sum_names().size());
+  std::vector<float> sums(trainable.sum_names().size() + (shard.has_sample_weights ? 1 : 0));
   if (what == WarmUp::inference) return trainable.compute_sums(shard, sums);
   const std::size_t count = trainable.gradient_count();
   const std::shared_ptr<float[]> gradients = trainable.memory().allocate(count);
@@ -51,7 +51,10 @@ void compute_on_each(const Replica::Context& context, Trainable& trainable, cons
                    .samples = slice.samples,
                    .batch_samples = loaded.batch().samples,
                    .features = slice.features,
-                   .targets = slice.targets},
+                   .targets = slice.targets,
+                   .input_layout = loaded.batch().input_layout(),
+                   .target_layout = loaded.batch().target_layout(),
+                   .has_sample_weights = loaded.batch().has_weights()},
                   what);
   });
 }

@@ -14,6 +14,9 @@ class CudaArrayKernels final : public ArrayKernels {
                 std::span<float* const> outputs) override;
   void copy(const StridedCopy& copy, const float* from, float* to) override;
   void reduce(const RowReduction& reduction, const float* from, float* to) override;
+  void convert(const RowConversion& conversion, const float* from, float* to) override;
+  void gather(const RowGather& gather, const float* table, const float* ids, float* to) override;
+  void scatter_sum(const RowGather& gather, const float* from, const float* ids, float* table) override;
 
  private:
   CudaContext& context_;

@@ -1,0 +1,47 @@
+#pragma once
+
+// Losses and metrics for a model with several outputs: one loss for each output, in the order of the outputs, and the
+// metrics of any of them.
+//
+//   Trainer trainer(replica, model, Adam{},
+//                   {SparseCategoricalCrossentropy{}, {MeanSquaredError{}, 0.5F}},
+//                   {{SparseCategoricalAccuracy{}, "kind"}, {MeanAbsoluteError{}, "price"}});
+//
+// What is minimized, and logged as "loss", is the sum of the losses, each times its weight. With several outputs, each
+// is also logged by itself, as "kind_loss", and the names of metrics begin with that of their output.
+
+#include <memory>
+#include <string>
+
+#include "holdfast/nn/loss.h"
+#include "holdfast/nn/metric.h"
+
+namespace holdfast {
+
+// Holds a copy of any loss, so that a list can hold losses of several classes.
+class LossHandle {
+ public:
+  // Throws Error{invalid_argument} unless the weight is finite and not negative.
+  LossHandle(const Loss& loss, float weight = 1);  // NOLINT(google-explicit-constructor)
+  const std::shared_ptr<const Loss>& get() const { return loss_; }
+  float weight() const { return weight_; }
+
+ private:
+  std::shared_ptr<const Loss> loss_;
+  float weight_;
+};
+
+// Holds a copy of any metric, and names the output that it looks at. Without a name it is the model's first output.
+class MetricHandle {
+ public:
+  MetricHandle(const Metric& metric, std::string output = {})  // NOLINT(google-explicit-constructor)
+      : metric_(metric.clone()), output_(std::move(output)) {}
+  const std::shared_ptr<const Metric>& get() const { return metric_; }
+  const std::string& output() const { return output_; }
+
+ private:
+  std::shared_ptr<const Metric> metric_;
+  std::string output_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,36 @@
+#include "holdfast/nn/embedding.h"
+
+#include "holdfast/nn/functions.h"
+#include "holdfast/nn/layer_builder.h"
+#include "nn/graph/config.h"
+#include "nn/operations/checks.h"
+
+namespace holdfast {
+
+Embedding::Embedding(std::int64_t vocabulary, std::int64_t width, const EmbeddingOptions& options)
+    : LayerOf(options.name), vocabulary_(vocabulary), width_(width), options_(options) {
+  check_extent("Embedding", "a vocabulary", vocabulary);
+  check_extent("Embedding", "a width", width);
+}
+
+std::vector<Value> Embedding::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+  const Value& ids = only_input(inputs);
+  const Fans fans = {.in = vocabulary_, .out = width_};
+  return {gather(builder.parameter("embeddings", {vocabulary_, width_}, options_.initializer, fans), ids)};
+}
+
+void Embedding::write_config(ConfigWriter& config) const {
+  config.integer("vocabulary", vocabulary_);
+  config.integer("width", width_);
+  config.text("initializer", options_.initializer.name());
+}
+
+std::shared_ptr<const Layer> Embedding::from_config(const std::string& name, ConfigReader& config) {
+  const std::int64_t vocabulary = config.integer("vocabulary");
+  const std::int64_t width = config.integer("width");
+  return std::make_shared<const Embedding>(
+      vocabulary, width,
+      EmbeddingOptions{.initializer = Initializer::from_name(config.text("initializer")), .name = name});
+}
+
+}  // namespace holdfast

@@ -72,7 +72,7 @@ TEST_P(ModelsOfGraphs, HaveOneDigestOnAnyNumberOfReplicasAndAfterKills) {
   EXPECT_EQ(report_of(GetParam(), {"--replicas", "2", "--inject", "rank=0,step=27,fault=kill,phase=update"}), alone);
 }
 
-INSTANTIATE_TEST_SUITE_P(Examples, ModelsOfGraphs, testing::Values("custom_layer", "residual"),
+INSTANTIATE_TEST_SUITE_P(Examples, ModelsOfGraphs, testing::Values("custom_layer", "residual", "two_towers"),
                          [](const auto& example) { return example.param; });
 
 TEST(SamplesInAFile, LearnsFromSamplesThatItReadsDuringTraining) {

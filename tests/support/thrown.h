@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
 
 #include "holdfast/base/error.h"
 
@@ -19,6 +20,17 @@ inline ErrorCode code_thrown_by(const std::function<void()>& action) {
   }
   ADD_FAILURE() << "nothing was thrown";
   return ErrorCode::unsupported;
+}
+
+// Its sentence.
+inline std::string sentence_thrown_by(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
 }
 
 }  // namespace holdfast

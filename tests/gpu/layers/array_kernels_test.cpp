@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
 
 namespace holdfast::compute {
@@ -130,6 +131,46 @@ TEST_F(DeviceArrayKernels, ReductionsGiveTheHostsBits) {
           "kind {} of [{}, {}, {}]", static_cast<int>(kind), reduction.outer, reduction.reduced, reduction.inner);
     }
   }
+}
+
+TEST_F(DeviceArrayKernels, ConversionsOfRowsGiveTheHostsBits) {
+  // Rows of 7 words, in which an array of 3 elements begins at word 2. All bits occur.
+  const Floats rows = values(4, 70);
+  for (const DType from : {DType::f32, DType::bf16, DType::i32, DType::i64, DType::u8, DType::u16}) {
+    for (const DType to : {DType::f32, DType::i32}) {
+      const bool is_of_floats = from == DType::f32 || from == DType::bf16;
+      if (is_of_floats && to == DType::i32) continue;
+      const RowConversion conversion = {
+          .from = from, .to = to, .rows = 10, .elements = from == DType::i64 ? 2 : 3, .row_words = 7, .first_word = 2};
+      const std::int64_t count = conversion.rows * conversion.elements;
+      Floats expected(static_cast<std::size_t>(count));
+      const DeviceArray device_rows = upload(rows), result = output(count);
+
+      host().array_kernels().convert(conversion, rows.data(), expected.data());
+      backend().array_kernels().convert(conversion, device_rows.data(), result.data());
+
+      EXPECT_EQ(bit_differences(expected, result.values()), "") << name(from) << " to " << name(to);
+    }
+  }
+}
+
+TEST_F(DeviceArrayKernels, GatheredRowsAndTheirSumsGiveTheHostsBits) {
+  const RowGather gather = {.ids = 300, .table_rows = 11, .width = 5, .ids_per_sample = 3};
+  const Floats table = values(1, 55), arriving = values(2, 1500);
+  Floats ids(300);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = std::bit_cast<float>(static_cast<std::int32_t>(i * i % 11));
+  Floats expected(1500), expected_sums(55);
+  const DeviceArray device_table = upload(table), device_arriving = upload(arriving), device_ids = upload(ids);
+  const DeviceArray result = output(1500), sums = output(55);
+
+  host().array_kernels().gather(gather, table.data(), ids.data(), expected.data());
+  host().array_kernels().scatter_sum(gather, arriving.data(), ids.data(), expected_sums.data());
+  backend().array_kernels().gather(gather, device_table.data(), device_ids.data(), result.data());
+  backend().array_kernels().scatter_sum(gather, device_arriving.data(), device_ids.data(), sums.data());
+
+  EXPECT_EQ(expected[5], table[5]);  // id 1 is the second one
+  EXPECT_EQ(bit_differences(expected, result.values()), "");
+  EXPECT_EQ(bit_differences(expected_sums, sums.values()), "");
 }
 
 }  // namespace

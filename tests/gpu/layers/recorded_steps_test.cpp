@@ -59,8 +59,8 @@ constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 // Each step has two shards of different sizes. Gradients are copied when they are declared ready, at least so many at a
 // time.
 Trained train(std::size_t least_floats = kWhole) {
-  ModelTrainable trained(model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}),
-                         {std::make_shared<SparseCategoricalAccuracy>()});
+  ModelTrainable trained(model(), Adam(0.01F), {SparseCategoricalCrossentropy({.from_logits = true})},
+                         {SparseCategoricalAccuracy{}});
   trained.prepare({.count = 1, .threads_per_shard = 1, .device = "cuda:0"});
   trained.initialize(5);
   MemorySpace& memory = trained.memory();

@@ -79,6 +79,28 @@ TEST(Tensor, CopiesItsElements) {
   EXPECT_THAT(original.values(), ElementsAre(1, 2));
 }
 
+TEST(Tensor, HoldsElementsOfOtherTypes) {
+  Tensor ids(Shape{2, 2}, std::vector<std::int32_t>{1, -2, 3, 4});
+  const Tensor flags(Shape{3}, std::vector<bool>{true, false, true});
+
+  ids.elements<std::int32_t>()[0] = 7;
+
+  EXPECT_EQ(ids.dtype(), DType::i32);
+  EXPECT_THAT(std::as_const(ids).elements<std::int32_t>(), ElementsAre(7, -2, 3, 4));
+  EXPECT_THAT(flags.elements<bool>(), ElementsAre(true, false, true));
+  EXPECT_EQ(flags.bytes().size(), 3U);
+  EXPECT_EQ(Tensor(Shape{2}, DType::bf16).bytes().size(), 4U);
+}
+
+TEST(Tensor, RefusesToReadElementsAsAnotherType) {
+  const Tensor ids(Shape{2}, std::vector<std::int32_t>{1, 2});
+
+  EXPECT_THROW(static_cast<void>(ids.values()), Error);
+  EXPECT_THROW(static_cast<void>(ids.elements<float>()), Error);
+  EXPECT_THROW(Tensor(Shape{2}, DType::f64), Error);
+  EXPECT_THROW(Tensor(Shape{3}, std::vector<std::int32_t>{1}), Error);
+}
+
 TEST(TensorDeathTest, AssertsThatASampleExists) {
   const Tensor tensor{Shape{3, 2}};
 

@@ -288,8 +288,9 @@ TEST_F(TrainerOnADevice, TakesAModelWithoutParameters) {
 TEST_F(TrainerOnADevice, LoadsASavepointWhileItIsBeingRead) {
   const TemporaryFolder folder;
   const auto make = [](const std::string& device) {
-    auto model = std::make_unique<ModelTrainable>(Sequential{Input{600}, Dense{1'500}}, Adam(1e-3F), MeanSquaredError{},
-                                                  std::vector<std::shared_ptr<const Metric>>{});
+    auto model =
+        std::make_unique<ModelTrainable>(Sequential{Input{600}, Dense{1'500}}, Adam(1e-3F),
+                                         std::vector<LossHandle>{MeanSquaredError{}}, std::vector<MetricHandle>{});
     model->prepare({.device = device});
     model->initialize(device == "cpu" ? 1 : 2);
     return model;
@@ -319,8 +320,8 @@ class PassesInParts : public TrainerOnADevice {
   using Range = std::pair<std::size_t, std::size_t>;
 
   PassesInParts()
-      : model_(Sequential{Input{2}, Dense{8}, Dense{16}, Dense{24}}, Adam(1e-3F), MeanSquaredError{},
-               std::vector<std::shared_ptr<const Metric>>{}) {
+      : model_(Sequential{Input{2}, Dense{8}, Dense{16}, Dense{24}}, Adam(1e-3F),
+               std::vector<LossHandle>{MeanSquaredError{}}, std::vector<MetricHandle>{}) {
     model_.prepare({.device = "cuda:0"});
     model_.initialize(1);
     gradients_ = model_.memory().allocate(model_.gradient_count());

@@ -43,7 +43,7 @@ struct Slip {
 ModelTrainable small_trainable() {
   return {Sequential{Input{4}, Dense{5}, BatchNormalization{}, Dropout{0.25F}, Dense{1}},
           Adam(0.01F),
-          MeanSquaredError{},
+          {MeanSquaredError{}},
           {}};
 }
 

@@ -1,0 +1,126 @@
+// Integers in models: gather() and its gradient, cast(), and what refuses them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "holdfast/base/error.h"
+#include "holdfast/nn/dense.h"
+#include "holdfast/nn/embedding.h"
+#include "holdfast/nn/flatten.h"
+#include "holdfast/nn/functions.h"
+#include "holdfast/nn/merge_layers.h"
+#include "holdfast/nn/model.h"
+#include "holdfast/nn/shape_layers.h"
+#include "nn/program/model_program.h"
+#include "unit/nn/support/refusal.h"
+
+namespace holdfast {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Model embedding(std::int64_t vocabulary = 4, std::int64_t width = 2) {
+  const Value ids = input({3}, {.dtype = DType::i32, .name = "ids"});
+  return Model(ids, Embedding{vocabulary, width}(ids));
+}
+
+std::vector<float> table_of(const Model& model) {
+  std::vector<float> table(model.parameters().float_count());
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i);
+  return table;
+}
+
+const std::byte* bytes_of(const auto& values) {
+  return reinterpret_cast<const std::byte*>(values.data());
+}
+
+TEST(Gather, ReadsRowsByNumber) {
+  Model model = embedding();
+  model.set_weights(table_of(model), {});
+
+  const Tensor output = model.predict(Tensor(Shape{2, 3}, std::vector<std::int32_t>{0, 3, 1, 2, 2, 0}));
+
+  EXPECT_EQ(output.shape(), (Shape{2, 3, 2}));
+  EXPECT_THAT(output.values(), ElementsAre(0, 1, 6, 7, 2, 3, 4, 5, 4, 5, 0, 1));
+}
+
+// Row 2 is asked for twice, row 1 never.
+TEST(Gather, SumsTheGradientsOfEqualIdsInTheirOrder) {
+  const Model model = embedding();
+  const std::vector<std::int32_t> ids = {0, 2, 3, 2};
+  const Model one = [] {
+    const Value id = input({4}, {.dtype = DType::i32});
+    return Model(id, Embedding{4, 1}(id));
+  }();
+  ModelProgram program(one, 1);
+  const std::vector<float> parameters(one.parameters().float_count());
+  // The order shows in f32: 1e8 + 1 - 1e8 is 0, and 1e8 - 1e8 + 1 is 1.
+  const std::vector<float> output_gradient = {5, 1e8F, 7, 1};
+  std::vector<float> gradients(parameters.size(), -1);
+
+  program.prepare_training(1, {});
+  program.run_training({bytes_of(ids)}, 1, parameters);
+  program.backward(output_gradient, parameters, gradients, {});
+
+  EXPECT_THAT(std::span(gradients).first(4), ElementsAre(5, 0, 1e8F + 1, 7));
+}
+
+TEST(Gather, RefusesIdsThatTheTableDoesNotHave) {
+  Model model = embedding();
+  model.set_weights(table_of(model), {});
+  const auto predict = [&](std::int32_t id) {
+    return refusal([&] { model.predict(Tensor(Shape{2, 3}, std::vector<std::int32_t>{0, 0, 0, 0, id, 0})); });
+  };
+
+  EXPECT_THAT(predict(4), HasSubstr("id 4 at position 1 of sample 1 of a shard is not in [0, 4)"));
+  EXPECT_THAT(predict(-1), HasSubstr("id -1"));
+}
+
+TEST(Cast, MakesFloatsOfEachIntegerType) {
+  const auto cast_to_float = [](DType dtype, const Tensor& x) {
+    const Value value = input({2}, {.dtype = dtype});
+    Model model(value, Rescaling{1}(value));
+    model.set_weights(std::vector<float>(model.parameters().float_count()), {});
+    return model.predict(std::vector<Tensor>{x})[0];
+  };
+
+  EXPECT_THAT(cast_to_float(DType::u8, Tensor(Shape{2, 2}, std::vector<std::uint8_t>{0, 1, 128, 255})).values(),
+              ElementsAre(0, 1, 128, 255));
+  EXPECT_THAT(cast_to_float(DType::u16, Tensor(Shape{1, 2}, std::vector<std::uint16_t>{65535, 2})).values(),
+              ElementsAre(65535, 2));
+  EXPECT_THAT(cast_to_float(DType::i32, Tensor(Shape{1, 2}, std::vector<std::int32_t>{-7, 1 << 24})).values(),
+              ElementsAre(-7, 16777216));
+  EXPECT_THAT(cast_to_float(DType::i64, Tensor(Shape{1, 2}, std::vector<std::int64_t>{-7, 9})).values(),
+              ElementsAre(-7, 9));
+  EXPECT_THAT(cast_to_float(DType::boolean, Tensor(Shape{1, 2}, std::vector<bool>{true, false})).values(),
+              ElementsAre(1, 0));
+  Tensor halves(Shape{1, 2}, DType::bf16);
+  halves.bytes()[1] = std::byte{0x3F};
+  halves.bytes()[0] = std::byte{0x80};
+  EXPECT_THAT(cast_to_float(DType::bf16, halves).values(), ElementsAre(1, 0));
+}
+
+TEST(Integers, AreMovedButNotComputedWith) {
+  const Value ids = input({4}, {.dtype = DType::i32});
+
+  EXPECT_EQ((Reshape{{2, 2}}(ids).dtype()), DType::i32);
+  EXPECT_THAT(refusal([&] { Dense{3}(ids); }), HasSubstr("dense takes values of f32, not of i32; write cast("));
+  EXPECT_THAT(refusal([&] { static_cast<void>(ids + 1.0F); }), HasSubstr("add takes values of f32, not of i32"));
+  EXPECT_THAT(refusal([&] { Embedding{4, 2}(input({3})); }), HasSubstr("needs ids that are integers, not f32"));
+  EXPECT_THAT(refusal([&] { input({3}, {.dtype = DType::f64}); }), HasSubstr("an input of f64"));
+}
+
+TEST(Integers, StandInTheFileOfAModel) {
+  const Value ids = input({3}, {.dtype = DType::u16, .name = "ids"});
+  const Model model(ids, Flatten{}(Embedding{9, 2}(ids)));
+
+  const Model read = Model::from_graph(model.graph());
+
+  EXPECT_THAT(model.graph(), HasSubstr(R"({"name":"ids","shape":[3],"dtype":"u16"})"));
+  EXPECT_EQ(read.graph(), model.graph());
+  EXPECT_EQ(read.inputs()[0].spec.dtype, DType::u16);
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,247 @@
+// Trainings of models with several inputs and outputs, typed data and sample weights. Bits are compared exactly.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "holdfast/base/error.h"
+#include "support/thread_replica.h"
+#include "support/thrown.h"
+#include "unit/train/support/small_training.h"
+
+namespace holdfast {
+namespace {
+
+using testing::DoubleNear;
+using testing::HasSubstr;
+
+constexpr std::int64_t kSamples = 45;
+
+struct Arrays {
+  std::vector<std::int32_t> ids;
+  std::vector<float> numbers;
+  std::vector<std::uint8_t> labels;
+  std::vector<float> values;
+  std::vector<float> weights;
+};
+
+Arrays arrays() {
+  Arrays arrays;
+  for (std::int64_t i = 0; i < kSamples; ++i) {
+    Random random(9, Purpose::user, 0, static_cast<std::uint64_t>(i));
+    arrays.ids.push_back(static_cast<std::int32_t>(random.below(6)));
+    for (int number = 0; number < 3; ++number) arrays.numbers.push_back(random.normal());
+    arrays.labels.push_back(static_cast<std::uint8_t>(arrays.ids.back() % 3));
+    arrays.values.push_back(arrays.numbers.back());
+    arrays.weights.push_back(i % 5 == 0 ? 0 : i % 2 == 0 ? 0.25F : 1);
+  }
+  return arrays;
+}
+
+Dataset data_of(const Arrays& a, bool has_weights) {
+  return from_tensors({{"id", Tensor(Shape{kSamples, 1}, a.ids)}, {"numbers", Tensor(Shape{kSamples, 3}, a.numbers)}},
+                      {{"kind", Tensor(Shape{kSamples}, a.labels)}, {"value", Tensor(Shape{kSamples, 1}, a.values)}},
+                      has_weights ? std::optional(Tensor(Shape{kSamples}, a.weights)) : std::nullopt);
+}
+
+Model two_towers() {
+  const Value id = input({1}, {.dtype = DType::i32, .name = "id"});
+  const Value numbers = input({3}, {.name = "numbers"});
+  const Value both = Dropout{0.2F}(Concatenate{}(Flatten{}(Embedding{6, 4}(id)), Dense{4}(numbers)));
+  const Value normal = BatchNormalization{}(both);
+  return Model({id, numbers}, {Dense{3, {.name = "kind"}}(normal), Dense{1, {.name = "value"}}(normal)});
+}
+
+Outcome train(Replica& replica, const Dataset& data, const Model& model = two_towers()) {
+  Trainer trainer(replica, model, Adam(0.02F),
+                  {SparseCategoricalCrossentropy({.from_logits = true}), {MeanSquaredError{}, 0.5F}},
+                  {{SparseCategoricalAccuracy{}, "kind"}, {MeanAbsoluteError{}, "value"}});
+  const FitResult fit = trainer.fit(data.shuffle().batch(8), {.epochs = 2});
+  const Logs evaluation = trainer.evaluate(data.batch(8));
+  return {trainer.weights_digest().hex(), trainer.step(), fit.results, evaluation, fit.history};
+}
+
+TEST(SeveralArrays, GiveTheSameBitsOnAnyNumberOfReplicas) {
+  for (const bool has_weights : {false, true}) {
+    const Dataset data = data_of(arrays(), has_weights);
+    const auto trained = [&](int replicas) {
+      return outcomes_of({.replicas = replicas}, [&](Replica& replica) { return train(replica, data); });
+    };
+    const Outcome alone = trained(1).front();
+
+    for (const int replicas : {2, 4}) {
+      for (const Outcome& outcome : trained(replicas)) expect_equal(outcome, alone);
+    }
+  }
+}
+
+TEST(SeveralOutputs, AreLoggedByNameAndAddUpToTheLoss) {
+  Replica replica = Replica::alone();
+
+  const Logs logs = train(replica, data_of(arrays(), false)).evaluation;
+
+  EXPECT_THAT(logs.at("loss"), DoubleNear(logs.at("kind_loss") + 0.5 * logs.at("value_loss"), 1e-5));
+  EXPECT_TRUE(logs.contains("kind_sparse_categorical_accuracy"));
+  EXPECT_TRUE(logs.contains("value_mean_absolute_error"));
+}
+
+// What a sample of weight 0 holds cannot be seen in any bit, even if its label is none.
+TEST(SampleWeights, MaskSamples) {
+  Arrays changed = arrays();
+  for (std::size_t i = 0; i < changed.weights.size(); i += 5) {
+    changed.labels[i] = 200;
+    changed.values[i] = 1e30F;
+  }
+  const auto trained = [](const Arrays& given) {
+    return outcomes_of({.replicas = 2}, [&](Replica& replica) { return train(replica, data_of(given, true)); }).front();
+  };
+
+  expect_equal(trained(arrays()), trained(changed));
+}
+
+// A dense layer's gradient of one batch by hand: the mean over weights, not over samples.
+TEST(SampleWeights, DivideByTheirSumOverTheBatch) {
+  const Dataset data = from_tensors({{"x", Tensor(Shape{3, 1}, {1, 2, 3})}}, {{"y", Tensor(Shape{3, 1}, {1, 1, 1})}},
+                                    Tensor(Shape{3}, {1, 0, 0.5F}));
+  const auto train_dense = [&](int shards) {
+    double weight = 0;
+    train_on_threads({.replicas = 1, .shards = shards}, [&](Replica& replica) {
+      Sequential model{Input{1}, Dense{1, {.use_bias = false, .kernel_initializer = Initializer::zeros()}}};
+      Trainer trainer(replica, model, SGD(1.0F), MeanSquaredError{});
+      const Logs results = trainer.fit(data.batch(3)).results;
+      EXPECT_EQ(results.at("loss"), 1.0);
+      weight = static_cast<double>(model.parameter_values()[0]);
+    });
+    return weight;
+  };
+
+  // d/dw of (1 * (w - 1)^2 + 0.5 * (3 w - 1)^2) / 1.5 at w = 0 is -2 * (1 + 1.5) / 1.5.
+  EXPECT_THAT(train_dense(1), DoubleNear(2 * 2.5 / 1.5, 1e-6));
+  EXPECT_EQ(train_dense(3), train_dense(1));
+}
+
+TEST(SampleWeights, OfZeroForAWholeBatchApplyNothing) {
+  const Dataset data = from_tensors({{"x", Tensor(Shape{2, 1}, {1, 2})}}, {{"y", Tensor(Shape{2, 1}, {1, 1})}},
+                                    Tensor(Shape{2}, {0, 0}));
+  Replica replica = Replica::alone();
+  Sequential model{Input{1}, Dense{1, {.kernel_initializer = Initializer::ones()}}};
+  Trainer trainer(replica, model, Adam(0.1F), MeanSquaredError{});
+
+  const FitResult fit = trainer.fit(data.batch(2));
+
+  EXPECT_EQ(trainer.step(), 1);
+  EXPECT_EQ(model.parameter_values()[0], 1.0F);
+  EXPECT_TRUE(std::isnan(fit.results.at("loss")));
+}
+
+TEST(SampleWeights, MayBeOfEachPosition) {
+  // Two positions of two numbers each; the second position of the first sample is masked.
+  const Tensor x(Shape{2, 2, 2}, {1, 1, 7, 7, 2, 2, 3, 3});
+  const Dataset data = from_tensors({{"x", x}}, {{"y", Tensor(Shape{2, 2, 2})}}, Tensor(Shape{2, 2}, {1, 0, 1, 1}));
+  Replica replica = Replica::alone();
+  const Sequential model{Input{2, 2}, Rescaling{1}};
+  Trainer trainer(replica, model, SGD(0.1F), MeanSquaredError{});
+
+  EXPECT_THAT(trainer.evaluate(data.batch(2)).at("loss"), DoubleNear((1.0 + 4 + 9) / 3, 1e-6));
+}
+
+TEST(SeveralArrays, ArePredicted) {
+  Replica replica = Replica::alone();
+  const Arrays a = arrays();
+  Model model = two_towers();
+  Trainer trainer(replica, model, Adam(0.02F),
+                  {SparseCategoricalCrossentropy({.from_logits = true}), {MeanSquaredError{}, 0.5F}});
+  trainer.fit(data_of(a, false).batch(8));
+  const std::vector<Tensor> inputs = {Tensor(Shape{kSamples, 1}, a.ids), Tensor(Shape{kSamples, 3}, a.numbers)};
+
+  const std::vector<Tensor> by_trainer = trainer.predict(inputs, 8);
+  const std::vector<Tensor> by_model = model.predict(inputs, 8);
+
+  ASSERT_EQ(by_trainer.size(), 2U);
+  EXPECT_EQ(by_trainer[0].shape(), (Shape{kSamples, 3}));
+  EXPECT_EQ(by_trainer[1].shape(), (Shape{kSamples, 1}));
+  for (std::size_t output = 0; output < 2; ++output) {
+    for (std::size_t i = 0; i < by_model[output].values().size(); ++i) {
+      EXPECT_NEAR(by_trainer[output].values()[i], by_model[output].values()[i], 1e-5F);
+    }
+  }
+}
+
+TEST(SeveralArrays, ContinueFromASavepoint) {
+  const TemporaryFolder folder;
+  const Dataset data = data_of(arrays(), true);
+  const auto run = [&](std::int64_t epochs, bool saves) {
+    Outcome outcome;
+    train_on_threads({.replicas = 2, .run_directory = saves ? folder.path() : ""}, [&](Replica& replica) {
+      Trainer trainer(replica, two_towers(), Adam(0.02F),
+                      {SparseCategoricalCrossentropy({.from_logits = true}), {MeanSquaredError{}, 0.5F}});
+      const FitResult fit = trainer.fit(data.shuffle().batch(8), {.epochs = epochs});
+      if (replica.rank() == 0) outcome = {trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+    });
+    return outcome;
+  };
+
+  run(1, true);
+
+  expect_equal(run(3, true), run(3, false));
+}
+
+TEST(SeveralArrays, AreCheckedBeforeTheFirstStep) {
+  Replica replica = Replica::alone();
+  const Arrays a = arrays();
+  const Tensor ids(Shape{kSamples, 1}, a.ids);
+  const Tensor numbers(Shape{kSamples, 3}, a.numbers);
+  const Tensor labels(Shape{kSamples}, a.labels);
+  const Tensor values(Shape{kSamples, 1}, a.values);
+  Trainer trainer(replica, two_towers(), SGD(0.1F),
+                  {SparseCategoricalCrossentropy({.from_logits = true}), MeanSquaredError{}});
+  const auto fit = [&](std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets, auto... weights) {
+    return sentence_thrown_by([&] { trainer.fit(from_tensors(inputs, targets, weights...).batch(8)); });
+  };
+
+  EXPECT_THAT(fit({{"id", ids}}, {{"kind", labels}, {"value", values}}),
+              HasSubstr("has 1 inputs, the model takes 2: \"id\" of i32 [1], \"numbers\" of f32 [3]"));
+  EXPECT_THAT(fit({{"numbers", numbers}, {"id", ids}}, {{"kind", labels}, {"value", values}}),
+              HasSubstr("has \"numbers\" as input 0, where the model takes \"id\""));
+  EXPECT_THAT(fit({{"id", Tensor(Shape{kSamples, 1}, std::vector<std::int64_t>(kSamples))}, {"numbers", numbers}},
+                  {{"kind", labels}, {"value", values}}),
+              HasSubstr("has samples of i64 for input \"id\", the model takes i32"));
+  EXPECT_THAT(fit({{"id", ids}, {"numbers", numbers}}, {{"kind", labels}}), HasSubstr("has 1 targets"));
+  EXPECT_THAT(fit({{"id", ids}, {"numbers", numbers}}, {{"kind", values}, {"value", values}}),
+              HasSubstr("for output \"kind\""));
+  EXPECT_THAT(fit({{"id", ids}, {"numbers", numbers}}, {{"kind", labels}, {"value", values}},
+                  std::optional(Tensor(Shape{kSamples, 4}))),
+              HasSubstr("a model with several outputs takes one weight a sample"));
+}
+
+TEST(SeveralOutputs, NeedALossEach) {
+  Replica replica = Replica::alone();
+
+  EXPECT_THAT(sentence_thrown_by([&] { Trainer(replica, two_towers(), SGD(0.1F), MeanSquaredError{}); }),
+              HasSubstr("the model has 2 outputs and was given 1 losses"));
+  EXPECT_THAT(sentence_thrown_by([&] {
+                Trainer(replica, two_towers(), SGD(0.1F),
+                        {SparseCategoricalCrossentropy({.from_logits = true}), MeanSquaredError{}},
+                        {{MeanAbsoluteError{}, "price"}});
+              }),
+              HasSubstr("but the outputs of the model are \"kind\", \"value\""));
+}
+
+// Labels of any integer type are those of floats.
+TEST(TypedTargets, GiveTheBitsOfFloats) {
+  const Arrays a = arrays();
+  const Tensor x(Shape{kSamples, 3}, a.numbers);
+  const auto digest_of = [&](Tensor labels) {
+    Replica replica = Replica::alone();
+    const Sequential model{Input{3}, Dense{3}};
+    Trainer trainer(replica, model, Adam(0.02F), SparseCategoricalCrossentropy({.from_logits = true}));
+    trainer.fit(from_tensors(x, std::move(labels)).batch(8));
+    return trainer.weights_digest().hex();
+  };
+  const std::string expected = digest_of(Tensor(Shape{kSamples}, std::vector<float>(a.labels.begin(), a.labels.end())));
+
+  EXPECT_EQ(digest_of(Tensor(Shape{kSamples}, a.labels)), expected);
+  EXPECT_EQ(digest_of(Tensor(Shape{kSamples}, std::vector<std::int64_t>(a.labels.begin(), a.labels.end()))), expected);
+}
+
+}  // namespace
+}  // namespace holdfast

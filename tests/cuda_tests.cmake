@@ -33,7 +33,7 @@ foreach(source
     products/bfloat16_arrays.cu products/columns_convolution.cpp products/cuda_convolution.cpp products/cuda_dense.cpp
     products/cudnn_convolution.cpp products/cudnn_descriptor.cpp products/image_columns.cu products/matrix_product.cpp
     products/transposed_arrays.cu
-    kernels/columns.cu kernels/cuda_activation.cu kernels/cuda_array_kernels.cu kernels/cuda_batch_normalization.cu
+    kernels/columns.cu kernels/cuda_activation.cu kernels/cuda_array_kernels.cu kernels/cuda_row_kernels.cu kernels/cuda_batch_normalization.cu
     kernels/cuda_dropout.cu
     kernels/cuda_gradient_norms.cu kernels/cuda_losses.cu kernels/cuda_metrics.cu kernels/cuda_optimizers.cu
     kernels/cuda_pooling.cu

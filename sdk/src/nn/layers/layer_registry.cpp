@@ -12,6 +12,7 @@
 #include "holdfast/nn/average_pooling2d.h"
 #include "holdfast/nn/batch_normalization.h"
 #include "holdfast/nn/conv2d.h"
+#include "holdfast/nn/convolution_layers.h"
 #include "holdfast/nn/dense.h"
 #include "holdfast/nn/dropout.h"
 #include "holdfast/nn/flatten.h"
@@ -19,6 +20,7 @@
 #include "holdfast/nn/layer_normalization.h"
 #include "holdfast/nn/max_pooling2d.h"
 #include "holdfast/nn/merge_layers.h"
+#include "holdfast/nn/pooling_layers.h"
 #include "holdfast/nn/shape_layers.h"
 #include "nn/layers/operation_layer.h"
 
@@ -36,9 +38,13 @@ constexpr std::array kLayers = {
     Registration{"Add", &Add::from_config},
     Registration{"Average", &Average::from_config},
     Registration{"AveragePooling2D", &AveragePooling2D::from_config},
+    Registration{"AveragePooling1D", &AveragePooling1D::from_config},
+    Registration{"AveragePooling3D", &AveragePooling3D::from_config},
     Registration{"BatchNormalization", &BatchNormalization::from_config},
     Registration{"Concatenate", &Concatenate::from_config},
+    Registration{"Conv1D", &Conv1D::from_config},
     Registration{"Conv2D", &Conv2D::from_config},
+    Registration{"Conv3D", &Conv3D::from_config},
     Registration{"Cropping2D", &Cropping2D::from_config},
     Registration{"Dense", &Dense::from_config},
     Registration{"Dropout", &Dropout::from_config},
@@ -46,7 +52,9 @@ constexpr std::array kLayers = {
     Registration{"GlobalAveragePooling", &GlobalAveragePooling::from_config},
     Registration{"GlobalMaxPooling", &GlobalMaxPooling::from_config},
     Registration{"LayerNormalization", &LayerNormalization::from_config},
+    Registration{"MaxPooling1D", &MaxPooling1D::from_config},
     Registration{"MaxPooling2D", &MaxPooling2D::from_config},
+    Registration{"MaxPooling3D", &MaxPooling3D::from_config},
     Registration{"Maximum", &Maximum::from_config},
     Registration{"Minimum", &Minimum::from_config},
     Registration{"Multiply", &Multiply::from_config},

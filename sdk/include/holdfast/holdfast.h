@@ -22,6 +22,7 @@
 #include "holdfast/nn/conv2d.h"
 #include "holdfast/nn/convolution_layers.h"
 #include "holdfast/nn/dense.h"
+#include "holdfast/nn/depthwise_layers.h"
 #include "holdfast/nn/dropout.h"
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/functions.h"

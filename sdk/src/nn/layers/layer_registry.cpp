@@ -14,6 +14,7 @@
 #include "holdfast/nn/conv2d.h"
 #include "holdfast/nn/convolution_layers.h"
 #include "holdfast/nn/dense.h"
+#include "holdfast/nn/depthwise_layers.h"
 #include "holdfast/nn/dropout.h"
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/global_pooling.h"
@@ -47,6 +48,8 @@ constexpr std::array kLayers = {
     Registration{"Conv3D", &Conv3D::from_config},
     Registration{"Cropping2D", &Cropping2D::from_config},
     Registration{"Dense", &Dense::from_config},
+    Registration{"DepthwiseConv1D", &DepthwiseConv1D::from_config},
+    Registration{"DepthwiseConv2D", &DepthwiseConv2D::from_config},
     Registration{"Dropout", &Dropout::from_config},
     Registration{"Flatten", &Flatten::from_config},
     Registration{"GlobalAveragePooling", &GlobalAveragePooling::from_config},
@@ -64,6 +67,8 @@ constexpr std::array kLayers = {
     Registration{"RepeatVector", &RepeatVector::from_config},
     Registration{"Rescaling", &Rescaling::from_config},
     Registration{"Reshape", &Reshape::from_config},
+    Registration{"SeparableConv1D", &SeparableConv1D::from_config},
+    Registration{"SeparableConv2D", &SeparableConv2D::from_config},
     Registration{"Subtract", &Subtract::from_config},
     Registration{"UpSampling2D", &UpSampling2D::from_config},
     Registration{"ZeroPadding2D", &ZeroPadding2D::from_config},

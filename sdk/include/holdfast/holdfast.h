@@ -42,6 +42,7 @@
 #include "holdfast/nn/shape_layers.h"
 #include "holdfast/nn/sparse_categorical_accuracy.h"
 #include "holdfast/nn/sparse_categorical_crossentropy.h"
+#include "holdfast/nn/transposed_convolution_layers.h"
 #include "holdfast/observe/csv_logger.h"
 #include "holdfast/observe/progress_line.h"
 #include "holdfast/observe/tensor_board.h"

@@ -23,6 +23,7 @@
 #include "holdfast/nn/merge_layers.h"
 #include "holdfast/nn/pooling_layers.h"
 #include "holdfast/nn/shape_layers.h"
+#include "holdfast/nn/transposed_convolution_layers.h"
 #include "nn/layers/operation_layer.h"
 
 namespace holdfast {
@@ -44,8 +45,11 @@ constexpr std::array kLayers = {
     Registration{"BatchNormalization", &BatchNormalization::from_config},
     Registration{"Concatenate", &Concatenate::from_config},
     Registration{"Conv1D", &Conv1D::from_config},
+    Registration{"Conv1DTranspose", &Conv1DTranspose::from_config},
     Registration{"Conv2D", &Conv2D::from_config},
+    Registration{"Conv2DTranspose", &Conv2DTranspose::from_config},
     Registration{"Conv3D", &Conv3D::from_config},
+    Registration{"Conv3DTranspose", &Conv3DTranspose::from_config},
     Registration{"Cropping2D", &Cropping2D::from_config},
     Registration{"Dense", &Dense::from_config},
     Registration{"DepthwiseConv1D", &DepthwiseConv1D::from_config},

@@ -31,7 +31,7 @@ target_include_directories(holdfast_emulated_cuda PUBLIC ${CMAKE_CURRENT_SOURCE_
 target_link_libraries(holdfast_emulated_cuda PUBLIC holdfast_options Holdfast::sdk GTest::gtest)
 foreach(source
     products/bfloat16_arrays.cu products/columns_convolution.cpp products/cuda_convolution.cpp products/cuda_dense.cpp
-    products/cudnn_convolution.cpp products/cudnn_descriptor.cpp products/image_columns.cu products/matrix_product.cpp
+    products/cudnn_convolution.cpp products/cudnn_descriptor.cpp products/direct_convolution.cu products/image_columns.cu products/matrix_product.cpp
     products/transposed_arrays.cu
     kernels/columns.cu kernels/cuda_activation.cu kernels/cuda_array_kernels.cu kernels/cuda_row_kernels.cu kernels/cuda_batch_normalization.cu
     kernels/cuda_dropout.cu

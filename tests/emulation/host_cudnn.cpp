@@ -32,26 +32,33 @@ bool is_of_pointers(cudnnBackendAttributeType_t type) {
   return type == CUDNN_TYPE_HANDLE || type == CUDNN_TYPE_VOID_PTR || type == CUDNN_TYPE_BACKEND_DESCRIPTOR;
 }
 
-// Axes in the order sample, channel, row, column; the channels are last in memory.
+// Where an element is: sample, channel, depth, row and column. Kernels have filters as samples.
+using Place = std::array<std::int64_t, 5>;
+
+// The channels are last in memory. Images have a depth of 1.
 class Images {
  public:
   Images(const Descriptor& tensor, void* elements)
-      : extents_(tensor.integers.at(CUDNN_ATTR_TENSOR_DIMENSIONS)),
-        is_rounded_(tensor.integers.at(CUDNN_ATTR_TENSOR_DATA_TYPE).front() == CUDNN_DATA_BFLOAT16),
+      : is_rounded_(tensor.integers.at(CUDNN_ATTR_TENSOR_DATA_TYPE).front() == CUDNN_DATA_BFLOAT16),
         elements_(elements) {
+    const std::vector<std::int64_t>& extents = tensor.integers.at(CUDNN_ATTR_TENSOR_DIMENSIONS);
+    std::copy_n(extents.begin(), 2, extents_.begin());
+    std::copy_backward(extents.begin() + 2, extents.end(), extents_.end());
     const auto alignment = static_cast<std::uintptr_t>(tensor.integers.at(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT).front());
     library().was_misled |= reinterpret_cast<std::uintptr_t>(elements) % alignment != 0;
   }
 
-  std::int64_t extent(std::size_t axis) const { return extents_[axis]; }
-  double at(std::int64_t sample, std::int64_t channel, std::int64_t row, std::int64_t column) const {
-    if (row < 0 || row >= extents_[2] || column < 0 || column >= extents_[3]) return 0;
-    const std::size_t index = index_of(sample, channel, row, column);
+  const Place& extents() const { return extents_; }
+  double at(const Place& place) const {
+    for (std::size_t axis = 2; axis < place.size(); ++axis) {
+      if (place[axis] < 0 || place[axis] >= extents_[axis]) return 0;
+    }
+    const std::size_t index = index_of(place);
     if (!is_rounded_) return static_cast<const float*>(elements_)[index];
     return std::bit_cast<float>(compute::widen_bfloat16(static_cast<const std::uint16_t*>(elements_)[index]));
   }
-  void set(std::int64_t sample, std::int64_t channel, std::int64_t row, std::int64_t column, double value) const {
-    const std::size_t index = index_of(sample, channel, row, column);
+  void set(const Place& place, double value) const {
+    const std::size_t index = index_of(place);
     const auto rounded = static_cast<float>(value);
     if (is_rounded_) {
       static_cast<std::uint16_t*>(elements_)[index] = compute::round_to_bfloat16(std::bit_cast<std::uint32_t>(rounded));
@@ -60,88 +67,97 @@ class Images {
     }
   }
 
- private:
-  std::size_t index_of(std::int64_t sample, std::int64_t channel, std::int64_t row, std::int64_t column) const {
-    return static_cast<std::size_t>(((sample * extents_[2] + row) * extents_[3] + column) * extents_[1] + channel);
-  }
-
-  std::vector<std::int64_t> extents_;
-  bool is_rounded_;
-  void* elements_;
-};
-
-// Each element of `to` becomes the sum of `term` over all windows and elements of windows that belong to it.
-class Convolution {
- public:
-  Convolution(const Descriptor& windows, const Images& images, const Images& kernel, const Images& outputs)
-      : strides_(windows.integers.at(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)),
-        padding_(windows.integers.at(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)),
-        images_(images),
-        kernel_(kernel),
-        outputs_(outputs) {}
-
-  void forward() const {
-    for_each(outputs_, [&](std::int64_t n, std::int64_t k, std::int64_t y, std::int64_t x) {
-      double sum = 0;
-      for (std::int64_t c = 0; c < images_.extent(1); ++c) {
-        for (std::int64_t r = 0; r < kernel_.extent(2); ++r) {
-          for (std::int64_t s = 0; s < kernel_.extent(3); ++s) {
-            sum += images_.at(n, c, row(y, r), column(x, s)) * kernel_.at(k, c, r, s);
-          }
-        }
-      }
-      outputs_.set(n, k, y, x, sum);
-    });
-  }
-
-  void backward_data() const {
-    std::map<std::array<std::int64_t, 4>, double> sums;
-    for_each_product([&](std::int64_t n, std::int64_t k, std::int64_t y, std::int64_t x, std::int64_t c, std::int64_t r,
-                         std::int64_t s) {
-      sums[{n, c, row(y, r), column(x, s)}] += kernel_.at(k, c, r, s) * outputs_.at(n, k, y, x);
-    });
-    for_each(images_, [&](std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
-      images_.set(n, c, h, w, sums[{n, c, h, w}]);
-    });
-  }
-
-  void backward_filter() const {
-    std::map<std::array<std::int64_t, 4>, double> sums;
-    for_each_product([&](std::int64_t n, std::int64_t k, std::int64_t y, std::int64_t x, std::int64_t c, std::int64_t r,
-                         std::int64_t s) {
-      sums[{k, c, r, s}] += images_.at(n, c, row(y, r), column(x, s)) * outputs_.at(n, k, y, x);
-    });
-    for (const auto& [at, sum] : sums) kernel_.set(at[0], at[1], at[2], at[3], sum);
-  }
-
- private:
-  std::int64_t row(std::int64_t y, std::int64_t r) const { return y * strides_[0] + r - padding_[0]; }
-  std::int64_t column(std::int64_t x, std::int64_t s) const { return x * strides_[1] + s - padding_[1]; }
-
   template <class Action>
-  static void for_each(const Images& images, const Action& action) {
-    for (std::int64_t n = 0; n < images.extent(0); ++n) {
-      for (std::int64_t c = 0; c < images.extent(1); ++c) {
-        for (std::int64_t y = 0; y < images.extent(2); ++y) {
-          for (std::int64_t x = 0; x < images.extent(3); ++x) action(n, c, y, x);
+  void for_each(const Action& action) const {
+    Place at{};
+    for (at[0] = 0; at[0] < extents_[0]; ++at[0]) {
+      for (at[1] = 0; at[1] < extents_[1]; ++at[1]) {
+        for (at[2] = 0; at[2] < extents_[2]; ++at[2]) {
+          for (at[3] = 0; at[3] < extents_[3]; ++at[3]) {
+            for (at[4] = 0; at[4] < extents_[4]; ++at[4]) action(at);
+          }
         }
       }
     }
   }
 
+ private:
+  std::size_t index_of(const Place& at) const {
+    const std::int64_t line = (at[0] * extents_[2] + at[2]) * extents_[3] + at[3];
+    return static_cast<std::size_t>((line * extents_[4] + at[4]) * extents_[1] + at[1]);
+  }
+
+  Place extents_ = {1, 1, 1, 1, 1};
+  bool is_rounded_;
+  void* elements_;
+};
+
+// Each element of `to` becomes the sum over all windows and elements of windows that belong to it. The groups are those
+// of the channels: an image has all of them, and a kernel those of one group.
+class Convolution {
+ public:
+  Convolution(const Descriptor& windows, const Images& images, const Images& kernel, const Images& outputs)
+      : strides_(numbers_of(windows, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1)),
+        padding_(numbers_of(windows, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0)),
+        dilations_(numbers_of(windows, CUDNN_ATTR_CONVOLUTION_DILATIONS, 1)),
+        group_filters_(kernel.extents()[0] * kernel.extents()[1] / images.extents()[1]),
+        images_(images),
+        kernel_(kernel),
+        outputs_(outputs) {}
+
+  void forward() const {
+    std::map<Place, double> sums;
+    for_each_product([&](const Place& image, const Place& weight, const Place& output) {
+      sums[output] += images_.at(image) * kernel_.at(weight);
+    });
+    outputs_.for_each([&](const Place& at) { outputs_.set(at, sums[at]); });
+  }
+
+  void backward_data() const {
+    std::map<Place, double> sums;
+    for_each_product([&](const Place& image, const Place& weight, const Place& output) {
+      sums[image] += kernel_.at(weight) * outputs_.at(output);
+    });
+    images_.for_each([&](const Place& at) { images_.set(at, sums[at]); });
+  }
+
+  void backward_filter() const {
+    std::map<Place, double> sums;
+    for_each_product([&](const Place& image, const Place& weight, const Place& output) {
+      sums[weight] += images_.at(image) * outputs_.at(output);
+    });
+    kernel_.for_each([&](const Place& at) { kernel_.set(at, sums[at]); });
+  }
+
+ private:
+  using Axes = std::array<std::int64_t, 3>;
+
+  static Axes numbers_of(const Descriptor& windows, cudnnBackendAttributeName_t name, std::int64_t missing) {
+    const std::vector<std::int64_t>& numbers = windows.integers.at(name);
+    Axes axes = {missing, missing, missing};
+    std::copy_backward(numbers.begin(), numbers.end(), axes.end());
+    return axes;
+  }
+
   template <class Action>
   void for_each_product(const Action& action) const {
-    for_each(outputs_, [&](std::int64_t n, std::int64_t k, std::int64_t y, std::int64_t x) {
-      for (std::int64_t c = 0; c < images_.extent(1); ++c) {
-        for (std::int64_t r = 0; r < kernel_.extent(2); ++r) {
-          for (std::int64_t s = 0; s < kernel_.extent(3); ++s) action(n, k, y, x, c, r, s);
+    outputs_.for_each([&](const Place& output) {
+      kernel_.for_each([&](const Place& weight) {
+        if (weight[0] != output[1]) return;
+        const std::int64_t first_channel = output[1] / group_filters_ * kernel_.extents()[1];
+        Place image = {output[0], first_channel + weight[1]};
+        for (std::size_t axis = 0; axis < 3; ++axis) {
+          image[axis + 2] = output[axis + 2] * strides_[axis] + weight[axis + 2] * dilations_[axis] - padding_[axis];
         }
-      }
+        action(image, weight, output);
+      });
     });
   }
 
-  const std::vector<std::int64_t> strides_;
-  const std::vector<std::int64_t> padding_;
+  const Axes strides_;
+  const Axes padding_;
+  const Axes dilations_;
+  const std::int64_t group_filters_;
   const Images& images_;
   const Images& kernel_;
   const Images& outputs_;

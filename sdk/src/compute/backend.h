@@ -56,6 +56,7 @@ class DenseOperation {
                                 float* bias_gradient) = 0;
 };
 
+// Of images [sample, height, width, channel], or of volumes [sample, depth, height, width, channel].
 struct ConvolutionShape {
   std::int64_t samples = 0;
   std::int64_t height = 0;
@@ -68,9 +69,21 @@ struct ConvolutionShape {
   std::int64_t stride_width = 1;
   Padding padding = Padding::valid;
   bool has_bias = true;
+  // Channels and filters are divided evenly into groups, in order. A filter sees the channels of its group.
+  std::int64_t groups = 1;
+  // Distances of the elements of a window.
+  std::int64_t dilation_height = 1;
+  std::int64_t dilation_width = 1;
+  // Images are volumes of depth 1.
+  std::int64_t depth = 1;
+  std::int64_t kernel_depth = 1;
+  std::int64_t stride_depth = 1;
+  std::int64_t dilation_depth = 1;
 };
 
-// Cross-correlation, as the field calls convolution. Kernel [height, width, channel, filter]; padding counts as zero.
+// Cross-correlation, as the field calls convolution. Kernel [depth, height, width, channel of the group, filter];
+// padding counts as zero. Passes may run alone and in any order: a transposed convolution runs the backward pass to the
+// input first.
 class ConvolutionOperation {
  public:
   virtual ~ConvolutionOperation() = default;

@@ -8,14 +8,22 @@
 namespace holdfast {
 
 std::string_view name(Padding padding) {
-  return padding == Padding::valid ? "valid" : "same";
+  switch (padding) {
+    case Padding::valid:
+      return "valid";
+    case Padding::same:
+      return "same";
+    case Padding::causal:
+      return "causal";
+  }
+  HOLDFAST_ASSERT(false);
 }
 
 Padding padding_from_name(std::string_view text) {
-  for (const Padding padding : {Padding::valid, Padding::same}) {
+  for (const Padding padding : {Padding::valid, Padding::same, Padding::causal}) {
     if (name(padding) == text) return padding;
   }
-  throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is not a padding; choose valid or same", text));
+  throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is not a padding; choose valid, same or causal", text));
 }
 
 }  // namespace holdfast

@@ -8,6 +8,7 @@ Window slide(std::int64_t extent, std::int64_t size, std::int64_t stride, Paddin
   if (padding == Padding::valid) return {.count = extent < size ? 0 : (extent - size) / stride + 1};
   const std::int64_t count = (extent + stride - 1) / stride;
   const std::int64_t missing = std::max<std::int64_t>((count - 1) * stride + size - extent, 0);
+  if (padding == Padding::causal) return {.count = count, .pad_before = size - 1};
   return {.count = count, .pad_before = missing / 2, .pad_after = missing - missing / 2};
 }
 

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <tuple>
 
-#include "compute/window.h"
+#include "compute/arithmetic/direct_convolution.h"
 #include "gpu/layers/support/layer_test.h"
 
 namespace holdfast::compute {
@@ -29,11 +29,10 @@ class DeviceConvolution : public LayerTest, public testing::WithParamInterface<s
 
   DeviceConvolution()
       : shape_(std::get<Case>(GetParam()).shape),
-        windows_(shape_.samples *
-                 slide(shape_.height, shape_.kernel_height, shape_.stride_height, shape_.padding).count *
-                 slide(shape_.width, shape_.kernel_width, shape_.stride_width, shape_.padding).count),
-        window_elements_(shape_.kernel_height * shape_.kernel_width * shape_.channels),
-        input_(values(1, shape_.samples * shape_.height * shape_.width * shape_.channels)),
+        plan_(shape_),
+        windows_(plan_.windows()),
+        window_elements_(plan_.kernel_elements() / plan_.filters),
+        input_(values(1, plan_.inputs())),
         kernel_(values(2, window_elements_ * shape_.filters)),
         bias_(values(3, shape_.filters)),
         output_gradient_(values(4, windows_ * shape_.filters)) {}
@@ -77,6 +76,7 @@ class DeviceConvolution : public LayerTest, public testing::WithParamInterface<s
   }
 
   const ConvolutionShape shape_;
+  const DirectConvolution plan_;
   const std::int64_t windows_;
   const std::int64_t window_elements_;
   const Floats input_, kernel_, bias_, output_gradient_;
@@ -88,7 +88,7 @@ TEST_P(DeviceConvolution, GivesTheHostsNumbers) {
   const Arrays actual = on_device();
 
   EXPECT_EQ(differences(expected.output, actual.output, tolerance(expected.output, window_elements_)), "");
-  const std::int64_t terms = shape_.kernel_height * shape_.kernel_width * shape_.filters;
+  const std::int64_t terms = plan_.kernel_elements() / plan_.group_channels;
   EXPECT_EQ(differences(expected.input_gradient, actual.input_gradient, tolerance(expected.input_gradient, terms)), "");
   EXPECT_EQ(
       differences(expected.kernel_gradient, actual.kernel_gradient, tolerance(expected.kernel_gradient, windows_)), "");
@@ -104,6 +104,22 @@ TEST_P(DeviceConvolution, GivesTheSameBitsEachTime) {
   EXPECT_EQ(bit_differences(first.bias_gradient, second.bias_gradient), "");
 }
 
+ConvolutionShape grouped(ConvolutionShape shape, std::int64_t groups) {
+  shape.groups = groups;
+  return shape;
+}
+
+ConvolutionShape dilated(ConvolutionShape shape, std::int64_t dilation) {
+  shape.dilation_height = shape.dilation_width = dilation;
+  return shape;
+}
+
+ConvolutionShape volume(ConvolutionShape shape, std::int64_t depth, std::int64_t kernel_depth) {
+  shape.depth = depth;
+  shape.kernel_depth = kernel_depth;
+  return shape;
+}
+
 const auto kCases = testing::Values(Case{"Narrow", {1, 5, 4, 3, 6, 3, 2, 1, 1, Padding::same, true}},
                                     Case{"Strided", {2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true}},
                                     Case{"Unpadded", {1, 7, 6, 1, 6, 5, 5, 1, 1, Padding::valid, true}},
@@ -113,6 +129,10 @@ const auto kCases = testing::Values(Case{"Narrow", {1, 5, 4, 3, 6, 3, 2, 1, 1, P
                                     Case{"PaddedUnevenly", {8, 28, 28, 6, 16, 4, 4, 1, 1, Padding::same, true}},
                                     Case{"Pointwise", {8, 7, 6, 16, 33, 1, 1, 1, 1, Padding::valid, true}},
                                     Case{"Leaping", {8, 17, 16, 5, 7, 2, 2, 3, 3, Padding::valid, true}},
+                                    Case{"Grouped", grouped({4, 9, 8, 8, 12, 3, 3, 1, 1, Padding::same, true}, 4)},
+                                    Case{"Depthwise", grouped({4, 9, 8, 16, 16, 3, 3, 2, 2, Padding::same, true}, 16)},
+                                    Case{"Dilated", dilated({4, 9, 8, 6, 5, 3, 3, 1, 1, Padding::same, true}, 2)},
+                                    Case{"Volume", volume({2, 5, 6, 3, 4, 3, 2, 1, 2, Padding::same, true}, 4, 3)},
                                     Case{"OfAResidualNetwork", {4, 28, 28, 64, 64, 3, 3, 1, 1, Padding::same, true}});
 
 INSTANTIATE_TEST_SUITE_P(Shapes, DeviceConvolution,

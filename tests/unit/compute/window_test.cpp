@@ -35,6 +35,12 @@ TEST(Window, SamePadsNothingWhereStridesSkipElements) {
   expect_window(slide(8, 1, 3, Padding::same), 3, 0, 0);
 }
 
+TEST(Window, CausalPadsBeforeTheFirstElementOnly) {
+  expect_window(slide(6, 3, 1, Padding::causal), 6, 2, 0);
+  expect_window(slide(8, 4, 3, Padding::causal), 3, 3, 0);
+  expect_window(slide(5, dilated_size(3, 4), 1, Padding::causal), 5, 8, 0);
+}
+
 TEST(Window, HoldsTheLargestNumbersOfALayer) {
   const std::int64_t large = (std::int64_t{1} << 31) - 1;
   expect_window(slide(large, large, large, Padding::valid), 1, 0, 0);

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "holdfast/compute/padding.h"
+#include "holdfast/nn/functions.h"
 #include "holdfast/nn/layer.h"
 
 namespace holdfast {
@@ -27,7 +28,7 @@ struct AveragePooling2DOptions {
 class AveragePooling2D final : public LayerOf<AveragePooling2D> {
  public:
   // `pool_size` is the size of a window. Throws Error{invalid_argument} unless all numbers are in [1,
-  // kMaximumExtent].
+  // kMaximumExtent] and the padding is valid or same.
   explicit AveragePooling2D(Extent2D pool_size, const AveragePooling2DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -40,9 +41,9 @@ class AveragePooling2D final : public LayerOf<AveragePooling2D> {
   void write_config(ConfigWriter& config) const override;
 
  private:
-  Extent2D pool_size_;
-  Extent2D strides_;
-  Padding padding_;
+  AveragePooling2D(const PoolingWindows& windows, const std::string& name);
+
+  PoolingWindows windows_;
 };
 
 }  // namespace holdfast

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "holdfast/compute/padding.h"
 #include "holdfast/nn/value.h"
 
 namespace holdfast {
@@ -61,6 +62,38 @@ Value softmax(const Value& x);   // along the last axis
 // The product along the last axis of x with a matrix without samples, such as a parameter: [..., inputs] x [inputs,
 // outputs] becomes [..., outputs].
 Value matmul(const Value& x, const Value& matrix);
+
+// Windows that slide over spatial axes, as Keras defines them. A value has one to three of these, and then the
+// channels: [steps, channels], [height, width, channels] or [depth, height, width, channels]. A list has a number for
+// each spatial axis; an empty one stands for 1 on all of them.
+struct ConvolutionOptions {
+  std::vector<std::int64_t> strides = {};
+  Padding padding = Padding::valid;
+  std::vector<std::int64_t> dilation_rate = {};  // above 1 only where all strides are 1
+  std::int64_t groups = 1;                       // divides channels and filters; a filter sees one group of channels
+};
+// The cross-correlation with a kernel [windows..., channels / groups, filters] without samples, such as a parameter.
+Value convolution(const Value& x, const Value& kernel, const ConvolutionOptions& options = {});
+
+// The gradient of a convolution with respect to its input, as a function of its own: strides make the value larger. The
+// kernel is [windows..., filters, channels]; transposed_convolution_layers.h has the rule for the extents.
+struct TransposedConvolutionOptions {
+  std::vector<std::int64_t> strides = {};
+  Padding padding = Padding::valid;  // not causal
+  std::vector<std::int64_t> dilation_rate = {};
+  std::vector<std::int64_t> output_padding = {};  // default: as large as Keras makes the output
+};
+Value transposed_convolution(const Value& x, const Value& kernel, const TransposedConvolutionOptions& options = {});
+
+struct PoolingWindows {
+  std::vector<std::int64_t> size;
+  std::vector<std::int64_t> strides = {};  // default: the size, so that windows do not overlap
+  Padding padding = Padding::valid;        // not causal
+};
+// The largest element of each window, per channel. Of equal ones, the first in row-major order gets the gradient.
+Value max_pooling(const Value& x, const PoolingWindows& windows);
+// The mean of the elements of each window, per channel, without padding.
+Value average_pooling(const Value& x, const PoolingWindows& windows);
 
 // Over axes of a sample; no axes means all of them. The reduced axes go away, or stay with extent 1.
 enum class ReducedAxes { remove, keep };

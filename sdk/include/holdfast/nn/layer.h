@@ -36,6 +36,17 @@ struct Extent2D {
   std::int64_t width;
 };
 
+// The same with a depth, the first axis of a volume.
+struct Extent3D {
+  Extent3D(std::int64_t all) : Extent3D(all, all, all) {}  // NOLINT(google-explicit-constructor): Conv3D{6, 5}
+  Extent3D(std::int64_t first, std::int64_t vertical, std::int64_t horizontal)
+      : depth(first), height(vertical), width(horizontal) {}
+
+  std::int64_t depth;
+  std::int64_t height;
+  std::int64_t width;
+};
+
 class Layer {
  public:
   // The largest extent of a layer or an input. With larger ones, products of extents would not fit into

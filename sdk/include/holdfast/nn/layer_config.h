@@ -49,6 +49,8 @@ class ConfigReader {
   virtual Extent2D extent(std::string_view key) = 0;
   virtual std::vector<std::int64_t> integers(std::string_view key) = 0;
   virtual std::vector<std::optional<float>> numbers(std::string_view key) = 0;
+  // Whether there is such a value: for options that a class got after the first files with it were written.
+  virtual bool has(std::string_view key) const = 0;
 };
 
 // Makes a kind of layer known to load_model() and Model::from_graph():

@@ -1,54 +1,58 @@
 // Convolution on CPUs by oneDNN's direct algorithm, one primitive for each pass. Callers' arrays are always
-// plain: channels last, and the kernel as [height, width, channel, filter], Keras's order. Where oneDNN
-// computes faster in another layout, Primitive reorders into scratch memory.
+// plain: channels last, and the kernel as [height, width, channel, filter], Keras's order; volumes have a depth first.
+// Where oneDNN computes faster in another layout, Primitive reorders into scratch memory.
 
-#include <fmt/format.h>
 #include <optional>
 
+#include "compute/convolution_axes.h"
 #include "compute/cpu/operations.h"
 #include "compute/cpu/primitive.h"
-#include "compute/window.h"
 
 namespace holdfast::compute {
-
-static std::string describe(const std::string& pass, const ConvolutionShape& shape) {
-  return fmt::format("{} of convolution [{}, {}, {}, {}] x [{}, {}, {}, {}], strides [{}, {}], padding {}", pass,
-                     shape.samples, shape.height, shape.width, shape.channels, shape.kernel_height, shape.kernel_width,
-                     shape.channels, shape.filters, shape.stride_height, shape.stride_width, name(shape.padding));
-}
 
 namespace {
 
 // The arrays of a convolution, as oneDNN names their axes, and the layouts that its kernels may choose from.
 struct Arrays {
-  explicit Arrays(const ConvolutionShape& shape)
-      : rows(slide(shape.height, shape.kernel_height, shape.stride_height, shape.padding)),
-        columns(slide(shape.width, shape.kernel_width, shape.stride_width, shape.padding)),
-        strides{shape.stride_height, shape.stride_width},
-        pad_before{rows.pad_before, columns.pad_before},
-        pad_after{rows.pad_after, columns.pad_after} {
-    const Dims input_dims = {shape.samples, shape.channels, shape.height, shape.width};
-    const Dims kernel_dims = {shape.filters, shape.channels, shape.kernel_height, shape.kernel_width};
-    const Dims output_dims = {shape.samples, shape.filters, rows.count, columns.count};
+  explicit Arrays(const ConvolutionShape& shape) {
+    const ConvolutionAxes axes(shape);
+    const bool is_grouped = shape.groups > 1;
+    const std::int64_t group_channels = shape.channels / shape.groups;
+    const std::int64_t group_filters = shape.filters / shape.groups;
+    Dims input_dims = {shape.samples, shape.channels};
+    Dims kernel_dims =
+        is_grouped ? Dims{shape.groups, group_filters, group_channels} : Dims{shape.filters, shape.channels};
+    Dims output_dims = {shape.samples, shape.filters};
+    for (const ConvolutionAxis& axis : axes.needed()) {
+      input_dims.push_back(axis.extent);
+      kernel_dims.push_back(axis.kernel);
+      output_dims.push_back(axis.window.count);
+      strides.push_back(axis.stride);
+      extra_distances.push_back(axis.dilation - 1);
+      pad_before.push_back(axis.window.pad_before);
+      pad_after.push_back(axis.window.pad_after);
+    }
+    const Tag plain_images = axes.is_volume() ? Tag::ndhwc : Tag::nhwc;
+    const Tag plain_kernel =
+        axes.is_volume() ? (is_grouped ? Tag::dhwigo : Tag::dhwio) : (is_grouped ? Tag::hwigo : Tag::hwio);
     // oneDNN's blocked layouts gain 12 to 18 % on wide layers (64 -> 64 channels, 56 x 56) and lose up to three times
     // the time on narrow ones (1 -> 6, 28 x 28), where a block is mostly padding. AVX2, one thread, oneDNN 2.6.3,
     // 2026-11.
-    const bool is_wide = shape.channels % 16 == 0 && shape.filters % 16 == 0;
-    const Tag image_layout = is_wide ? Tag::any : Tag::nhwc;
-    input = float_desc(input_dims, Tag::nhwc);
-    kernel = float_desc(kernel_dims, Tag::hwio);
-    output = float_desc(output_dims, Tag::nhwc);
+    const bool is_wide = group_channels % 16 == 0 && group_filters % 16 == 0;
+    const Tag image_layout = is_wide ? Tag::any : plain_images;
+    input = float_desc(input_dims, plain_images);
+    kernel = float_desc(kernel_dims, plain_kernel);
+    output = float_desc(output_dims, plain_images);
     chosen_input = float_desc(input_dims, image_layout);
     chosen_kernel = float_desc(kernel_dims, Tag::any);
     chosen_output = float_desc(output_dims, image_layout);
     if (shape.has_bias) bias = float_desc({shape.filters}, Tag::a);
   }
 
-  const Window rows;
-  const Window columns;
-  const Dims strides;
-  const Dims pad_before;
-  const Dims pad_after;
+  Dims strides;
+  Dims extra_distances;  // oneDNN's dilations, which count from 0
+  Dims pad_before;
+  Dims pad_after;
   MemoryDesc input, kernel, output;                       // the callers' layouts
   MemoryDesc chosen_input, chosen_kernel, chosen_output;  // left to oneDNN if that is faster
   MemoryDesc bias;                                        // empty without a bias
@@ -61,11 +65,12 @@ using BackwardWeights = dnnl::convolution_backward_weights;
 Forward::primitive_desc forward_desc(const CpuContext& context, const Arrays& arrays, Use use) {
   const auto kind = use.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
   const auto algorithm = dnnl::algorithm::convolution_direct;
-  const auto desc = arrays.bias.is_zero()
-                        ? Forward::desc(kind, algorithm, arrays.chosen_input, arrays.chosen_kernel,
-                                        arrays.chosen_output, arrays.strides, arrays.pad_before, arrays.pad_after)
-                        : Forward::desc(kind, algorithm, arrays.chosen_input, arrays.chosen_kernel, arrays.bias,
-                                        arrays.chosen_output, arrays.strides, arrays.pad_before, arrays.pad_after);
+  const auto desc =
+      arrays.bias.is_zero()
+          ? Forward::desc(kind, algorithm, arrays.chosen_input, arrays.chosen_kernel, arrays.chosen_output,
+                          arrays.strides, arrays.extra_distances, arrays.pad_before, arrays.pad_after)
+          : Forward::desc(kind, algorithm, arrays.chosen_input, arrays.chosen_kernel, arrays.bias, arrays.chosen_output,
+                          arrays.strides, arrays.extra_distances, arrays.pad_before, arrays.pad_after);
   return {desc, scratch_attributes(), context.engine()};
 }
 
@@ -83,7 +88,8 @@ Primitive make_forward(CpuContext& context, const std::string& operation, const 
 Primitive make_backward_input(CpuContext& context, const std::string& operation, const Arrays& arrays,
                               const Forward::primitive_desc& hint) {
   const BackwardData::desc backward(dnnl::algorithm::convolution_direct, arrays.chosen_input, arrays.chosen_kernel,
-                                    arrays.chosen_output, arrays.strides, arrays.pad_before, arrays.pad_after);
+                                    arrays.chosen_output, arrays.strides, arrays.extra_distances, arrays.pad_before,
+                                    arrays.pad_after);
   const BackwardData::primitive_desc desc(backward, scratch_attributes(), context.engine(), hint);
   return Primitive::make<BackwardData>(
       context, operation, desc,
@@ -100,9 +106,10 @@ Primitive make_backward_weights(CpuContext& context, const std::string& operatio
   const auto backward =
       arrays.bias.is_zero()
           ? BackwardWeights::desc(algorithm, arrays.chosen_input, arrays.chosen_kernel, arrays.chosen_output,
-                                  arrays.strides, arrays.pad_before, arrays.pad_after)
+                                  arrays.strides, arrays.extra_distances, arrays.pad_before, arrays.pad_after)
           : BackwardWeights::desc(algorithm, arrays.chosen_input, arrays.chosen_kernel, arrays.bias,
-                                  arrays.chosen_output, arrays.strides, arrays.pad_before, arrays.pad_after);
+                                  arrays.chosen_output, arrays.strides, arrays.extra_distances, arrays.pad_before,
+                                  arrays.pad_after);
   const BackwardWeights::primitive_desc desc(backward, scratch_attributes(), context.engine(), hint);
   std::vector<Operand> operands = {
       {DNNL_ARG_SRC, arrays.input, desc.src_desc()},
@@ -118,17 +125,18 @@ Primitive make_backward_weights(CpuContext& context, const std::string& operatio
 class CpuConvolution : public ConvolutionOperation {
  public:
   CpuConvolution(CpuContext& context, const ConvolutionShape& shape, Use use) {
-    const std::string forward = describe("the forward pass", shape);
+    const std::string forward = describe_convolution("the forward pass", shape);
     with_named_errors(forward, [&] {
       const Arrays arrays(shape);
       const Forward::primitive_desc hint = forward_desc(context, arrays, use);
       forward_ = make_forward(context, forward, arrays, hint);
       if (use.input_gradient) {
-        backward_input_ = make_backward_input(context, describe("the gradient of the input", shape), arrays, hint);
+        backward_input_ =
+            make_backward_input(context, describe_convolution("the gradient of the input", shape), arrays, hint);
       }
       if (use.training) {
         backward_weights_ =
-            make_backward_weights(context, describe("the gradient of the weights", shape), arrays, hint);
+            make_backward_weights(context, describe_convolution("the gradient of the weights", shape), arrays, hint);
       }
     });
   }

@@ -43,6 +43,7 @@ class JsonConfigReader final : public ConfigReader {
   Extent2D extent(std::string_view key) override;
   std::vector<std::int64_t> integers(std::string_view key) override;
   std::vector<std::optional<float>> numbers(std::string_view key) override;
+  bool has(std::string_view key) const override { return object_.contains(std::string(key)); }
   const nlohmann::json& value(std::string_view key);
 
   // Throws Error{invalid_file} if the object holds more than was read: what a reader skips, it

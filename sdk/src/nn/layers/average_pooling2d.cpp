@@ -4,26 +4,24 @@
 
 namespace holdfast {
 
-AveragePooling2D::AveragePooling2D(Extent2D pool_size, const AveragePooling2DOptions& options)
-    : LayerOf(options.name),
-      pool_size_(pool_size),
-      strides_(options.strides.value_or(pool_size)),
-      padding_(options.padding) {
-  check_pooling("AveragePooling2D", {pool_size_, strides_, padding_});
+AveragePooling2D::AveragePooling2D(const PoolingWindows& windows, const std::string& name)
+    : LayerOf(name), windows_(windows) {
+  check_pooling("AveragePooling2D", windows);
 }
 
+AveragePooling2D::AveragePooling2D(Extent2D pool_size, const AveragePooling2DOptions& options)
+    : AveragePooling2D(pooling_windows(pool_size, options), options.name) {}
+
 std::vector<Value> AveragePooling2D::build(LayerBuilder&, std::span<const Value> inputs) const {
-  return build_pooling(inputs, compute::PoolingKind::average, {pool_size_, strides_, padding_});
+  return build_pooling(inputs, compute::PoolingKind::average, windows_);
 }
 
 void AveragePooling2D::write_config(ConfigWriter& config) const {
-  write_pooling(config, {pool_size_, strides_, padding_});
+  write_pooling(config, windows_);
 }
 
 std::shared_ptr<const Layer> AveragePooling2D::from_config(const std::string& name, ConfigReader& config) {
-  const PoolingWindow window = read_pooling(config);
-  const AveragePooling2DOptions options = {.strides = window.strides, .padding = window.padding, .name = name};
-  return std::make_shared<const AveragePooling2D>(window.size, options);
+  return std::shared_ptr<const Layer>(new AveragePooling2D(read_pooling(config, 2), name));
 }
 
 }  // namespace holdfast

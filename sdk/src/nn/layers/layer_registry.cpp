@@ -12,7 +12,9 @@
 #include "holdfast/nn/average_pooling2d.h"
 #include "holdfast/nn/batch_normalization.h"
 #include "holdfast/nn/conv2d.h"
+#include "holdfast/nn/convolution_layers.h"
 #include "holdfast/nn/dense.h"
+#include "holdfast/nn/depthwise_layers.h"
 #include "holdfast/nn/dropout.h"
 #include "holdfast/nn/embedding.h"
 #include "holdfast/nn/flatten.h"
@@ -20,7 +22,9 @@
 #include "holdfast/nn/layer_normalization.h"
 #include "holdfast/nn/max_pooling2d.h"
 #include "holdfast/nn/merge_layers.h"
+#include "holdfast/nn/pooling_layers.h"
 #include "holdfast/nn/shape_layers.h"
+#include "holdfast/nn/transposed_convolution_layers.h"
 #include "nn/layers/operation_layer.h"
 
 namespace holdfast {
@@ -37,18 +41,29 @@ constexpr std::array kLayers = {
     Registration{"Add", &Add::from_config},
     Registration{"Average", &Average::from_config},
     Registration{"AveragePooling2D", &AveragePooling2D::from_config},
+    Registration{"AveragePooling1D", &AveragePooling1D::from_config},
+    Registration{"AveragePooling3D", &AveragePooling3D::from_config},
     Registration{"BatchNormalization", &BatchNormalization::from_config},
     Registration{"Concatenate", &Concatenate::from_config},
+    Registration{"Conv1D", &Conv1D::from_config},
+    Registration{"Conv1DTranspose", &Conv1DTranspose::from_config},
     Registration{"Conv2D", &Conv2D::from_config},
+    Registration{"Conv2DTranspose", &Conv2DTranspose::from_config},
+    Registration{"Conv3D", &Conv3D::from_config},
+    Registration{"Conv3DTranspose", &Conv3DTranspose::from_config},
     Registration{"Cropping2D", &Cropping2D::from_config},
     Registration{"Dense", &Dense::from_config},
+    Registration{"DepthwiseConv1D", &DepthwiseConv1D::from_config},
+    Registration{"DepthwiseConv2D", &DepthwiseConv2D::from_config},
     Registration{"Dropout", &Dropout::from_config},
     Registration{"Embedding", &Embedding::from_config},
     Registration{"Flatten", &Flatten::from_config},
     Registration{"GlobalAveragePooling", &GlobalAveragePooling::from_config},
     Registration{"GlobalMaxPooling", &GlobalMaxPooling::from_config},
     Registration{"LayerNormalization", &LayerNormalization::from_config},
+    Registration{"MaxPooling1D", &MaxPooling1D::from_config},
     Registration{"MaxPooling2D", &MaxPooling2D::from_config},
+    Registration{"MaxPooling3D", &MaxPooling3D::from_config},
     Registration{"Maximum", &Maximum::from_config},
     Registration{"Minimum", &Minimum::from_config},
     Registration{"Multiply", &Multiply::from_config},
@@ -58,6 +73,8 @@ constexpr std::array kLayers = {
     Registration{"RepeatVector", &RepeatVector::from_config},
     Registration{"Rescaling", &Rescaling::from_config},
     Registration{"Reshape", &Reshape::from_config},
+    Registration{"SeparableConv1D", &SeparableConv1D::from_config},
+    Registration{"SeparableConv2D", &SeparableConv2D::from_config},
     Registration{"Subtract", &Subtract::from_config},
     Registration{"UpSampling2D", &UpSampling2D::from_config},
     Registration{"ZeroPadding2D", &ZeroPadding2D::from_config},

@@ -4,26 +4,23 @@
 
 namespace holdfast {
 
-MaxPooling2D::MaxPooling2D(Extent2D pool_size, const MaxPooling2DOptions& options)
-    : LayerOf(options.name),
-      pool_size_(pool_size),
-      strides_(options.strides.value_or(pool_size)),
-      padding_(options.padding) {
-  check_pooling("MaxPooling2D", {pool_size_, strides_, padding_});
+MaxPooling2D::MaxPooling2D(const PoolingWindows& windows, const std::string& name) : LayerOf(name), windows_(windows) {
+  check_pooling("MaxPooling2D", windows);
 }
 
+MaxPooling2D::MaxPooling2D(Extent2D pool_size, const MaxPooling2DOptions& options)
+    : MaxPooling2D(pooling_windows(pool_size, options), options.name) {}
+
 std::vector<Value> MaxPooling2D::build(LayerBuilder&, std::span<const Value> inputs) const {
-  return build_pooling(inputs, compute::PoolingKind::maximum, {pool_size_, strides_, padding_});
+  return build_pooling(inputs, compute::PoolingKind::maximum, windows_);
 }
 
 void MaxPooling2D::write_config(ConfigWriter& config) const {
-  write_pooling(config, {pool_size_, strides_, padding_});
+  write_pooling(config, windows_);
 }
 
 std::shared_ptr<const Layer> MaxPooling2D::from_config(const std::string& name, ConfigReader& config) {
-  const PoolingWindow window = read_pooling(config);
-  const MaxPooling2DOptions options = {.strides = window.strides, .padding = window.padding, .name = name};
-  return std::make_shared<const MaxPooling2D>(window.size, options);
+  return std::shared_ptr<const Layer>(new MaxPooling2D(read_pooling(config, 2), name));
 }
 
 }  // namespace holdfast

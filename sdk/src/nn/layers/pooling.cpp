@@ -1,31 +1,37 @@
 #include "nn/layers/pooling.h"
 
+#include <fmt/format.h>
+
+#include "holdfast/base/error.h"
 #include "nn/operations/checks.h"
 #include "nn/operations/operations.h"
 
 namespace holdfast {
 
-void check_pooling(std::string_view kind, const PoolingWindow& window) {
-  check_extent(kind, "window extents", window.size);
-  check_extent(kind, "strides", window.strides);
+void check_pooling(std::string_view kind, const PoolingWindows& windows) {
+  check_extents(kind, "window extents", windows.size);
+  check_extents(kind, "strides", windows.strides);
+  if (windows.padding != Padding::causal) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} needs padding valid or same, not causal, which is for convolutions", kind));
 }
 
 std::vector<Value> build_pooling(std::span<const Value> inputs, compute::PoolingKind kind,
-                                 const PoolingWindow& window) {
+                                 const PoolingWindows& windows) {
   return {pooling(only_input(inputs),
-                  {.kind = kind, .size = window.size, .strides = window.strides, .padding = window.padding})};
+                  {.kind = kind, .size = windows.size, .strides = windows.strides, .padding = windows.padding})};
 }
 
-void write_pooling(ConfigWriter& config, const PoolingWindow& window) {
-  config.extent("pool_size", window.size);
-  config.extent("strides", window.strides);
-  config.text("padding", name(window.padding));
+void write_pooling(ConfigWriter& config, const PoolingWindows& windows) {
+  config.integers("pool_size", windows.size);
+  config.integers("strides", windows.strides);
+  config.text("padding", name(windows.padding));
 }
 
-PoolingWindow read_pooling(ConfigReader& config) {
-  const Extent2D size = config.extent("pool_size");
-  const Extent2D strides = config.extent("strides");
-  return {.size = size, .strides = strides, .padding = padding_from_name(config.text("padding"))};
+PoolingWindows read_pooling(ConfigReader& config, std::size_t spatial_axes) {
+  return {.size = read_extents(config, "pool_size", spatial_axes),
+          .strides = read_extents(config, "strides", spatial_axes),
+          .padding = padding_from_name(config.text("padding"))};
 }
 
 }  // namespace holdfast

@@ -1,23 +1,26 @@
 #pragma once
 
-// What MaxPooling2D and AveragePooling2D share.
+// What the layers of pooling share, for any number of spatial axes.
 
 #include "compute/backend.h"
-#include "nn/graph/config.h"
+#include "holdfast/nn/functions.h"
+#include "nn/layers/spatial_extents.h"
 
 namespace holdfast {
 
-struct PoolingWindow {
-  Extent2D size;
-  Extent2D strides;
-  Padding padding = Padding::valid;
-};
+// The windows of options whose strides, if missing, are the size of a window.
+template <class Extent>
+PoolingWindows pooling_windows(const Extent& size, const auto& options) {
+  return {extents_of(size), extents_of(options.strides.value_or(size)), options.padding};
+}
 
-// Throws Error{invalid_argument} unless all numbers are in [1, Layer::kMaximumExtent].
-void check_pooling(std::string_view kind, const PoolingWindow& window);
-std::vector<Value> build_pooling(std::span<const Value> inputs, compute::PoolingKind kind, const PoolingWindow& window);
+// Throws Error{invalid_argument} that names `kind` unless all numbers are in [1, Layer::kMaximumExtent] and the padding
+// is valid or same.
+void check_pooling(std::string_view kind, const PoolingWindows& windows);
+std::vector<Value> build_pooling(std::span<const Value> inputs, compute::PoolingKind kind,
+                                 const PoolingWindows& windows);
 
-void write_pooling(ConfigWriter& config, const PoolingWindow& window);
-PoolingWindow read_pooling(ConfigReader& config);
+void write_pooling(ConfigWriter& config, const PoolingWindows& windows);
+PoolingWindows read_pooling(ConfigReader& config, std::size_t spatial_axes);
 
 }  // namespace holdfast

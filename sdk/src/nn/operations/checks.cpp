@@ -1,6 +1,10 @@
 #include "nn/operations/checks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
 
 #include "compute/window.h"
 #include "holdfast/base/error.h"
@@ -19,19 +23,31 @@ void check_extent(std::string_view kind, std::string_view option, Extent2D value
   check_extent(kind, option, value.width);
 }
 
-static void check_image(const Shape& input) {
-  if (input.rank() == 3) return;
-  throw Error(ErrorCode::invalid_argument, "it needs an input [height, width, channels]");
+void check_extents(std::string_view kind, std::string_view option, std::span<const std::int64_t> values) {
+  for (const std::int64_t value : values) check_extent(kind, option, value);
 }
 
-Extent2D window_places(const Shape& image, Extent2D size, Extent2D strides, Padding padding) {
-  check_image(image);
-  const auto rows = compute::slide(image[0], size.height, strides.height, padding);
-  const auto columns = compute::slide(image[1], size.width, strides.width, padding);
-  if (rows.count >= 1 && columns.count >= 1) return {rows.count, columns.count};
+void check_spatial_axes(const Shape& input, std::size_t spatial_axes) {
+  if (input.rank() == spatial_axes + 1) return;
+  constexpr std::array kInputs = {"[steps, channels]", "[height, width, channels]", "[depth, height, width, channels]"};
+  throw Error(ErrorCode::invalid_argument, fmt::format("it needs an input {}", kInputs.at(spatial_axes - 1)));
+}
+
+std::vector<std::int64_t> window_places(const Shape& input, const SlidingWindows& windows) {
+  const std::size_t axes = windows.sizes.size();
+  check_spatial_axes(input, axes);
+  std::vector<std::int64_t> places, reaches;
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    reaches.push_back(compute::dilated_size(windows.sizes[axis], windows.dilation_rate[axis]));
+    check_extent("it", "kernel extents that, multiplied by the dilation rate, are", reaches.back());
+    places.push_back(compute::slide(input[axis], reaches[axis], windows.strides[axis], windows.padding).count);
+  }
+  if (std::all_of(places.begin(), places.end(), [](std::int64_t count) { return count >= 1; })) return places;
+  const std::vector<std::int64_t> extents(input.extents().begin(), input.extents().end() - 1);
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("it needs an input of at least {} x {}, the size of its window, not {} x {}", size.height,
-                          size.width, image[0], image[1]));
+              fmt::format("it needs an input of at least {}, the size of its window, not {}; take smaller windows or "
+                          "padding same",
+                          fmt::join(reaches, " x "), fmt::join(extents, " x ")));
 }
 
 const Value& only_input(std::span<const Value> inputs) {

@@ -12,10 +12,22 @@ namespace holdfast {
 // Throw Error{invalid_argument} naming layer class and option unless the value is in [1, Layer::kMaximumExtent].
 void check_extent(std::string_view kind, std::string_view option, std::int64_t value);
 void check_extent(std::string_view kind, std::string_view option, Extent2D value);
+void check_extents(std::string_view kind, std::string_view option, std::span<const std::int64_t> values);
 
-// How many places a window has that slides over an image, down and across. Throws Error{invalid_argument} unless
-// `image` is [height, width, channels] and there is one place at least.
-Extent2D window_places(const Shape& image, Extent2D size, Extent2D strides, Padding padding);
+// Throws Error{invalid_argument} unless the input has so many spatial axes, and after them the channels:
+// [height, width, channels] for two.
+void check_spatial_axes(const Shape& input, std::size_t spatial_axes);
+
+// Windows that slide over the spatial axes of an input, with a number for each axis.
+struct SlidingWindows {
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> strides;
+  std::vector<std::int64_t> dilation_rate;
+  Padding padding = Padding::valid;
+};
+// How many places the windows have along each axis. Throws Error{invalid_argument} unless the input has these axes and
+// there is a place on each.
+std::vector<std::int64_t> window_places(const Shape& input, const SlidingWindows& windows);
 
 // The only input of a layer that takes one. Throws Error{invalid_argument} for another number of inputs.
 const Value& only_input(std::span<const Value> inputs);

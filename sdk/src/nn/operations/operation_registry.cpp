@@ -20,6 +20,7 @@ std::shared_ptr<const Operation> make_operation(const std::string& name, ConfigR
   if (name == "pad") return read_pad(config);
   if (name == "concatenate") return read_concatenate(config);
   if (name == "permute") return read_permute(config);
+  if (name == "pooling") return read_pooling_operation(config);
   // Activations have operations of their own, with names that no other function of elements has in a file.
   for (const Activation activation :
        {Activation::relu, Activation::sigmoid, Activation::tanh, Activation::gelu, Activation::softmax}) {

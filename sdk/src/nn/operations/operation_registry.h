@@ -24,5 +24,6 @@ std::shared_ptr<const Operation> read_slice(ConfigReader& config);
 std::shared_ptr<const Operation> read_pad(ConfigReader& config);
 std::shared_ptr<const Operation> read_concatenate(ConfigReader& config);
 std::shared_ptr<const Operation> read_permute(ConfigReader& config);
+std::shared_ptr<const Operation> read_pooling_operation(ConfigReader& config);
 
 }  // namespace holdfast

@@ -4,6 +4,7 @@
 // it cannot take.
 
 #include "compute/backend.h"
+#include "holdfast/nn/functions.h"
 #include "holdfast/nn/layer.h"
 #include "nn/graph/value_node.h"
 
@@ -12,20 +13,17 @@ namespace holdfast {
 // input x kernel + bias along the last axis.
 Value dense(const Value& input, const Value& kernel, const MaybeValue& bias);
 
-struct ConvolutionOptions {
-  Extent2D strides = 1;
-  Padding padding = Padding::valid;
-};
-// Of an image [height, width, channels], with a kernel [height, width, channels, filters].
+// As the public function, with a bias for each filter.
 Value convolution(const Value& input, const Value& kernel, const MaybeValue& bias, const ConvolutionOptions& options);
 
 struct PoolingOptions {
   compute::PoolingKind kind = compute::PoolingKind::maximum;
-  Extent2D size = 1;
-  Extent2D strides = 1;
+  // One number for each spatial axis.
+  std::vector<std::int64_t> size;
+  std::vector<std::int64_t> strides;
   Padding padding = Padding::valid;
 };
-// Of an image [height, width, channels].
+// Of an input [steps, channels], [height, width, channels] or [depth, height, width, channels].
 Value pooling(const Value& input, const PoolingOptions& options);
 
 // Element by element, softmax along the last axis. Returns `input` for Activation::linear.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "holdfast/base/error.h"
+#include "unit/nn/support/convolution_case.h"
 #include "unit/nn/support/reference_check.h"
 
 namespace holdfast {
@@ -64,6 +65,25 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Conv2DCases,
                                          ConvolutionCase{"WideLayer", 4, 4, 16, 16, 2, 1, Padding::same}),
                          [](const auto& instance) { return instance.param.name; });
 
+class DilatedAndGroupedConv2D : public testing::TestWithParam<WindowCase> {};
+
+TEST_P(DilatedAndGroupedConv2D, OutputsAndGradientsAreThoseOfTheReference) {
+  expect_convolution_matches<Conv2D, Extent2D>(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, DilatedAndGroupedConv2D,
+    testing::Values(WindowCase{"Dilated", {7, 8}, {3, 2}, {1, 1}, {2, 3}, Padding::valid, 3, 4},
+                    WindowCase{"DilatedAndPadded", {6, 5}, {3, 3}, {1, 1}, {2, 1}, Padding::same, 2, 3},
+                    WindowCase{"DilatedBeyondTheImage", {3, 3}, {3, 3}, {1, 1}, {4, 4}, Padding::same, 2, 3},
+                    WindowCase{"TwoGroups", {5, 6}, {3, 3}, {1, 1}, {1, 1}, Padding::same, 4, 6, 2},
+                    WindowCase{"GroupsAndStrides", {7, 6}, {3, 2}, {2, 3}, {1, 1}, Padding::same, 6, 3, 3},
+                    WindowCase{"GroupsOfOneChannel", {5, 5}, {3, 3}, {1, 1}, {1, 1}, Padding::valid, 5, 10, 5},
+                    WindowCase{"ManyGroupsOfOneChannel", {6, 6}, {3, 3}, {2, 2}, {1, 1}, Padding::same, 16, 16, 16},
+                    WindowCase{"WideGroups", {2, 3}, {2, 1}, {1, 1}, {1, 1}, Padding::same, 32, 32, 2},
+                    WindowCase{"DilatedGroups", {8, 7}, {2, 3}, {1, 1}, {3, 2}, Padding::same, 4, 4, 2}),
+    [](const auto& instance) { return instance.param.name; });
+
 TEST(Conv2D, AppliesItsActivationAndNeedsNoBias) {
   const Sequential model{Input{5, 5, 2}, Conv2D{3, 3, {.activation = Activation::tanh, .use_bias = false}}};
   const auto reference = [](const Values& x, const std::vector<Values>& p) {
@@ -88,6 +108,25 @@ TEST(Conv2D, RefusesImpossibleNumbers) {
   EXPECT_THROW((Conv2D{0, 3}), Error);
   EXPECT_THROW((Conv2D{4, {3, 0}}), Error);
   EXPECT_THROW((Conv2D{4, 3, {.strides = {1, 0}}}), Error);
+  EXPECT_THROW((Conv2D{4, 3, {.dilation_rate = 0}}), Error);
+  EXPECT_THROW((Conv2D{4, 3, {.groups = 0}}), Error);
+  EXPECT_THROW((Conv2D{4, 3, {.groups = 3}}), Error);
+  EXPECT_THROW((Conv2D{4, 3, {.padding = Padding::causal}}), Error);
+  EXPECT_THROW((Conv2D{4, 3, {.strides = {2, 1}, .dilation_rate = {1, 2}}}), Error);
+}
+
+TEST(Conv2D, WritesDilationAndGroupsOnlyWhereTheyAreNotOne) {
+  const Sequential plain{Input{9, 9, 2}, Conv2D{4, 3}};
+  const Sequential special{Input{9, 9, 2}, Conv2D{4, 3, {.dilation_rate = {2, 1}, .groups = 2}}};
+
+  EXPECT_EQ(plain.graph(),
+            R"({"format":"holdfast.sequential","version":1,"input_shape":[9,9,2],"layers":[)"
+            R"({"kind":"Conv2D","name":"conv2d","config":{"filters":4,"kernel_size":[3,3],"strides":[1,1],)"
+            R"("padding":"valid","activation":"linear","use_bias":true,"kernel_initializer":"glorot_uniform",)"
+            R"("bias_initializer":"zeros"}}]})");
+  EXPECT_NE(special.graph().find(R"("padding":"valid","dilation_rate":[2,1],"groups":2,"activation")"),
+            std::string::npos);
+  EXPECT_EQ(Sequential::from_graph(special.graph()).graph(), special.graph());
 }
 
 }  // namespace

@@ -4,26 +4,18 @@
 
 #include "compute/cuda/products/cuda_convolution.h"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <optional>
 
-#include "compute/arithmetic/convolution.h"
 #include "compute/cuda/kernels/columns.h"
 #include "compute/cuda/kernels/cuda_operations.h"
 #include "compute/cuda/products/cudnn_convolution.h"
 
 namespace holdfast::compute {
 
-std::string describe_convolution(const std::string& pass, const ConvolutionShape& shape) {
-  return fmt::format("{} of convolution [{}, {}, {}, {}] x [{}, {}, {}, {}], strides [{}, {}], padding {}", pass,
-                     shape.samples, shape.height, shape.width, shape.channels, shape.kernel_height, shape.kernel_width,
-                     shape.channels, shape.filters, shape.stride_height, shape.stride_width, name(shape.padding));
-}
-
 namespace {
 
-// Each pass uses cuDNN if that has an engine for it, and else the column matrix.
+// Each pass uses cuDNN if that has an engine for it, and else a way that works for the shape.
 class CudaConvolution final : public ConvolutionOperation {
  public:
   CudaConvolution(CudaContext& context, Precision precision, const ConvolutionShape& shape, Use use)
@@ -38,19 +30,20 @@ class CudaConvolution final : public ConvolutionOperation {
                                     .backward_input = use.input_gradient && !backward_input_,
                                     .backward_weights = use.training && !backward_weights_};
     if (rest.forward || rest.backward_input || rest.backward_weights) {
-      columns_ = make_columns_convolution(context, precision, shape, rest);
+      rest_ = is_plain(shape) ? make_columns_convolution(context, precision, shape, rest)
+                              : make_direct_convolution(context, shape, rest);
     }
   }
 
   void forward(const float* input, const float* kernel, const float* bias, float* output) override {
-    if (!forward_) return columns_->forward(input, kernel, bias, output);
+    if (!forward_) return rest_->forward(input, kernel, bias, output);
     const CudaContext::StreamLock lock = context_.lock_stream();
     forward_->run(context_, {.images = input, .kernel = kernel, .outputs = output}, context_.workspace());
     if (shape_.has_bias) add_to_columns(context_.stream(), operation_, outputs(), bias, output);
   }
 
   void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
-    if (!backward_input_) return columns_->backward_input(kernel, output_gradient, input_gradient);
+    if (!backward_input_) return rest_->backward_input(kernel, output_gradient, input_gradient);
     const CudaContext::StreamLock lock = context_.lock_stream();
     backward_input_->run(context_, {.images = input_gradient, .kernel = kernel, .outputs = output_gradient},
                          context_.workspace());
@@ -59,7 +52,7 @@ class CudaConvolution final : public ConvolutionOperation {
   void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
                         float* bias_gradient) override {
     if (!backward_weights_) {
-      return columns_->backward_weights(input, output_gradient, kernel_gradient, bias_gradient);
+      return rest_->backward_weights(input, output_gradient, kernel_gradient, bias_gradient);
     }
     const CudaContext::StreamLock lock = context_.lock_stream();
     backward_weights_->run(context_, {.images = input, .kernel = kernel_gradient, .outputs = output_gradient},
@@ -76,8 +69,10 @@ class CudaConvolution final : public ConvolutionOperation {
   }
 
   MatrixExtent outputs() const {
-    const ConvolutionPlan plan(shape_);
-    return {plan.samples * plan.sample_windows(), plan.filters};
+    const ConvolutionAxes axes(shape_);
+    std::int64_t windows = shape_.samples;
+    for (const ConvolutionAxis& axis : axes.needed()) windows *= axis.window.count;
+    return {windows, shape_.filters};
   }
 
   CudaContext& context_;
@@ -86,7 +81,7 @@ class CudaConvolution final : public ConvolutionOperation {
   std::optional<CudnnConvolution> forward_;
   std::optional<CudnnConvolution> backward_input_;
   std::optional<CudnnConvolution> backward_weights_;
-  std::unique_ptr<ConvolutionOperation> columns_;  // for the other passes; null if cuDNN has all of them
+  std::unique_ptr<ConvolutionOperation> rest_;  // for the other passes; null if cuDNN has all of them
 };
 
 }  // namespace

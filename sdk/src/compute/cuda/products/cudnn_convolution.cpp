@@ -59,14 +59,16 @@ CudnnDescriptor tensor(std::int64_t identity, Precision precision, const ImageLa
 }
 
 CudnnDescriptor make_convolution(const ConvolutionShape& shape, const std::string& what) {
-  const Window rows = slide(shape.height, shape.kernel_height, shape.stride_height, shape.padding);
-  const Window columns = slide(shape.width, shape.kernel_width, shape.stride_width, shape.padding);
-  const std::array<std::int64_t, 2> before = {rows.pad_before, columns.pad_before};
-  const std::array<std::int64_t, 2> after = {rows.pad_after, columns.pad_after};
-  const std::array<std::int64_t, 2> strides = {shape.stride_height, shape.stride_width};
-  const std::array<std::int64_t, 2> dilations = {1, 1};
+  std::vector<std::int64_t> before, after, strides, dilations;
+  const ConvolutionAxes axes(shape);
+  for (const ConvolutionAxis& axis : axes.needed()) {
+    before.push_back(axis.window.pad_before);
+    after.push_back(axis.window.pad_after);
+    strides.push_back(axis.stride);
+    dilations.push_back(axis.dilation);
+  }
   CudnnDescriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, what);
-  convolution.integer(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 2)
+  convolution.integer(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, static_cast<std::int64_t>(strides.size()))
       .choice(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
       .choice(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION)
       .integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, before)
@@ -160,7 +162,7 @@ CudnnConvolution::CudnnConvolution(const std::string& operation, Precision preci
                    .copy = precision == Precision::bf16 ? Copy::rounded : Copy::none};
   };
   const Operand kernel = {
-      .extent = {.rows = shape.kernel_height * shape.kernel_width * shape.channels, .columns = shape.filters},
+      .extent = {.rows = elements_of(layout_of_kernel_copy(shape)) / shape.filters, .columns = shape.filters},
       .alignment = sizeof(float),
       .is_result = pass == ConvolutionPass::backward_weights,
       .copy = Copy::transposed};

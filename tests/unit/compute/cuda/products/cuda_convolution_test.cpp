@@ -42,6 +42,28 @@ TEST_P(ConvolutionsOnCudnn, GiveTheHostsNumbers) {
   }
 }
 
+TEST_P(ConvolutionsOnCudnn, TakeGroupsDilationAndVolumes) {
+  for (const ConvolutionShape& shape : special_convolutions()) {
+    host_cudnn::library().executions.clear();
+    expect_the_hosts_numbers(shape);
+    EXPECT_EQ(host_cudnn::library().executions.size(), 3U);
+  }
+}
+
+// Without an engine the factors are f32 in each precision.
+TEST_P(ConvolutionsOnCudnn, SumElementByElementWithoutAnEngineForGroupsDilationAndVolumes) {
+  host_cudnn::library().engines = {};
+  for (const ConvolutionShape& shape : special_convolutions()) {
+    const ConvolutionNumbers numbers = random_numbers_for(shape);
+
+    const auto operation =
+        make_cuda_convolution(context_, GetParam(), shape, {.training = true, .input_gradient = true});
+
+    expect_near(results_on_host(shape, numbers, Precision::f32), results_of(*operation, numbers), 0, shape);
+  }
+  EXPECT_TRUE(host_cudnn::library().executions.empty());
+}
+
 TEST_P(ConvolutionsOnCudnn, TakeTheFirstEngineThatMayRunAndCan) {
   host_cudnn::library().engines = {
       {.index = 1, .numerical_notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}},

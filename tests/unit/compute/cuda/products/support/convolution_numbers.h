@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "compute/arithmetic/bfloat16.h"
-#include "compute/arithmetic/convolution.h"
+#include "compute/arithmetic/direct_convolution.h"
 #include "compute/backend.h"
 #include "gpu/support/gpu_test.h"
 
@@ -25,19 +25,41 @@ inline std::vector<ConvolutionShape> small_convolutions() {
           {2, 8, 7, 5, 7, 2, 2, 3, 3, Padding::valid, true}};
 }
 
+// With groups, dilation, causal padding and a depth.
+inline std::vector<ConvolutionShape> special_convolutions() {
+  ConvolutionShape dilated = {2, 7, 6, 3, 4, 3, 2, 1, 1, Padding::same, true};
+  dilated.dilation_height = 2;
+  dilated.dilation_width = 3;
+  ConvolutionShape grouped = {2, 6, 5, 4, 6, 3, 3, 2, 1, Padding::same, true};
+  grouped.groups = 2;
+  ConvolutionShape depthwise = {1, 5, 6, 8, 8, 3, 3, 1, 1, Padding::valid, false};
+  depthwise.groups = 8;
+  ConvolutionShape causal = {2, 1, 9, 4, 3, 1, 3, 1, 1, Padding::causal, true};
+  causal.dilation_width = 2;
+  ConvolutionShape volume = {2, 4, 3, 2, 3, 2, 3, 1, 2, Padding::same, true};
+  volume.depth = 5;
+  volume.kernel_depth = 3;
+  volume.stride_depth = 2;
+  ConvolutionShape grouped_volume = {1, 3, 4, 4, 4, 2, 2, 1, 1, Padding::valid, true, 2};
+  grouped_volume.depth = 4;
+  grouped_volume.kernel_depth = 2;
+  grouped_volume.dilation_depth = 2;
+  return {dilated, grouped, depthwise, causal, volume, grouped_volume};
+}
+
 struct ConvolutionNumbers {
   std::vector<float> input, kernel, bias, output_gradient;
 };
 
 inline ConvolutionNumbers random_numbers_for(const ConvolutionShape& shape) {
-  const ConvolutionPlan plan(shape);
+  const DirectConvolution plan(shape);
   const auto values = [](std::uint64_t seed, std::int64_t count) {
     return random_values(seed, static_cast<std::size_t>(count));
   };
-  return {.input = values(1, plan.samples * plan.sample_inputs()),
-          .kernel = values(2, plan.window_elements() * plan.filters),
+  return {.input = values(1, plan.inputs()),
+          .kernel = values(2, plan.kernel_elements()),
           .bias = values(3, plan.filters),
-          .output_gradient = values(4, plan.samples * plan.sample_windows() * plan.filters)};
+          .output_gradient = values(4, plan.windows() * plan.filters)};
 }
 
 struct ConvolutionResults {
@@ -90,13 +112,13 @@ inline void expect_near(const ConvolutionResults& expected, const ConvolutionRes
     for (const float value : wanted) largest = std::max(largest, std::abs(value));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       ASSERT_NEAR(wanted[i], given[i], 2e-5F + rounding * largest)
-          << what << " " << i << " of " << shape.height << " x " << shape.width << " images";
+          << what << " " << i << " of " << describe_convolution("a pass", shape);
     }
   };
   compare(expected.output, actual.output, "output");
   compare(expected.input_gradient, actual.input_gradient, "gradient of the input");
   compare(expected.kernel_gradient, actual.kernel_gradient, "gradient of the kernel");
-  compare(expected.bias_gradient, actual.bias_gradient, "gradient of the bias");
+  if (shape.has_bias) compare(expected.bias_gradient, actual.bias_gradient, "gradient of the bias");
 }
 
 }  // namespace holdfast::compute

@@ -1,0 +1,51 @@
+#pragma once
+
+// The options of convolutions, with Keras's names, meanings and defaults. `Extent` is std::int64_t for layers along one
+// axis, Extent2D for images and Extent3D for volumes.
+//
+//   Conv2D{16, 3, {.padding = Padding::same, .dilation_rate = 2, .groups = 4}}
+//
+// A dilation above 1 goes with strides of 1 only, as in Keras. Padding::causal is for layers along one axis.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "holdfast/compute/activation.h"
+#include "holdfast/compute/padding.h"
+#include "holdfast/nn/initializer.h"
+
+namespace holdfast {
+
+template <class Extent>
+struct ConvolutionLayerOptions {
+  Extent strides = 1;
+  Padding padding = Padding::valid;
+  // The distance of a window's elements, 1 if they are neighbours.
+  Extent dilation_rate = 1;
+  // Channels and filters are divided evenly into groups; a filter sees the channels of its group only.
+  std::int64_t groups = 1;
+  // Applied to the sums of products and bias.
+  Activation activation = Activation::linear;
+  bool use_bias = true;
+  // Where the weights begin; see initializer.h.
+  Initializer kernel_initializer = Initializer::glorot_uniform();
+  Initializer bias_initializer = Initializer::zeros();
+  std::string name = {};
+};
+
+// For Holdfast's own use: what a layer keeps of its options. Lists have a number for each spatial axis.
+struct ConvolutionSettings {
+  std::int64_t filters = 1;
+  std::vector<std::int64_t> kernel_size;
+  std::vector<std::int64_t> strides;
+  Padding padding = Padding::valid;
+  std::vector<std::int64_t> dilation_rate;
+  std::int64_t groups = 1;
+  Activation activation = Activation::linear;
+  bool use_bias = true;
+  Initializer kernel_initializer = Initializer::glorot_uniform();
+  Initializer bias_initializer = Initializer::zeros();
+};
+
+}  // namespace holdfast

@@ -1,0 +1,157 @@
+#pragma once
+
+// Convolutions that take each channel by itself, as Keras's layers of the same names (Chollet, "Xception", 2017).
+// Channels are last, and weights have the shapes in which Keras saves them.
+//
+//   DepthwiseConv2D{3, {.padding = Padding::same}}                        // as many channels as before
+//   SeparableConv2D{64, 3, {.activation = Activation::relu}}              // depthwise, and then 1 x 1 to 64 filters
+//   DepthwiseConv1D{5, {.padding = Padding::same, .depth_multiplier = 2}}
+//
+// Constructors throw Error{invalid_argument} unless all numbers are in [1, Layer::kMaximumExtent], strides or dilation
+// are 1, and the padding is valid or same. A window that does not fit the input is refused when the layer is called.
+
+#include <memory>
+
+#include "holdfast/nn/convolution_options.h"
+#include "holdfast/nn/layer.h"
+
+namespace holdfast {
+
+class ConfigReader;
+
+template <class Extent>
+struct DepthwiseConvolutionOptions {
+  Extent strides = 1;
+  Padding padding = Padding::valid;
+  // How many filters each channel has; those of a channel follow each other in the output.
+  std::int64_t depth_multiplier = 1;
+  Extent dilation_rate = 1;
+  // Applied to the sums of products and bias.
+  Activation activation = Activation::linear;
+  bool use_bias = true;
+  Initializer depthwise_initializer = Initializer::glorot_uniform();
+  Initializer bias_initializer = Initializer::zeros();
+  std::string name = {};
+};
+
+template <class Extent>
+struct SeparableConvolutionOptions {
+  Extent strides = 1;
+  Padding padding = Padding::valid;
+  Extent dilation_rate = 1;
+  // How many channels each channel becomes before they are mixed.
+  std::int64_t depth_multiplier = 1;
+  // Applied after the 1 x 1 convolution and the bias; nothing is applied between the two convolutions.
+  Activation activation = Activation::linear;
+  bool use_bias = true;
+  Initializer depthwise_initializer = Initializer::glorot_uniform();
+  Initializer pointwise_initializer = Initializer::glorot_uniform();
+  Initializer bias_initializer = Initializer::zeros();
+  std::string name = {};
+};
+
+using DepthwiseConv1DOptions = DepthwiseConvolutionOptions<std::int64_t>;
+using DepthwiseConv2DOptions = DepthwiseConvolutionOptions<Extent2D>;
+using SeparableConv1DOptions = SeparableConvolutionOptions<std::int64_t>;
+using SeparableConv2DOptions = SeparableConvolutionOptions<Extent2D>;
+
+// For Holdfast's own use: what a layer keeps of its options. Lists have a number for each spatial axis.
+struct DepthwiseSettings {
+  std::vector<std::int64_t> kernel_size;
+  std::vector<std::int64_t> strides;
+  Padding padding = Padding::valid;
+  std::vector<std::int64_t> dilation_rate;
+  std::int64_t depth_multiplier = 1;
+  Activation activation = Activation::linear;
+  bool use_bias = true;
+  Initializer depthwise_initializer = Initializer::glorot_uniform();
+  Initializer bias_initializer = Initializer::zeros();
+};
+struct SeparableSettings {
+  std::int64_t filters = 1;
+  DepthwiseSettings depthwise;
+  Initializer pointwise_initializer = Initializer::glorot_uniform();
+};
+
+// [steps, channels] becomes [windows, channels * multiplier]. Kernel [kernel size, channels, multiplier] and bias
+// [channels * multiplier].
+class DepthwiseConv1D final : public LayerOf<DepthwiseConv1D> {
+ public:
+  explicit DepthwiseConv1D(std::int64_t kernel_size, const DepthwiseConv1DOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "DepthwiseConv1D"; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override { return settings_.activation; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  DepthwiseConv1D(const DepthwiseSettings& settings, const std::string& name);
+
+  DepthwiseSettings settings_;
+};
+
+// [height, width, channels] becomes [windows down, windows across, channels * multiplier]. Kernel [kernel height,
+// kernel width, channels, multiplier] and bias [channels * multiplier].
+class DepthwiseConv2D final : public LayerOf<DepthwiseConv2D> {
+ public:
+  explicit DepthwiseConv2D(Extent2D kernel_size, const DepthwiseConv2DOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "DepthwiseConv2D"; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override { return settings_.activation; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  DepthwiseConv2D(const DepthwiseSettings& settings, const std::string& name);
+
+  DepthwiseSettings settings_;
+};
+
+// [steps, channels] becomes [windows, filters]. Parameters: depthwise_kernel [kernel size, channels, multiplier],
+// pointwise_kernel [1, channels * multiplier, filters] and bias [filters].
+class SeparableConv1D final : public LayerOf<SeparableConv1D> {
+ public:
+  SeparableConv1D(std::int64_t filters, std::int64_t kernel_size, const SeparableConv1DOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "SeparableConv1D"; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override {
+    return settings_.depthwise.activation;
+  }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  SeparableConv1D(const SeparableSettings& settings, const std::string& name);
+
+  SeparableSettings settings_;
+};
+
+// [height, width, channels] becomes [windows down, windows across, filters]. Parameters: depthwise_kernel [kernel
+// height, kernel width, channels, multiplier], pointwise_kernel [1, 1, channels * multiplier, filters] and bias
+// [filters].
+class SeparableConv2D final : public LayerOf<SeparableConv2D> {
+ public:
+  SeparableConv2D(std::int64_t filters, Extent2D kernel_size, const SeparableConv2DOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "SeparableConv2D"; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override {
+    return settings_.depthwise.activation;
+  }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  SeparableConv2D(const SeparableSettings& settings, const std::string& name);
+
+  SeparableSettings settings_;
+};
+
+}  // namespace holdfast

@@ -2,8 +2,6 @@
 // struck shows nothing, so it must not end with exit code 0: nobody reads the table of a build server. Random faults
 // are therefore drawn only for steps and phases that the first run reached. docs/decisions/testing.md
 
-#include "chaos.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,6 +25,34 @@ namespace {
 using resilience::Case;
 using resilience::CaseResult;
 using resilience::RunResult;
+
+struct ChaosOptions {
+  std::vector<std::string> command{};  // contains {run_dir}, and may contain {replicas}
+  // The source of the faults: exactly one of these.
+  std::vector<std::string> faults{};
+  std::string plan_path{};
+  std::optional<int> random_faults{};
+  bool is_matrix = false;
+  bool is_pairs = false;
+  std::optional<double> kill_every_seconds{};
+
+  std::uint64_t seed = 0;  // for random faults, for samples, and for the choice of the replica to kill
+  std::optional<int> replicas{};
+  std::optional<std::int64_t> steps{};  // the last step of random faults; empty: that of the undisturbed run
+  bool is_one_run_each = false;         // one run for each fault, not one for all of them
+  bool allows_missed = false;           // a fault that never struck is reported, and is no failure
+  // For --matrix and --pairs.
+  std::vector<int> matrix_replicas{2, 4};
+  std::int64_t step = 10;
+  std::int64_t savepoint_step = 12;
+  std::int64_t snapshot_step = 10;
+  std::optional<std::size_t> sample{};
+
+  double timeout_seconds = 120;
+  std::string keep_in{};
+  std::string json_path{};
+  std::string junit_path{};
+};
 
 std::chrono::milliseconds time_limit(const ChaosOptions& options) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1000));
@@ -179,8 +205,10 @@ int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const r
   return finish(report, console);
 }
 
-}  // namespace
-
+// Writes a line for each finished run to `console.problems`. At the end a table goes to `console.out`, then the
+// findings, each with the command that repeats it. Returns kDone when the program survived everything, kDamaged when it
+// did not, and kNotDone when it survived but not every fault struck, unless `allows_missed`. Throws Error for wrong
+// usage, and when the undisturbed run does not finish. Blocks for as long as the runs take.
 int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
   require_one_source(options);
   // Check the faults before the undisturbed run, which may take hours.
@@ -208,8 +236,6 @@ int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
   write_table(report, console.out);
   return finish(report, console);
 }
-
-namespace {
 
 void add_matrix_options(CLI::App& command, ChaosOptions& options) {
   const auto add_step = [&](const char* name, std::int64_t& step, const char* what) {

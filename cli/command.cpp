@@ -10,22 +10,10 @@
 #include <functional>
 #include <new>
 
-#include "chaos.h"
-#include "convert.h"
-#include "diff.h"
-#include "doctor.h"
 #include "exit_code.h"
 #include "holdfast/base/error.h"
-#include "inspect.h"
-#include "live_run.h"
-#include "prune.h"
-#include "report.h"
-#include "run.h"
-#include "stats.h"
-#include "status.h"
 #include "subcommands.h"
 #include "text.h"
-#include "verify.h"
 
 namespace holdfast::cli {
 namespace {

@@ -2,8 +2,6 @@
 // the output has no place for: most conversions want the weights alone, so that is no error, but it is always said.
 // docs/decisions/exchange.md
 
-#include "convert.h"
-
 #include <fmt/format.h>
 
 #include "exit_code.h"
@@ -19,6 +17,16 @@ namespace {
 
 using format::Compression;
 using format::ConvertTarget;
+
+struct ConvertOptions {
+  std::string input;
+  std::string output;
+  std::string to{};    // the name of a format::ConvertTarget; empty: chosen by the extension of `output`
+  std::string like{};  // a savepoint of the same model
+  bool replaces_output = false;
+  std::optional<format::Compression> compression{};  // for Holdfast files only
+  std::optional<int> zstd_level{};                   // implies Compression::zstd
+};
 
 // An option without effect is refused, because a user would believe that it had one.
 void check_compression(const ConvertOptions& options, ConvertTarget target) {
@@ -48,8 +56,9 @@ format::ConvertOptions library_options(const ConvertOptions& options, Progress& 
           }};
 }
 
-}  // namespace
-
+// Prints to `console.out` what was written and what was left out. Returns the exit code. Throws what
+// format::convert_file throws, and Error{invalid_argument} when a compression is given for a file that is not
+// Holdfast's.
 int convert(FileSystem& files, const ConvertOptions& options, Console& console) {
   const format::Conversion result = [&] {
     // The end of this block clears the progress line before the result is printed.
@@ -66,8 +75,6 @@ int convert(FileSystem& files, const ConvertOptions& options, Console& console) 
   }
   return kDone;
 }
-
-namespace {
 
 void add_compression(CLI::App& command, ConvertOptions& options) {
   using format::Compression;

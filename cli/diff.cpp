@@ -1,8 +1,6 @@
 // Compares the bits of two files: 0 and -0, or two NaNs with other bits, are a difference, since Holdfast promises the
 // same bits. Only with a tolerance, also with 0, are elements compared as numbers. docs/decisions/exchange.md
 
-#include "diff.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +22,13 @@ namespace {
 using format::AnyFile;
 using format::ArrayDifference;
 using format::ArrayInfo;
+
+struct DiffOptions {
+  std::string a;
+  std::string b;
+  std::optional<double> tolerance{};  // as of format::difference_of
+  bool ignores_metadata = false;
+};
 
 std::string describe(const ArrayInfo& array) {
   return fmt::format("{} {}", name(array.dtype), describe_shape(array.shape));
@@ -128,14 +133,16 @@ class Comparison {
   std::vector<std::string> metadata_;
 };
 
-}  // namespace
-
+// Holds one array of each file in memory at a time. Returns kDone for equal files, kDifferent for others. Throws what
+// reading throws.
 int diff(FileSystem& files, const DiffOptions& options, Console& console) {
   Comparison comparison(files, options);
   comparison.compare(console);
   comparison.write(console.out);
   return comparison.is_equal() ? kDone : kDifferent;
 }
+
+}  // namespace
 
 void add_diff(Subcommands& commands) {
   commands.add<DiffOptions>(

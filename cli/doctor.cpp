@@ -263,6 +263,14 @@ std::string machine_as_json(const MachineFacts& facts, const Diagnosis& diagnosi
   return body.dump(1, ' ', false, json::error_handler_t::replace);
 }
 
+namespace {
+
+struct DoctorOptions {
+  bool as_json = false;
+};
+
+// Returns kDone when training can run on the GPUs, or on the CPUs of a machine without a GPU. Returns kCannotTrain when
+// the machine has GPUs and none can be used.
 int doctor(const DoctorOptions& options, Console& console) {
   const MachineFacts facts = look_at_machine();
   const Diagnosis diagnosis = diagnose(facts);
@@ -273,6 +281,8 @@ int doctor(const DoctorOptions& options, Console& console) {
   }
   return diagnosis.can_train ? kDone : kCannotTrain;
 }
+
+}  // namespace
 
 void add_doctor(Subcommands& commands) {
   commands.add<DoctorOptions>(

@@ -1,8 +1,6 @@
 // Shows the header of a file: kind, size, metadata and a table of arrays. It reads no element, so it takes no longer
 // for a large file. Values that a kind of file does not have, such as digests of foreign files, are left out.
 
-#include "inspect.h"
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +17,12 @@ namespace {
 using format::AnyFile;
 using format::ArrayInfo;
 using format::FileKind;
+
+struct InspectOptions {
+  std::string path;
+  bool as_json = false;
+  std::uint64_t max_memory_bytes = kMaxFileMemoryBytes;  // as of AnyFileOptions
+};
 
 std::uint64_t total_bytes(const AnyFile& file) {
   std::uint64_t total = 0;
@@ -114,8 +118,7 @@ void write_json(const AnyFile& file, const std::string& path, std::ostream& out)
   out << description.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
 }
 
-}  // namespace
-
+// Reads no element of an array. Returns the exit code. Throws what opening the file throws.
 int inspect(FileSystem& files, const InspectOptions& options, Console& console) {
   const AnyFile file = AnyFile::open(files, options.path, {.max_memory_bytes = options.max_memory_bytes});
   if (options.as_json) {
@@ -125,6 +128,8 @@ int inspect(FileSystem& files, const InspectOptions& options, Console& console) 
   }
   return kDone;
 }
+
+}  // namespace
 
 void add_inspect(Subcommands& commands) {
   commands.add<InspectOptions>(

@@ -2,8 +2,6 @@
 // this command does not know. So it holds the lock of the run directory, and no run can begin while it deletes.
 // docs/decisions/savepoints.md
 
-#include "prune.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +21,13 @@ namespace holdfast::cli {
 namespace {
 
 using format::SavepointEntry;
+
+struct PruneOptions {
+  std::string folder;
+  format::RetentionPolicy retention{};
+  std::string best_by = "val_loss";  // the metric of retention.keep_best
+  bool is_trial = false;             // prints what would be deleted, and changes nothing
+};
 
 bool has_metric(FileSystem& files, const std::string& path, const std::string& metric) {
   try {
@@ -73,8 +78,11 @@ FileDescriptor lock_run_of(FileSystem& files, const std::string& folder) {
   }
 }
 
-}  // namespace
-
+// Reads the newest savepoint first, and deletes nothing unless one is undamaged. Prints each deleted file to
+// `console.out`, and each damaged file, which it sets aside, to `console.problems`. Returns the exit code: kDamaged
+// when a file was damaged. Locks a run directory, or the run directory around the folder, except in a trial, and throws
+// Error{already_running} while a run is live there. Throws Error for a folder without savepoints, for rules that keep
+// everything, and when keep_best names a metric that no savepoint has.
 int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   const std::string& folder = options.folder;
   if (!files.exists(folder)) throw Error(ErrorCode::not_found, "there is no folder " + folder);
@@ -119,8 +127,6 @@ int prune(FileSystem& files, const PruneOptions& options, Console& console) {
               << (options.is_trial ? " would stay\n" : " stay\n");
   return worst;
 }
-
-namespace {
 
 void add_prune_options(CLI::App& command, PruneOptions& options) {
   format::RetentionPolicy& retention = options.retention;

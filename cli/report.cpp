@@ -27,6 +27,11 @@ namespace {
 
 using recovery::RunReport;
 
+struct ReportOptions {
+  std::string run;
+  bool as_json = false;
+};
+
 // Short, because the report only needs to know whether a watchdog answers.
 constexpr std::chrono::seconds kLookPatience(2);
 // Replicas that fail within this time, and for the same cause, are shown as one loss.
@@ -268,6 +273,17 @@ void tell_story(std::ostream& out, const RunReport& report) {
   for (const RunReport::Remark& part : parts) out << part.sentence;
 }
 
+// Returns the exit code. Throws Error{not_found} when there is no journal.
+int report(const ReportOptions& options, Console& console) {
+  const RunReport report = recovery::read_run_report(options.run + "/journal.jsonl");
+  if (options.as_json) {
+    console.out << recovery::to_json(report) << "\n";
+  } else {
+    console.out << describe_report(report, is_live(options.run));
+  }
+  return kDone;
+}
+
 }  // namespace
 
 std::string describe_report(const RunReport& report, bool is_live) {
@@ -286,16 +302,6 @@ std::string describe_report(const RunReport& report, bool is_live) {
         << " of the journal could not be read\n";
   }
   return out.str();
-}
-
-int report(const ReportOptions& options, Console& console) {
-  const RunReport report = recovery::read_run_report(options.run + "/journal.jsonl");
-  if (options.as_json) {
-    console.out << recovery::to_json(report) << "\n";
-  } else {
-    console.out << describe_report(report, is_live(options.run));
-  }
-  return kDone;
 }
 
 void add_report(Subcommands& commands) {

@@ -2,8 +2,6 @@
 // the SDK's own function. Starting the program once more, only to save, would need a program that can still start.
 // docs/decisions/runs.md
 
-#include "run.h"
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -22,6 +20,18 @@
 
 namespace holdfast::cli {
 namespace {
+
+struct RunOptions {
+  recovery::WatchdogOptions watchdog{.replicas = 0, .run_directory = "run"};  // the command is PROGRAM ARGUMENTS
+  std::vector<std::string> devices{};
+  bool starts_anew = false;
+  std::string start_token{};            // for a fresh start
+  double hang_after_seconds = 0;        // 0: depends on what a process does, and on the step times of the run
+  double callback_timeout_seconds = 0;  // 0: hang_after_seconds if that is given, else 10 minutes
+  double place_rest_seconds = 600;
+  double start_timeout_seconds = 120;
+  double stop_grace_seconds = 25;
+};
 
 std::chrono::milliseconds to_milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
@@ -44,8 +54,8 @@ void save_what_is_left(const std::string& run_directory, std::int64_t step, std:
   }
 }
 
-}  // namespace
-
+// Blocks until the run is over, and returns its exit code. If the run has not finished, a sentence on
+// `console.problems` says why. Throws Error when the run cannot begin.
 int run(const RunOptions& options, Console& console) {
   if (options.watchdog.command.empty()) {
     throw Error(ErrorCode::invalid_argument,
@@ -78,8 +88,6 @@ int run(const RunOptions& options, Console& console) {
     console.problems << (console.has_terminal ? kClearLine : "") << "holdfast: " << printable(outcome.sentence) << "\n";
   return outcome.exit_code;
 }
-
-namespace {
 
 void add_recovery_choices(CLI::App& command, RunOptions& options) {
   using recovery::RecoverFrom;

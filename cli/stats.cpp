@@ -1,8 +1,6 @@
 // Measures the values of each array. Large arrays are read piece by piece, in several passes, so that a file may be
 // larger than memory. Small ones are kept whole, so that most files are read once.
 
-#include "stats.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -22,6 +20,12 @@ using format::AnyFile;
 using format::ArrayInfo;
 using format::ArrayStatistics;
 using format::StatisticsBuilder;
+
+struct StatsOptions {
+  std::string path;
+  bool as_json = false;
+  std::uint64_t max_memory_bytes = kMaxFileMemoryBytes;  // as of AnyFileOptions
+};
 
 // A bar for each bin; its height shows how many elements are in the bin.
 std::string draw(const ArrayStatistics& statistics) {
@@ -129,8 +133,8 @@ class Measurement {
   std::uint64_t done_ = 0;
 };
 
-}  // namespace
-
+// Reads the arrays of a file of any kind one by one, and large ones piece by piece. Returns the exit code. Throws what
+// reading throws.
 int stats(FileSystem& files, const StatsOptions& options, Console& console) {
   const AnyFile file = AnyFile::open(files, options.path, {.max_memory_bytes = options.max_memory_bytes});
   Table table(
@@ -155,6 +159,8 @@ int stats(FileSystem& files, const StatsOptions& options, Console& console) {
   }
   return kDone;
 }
+
+}  // namespace
 
 void add_stats(Subcommands& commands) {
   commands.add<StatsOptions>(

@@ -24,6 +24,13 @@ namespace {
 
 using nlohmann::json;
 
+struct StatusOptions {
+  std::string run;
+  bool as_json = false;
+  bool once = false;
+  bool watch = false;  // neither: watch on a terminal, else print once
+};
+
 constexpr std::chrono::seconds kPeriod(1);
 // Moves the cursor to the upper left corner and clears the screen, on every terminal since the VT100.
 constexpr const char* kHome = "\x1b[H\x1b[J";
@@ -131,6 +138,14 @@ int watch(const StatusOptions& options, Console& console) {
   }
 }
 
+// Prints the status once, or every second until the run ends. Returns the exit code. Throws Error{not_found} when no
+// run is live at the first time.
+int status(const StatusOptions& options, Console& console) {
+  if (options.watch || (console.out_is_terminal && !options.once)) return watch(options, console);
+  show(ask(options.run, {{"command", "status"}}, kAnswerPatience), options, false, console);
+  return kDone;
+}
+
 }  // namespace
 
 std::string describe_status(const json& status) {
@@ -156,12 +171,6 @@ std::string describe_status(const json& status) {
     for (const json& event : status.at("device_events")) tell_device_event(text, event);
   }
   return text.str();
-}
-
-int status(const StatusOptions& options, Console& console) {
-  if (options.watch || (console.out_is_terminal && !options.once)) return watch(options, console);
-  show(ask(options.run, {{"command", "status"}}, kAnswerPatience), options, false, console);
-  return kDone;
 }
 
 void add_status(Subcommands& commands) {

@@ -1,8 +1,6 @@
 // Checks files against their digests. Only damage is exit code 1: scripts delete or replace a file then. A file that is
 // missing, or that is not Holdfast's, was not checked and gives 2.
 
-#include "verify.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -105,8 +103,11 @@ int verify_file(FileSystem& files, const std::string& path, Console& console) {
   }
 }
 
-}  // namespace
-
+// Checks every byte of the file at `path`, or of each *.h5 file in the folder at `path`, by digest. Writes one line for
+// each file: to `console.out` when it is whole, else to `console.problems`. There it also mentions files that a dead
+// writer left in the folder and files that were set aside; these do not change the exit code. Returns kDone only if all
+// files are whole, kNotDone if a file could not be checked or is not Holdfast's, else kDamaged. Throws Error for a
+// folder that cannot be listed or has no such file.
 int verify(FileSystem& files, const std::string& path, Console& console) {
   if (!is_folder(files, path)) return verify_file(files, path, console);
   mention_leftovers(files, path, console);
@@ -115,6 +116,8 @@ int verify(FileSystem& files, const std::string& path, Console& console) {
   for (const std::string& file : files_in(files, path)) worst = std::max(worst, verify_file(files, file, console));
   return worst;
 }
+
+}  // namespace
 
 void add_verify(Subcommands& commands) {
   commands.add<std::string>(

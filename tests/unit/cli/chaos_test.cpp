@@ -1,7 +1,5 @@
 // `holdfast chaos` on shell scripts: where faults come from, what is compared, and what the exit code means.
 
-#include "chaos.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,5 @@
 // `holdfast convert` on files in memory: kinds of files, compression, and what it prints.
 
-#include "convert.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

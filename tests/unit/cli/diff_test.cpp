@@ -1,7 +1,5 @@
 // `holdfast diff` on files in memory.
 
-#include "diff.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,5 @@
 // `holdfast inspect` on files in memory, as text and as JSON.
 
-#include "inspect.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,3 @@
-#include "stats.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

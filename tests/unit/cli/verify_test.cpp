@@ -1,7 +1,5 @@
 // `holdfast verify` on whole, damaged and foreign files in memory.
 
-#include "verify.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

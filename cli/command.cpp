@@ -10,7 +10,6 @@
 #include <functional>
 #include <new>
 
-#include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "subcommands.h"
 #include "text.h"
@@ -57,9 +56,7 @@ class Parser {
   // CLI11 would say of an unknown command only that a command is missing. A missing command is left to CLI11.
   bool knows_command_of(const std::vector<std::string>& arguments) {
     if (arguments.empty() || arguments.front().starts_with('-')) return true;
-    const std::vector<CLI::App*> commands = app_.get_subcommands([](CLI::App*) { return true; });
-    return std::any_of(commands.begin(), commands.end(),
-                       [&](const CLI::App* command) { return command->get_name() == arguments.front(); });
+    return !app_.get_subcommands([&](CLI::App* each) { return each->get_name() == arguments.front(); }).empty();
   }
 
   // After `run` or `chaos`, everything after the first "--" belongs to the program: its options and further "--", too.

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "holdfast/format/exchange/convert_file.h"
 #include "option_checks.h"
@@ -77,15 +76,10 @@ int convert(FileSystem& files, const ConvertOptions& options, Console& console) 
 }
 
 void add_compression(CLI::App& command, ConvertOptions& options) {
-  using format::Compression;
-  const std::vector<std::pair<std::string, Compression>> kinds = {
-      {"fast", Compression::fast}, {"zstd", Compression::zstd}, {"none", Compression::none}};
-  command
-      .add_option("--compression", options.compression,
-                  "For a Holdfast file: fast (default), zstd, or none (portable: any HDF5 program reads it without "
-                  "a plugin)")
-      ->transform(one_of(kinds))
-      ->type_name("fast|zstd|none");
+  add_choice<Compression>(
+      command, "--compression", options.compression,
+      "For a Holdfast file: fast (default), zstd, or none (portable: any HDF5 program reads it without a plugin)",
+      {{"fast", Compression::fast}, {"zstd", Compression::zstd}, {"none", Compression::none}});
   command.add_option("--level", options.zstd_level, "For zstd: -7 (fastest) to 22 (smallest)")
       ->check(CLI::Range(-7, 22).description(""));
 }

@@ -2,11 +2,12 @@
 // for a large file. Values that a kind of file does not have, such as digests of foreign files, are left out.
 
 #include <fmt/format.h>
+#include <map>
 #include <nlohmann/json.hpp>
 
-#include "exit_code.h"
 #include "holdfast/format/exchange/any_file.h"
 #include "metadata.h"
+#include "option_checks.h"
 #include "subcommands.h"
 #include "table.h"
 #include "text.h"
@@ -30,6 +31,7 @@ std::uint64_t total_bytes(const AnyFile& file) {
   return total;
 }
 
+// Elements of different types are added up, which is what people count as the size of a model.
 std::uint64_t total_elements(const AnyFile& file) {
   std::uint64_t total = 0;
   for (const ArrayInfo& array : file.arrays()) total += format::size_bytes(array) / size_bytes(array.dtype);
@@ -37,20 +39,13 @@ std::uint64_t total_elements(const AnyFile& file) {
 }
 
 // For people. The JSON has name(kind), which programs read.
-const char* describe_kind(FileKind kind) {
-  switch (kind) {
-    case FileKind::holdfast:
-      return "Holdfast";
-    case FileKind::safetensors:
-      return "safetensors";
-    case FileKind::npz:
-      return "NumPy .npz";
-    case FileKind::keras:
-      return "Keras";
-    case FileKind::hdf5:
-      break;
-  }
-  return "HDF5";
+std::string describe_kind(FileKind kind) {
+  static const std::map<FileKind, std::string> kNames = {{FileKind::holdfast, "Holdfast"},
+                                                         {FileKind::safetensors, "safetensors"},
+                                                         {FileKind::npz, "NumPy .npz"},
+                                                         {FileKind::keras, "Keras"},
+                                                         {FileKind::hdf5, "HDF5"}};
+  return kNames.at(kind);
 }
 
 // Known for Holdfast's files only.
@@ -103,6 +98,7 @@ nlohmann::ordered_json describe(const AnyFile& file, const ArrayInfo& array) {
 }
 
 void write_json(const AnyFile& file, const std::string& path, std::ostream& out) {
+  // ordered_json keeps the order of the fields, so the output is the same each time.
   nlohmann::ordered_json arrays = nlohmann::ordered_json::array();
   for (const ArrayInfo& array : file.arrays()) arrays.push_back(describe(file, array));
   nlohmann::ordered_json description = {{"file", path}, {"format", name(file.kind())}};

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/run_control.h"
 #include "subcommands.h"
@@ -46,7 +45,7 @@ struct SnapshotOptions {
 
 int scale(const ScaleOptions& options, Console& console) {
   const json answer = ask(options.run, {{"command", "scale"}, {"replicas", options.replicas}}, kAnswerPatience);
-  console.out << printable(options.run) << ": " << describe_count(answer.at("target").get<std::uint64_t>(), "replica")
+  console.out << printable(options.run) << ": " << describe_count(answer.at("target").get<std::int64_t>(), "replica")
               << " from the next step at which all are ready\n";
   return kDone;
 }

@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "text.h"
-
 namespace holdfast::cli {
 
 // The validators have no description: CLI11 would append it to the option's name in --help.
@@ -49,6 +47,14 @@ CLI::Validator size_in_bytes() {
         return as_size(text);
       },
       "");
+}
+
+void add_max_memory(CLI::App& command, std::uint64_t& bytes) {
+  command
+      .add_option("--max-memory", bytes,
+                  "The most memory to use for another program's HDF5 file, such as 16GiB (default: 4GiB)")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE");
 }
 
 }  // namespace holdfast::cli

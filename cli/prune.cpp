@@ -8,7 +8,6 @@
 #include <chrono>
 #include <vector>
 
-#include "exit_code.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/savepoint_keeper.h"
@@ -20,6 +19,7 @@
 namespace holdfast::cli {
 namespace {
 
+using format::BestValue;
 using format::SavepointEntry;
 
 struct PruneOptions {
@@ -136,14 +136,12 @@ void add_prune_options(CLI::App& command, PruneOptions& options) {
   command.add_option("--keep-best", retention.keep_best, "Also keep this many savepoints with the best metric")
       ->check(whole_from(0));
   command.add_option("--by", options.best_by, "The metric of --keep-best")->capture_default_str();
-  const std::vector<std::pair<std::string, format::BestValue>> directions = {{"lowest", format::BestValue::lowest},
-                                                                             {"highest", format::BestValue::highest},
-                                                                             {"min", format::BestValue::lowest},
-                                                                             {"max", format::BestValue::highest}};
-  command
-      .add_option("--best", retention.best,
-                  "The best value of the metric: lowest (default) or highest; min and max mean the same")
-      ->transform(one_of(directions))
+  add_choice<BestValue>(command, "--best", retention.best,
+                        "The best value of the metric: lowest (default) or highest; min and max mean the same",
+                        {{"lowest", BestValue::lowest},
+                         {"highest", BestValue::highest},
+                         {"min", BestValue::lowest},
+                         {"max", BestValue::highest}})
       ->type_name("lowest|highest");
   command
       .add_option("--keep-every", retention.keep_every_steps, "Also keep savepoints whose step is a multiple of this")

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "exit_code.h"
 #include "holdfast/format/array_statistics.h"
 #include "holdfast/format/exchange/any_file.h"
+#include "option_checks.h"
 #include "progress.h"
 #include "subcommands.h"
 #include "table.h"

@@ -8,11 +8,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "live_run.h"
 #include "subcommands.h"
@@ -37,10 +35,6 @@ constexpr const char* kHome = "\x1b[H\x1b[J";
 
 std::string with_digits(double value, int digits) {
   return fmt::format("{:.{}f}", value, digits);
-}
-
-std::string describe_mebibytes(const json& bytes) {
-  return with_digits(bytes.get<double>() / (1024 * 1024), 0) + " MiB";
 }
 
 std::string describe_step(const json& step) {
@@ -83,7 +77,7 @@ void add_row(Table& table, const json& member, bool with_shards) {
                                describe_step(member.at("step")),
                                with_digits(member.at("seconds_since_progress").get<double>(), 1) + " s",
                                with_digits(member.at("samples_per_second").get<double>(), 1),
-                               describe_mebibytes(member.at("resident_bytes")),
+                               with_digits(member.at("resident_bytes").get<double>() / (1024 * 1024), 0) + " MiB",
                                number("restarts")};
   if (with_shards) row.push_back(has_shards(member) ? number("shards") : "-");
   table.add(row);
@@ -104,7 +98,7 @@ void tell_rest(std::ostream& out, const json& rest) {
 
 void tell_device_event(std::ostream& out, const json& event) {
   out << printable(event.at("device").get<std::string>()) << " had "
-      << describe_count(event.at("count").get<std::uint64_t>(), "event") << ", the last "
+      << describe_count(event.at("count").get<std::int64_t>(), "event") << ", the last "
       << with_digits(event.at("seconds_ago").get<double>(), 0)
       << " s ago: " << printable(event.at("what").get<std::string>()) << "\n";
 }
@@ -151,9 +145,9 @@ int status(const StatusOptions& options, Console& console) {
 std::string describe_status(const json& status) {
   std::ostringstream text;
   text << status.at("phase").get<std::string>() << ", generation " << status.at("generation").get<int>() << ", "
-       << describe_count(status.at("target").get<std::uint64_t>(), "replica") << " wanted, step "
+       << describe_count(status.at("target").get<std::int64_t>(), "replica") << " wanted, step "
        << describe_step(status.at("step")) << ", " << with_digits(status.at("samples_per_second").get<double>(), 1)
-       << " samples/s, " << describe_count(status.at("restarts").get<std::uint64_t>(), "restart")
+       << " samples/s, " << describe_count(status.at("restarts").get<std::int64_t>(), "restart")
        << (status.value("is_stop_requested", false) ? ", stopping" : "") << "\n";
   std::vector<std::string> header{">RANK", ">PROCESS", ">DEVICE",    ">PID",    "STAGE",    "PHASE",
                                   ">STEP", ">BEAT",    ">SAMPLES/S", ">MEMORY", ">RESTARTS"};

@@ -55,11 +55,4 @@ void add_stats(Subcommands& commands);
 void add_status(Subcommands& commands);
 void add_verify(Subcommands& commands);
 
-// HDF5's parser runs in a sandboxed process with a limit on memory, because a crafted file could ask for any amount.
-// The most memory that a command uses for another program's file, unless --max-memory gives another limit.
-inline constexpr std::uint64_t kMaxFileMemoryBytes = std::uint64_t{4} << 30;
-
-// The option --max-memory of commands that read other programs' files.
-void add_max_memory(CLI::App& command, std::uint64_t& bytes);
-
 }  // namespace holdfast::cli

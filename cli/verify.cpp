@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-#include "exit_code.h"
+#include "holdfast/base/error.h"
 #include "holdfast/base/temporary_files.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
@@ -84,7 +84,8 @@ int say_what_is_wrong(FileSystem& files, const std::string& path, const Error& e
     return kNotDone;
   }
   console.problems << "holdfast: " << printable(error.what()) << "\n";
-  return is_no_file(path) ? kNotDone : verify_exit_code(error);
+  // A script may delete a file at kDamaged, so only the content of a file can give it.
+  return error.code() == ErrorCode::invalid_file && !is_no_file(path) ? kDamaged : kNotDone;
 }
 
 int verify_file(FileSystem& files, const std::string& path, Console& console) {
@@ -93,7 +94,7 @@ int verify_file(FileSystem& files, const std::string& path, Console& console) {
     {
       // The end of this block clears the progress line before the result is printed.
       Progress progress(console, "verifying " + path);
-      file.verify(progress.callback());
+      file.verify([&](std::uint64_t done, std::uint64_t total) { progress.show(done, total); });
     }
     console.out << printable(path) << ": whole, " << describe_count(file.arrays().size(), "array") << ", "
                 << describe_count(file.file_bytes(), "byte") << ", digest " << file.file_digest().hex() << "\n";

@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "exit_code.h"
 #include "holdfast/recovery/fault_plan.h"
 #include "support/temporary_folder.h"
 #include "unit/cli/support/command_test.h"

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "exit_code.h"
 #include "holdfast/format/exchange/any_file.h"
 #include "unit/cli/support/command_test.h"
 

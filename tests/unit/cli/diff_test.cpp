@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "exit_code.h"
 #include "holdfast/format/exchange/npz.h"
 #include "support/special_floats.h"
 #include "unit/cli/support/command_test.h"

@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "exit_code.h"
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/exchange/safetensors.h"
 #include "unit/cli/support/command_test.h"

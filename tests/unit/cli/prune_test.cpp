@@ -7,7 +7,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "exit_code.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/recovery/run_lock.h"

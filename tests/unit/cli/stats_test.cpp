@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "exit_code.h"
 #include "support/special_floats.h"
 #include "unit/cli/support/command_test.h"
 

@@ -151,15 +151,11 @@ std::string describe_assignment(const RunReport::Assignment& assignment) {
 }
 
 std::string describe_end(const RunReport::SlowReplica& replica) {
-  switch (replica.ending) {
-    case RunReport::SlowReplica::Ending::quick_again:
-      return "it was no longer slow";
-    case RunReport::SlowReplica::Ending::replaced:
-      if (replica.replaced_by < 0) return "it was ended, and no process replaced it at once";
-      return fmt::format("it was ended, and process {} replaced it", replica.replaced_by);
-    default:
-      return "its process ended";
-  }
+  using Ending = RunReport::SlowReplica::Ending;
+  if (replica.ending == Ending::quick_again) return "it was no longer slow";
+  if (replica.ending != Ending::replaced) return "its process ended";
+  if (replica.replaced_by < 0) return "it was ended, and no process replaced it at once";
+  return fmt::format("it was ended, and process {} replaced it", replica.replaced_by);
 }
 
 // The events of a slow replica, in the order of their times.

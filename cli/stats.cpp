@@ -137,24 +137,19 @@ class Measurement {
 // reading throws.
 int stats(FileSystem& files, const StatsOptions& options, Console& console) {
   const AnyFile file = AnyFile::open(files, options.path, {.max_memory_bytes = options.max_memory_bytes});
-  Table table(
-      {"name", "type", ">elements", ">min", ">max", ">mean", ">std", ">norm", ">zeros", ">NaN", ">Inf", "min to max"});
-  nlohmann::ordered_json arrays = nlohmann::ordered_json::array();
   const std::vector<ArrayStatistics> statistics = [&] {
     Progress progress(console, "reading " + options.path);
     return Measurement(file).run(progress);
   }();
-  for (std::size_t i = 0; i < statistics.size(); ++i) {
-    if (options.as_json) {
-      arrays.push_back(describe(file.arrays()[i], statistics[i]));
-    } else {
-      add_row(file.arrays()[i], statistics[i], table);
-    }
-  }
   if (options.as_json) {
+    nlohmann::ordered_json arrays = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < statistics.size(); ++i) arrays.push_back(describe(file.arrays()[i], statistics[i]));
     const nlohmann::ordered_json description = {{"file", options.path}, {"arrays", std::move(arrays)}};
     console.out << description.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   } else {
+    Table table({"name", "type", ">elements", ">min", ">max", ">mean", ">std", ">norm", ">zeros", ">NaN", ">Inf",
+                 "min to max"});
+    for (std::size_t i = 0; i < statistics.size(); ++i) add_row(file.arrays()[i], statistics[i], table);
     table.write(console.out);
   }
   return kDone;

@@ -2,8 +2,6 @@
 // struck shows nothing, so it must not end with exit code 0: nobody reads the table of a build server. Random faults
 // are therefore drawn only for steps and phases that the first run reached. docs/decisions/testing.md
 
-#include "chaos.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +9,6 @@
 #include <utility>
 
 #include "chaos_report.h"
-#include "exit_code.h"
 #include "holdfast/base/whole_file.h"
 #include "holdfast/recovery/fault_plan.h"
 #include "holdfast/recovery/watchdog.h"
@@ -28,9 +25,29 @@ using resilience::Case;
 using resilience::CaseResult;
 using resilience::RunResult;
 
-std::chrono::milliseconds time_limit(const ChaosOptions& options) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1000));
-}
+struct ChaosOptions {
+  std::vector<std::string> command{};  // contains {run_dir}, and may contain {replicas}
+  // The source of the faults: exactly one of these.
+  std::vector<std::string> faults{};
+  std::string plan_path{};
+  std::optional<int> random_faults{};
+  bool is_matrix = false;
+  bool is_pairs = false;
+  std::optional<double> kill_every_seconds{};
+
+  std::uint64_t seed = 0;  // for random faults, for samples, and for the choice of the replica to kill
+  std::optional<int> replicas{};
+  std::optional<std::int64_t> steps{};  // the last step of random faults; empty: that of the undisturbed run
+  bool is_one_run_each = false;         // one run for each fault, not one for all of them
+  bool allows_missed = false;           // a fault that never struck is reported, and is no failure
+  resilience::FaultMatrix matrix{};     // for --matrix and --pairs
+  std::optional<std::size_t> sample{};  // of the cases of the matrix
+
+  std::chrono::milliseconds timeout = std::chrono::minutes(2);
+  std::string keep_in{};
+  std::string json_path{};
+  std::string junit_path{};
+};
 
 // Quoted so that a shell reads it as one word.
 std::string quoted(const std::string& word) {
@@ -117,11 +134,8 @@ std::vector<std::string> drawn_faults(const ChaosOptions& options, const RunResu
 }
 
 std::vector<Case> matrix_cases(const ChaosOptions& options) {
-  const resilience::FaultMatrix matrix{.replicas = options.matrix_replicas,
-                                       .step = options.step,
-                                       .savepoint_step = options.savepoint_step,
-                                       .snapshot_step = options.snapshot_step};
-  std::vector<Case> cases = options.is_pairs ? resilience::fault_pairs(matrix) : resilience::fault_matrix(matrix);
+  std::vector<Case> cases =
+      options.is_pairs ? resilience::fault_pairs(options.matrix) : resilience::fault_matrix(options.matrix);
   return options.sample ? resilience::sample_of(std::move(cases), *options.sample, options.seed) : cases;
 }
 
@@ -153,18 +167,19 @@ void tell(const CaseResult& result, std::size_t number, std::size_t count, Conso
 }
 
 int finish(const ChaosReport& report, Console& console) {
+  write_table(report, console.out);
   write_findings(report, console.out);
   return exit_code(report);
 }
 
 int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const resilience::Program& program,
                          const RunResult& undisturbed, Console& console) {
-  const auto every = std::chrono::milliseconds(static_cast<std::int64_t>(*options.kill_every_seconds * 1000));
   // This run kills at times and not at steps, so it is one case, and it shows nothing if no replica
   // was killed.
-  const resilience::SoakResult soak = resilience::soak(
-      program,
-      {.every = every, .seed = options.seed, .time_limit = time_limit(options), .run_directory = options.keep_in});
+  const resilience::SoakResult soak = resilience::soak(program, {.every = to_milliseconds(*options.kill_every_seconds),
+                                                                 .seed = options.seed,
+                                                                 .time_limit = options.timeout,
+                                                                 .run_directory = options.keep_in});
   ChaosReport report{.undisturbed = undisturbed, .allows_missed = options.allows_missed};
   const std::string replay =
       fmt::format("holdfast chaos --every {} --seed {}{}", describe_number(*options.kill_every_seconds), options.seed,
@@ -173,20 +188,21 @@ int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const r
                           .missed = soak.kills == 0 ? 1 : 0,
                           .replay = replay});
   write_soak(soak, console.out);
-  write_table(report, console.out);
   write_file(files, options.json_path, to_json_text(soak, report));
   write_file(files, options.junit_path, to_junit_text(report));
   return finish(report, console);
 }
 
-}  // namespace
-
+// Writes a line for each finished run to `console.problems`. At the end a table goes to `console.out`, then the
+// findings, each with the command that repeats it. Returns kDone when the program survived everything, kDamaged when it
+// did not, and kNotDone when it survived but not every fault struck, unless `allows_missed`. Throws Error for wrong
+// usage, and when the undisturbed run does not finish. Blocks for as long as the runs take.
 int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
   require_one_source(options);
   // Check the faults before the undisturbed run, which may take hours.
   const std::vector<std::string> given = given_faults(files, options);
   const resilience::Program program{.command = options.command, .replicas = options.replicas.value_or(2)};
-  resilience::ResilienceTest test(program, {.time_limit = time_limit(options), .keep_in = options.keep_in});
+  resilience::ResilienceTest test(program, {.time_limit = options.timeout, .keep_in = options.keep_in});
   ChaosReport report{.undisturbed = test.undisturbed(), .allows_missed = options.allows_missed};
   console.out << "undisturbed: weights " << report.undisturbed.last_fit->weights_digest << " at step "
               << report.undisturbed.last_fit->step << "\n\n"
@@ -205,26 +221,23 @@ int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
     write_file(files, options.json_path, to_json_text(report));
     write_file(files, options.junit_path, to_junit_text(report));
   }
-  write_table(report, console.out);
   return finish(report, console);
 }
-
-namespace {
 
 void add_matrix_options(CLI::App& command, ChaosOptions& options) {
   const auto add_step = [&](const char* name, std::int64_t& step, const char* what) {
     command.add_option(name, step, what)->capture_default_str()->check(whole_from(0));
   };
   command
-      .add_option("--matrix-replicas", options.matrix_replicas,
+      .add_option("--matrix-replicas", options.matrix.replicas,
                   "With --matrix or --pairs: numbers of replicas to try, such as 2,4")
       ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::Range(1, 64).description(""));
-  add_step("--step", options.step, "With --matrix or --pairs: a step that training reaches");
-  add_step("--savepoint-step", options.savepoint_step,
+  add_step("--step", options.matrix.step, "With --matrix or --pairs: a step that training reaches");
+  add_step("--savepoint-step", options.matrix.savepoint_step,
            "With --matrix or --pairs: a step at which a savepoint is written and older ones are deleted");
-  add_step("--snapshot-step", options.snapshot_step,
+  add_step("--snapshot-step", options.matrix.snapshot_step,
            "With --matrix or --pairs: a step at which a memory snapshot is made");
   command
       .add_option("--sample", options.sample, "With --matrix or --pairs: run only this many cases, drawn with --seed")
@@ -266,12 +279,8 @@ void add_chaos_options(CLI::App& command, ChaosOptions& options) {
                    "Make one run for each fault, instead of one run with all faults");
   command.add_flag("--allow-missed", options.allows_missed,
                    "Accept runs in which not every fault struck; without this option the exit code is 2");
-  command
-      .add_option("--timeout", options.timeout_seconds,
-                  "The time limit of each run; after it all processes of the run are killed")
-      ->capture_default_str()
-      ->check(between(0.1, 1e7))
-      ->type_name("SECONDS");
+  add_seconds(command, "--timeout", options.timeout,
+              "The time limit of each run; after it all processes of the run are killed", between(0.1, 1e7));
   add_matrix_options(command, options);
   command.add_option("--keep", options.keep_in, "Keep the run directories in this folder; otherwise they are deleted");
   command.add_option("--json", options.json_path, "Write the results to this file, as JSON");

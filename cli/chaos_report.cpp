@@ -11,7 +11,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "exit_code.h"
+#include "console.h"
 #include "table.h"
 #include "text.h"
 
@@ -23,12 +23,14 @@ using resilience::CaseResult;
 using resilience::RunResult;
 using resilience::WatchdogSize;
 
+// Rows of a table should fit on a screen. The findings have the whole sentence.
 constexpr std::size_t kMostOfASentence = 100;
 
 std::string seconds_of(const RunResult& run) {
   return fmt::format("{:.1f}", static_cast<double>(run.wall_time.count()) / 1000);
 }
 
+// A documented stop or limit counts as survival: docs/faults.md allows it.
 bool has_failed(const ChaosCase& entry) {
   return !has_survived(entry.result.verdict);
 }
@@ -51,14 +53,14 @@ std::size_t count_that_show_nothing(const ChaosReport& report) {
 std::string missed_faults(const ChaosCase& entry) {
   const std::vector<int>& struck = entry.result.run.struck;
   const std::vector<std::string>& faults = entry.result.test.faults;
-  std::string missed;
+  std::vector<std::string> missed;
   for (std::size_t i = 0; i < faults.size() && entry.missed > 0; ++i) {
-    if (std::binary_search(struck.begin(), struck.end(), static_cast<int>(i))) continue;
-    missed += (missed.empty() ? "" : "; ") + faults[i];
+    if (!std::binary_search(struck.begin(), struck.end(), static_cast<int>(i))) missed.push_back(faults[i]);
   }
-  return missed.empty() || struck.empty() ? "" : "\n  missed: " + missed;
+  return missed.empty() || struck.empty() ? "" : "\n  missed: " + joined(missed, "; ");
 }
 
+// Whether all faults struck is shown for every case, because a missed fault proves nothing.
 std::string struck(const CaseResult& result) {
   return fmt::format("{}/{}", result.run.faults_struck, result.test.faults.size());
 }
@@ -68,6 +70,7 @@ json to_json(const std::optional<resilience::FinishedFit>& fit) {
   return fit ? json{{"step", fit->step}, {"weights_digest", fit->weights_digest}} : json();
 }
 
+// Numbers of the run are in each case, so that a script needs no other file.
 json to_json(const RunResult& run) {
   json lost = json::array();
   for (const resilience::LostReplica& replica : run.lost) {
@@ -119,24 +122,11 @@ std::string dump(const json& object) {
 // XML 1.0 cannot hold most control characters, not even escaped, so printable() replaces them
 // first. A build server would refuse the whole file.
 std::string escaped(std::string_view text) {
+  static const std::map<char, std::string> kEscapes = {{'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'"', "&quot;"}};
   std::string result;
   for (const char c : printable(text)) {
-    switch (c) {
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '&':
-        result += "&amp;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
+    const auto escape = kEscapes.find(c);
+    result += escape == kEscapes.end() ? std::string(1, c) : escape->second;
   }
   return result;
 }
@@ -157,6 +147,7 @@ void write_table(const ChaosReport& report, std::ostream& out) {
                std::string(to_string(result.verdict)), shortened(result.sentence, kMostOfASentence)});
   }
   table.write(out);
+  // Verdicts that did not occur are left out.
   std::map<std::string_view, std::uint64_t> counts;
   for (const ChaosCase& entry : report.cases) ++counts[to_string(entry.result.verdict)];
   out << "\n" << describe_count(report.cases.size(), "case");
@@ -187,6 +178,7 @@ std::string to_json_text(const ChaosReport& report) {
   return dump(to_json(report));
 }
 
+// The form that most build servers read: a suite with one test case for each case.
 std::string to_junit_text(const ChaosReport& report) {
   std::ostringstream out;
   out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"holdfast chaos\" tests=\""

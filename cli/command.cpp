@@ -10,22 +10,9 @@
 #include <functional>
 #include <new>
 
-#include "chaos.h"
-#include "convert.h"
-#include "diff.h"
-#include "doctor.h"
-#include "exit_code.h"
 #include "holdfast/base/error.h"
-#include "inspect.h"
-#include "live_run.h"
-#include "prune.h"
-#include "report.h"
-#include "run.h"
-#include "stats.h"
-#include "status.h"
 #include "subcommands.h"
 #include "text.h"
-#include "verify.h"
 
 namespace holdfast::cli {
 namespace {
@@ -69,9 +56,7 @@ class Parser {
   // CLI11 would say of an unknown command only that a command is missing. A missing command is left to CLI11.
   bool knows_command_of(const std::vector<std::string>& arguments) {
     if (arguments.empty() || arguments.front().starts_with('-')) return true;
-    const std::vector<CLI::App*> commands = app_.get_subcommands([](CLI::App*) { return true; });
-    return std::any_of(commands.begin(), commands.end(),
-                       [&](const CLI::App* command) { return command->get_name() == arguments.front(); });
+    return !app_.get_subcommands([&](CLI::App* each) { return each->get_name() == arguments.front(); }).empty();
   }
 
   // After `run` or `chaos`, everything after the first "--" belongs to the program: its options and further "--", too.

@@ -2,11 +2,8 @@
 // the output has no place for: most conversions want the weights alone, so that is no error, but it is always said.
 // docs/decisions/exchange.md
 
-#include "convert.h"
-
 #include <fmt/format.h>
 
-#include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "holdfast/format/exchange/convert_file.h"
 #include "option_checks.h"
@@ -19,6 +16,16 @@ namespace {
 
 using format::Compression;
 using format::ConvertTarget;
+
+struct ConvertOptions {
+  std::string input;
+  std::string output;
+  std::string to{};    // the name of a format::ConvertTarget; empty: chosen by the extension of `output`
+  std::string like{};  // a savepoint of the same model
+  bool replaces_output = false;
+  std::optional<format::Compression> compression{};  // for Holdfast files only
+  std::optional<int> zstd_level{};                   // implies Compression::zstd
+};
 
 // An option without effect is refused, because a user would believe that it had one.
 void check_compression(const ConvertOptions& options, ConvertTarget target) {
@@ -48,8 +55,9 @@ format::ConvertOptions library_options(const ConvertOptions& options, Progress& 
           }};
 }
 
-}  // namespace
-
+// Prints to `console.out` what was written and what was left out. Returns the exit code. Throws what
+// format::convert_file throws, and Error{invalid_argument} when a compression is given for a file that is not
+// Holdfast's.
 int convert(FileSystem& files, const ConvertOptions& options, Console& console) {
   const format::Conversion result = [&] {
     // The end of this block clears the progress line before the result is printed.
@@ -67,18 +75,11 @@ int convert(FileSystem& files, const ConvertOptions& options, Console& console) 
   return kDone;
 }
 
-namespace {
-
 void add_compression(CLI::App& command, ConvertOptions& options) {
-  using format::Compression;
-  const std::vector<std::pair<std::string, Compression>> kinds = {
-      {"fast", Compression::fast}, {"zstd", Compression::zstd}, {"none", Compression::none}};
-  command
-      .add_option("--compression", options.compression,
-                  "For a Holdfast file: fast (default), zstd, or none (portable: any HDF5 program reads it without "
-                  "a plugin)")
-      ->transform(one_of(kinds))
-      ->type_name("fast|zstd|none");
+  add_choice<Compression>(
+      command, "--compression", options.compression,
+      "For a Holdfast file: fast (default), zstd, or none (portable: any HDF5 program reads it without a plugin)",
+      {{"fast", Compression::fast}, {"zstd", Compression::zstd}, {"none", Compression::none}});
   command.add_option("--level", options.zstd_level, "For zstd: -7 (fastest) to 22 (smallest)")
       ->check(CLI::Range(-7, 22).description(""));
 }

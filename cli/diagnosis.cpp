@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "text.h"
@@ -34,8 +35,8 @@ class Doctor {
       examine_without_survey();
     } else if (facts_.gpus->devices.empty()) {
       why_cpus_ = "the NVIDIA driver has no device";
-      add(Severity::note, fmt::format("the NVIDIA driver {} has no device", facts_.gpus->driver_version),
-          "if one is expected, start the container with its GPUs (--gpus all)");
+      note(fmt::format("the NVIDIA driver {} has no device", facts_.gpus->driver_version),
+           "if one is expected, start the container with its GPUs (--gpus all)");
     } else {
       examine_with_devices();
     }
@@ -51,6 +52,9 @@ class Doctor {
   void add(Severity severity, const std::string& what, const std::string& remedy) {
     diagnosis_.findings.push_back({severity, what, remedy});
   }
+
+  void note(const std::string& what, const std::string& remedy) { add(Severity::note, what, remedy); }
+  void warn(const std::string& what, const std::string& remedy) { add(Severity::warning, what, remedy); }
 
   // An error that keeps every GPU from being used.
   void refuse(const std::string& what, const std::string& remedy) {
@@ -73,22 +77,20 @@ class Doctor {
     // Cards without a driver are an error: training would take the CPUs without a word.
     if (facts_.nvidia_cards == 0) return;
     has_gpus_ = true;
-    refuse(
-        fmt::format("{} of this machine cannot be used: {}",
-                    describe_count(static_cast<std::uint64_t>(facts_.nvidia_cards), "NVIDIA card"), facts_.why_no_gpus),
-        "install the NVIDIA driver, or start the container with its GPUs (--gpus all); if the driver's "
-        "management library is in an unusual folder, set HOLDFAST_NVML to its path");
+    refuse(fmt::format("{} of this machine cannot be used: {}", describe_count(facts_.nvidia_cards, "NVIDIA card"),
+                       facts_.why_no_gpus),
+           "install the NVIDIA driver, or start the container with its GPUs (--gpus all); if the driver's "
+           "management library is in an unusual folder, set HOLDFAST_NVML to its path");
     if (facts_.was_back_end_tried && !facts_.back_end_problem.empty()) refuse(facts_.back_end_problem, "");
   }
 
   void examine_what_cuda_shows() {
     has_gpus_ = true;
-    add(Severity::warning,
-        fmt::format("CUDA has devices whose health cannot be watched: the driver's management library (NVML) does not "
-                    "answer: {}",
-                    facts_.why_no_gpus),
-        "give the container the driver's utilities (NVIDIA_DRIVER_CAPABILITIES=compute,utility); if the library is in "
-        "an unusual folder, set HOLDFAST_NVML to its path");
+    warn(fmt::format("CUDA has devices whose health cannot be watched: the driver's management library (NVML) does not "
+                     "answer: {}",
+                     facts_.why_no_gpus),
+         "give the container the driver's utilities (NVIDIA_DRIVER_CAPABILITIES=compute,utility); if the library is in "
+         "an unusual folder, set HOLDFAST_NVML to its path");
     examine_libraries();
     // Nothing is known of the health of these devices, so all count as fit.
     for (std::size_t n = 0; n < facts_.back_end_devices.size(); ++n) fit_.push_back(n);
@@ -115,17 +117,16 @@ class Doctor {
     for (std::size_t n = 0; n < shown; ++n) {
       if (n >= expected || is_fit(device_of(n))) fit_.push_back(n);
       if (n < expected) continue;
-      add(Severity::warning,
-          fmt::format(
-              "cuda:{} ({}) cannot be matched to a device of the driver by CUDA_VISIBLE_DEVICES, so its health cannot "
-              "be watched",
-              n, facts_.back_end_devices[n]),
-          "name devices in CUDA_VISIBLE_DEVICES by number or UUID, as nvidia-smi -L prints them");
+      warn(fmt::format(
+               "cuda:{} ({}) cannot be matched to a device of the driver by CUDA_VISIBLE_DEVICES, so its health cannot "
+               "be watched",
+               n, facts_.back_end_devices[n]),
+           "name devices in CUDA_VISIBLE_DEVICES by number or UUID, as nvidia-smi -L prints them");
     }
     if (shown >= expected) return;
-    add(Severity::warning, fmt::format("CUDA shows {} of the {} expected", shown, describe_count(expected, "device")),
-        "check CUDA_VISIBLE_DEVICES; if a device is split (MIG), CUDA shows a process one instance and no other "
-        "device");
+    warn(fmt::format("CUDA shows {} of the {} expected", shown, describe_count(expected, "device")),
+         "check CUDA_VISIBLE_DEVICES; if a device is split (MIG), CUDA shows a process one instance and no other "
+         "device");
   }
 
   const GpuFacts& device_of(std::size_t cuda_number) const {
@@ -139,9 +140,8 @@ class Doctor {
 
   // The name that training uses. A device that CUDA does not show has only the driver's number.
   std::string name_of(const GpuFacts& device) const {
-    const auto found = std::find(facts_.cuda_order.begin(), facts_.cuda_order.end(), device.index);
-    if (found == facts_.cuda_order.end()) return fmt::format("GPU {}", device.index);
-    return fmt::format("cuda:{}", found - facts_.cuda_order.begin());
+    const std::string name = cuda_name_of(facts_, device);
+    return name.empty() ? fmt::format("GPU {}", device.index) : name;
   }
 
   // --- software
@@ -154,9 +154,7 @@ class Doctor {
              "install a newer driver, or build Holdfast with an older CUDA toolkit");
     }
     examine_libraries();
-    if (facts_.was_back_end_tried && !facts_.back_end_problem.empty()) {
-      refuse(facts_.back_end_problem, "");
-    }
+    if (facts_.was_back_end_tried && !facts_.back_end_problem.empty()) refuse(facts_.back_end_problem, "");
   }
 
   void examine_libraries() {
@@ -169,10 +167,9 @@ class Doctor {
     if (!does_back_end_load()) {
       return refuse(fmt::format("{} was not found: {}", library.name, library.problem), how_to_install(library.name));
     }
-    add(Severity::note,
-        fmt::format("the version of {} is not known, though the CUDA back end has found it: {}", library.name,
-                    library.problem),
-        "");
+    note(fmt::format("the version of {} is not known, though the CUDA back end has found it: {}", library.name,
+                     library.problem),
+         "");
   }
 
   static std::string how_to_install(const std::string& name) {
@@ -189,7 +186,7 @@ class Doctor {
                                          to_string(*library.version), library.path, to_string(oldest));
     // If the back end loads with an old version, training may work, so this is only a warning.
     if (!does_back_end_load()) return refuse(what, how_to_install(library.name));
-    add(Severity::warning, what + ", and this version was not tested", how_to_install(library.name));
+    warn(what + ", and this version was not tested", how_to_install(library.name));
   }
 
   // --- one device
@@ -197,15 +194,14 @@ class Doctor {
   void examine_device(const GpuFacts& device) {
     const std::string name = name_of(device);
     if (!device.problem.empty()) {
-      return add(Severity::warning, fmt::format("{} cannot be used: the driver says \"{}\"", name, device.problem),
-                 "look for Xid in the kernel's log (dmesg); reset the device (nvidia-smi --gpu-reset), or restart the "
-                 "machine");
+      return warn(fmt::format("{} cannot be used: the driver says \"{}\"", name, device.problem),
+                  "look for Xid in the kernel's log (dmesg); reset the device (nvidia-smi --gpu-reset), or restart the "
+                  "machine");
     }
     if (device.major.value_or(kOldestArchitecture) < kOldestArchitecture) {
-      add(Severity::warning,
-          fmt::format("{} ({}) is not used: its compute capability is {}.{}, and 8.0 or higher is needed", name,
-                      device.name, *device.major, device.minor.value_or(0)),
-          "use a GPU of the Ampere generation or later");
+      warn(fmt::format("{} ({}) is not used: its compute capability is {}.{}, and 8.0 or higher is needed", name,
+                       device.name, *device.major, device.minor.value_or(0)),
+           "use a GPU of the Ampere generation or later");
     }
     examine_link(device, name);
     examine_speed(device, name);
@@ -215,19 +211,18 @@ class Doctor {
 
   void examine_split(const GpuFacts& device, const std::string& name) {
     if (!facts_.is_instance_named) {
-      return add(Severity::warning, name + " is split into instances (MIG), and CUDA shows a process one of them",
-                 "name an instance in CUDA_VISIBLE_DEVICES, or turn MIG off (nvidia-smi -mig 0)");
+      return warn(name + " is split into instances (MIG), and CUDA shows a process one of them",
+                  "name an instance in CUDA_VISIBLE_DEVICES, or turn MIG off (nvidia-smi -mig 0)");
     }
     if (std::count(facts_.cuda_order.begin(), facts_.cuda_order.end(), device.index) == 0) return;
-    add(Severity::note, fmt::format("{} is an instance (MIG), which is only a part of GPU {}", name, device.index), "");
+    note(fmt::format("{} is an instance (MIG), which is only a part of GPU {}", name, device.index), "");
   }
 
   // An idle device lowers its link's generation to save power. It never gives up lanes.
   void examine_link(const GpuFacts& device, const std::string& name) {
     if (!device.link_width || !device.max_link_width || *device.link_width >= *device.max_link_width) return;
-    add(Severity::warning,
-        fmt::format("{} is connected by {} of {} PCI Express lanes", name, *device.link_width, *device.max_link_width),
-        "reseat the card and its riser, or check how the slot shares its lanes");
+    warn(fmt::format("{} is connected by {} of {} PCI Express lanes", name, *device.link_width, *device.max_link_width),
+         "reseat the card and its riser, or check how the slot shares its lanes");
   }
 
   void examine_speed(const GpuFacts& device, const std::string& name) {
@@ -250,37 +245,35 @@ class Doctor {
 
   void examine_memory(const GpuFacts& device, const std::string& name) {
     if (device.uncorrected_errors.value_or(0) > 0) {
-      add(Severity::warning,
-          fmt::format("{} had {} that could not be corrected since the driver was loaded", name,
-                      describe_count(*device.uncorrected_errors, "memory error")),
-          "reset it when nothing runs on it (nvidia-smi --gpu-reset); if errors return, have the card checked");
+      warn(fmt::format("{} had {} that could not be corrected since the driver was loaded", name,
+                       describe_count(*device.uncorrected_errors, "memory error")),
+           "reset it when nothing runs on it (nvidia-smi --gpu-reset); if errors return, have the card checked");
     }
     if (device.has_retirement_failed.value_or(false)) {
-      add(Severity::warning, name + " has failed memory and no spare memory to replace it", "have the card replaced");
+      warn(name + " has failed memory and no spare memory to replace it", "have the card replaced");
     }
     if (device.is_retirement_pending.value_or(false)) {
-      add(Severity::warning, name + " has failed memory, which its next reset will retire",
-          "reset it when nothing runs on it: nvidia-smi --gpu-reset");
+      warn(name + " has failed memory, which its next reset will retire",
+           "reset it when nothing runs on it: nvidia-smi --gpu-reset");
     }
     if (device.has_ecc == false) {
-      add(Severity::note, name + " does not correct errors of its memory (ECC is off)",
-          "turn ECC on (nvidia-smi -e 1) if you want memory errors corrected");
+      note(name + " does not correct errors of its memory (ECC is off)",
+           "turn ECC on (nvidia-smi -e 1) if you want memory errors corrected");
     }
     // What other processes hold is missing to training, which then may not fit.
     if (!device.memory_bytes || !device.used_memory_bytes) return;
     if (static_cast<double>(*device.used_memory_bytes) < kMuchMemory * static_cast<double>(*device.memory_bytes))
       return;
-    add(Severity::note,
-        fmt::format("{} of the {} of {} are in use", gibibytes(*device.used_memory_bytes),
-                    gibibytes(*device.memory_bytes), name),
-        "nvidia-smi shows which processes use it");
+    note(fmt::format("{} of the {} of {} are in use", gibibytes(*device.used_memory_bytes),
+                     gibibytes(*device.memory_bytes), name),
+         "nvidia-smi shows which processes use it");
   }
 
+  // Only the order by PCI bus is the one that nvidia-smi shows.
   void examine_order() {
     if (facts_.is_cuda_order_known) return;
-    add(Severity::warning,
-        "the devices differ, and CUDA numbers the fastest first, so cuda:0 may be another device than listed here",
-        "set CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    warn("the devices differ, and CUDA numbers the fastest first, so cuda:0 may be another device than listed here",
+         "set CUDA_DEVICE_ORDER=PCI_BUS_ID");
   }
 
   // --- several devices
@@ -290,13 +283,13 @@ class Doctor {
     if (facts_.gpus) examine_peers();
     // A /dev/shm that does not exist counts as 0.
     if (facts_.shared_memory_bytes.value_or(0) < kLeastSharedMemory) {
-      add(Severity::warning,
-          fmt::format("/dev/shm has {} MiB; NCCL needs more for devices that cannot read each other's memory",
-                      facts_.shared_memory_bytes.value_or(0) / kMebibyte),
-          "start the container with --shm-size=1g, or mount a larger tmpfs there");
+      warn(fmt::format("/dev/shm has {} MiB; NCCL needs more for devices that cannot read each other's memory",
+                       facts_.shared_memory_bytes.value_or(0) / kMebibyte),
+           "start the container with --shm-size=1g, or mount a larger tmpfs there");
     }
   }
 
+  // All pairs go into one finding, since one setting of the machine usually causes them all.
   void examine_peers() {
     std::vector<std::string> apart;
     std::string why;
@@ -307,11 +300,10 @@ class Doctor {
       why = peer.why_not;
     }
     if (!apart.empty()) {
-      add(Severity::warning,
-          fmt::format("these devices cannot access each other's memory: {}{}; their exchange goes through the host's "
-                      "memory",
-                      joined(apart, ", "), why.empty() ? "" : fmt::format(" ({})", why)),
-          "see nvidia-smi topo -p2p r; if the machine allows it, turn the IOMMU and ACS off");
+      warn(fmt::format("these devices cannot access each other's memory: {}{}; their exchange goes through the host's "
+                       "memory",
+                       joined(apart, ", "), why.empty() ? "" : fmt::format(" ({})", why)),
+           "see nvidia-smi topo -p2p r; if the machine allows it, turn the IOMMU and ACS off");
     }
   }
 
@@ -328,23 +320,22 @@ class Doctor {
     }
     // Not an error: one device can train without NCCL.
     has_nccl_ = false;
-    add(Severity::warning, problem + "; without it only one device can train", how_to_install("NCCL"));
+    warn(problem + "; without it only one device can train", how_to_install("NCCL"));
   }
 
   // --- all
 
   void examine_host() {
     if (!facts_.hdf5_plugin.empty()) return;
-    add(Severity::note, "the HDF5 plugin was not found; other programs need it to read compressed savepoints",
-        "install Holdfast, and set HDF5_PLUGIN_PATH to PREFIX/lib/holdfast/hdf5-plugins");
+    note("the HDF5 plugin was not found; other programs need it to read compressed savepoints",
+         "install Holdfast, and set HDF5_PLUGIN_PATH to PREFIX/lib/holdfast/hdf5-plugins");
   }
 
   void settle() {
     // CPUs count only if the machine has no GPU. Otherwise a script that checks a machine with
     // broken GPUs would see a success.
     diagnosis_.can_train = !has_gpus_ || are_gpus_usable_;
-    const std::string cpus =
-        fmt::format("trains on {}: ", describe_count(static_cast<std::uint64_t>(facts_.cores), "CPU device"));
+    const std::string cpus = fmt::format("trains on {}: ", describe_count(facts_.cores, "CPU device"));
     if (!has_gpus_) {
       diagnosis_.plan = cpus + why_cpus_;
     } else if (!are_gpus_usable_) {
@@ -354,6 +345,7 @@ class Doctor {
     }
   }
 
+  // The name of NCCL appears only where it is used, with two devices or more.
   std::string describe_devices() const {
     std::vector<std::string> names;
     for (const std::size_t number : fit_) names.push_back(fmt::format("cuda:{}", number));
@@ -375,15 +367,8 @@ class Doctor {
 }  // namespace
 
 std::string_view to_string(Severity severity) {
-  switch (severity) {
-    case Severity::note:
-      return "note";
-    case Severity::warning:
-      return "warning";
-    case Severity::error:
-      return "error";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, 3> kNames = {"note", "warning", "error"};
+  return kNames.at(static_cast<std::size_t>(severity));
 }
 
 Diagnosis diagnose(const MachineFacts& facts) {

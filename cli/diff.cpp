@@ -1,14 +1,10 @@
 // Compares the bits of two files: 0 and -0, or two NaNs with other bits, are a difference, since Holdfast promises the
 // same bits. Only with a tolerance, also with 0, are elements compared as numbers. docs/decisions/exchange.md
 
-#include "diff.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <vector>
 
-#include "exit_code.h"
 #include "holdfast/format/array_difference.h"
 #include "holdfast/format/exchange/any_file.h"
 #include "metadata.h"
@@ -25,10 +21,22 @@ using format::AnyFile;
 using format::ArrayDifference;
 using format::ArrayInfo;
 
+struct DiffOptions {
+  std::string a;
+  std::string b;
+  std::optional<double> tolerance{};  // as of format::difference_of
+  bool ignores_metadata = false;
+};
+
 std::string describe(const ArrayInfo& array) {
   return fmt::format("{} {}", name(array.dtype), describe_shape(array.shape));
 }
 
+std::string line_of(const ArrayInfo& array) {
+  return fmt::format("{}  {}", array.name, describe(array));
+}
+
+// Collects all differences before it writes any: a line of progress would otherwise run into the output.
 class Comparison {
  public:
   Comparison(FileSystem& files, const DiffOptions& options)
@@ -36,10 +44,10 @@ class Comparison {
 
   void compare(Console& console) {
     for (const ArrayInfo& array : a_.arrays()) {
-      if (b_.find(array.name) == nullptr) only_in_a_.push_back(&array);
+      if (b_.find(array.name) == nullptr) only_in_a_.push_back(line_of(array));
     }
     for (const ArrayInfo& array : b_.arrays()) {
-      if (a_.find(array.name) == nullptr) only_in_b_.push_back(&array);
+      if (a_.find(array.name) == nullptr) only_in_b_.push_back(line_of(array));
     }
     compare_common(console);
     // Two savepoints of one state may differ in metadata alone, such as the version that wrote
@@ -49,6 +57,7 @@ class Comparison {
     }
   }
 
+  // Arrays that only one file has are a difference, too.
   bool is_equal() const {
     return only_in_a_.empty() && only_in_b_.empty() && other_type_.empty() && values_.size() == 0 && metadata_.empty();
   }
@@ -57,21 +66,19 @@ class Comparison {
     out << "A  " << printable(options_.a) << "\nB  " << printable(options_.b) << "\n";
     write_list(out, "only in A", only_in_a_);
     write_list(out, "only in B", only_in_b_);
-    if (!other_type_.empty()) out << "\ndifferent type or shape:\n";
-    for (const std::string& line : other_type_) out << "  " << printable(line) << "\n";
+    write_list(out, "different type or shape", other_type_);
     if (values_.size() > 0) {
       out << "\ndifferent values:\n";
       values_.write(out);
     }
-    if (!metadata_.empty()) out << "\nmetadata:\n";
-    for (const std::string& line : metadata_) out << "  " << printable(line) << "\n";
+    write_list(out, "metadata", metadata_);
     write_sum(out);
   }
 
  private:
-  static void write_list(std::ostream& out, const char* title, const std::vector<const ArrayInfo*>& arrays) {
-    if (!arrays.empty()) out << "\n" << title << ":\n";
-    for (const ArrayInfo* array : arrays) out << "  " << printable(array->name) << "  " << describe(*array) << "\n";
+  static void write_list(std::ostream& out, const char* title, const std::vector<std::string>& lines) {
+    if (!lines.empty()) out << "\n" << title << ":\n";
+    for (const std::string& line : lines) out << "  " << printable(line) << "\n";
   }
 
   void write_sum(std::ostream& out) const {
@@ -87,6 +94,7 @@ class Comparison {
     out << "\n";
   }
 
+  // Progress counts the bytes of A alone, since both files have about the same arrays.
   void compare_common(Console& console) {
     Progress progress(console, "comparing");
     std::uint64_t total = 0;
@@ -120,22 +128,24 @@ class Comparison {
   const AnyFile a_;
   const AnyFile b_;
   std::uint64_t common_ = 0;
-  // These point into a_ and b_, whose lists of arrays do not change while the files are open.
-  std::vector<const ArrayInfo*> only_in_a_;
-  std::vector<const ArrayInfo*> only_in_b_;
+  // A line for each difference.
+  std::vector<std::string> only_in_a_;
+  std::vector<std::string> only_in_b_;
   std::vector<std::string> other_type_;
   Table values_{{"name", ">differing", ">elements", ">max difference", ">relative", ">NaN in A", ">NaN in B"}};
   std::vector<std::string> metadata_;
 };
 
-}  // namespace
-
+// Holds one array of each file in memory at a time. Returns kDone for equal files, kDifferent for others. Throws what
+// reading throws.
 int diff(FileSystem& files, const DiffOptions& options, Console& console) {
   Comparison comparison(files, options);
   comparison.compare(console);
   comparison.write(console.out);
   return comparison.is_equal() ? kDone : kDifferent;
 }
+
+}  // namespace
 
 void add_diff(Subcommands& commands) {
   commands.add<DiffOptions>(

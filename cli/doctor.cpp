@@ -5,12 +5,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
-#include "exit_code.h"
 #include "subcommands.h"
 #include "table.h"
 #include "text.h"
@@ -21,15 +19,18 @@ namespace {
 using nlohmann::json;
 using recovery::GpuFacts;
 
+// One sign for everything that is not known, so that a table has no empty cells.
 constexpr const char* kUnknown = "-";
 
 // --- for people
 
+// Sizes are shown in the unit in which people know them: MiB below 1 GiB.
 std::string describe_bytes(std::uint64_t bytes) {
   const double mebibytes = static_cast<double>(bytes) / (1024 * 1024);
   return mebibytes < 1024 ? fmt::format("{:.0f} MiB", mebibytes) : fmt::format("{:.1f} GiB", mebibytes / 1024);
 }
 
+// Fractions are left out: nobody acts on a tenth of a degree or of a watt.
 template <class Number>
 std::string describe(const std::optional<Number>& number, const std::string& unit = "") {
   return number ? std::to_string(static_cast<long long>(*number)) + unit : kUnknown;
@@ -54,6 +55,7 @@ void tell_host(std::ostream& out, const MachineFacts& facts) {
   table.write(out);
 }
 
+// A library that was not found has no version, so "missing" stands in that column.
 void add_library(Table& table, const LibraryFacts& library, const std::string& least) {
   const std::string version = library.version ? to_string(*library.version) : kUnknown;
   table.add({library.name, library.path.empty() ? "missing" : version, least, found_or(library.path, kUnknown)});
@@ -84,13 +86,7 @@ void tell_software(std::ostream& out, const MachineFacts& facts) {
   table.write(out);
 }
 
-// Empty when CUDA does not show the device.
-std::string cuda_name_of(const MachineFacts& facts, const GpuFacts& device) {
-  const auto found = std::find(facts.cuda_order.begin(), facts.cuda_order.end(), device.index);
-  if (found == facts.cuda_order.end()) return "";
-  return fmt::format("cuda:{}", found - facts.cuda_order.begin());
-}
-
+// Errors that were corrected are normal and are not shown.
 std::string describe_ecc(const GpuFacts& device) {
   if (!device.has_ecc) return kUnknown;
   if (!*device.has_ecc) return "off";
@@ -100,33 +96,32 @@ std::string describe_ecc(const GpuFacts& device) {
 }
 
 std::string describe_slowdowns(const GpuFacts& device) {
-  if (!device.slowdowns) return kUnknown;
-  std::string text;
-  for (const std::string& reason : *device.slowdowns) text += (text.empty() ? "" : ", ") + reason;
-  return found_or(text, "no");
+  return device.slowdowns ? found_or(joined(*device.slowdowns, ", "), "no") : kUnknown;
 }
 
 // The devices whose memory it can read. A '?' follows a device of which the driver does not know this.
 std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
   if (!device.problem.empty()) return kUnknown;
-  std::string text;
+  std::vector<std::string> names;
   for (const recovery::PeerAccess& peer : facts.gpus->peers) {
     if (peer.from != device.index && peer.to != device.index) continue;
     const int index = peer.from == device.index ? peer.to : peer.from;
     const GpuFacts& other = facts.gpus->devices.at(static_cast<std::size_t>(index));
     if (!other.problem.empty() || peer.is_possible == false) continue;
     const std::string name = found_or(cuda_name_of(facts, other), fmt::format("GPU {}", index));
-    text += (text.empty() ? "" : ", ") + name + (peer.is_possible ? "" : "?");
+    names.push_back(name + (peer.is_possible ? "" : "?"));
   }
-  return found_or(text, "none");
+  return found_or(joined(names, ", "), "none");
 }
 
+// Memory in use matters more than the size: what other processes hold is missing to training.
 std::string describe_memory(const GpuFacts& device) {
   if (!device.memory_bytes) return kUnknown;
   return fmt::format("{} of {}", describe_bytes(device.used_memory_bytes.value_or(0)),
                      describe_bytes(*device.memory_bytes));
 }
 
+// A device that does not work keeps its row; the problem takes the place of its name.
 void tell_devices(std::ostream& out, const MachineFacts& facts) {
   Table table({"DEVICE", ">GPU", "NAME", "PCI", ">MEMORY IN USE", ">LANES", ">GENERATION", ">CELSIUS", ">WATTS",
                ">LOAD", "SLOWED DOWN", "ECC", "PEERS"});
@@ -150,16 +145,18 @@ void tell_finding(std::ostream& out, const Finding& finding) {
 
 // --- as JSON
 
-template <class Value>
 // null and not 0: a monitor must not take an unknown temperature for a cold device.
+template <class Value>
 json or_null(const std::optional<Value>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
+// An empty text would look like a value in a monitor's table.
 json text_or_null(const std::string& text) {
   return text.empty() ? json(nullptr) : json(text);
 }
 
+// Names of fields are data that programs read, so they stay as they are.
 json to_json(const LibraryFacts& library) {
   return {{"name", library.name},
           {"path", text_or_null(library.path)},
@@ -194,6 +191,7 @@ json to_json(const MachineFacts& facts, const GpuFacts& device) {
           {"max_link_width", or_null(device.max_link_width)}};
 }
 
+// null stands for a driver that does not answer, and an empty list for a driver without devices.
 json gpus_as_json(const MachineFacts& facts) {
   if (!facts.gpus) return nullptr;
   json devices = json::array();
@@ -263,16 +261,23 @@ std::string machine_as_json(const MachineFacts& facts, const Diagnosis& diagnosi
   return body.dump(1, ' ', false, json::error_handler_t::replace);
 }
 
+namespace {
+
+struct DoctorOptions {
+  bool as_json = false;
+};
+
+// Returns kDone when training can run on the GPUs, or on the CPUs of a machine without a GPU. Returns kCannotTrain when
+// the machine has GPUs and none can be used.
 int doctor(const DoctorOptions& options, Console& console) {
   const MachineFacts facts = look_at_machine();
+  // The facts are collected once, so the diagnosis is about the values that are printed.
   const Diagnosis diagnosis = diagnose(facts);
-  if (options.as_json) {
-    console.out << machine_as_json(facts, diagnosis) << "\n";
-  } else {
-    console.out << describe_machine(facts, diagnosis);
-  }
+  console.out << (options.as_json ? machine_as_json(facts, diagnosis) + "\n" : describe_machine(facts, diagnosis));
   return diagnosis.can_train ? kDone : kCannotTrain;
 }
+
+}  // namespace
 
 void add_doctor(Subcommands& commands) {
   commands.add<DoctorOptions>(

@@ -1,14 +1,13 @@
 // Shows the header of a file: kind, size, metadata and a table of arrays. It reads no element, so it takes no longer
 // for a large file. Values that a kind of file does not have, such as digests of foreign files, are left out.
 
-#include "inspect.h"
-
 #include <fmt/format.h>
+#include <map>
 #include <nlohmann/json.hpp>
 
-#include "exit_code.h"
 #include "holdfast/format/exchange/any_file.h"
 #include "metadata.h"
+#include "option_checks.h"
 #include "subcommands.h"
 #include "table.h"
 #include "text.h"
@@ -20,12 +19,19 @@ using format::AnyFile;
 using format::ArrayInfo;
 using format::FileKind;
 
+struct InspectOptions {
+  std::string path;
+  bool as_json = false;
+  std::uint64_t max_memory_bytes = kMaxFileMemoryBytes;  // as of AnyFileOptions
+};
+
 std::uint64_t total_bytes(const AnyFile& file) {
   std::uint64_t total = 0;
   for (const ArrayInfo& array : file.arrays()) total += format::size_bytes(array);
   return total;
 }
 
+// Elements of different types are added up, which is what people count as the size of a model.
 std::uint64_t total_elements(const AnyFile& file) {
   std::uint64_t total = 0;
   for (const ArrayInfo& array : file.arrays()) total += format::size_bytes(array) / size_bytes(array.dtype);
@@ -33,20 +39,13 @@ std::uint64_t total_elements(const AnyFile& file) {
 }
 
 // For people. The JSON has name(kind), which programs read.
-const char* describe_kind(FileKind kind) {
-  switch (kind) {
-    case FileKind::holdfast:
-      return "Holdfast";
-    case FileKind::safetensors:
-      return "safetensors";
-    case FileKind::npz:
-      return "NumPy .npz";
-    case FileKind::keras:
-      return "Keras";
-    case FileKind::hdf5:
-      break;
-  }
-  return "HDF5";
+std::string describe_kind(FileKind kind) {
+  static const std::map<FileKind, std::string> kNames = {{FileKind::holdfast, "Holdfast"},
+                                                         {FileKind::safetensors, "safetensors"},
+                                                         {FileKind::npz, "NumPy .npz"},
+                                                         {FileKind::keras, "Keras"},
+                                                         {FileKind::hdf5, "HDF5"}};
+  return kNames.at(kind);
 }
 
 // Known for Holdfast's files only.
@@ -99,6 +98,7 @@ nlohmann::ordered_json describe(const AnyFile& file, const ArrayInfo& array) {
 }
 
 void write_json(const AnyFile& file, const std::string& path, std::ostream& out) {
+  // ordered_json keeps the order of the fields, so the output is the same each time.
   nlohmann::ordered_json arrays = nlohmann::ordered_json::array();
   for (const ArrayInfo& array : file.arrays()) arrays.push_back(describe(file, array));
   nlohmann::ordered_json description = {{"file", path}, {"format", name(file.kind())}};
@@ -114,8 +114,7 @@ void write_json(const AnyFile& file, const std::string& path, std::ostream& out)
   out << description.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
 }
 
-}  // namespace
-
+// Reads no element of an array. Returns the exit code. Throws what opening the file throws.
 int inspect(FileSystem& files, const InspectOptions& options, Console& console) {
   const AnyFile file = AnyFile::open(files, options.path, {.max_memory_bytes = options.max_memory_bytes});
   if (options.as_json) {
@@ -125,6 +124,8 @@ int inspect(FileSystem& files, const InspectOptions& options, Console& console) 
   }
   return kDone;
 }
+
+}  // namespace
 
 void add_inspect(Subcommands& commands) {
   commands.add<InspectOptions>(

@@ -7,18 +7,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/run_control.h"
 #include "subcommands.h"
 #include "text.h"
 
 namespace holdfast::cli {
-namespace {
-
 using nlohmann::json;
-
-}  // namespace
 
 json ask(const std::string& run, const json& request, std::chrono::seconds patience) {
   const std::string text =
@@ -36,9 +31,21 @@ json ask(const std::string& run, const json& request, std::chrono::seconds patie
   throw Error(ErrorCode::unavailable, fmt::format("{}: {}", run, answer.value("error", "refused without a reason")));
 }
 
+namespace {
+
+struct ScaleOptions {
+  std::string run;
+  int replicas = 0;
+};
+
+struct SnapshotOptions {
+  std::string run;
+  int seconds = 600;
+};
+
 int scale(const ScaleOptions& options, Console& console) {
   const json answer = ask(options.run, {{"command", "scale"}, {"replicas", options.replicas}}, kAnswerPatience);
-  console.out << printable(options.run) << ": " << describe_count(answer.at("target").get<std::uint64_t>(), "replica")
+  console.out << printable(options.run) << ": " << describe_count(answer.at("target").get<std::int64_t>(), "replica")
               << " from the next step at which all are ready\n";
   return kDone;
 }
@@ -51,6 +58,8 @@ int snapshot(const SnapshotOptions& options, Console& console) {
               << answer.at("step").get<std::int64_t>() << "\n";
   return kDone;
 }
+
+}  // namespace
 
 void add_scale(Subcommands& commands) {
   commands.add<ScaleOptions>(

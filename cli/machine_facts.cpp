@@ -9,6 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -110,36 +111,24 @@ LibraryFacts facts_of(const std::string& name, const std::vector<std::string>& f
 
 // Functions are looked up by name: this command is not linked with the libraries, because it must
 // run where they are missing.
-std::optional<Version> ask_cuda_runtime(const SharedLibrary& library) {
-  int number = 0;
-  auto* const function = library.find<int(int*)>("cudaRuntimeGetVersion");
-  if (function == nullptr || function(&number) != 0) return std::nullopt;
-  return version_of_cuda(number);
+using Unpack = Version (*)(int number);
+
+// For libraries whose function stores the number and returns a status.
+auto stored_version(const char* function_name, Unpack unpack) {
+  return [=](const SharedLibrary& library) -> std::optional<Version> {
+    int number = 0;
+    auto* const function = library.find<int(int*)>(function_name);
+    if (function == nullptr || function(&number) != 0) return std::nullopt;
+    return unpack(number);
+  };
 }
 
-std::optional<Version> ask_cublas(const SharedLibrary& library) {
-  auto* const function = library.find<std::size_t()>("cublasLtGetVersion");
-  if (function == nullptr) return std::nullopt;
-  return version_of_cublas(static_cast<int>(function()));
-}
-
-std::optional<Version> ask_cudnn(const SharedLibrary& library) {
-  auto* const function = library.find<std::size_t()>("cudnnGetVersion");
-  if (function == nullptr) return std::nullopt;
-  return version_of_cudnn(static_cast<int>(function()));
-}
-
-std::optional<Version> ask_nccl(const SharedLibrary& library) {
-  int number = 0;
-  auto* const function = library.find<int(int*)>("ncclGetVersion");
-  if (function == nullptr || function(&number) != 0) return std::nullopt;
-  return version_of_nccl(number);
-}
-
-// HOLDFAST_NCCL replaces the library, as it does for training.
-std::vector<std::string> files_of_nccl() {
-  const std::string given = variable("HOLDFAST_NCCL");
-  return {given.empty() ? "libnccl.so.2" : given};
+auto returned_version(const char* function_name, Unpack unpack) {
+  return [=](const SharedLibrary& library) -> std::optional<Version> {
+    auto* const function = library.find<std::size_t()>(function_name);
+    if (function == nullptr) return std::nullopt;
+    return unpack(static_cast<int>(function()));
+  };
 }
 
 // The major version of this build comes first, since a machine may have both.
@@ -149,10 +138,16 @@ std::vector<std::string> files_of_cuda(const std::string& file) {
 }
 
 void look_for_libraries(MachineFacts& facts) {
-  facts.cuda_runtime = facts_of("CUDA runtime", files_of_cuda("libcudart.so."), ask_cuda_runtime);
-  facts.cublas = facts_of("cuBLASLt", files_of_cuda("libcublasLt.so."), ask_cublas);
-  facts.cudnn = facts_of("cuDNN", {"libcudnn.so.9", "libcudnn.so.8"}, ask_cudnn);
-  facts.nccl = facts_of("NCCL", files_of_nccl(), ask_nccl);
+  // HOLDFAST_NCCL replaces the library, as it does for training.
+  const std::string nccl = variable("HOLDFAST_NCCL");
+  facts.cuda_runtime = facts_of("CUDA runtime", files_of_cuda("libcudart.so."),
+                                stored_version("cudaRuntimeGetVersion", version_of_cuda));
+  facts.cublas =
+      facts_of("cuBLASLt", files_of_cuda("libcublasLt.so."), returned_version("cublasLtGetVersion", version_of_cublas));
+  facts.cudnn =
+      facts_of("cuDNN", {"libcudnn.so.9", "libcudnn.so.8"}, returned_version("cudnnGetVersion", version_of_cudnn));
+  facts.nccl =
+      facts_of("NCCL", {nccl.empty() ? "libnccl.so.2" : nccl}, stored_version("ncclGetVersion", version_of_nccl));
 }
 
 // --- GPUs
@@ -187,13 +182,6 @@ bool look_for_gpus(MachineFacts& facts) {
   return !facts.gpus->devices.empty();
 }
 
-void look_at_back_end(MachineFacts& facts) {
-  facts.was_back_end_tried = true;
-  const CudaSupport support = look_for_cuda();
-  facts.back_end_problem = support.problem;
-  facts.back_end_devices = support.devices;
-}
-
 }  // namespace
 
 std::string to_string(const Version& version) {
@@ -216,13 +204,23 @@ Version version_of_nccl(int number) {
   return number < 10000 ? split(number, 1000, 100) : split(number, 10000, 100);
 }
 
+std::string cuda_name_of(const MachineFacts& facts, const recovery::GpuFacts& device) {
+  const auto found = std::find(facts.cuda_order.begin(), facts.cuda_order.end(), device.index);
+  return found == facts.cuda_order.end() ? "" : fmt::format("cuda:{}", found - facts.cuda_order.begin());
+}
+
 MachineFacts look_at_machine() {
   MachineFacts facts{.cores = recovery::core_count(),
                      .memory_bytes = memory_bytes(),
                      .shared_memory_bytes = shared_memory_bytes(),
                      .locked_memory_bytes = locked_memory_bytes(),
                      .hdf5_plugin = find_hdf5_plugin()};
-  if (look_for_gpus(facts)) look_at_back_end(facts);
+  if (look_for_gpus(facts)) {
+    const CudaSupport support = look_for_cuda();
+    facts.was_back_end_tried = true;
+    facts.back_end_problem = support.problem;
+    facts.back_end_devices = support.devices;
+  }
   // The back end comes first. The loader searches the back end's own folders (DT_RPATH) for the libraries it needs, and
   // libraries that are loaded can then be found by name.
   look_for_libraries(facts);

@@ -2,7 +2,6 @@
 
 // The facts that `holdfast doctor` collects: cores, memory, GPUs, and the libraries for training on GPUs.
 
-#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -60,6 +59,9 @@ struct MachineFacts {
   std::string back_end_problem{};               // why the back end cannot train; empty: it can
   std::vector<std::string> back_end_devices{};  // names of devices, indexed by CUDA's numbers
 };
+
+// "cuda:0", the name that training uses. Empty when CUDA does not show the device.
+std::string cuda_name_of(const MachineFacts& facts, const recovery::GpuFacts& device);
 
 // Loads the libraries, but creates no context on a device. Takes a few seconds, and at most about 20 s if the driver
 // hangs.

@@ -6,7 +6,6 @@
 #include <iostream>
 
 #include "command.h"
-#include "exit_code.h"
 
 int main(int argc, char** argv) {
   namespace cli = holdfast::cli;

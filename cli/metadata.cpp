@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include "text.h"
 
 namespace holdfast::cli {
@@ -18,8 +16,8 @@ using Lines = std::vector<std::pair<std::string, std::string>>;
 constexpr int kMaxDepth = 100;
 constexpr std::size_t kMaxValueBytes = 60;
 
-template <typename AnyJson>
 // Bytes that are not UTF-8 are replaced, because dump() would throw.
+template <typename AnyJson>
 std::string dumped(const AnyJson& value) {
   return value.dump(-1, ' ', false, AnyJson::error_handler_t::replace);
 }
@@ -29,6 +27,7 @@ std::string brief(const AnyJson& value) {
   return shortened(dumped(value), kMaxValueBytes);
 }
 
+// Missing keys give null, so that chains of lookups need no checks.
 const Json& member(const Json& object, const char* key) {
   static const Json nothing;
   if (!object.is_object()) return nothing;
@@ -59,6 +58,7 @@ std::string describe_keras(const Json& keras) {
   return text;
 }
 
+// Each kind of file records its maker in another way, and some do not.
 std::string describe_maker(const format::AnyFile& file, const Json& metadata) {
   const Json& keras = member(metadata, "keras");
   if (keras.is_object()) return describe_keras(keras);

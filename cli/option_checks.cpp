@@ -4,41 +4,40 @@
 
 #include <cmath>
 
-#include "text.h"
-
 namespace holdfast::cli {
 
-// The validators have no description: CLI11 would append it to the option's name in --help.
-CLI::Validator at_least(double lowest) {
+namespace {
+
+// Accepts text that is a `Number` for which `is_right` holds. Says of other text that it is not `what`. The validator
+// has no description: CLI11 would append it to the option's name in --help.
+template <typename Number, typename IsRight>
+CLI::Validator accepting(const IsRight& is_right, const std::string& what) {
   return CLI::Validator(
-      [lowest](std::string& text) -> std::string {
-        double number = 0;
-        // The cast accepts "nan" and "inf", which no option here means.
-        if (CLI::detail::lexical_cast(text, number) && std::isfinite(number) && number >= lowest) return "";
-        return fmt::format("{} is not a number of at least {}", text, describe_number(lowest));
+      [is_right, what](std::string& text) -> std::string {
+        Number number = 0;
+        if (CLI::detail::lexical_cast(text, number) && is_right(number)) return "";
+        return fmt::format("{} is not {}", text, what);
       },
       "");
+}
+
+}  // namespace
+
+CLI::Validator at_least(double lowest) {
+  // CLI11 takes "nan" and "inf" for numbers, which no option here means.
+  return accepting<double>([lowest](double number) { return std::isfinite(number) && number >= lowest; },
+                           fmt::format("a number of at least {}", describe_number(lowest)));
 }
 
 CLI::Validator between(double lowest, double highest) {
-  return CLI::Validator(
-      [lowest, highest](std::string& text) -> std::string {
-        double number = 0;
-        // NaN fails both comparisons.
-        if (CLI::detail::lexical_cast(text, number) && number >= lowest && number <= highest) return "";
-        return fmt::format("{} is not a number from {} to {}", text, describe_number(lowest), describe_number(highest));
-      },
-      "");
+  // NaN fails both comparisons.
+  return accepting<double>([lowest, highest](double number) { return number >= lowest && number <= highest; },
+                           fmt::format("a number from {} to {}", describe_number(lowest), describe_number(highest)));
 }
 
 CLI::Validator whole_from(std::int64_t lowest) {
-  return CLI::Validator(
-      [lowest](std::string& text) -> std::string {
-        std::int64_t number = 0;
-        if (CLI::detail::lexical_cast(text, number) && number >= lowest) return "";
-        return fmt::format("{} is not a whole number of at least {}", text, lowest);
-      },
-      "");
+  return accepting<std::int64_t>([lowest](std::int64_t number) { return number >= lowest; },
+                                 fmt::format("a whole number of at least {}", lowest));
 }
 
 CLI::Validator size_in_bytes() {
@@ -49,6 +48,14 @@ CLI::Validator size_in_bytes() {
         return as_size(text);
       },
       "");
+}
+
+void add_max_memory(CLI::App& command, std::uint64_t& bytes) {
+  command
+      .add_option("--max-memory", bytes,
+                  "The most memory to use for another program's HDF5 file, such as 16GiB (default: 4GiB)")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE");
 }
 
 }  // namespace holdfast::cli

@@ -3,13 +3,19 @@
 // Checks of the values of options. CLI11's own checks print limits that were not meant, such as the largest double, and
 // the numbers of enumerators instead of their names.
 
-#include <charconv>
+#include <chrono>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include "holdfast/base/whole_number.h"
+#include "text.h"
 
 namespace holdfast::cli {
 
@@ -25,9 +31,8 @@ template <typename Value>
 CLI::Validator whole_of(Value lowest) {
   return CLI::Validator(
       [lowest](std::string& text) -> std::string {
-        Value number = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-        if (error == std::errc() && end == text.data() + text.size() && number >= lowest) return "";
+        const std::optional<Value> number = whole_number<Value>(text);
+        if (number && *number >= lowest) return "";
         return text + " is not a whole number from " + std::to_string(lowest) + " to " +
                std::to_string(std::numeric_limits<Value>::max());
       },
@@ -53,5 +58,38 @@ CLI::Validator one_of(const std::vector<std::pair<std::string, Value>>& choices)
       },
       "");
 }
+
+// Adds an option whose value is one of these words. --help lists the words, unless type_name() is called again.
+template <typename Value, typename Target>
+CLI::Option* add_choice(CLI::App& command, const char* option, Target& target, const char* description,
+                        const std::vector<std::pair<std::string, Value>>& choices) {
+  std::string words;
+  for (const auto& [name, value] : choices) words += (words.empty() ? "" : "|") + name;
+  return command.add_option(option, target, description)->transform(one_of(choices))->type_name(words);
+}
+
+inline std::chrono::milliseconds to_milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+// Adds an option with a number of seconds. `Duration` is milliseconds, whose value --help shows as the default, or an
+// optional of them.
+template <typename Duration>
+CLI::Option* add_seconds(CLI::App& command, const char* option, Duration& target, const char* description,
+                         const CLI::Validator& range) {
+  const auto take = [&target](double seconds) { target = to_milliseconds(seconds); };
+  CLI::Option* added = command.add_option_function<double>(option, take, description);
+  if constexpr (std::is_same_v<Duration, std::chrono::milliseconds>) {
+    added->default_str(describe_number(std::chrono::duration<double>(target).count()));
+  }
+  return added->check(range)->type_name("SECONDS");
+}
+
+// The most memory that a command uses for another program's file, unless --max-memory gives another limit. HDF5's
+// parser runs in a sandboxed process with this limit, because a crafted file could ask for any amount.
+inline constexpr std::uint64_t kMaxFileMemoryBytes = std::uint64_t{4} << 30;
+
+// The option --max-memory of commands that read other programs' files.
+void add_max_memory(CLI::App& command, std::uint64_t& bytes);
 
 }  // namespace holdfast::cli

@@ -30,8 +30,4 @@ void Progress::show(std::uint64_t done, std::uint64_t total) {
   console_.problems << kClearLine << printable(what_) << "  " << static_cast<int>(100 * share) << " %" << std::flush;
 }
 
-std::function<void(std::uint64_t done, std::uint64_t total)> Progress::callback() {
-  return [this](std::uint64_t done, std::uint64_t total) { show(done, total); };
-}
-
 }  // namespace holdfast::cli

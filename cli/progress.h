@@ -28,8 +28,6 @@ class Progress {
   // Any thread may call it, but only one at a time.
   void show(std::uint64_t done, std::uint64_t total);
   void set_what(std::string what) { what_ = std::move(what); }
-  // A function that calls show(). It must not be called after this object is gone.
-  std::function<void(std::uint64_t done, std::uint64_t total)> callback();
 
  private:
   Console& console_;

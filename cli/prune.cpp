@@ -2,15 +2,12 @@
 // this command does not know. So it holds the lock of the run directory, and no run can begin while it deletes.
 // docs/decisions/savepoints.md
 
-#include "prune.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <vector>
 
-#include "exit_code.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/savepoint_keeper.h"
@@ -22,7 +19,15 @@
 namespace holdfast::cli {
 namespace {
 
+using format::BestValue;
 using format::SavepointEntry;
+
+struct PruneOptions {
+  std::string folder;
+  format::RetentionPolicy retention{};
+  std::string best_by = "val_loss";  // the metric of retention.keep_best
+  bool is_trial = false;             // prints what would be deleted, and changes nothing
+};
 
 bool has_metric(FileSystem& files, const std::string& path, const std::string& metric) {
   try {
@@ -73,8 +78,11 @@ FileDescriptor lock_run_of(FileSystem& files, const std::string& folder) {
   }
 }
 
-}  // namespace
-
+// Reads the newest savepoint first, and deletes nothing unless one is undamaged. Prints each deleted file to
+// `console.out`, and each damaged file, which it sets aside, to `console.problems`. Returns the exit code: kDamaged
+// when a file was damaged. Locks a run directory, or the run directory around the folder, except in a trial, and throws
+// Error{already_running} while a run is live there. Throws Error for a folder without savepoints, for rules that keep
+// everything, and when keep_best names a metric that no savepoint has.
 int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   const std::string& folder = options.folder;
   if (!files.exists(folder)) throw Error(ErrorCode::not_found, "there is no folder " + folder);
@@ -120,8 +128,6 @@ int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   return worst;
 }
 
-namespace {
-
 void add_prune_options(CLI::App& command, PruneOptions& options) {
   format::RetentionPolicy& retention = options.retention;
   command.add_option("FOLDER", options.folder, "A run directory, or another folder of savepoints")->required();
@@ -130,14 +136,12 @@ void add_prune_options(CLI::App& command, PruneOptions& options) {
   command.add_option("--keep-best", retention.keep_best, "Also keep this many savepoints with the best metric")
       ->check(whole_from(0));
   command.add_option("--by", options.best_by, "The metric of --keep-best")->capture_default_str();
-  const std::vector<std::pair<std::string, format::BestValue>> directions = {{"lowest", format::BestValue::lowest},
-                                                                             {"highest", format::BestValue::highest},
-                                                                             {"min", format::BestValue::lowest},
-                                                                             {"max", format::BestValue::highest}};
-  command
-      .add_option("--best", retention.best,
-                  "The best value of the metric: lowest (default) or highest; min and max mean the same")
-      ->transform(one_of(directions))
+  add_choice<BestValue>(command, "--best", retention.best,
+                        "The best value of the metric: lowest (default) or highest; min and max mean the same",
+                        {{"lowest", BestValue::lowest},
+                         {"highest", BestValue::highest},
+                         {"min", BestValue::lowest},
+                         {"max", BestValue::highest}})
       ->type_name("lowest|highest");
   command
       .add_option("--keep-every", retention.keep_every_steps, "Also keep savepoints whose step is a multiple of this")

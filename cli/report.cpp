@@ -13,10 +13,8 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <utility>
 #include <vector>
 
-#include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "live_run.h"
 #include "subcommands.h"
@@ -26,6 +24,11 @@ namespace holdfast::cli {
 namespace {
 
 using recovery::RunReport;
+
+struct ReportOptions {
+  std::string run;
+  bool as_json = false;
+};
 
 // Short, because the report only needs to know whether a watchdog answers.
 constexpr std::chrono::seconds kLookPatience(2);
@@ -45,14 +48,11 @@ std::string describe_time(double unix_seconds) {
                      minutes % 60);
 }
 
+// Recovery takes milliseconds, and an outage hours, so the unit changes with the size.
 std::string describe_duration(double seconds) {
   // The journal records the time of day, to be comparable with other logs. So the clock may be set back between lines.
   if (seconds < 0) return "an unknown time (the clock was set back)";
   return seconds < 10 ? fmt::format("{:.1f} ms", seconds * 1000) : fmt::format("{:.1f} s", seconds);
-}
-
-std::string describe_steps(std::int64_t steps) {
-  return describe_count(static_cast<std::uint64_t>(steps), "step");
 }
 
 void tell_start(std::ostream& out, const RunReport::Start& start, bool is_last, bool is_live) {
@@ -70,6 +70,7 @@ void tell_start(std::ostream& out, const RunReport::Start& start, bool is_last, 
   }
 }
 
+// The process is named too: several processes have the same rank in the course of a run.
 std::string name_of(const RunReport::Incident& incident) {
   const std::string process = fmt::format(" (process {}, pid {})", incident.member, incident.pid);
   if (incident.rank < 0) return "a process that was not training" + process;
@@ -84,13 +85,13 @@ std::string describe_loss(const RunReport::Incident& incident) {
     return incident.replicas > 0 ? "nothing: the others went on" : "nothing: no replica was training";
   // The cost is known only after the run has passed the step that it had reached before.
   if (!incident.repeated) return "unknown: the journal shows no progress after it";
-  std::string loss = *incident.repeated == 0 ? "no step" : describe_steps(*incident.repeated) + ", computed again";
+  std::string loss =
+      *incident.repeated == 0 ? "no step" : describe_count(*incident.repeated, "step") + ", computed again";
   if (incident.resumed) {
     loss += fmt::format(", since no replica kept its state: it came from {} of step {}",
                         printable(incident.resumed->path), incident.resumed->step);
   } else if (incident.survivors > 0) {
-    loss +=
-        fmt::format(": {} kept the state", describe_count(static_cast<std::uint64_t>(incident.survivors), "survivor"));
+    loss += fmt::format(": {} kept the state", describe_count(incident.survivors, "survivor"));
   } else {
     loss += ", since no replica kept its state and there was no savepoint";
   }
@@ -142,32 +143,23 @@ std::size_t tell_incidents(std::ostream& out, const std::vector<RunReport::Incid
   return next;
 }
 
-std::string describe_shards(const std::vector<int>& shards) {
-  if (shards.empty()) return "evenly";
-  std::string text;
-  for (const int count : shards) text += (text.empty() ? "" : ", ") + std::to_string(count);
-  return text;
-}
-
 std::string describe_assignment(const RunReport::Assignment& assignment) {
-  const std::string text = fmt::format("shards were assigned {} with generation {}", describe_shards(assignment.shards),
-                                       assignment.generation);
+  const std::vector<int>& counts = assignment.shards;
+  const std::string shares = counts.empty() ? "evenly" : fmt::format("{}", fmt::join(counts, ", "));
+  const std::string text = fmt::format("shards were assigned {} with generation {}", shares, assignment.generation);
   return assignment.why.empty() ? text : fmt::format("{}: {}", text, printable(assignment.why));
 }
 
 std::string describe_end(const RunReport::SlowReplica& replica) {
-  switch (replica.ending) {
-    case RunReport::SlowReplica::Ending::quick_again:
-      return "it was no longer slow";
-    case RunReport::SlowReplica::Ending::replaced:
-      if (replica.replaced_by < 0) return "it was ended, and no process replaced it at once";
-      return fmt::format("it was ended, and process {} replaced it", replica.replaced_by);
-    default:
-      return "its process ended";
-  }
+  using Ending = RunReport::SlowReplica::Ending;
+  if (replica.ending == Ending::quick_again) return "it was no longer slow";
+  if (replica.ending != Ending::replaced) return "its process ended";
+  if (replica.replaced_by < 0) return "it was ended, and no process replaced it at once";
+  return fmt::format("it was ended, and process {} replaced it", replica.replaced_by);
 }
 
 // The events of a slow replica, in the order of their times.
+// Assignments and refusals are kept apart in the report, and people read them as one story.
 std::vector<RunReport::Remark> events_of(const RunReport::SlowReplica& replica) {
   std::vector<RunReport::Remark> events;
   for (const RunReport::Assignment& assignment : replica.assignments)
@@ -206,6 +198,7 @@ std::string describe_reason(const RunReport::Rest& rest) {
   return fmt::format("{} processes failed on it, one after the other", rest.failures);
 }
 
+// Moments are given relative to the beginning, as for incidents, so that durations need no arithmetic.
 void tell_rest(std::ostream& out, const RunReport::Rest& rest) {
   const auto after = [&](double moment) { return describe_duration(moment - rest.began); };
   out << describe_time(rest.began) << "  device slot " << rest.place << " was left out for "
@@ -222,7 +215,7 @@ void tell_rest(std::ostream& out, const RunReport::Rest& rest) {
 }
 
 void tell_savepoints(std::ostream& out, const RunReport::Savepoints& savepoints) {
-  out << describe_count(static_cast<std::uint64_t>(savepoints.durable), "savepoint") << " durable";
+  out << describe_count(savepoints.durable, "savepoint") << " durable";
   if (savepoints.durable > 0) {
     out << ", the newest " << printable(savepoints.newest_path) << " of step " << savepoints.newest_step;
   }
@@ -235,6 +228,7 @@ void tell_savepoints(std::ostream& out, const RunReport::Savepoints& savepoints)
   for (const std::string& problem : savepoints.problems) out << "    " << printable(problem) << "\n";
 }
 
+// The journal alone cannot tell a live run from one whose watchdog was killed.
 bool is_live(const std::string& run) {
   try {
     ask(run, {{"command", "status"}}, kLookPatience);
@@ -268,6 +262,13 @@ void tell_story(std::ostream& out, const RunReport& report) {
   for (const RunReport::Remark& part : parts) out << part.sentence;
 }
 
+// Returns the exit code. Throws Error{not_found} when there is no journal.
+int report(const ReportOptions& options, Console& console) {
+  const RunReport report = recovery::read_run_report(options.run + "/journal.jsonl");
+  console.out << (options.as_json ? recovery::to_json(report) + "\n" : describe_report(report, is_live(options.run)));
+  return kDone;
+}
+
 }  // namespace
 
 std::string describe_report(const RunReport& report, bool is_live) {
@@ -277,25 +278,14 @@ std::string describe_report(const RunReport& report, bool is_live) {
   }
   const bool is_known = report.furthest_step >= 0;
   out << "furthest step " << (is_known ? std::to_string(report.furthest_step) : "unknown") << ", "
-      << describe_count(static_cast<std::uint64_t>(report.generations), "generation") << ", "
-      << describe_count(report.incidents.size(), "incident") << "\n";
+      << describe_count(report.generations, "generation") << ", " << describe_count(report.incidents.size(), "incident")
+      << "\n";
   tell_savepoints(out, report.savepoints);
   tell_story(out, report);
   if (report.skipped_lines > 0) {
-    out << describe_count(static_cast<std::uint64_t>(report.skipped_lines), "line")
-        << " of the journal could not be read\n";
+    out << describe_count(report.skipped_lines, "line") << " of the journal could not be read\n";
   }
   return out.str();
-}
-
-int report(const ReportOptions& options, Console& console) {
-  const RunReport report = recovery::read_run_report(options.run + "/journal.jsonl");
-  if (options.as_json) {
-    console.out << recovery::to_json(report) << "\n";
-  } else {
-    console.out << describe_report(report, is_live(options.run));
-  }
-  return kDone;
 }
 
 void add_report(Subcommands& commands) {

@@ -2,9 +2,6 @@
 // the SDK's own function. Starting the program once more, only to save, would need a program that can still start.
 // docs/decisions/runs.md
 
-#include "run.h"
-
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -23,9 +20,12 @@
 namespace holdfast::cli {
 namespace {
 
-std::chrono::milliseconds to_milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
-}
+struct RunOptions {
+  recovery::WatchdogOptions watchdog{.replicas = 0, .run_directory = "run"};  // the command is PROGRAM ARGUMENTS
+  std::vector<std::string> devices{};
+  bool starts_anew = false;
+  std::string start_token{};  // for a fresh start
+};
 
 // Reports a failure and does not throw it: the caller needs the run's own exit code.
 void save_what_is_left(const std::string& run_directory, std::int64_t step, std::span<const std::byte> snapshot,
@@ -44,8 +44,8 @@ void save_what_is_left(const std::string& run_directory, std::int64_t step, std:
   }
 }
 
-}  // namespace
-
+// Blocks until the run is over, and returns its exit code. If the run has not finished, a sentence on
+// `console.problems` says why. Throws Error when the run cannot begin.
 int run(const RunOptions& options, Console& console) {
   if (options.watchdog.command.empty()) {
     throw Error(ErrorCode::invalid_argument,
@@ -54,15 +54,9 @@ int run(const RunOptions& options, Console& console) {
   recovery::WatchdogOptions watchdog = options.watchdog;
   watchdog.start = recovery::start_asked_for(options.starts_anew ? std::optional(recovery::Start::fresh) : std::nullopt,
                                              options.start_token);
-  if (options.hang_after_seconds > 0) watchdog.recovery.hang_after = to_milliseconds(options.hang_after_seconds);
-  if (options.callback_timeout_seconds > 0)
-    watchdog.recovery.callback_timeout = to_milliseconds(options.callback_timeout_seconds);
   // Sentences about hangs then name this command's options.
   watchdog.limit_names = {
       .hang_after = "--hang-after", .callback_timeout = "--callback-timeout", .start_timeout = "--start-timeout"};
-  watchdog.recovery.place_rest = to_milliseconds(options.place_rest_seconds);
-  watchdog.recovery.start_timeout = to_milliseconds(options.start_timeout_seconds);
-  watchdog.recovery.stop_grace = to_milliseconds(options.stop_grace_seconds);
   // The environment adds faults to those of --inject and removes none.
   const std::vector<std::string> added = recovery::faults_of_environment();
   watchdog.recovery.faults.insert(watchdog.recovery.faults.end(), added.begin(), added.end());
@@ -79,59 +73,43 @@ int run(const RunOptions& options, Console& console) {
   return outcome.exit_code;
 }
 
-namespace {
-
-void add_recovery_choices(CLI::App& command, RunOptions& options) {
+// Each word is the name of its enumerator, so that the command and the SDK speak alike.
+void add_recovery_choices(CLI::App& command, RecoveryOptions& choices) {
   using recovery::RecoverFrom;
   using recovery::WhenLost;
   using recovery::WhenSlow;
-  const std::vector<std::pair<std::string, WhenLost>> losses = {{"wait", WhenLost::wait}, {"shrink", WhenLost::shrink}};
-  command
-      .add_option("--when-lost", options.watchdog.recovery.when_lost,
-                  "After a loss without a spare: wait for a new process, or shrink (default) until it is ready")
-      ->transform(one_of(losses))
-      ->type_name("wait|shrink");
-  const std::vector<std::pair<std::string, RecoverFrom>> sources = {{"survivors", RecoverFrom::survivors},
-                                                                    {"savepoint", RecoverFrom::savepoint}};
-  command
-      .add_option("--recover-from", options.watchdog.recovery.recover_from,
-                  "survivors (default): they keep their state; savepoint: all processes start again from it")
-      ->transform(one_of(sources))
-      ->type_name("survivors|savepoint");
-  command.add_flag("--start-when-gone,!--start-at-once", options.watchdog.recovery.start_when_gone,
+  add_choice<WhenLost>(command, "--when-lost", choices.when_lost,
+                       "After a loss without a spare: wait for a new process, or shrink (default) until it is ready",
+                       {{"wait", WhenLost::wait}, {"shrink", WhenLost::shrink}});
+  add_choice<RecoverFrom>(command, "--recover-from", choices.recover_from,
+                          "survivors (default): they keep their state; savepoint: all processes start again from it",
+                          {{"survivors", RecoverFrom::survivors}, {"savepoint", RecoverFrom::savepoint}});
+  command.add_flag("--start-when-gone,!--start-at-once", choices.start_when_gone,
                    "Start a new process only after the old one on its device has ended (default for GPUs), or at once "
                    "(default for CPUs)");
-  const std::vector<std::pair<std::string, WhenSlow>> slow = {
-      {"report", WhenSlow::report}, {"deal", WhenSlow::deal}, {"replace", WhenSlow::replace}};
-  command
-      .add_option("--when-slow", options.watchdog.recovery.when_slow,
-                  "A replica is slower than the others: report it (default), deal it fewer shards, or replace it with "
-                  "a spare")
-      ->transform(one_of(slow))
-      ->type_name("report|deal|replace");
+  add_choice<WhenSlow>(
+      command, "--when-slow", choices.when_slow,
+      "A replica is slower than the others: report it (default), deal it fewer shards, or replace it with a spare",
+      {{"report", WhenSlow::report}, {"deal", WhenSlow::deal}, {"replace", WhenSlow::replace}});
 }
 
-void add_times(CLI::App& command, RunOptions& options) {
+// All times share one range. A limit of zero would end every process at once.
+void add_times(CLI::App& command, RecoveryOptions& times) {
   const auto range = between(0.001, 1e6);
-  const auto add = [&](const char* name, double& seconds, const char* what) {
-    command.add_option(name, seconds, what)->capture_default_str()->check(range)->type_name("SECONDS");
-  };
-  command
-      .add_option("--hang-after", options.hang_after_seconds,
-                  "A process without progress for this time has hung. Default: depends on what the process does and on "
-                  "its step times")
-      ->check(range)
-      ->type_name("SECONDS");
-  command
-      .add_option("--callback-timeout", options.callback_timeout_seconds,
-                  "A callback of the program without progress for this time has hung. Default: --hang-after if given, "
-                  "else 600")
-      ->check(range)
-      ->type_name("SECONDS");
-  add("--place-rest", options.place_rest_seconds,
-      "How long to leave out a device on which processes keep failing; doubled each further time");
-  add("--start-timeout", options.start_timeout_seconds, "A starting process without progress for this time has hung");
-  add("--stop-grace", options.stop_grace_seconds, "The time from SIGTERM until processes that still run are killed");
+  add_seconds(command, "--hang-after", times.hang_after,
+              "A process without progress for this time has hung. Default: depends on what the process does and on "
+              "its step times",
+              range);
+  add_seconds(command, "--callback-timeout", times.callback_timeout,
+              "A callback of the program without progress for this time has hung. Default: --hang-after if given, "
+              "else 600",
+              range);
+  add_seconds(command, "--place-rest", times.place_rest,
+              "How long to leave out a device on which processes keep failing; doubled each further time", range);
+  add_seconds(command, "--start-timeout", times.start_timeout,
+              "A starting process without progress for this time has hung", range);
+  add_seconds(command, "--stop-grace", times.stop_grace,
+              "The time from SIGTERM until processes that still run are killed", range);
 }
 
 void add_run_options(CLI::App& command, RunOptions& options) {
@@ -166,17 +144,14 @@ void add_run_options(CLI::App& command, RunOptions& options) {
                   "Restarts within ten minutes; one more ends the run")
       ->capture_default_str()
       ->check(whole_of<int>(0));
-  add_recovery_choices(command, options);
-  add_times(command, options);
+  add_recovery_choices(command, watchdog.recovery);
+  add_times(command, watchdog.recovery);
   std::vector<std::pair<std::string, LogLevel>> levels;
   for (const LogLevel level : {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::error}) {
     levels.emplace_back(name(level), level);
   }
-  command
-      .add_option("--log-level", watchdog.recovery.log_level,
-                  "The least important lines to log: debug shows every decision, warning one line for each failure")
-      ->transform(one_of(levels))
-      ->type_name("debug|info|warning|error");
+  add_choice(command, "--log-level", watchdog.recovery.log_level,
+             "The least important lines to log: debug shows every decision, warning one line for each failure", levels);
   command
       .add_option("--inject", watchdog.recovery.faults,
                   "A fault to inject, such as rank=1,step=120,fault=kill; may be repeated")

@@ -1,15 +1,13 @@
 // Measures the values of each array. Large arrays are read piece by piece, in several passes, so that a file may be
 // larger than memory. Small ones are kept whole, so that most files are read once.
 
-#include "stats.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "exit_code.h"
 #include "holdfast/format/array_statistics.h"
 #include "holdfast/format/exchange/any_file.h"
+#include "option_checks.h"
 #include "progress.h"
 #include "subcommands.h"
 #include "table.h"
@@ -22,6 +20,12 @@ using format::AnyFile;
 using format::ArrayInfo;
 using format::ArrayStatistics;
 using format::StatisticsBuilder;
+
+struct StatsOptions {
+  std::string path;
+  bool as_json = false;
+  std::uint64_t max_memory_bytes = kMaxFileMemoryBytes;  // as of AnyFileOptions
+};
 
 // A bar for each bin; its height shows how many elements are in the bin.
 std::string draw(const ArrayStatistics& statistics) {
@@ -129,32 +133,29 @@ class Measurement {
   std::uint64_t done_ = 0;
 };
 
-}  // namespace
-
+// Reads the arrays of a file of any kind one by one, and large ones piece by piece. Returns the exit code. Throws what
+// reading throws.
 int stats(FileSystem& files, const StatsOptions& options, Console& console) {
   const AnyFile file = AnyFile::open(files, options.path, {.max_memory_bytes = options.max_memory_bytes});
-  Table table(
-      {"name", "type", ">elements", ">min", ">max", ">mean", ">std", ">norm", ">zeros", ">NaN", ">Inf", "min to max"});
-  nlohmann::ordered_json arrays = nlohmann::ordered_json::array();
   const std::vector<ArrayStatistics> statistics = [&] {
     Progress progress(console, "reading " + options.path);
     return Measurement(file).run(progress);
   }();
-  for (std::size_t i = 0; i < statistics.size(); ++i) {
-    if (options.as_json) {
-      arrays.push_back(describe(file.arrays()[i], statistics[i]));
-    } else {
-      add_row(file.arrays()[i], statistics[i], table);
-    }
-  }
   if (options.as_json) {
+    nlohmann::ordered_json arrays = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < statistics.size(); ++i) arrays.push_back(describe(file.arrays()[i], statistics[i]));
     const nlohmann::ordered_json description = {{"file", options.path}, {"arrays", std::move(arrays)}};
     console.out << description.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   } else {
+    Table table({"name", "type", ">elements", ">min", ">max", ">mean", ">std", ">norm", ">zeros", ">NaN", ">Inf",
+                 "min to max"});
+    for (std::size_t i = 0; i < statistics.size(); ++i) add_row(file.arrays()[i], statistics[i], table);
     table.write(console.out);
   }
   return kDone;
 }
+
+}  // namespace
 
 void add_stats(Subcommands& commands) {
   commands.add<StatsOptions>(

@@ -8,11 +8,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "live_run.h"
 #include "subcommands.h"
@@ -24,16 +22,19 @@ namespace {
 
 using nlohmann::json;
 
+struct StatusOptions {
+  std::string run;
+  bool as_json = false;
+  bool once = false;
+  bool watch = false;  // neither: watch on a terminal, else print once
+};
+
 constexpr std::chrono::seconds kPeriod(1);
 // Moves the cursor to the upper left corner and clears the screen, on every terminal since the VT100.
 constexpr const char* kHome = "\x1b[H\x1b[J";
 
 std::string with_digits(double value, int digits) {
   return fmt::format("{:.{}f}", value, digits);
-}
-
-std::string describe_mebibytes(const json& bytes) {
-  return with_digits(bytes.get<double>() / (1024 * 1024), 0) + " MiB";
 }
 
 std::string describe_step(const json& step) {
@@ -76,7 +77,7 @@ void add_row(Table& table, const json& member, bool with_shards) {
                                describe_step(member.at("step")),
                                with_digits(member.at("seconds_since_progress").get<double>(), 1) + " s",
                                with_digits(member.at("samples_per_second").get<double>(), 1),
-                               describe_mebibytes(member.at("resident_bytes")),
+                               with_digits(member.at("resident_bytes").get<double>() / (1024 * 1024), 0) + " MiB",
                                number("restarts")};
   if (with_shards) row.push_back(has_shards(member) ? number("shards") : "-");
   table.add(row);
@@ -97,7 +98,7 @@ void tell_rest(std::ostream& out, const json& rest) {
 
 void tell_device_event(std::ostream& out, const json& event) {
   out << printable(event.at("device").get<std::string>()) << " had "
-      << describe_count(event.at("count").get<std::uint64_t>(), "event") << ", the last "
+      << describe_count(event.at("count").get<std::int64_t>(), "event") << ", the last "
       << with_digits(event.at("seconds_ago").get<double>(), 0)
       << " s ago: " << printable(event.at("what").get<std::string>()) << "\n";
 }
@@ -131,14 +132,22 @@ int watch(const StatusOptions& options, Console& console) {
   }
 }
 
+// Prints the status once, or every second until the run ends. Returns the exit code. Throws Error{not_found} when no
+// run is live at the first time.
+int status(const StatusOptions& options, Console& console) {
+  if (options.watch || (console.out_is_terminal && !options.once)) return watch(options, console);
+  show(ask(options.run, {{"command", "status"}}, kAnswerPatience), options, false, console);
+  return kDone;
+}
+
 }  // namespace
 
 std::string describe_status(const json& status) {
   std::ostringstream text;
   text << status.at("phase").get<std::string>() << ", generation " << status.at("generation").get<int>() << ", "
-       << describe_count(status.at("target").get<std::uint64_t>(), "replica") << " wanted, step "
+       << describe_count(status.at("target").get<std::int64_t>(), "replica") << " wanted, step "
        << describe_step(status.at("step")) << ", " << with_digits(status.at("samples_per_second").get<double>(), 1)
-       << " samples/s, " << describe_count(status.at("restarts").get<std::uint64_t>(), "restart")
+       << " samples/s, " << describe_count(status.at("restarts").get<std::int64_t>(), "restart")
        << (status.value("is_stop_requested", false) ? ", stopping" : "") << "\n";
   std::vector<std::string> header{">RANK", ">PROCESS", ">DEVICE",    ">PID",    "STAGE",    "PHASE",
                                   ">STEP", ">BEAT",    ">SAMPLES/S", ">MEMORY", ">RESTARTS"};
@@ -156,12 +165,6 @@ std::string describe_status(const json& status) {
     for (const json& event : status.at("device_events")) tell_device_event(text, event);
   }
   return text.str();
-}
-
-int status(const StatusOptions& options, Console& console) {
-  if (options.watch || (console.out_is_terminal && !options.once)) return watch(options, console);
-  show(ask(options.run, {{"command", "status"}}, kAnswerPatience), options, false, console);
-  return kDone;
 }
 
 void add_status(Subcommands& commands) {

@@ -39,7 +39,20 @@ struct Subcommands {
   }
 };
 
-// The option --max-memory of commands that read other programs' files.
-void add_max_memory(CLI::App& command, std::uint64_t& bytes);
+// Each adds one subcommand with its options. The source of add_diff() is diff.cpp, and so on; scale and snapshot share
+// live_run.cpp.
+void add_chaos(Subcommands& commands);
+void add_convert(Subcommands& commands);
+void add_diff(Subcommands& commands);
+void add_doctor(Subcommands& commands);
+void add_inspect(Subcommands& commands);
+void add_prune(Subcommands& commands);
+void add_report(Subcommands& commands);
+void add_run(Subcommands& commands);
+void add_scale(Subcommands& commands);
+void add_snapshot(Subcommands& commands);
+void add_stats(Subcommands& commands);
+void add_status(Subcommands& commands);
+void add_verify(Subcommands& commands);
 
 }  // namespace holdfast::cli

@@ -29,16 +29,14 @@ std::string printable(std::string_view text) {
 }
 
 std::string describe_shape(const std::vector<std::uint64_t>& shape) {
-  std::string text = "[";
-  for (const std::uint64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
-  return text + "]";
+  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 std::string describe_number(double value) {
   return fmt::format("{:.6g}", value);
 }
 
-std::string describe_count(std::uint64_t count, const std::string& noun) {
+std::string describe_count(std::int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
@@ -56,9 +54,7 @@ std::string shortened(const std::string& text, std::size_t most) {
 }
 
 std::string joined(const std::vector<std::string>& parts, const std::string& separator) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : separator) + part;
-  return text;
+  return fmt::format("{}", fmt::join(parts, separator));
 }
 
 }  // namespace holdfast::cli

@@ -19,7 +19,7 @@ std::string describe_shape(const std::vector<std::uint64_t>& shape);
 std::string describe_number(double value);
 
 // "1 array", "2 arrays".
-std::string describe_count(std::uint64_t count, const std::string& noun);
+std::string describe_count(std::int64_t count, const std::string& noun);
 
 // The size in memory divided by the size in the file: "1.19". "-" when the size in the file is not known.
 std::string describe_ratio(std::uint64_t bytes, std::uint64_t stored_bytes);

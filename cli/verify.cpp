@@ -1,8 +1,6 @@
 // Checks files against their digests. Only damage is exit code 1: scripts delete or replace a file then. A file that is
 // missing, or that is not Holdfast's, was not checked and gives 2.
 
-#include "verify.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-#include "exit_code.h"
+#include "holdfast/base/error.h"
 #include "holdfast/base/temporary_files.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
@@ -86,7 +84,8 @@ int say_what_is_wrong(FileSystem& files, const std::string& path, const Error& e
     return kNotDone;
   }
   console.problems << "holdfast: " << printable(error.what()) << "\n";
-  return is_no_file(path) ? kNotDone : verify_exit_code(error);
+  // A script may delete a file at kDamaged, so only the content of a file can give it.
+  return error.code() == ErrorCode::invalid_file && !is_no_file(path) ? kDamaged : kNotDone;
 }
 
 int verify_file(FileSystem& files, const std::string& path, Console& console) {
@@ -95,7 +94,7 @@ int verify_file(FileSystem& files, const std::string& path, Console& console) {
     {
       // The end of this block clears the progress line before the result is printed.
       Progress progress(console, "verifying " + path);
-      file.verify(progress.callback());
+      file.verify([&](std::uint64_t done, std::uint64_t total) { progress.show(done, total); });
     }
     console.out << printable(path) << ": whole, " << describe_count(file.arrays().size(), "array") << ", "
                 << describe_count(file.file_bytes(), "byte") << ", digest " << file.file_digest().hex() << "\n";
@@ -105,8 +104,11 @@ int verify_file(FileSystem& files, const std::string& path, Console& console) {
   }
 }
 
-}  // namespace
-
+// Checks every byte of the file at `path`, or of each *.h5 file in the folder at `path`, by digest. Writes one line for
+// each file: to `console.out` when it is whole, else to `console.problems`. There it also mentions files that a dead
+// writer left in the folder and files that were set aside; these do not change the exit code. Returns kDone only if all
+// files are whole, kNotDone if a file could not be checked or is not Holdfast's, else kDamaged. Throws Error for a
+// folder that cannot be listed or has no such file.
 int verify(FileSystem& files, const std::string& path, Console& console) {
   if (!is_folder(files, path)) return verify_file(files, path, console);
   mention_leftovers(files, path, console);
@@ -115,6 +117,8 @@ int verify(FileSystem& files, const std::string& path, Console& console) {
   for (const std::string& file : files_in(files, path)) worst = std::max(worst, verify_file(files, file, console));
   return worst;
 }
+
+}  // namespace
 
 void add_verify(Subcommands& commands) {
   commands.add<std::string>(

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "holdfast/base/error.h"
 
@@ -25,9 +26,7 @@ namespace {
 Digest canonical(XXH128_hash_t hash) {
   XXH128_canonical_t form;
   XXH128_canonicalFromHash(&form, hash);
-  Digest digest;
-  std::copy(std::begin(form.digest), std::end(form.digest), digest.bytes.begin());
-  return digest;
+  return std::bit_cast<Digest>(form);
 }
 
 // Upper-case digits are refused, so that a digest has one spelling and can be compared as text.
@@ -40,13 +39,7 @@ int hex_value(char digit) {
 }  // namespace
 
 std::string Digest::hex() const {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 Digest Digest::from_hex(std::string_view text) {

@@ -9,49 +9,21 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <system_error>
 
 namespace holdfast {
 
 std::string_view to_string(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return "invalid_argument";
-    case ErrorCode::invalid_file:
-      return "invalid_file";
-    case ErrorCode::not_found:
-      return "not_found";
-    case ErrorCode::input_output:
-      return "input_output";
-    case ErrorCode::refused:
-      return "refused";
-    case ErrorCode::disk_full:
-      return "disk_full";
-    case ErrorCode::out_of_memory:
-      return "out_of_memory";
-    case ErrorCode::deadline_exceeded:
-      return "deadline_exceeded";
-    case ErrorCode::cancelled:
-      return "cancelled";
-    case ErrorCode::incompatible:
-      return "incompatible";
-    case ErrorCode::already_running:
-      return "already_running";
-    case ErrorCode::unavailable:
-      return "unavailable";
-    case ErrorCode::device_failed:
-      return "device_failed";
-    case ErrorCode::failed_replica:
-      return "failed_replica";
-    case ErrorCode::not_finite:
-      return "not_finite";
-    case ErrorCode::diverged:
-      return "diverged";
-    case ErrorCode::unsupported:
-      return "unsupported";
-  }
-  // Only a number that is not an enumerator gets here.
-  return "unknown";
+  // In the order of the enumerators.
+  static constexpr std::string_view kNames[] = {
+      "invalid_argument", "invalid_file",      "not_found",  "input_output", "refused",         "disk_full",
+      "out_of_memory",    "deadline_exceeded", "cancelled",  "incompatible", "already_running", "unavailable",
+      "device_failed",    "failed_replica",    "not_finite", "diverged",     "unsupported"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(ErrorCode::unsupported) + 1);
+  const auto number = static_cast<std::size_t>(code);
+  // Only a number that is not an enumerator has no name.
+  return number < std::size(kNames) ? kNames[number] : "unknown";
 }
 
 static ErrorCode code_of(int error_number) {

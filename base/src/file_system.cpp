@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <utility>
 
@@ -29,16 +28,6 @@ namespace {
 
 [[noreturn]] void fail(int error_number, const std::string& sentence) {
   throw file_error(error_number, sentence);
-}
-
-// Repeats a system call that a signal interrupted. The limit ends a loop that no real series of
-// signals would cause.
-template <typename Call>
-auto uninterrupted(Call call) {
-  constexpr int kAttempts = 1000;
-  auto result = call();
-  for (int attempt = 1; result < 0 && errno == EINTR && attempt < kAttempts; ++attempt) result = call();
-  return result;
 }
 
 FileDescriptor open_descriptor(SystemCalls& calls, const std::string& path, int flags, const std::string& purpose) {

@@ -8,6 +8,7 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -22,7 +23,21 @@
 namespace holdfast {
 namespace {
 
-constexpr std::array<std::string_view, 4> kLevelNames{"debug", "info", "warning", "error"};
+struct Level {
+  std::string_view name;
+  spdlog::level::level_enum spdlog_level;
+  std::string_view colour;  // of spdlog's own sinks
+};
+
+// In the order of LogLevel.
+constexpr std::array<Level, 4> kLevels{{{"debug", spdlog::level::debug, "\x1b[36m"},
+                                        {"info", spdlog::level::info, "\x1b[32m"},
+                                        {"warning", spdlog::level::warn, "\x1b[33m\x1b[1m"},
+                                        {"error", spdlog::level::err, "\x1b[31m\x1b[1m"}}};
+
+const Level& properties(LogLevel level) {
+  return kLevels.at(static_cast<std::size_t>(level));
+}
 
 struct Sink {
   std::mutex mutex;
@@ -36,19 +51,6 @@ Sink& sink() {
   return instance;
 }
 
-std::string_view colour_of(spdlog::level::level_enum level) {
-  switch (level) {
-    case spdlog::level::debug:
-      return "\x1b[36m";
-    case spdlog::level::info:
-      return "\x1b[32m";
-    case spdlog::level::warn:
-      return "\x1b[33m\x1b[1m";
-    default:
-      return "\x1b[31m\x1b[1m";
-  }
-}
-
 // Each line is one write, since other processes write to the same terminal. spdlog's own sinks use
 // several writes.
 // null_mutex, because log() holds its own lock.
@@ -59,11 +61,13 @@ class StandardError final : public spdlog::sinks::base_sink<spdlog::details::nul
     formatter_->format(message, line);
     const std::string_view plain(line.data(), line.size());
     if (!is_terminal(STDERR_FILENO)) return write_all(plain);
-    // Only the level has a color. The colors are those of spdlog's own sinks.
+    // Only the level has a colour. It is one of the table, since only log() logs here.
+    const auto* const level = std::find_if(kLevels.begin(), kLevels.end(),
+                                           [&](const Level& each) { return each.spdlog_level == message.level; });
     const std::size_t begin = message.color_range_start;
     const std::size_t end = message.color_range_end;
     std::string shown(kClearLine);
-    shown.append(plain.substr(0, begin)).append(colour_of(message.level)).append(plain.substr(begin, end - begin));
+    shown.append(plain.substr(0, begin)).append(level->colour).append(plain.substr(begin, end - begin));
     shown.append("\x1b[m").append(plain.substr(end));
     write_all(shown);
   }
@@ -90,29 +94,15 @@ spdlog::logger& standard_error() {
   return logger;
 }
 
-spdlog::level::level_enum spdlog_level(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug:
-      return spdlog::level::debug;
-    case LogLevel::info:
-      return spdlog::level::info;
-    case LogLevel::warning:
-      return spdlog::level::warn;
-    case LogLevel::error:
-      return spdlog::level::err;
-  }
-  return spdlog::level::err;
-}
-
 }  // namespace
 
 std::string_view name(LogLevel level) {
-  return kLevelNames.at(static_cast<std::size_t>(level));
+  return properties(level).name;
 }
 
 std::optional<LogLevel> log_level_from_name(std::string_view name) {
-  for (std::size_t level = 0; level < kLevelNames.size(); ++level) {
-    if (kLevelNames.at(level) == name) return static_cast<LogLevel>(level);
+  for (std::size_t level = 0; level < kLevels.size(); ++level) {
+    if (kLevels.at(level).name == name) return static_cast<LogLevel>(level);
   }
   return std::nullopt;
 }
@@ -125,7 +115,7 @@ void log(LogLevel level, std::string_view line) noexcept {
     if (sink().function) {
       sink().function(level, line);
     } else if (level >= sink().least) {
-      standard_error().log(spdlog_level(level), "{}", line);
+      standard_error().log(properties(level).spdlog_level, "{}", line);
     }
   } catch (...) {
     // A line that cannot be written must not end a training run.

@@ -11,9 +11,6 @@
 namespace holdfast {
 namespace {
 
-// No real series of signals interrupts this many calls in a row.
-constexpr int kMostInterruptions = 1000;
-
 std::string kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a FIFO";
@@ -49,10 +46,7 @@ FileDescriptor open_regular_file(const std::string& path, int flags, const std::
 FileDescriptor open_regular_file(const std::string& path, int flags, const std::string& purpose, SystemCalls& calls) {
   // O_NONBLOCK does nothing for regular files. Without it, opening a FIFO would wait for another process.
   const int all_flags = flags | O_NONBLOCK | O_CLOEXEC;
-  FileDescriptor file(calls.open(path.c_str(), all_flags, 0644));
-  for (int attempt = 1; !file.is_open() && errno == EINTR && attempt < kMostInterruptions; ++attempt) {
-    file = FileDescriptor(calls.open(path.c_str(), all_flags, 0644));
-  }
+  FileDescriptor file(uninterrupted([&] { return calls.open(path.c_str(), all_flags, 0644); }));
   if (!file.is_open()) throw cannot_open(path, flags, purpose, errno);
   // The open file is checked, not its path: another file cannot take its place in between.
   struct stat status {};

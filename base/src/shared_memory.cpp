@@ -16,6 +16,15 @@
 #include "holdfast/base/error.h"
 
 namespace holdfast {
+namespace {
+
+struct stat look_at(const FileDescriptor& memory) {
+  struct stat status {};
+  if (::fstat(memory.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+  return status;
+}
+
+}  // namespace
 
 FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
   if (this != &other) {
@@ -53,20 +62,18 @@ SharedMemory SharedMemory::map_read_only(FileDescriptor descriptor, std::size_t 
 }
 
 SharedMemory SharedMemory::map_read_only(FileDescriptor descriptor) {
-  struct stat status {};
-  if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
-  return map_read_only(std::move(descriptor), static_cast<std::size_t>(status.st_size));
+  const auto bytes = static_cast<std::size_t>(look_at(descriptor).st_size);
+  return map_read_only(std::move(descriptor), bytes);
 }
 
 SharedMemory::SharedMemory(FileDescriptor descriptor, std::size_t bytes, bool is_writable)
     : descriptor_(std::move(descriptor)), bytes_(bytes), is_writable_(is_writable) {
-  struct stat status {};
-  if (::fstat(descriptor_.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+  const off_t there = look_at(descriptor_).st_size;
   // An access to a mapping beyond the end of the memory would be SIGBUS.
-  if (static_cast<std::size_t>(status.st_size) < bytes) {
+  if (static_cast<std::size_t>(there) < bytes) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("shared memory has {} bytes, too few to map {}; map the size with which it was created",
-                            status.st_size, bytes));
+                            there, bytes));
   }
   const int protection = is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
   void* address = ::mmap(nullptr, bytes, protection, MAP_SHARED, descriptor_.value(), 0);
@@ -78,11 +85,9 @@ SharedMemory::~SharedMemory() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
 }
 
-SharedMemory::SharedMemory(SharedMemory&& other) noexcept
-    : descriptor_(std::move(other.descriptor_)),
-      data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)),
-      is_writable_(other.is_writable_) {}
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept {
+  *this = std::move(other);
+}
 
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   // The destructor of `other` releases what this object had.
@@ -108,13 +113,10 @@ FileDescriptor SharedMemory::read_only_descriptor() const {
 }
 
 bool SharedMemory::is_same_as(const FileDescriptor& descriptor) const {
-  const auto file_of = [](const FileDescriptor& of) {
-    struct stat status {};
-    if (::fstat(of.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
-    // A memfd has no name; device and inode identify it.
-    return std::pair(status.st_dev, status.st_ino);
-  };
-  return file_of(descriptor_) == file_of(descriptor);
+  // A memfd has no name; device and inode identify it.
+  const struct stat own = look_at(descriptor_);
+  const struct stat other = look_at(descriptor);
+  return own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
 }  // namespace holdfast

@@ -4,19 +4,10 @@
 
 #include <algorithm>
 
-#include "holdfast/base/utf8.h"
+#include "utf8_character.h"
 
 namespace holdfast {
 namespace {
-
-// The length of the character that `text` begins with; 0 when it does not begin with UTF-8. U+0000
-// counts as not UTF-8.
-std::size_t bytes_of_character(std::string_view text) {
-  for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(4, text.size()); ++bytes) {
-    if (is_utf8(text.substr(0, bytes))) return bytes;
-  }
-  return 0;
-}
 
 // Control characters could make a terminal hide or overwrite lines, and the text may come from an
 // unknown file.
@@ -29,12 +20,8 @@ bool is_control(std::string_view character) {
 
 // Escaped and not dropped, so that two names that differ in such a byte are shown differently.
 std::string escaped(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string result;
-  for (const char c : bytes) {
-    const auto value = static_cast<unsigned char>(c);
-    result += {'\\', 'x', kDigits[value / 16U], kDigits[value % 16U]};
-  }
+  for (const char c : bytes) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   return result;
 }
 

@@ -1,6 +1,6 @@
 // Widths of UTF-8 text in columns, for the progress line: a line that is one column too wide wraps, and
-// the next one no longer replaces it. The text may contain bytes that are not
-// UTF-8. So it is decoded one character at a time, and each bad byte counts as the '?' that replaces it.
+// the next one no longer replaces it. The text may contain bytes that are not UTF-8. So it is decoded one character at
+// a time, and each bad byte counts as the '?' that replaces it.
 
 #include "holdfast/base/terminal.h"
 
@@ -12,6 +12,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "utf8_character.h"
+
 namespace holdfast {
 namespace {
 
@@ -19,29 +21,17 @@ constexpr int kUsualColumns = 80;
 
 struct Character {
   std::string_view bytes;
-  int columns = 0;  // -1: not a character that can be shown
+  std::string_view shown;  // "?" when it cannot be shown
+  int columns = 0;
 };
 
-// The length of a character, from its first byte; 0 for a byte that begins no character.
-std::size_t utf8_length(unsigned char first) {
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first < 0xE0) return 2;
-  if (first >= 0xE0 && first < 0xF0) return 3;
-  return first >= 0xF0 && first < 0xF5 ? 4 : 0;
-}
-
-// The number of the character that `bytes` are; negative when they are not well-formed.
-std::int32_t code_point(std::string_view bytes) {
-  const auto first = static_cast<unsigned char>(bytes.front());
-  if (bytes.size() == 1) return first;
-  std::int32_t value = first & (0xFF >> (bytes.size() + 1));
-  for (const char byte : bytes.substr(1)) {
-    if ((static_cast<unsigned char>(byte) & 0xC0) != 0x80) return -1;
-    value = value << 6 | (static_cast<unsigned char>(byte) & 0x3F);
-  }
-  constexpr std::int32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool is_surrogate = value >= 0xD800 && value <= 0xDFFF;
-  return value < kLeast[bytes.size()] || value > 0x10FFFF || is_surrogate ? -1 : value;
+// The number of a character of UTF-8: the low bits of its first byte, then six bits of each further byte.
+std::int32_t code_point(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (character.size() == 1) return first;
+  std::int32_t value = first & (0xFF >> (character.size() + 1));
+  for (const char byte : character.substr(1)) value = value << 6 | (static_cast<unsigned char>(byte) & 0x3F);
+  return value;
 }
 
 // The C library knows the widths. It needs a UTF-8 locale, which this thread uses for the call only.
@@ -58,11 +48,11 @@ int width_of(std::int32_t character) {
 
 // The first character of a text that is not empty.
 Character first_of(std::string_view text) {
-  const std::size_t length = utf8_length(static_cast<unsigned char>(text.front()));
-  if (length == 0 || length > text.size()) return {text.substr(0, 1), -1};
+  const std::size_t length = bytes_of_character(text);
+  if (length == 0) return {text.substr(0, 1), "?", 1};
   const std::string_view bytes = text.substr(0, length);
-  const std::int32_t character = code_point(bytes);
-  return character < 0 ? Character{text.substr(0, 1), -1} : Character{bytes, width_of(character)};
+  const int width = width_of(code_point(bytes));
+  return width < 0 ? Character{bytes, "?", 1} : Character{bytes, bytes, width};
 }
 
 }  // namespace
@@ -84,7 +74,7 @@ int columns_of(std::string_view text) {
   int columns = 0;
   while (!text.empty()) {
     const Character next = first_of(text);
-    columns += next.columns < 0 ? 1 : next.columns;
+    columns += next.columns;
     text.remove_prefix(next.bytes.size());
   }
   return columns;
@@ -94,13 +84,9 @@ std::string fit_to_columns(std::string_view text, int columns) {
   std::string fitting;
   while (!text.empty()) {
     const Character next = first_of(text);
-    columns -= next.columns < 0 ? 1 : next.columns;
+    columns -= next.columns;
     if (columns < 0) break;
-    if (next.columns < 0) {
-      fitting += '?';
-    } else {
-      fitting += next.bytes;
-    }
+    fitting += next.shown;
     text.remove_prefix(next.bytes.size());
   }
   return fitting;

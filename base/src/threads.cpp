@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <string>
 #include <vector>
 
 namespace holdfast {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "utf8_character.h"
+
 namespace holdfast {
 namespace {
 
@@ -33,16 +35,23 @@ bool lies_between(char byte, std::uint8_t lowest, std::uint8_t highest) {
 
 }  // namespace
 
+std::size_t bytes_of_character(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto* lead = std::find_if(std::begin(kLeads), std::end(kLeads),
+                                  [&](const Lead& entry) { return lies_between(text[0], entry.first, entry.last); });
+  if (lead == std::end(kLeads) || text.size() <= lead->following) return 0;
+  if (lead->following > 0 && !lies_between(text[1], lead->lowest, lead->highest)) return 0;
+  for (std::size_t i = 2; i <= lead->following; ++i) {
+    if (!lies_between(text[i], 0x80, 0xBF)) return 0;
+  }
+  return 1 + lead->following;
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
-    const auto* lead = std::find_if(std::begin(kLeads), std::end(kLeads),
-                                    [&](const Lead& entry) { return lies_between(text[0], entry.first, entry.last); });
-    if (lead == std::end(kLeads) || text.size() <= lead->following) return false;
-    if (lead->following > 0 && !lies_between(text[1], lead->lowest, lead->highest)) return false;
-    for (std::size_t i = 2; i <= lead->following; ++i) {
-      if (!lies_between(text[i], 0x80, 0xBF)) return false;
-    }
-    text.remove_prefix(1 + lead->following);
+    const std::size_t bytes = bytes_of_character(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
   }
   return true;
 }

@@ -17,9 +17,7 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -31,6 +29,7 @@ namespace {
 using holdfast::resilience::LibraryFault;
 using holdfast::resilience::LibraryFaults;
 using holdfast::resilience::plain_name;
+using holdfast::resilience::variable;
 
 constexpr int kUnknownError = 999;  // in the runtime and in the driver
 
@@ -46,11 +45,6 @@ __device__ volatile int is_over;
 __global__ void spin_kernel() {
   while (is_over == 0) {
   }
-}
-
-std::string variable(const char* name, const char* otherwise) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? otherwise : value;
 }
 
 // Never destroyed, since calls may be made until the process ends.

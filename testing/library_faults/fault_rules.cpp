@@ -15,6 +15,7 @@
 namespace holdfast::resilience {
 namespace {
 
+// Empty parts are left out, so a rule may end with a separator.
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
@@ -24,6 +25,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
+// Rules come from the environment, where nobody sees them, so each refusal has an example.
 [[noreturn]] void refuse(const std::string& part, const std::string& expected) {
   throw std::invalid_argument("\"" + part + "\" is not a part of a fault rule: " + expected +
                               "; an example is function=ncclAllGather,call=12,fault=hang");
@@ -42,6 +44,7 @@ int number(const std::string& part, const std::string& value, int least) {
   return *parsed;
 }
 
+// A word that is not known must not be skipped: the test would then show nothing.
 LibraryFault::Kind kind(const std::string& part, const std::string& value) {
   if (value == "hang") return LibraryFault::Kind::hang;
   if (value == "fail") return LibraryFault::Kind::fail;
@@ -61,6 +64,7 @@ void read_part(const std::string& part, LibraryFault& fault) {
   } else if (key == "rank") {
     fault.rank = number(part, value, 0);
   } else if (key == "call") {
+    // One call alone. "from" sets no last call, so all later calls are meant.
     fault.first_call = number(part, value, 1);
     fault.last_call = fault.first_call;
   } else if (key == "from") {
@@ -91,6 +95,7 @@ std::vector<LibraryFault> parse(const std::string& rules) {
   for (const std::string& rule : split(rules, ';')) {
     LibraryFault fault;
     for (const std::string& part : split(rule, ',')) read_part(part, fault);
+    // Without these parts a rule would have no effect, or an effect that its author did not choose.
     if (fault.function.empty()) refuse(rule, "a rule needs a function");
     if (rule.find("fault=") == std::string::npos) refuse(rule, "a rule needs a fault");
     faults.push_back(fault);
@@ -104,21 +109,28 @@ LibraryFaults::LibraryFaults(const std::string& rules) : faults_(parse(rules)) {
 
 std::optional<LibraryFault> LibraryFaults::enter(const std::string& function, int rank) {
   const std::lock_guard lock(mutex_);
+  // Calls are counted for each rank: threads of one process may be several ranks.
   const int call = ++calls_[{function, rank}];
   for (const LibraryFault& fault : faults_) {
     if (fault.function != "*" && fault.function != function) continue;
     if (fault.rank && *fault.rank != rank) continue;
     if (call < fault.first_call || (fault.last_call && call > *fault.last_call)) continue;
+    // The file is claimed last, so that a rule that does not match leaves it to others.
     if (claim(fault.once)) return fault;
   }
   return std::nullopt;
 }
 
+std::string variable(const char* name, const char* otherwise) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
 int started_rank() {
   // RANK may come from another launcher, with one value for all replicas, so HOLDFAST_RANK comes first.
   for (const char* name : {"HOLDFAST_RANK", "RANK"}) {
-    const char* const value = std::getenv(name);
-    if (value == nullptr || *value == '\0') continue;
+    const std::string value = variable(name, "");
+    if (value.empty()) continue;
     if (const std::optional<int> rank = number(value, 0)) return *rank;
     throw std::invalid_argument("the environment has " + std::string(name) + "=" + value +
                                 ", which is not a rank; it must be a number from 0 on");

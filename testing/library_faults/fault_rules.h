@@ -59,6 +59,9 @@ class LibraryFaults {
   std::map<std::pair<std::string, int>, int> calls_;  // guarded by mutex_
 };
 
+// The value of an environment variable, or `otherwise` if it is not set.
+std::string variable(const char* name, const char* otherwise);
+
 // The rank as which this process was started, from its environment; -1 if that has none. Throws std::invalid_argument
 // when the value is not a number.
 int started_rank();

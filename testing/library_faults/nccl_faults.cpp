@@ -8,7 +8,6 @@
 // ncclGetErrorString says why. Types are those of NCCL's binary interface.
 
 #include <cstddef>
-#include <cstdlib>
 #include <exception>
 #include <map>
 #include <memory>
@@ -25,6 +24,7 @@ namespace {
 
 using holdfast::resilience::LibraryFault;
 using holdfast::resilience::LibraryFaults;
+using holdfast::resilience::variable;
 
 using Result = int;
 constexpr Result kSuccess = 0;
@@ -35,11 +35,6 @@ constexpr int kNoRank = -1;
 struct UniqueId {
   char bytes[128];
 };
-
-std::string variable(const char* name, const char* otherwise) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? otherwise : value;
-}
 
 // The state of this library. It is never destroyed, since calls that hang may outlive everything else.
 class Forwarder {
@@ -56,11 +51,13 @@ class Forwarder {
   const std::string& what_is_wrong() const { return what_is_wrong_; }
   LibraryFaults& faults() { return *faults_; }
 
+  // Looked up at each call. Calls of NCCL take much longer than a lookup by the loader.
   template <class Function>
   Function find(const char* name) const {
     return real_ ? real_->find<std::remove_pointer_t<Function>>(name) : nullptr;
   }
 
+  // NCCL's calls name a communicator and no rank, so ranks are noted when communicators are made.
   int rank_of(const void* comm) {
     const std::lock_guard lock(mutex_);
     const auto found = ranks_.find(comm);
@@ -173,6 +170,7 @@ Result ncclBroadcast(const void* from, void* to, std::size_t count, int type, in
   return forward(&ncclBroadcast, "ncclBroadcast", forwarder().rank_of(comm), from, to, count, type, root, comm, stream);
 }
 
+// Also says why nothing works: Holdfast asks for this text when a call has failed.
 const char* ncclGetErrorString(Result result) {
   const std::string& wrong = forwarder().what_is_wrong();
   if (!wrong.empty()) return wrong.c_str();

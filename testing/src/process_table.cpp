@@ -3,7 +3,6 @@
 #include "process_table.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -11,6 +10,8 @@
 #include <string>
 
 #include <fmt/format.h>
+
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::resilience {
 namespace {
@@ -24,12 +25,9 @@ std::string folder_of(int pid) {
 std::vector<ProcessEntry> processes_that(const std::function<bool(const ProcessEntry&)>& is_wanted) {
   std::vector<ProcessEntry> found;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    int pid = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     // The other names in /proc are not of processes.
-    if (error != std::errc{} || end != name.data() + name.size()) continue;
-    const std::optional<ProcessEntry> process = process_entry(pid);
+    const std::optional<int> pid = whole_number<int>(entry.path().filename().string());
+    const std::optional<ProcessEntry> process = pid ? process_entry(*pid) : std::nullopt;
     if (process && is_wanted(*process)) found.push_back(*process);
   }
   return found;
@@ -57,8 +55,8 @@ std::vector<ProcessEntry> children_of(int pid) {
   return processes_that([pid](const ProcessEntry& entry) { return entry.parent == pid; });
 }
 
-Holdings holdings_of(int pid) {
-  Holdings holdings;
+WatchdogSize holdings_of(int pid) {
+  WatchdogSize holdings;
   std::ifstream file(folder_of(pid) + "/status");
   for (std::string line; std::getline(file, line);) {
     std::istringstream rest(line);

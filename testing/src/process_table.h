@@ -2,9 +2,10 @@
 
 // The processes of this host, read from /proc.
 
-#include <cstdint>
 #include <optional>
 #include <vector>
+
+#include "holdfast/testing/soak.h"
 
 namespace holdfast::resilience {
 
@@ -25,13 +26,7 @@ std::optional<ProcessEntry> process_entry(int pid);
 std::vector<ProcessEntry> processes_of_session(int session);
 std::vector<ProcessEntry> children_of(int pid);
 
-// What a process holds; all zero when it is gone.
-struct Holdings {
-  std::int64_t resident_kilobytes = 0;
-  int descriptors = 0;
-  int threads = 0;
-};
-
-Holdings holdings_of(int pid);
+// What a process holds, without its zombies; all zero when it is gone.
+WatchdogSize holdings_of(int pid);
 
 }  // namespace holdfast::resilience

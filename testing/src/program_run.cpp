@@ -26,11 +26,7 @@ void start_once(const std::vector<std::string>& command, const RunOptions& optio
                 RunResult& result) {
   ProgramSession session(command, options.faults);
   result.is_out_of_time = !session.wait(deadline);
-  // A program that is late is killed with all of its processes, so none of them counts as left.
-  if (!result.is_out_of_time) result.processes_left = session.wait_for_others(Deadline::after(options.leave_time));
-  session.kill_all(Deadline::after(kKillTimeout));
-  result.exit_code = session.reap();
-  result.output = session.output();
+  session.finish(options.leave_time, result);
 }
 
 bool has_to_start_again(const RunResult& result, int most_starts) {
@@ -56,8 +52,6 @@ RunResult run_program(const Program& program, const RunOptions& options) {
   }
   result.wall_time = std::chrono::duration_cast<std::chrono::milliseconds>(Deadline::Clock::now() - begin);
   read_record(folder.run_directory(), result);
-  // A program that failed before it had a watchdog wrote no journal, and says why in its output.
-  if (result.sentence.empty()) result.sentence = last_line(result.output);
   return result;
 }
 

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <string_view>
 #include <thread>
@@ -30,6 +29,8 @@ namespace {
 // Of the output only the end is kept: it has the reason, and a long run would fill the memory.
 constexpr std::size_t kMostOutput = std::size_t{64} * 1024;
 constexpr std::chrono::milliseconds kLook(10);
+// How long the kernel may take to end killed processes.
+constexpr std::chrono::seconds kKillTimeout(20);
 
 std::vector<std::string> environment_with(const std::vector<std::string>& faults) {
   const std::string name = std::string(recovery::kFaultsVariable) + "=";
@@ -38,9 +39,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& faults
     // Faults in the environment of the test itself are not meant for this run.
     if (!std::string_view(*entry).starts_with(name)) environment.emplace_back(*entry);
   }
-  std::string all;
-  for (const std::string& fault : faults) all += (all.empty() ? "" : ";") + fault;
-  if (!all.empty()) environment.push_back(name + all);
+  if (!faults.empty()) environment.push_back(fmt::format("{}{}", name, fmt::join(faults, ";")));
   return environment;
 }
 
@@ -105,7 +104,7 @@ ProgramSession::ProgramSession(std::vector<std::string> command, const std::vect
 
 ProgramSession::~ProgramSession() {
   try {
-    kill_all(Deadline::after(kKillTimeout));
+    kill_all();
     if (!is_reaped_) reap();
   } catch (const std::exception&) {
     // Nothing more can be done when the kernel does not end a process.
@@ -155,7 +154,8 @@ std::vector<int> ProgramSession::wait_for_others(Deadline deadline) const {
   return left;
 }
 
-void ProgramSession::kill_all(Deadline deadline) {
+void ProgramSession::kill_all() {
+  const Deadline deadline = Deadline::after(kKillTimeout);
   // After it was reaped, its number may be the session of other processes.
   if (is_reaped_) return;
   ::kill(pid_, SIGKILL);
@@ -170,6 +170,14 @@ void ProgramSession::kill_all(Deadline deadline) {
     }
     std::this_thread::sleep_for(kLook);
   }
+}
+
+void ProgramSession::finish(std::chrono::milliseconds leave_time, RunResult& result) {
+  // A program that is late is killed with all of its processes, so none of them counts as left.
+  if (!result.is_out_of_time) result.processes_left = wait_for_others(Deadline::after(leave_time));
+  kill_all();
+  result.exit_code = reap();
+  result.output = output_;
 }
 
 int ProgramSession::reap() {

@@ -9,11 +9,9 @@
 
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/shared_memory.h"
+#include "holdfast/testing/program_run.h"
 
 namespace holdfast::resilience {
-
-// How long the kernel may take to end killed processes.
-inline constexpr std::chrono::seconds kKillTimeout(20);
 
 class ProgramSession {
  public:
@@ -28,19 +26,21 @@ class ProgramSession {
   int pid() const { return pid_; }
   // Waits until the program itself has ended; its children may live on. False when the deadline passes first.
   bool wait(Deadline deadline);
+  // Ends the program and all processes of the session. Takes the exit code, or 128 + the signal's number, the output,
+  // and the processes that lived on for `leave_time` after the program. Throws Error{deadline_exceeded} when killed
+  // processes do not die.
+  void finish(std::chrono::milliseconds leave_time, RunResult& result);
+
+ private:
+  void collect();
   // The living processes of the session, without the program itself and without zombies.
   std::vector<int> others() const;
   // Waits until no other process of the session lives. Returns those that live at the deadline.
   std::vector<int> wait_for_others(Deadline deadline) const;
-  // Kills all processes of the session. Throws Error{deadline_exceeded} when they do not die.
-  void kill_all(Deadline deadline);
-  // To be called once the program has ended. Returns its exit code, or 128 + the signal's number. Afterwards its
-  // process id may belong to another process.
+  void kill_all();
+  // To be called once the program has ended. Returns its exit code. Afterwards its process id may belong to another
+  // process.
   int reap();
-  const std::string& output() const { return output_; }
-
- private:
-  void collect();
 
   int pid_ = -1;
   // While it is false, pid_ names the program and its session, and nothing else.

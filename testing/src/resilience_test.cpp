@@ -5,6 +5,7 @@
 #include "holdfast/testing/resilience_test.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -123,23 +124,11 @@ std::pair<Verdict, std::string> verdict_of(const Case& test, const RunResult& un
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::same_digest:
-      return "same digest";
-    case Verdict::documented_stop:
-      return "documented stop";
-    case Verdict::documented_limit:
-      return "documented limit";
-    case Verdict::other_digest:
-      return "other digest";
-    case Verdict::ended:
-      return "ended";
-    case Verdict::out_of_time:
-      return "out of time";
-    case Verdict::processes_left:
-      return "processes left";
-  }
-  HOLDFAST_ASSERT(false);
+  // In the order of the enumerators.
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "same digest", "documented stop", "documented limit", "other digest", "ended", "out of time", "processes left"};
+  static_assert(kNames.size() == static_cast<std::size_t>(Verdict::processes_left) + 1);
+  return kNames.at(static_cast<std::size_t>(verdict));
 }
 
 bool has_survived(Verdict verdict) {

@@ -28,6 +28,7 @@ bool replace_all(std::string& text, const std::string& from, const std::string& 
   return was_there;
 }
 
+// mkdtemp() creates the folder itself, so two tests at once never share one.
 std::string make_temporary_folder() {
   std::string pattern = (fs::temp_directory_path() / "holdfast-resilience-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw system_error(errno, "cannot make a temporary folder like " + pattern);
@@ -43,6 +44,7 @@ RunFolder::RunFolder(const std::string& wanted) {
     run_directory_ = temporary_ + "/run";
     return;
   }
+  // A folder that was named is kept after the run, for somebody who wants to look at it.
   if (fs::exists(wanted)) {
     throw Error(
         ErrorCode::invalid_argument,
@@ -63,6 +65,7 @@ RunFolder::~RunFolder() {
 std::vector<std::string> command_of(const Program& program, const std::string& run_directory) {
   std::vector<std::string> command = program.command;
   if (command.empty()) throw Error(ErrorCode::invalid_argument, "cannot run a program: its command is empty");
+  // A program that ignores the folder would leave no journal, and every run would look like a failure.
   bool has_folder = false;
   for (std::string& argument : command) {
     has_folder |= replace_all(argument, kRunDirectory, run_directory);
@@ -77,14 +80,6 @@ std::vector<std::string> command_of(const Program& program, const std::string& r
             command.front(), kRunDirectory));
   }
   return command;
-}
-
-std::string last_line(const std::string& output) {
-  const std::size_t last = output.find_last_not_of(" \r\n");
-  if (last == std::string::npos) return {};
-  const std::size_t before = output.find_last_of("\r\n", last);
-  const std::size_t first = before == std::string::npos ? 0 : before + 1;
-  return output.substr(first, last - first + 1);
 }
 
 }  // namespace holdfast::resilience

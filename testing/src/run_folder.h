@@ -29,7 +29,4 @@ class RunFolder {
 // or when no argument contains {run_dir}.
 std::vector<std::string> command_of(const Program& program, const std::string& run_directory);
 
-// The last line that is not empty.
-std::string last_line(const std::string& output);
-
 }  // namespace holdfast::resilience

@@ -4,15 +4,15 @@
 #include "run_record.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <vector>
+
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::resilience {
 namespace {
@@ -38,16 +38,6 @@ std::vector<json> actions_of(const json& line, const std::string& kind) {
   return found;
 }
 
-void take_end(const json& line, RunResult& result) {
-  for (const json& action : actions_of(line, "finish")) result.sentence = action.at("sentence");
-}
-
-void take_generations(const json& line, ReplicasOfGenerations& replicas_of) {
-  for (const json& action : actions_of(line, "open_generation")) {
-    replicas_of[action.at("generation").get<int>()] = static_cast<int>(action.at("members").size());
-  }
-}
-
 // Other savepoints than the run's own have names that the application chose, and no fault strikes there.
 void take_savepoint(const json& details, std::vector<std::int64_t>& steps) {
   const std::filesystem::path path = details.at("path").get<std::string>();
@@ -57,6 +47,7 @@ void take_savepoint(const json& details, std::vector<std::int64_t>& steps) {
   if (path.filename().string().starts_with("savepoint-") && !is_known) steps.insert(place, step);
 }
 
+// Generations are collected on the way, because a corruption is judged by how many replicas were left.
 void take(const json& line, ReplicasOfGenerations& replicas_of, RunResult& result) {
   const std::string event = line.at("event");
   if (event == "watchdog_started" && result.replicas == 0) result.replicas = line.at("replicas").get<int>();
@@ -82,8 +73,10 @@ void take(const json& line, ReplicasOfGenerations& replicas_of, RunResult& resul
                            .step = lost.at("step").get<std::int64_t>(),
                            .cause = lost.at("cause").get<std::string>()});
   }
-  take_generations(line, replicas_of);
-  take_end(line, result);
+  for (const json& action : actions_of(line, "open_generation")) {
+    replicas_of[action.at("generation").get<int>()] = static_cast<int>(action.at("members").size());
+  }
+  for (const json& action : actions_of(line, "finish")) result.sentence = action.at("sentence");
 }
 
 // A mark is a file with the name "INDEX-DIGEST.fired".
@@ -92,12 +85,19 @@ void take_marks_of_faults(const std::string& run_directory, RunResult& result) {
   for (const auto& mark : std::filesystem::directory_iterator(run_directory + "/faults", none)) {
     ++result.faults_struck;
     const std::string name = mark.path().filename().string();
-    int index = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-    const bool is_index = error == std::errc{} && std::string_view(end).starts_with('-');
-    if (is_index) result.struck.push_back(index);
+    const std::optional<int> index = whole_number<int>(name.substr(0, name.find('-')));
+    if (index) result.struck.push_back(*index);
   }
   std::sort(result.struck.begin(), result.struck.end());
+}
+
+// The last line that is not empty.
+std::string last_line(const std::string& output) {
+  const std::size_t last = output.find_last_not_of(" \r\n");
+  if (last == std::string::npos) return {};
+  const std::size_t before = output.find_last_of("\r\n", last);
+  const std::size_t first = before == std::string::npos ? 0 : before + 1;
+  return output.substr(first, last - first + 1);
 }
 
 }  // namespace
@@ -112,8 +112,11 @@ void read_record(const std::string& run_directory, RunResult& result) {
     }
   });
   take_marks_of_faults(run_directory, result);
+  // A program that failed before it had a watchdog wrote no journal, and says why in its output.
+  if (result.sentence.empty()) result.sentence = last_line(result.output);
 }
 
+// The last one counts: a run may have been started several times.
 int watchdog_pid(const std::string& run_directory) {
   int pid = 0;
   for_each_line(run_directory, [&](const json& line) {

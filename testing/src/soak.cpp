@@ -20,12 +20,10 @@ namespace {
 constexpr std::chrono::seconds kLeaveTimeout(5);
 
 WatchdogSize size_of(int watchdog, const std::vector<ProcessEntry>& children) {
-  const Holdings holdings = holdings_of(watchdog);
-  return {.resident_kilobytes = holdings.resident_kilobytes,
-          .descriptors = holdings.descriptors,
-          .threads = holdings.threads,
-          .zombies = static_cast<int>(std::count_if(children.begin(), children.end(),
-                                                    [](const ProcessEntry& child) { return child.is_zombie(); }))};
+  WatchdogSize size = holdings_of(watchdog);
+  size.zombies = static_cast<int>(
+      std::count_if(children.begin(), children.end(), [](const ProcessEntry& child) { return child.is_zombie(); }));
+  return size;
 }
 
 WatchdogSize most_of(const WatchdogSize& a, const WatchdogSize& b) {
@@ -96,13 +94,9 @@ SoakResult soak(const Program& program, const SoakOptions& options) {
     if (is_over || result.run.is_out_of_time) break;
     killer.strike(result);
   }
-  if (!result.run.is_out_of_time) result.run.processes_left = session.wait_for_others(Deadline::after(kLeaveTimeout));
-  session.kill_all(Deadline::after(kKillTimeout));
-  result.run.exit_code = session.reap();
-  result.run.output = session.output();
+  session.finish(kLeaveTimeout, result.run);
   result.run.wall_time = std::chrono::duration_cast<std::chrono::milliseconds>(Deadline::Clock::now() - begin);
   read_record(folder.run_directory(), result.run);
-  if (result.run.sentence.empty()) result.run.sentence = last_line(result.run.output);
   return result;
 }
 

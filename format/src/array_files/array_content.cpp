@@ -22,6 +22,7 @@
 namespace holdfast::format {
 namespace {
 
+// Every refusal names the file, because a run may write several at once.
 [[noreturn]] void refuse(const std::string& path, const std::string& problem) {
   throw Error(ErrorCode::invalid_argument, fmt::format("cannot write {}: {}", path, problem));
 }
@@ -81,26 +82,14 @@ void check_arguments(const std::string& path, std::string_view metadata_json, st
   check_names(path, arrays);
 }
 
-std::vector<ArrayView> sorted_by_name(std::span<const ArrayView> arrays) {
-  std::vector<ArrayView> sorted(arrays.begin(), arrays.end());
-  std::sort(sorted.begin(), sorted.end(), [](const ArrayView& a, const ArrayView& b) { return a.name < b.name; });
-  return sorted;
-}
-
-Digest structure_digest(const Hdf5View& view) {
-  DigestBuilder builder;
-  builder.update(view.superblock);
-  builder.update(view.structures);
-  return builder.finish();
-}
-
 }  // namespace
 
 ArrayContent::ArrayContent(const std::string& path, std::string_view metadata_json, std::span<const ArrayView> arrays,
-                           const WriteOptions& options) {
+                           const WriteOptions& options)
+    : sorted(arrays.begin(), arrays.end()) {
   check_arguments(path, metadata_json, arrays, options);
   metadata = {std::string(kMetadataName), DType::u8, {metadata_json.size()}, std::as_bytes(std::span(metadata_json))};
-  sorted = sorted_by_name(arrays);
+  std::sort(sorted.begin(), sorted.end(), [](const ArrayView& a, const ArrayView& b) { return a.name < b.name; });
 }
 
 Digest write_structure(File& file, const std::string& path, Index index, const WriteOptions& options) {
@@ -110,12 +99,16 @@ Digest write_structure(File& file, const std::string& path, Index index, const W
   Hdf5View view = compose_view(path, index, shown_level);
   view.superblock.resize(kDataOffset - kUserBlockBytes);
   index.hdf5_bytes = view.structures.size();
-  index.structure = structure_digest(view);
+  DigestBuilder structure;
+  structure.update(view.superblock);
+  structure.update(view.structures);
+  index.structure = structure.finish();
   const std::vector<std::byte> encoded = encode_index(index);
   const std::uint64_t index_offset = index.hdf5_offset + index.hdf5_bytes;
   file.write_at(kUserBlockBytes, view.superblock);
   file.write_at(index.hdf5_offset, view.structures);
   file.write_at(index_offset, encoded);
+  // The index lies at the end: its size depends on the pieces, and theirs is known only when they are encoded.
   const UserBlock block{.file_bytes = index_offset + encoded.size(),
                         .index_offset = index_offset,
                         .index_bytes = encoded.size(),

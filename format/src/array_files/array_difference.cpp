@@ -42,19 +42,18 @@ void compare(const std::byte* a, const std::byte* b, const std::optional<double>
   const bool is_nan_b = std::isnan(static_cast<double>(value_b));
   result.nans_in_a += is_nan_a ? 1 : 0;
   result.nans_in_b += is_nan_b ? 1 : 0;
-  const bool has_same_bits = std::memcmp(a, b, Element::kBytes) == 0;
-  if (has_same_bits) return;
+  if (std::memcmp(a, b, Element::kBytes) == 0) return;
   if (is_nan_a || is_nan_b) {
-    const bool is_equal = tolerance && is_nan_a && is_nan_b;
-    result.differing += is_equal ? 0 : 1;
+    // With a tolerance all NaNs are equal: their bits say nothing about the numbers.
+    result.differing += tolerance && is_nan_a && is_nan_b ? 0 : 1;
     return;
   }
   const double apart = distance(value_a, value_b);
   result.max_absolute = std::max(result.max_absolute, apart);
   result.max_relative =
       std::max(result.max_relative, relative(apart, static_cast<double>(value_a), static_cast<double>(value_b)));
-  const bool is_equal = tolerance && apart <= *tolerance;
-  result.differing += is_equal ? 0 : 1;
+  // Without a tolerance other bits are a difference, even if the values are equal, as 0 and -0 are.
+  result.differing += tolerance && apart <= *tolerance ? 0 : 1;
 }
 
 }  // namespace

@@ -21,12 +21,8 @@
 namespace holdfast::format {
 namespace {
 
+// Structures may be as large as the index of a file with many chunks, so they are digested in parts.
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
-
-[[noreturn]] void fail_damaged(const std::string& path, const std::string& problem) {
-  throw Error(ErrorCode::invalid_file,
-              fmt::format("{} is damaged: {}; use another savepoint or a copy of this one", path, problem));
-}
 
 // Exactly `count` bytes, which exist according to the header.
 std::vector<std::byte> read_range(File& file, const std::string& path, std::uint64_t offset, std::uint64_t count) {
@@ -35,6 +31,7 @@ std::vector<std::byte> read_range(File& file, const std::string& path, std::uint
   return bytes;
 }
 
+// A file may be shorter than a header. decode_user_block() then says what is wrong with it.
 UserBlock read_user_block(File& file, const std::string& path) {
   const std::uint64_t file_bytes = file.size_bytes();
   std::vector<std::byte> head(std::min<std::uint64_t>(file_bytes, kUserBlockBytes));
@@ -42,8 +39,10 @@ UserBlock read_user_block(File& file, const std::string& path) {
   return decode_user_block(path, head, file_bytes);
 }
 
+// The digest is checked before the first number is parsed, so the decoder never sees damage.
 Index read_index(File& file, const std::string& path, const UserBlock& block) {
   const std::vector<std::byte> bytes = read_range(file, path, block.index_offset, block.index_bytes);
+  // Both digests go into the sentence: the owner of the file can compare them with those of a copy.
   const Digest actual = digest(bytes);
   if (actual != block.index_digest) {
     fail_damaged(
@@ -64,11 +63,6 @@ Digest digest_of_structure(File& file, const std::string& path, const Index& ind
 }
 
 }  // namespace
-
-bool begins_as_array_file(std::span<const std::byte> head) {
-  // The magic number is enough: a damaged file of ours must be reported as damaged, not as foreign.
-  return has_array_file_magic(head);
-}
 
 std::uint64_t size_bytes(const ArrayInfo& array) {
   std::uint64_t bytes = 0;
@@ -103,6 +97,7 @@ struct ArrayFile::State {
     return *array;
   }
 
+  // A target of another size is a mistake of the caller: the rest of the array would be missing, or never be filled.
   ReadTarget target(const Target& target) const {
     const IndexedArray& array = get(target.name);
     if (target.out.size() != size_bytes(array.info)) {
@@ -120,11 +115,7 @@ struct ArrayFile::State {
     const ReadTarget text{&index.metadata, std::as_writable_bytes(std::span(metadata))};
     read_pieces(*file, path, std::span(&text, 1), {.threads = 1});
     if (metadata.find('\0') != std::string::npos || !nlohmann::json::accept(metadata)) {
-      throw Error(
-          ErrorCode::invalid_file,
-          fmt::format("{} is undamaged but not what the format allows: its metadata is not JSON; write it again "
-                      "with Holdfast, or use another file",
-                      path));
+      fail_not_allowed(path, "its metadata is not JSON");
     }
   }
 };
@@ -143,6 +134,7 @@ ArrayFile ArrayFile::open(FileSystem& files, const std::string& path, const Read
   state->path = path;
   state->options = options;
   state->file = files.open_for_reading(path);
+  // The header comes first: it says where the index is, and it has the digest of the index.
   state->block = read_user_block(*state->file, path);
   try {
     // What the index needs in memory is in proportion to its size, whatever it claims.
@@ -174,6 +166,7 @@ const ArrayInfo* ArrayFile::find(std::string_view name) const {
 std::vector<std::byte> ArrayFile::read(std::string_view name) const {
   const std::uint64_t count = size_bytes(state_->get(name).info);
   try {
+    // The index was checked, so the size is right. It may still be more than this machine has.
     std::vector<std::byte> bytes(count);
     read_into(name, bytes);
     return bytes;
@@ -196,6 +189,7 @@ void ArrayFile::read_into(std::span<const Target> targets, const std::function<v
 }
 
 void ArrayFile::read_parts(std::string_view name, const std::function<void(std::span<const std::byte>)>& take) const {
+  // Large enough to keep all threads busy, and small next to an array that does not fit into memory.
   constexpr std::size_t kPartBytes = std::size_t{64} << 20;
   read_pieces_in_order(*state_->file, state_->path, state_->get(name),
                        {.threads = state_->options.threads, .part_bytes = kPartBytes, .take = take});
@@ -208,6 +202,7 @@ void ArrayFile::verify_structure() const {
 }
 
 void ArrayFile::verify(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const {
+  // The structures come first: they are small, and a damaged file is found sooner.
   verify_structure();
   verify_pieces(*state_->file, state_->path, state_->index, {.threads = state_->options.threads, .progress = progress});
 }

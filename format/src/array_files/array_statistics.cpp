@@ -27,13 +27,9 @@ double scale_for(const ArrayStatistics& range) {
   return largest == 0 ? 1 : std::ldexp(1.0, std::clamp(-std::ilogb(largest), -1000, 1000));
 }
 
-// The sums that a pass carries from piece to piece.
-struct Sums {
-  double& sum;
-  double& squares;
-  double& distances;
-};
+using Sums = StatisticsBuilder::Sums;
 
+// The range begins empty, which infinities of the wrong sign express.
 template <typename Element>
 void count_and_find_range(std::span<const std::byte> bytes, ArrayStatistics& result) {
   double minimum = result.finite() == 0 ? HUGE_VAL : result.minimum;
@@ -53,61 +49,59 @@ void count_and_find_range(std::span<const std::byte> bytes, ArrayStatistics& res
   result.maximum = maximum;
 }
 
+// `sums` is a copy: the compiler can keep it in registers, which a reference would prevent.
 template <typename Element>
-void add_up(std::span<const std::byte> bytes, const ArrayStatistics& result, Sums sums) {
+Sums add_up(std::span<const std::byte> bytes, const ArrayStatistics& result, Sums sums) {
   const double scale = scale_for(result);
-  double sum = sums.sum;
-  double squares = sums.squares;
   for_each_finite<Element>(bytes, [&](double value) {
-    sum += value * scale;
-    squares += (value * scale) * (value * scale);
+    sums.sum += value * scale;
+    sums.squares += (value * scale) * (value * scale);
   });
-  sums.sum = sum;
-  sums.squares = squares;
+  return sums;
 }
 
-double scaled_mean(const ArrayStatistics& result, Sums sums) {
+double scaled_mean(const ArrayStatistics& result, const Sums& sums) {
   return sums.sum / static_cast<double>(result.finite());
 }
 
 template <typename Element>
-void measure_distances(std::span<const std::byte> bytes, ArrayStatistics& result, Sums sums) {
+Sums measure_distances(std::span<const std::byte> bytes, ArrayStatistics& result, Sums sums) {
   const double scale = scale_for(result);
   const double mean = scaled_mean(result, sums);
   const double begin = result.minimum * scale;
   const double width = result.maximum * scale - begin;
-  double distances = sums.distances;
   for_each_finite<Element>(bytes, [&](double value) {
-    distances += (value * scale - mean) * (value * scale - mean);
+    sums.distances += (value * scale - mean) * (value * scale - mean);
     const double place = width == 0 ? 0 : (value * scale - begin) / width * ArrayStatistics::kBins;
     // A value lies outside the range only if the file changed between two passes.
     constexpr double kLast = ArrayStatistics::kBins - 1;
     ++result.histogram[place > 0 ? static_cast<std::size_t>(std::min(place, kLast)) : 0];
   });
-  sums.distances = distances;
+  return sums;
 }
 
 }  // namespace
 
 void StatisticsBuilder::add(std::span<const std::byte> bytes) {
   HOLDFAST_ASSERT(pass_ < kPasses);
-  const Sums sums{sum_, squares_, distances_};
   with_element(dtype_, [&]<typename Element>(Element) {
     if (pass_ == 0) count_and_find_range<Element>(bytes, result_);
-    if (pass_ == 1) add_up<Element>(bytes, result_, sums);
-    if (pass_ == 2) measure_distances<Element>(bytes, result_, sums);
+    if (pass_ == 1) sums_ = add_up<Element>(bytes, result_, sums_);
+    if (pass_ == 2) sums_ = measure_distances<Element>(bytes, result_, sums_);
   });
 }
 
 void StatisticsBuilder::end_pass() {
+  // Without a finite element there is no mean, and the results stay 0.
   if (++pass_ < kPasses || result_.finite() == 0) return;
   const double scale = scale_for(result_);
-  result_.mean = scaled_mean(result_, {sum_, squares_, distances_}) / scale;
-  result_.norm = std::sqrt(squares_) / scale;
-  result_.deviation = std::sqrt(distances_ / static_cast<double>(result_.finite())) / scale;
+  result_.mean = scaled_mean(result_, sums_) / scale;
+  result_.norm = std::sqrt(sums_.squares) / scale;
+  result_.deviation = std::sqrt(sums_.distances / static_cast<double>(result_.finite())) / scale;
 }
 
 ArrayStatistics statistics_of(DType dtype, std::span<const std::byte> bytes) {
+  // For an array in memory, so each pass sees all of it at once.
   StatisticsBuilder builder(dtype);
   for (int pass = 0; pass < StatisticsBuilder::kPasses; ++pass) {
     builder.add(bytes);

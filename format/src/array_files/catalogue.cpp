@@ -14,7 +14,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/temporary_files.h"
 #include "holdfast/base/whole_file.h"
-#include "holdfast/format/array_file.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::format {
 namespace {
@@ -22,6 +22,7 @@ namespace {
 constexpr std::string_view kSavepointPrefix = "savepoint-";
 constexpr std::string_view kSavepointSuffix = ".h5";
 constexpr std::string_view kDamagedSuffix = ".damaged";
+// Another process deletes a few files at most, so a search that starts again this often meets something else.
 constexpr int kListings = 100;
 
 }  // namespace
@@ -33,15 +34,10 @@ std::string savepoint_name(std::int64_t step) {
 std::optional<std::int64_t> savepoint_step(std::string_view name) {
   if (name.size() < kSavepointPrefix.size() + kSavepointSuffix.size() || !name.starts_with(kSavepointPrefix))
     return std::nullopt;
-  std::int64_t step = 0;
-  for (const char c :
-       name.substr(kSavepointPrefix.size(), name.size() - kSavepointPrefix.size() - kSavepointSuffix.size())) {
-    if (c < '0' || c > '9' || __builtin_mul_overflow(step, 10, &step) || __builtin_add_overflow(step, c - '0', &step))
-      return std::nullopt;
-  }
+  const auto step = whole_number<std::int64_t>(
+      name.substr(kSavepointPrefix.size(), name.size() - kSavepointPrefix.size() - kSavepointSuffix.size()));
   // Each step has one name. Otherwise two files could claim to be the same savepoint.
-  if (savepoint_name(step) != name) return std::nullopt;
-  return step;
+  return step && *step >= 0 && savepoint_name(*step) == name ? step : std::nullopt;
 }
 
 std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string& folder) {
@@ -63,6 +59,7 @@ std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string
   return entries;
 }
 
+// A savepoint that lacks the metric is never the best one. That is not an error.
 std::optional<double> metric_of(std::string_view metadata_json, const std::string& name) {
   // Without exceptions: the metadata may be any JSON, since its meaning is up to the writer.
   const auto metadata = nlohmann::json::parse(metadata_json, nullptr, false);
@@ -122,6 +119,7 @@ class Search {
     if (options_.report) options_.report(problem);
   }
 
+  // Only the owner of the folders may do this: another process may be writing such a file.
   void remove_leftovers() {
     for (const std::string& folder : folders_) {
       try {
@@ -177,6 +175,7 @@ class Search {
     return std::nullopt;
   }
 
+  // The caller reads the file itself, so whatever it needs from the file is part of the test.
   bool is_readable(const std::string& path) {
     try {
       read_(path);

@@ -35,11 +35,16 @@ class TrialFile {
   const std::string path_;
 };
 
+std::uint64_t bytes_of(std::span<const ArrayView> arrays) {
+  std::uint64_t bytes = 0;
+  for (const ArrayView& array : arrays) bytes += array.bytes.size();
+  return bytes;
+}
+
 // The first part of each array, in proportion, because parameters and an optimizer's slots shrink
 // differently.
 std::vector<ArrayView> sample_of(std::span<const ArrayView> arrays, std::uint64_t most_bytes) {
-  std::uint64_t total = 0;
-  for (const ArrayView& array : arrays) total += array.bytes.size();
+  const std::uint64_t total = bytes_of(arrays);
   const double share = total <= most_bytes ? 1.0 : static_cast<double>(most_bytes) / static_cast<double>(total);
   std::vector<ArrayView> sample;
   for (const ArrayView& array : arrays) {
@@ -49,12 +54,6 @@ std::vector<ArrayView> sample_of(std::span<const ArrayView> arrays, std::uint64_
     sample.push_back({array.name, array.dtype, {count}, array.bytes.first(count * element)});
   }
   return sample;
-}
-
-std::uint64_t bytes_of(std::span<const ArrayView> arrays) {
-  std::uint64_t bytes = 0;
-  for (const ArrayView& array : arrays) bytes += array.bytes.size();
-  return bytes;
 }
 
 }  // namespace

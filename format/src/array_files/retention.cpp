@@ -18,12 +18,6 @@ namespace {
 using Entries = std::vector<SavepointEntry>;
 using Steps = std::set<std::int64_t>;
 
-Entries by_step(std::span<const SavepointEntry> entries) {
-  Entries sorted(entries.begin(), entries.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
-  return sorted;
-}
-
 // The newest entry that is known to be whole; the end if no entry is.
 Entries::const_iterator newest_whole(const Entries& entries) {
   const auto found = std::find_if(entries.rbegin(), entries.rend(), [](const auto& entry) { return entry.is_whole; });
@@ -46,10 +40,6 @@ std::vector<std::int64_t> best_steps(const Entries& entries, std::int64_t count,
   return steps;
 }
 
-bool is_kept_for_ever(const SavepointEntry& entry, const RetentionPolicy& policy) {
-  return policy.keep_every_steps > 0 && entry.step % policy.keep_every_steps == 0;
-}
-
 // Adds entries to `given_up`, the oldest first, until the rest fits the budget. Protected entries stay.
 void obey_budget(const Entries& entries, std::uint64_t max_bytes, const Steps& is_protected, Steps& given_up) {
   std::uint64_t bytes = 0;
@@ -66,7 +56,8 @@ void obey_budget(const Entries& entries, std::uint64_t max_bytes, const Steps& i
 }  // namespace
 
 std::vector<std::string> savepoints_to_delete(std::span<const SavepointEntry> entries, const RetentionPolicy& policy) {
-  const Entries sorted = by_step(entries);
+  Entries sorted(entries.begin(), entries.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   const auto newest = newest_whole(sorted);
   if (newest == sorted.end()) return {};
   const std::vector<std::int64_t> best = best_steps(sorted, policy.keep_best, policy.best);
@@ -76,7 +67,8 @@ std::vector<std::string> savepoints_to_delete(std::span<const SavepointEntry> en
   const std::int64_t last_count = newest - sorted.begin() + 1;
   for (auto entry = sorted.begin(); entry != sorted.end(); ++entry) {
     const bool is_very_best = !best.empty() && best.front() == entry->step;
-    if (entry >= newest || is_very_best || is_kept_for_ever(*entry, policy)) is_protected.insert(entry->step);
+    const bool is_kept_always = policy.keep_every_steps > 0 && entry->step % policy.keep_every_steps == 0;
+    if (entry >= newest || is_very_best || is_kept_always) is_protected.insert(entry->step);
     const bool is_among_last = policy.keep_last == 0 || entry - sorted.begin() >= last_count - policy.keep_last;
     const bool is_among_best = std::find(best.begin(), best.end(), entry->step) != best.end();
     if (!is_among_last && !is_among_best && !is_protected.contains(entry->step)) given_up.insert(entry->step);

@@ -23,6 +23,7 @@ void SavepointKeeper::keep(const std::string& name) {
   // A run that went back writes the same name again: what is remembered about it concerns another file.
   forget(path_in_folder(folder_, name));
   verify(folder_, name);
+  // A copy that fails costs only that copy. The savepoint itself was read back above.
   for (const std::string& folder : options_.copies) {
     try {
       copy(name, folder);
@@ -51,6 +52,7 @@ void SavepointKeeper::read_back(const std::string& folder, const std::string& na
   whole_[path] = digest;
 }
 
+// A damaged file is set aside at once, so that no start of the run takes it.
 void SavepointKeeper::verify(const std::string& folder, const std::string& name) {
   const std::string path = path_in_folder(folder, name);
   try {
@@ -66,6 +68,7 @@ void SavepointKeeper::set_aside_and_report(const std::string& path, const std::s
   report({.path = path, .why = why, .set_aside_as = options_.is_trial ? "" : set_aside(files_, path, why)});
 }
 
+// Bytes are copied as they are: encoding them again would cost time and could change them.
 void SavepointKeeper::copy(const std::string& name, const std::string& folder) {
   constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
   forget(path_in_folder(folder, name));
@@ -77,6 +80,7 @@ void SavepointKeeper::copy(const std::string& name, const std::string& folder) {
       const std::size_t bytes = source->read_at(offset, piece);
       if (bytes == 0) break;
       target.write_at(offset, std::span(piece).first(bytes));
+      // The disk then writes while the next piece is read.
       target.start_write_back(offset, bytes);
       offset += bytes;
     }
@@ -118,6 +122,7 @@ void SavepointKeeper::find_metrics(const std::string& folder, std::vector<Savepo
   });
 }
 
+// Metrics are remembered, because each prune() would otherwise open all files again.
 std::optional<double> SavepointKeeper::metric(const std::string& path) {
   const auto known = metrics_.find(path);
   if (known != metrics_.end()) return known->second;

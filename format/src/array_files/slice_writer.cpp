@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <new>
 #include <optional>
 #include <utility>
@@ -34,59 +33,25 @@ void append_run(std::vector<std::byte>& bytes, const PieceEncoder::RunResult& re
   for (const Digest& leaf : result.leaves) append(bytes, leaf);
 }
 
+// The other process writes the bytes itself, so their number and their digests are enough.
 struct SummarizedRun {
   std::uint64_t stored_bytes = 0;
   PieceEncoder::RunResult result;
 };
 
-// Reads a summary that came from another process. One that was cut off must not be read beyond its end.
-class SummaryReader {
- public:
-  SummaryReader(const std::string& path, std::span<const std::byte> bytes) : path_(path), rest_(bytes) {}
-
-  bool is_at_end() const { return rest_.empty(); }
-
-  std::string text() {
-    const auto bytes = next(integer<std::uint32_t>());
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+// The summary comes from another process, so its numbers may be wrong.
+SummarizedRun read_run(ByteReader& summary) {
+  SummarizedRun run;
+  run.stored_bytes = summary.integer<std::uint64_t>();
+  const auto pieces = summary.integer<std::uint32_t>();
+  const auto leaves = summary.integer<std::uint32_t>();
+  for (std::uint32_t i = 0; i < pieces; ++i) {
+    const auto stored_bytes = summary.integer<std::uint32_t>();
+    run.result.pieces.push_back({stored_bytes, summary.digest()});
   }
-
-  SummarizedRun run() {
-    SummarizedRun run;
-    run.stored_bytes = integer<std::uint64_t>();
-    const auto pieces = integer<std::uint32_t>();
-    const auto leaves = integer<std::uint32_t>();
-    for (std::uint32_t i = 0; i < pieces; ++i) {
-      const auto stored_bytes = integer<std::uint32_t>();
-      run.result.pieces.push_back({stored_bytes, digest()});
-    }
-    for (std::uint32_t i = 0; i < leaves; ++i) run.result.leaves.push_back(digest());
-    return run;
-  }
-
-  [[noreturn]] void fail() const {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("the slices of {} do not fit together; give every writer the same names, shapes, "
-                            "metadata and options, and pass the summaries in the order of the slices",
-                            path_));
-  }
-
- private:
-  std::span<const std::byte> next(std::size_t count) {
-    if (count > rest_.size()) fail();
-    const auto bytes = rest_.first(count);
-    rest_ = rest_.subspan(count);
-    return bytes;
-  }
-  template <typename Integer>
-  Integer integer() {
-    return take<Integer>(next(sizeof(Integer)), 0);
-  }
-  Digest digest() { return take_digest(next(sizeof(Digest)), 0); }
-
-  const std::string& path_;
-  std::span<const std::byte> rest_;
-};
+  for (std::uint32_t i = 0; i < leaves; ++i) run.result.leaves.push_back(summary.digest());
+  return run;
+}
 
 }  // namespace
 
@@ -100,8 +65,7 @@ struct SliceWriter::State {
         content(path, metadata_json, arrays, options),
         encoder(content.metadata, content.sorted, options.compression),
         first_run(first_of(slice.slice)),
-        end_run(first_of(slice.slice + 1)),
-        encoded(end_run - first_run) {
+        encoded(first_of(slice.slice + 1) - first_run) {
     if (slice.slice == 0) target.emplace(files, path);
   }
 
@@ -110,17 +74,21 @@ struct SliceWriter::State {
     return encoder.runs().size() * static_cast<std::size_t>(number) / static_cast<std::size_t>(slice.slices);
   }
 
+  // Slices that differ in their options would make a file whose index contradicts its pieces.
+  [[noreturn]] void fail() const {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the slices of {} do not fit together; give every writer the same names, shapes, "
+                            "metadata and options, and pass the summaries in the order of the slices",
+                            path));
+  }
+
+  // Encoded bytes stay in memory until all slices are known: before that, no offset is.
   void encode_runs() {
-    std::atomic<std::size_t> next = 0;
-    const auto work = [&] {
-      PieceEncoder::Workspace workspace(options);
-      for (std::size_t i = next++; i < encoded.size(); i = next++) {
-        const std::span<const std::byte> bytes = encoder.encode(encoder.runs()[first_run + i], workspace);
-        encoded[i].assign(bytes.begin(), bytes.end());
-      }
-    };
-    // A failed thread ends the others by taking all that is left.
-    run_in_threads(thread_count(options.threads), work, [&] { next = encoded.size(); });
+    const auto make_workspace = [&] { return PieceEncoder::Workspace(options); };
+    for_each_in_threads(options.threads, encoded.size(), make_workspace, [&](auto& workspace, std::size_t i) {
+      const std::span<const std::byte> bytes = encoder.encode(encoder.runs()[first_run + i], workspace);
+      encoded[i].assign(bytes.begin(), bytes.end());
+    });
   }
 
   // Returns the name of the temporary file and the offset at which this slice begins in it.
@@ -130,19 +98,20 @@ struct SliceWriter::State {
     std::uint64_t own_offset = offset;
     std::size_t run = 0;
     for (std::size_t number = 0; number < summaries.size(); ++number) {
-      SummaryReader reader(path, summaries[number]);
+      ByteReader reader(summaries[number], [this] { fail(); });
       if (static_cast<int>(number) == slice.slice) own_offset = offset;
-      const std::string name = reader.text();
+      const std::string name = reader.text(reader.integer<std::uint32_t>());
+      // Only slice 0 knows the name of the temporary file; the other summaries have an empty one.
       if (number == 0) temporary = name;
-      while (!reader.is_at_end()) {
-        const SummarizedRun summarized = reader.run();
-        if (run == encoder.runs().size() || !encoder.fits(encoder.runs()[run], summarized.result)) reader.fail();
+      while (reader.left() > 0) {
+        const SummarizedRun summarized = read_run(reader);
+        if (run == encoder.runs().size() || !encoder.fits(encoder.runs()[run], summarized.result)) fail();
         encoder.set_result(encoder.runs()[run++], summarized.result);
         offset += summarized.stored_bytes;
       }
     }
     const bool is_complete = static_cast<int>(summaries.size()) == slice.slices && run == encoder.runs().size();
-    if (!is_complete) SummaryReader(path, {}).fail();
+    if (!is_complete) fail();
     return {temporary, own_offset};
   }
 
@@ -153,7 +122,6 @@ struct SliceWriter::State {
   ArrayContent content;
   PieceEncoder encoder;
   std::size_t first_run;
-  std::size_t end_run;
   std::vector<std::vector<std::byte>> encoded;
   std::optional<WholeWriter> target;  // for slice 0 only
 };
@@ -175,10 +143,10 @@ std::vector<std::byte> SliceWriter::encode() {
   try {
     state_->encode_runs();
     const std::string temporary = state_->target ? state_->target->temporary() : "";
+    // The bytes of a summary are private to one version: the processes of a run are the same program.
     std::vector<std::byte> summary;
     append(summary, static_cast<std::uint32_t>(temporary.size()));
-    const auto text = std::as_bytes(std::span(temporary));
-    summary.insert(summary.end(), text.begin(), text.end());
+    append(summary, std::string_view(temporary));
     for (std::size_t i = 0; i < state_->encoded.size(); ++i) {
       append_run(summary, state_->encoder.result(state_->encoder.runs()[state_->first_run + i]),
                  aligned(state_->encoded[i].size()));
@@ -194,6 +162,7 @@ std::vector<std::byte> SliceWriter::encode() {
 void SliceWriter::write(std::span<const std::vector<std::byte>> summaries) {
   // The results of all slices are needed in slice 0 for the index, and their sizes in every slice.
   auto [temporary, offset] = state_->take_summaries(summaries);
+  // Slice 0 has created the file. The others open it by the name in the summary of slice 0.
   const std::unique_ptr<File> opened = state_->target ? nullptr : state_->files.open_for_writing(temporary);
   File& file = opened ? *opened : *state_->target->file();
   for (const std::vector<std::byte>& bytes : state_->encoded) {
@@ -201,6 +170,7 @@ void SliceWriter::write(std::span<const std::vector<std::byte>> summaries) {
     file.start_write_back(offset, bytes.size());
     offset += aligned(bytes.size());
   }
+  // Each process syncs what it wrote. After that, commit() may make the file visible.
   file.sync();
 }
 

@@ -285,6 +285,7 @@ std::size_t describe_code(const HuffmanCode& code, std::byte* out) {
   const std::vector<std::uint8_t> weights = weights_of(code);
   const std::vector<std::uint8_t> coded = code_weights(weights);
   const std::vector<std::uint8_t> listed = list_weights(weights);
+  // A list takes half a byte for each weight. Coded weights are often shorter.
   const bool can_list = weights.size() <= 128;
   const bool can_code = !coded.empty() && coded.size() < 128;
   if (!can_list && !can_code) return 0;

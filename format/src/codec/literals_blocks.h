@@ -21,6 +21,9 @@ inline constexpr std::size_t kMaxBlockBytes = std::size_t{128} << 10;
 // bits.
 inline constexpr std::uint64_t kCodedLiterals = 0b1110;
 inline constexpr std::size_t kLiteralsHeaderBytes = 5;
+constexpr std::uint64_t literals_header(std::uint64_t bytes, std::uint64_t coded_bytes) {
+  return kCodedLiterals | bytes << 4 | coded_bytes << 22;
+}
 inline constexpr std::size_t kStreams = 4;
 // It holds the sizes of the first three streams.
 inline constexpr std::size_t kJumpTableBytes = 6;

@@ -34,9 +34,8 @@ std::span<const std::byte> take(std::span<const std::byte>& bytes, std::size_t c
 // sequences follow.
 bool is_of_literals(std::span<const std::byte> stored, std::size_t bytes) {
   if (bytes < kMinCodedBytes || stored.size() <= kLiteralsHeaderBytes || stored.back() != std::byte{0}) return false;
-  const std::uint64_t header = read_little_endian(stored.first(kLiteralsHeaderBytes));
-  const std::size_t coded = stored.size() - kLiteralsHeaderBytes - 1;
-  return header == (kCodedLiterals | std::uint64_t{bytes} << 4 | std::uint64_t{coded} << 22);
+  return read_little_endian(stored.first(kLiteralsHeaderBytes)) ==
+         literals_header(bytes, stored.size() - kLiteralsHeaderBytes - 1);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 // checked.
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 

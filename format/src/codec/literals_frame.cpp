@@ -7,11 +7,9 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "codec/always_inline.h"
-#include "codec/huffman_code.h"
 #include "codec/huffman_description.h"
 #include "codec/literals_blocks.h"
 #include "holdfast/base/error.h"
@@ -198,28 +196,19 @@ std::size_t max_stream_bytes(std::size_t block_bytes) {
   return (block_bytes + kStreams - 1) / kStreams * kMaxCodeBits / 8 + 16;
 }
 
-void write_literals_header(std::size_t literals, std::size_t coded, std::byte* out) {
-  write_little_endian(kCodedLiterals | std::uint64_t{literals} << 4 | std::uint64_t{coded} << 22, kLiteralsHeaderBytes,
-                      out);
-}
-
 }  // namespace
 
 void PairTable::fill(const std::array<std::uint32_t, 256>& words) {
-  clear();
+  for (const std::size_t second : bytes_) {
+    for (const std::size_t first : bytes_) pairs_[second << 8 | first] = 0;
+  }
+  bytes_.clear();
   for (std::size_t byte = 0; byte < words.size(); ++byte) {
     if (words[byte] != 0) bytes_.push_back(byte);
   }
   for (const std::size_t second : bytes_) {
     for (const std::size_t first : bytes_) pairs_[second << 8 | first] = join(words[second], words[first]);
   }
-}
-
-void PairTable::clear() {
-  for (const std::size_t second : bytes_) {
-    for (const std::size_t first : bytes_) pairs_[second << 8 | first] = 0;
-  }
-  bytes_.clear();
 }
 
 std::span<const std::byte> LiteralsEncoder::encode(std::span<const std::byte> content, std::size_t plane_bytes) {
@@ -285,7 +274,7 @@ std::size_t LiteralsEncoder::write_coded(std::span<const std::byte> block, const
   const std::size_t streams = write_streams(block, code, out + size);
   if (streams == 0) return 0;
   size += streams;
-  write_literals_header(block.size(), size - kLiteralsHeaderBytes, out);
+  write_little_endian(literals_header(block.size(), size - kLiteralsHeaderBytes), kLiteralsHeaderBytes, out);
   out[size++] = std::byte{0};  // no sequences
   return size;
 }

@@ -30,8 +30,6 @@ class PairTable {
   std::span<const std::uint32_t> words() const { return pairs_; }
 
  private:
-  void clear();
-
   std::vector<std::uint32_t> pairs_;
   std::vector<std::size_t> bytes_;  // that have words
 };

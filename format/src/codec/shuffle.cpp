@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "codec/always_inline.h"
@@ -66,6 +67,7 @@ HOLDFAST_INLINE void join_planes(std::array<Vector, kWidth>& vectors) {
 }
 
 // Returns how many elements it shuffled: only whole vectors.
+// The rest, less than a vector, is left to the caller.
 template <std::size_t kWidth>
 std::size_t shuffle_vectors(const std::byte* in, std::size_t count, std::size_t plane, std::byte* out) {
   std::size_t i = 0;
@@ -78,6 +80,7 @@ std::size_t shuffle_vectors(const std::byte* in, std::size_t count, std::size_t 
   return i;
 }
 
+// For results that are read soon.
 struct Store {
   void operator()(const Vector& vector, std::byte* out) const { std::memcpy(out, &vector, sizeof(vector)); }
 };
@@ -142,6 +145,7 @@ void unshuffle_elements(std::span<const std::byte* const> all, std::span<std::by
   Planes<kWidth> planes;
   std::copy(all.begin(), all.end(), planes.begin());
   const std::size_t count = out.size() / kWidth;
+  // Stores past the caches need aligned addresses. Elements up to the first one are moved one by one.
   const std::size_t misaligned = -reinterpret_cast<std::uintptr_t>(out.data()) % kVector;
   std::size_t i = 0;
   if (method == ShuffleMethod::vectors_past_caches && misaligned % kWidth == 0) {
@@ -155,46 +159,43 @@ void unshuffle_elements(std::span<const std::byte* const> all, std::span<std::by
   unshuffle_plainly(planes, i, count, out.data());
 }
 
+template <std::size_t kWidth>
+using Width = std::integral_constant<std::size_t, kWidth>;
+
+// Calls `action` with the width as a constant, so that loops over the bytes of an element are unrolled.
+template <typename Action>
+void with_width(std::size_t element_bytes, const Action& action) {
+  switch (element_bytes) {
+    case 1:
+      return action(Width<1>());
+    case 2:
+      return action(Width<2>());
+    case 4:
+      return action(Width<4>());
+    case 8:
+      return action(Width<8>());
+    default:
+      HOLDFAST_ASSERT(false && "an element has 1, 2, 4 or 8 bytes");
+  }
+}
+
 }  // namespace
 
 void shuffle(std::span<const std::byte> in, std::size_t element_bytes, std::size_t plane_elements, std::byte* out,
              ShuffleMethod method) {
   HOLDFAST_ASSERT(in.size() % element_bytes == 0 && in.size() / element_bytes <= plane_elements);
-  switch (element_bytes) {
-    case 1:
-      std::fill(std::copy(in.begin(), in.end(), out), out + plane_elements, std::byte{0});
-      return;
-    case 2:
-      return shuffle_elements<2>(in, plane_elements, out, method);
-    case 4:
-      return shuffle_elements<4>(in, plane_elements, out, method);
-    case 8:
-      return shuffle_elements<8>(in, plane_elements, out, method);
-    default:
-      HOLDFAST_ASSERT(false && "an element has 1, 2, 4 or 8 bytes");
-  }
+  with_width(element_bytes, [&](auto width) { shuffle_elements<width>(in, plane_elements, out, method); });
 }
 
 void unshuffle(std::span<const std::byte* const> planes, std::span<std::byte> out, ShuffleMethod method) {
   HOLDFAST_ASSERT(out.size() % planes.size() == 0);
-  switch (planes.size()) {
-    case 1:
-      std::copy_n(planes[0], out.size(), out.begin());
-      return;
-    case 2:
-      return unshuffle_elements<2>(planes, out, method);
-    case 4:
-      return unshuffle_elements<4>(planes, out, method);
-    case 8:
-      return unshuffle_elements<8>(planes, out, method);
-    default:
-      HOLDFAST_ASSERT(false && "an element has 1, 2, 4 or 8 bytes");
-  }
+  with_width(planes.size(), [&](auto width) { unshuffle_elements<width>(planes, out, method); });
 }
 
 void unshuffle(const std::byte* in, std::size_t element_bytes, std::size_t plane_elements, std::span<std::byte> out,
                ShuffleMethod method) {
   HOLDFAST_ASSERT(element_bytes <= 8 && out.size() / element_bytes <= plane_elements);
+  // Planes that follow each other are a special case of planes at any addresses.
   std::array<const std::byte*, 8> planes{};
   for (std::size_t b = 0; b < element_bytes; ++b) planes[b] = in + b * plane_elements;
   unshuffle(std::span(planes).first(element_bytes), out, method);

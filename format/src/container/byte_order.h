@@ -3,9 +3,11 @@
 // Writes little-endian integers and digests into bytes and reads them back, on any machine.
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "holdfast/base/digest.h"
@@ -46,5 +48,38 @@ inline void append(std::vector<std::byte>& bytes, const Digest& digest) {
   bytes.resize(bytes.size() + sizeof digest.bytes);
   put(std::span(bytes), bytes.size() - sizeof digest.bytes, digest);
 }
+
+inline void append(std::vector<std::byte>& bytes, std::string_view text) {
+  const auto raw = std::as_bytes(std::span(text));
+  bytes.insert(bytes.end(), raw.begin(), raw.end());
+}
+
+// Reads what append() wrote, from the first byte on. The bytes may come from anybody.
+class ByteReader {
+ public:
+  // `fail` is called when less is left than is to be read, and must throw.
+  ByteReader(std::span<const std::byte> bytes, std::function<void()> fail) : rest_(bytes), fail_(std::move(fail)) {}
+
+  std::size_t left() const { return rest_.size(); }
+
+  template <typename Integer>
+  Integer integer() {
+    return take<Integer>(next(sizeof(Integer)), 0);
+  }
+  Digest digest() { return take_digest(next(sizeof(Digest)), 0); }
+  std::string text(std::size_t count) {
+    const std::span<const std::byte> bytes = next(count);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+ private:
+  std::span<const std::byte> next(std::size_t count) {
+    if (count > rest_.size()) fail_();
+    return std::exchange(rest_, rest_.subspan(count)).first(count);
+  }
+
+  std::span<const std::byte> rest_;
+  const std::function<void()> fail_;
+};
 
 }  // namespace holdfast::format

@@ -34,6 +34,7 @@ std::span<const std::byte> ChunkEncoder::encode(std::span<const std::byte> bytes
   return context_ == nullptr ? literals_.encode(shuffled, chunk_bytes / element_bytes) : encode_by_zstd(shuffled);
 }
 
+// Only for a level that the caller chose: zstd looks for matches, which weights hardly have.
 std::span<const std::byte> ChunkEncoder::encode_by_zstd(std::span<const std::byte> shuffled) {
   frame_.resize(ZSTD_compressBound(shuffled.size()));
   const std::size_t size =
@@ -57,6 +58,7 @@ bool ChunkDecoder::decode(std::span<const std::byte> frame, std::size_t chunk_by
                           std::span<std::byte> out) {
   HOLDFAST_ASSERT(out.size() <= chunk_bytes && chunk_bytes % element_bytes == 0);
   if (options_.skip_checksum && literals_.decode(frame, chunk_bytes, element_bytes, out)) return true;
+  // The frame may come from anybody. Its claim is compared before a byte is decoded.
   if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != chunk_bytes) return false;
   // Bytes after the frame would be decoded as a second one.
   if (ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) return false;

@@ -5,12 +5,14 @@
 namespace holdfast::format {
 namespace {
 
+// HDF5 gives "." a meaning of its own, and other programs turn names into paths of files.
 bool is_valid_part(std::string_view part) {
   return !part.empty() && part != "." && part != "..";
 }
 
 }  // namespace
 
+// The length is checked first, because the other checks take time in proportion to it.
 bool is_valid_name(std::string_view name) {
   if (name.size() > kMaxNameBytes || !is_utf8(name)) return false;
   std::size_t parts = 1;

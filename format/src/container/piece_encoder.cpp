@@ -19,13 +19,10 @@ std::size_t leaf_count(std::size_t bytes) {
   return (bytes + kLeafBytes - 1) / kLeafBytes;
 }
 
-std::optional<int> level_of(const WriteOptions& options) {
-  return options.compression == Compression::zstd ? std::optional<int>(options.zstd_level) : std::nullopt;
-}
-
 }  // namespace
 
-PieceEncoder::Workspace::Workspace(const WriteOptions& options) : chunk_encoder(level_of(options)) {}
+PieceEncoder::Workspace::Workspace(const WriteOptions& options)
+    : chunk_encoder(options.compression == Compression::zstd ? std::optional(options.zstd_level) : std::nullopt) {}
 
 PieceEncoder::PieceEncoder(const ArrayView& metadata, std::span<const ArrayView> arrays, Compression compression) {
   plan(metadata, Storage::contiguous);
@@ -36,10 +33,12 @@ PieceEncoder::PieceEncoder(const ArrayView& metadata, std::span<const ArrayView>
   plan_runs();
 }
 
+// Results are stored by number, so that runs can be encoded in any order.
 void PieceEncoder::plan(const ArrayView& view, Storage storage) {
   const std::size_t array = arrays_.size();
   if (storage == Storage::zstd) {
     const ChunkGrid grid(view.shape, size_bytes(view.dtype));
+    // A piece has the bytes of its chunk without padding, which only the encoder adds.
     for (std::uint64_t i = 0; i < grid.count(); ++i) {
       const ChunkGrid::Piece piece = grid.piece(i);
       pieces_.push_back({array, i, piece.first_byte, piece.bytes});
@@ -70,14 +69,19 @@ void PieceEncoder::plan_runs() {
 
 std::uint64_t PieceEncoder::bytes_of(const Run& run) const {
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < run.piece_count; ++i) bytes += pieces_[run.first_piece + i].bytes;
+  for (const PlannedPiece& piece : pieces_of(run)) bytes += piece.bytes;
   return bytes;
+}
+
+std::span<const PieceEncoder::PlannedPiece> PieceEncoder::pieces_of(const Run& run) const {
+  return std::span(pieces_).subspan(run.first_piece, run.piece_count);
 }
 
 std::span<const std::byte> PieceEncoder::bytes_of(const PlannedPiece& piece) const {
   return arrays_[piece.array].view.bytes.subspan(piece.first_byte, piece.bytes);
 }
 
+// Leaves lie at multiples of kLeafBytes of the array, and pieces need not begin at one.
 std::pair<std::size_t, std::size_t> PieceEncoder::leaves_of(const PlannedPiece& piece) const {
   return {leaf_count(piece.first_byte), leaf_count(piece.first_byte + piece.bytes)};
 }
@@ -86,8 +90,8 @@ std::span<const std::byte> PieceEncoder::encode(const Run& run, Workspace& works
   // A large piece is written from where it is, without a copy.
   if (run.piece_count == 1) return encode_piece(pieces_[run.first_piece], workspace.chunk_encoder);
   workspace.bytes.clear();
-  for (std::size_t i = 0; i < run.piece_count; ++i) {
-    const std::span<const std::byte> stored = encode_piece(pieces_[run.first_piece + i], workspace.chunk_encoder);
+  for (const PlannedPiece& piece : pieces_of(run)) {
+    const std::span<const std::byte> stored = encode_piece(piece, workspace.chunk_encoder);
     workspace.bytes.insert(workspace.bytes.end(), stored.begin(), stored.end());
     workspace.bytes.resize(aligned(workspace.bytes.size()));
   }
@@ -116,10 +120,10 @@ std::span<const std::byte> PieceEncoder::encode_piece(const PlannedPiece& piece,
   return stored;
 }
 
+// Digests travel between processes, and the bytes do not: each process writes its own.
 PieceEncoder::RunResult PieceEncoder::result(const Run& run) const {
   RunResult result;
-  for (std::size_t i = 0; i < run.piece_count; ++i) {
-    const PlannedPiece& piece = pieces_[run.first_piece + i];
+  for (const PlannedPiece& piece : pieces_of(run)) {
     const auto [first, last] = leaves_of(piece);
     const std::vector<Digest>& leaves = arrays_[piece.array].leaves;
     result.pieces.push_back(arrays_[piece.array].pieces[piece.number]);
@@ -129,10 +133,11 @@ PieceEncoder::RunResult PieceEncoder::result(const Run& run) const {
   return result;
 }
 
+// A result of another process is checked before it is taken, because its options may differ.
 bool PieceEncoder::fits(const Run& run, const RunResult& result) const {
   std::size_t leaves = 0;
-  for (std::size_t i = 0; i < run.piece_count; ++i) {
-    const auto [first, last] = leaves_of(pieces_[run.first_piece + i]);
+  for (const PlannedPiece& piece : pieces_of(run)) {
+    const auto [first, last] = leaves_of(piece);
     leaves += last - first;
   }
   return result.pieces.size() == run.piece_count && result.leaves.size() == leaves;
@@ -140,17 +145,16 @@ bool PieceEncoder::fits(const Run& run, const RunResult& result) const {
 
 void PieceEncoder::set_result(const Run& run, const RunResult& result) {
   HOLDFAST_ASSERT(fits(run, result));
-  std::size_t leaf_number = 0;
-  for (std::size_t i = 0; i < run.piece_count; ++i) {
-    const PlannedPiece& piece = pieces_[run.first_piece + i];
-    arrays_[piece.array].pieces[piece.number] = result.pieces[i];
+  auto stored = result.pieces.begin();
+  auto leaf_digest = result.leaves.begin();
+  for (const PlannedPiece& piece : pieces_of(run)) {
+    arrays_[piece.array].pieces[piece.number] = *stored++;
     const auto [first, last] = leaves_of(piece);
-    for (std::size_t leaf = first; leaf < last; ++leaf) {
-      arrays_[piece.array].leaves[leaf] = result.leaves[leaf_number++];
-    }
+    for (std::size_t leaf = first; leaf < last; ++leaf) arrays_[piece.array].leaves[leaf] = *leaf_digest++;
   }
 }
 
+// The digest of an array is that of its leaves, so no second pass over its bytes is needed.
 IndexedArray PieceEncoder::indexed(const PlannedArray& array) const {
   return {.info = {.name = array.view.name,
                    .dtype = array.view.dtype,
@@ -166,6 +170,7 @@ Index PieceEncoder::finish() const {
   Index index;
   index.metadata = indexed(arrays_.front());
   for (std::size_t i = 1; i < arrays_.size(); ++i) index.arrays.push_back(indexed(arrays_[i]));
+  // Only here are all sizes known, so offsets are computed last.
   index.hdf5_offset = place_pieces(index);
   return index;
 }

@@ -72,6 +72,7 @@ class PieceEncoder {
 
   void plan(const ArrayView& view, Storage storage);
   void plan_runs();
+  std::span<const PlannedPiece> pieces_of(const Run& run) const;
   std::span<const std::byte> bytes_of(const PlannedPiece& piece) const;
   // The leaves that begin within the piece, as a range of leaf numbers.
   std::pair<std::size_t, std::size_t> leaves_of(const PlannedPiece& piece) const;

@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <vector>
 
 #include "container/chunk.h"
 #include "container/chunk_codec.h"
 #include "container/parallel.h"
+#include "container/user_block.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 
@@ -33,9 +33,7 @@ constexpr std::size_t kMinBytesAhead = 64 * 1024;
 constexpr std::size_t kPartBytes = 128 * 1024;
 
 [[noreturn]] void fail(const std::string& path, const IndexedArray& array, const std::string& problem) {
-  throw Error(ErrorCode::invalid_file,
-              fmt::format("{} is damaged: array \"{}\" {}; use another savepoint or a copy of this one", path,
-                          array.info.name, problem));
+  fail_damaged(path, fmt::format("array \"{}\" {}", array.info.name, problem));
 }
 
 // Where a piece is in the file, and which part of the array it contains.
@@ -113,48 +111,15 @@ std::vector<PiecePlace> places_of(const IndexedArray& array) {
   return places;
 }
 
-// Calls work(reader, i) for each i below `count`, in several threads. Each thread has a reader of its own,
-// made by make_reader().
-template <typename MakeReader, typename Work>
-void for_each_in_threads(const MakeReader& make_reader, std::size_t count, int threads, const Work& work) {
-  std::atomic<std::size_t> next = 0;
-  const auto serve = [&] {
-    PieceReader reader = make_reader();
-    for (std::size_t i = next++; i < count; i = next++) work(reader, i);
-  };
-  const auto useful = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(thread_count(threads)), count));
-  run_in_threads(useful, serve, [&] { next = count; });
-}
-
-// Adds up the progress of several threads.
-class ProgressCount {
- public:
-  ProgressCount(const VerifyOptions& options, const Index& index) : progress_(options.progress) {
-    for (const IndexedArray& array : index.arrays) total_ += size_bytes(array.info);
-    total_ += size_bytes(index.metadata.info);
-  }
-
-  void add(std::uint64_t bytes) {
-    if (!progress_) return;
-    const std::lock_guard lock(mutex_);
-    progress_(done_ += bytes, total_);
-  }
-
- private:
-  const std::function<void(std::uint64_t done, std::uint64_t total)>& progress_;
-  std::uint64_t total_ = 0;
-  std::mutex mutex_;
-  std::uint64_t done_ = 0;  // guarded by mutex_
-};
-
-void verify_array(PieceReader& reader, const std::string& path, const IndexedArray& array, ProgressCount& count) {
+template <typename Count>
+void verify_array(PieceReader& reader, const std::string& path, const IndexedArray& array, const Count& count) {
   DigestBuilder builder;
   std::vector<std::byte> bytes;
   for (const PiecePlace& place : places_of(array)) {
     bytes.resize(place.bytes);
     reader.read(array, place, bytes);
     builder.update(bytes);
-    count.add(bytes.size());
+    count(bytes.size());
   }
   if (builder.finish() != array.info.digest) fail(path, array, "does not have the digest that its writer gave it");
 }
@@ -179,7 +144,7 @@ void read_pieces(File& file, const std::string& path, std::span<const ReadTarget
   // A caller that asks for arrivals reads each piece at once, so it should be in the caches.
   const bool past_caches = !options.arrived;
   const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = past_caches}); };
-  for_each_in_threads(make_reader, tasks.size(), options.threads, [&](PieceReader& reader, std::size_t i) {
+  for_each_in_threads(options.threads, tasks.size(), make_reader, [&](PieceReader& reader, std::size_t i) {
     ask_for(i + kPiecesAhead);
     const auto& [target, place] = tasks[i];
     const ReadTarget& to = targets[target];
@@ -201,7 +166,7 @@ void read_pieces_in_order(File& file, const std::string& path, const IndexedArra
       bytes += places[end++].bytes;
     }
     part.resize(bytes);
-    for_each_in_threads(make_reader, end - begin, options.threads, [&](PieceReader& reader, std::size_t i) {
+    for_each_in_threads(options.threads, end - begin, make_reader, [&](PieceReader& reader, std::size_t i) {
       const PiecePlace& place = places[begin + i];
       reader.read(array, place, std::span(part).subspan(place.first_byte - first_byte, place.bytes));
     });
@@ -211,10 +176,18 @@ void read_pieces_in_order(File& file, const std::string& path, const IndexedArra
 }
 
 void verify_pieces(File& file, const std::string& path, const Index& index, const VerifyOptions& options) {
-  ProgressCount count(options, index);
+  std::uint64_t total = size_bytes(index.metadata.info);
+  for (const IndexedArray& array : index.arrays) total += size_bytes(array.info);
+  std::uint64_t done = 0;
+  std::mutex mutex;
+  const auto count = [&](std::uint64_t bytes) {
+    if (!options.progress) return;
+    const std::lock_guard lock(mutex);
+    options.progress(done += bytes, total);
+  };
   // Each piece is digested right after it was decoded, so it should be in the caches.
   const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = false}); };
-  for_each_in_threads(make_reader, index.arrays.size() + 1, options.threads, [&](PieceReader& reader, std::size_t i) {
+  for_each_in_threads(options.threads, index.arrays.size() + 1, make_reader, [&](PieceReader& reader, std::size_t i) {
     verify_array(reader, path, i == 0 ? index.metadata : index.arrays[i - 1], count);
   });
 }

@@ -6,13 +6,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "container/byte_order.h"
 #include "container/index.h"
 #include "holdfast/base/error.h"
-#include "holdfast/format/array_file.h"
 
 namespace holdfast::format {
 namespace {
@@ -21,6 +19,7 @@ namespace {
 constexpr std::array<std::uint8_t, 8> kMagic = {0x89, 'H', 'L', 'D', '\r', '\n', 0x1A, '\n'};
 constexpr std::array<std::uint8_t, 8> kHdf5Magic = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1A, '\n'};
 
+// As in the table of docs/format.md. The bytes in between are zero.
 constexpr std::size_t kVersionOffset = 8;
 constexpr std::size_t kFileBytesOffset = 16;
 constexpr std::size_t kIndexOffsetOffset = 24;
@@ -36,7 +35,7 @@ bool begins_with(std::span<const std::byte> bytes, const std::array<std::uint8_t
   throw Error(ErrorCode::invalid_file, path + " " + problem);
 }
 
-constexpr const char* kUseAnother = "; use another savepoint or a copy of this one";
+constexpr const char* kUseAnother = "use another savepoint or a copy of this one";
 
 }  // namespace
 
@@ -48,11 +47,13 @@ std::array<std::byte, kUserBlockBytes> encode(const UserBlock& block) {
   put(bytes, kIndexOffsetOffset, block.index_offset);
   put(bytes, kIndexBytesOffset, block.index_bytes);
   put(bytes, kIndexDigestOffset, block.index_digest);
+  // The digest is the last field: it covers everything before it.
   put(bytes, kBlockDigestOffset, digest(std::span(bytes).first(kBlockDigestOffset)));
   return bytes;
 }
 
-bool has_array_file_magic(std::span<const std::byte> head) {
+// The magic number is enough: a damaged file of ours must be reported as damaged, not as foreign.
+bool begins_as_array_file(std::span<const std::byte> head) {
   return begins_with(head, kMagic);
 }
 
@@ -64,12 +65,12 @@ UserBlock decode_user_block(const std::string& path, std::span<const std::byte> 
     fail(path, "is not a Holdfast file, or its first bytes are damaged; give a file that Holdfast wrote");
   }
   if (head.size() < kUserBlockBytes) {
-    fail(path, fmt::format("has {} bytes, fewer than the {} of a Holdfast file's header: it is cut off{}", actual_bytes,
-                           kUserBlockBytes, kUseAnother));
+    fail(path, fmt::format("has {} bytes, fewer than the {} of a Holdfast file's header: it is cut off; {}",
+                           actual_bytes, kUserBlockBytes, kUseAnother));
   }
   // Every version has this digest at this offset, so damage is never taken for another version.
   if (digest(head.first(kBlockDigestOffset)) != take_digest(head, kBlockDigestOffset)) {
-    fail(path, std::string("is damaged: its header does not have the digest that it contains") + kUseAnother);
+    fail_damaged(path, "its header does not have the digest that it contains");
   }
   const auto version = take<std::uint32_t>(head, kVersionOffset);
   if (version != kFormatVersion) {
@@ -81,7 +82,7 @@ UserBlock decode_user_block(const std::string& path, std::span<const std::byte> 
   }
   const auto file_bytes = take<std::uint64_t>(head, kFileBytesOffset);
   if (file_bytes != actual_bytes) {
-    fail(path, fmt::format("has {} bytes, and its header says {}: it was cut off or appended to{}", actual_bytes,
+    fail(path, fmt::format("has {} bytes, and its header says {}: it was cut off or appended to; {}", actual_bytes,
                            file_bytes, kUseAnother));
   }
   const UserBlock block{.file_bytes = file_bytes,
@@ -90,11 +91,19 @@ UserBlock decode_user_block(const std::string& path, std::span<const std::byte> 
                         .index_digest = take_digest(head, kIndexDigestOffset)};
   if (block.index_offset < kDataOffset || block.index_offset > file_bytes ||
       block.index_bytes != file_bytes - block.index_offset) {
-    fail(path,
-         "is undamaged but not what the format allows: its index does not end where the file does; write it again "
-         "with Holdfast, or use another file");
+    fail_not_allowed(path, "its index does not end where the file does");
   }
   return block;
+}
+
+void fail_damaged(const std::string& path, const std::string& problem) {
+  fail(path, fmt::format("is damaged: {}; {}", problem, kUseAnother));
+}
+
+void fail_not_allowed(const std::string& path, const std::string& problem) {
+  fail(path, fmt::format("is undamaged but not what the format allows: {}; write it again with Holdfast, or use "
+                         "another file",
+                         problem));
 }
 
 }  // namespace holdfast::format

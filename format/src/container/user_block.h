@@ -23,12 +23,14 @@ struct UserBlock {
 
 std::array<std::byte, kUserBlockBytes> encode(const UserBlock& block);
 
-// Whether `head` begins with the magic number, which all versions of the format share.
-bool has_array_file_magic(std::span<const std::byte> head);
-
 // Decodes the first 512 bytes of a file, or fewer when the file is shorter. `actual_bytes` is the file's
 // size; `path` is named in errors. Throws Error{invalid_file} unless the header is undamaged and gives
 // this size, and Error{unsupported} for another version of the format.
 UserBlock decode_user_block(const std::string& path, std::span<const std::byte> head, std::uint64_t actual_bytes);
+
+// Both throw Error{invalid_file}, also for other parts of a file. They name `path`, the problem, and what to do.
+[[noreturn]] void fail_damaged(const std::string& path, const std::string& problem);
+// For a file whose digests are right: no writer of ours made it.
+[[noreturn]] void fail_not_allowed(const std::string& path, const std::string& problem);
 
 }  // namespace holdfast::format

@@ -17,6 +17,7 @@ struct DriverFile {
 };
 static_assert(std::is_standard_layout_v<DriverFile>, "a pointer to the whole is a pointer to its first member");
 
+// HDF5 gives back the pointer that driver_open() returned.
 DriverFile& driver_file(H5FD_t* file) {
   return *reinterpret_cast<DriverFile*>(file);
 }
@@ -45,19 +46,12 @@ herr_t driver_close(H5FD_t* file) {
   return 0;
 }
 
-haddr_t driver_end_of_addresses(const H5FD_t* file, H5FD_mem_t) {
-  return driver_file(file).end;
-}
-
 herr_t driver_set_end_of_addresses(H5FD_t* file, H5FD_mem_t, haddr_t address) {
   driver_file(file).end = address;
   return 0;
 }
 
-haddr_t driver_end_of_file(const H5FD_t* file, H5FD_mem_t) {
-  return driver_file(file).image->size_bytes(driver_file(file).end);
-}
-
+// The image decides where space is: this is how a view describes data that is already written.
 haddr_t driver_allocate(H5FD_t* base, H5FD_mem_t kind, hid_t, hsize_t bytes) {
   DriverFile& file = driver_file(base);
   return file.image->allocate(kind, bytes, file.end);
@@ -83,14 +77,19 @@ hid_t register_driver() {
   H5FD_class_t driver{};
   driver.name = "holdfast";
   driver.maxaddr = std::numeric_limits<std::int64_t>::max();
+  // A file that closes with all its objects leaves no handle that refers to the image.
   driver.fc_degree = H5F_CLOSE_STRONG;
+  // HDF5 copies the access list, so it gets a pointer to the image and not the image.
   driver.fapl_size = sizeof(DriverImage*);
   driver.open = driver_open;
   driver.close = driver_close;
   driver.alloc = driver_allocate;
-  driver.get_eoa = driver_end_of_addresses;
+  driver.get_eoa = [](const H5FD_t* file, H5FD_mem_t) { return driver_file(file).end; };
   driver.set_eoa = driver_set_end_of_addresses;
-  driver.get_eof = driver_end_of_file;
+  driver.get_eof = [](const H5FD_t* base, H5FD_mem_t) {
+    const DriverFile& file = driver_file(base);
+    return file.image->size_bytes(file.end);
+  };
   driver.read = driver_read;
   driver.write = driver_write;
   driver.truncate = driver_truncate;

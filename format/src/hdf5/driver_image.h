@@ -3,9 +3,11 @@
 // What HDF5 takes for a file. A file driver of ours forwards every access to an object, so the library
 // never touches the operating system.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "hdf5/hdf5_session.h"
 
@@ -27,6 +29,19 @@ class DriverImage {
   // Called when the file is closed.
   virtual bool finish(haddr_t end) = 0;
 };
+
+// For images in memory. Reads `bytes` from `offset` on; false unless all bytes of `out` exist.
+inline bool read_bytes(std::span<const std::byte> bytes, std::uint64_t offset, std::span<std::byte> out) {
+  if (offset > bytes.size() || out.size() > bytes.size() - offset) return false;
+  std::copy_n(bytes.data() + offset, out.size(), out.begin());
+  return true;
+}
+
+// The vector grows when something is written after its end.
+inline void write_bytes(std::vector<std::byte>& bytes, std::uint64_t offset, std::span<const std::byte> in) {
+  if (bytes.size() < offset + in.size()) bytes.resize(offset + in.size());
+  std::copy(in.begin(), in.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+}
 
 // The access list for H5Fcreate and H5Fopen, with the format bounds of what we write. HDF5 ignores the
 // name of such a file. `image` must outlive the file.

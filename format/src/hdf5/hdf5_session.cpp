@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace holdfast::format {
@@ -41,6 +43,7 @@ herr_t Handle::reset() {
   return id_ < 0 ? 0 : close_(std::exchange(id_, H5I_INVALID_HID));
 }
 
+// The first entry of the walk is the innermost one. The others only repeat how HDF5 got there.
 std::string hdf5_message() {
   const auto keep_first = [](unsigned index, const H5E_error2_t* entry, void* text) -> herr_t {
     if (index == 0 && entry->desc != nullptr) {
@@ -71,6 +74,7 @@ Handle untimed_list(const Checker& check, hid_t kind) {
   return list;
 }
 
+// The fields are set before the size, because HDF5 refuses a size that they do not fit into.
 Handle half_type(const Checker& check) {
   Handle type = check.opened(H5Tcopy(H5T_IEEE_F32LE), H5Tclose, "no half type");
   check.succeeded(H5Tset_fields(type, 15, 10, 5, 0, 10), "no half type");
@@ -80,38 +84,19 @@ Handle half_type(const Checker& check) {
 }
 
 Handle element_type(const Checker& check, DType dtype) {
-  const auto copy = [&](hid_t type) { return check.opened(H5Tcopy(type), H5Tclose, "no element type"); };
-  switch (dtype) {
-    case DType::f64:
-      return copy(H5T_IEEE_F64LE);
-    case DType::f32:
-      return copy(H5T_IEEE_F32LE);
-    case DType::f16:
-      return half_type(check);
-    case DType::bf16:
-      return copy(H5T_STD_U16LE);
-    case DType::i8:
-      return copy(H5T_STD_I8LE);
-    case DType::i16:
-      return copy(H5T_STD_I16LE);
-    case DType::i32:
-      return copy(H5T_STD_I32LE);
-    case DType::i64:
-      return copy(H5T_STD_I64LE);
-    case DType::u8:
-      return copy(H5T_STD_U8LE);
-    case DType::u16:
-      return copy(H5T_STD_U16LE);
-    case DType::u32:
-      return copy(H5T_STD_U32LE);
-    case DType::u64:
-      return copy(H5T_STD_U64LE);
-    case DType::boolean:
-      return copy(H5T_STD_U8LE);
-  }
-  check.fail("no element type");
+  if (dtype == DType::f16) return half_type(check);
+  const std::pair<DType, hid_t> types[] = {
+      {DType::f64, H5T_IEEE_F64LE}, {DType::f32, H5T_IEEE_F32LE}, {DType::bf16, H5T_STD_U16LE},
+      {DType::i8, H5T_STD_I8LE},    {DType::i16, H5T_STD_I16LE},  {DType::i32, H5T_STD_I32LE},
+      {DType::i64, H5T_STD_I64LE},  {DType::u8, H5T_STD_U8LE},    {DType::u16, H5T_STD_U16LE},
+      {DType::u32, H5T_STD_U32LE},  {DType::u64, H5T_STD_U64LE},  {DType::boolean, H5T_STD_U8LE}};
+  const auto* type =
+      std::find_if(std::begin(types), std::end(types), [&](const auto& each) { return each.first == dtype; });
+  check.require(type != std::end(types), "no element type");
+  return check.opened(H5Tcopy(type->second), H5Tclose, "no element type");
 }
 
+// Without it HDF5 would mark names as ASCII, and other programs could show them wrong.
 Handle utf8_link_list(const Checker& check) {
   Handle list = check.opened(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "no link creation list");
   check.succeeded(H5Pset_char_encoding(list, H5T_CSET_UTF8), "cannot set UTF-8 names");

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "hdf5/driver_image.h"
 
@@ -18,7 +17,7 @@ class FixedImage : public DriverImage {
 
   haddr_t allocate(H5FD_mem_t, std::uint64_t, haddr_t&) override { return HADDR_UNDEF; }
   std::uint64_t size_bytes(haddr_t) const override { return bytes_.size(); }
-  bool read(std::uint64_t address, std::span<std::byte> out) const override;
+  bool read(std::uint64_t address, std::span<std::byte> out) const override { return read_bytes(bytes_, address, out); }
   bool write(std::uint64_t, std::span<const std::byte>) override { return false; }
   bool finish(haddr_t) override { return true; }
 
@@ -34,11 +33,18 @@ class GrowingImage : public DriverImage {
 
   std::vector<std::byte> take_bytes() { return std::move(bytes_); }
 
-  haddr_t allocate(H5FD_mem_t kind, std::uint64_t bytes, haddr_t& end) override;
+  haddr_t allocate(H5FD_mem_t, std::uint64_t bytes, haddr_t& end) override { return std::exchange(end, end + bytes); }
   std::uint64_t size_bytes(haddr_t) const override { return bytes_.size(); }
-  bool read(std::uint64_t address, std::span<std::byte> out) const override;
-  bool write(std::uint64_t address, std::span<const std::byte> in) override;
-  bool finish(haddr_t end) override;
+  bool read(std::uint64_t address, std::span<std::byte> out) const override { return read_bytes(bytes_, address, out); }
+  bool write(std::uint64_t address, std::span<const std::byte> in) override {
+    write_bytes(bytes_, address, in);
+    return true;
+  }
+  // HDF5 may give space back before it closes the file. That space does not belong to the file.
+  bool finish(haddr_t end) override {
+    bytes_.resize(end);
+    return true;
+  }
 
  private:
   std::vector<std::byte> bytes_;

@@ -7,24 +7,90 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
-#include <utility>
 
 #include "container/chunk.h"
 #include "container/names.h"
 #include "container/user_block.h"
-#include "hdf5/hdf5_session.h"
+#include "hdf5/driver_image.h"
 #include "holdfast/base/error.h"
-#include "view/view_image.h"
 
 namespace holdfast::format {
 namespace {
+
+// Lets HDF5 describe a file whose data is already written. When HDF5 allocates space for data, it gets the offset that
+// the data has; what it writes there is dropped. HDF5's own structures are kept in memory.
+class ViewImage : public DriverImage {
+ public:
+  // HDF5's own structures, except the superblock, begin at `structures_offset`.
+  explicit ViewImage(std::uint64_t structures_offset) : structures_offset_(structures_offset) {}
+
+  // Where the next data that HDF5 allocates is. An allocation of another size fails.
+  void expect_data(std::uint64_t offset, std::uint64_t bytes) {
+    data_offset_ = offset;
+    data_bytes_ = bytes;
+  }
+  bool is_data_expected() const { return data_bytes_ != 0; }
+
+  const std::vector<std::byte>& superblock() const { return superblock_; }  // begins at kUserBlockBytes
+  const std::vector<std::byte>& structures() const { return structures_; }
+
+  haddr_t allocate(H5FD_mem_t kind, std::uint64_t bytes, haddr_t& end) override {
+    if (kind == H5FD_MEM_DRAW) return bytes == data_bytes_ && is_data_expected() ? take_data() : HADDR_UNDEF;
+    if (kind == H5FD_MEM_SUPER) {
+      end = std::max<haddr_t>(end, kUserBlockBytes + bytes);
+      return kUserBlockBytes;
+    }
+    const haddr_t address = std::max<haddr_t>(end, structures_offset_);
+    end = address + bytes;
+    return address;
+  }
+
+  std::uint64_t size_bytes(haddr_t end) const override { return end; }
+
+  // HDF5 reads back structures that left its cache.
+  bool read(std::uint64_t address, std::span<std::byte> out) const override {
+    return address >= structures_offset_ && read_bytes(structures_, address - structures_offset_, out);
+  }
+
+  bool write(std::uint64_t address, std::span<const std::byte> in) override {
+    if (address >= structures_offset_) {
+      write_bytes(structures_, address - structures_offset_, in);
+      return true;
+    }
+    // Data is dropped: it is in the file already.
+    if (address >= kDataOffset) return true;
+    if (address < kUserBlockBytes || address + in.size() > kDataOffset) return false;
+    write_bytes(superblock_, address - kUserBlockBytes, in);
+    return true;
+  }
+
+  // Space that HDF5 allocated and never wrote to belongs to the file too.
+  bool finish(haddr_t end) override {
+    if (end >= structures_offset_) structures_.resize(end - structures_offset_);
+    return true;
+  }
+
+ private:
+  haddr_t take_data() {
+    data_bytes_ = 0;
+    return data_offset_;
+  }
+
+  const std::uint64_t structures_offset_;
+  std::vector<std::byte> superblock_;
+  std::vector<std::byte> structures_;
+  std::uint64_t data_offset_ = 0;
+  std::uint64_t data_bytes_ = 0;  // 0 when none is expected
+};
 
 // Types that HDF5 does not have are stored as another type, and an attribute names the real one.
 bool needs_dtype_attribute(DType dtype) {
   return dtype == DType::bf16 || dtype == DType::boolean;
 }
 
+// Padded with zeros and not terminated, so that the length is that of the text.
 Handle string_type(const Checker& check, std::size_t bytes) {
   Handle type = check.opened(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
   check.succeeded(H5Tset_size(type, bytes), "no string type");
@@ -69,6 +135,7 @@ class ViewWriter {
     return check_.opened(H5Fcreate("holdfast", H5F_ACC_TRUNC, creation, access), H5Fclose, "HDF5 cannot create a file");
   }
 
+  // HDF5 could create missing groups itself, but not with a property list of ours, which leaves out times.
   void create_groups_of(const std::string& name) {
     for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
       const std::string group = name.substr(0, slash);

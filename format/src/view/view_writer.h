@@ -4,7 +4,6 @@
 // programs read. Holdfast's reader does not need them.
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,13 +1,10 @@
 // `holdfast chaos` on shell scripts: where faults come from, what is compared, and what the exit code means.
 
-#include "chaos.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "exit_code.h"
 #include "holdfast/recovery/fault_plan.h"
 #include "support/temporary_folder.h"
 #include "unit/cli/support/command_test.h"

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <new>
 
-#include "exit_code.h"
 #include "holdfast/format/catalogue.h"
 #include "unit/cli/support/command_test.h"
 

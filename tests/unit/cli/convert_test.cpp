@@ -1,11 +1,8 @@
 // `holdfast convert` on files in memory: kinds of files, compression, and what it prints.
 
-#include "convert.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "exit_code.h"
 #include "holdfast/format/exchange/any_file.h"
 #include "unit/cli/support/command_test.h"
 

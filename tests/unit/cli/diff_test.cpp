@@ -1,11 +1,8 @@
 // `holdfast diff` on files in memory.
 
-#include "diff.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "exit_code.h"
 #include "holdfast/format/exchange/npz.h"
 #include "support/special_floats.h"
 #include "unit/cli/support/command_test.h"

@@ -7,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "exit_code.h"
 #include "support/fake_gpus.h"
 #include "unit/cli/support/command_test.h"
 

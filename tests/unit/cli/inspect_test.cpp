@@ -1,13 +1,10 @@
 // `holdfast inspect` on files in memory, as text and as JSON.
 
-#include "inspect.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "exit_code.h"
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/exchange/safetensors.h"
 #include "unit/cli/support/command_test.h"

@@ -1,11 +1,8 @@
-#include "stats.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "exit_code.h"
 #include "support/special_floats.h"
 #include "unit/cli/support/command_test.h"
 

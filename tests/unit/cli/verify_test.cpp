@@ -1,11 +1,8 @@
 // `holdfast verify` on whole, damaged and foreign files in memory.
 
-#include "verify.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "exit_code.h"
 #include "holdfast/format/exchange/npz.h"
 #include "unit/cli/support/command_test.h"
 

@@ -36,6 +36,10 @@ struct ArraySet {
 
 // The arrays as write_array_file() takes them. Nothing is copied: the result is valid as long as
 // `arrays`.
-std::vector<ArrayView> views(std::span<const NamedArray> arrays);
+inline std::vector<ArrayView> views(std::span<const NamedArray> arrays) {
+  std::vector<ArrayView> result;
+  for (const NamedArray& array : arrays) result.push_back({array.name, array.dtype, array.shape, array.bytes});
+  return result;
+}
 
 }  // namespace holdfast::format

@@ -61,13 +61,18 @@ class StatisticsBuilder {
   // Complete once all passes have ended.
   const ArrayStatistics& result() const { return result_; }
 
+  // What a pass carries from piece to piece: sums over the scaled values.
+  struct Sums {
+    double sum = 0;
+    double squares = 0;
+    double distances = 0;  // squared, from the mean
+  };
+
  private:
   DType dtype_;
   int pass_ = 0;
   ArrayStatistics result_;
-  double sum_ = 0;        // of the scaled values
-  double squares_ = 0;    //
-  double distances_ = 0;  // squared, from the mean
+  Sums sums_;
 };
 
 }  // namespace holdfast::format

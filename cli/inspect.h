@@ -1,6 +1,6 @@
 #pragma once
 
-// `holdfast inspect FILE`: the arrays and the metadata of a file, for people or as JSON.
+// `holdfast inspect FILE`: the model, the arrays and the metadata of a file, for people or as JSON.
 
 #include <cstdint>
 #include <string>

@@ -51,7 +51,7 @@ struct Entry {
   std::string class_name;
   bool is_operation;
   bool is_model;
-  bool has_old_nodes = false;      // as lists, which Keras 2 wrote
+  bool has_old_nodes = false;        // as lists, which Keras 2 wrote
   std::vector<std::size_t> nodes{};  // in order
 };
 
@@ -218,12 +218,11 @@ class Container {
   }
 
   static std::optional<Reference> reference_from(const Json& list) {
-    const bool is_reference = list.is_array() && (list.size() == 3 || list.size() == 4) && list[0].is_string() &&
-                              list[1].is_number_integer() && list[2].is_number_integer();
-    if (!is_reference) return std::nullopt;
-    return Reference{.layer = list[0].get<std::string>(),
-                     .node = list[1].get<std::int64_t>(),
-                     .tensor = list[2].get<std::int64_t>()};
+    const bool is_list = list.is_array() && (list.size() == 3 || list.size() == 4) && list[0].is_string();
+    const auto node = is_list ? integer_value(list[1]) : std::nullopt;
+    const auto tensor = is_list ? integer_value(list[2]) : std::nullopt;
+    if (!node || !tensor) return std::nullopt;
+    return Reference{.layer = list[0].get<std::string>(), .node = *node, .tensor = *tensor};
   }
 
   void collect_references(const Json& json, std::size_t depth, const char* place, std::vector<Reference>& found) const {
@@ -321,13 +320,13 @@ class FunctionalReader {
     std::int64_t elements = 1;
     constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
     for (std::size_t axis = 1; axis < batch_shape.size(); ++axis) {
-      const Json& extent = batch_shape[axis];
-      if (!extent.is_number_integer() || extent < 1 || extent > kMostElements / elements) {
+      const std::int64_t extent = integer_value(batch_shape[axis]).value_or(0);
+      if (extent < 1 || extent > kMostElements / elements) {
         refuse_keras_layer(name, "InputLayer",
                            fmt::format("has no fixed extent along axis {}, which Holdfast needs; give it one", axis));
       }
-      input.shape.push_back(extent.get<std::int64_t>());
-      elements *= input.shape.back();
+      input.shape.push_back(extent);
+      elements *= extent;
     }
     const Json& dtype = member(options, "dtype");
     if (!dtype.is_null() && dtype != "float32") {

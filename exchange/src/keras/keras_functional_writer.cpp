@@ -132,6 +132,7 @@ class FunctionalWriter {
   }
 
   Json write() const {
+    check_shapes();
     Json layers = Json::array();
     for (const std::size_t place : KerasOrder(graph_).layers()) {
       const std::size_t inputs = graph_.inputs.size();
@@ -196,17 +197,24 @@ class FunctionalWriter {
     return {{"args", std::move(args)}, {"kwargs", Json::object()}};
   }
 
+  // Names the first layer whose output has no shape, before those after it are blamed.
+  void check_shapes() const {
+    for (std::size_t call = 0; call < graph_.calls.size(); ++call) {
+      if (shapes_[call]) continue;
+      const ModelGraphLayer& layer = graph_.layers[graph_.calls[call].layer];
+      // A kind that Keras does not have has a sentence of its own.
+      keras_layer_object(layer, layer.name, input_shapes(graph_, graph_.calls[call], shapes_));
+      refuse_savepoint(fmt::format("its layer {} has options that do not fit its input; use another savepoint",
+                                   quoted_text(layer.name)));
+    }
+  }
+
   // Keras takes the shape from the call, but wants one here.
   Json tensor(const ModelGraphSource& source) const {
     const bool is_input = source.call == ModelGraphSource::kModelInput;
-    const MaybeShape shape = is_input ? graph_.inputs[source.index].shape : shapes_[source.call];
-    if (!shape) {
-      const std::string& name = graph_.layers[graph_.calls[source.call].layer].name;
-      refuse_savepoint(
-          fmt::format("its layer {} has options that do not fit its input; use another savepoint", quoted_text(name)));
-    }
+    const SampleShape& shape = is_input ? graph_.inputs[source.index].shape : *shapes_[source.call];
     return {{"class_name", "__keras_tensor__"},
-            {"config", {{"shape", batch_shape(*shape)}, {"dtype", "float32"}, {"keras_history", history(source)}}}};
+            {"config", {{"shape", batch_shape(shape)}, {"dtype", "float32"}, {"keras_history", history(source)}}}};
   }
 
   Json history(const ModelGraphSource& source) const {

@@ -36,7 +36,7 @@ std::optional<Json> layers_of_chain(const ModelGraph& graph) {
     const ModelGraphLayer& layer = graph.layers[call.layer];
     KerasObject object = keras_layer_object(layer, layer.name, input_shapes(graph, call, shapes));
     if (text_member(object.object, "module") != "keras.layers") return std::nullopt;
-    // No chain that Holdfast writes has an empty name, a '/' or a name twice.
+    // No chain that Holdfast writes has an empty name, or a name twice.
     if (layer.name != names[call.layer]) {
       refuse_savepoint(
           fmt::format("Keras does not accept the layer name {}; rename the layer", quoted_text(layer.name)));

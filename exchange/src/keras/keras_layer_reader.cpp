@@ -188,8 +188,8 @@ class CallReader {
 
   std::optional<std::int64_t> integer(const Json& value) const {
     constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-    const bool is_integer = value.is_number_integer() && value >= -kMost && value <= kMost;
-    return is_integer ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+    const auto number = integer_value(value);
+    return number && *number >= -kMost && *number <= kMost ? number : std::nullopt;
   }
 
   std::int64_t integer_option(const char* key) const {
@@ -429,7 +429,8 @@ class CallReader {
     if (const auto function = holdfast_name(kElementOperations, name)) return element_operation(*function);
     if (const auto kind = holdfast_name(kReductions, name)) return reduction(*kind);
     if (name == "Gelu") {
-      return {element_step("", flag_member(config_, "approximate", true) ? "gelu_tanh" : "gelu", Json::array({nullptr}))};
+      if (!flag_member(config_, "approximate", true)) return layer("Activation", {{"activation", "gelu"}});
+      return {element_step("", "gelu_tanh", Json::array({nullptr}))};
     }
     if (name == "Softmax") return softmax();
     if (name == "Identity") return layer("Activation", {{"activation", "linear"}});

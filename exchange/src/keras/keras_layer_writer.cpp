@@ -163,13 +163,12 @@ class LayerWriter {
 
   // Keras counts the axis of samples, Holdfast does not.
   std::int64_t keras_axis(const char* key) const {
-    const Json& axis = member(layer_.config, key);
+    const auto axis = integer_value(member(layer_.config, key));
     const auto axes = static_cast<std::int64_t>(rank());
-    if (!axis.is_number_integer() || axis < -axes || axis >= axes) {
+    if (!axis || *axis < -axes || *axis >= axes) {
       refuse(fmt::format("has no axis {} among the {} of its input; use another file", key, axes));
     }
-    const auto number = axis.get<std::int64_t>();
-    return number < 0 ? number : number + 1;
+    return *axis < 0 ? *axis : *axis + 1;
   }
 
   KerasObject concatenation() const { return layer("Concatenate", {{"axis", keras_axis("axis")}}, true); }
@@ -223,12 +222,14 @@ class LayerWriter {
   KerasObject reduction(const std::string& class_name) const {
     const Json& range = member(layer_.config, "axes");
     const auto axes = static_cast<std::int64_t>(rank());
-    const bool is_range = range.is_array() && range.size() == 2 && range[0].is_number_integer() &&
-                          range[1].is_number_integer() && range[0] >= 0 && range[0] < range[1] && range[1] <= axes;
-    if (!is_range) refuse("goes over axes that its input does not have; use another file");
+    const bool is_pair = range.is_array() && range.size() == 2;
+    const std::int64_t begin = is_pair ? integer_value(range[0]).value_or(-1) : -1;
+    const std::int64_t end = is_pair ? integer_value(range[1]).value_or(-1) : -1;
+    if (begin < 0 || begin >= end || end > axes) {
+      refuse("goes over axes that its input does not have; use another file");
+    }
     Json list = Json::array();
-    for (auto axis = range[0].get<std::int64_t>(); axis < range[1].get<std::int64_t>(); ++axis)
-      list.push_back(axis + 1);
+    for (std::int64_t axis = begin; axis < end; ++axis) list.push_back(axis + 1);
     return function_of_one(kNumpyOperations, class_name, {{"axis", std::move(list)}, {"keepdims", true}});
   }
 
@@ -236,9 +237,11 @@ class LayerWriter {
     Json dims = Json::array();
     const Json& order = member(layer_.config, "order");
     for (const Json& axis : order.is_array() ? order : Json::array()) {
-      const bool is_axis = axis.is_number_integer() && axis >= 0 && axis < rank();
-      if (!is_axis) refuse("permutes axes that its input does not have; use another file");
-      dims.push_back(axis.get<std::int64_t>() + 1);
+      const std::int64_t place = integer_value(axis).value_or(-1);
+      if (place < 0 || place >= static_cast<std::int64_t>(rank())) {
+        refuse("permutes axes that its input does not have; use another file");
+      }
+      dims.push_back(place + 1);
     }
     return layer("Permute", {{"dims", std::move(dims)}});
   }

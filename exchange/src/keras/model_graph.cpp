@@ -27,9 +27,11 @@ SampleShape shape_member(const Json& object, const char* key) {
   constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
   std::int64_t elements = 1;
   for (const Json& extent : list.is_array() ? list : Json::array()) {
-    const bool is_extent = extent.is_number_integer() && extent >= 1 && extent <= kMostElements / elements;
-    if (!is_extent) refuse_savepoint("its graph has an input shape with an impossible extent; use another savepoint");
-    shape.push_back(extent.get<std::int64_t>());
+    const std::int64_t size = integer_value(extent).value_or(0);
+    if (size < 1 || size > kMostElements / elements) {
+      refuse_savepoint("its graph has an input shape with an impossible extent; use another savepoint");
+    }
+    shape.push_back(size);
     elements *= shape.back();
   }
   if (!list.is_array()) refuse_savepoint("its graph has no input shape; give a savepoint of a Sequential or a Model");
@@ -46,9 +48,7 @@ void read_layers(const Json& json, ModelGraph& graph) {
 }
 
 std::optional<std::int64_t> integer_at(const Json& list, std::size_t place) {
-  const bool is_there = list.is_array() && list.size() == 2 && list[place].is_number_integer();
-  const bool fits = is_there && list[place] <= std::numeric_limits<std::int32_t>::max();
-  return fits ? std::optional(list[place].get<std::int64_t>()) : std::nullopt;
+  return list.is_array() && list.size() == 2 ? integer_value(list[place]) : std::nullopt;
 }
 
 std::vector<ModelGraphSource> read_sources(const Json& object, const char* key, const ModelGraph& graph) {
@@ -72,10 +72,11 @@ std::vector<ModelGraphSource> read_sources(const Json& object, const char* key, 
 
 void read_calls(const Json& json, ModelGraph& graph) {
   for (const Json& call : list_member(json, "calls")) {
-    const Json& layer = member(call, "layer");
-    const bool is_layer = layer.is_number_integer() && layer >= 0 && layer < graph.layers.size();
-    if (!is_layer) refuse_savepoint("a call of its graph names no layer; use another savepoint");
-    graph.calls.push_back({.layer = layer.get<std::size_t>(), .inputs = read_sources(call, "inputs", graph)});
+    const std::int64_t layer = integer_value(member(call, "layer")).value_or(-1);
+    if (layer < 0 || layer >= static_cast<std::int64_t>(graph.layers.size())) {
+      refuse_savepoint("a call of its graph names no layer; use another savepoint");
+    }
+    graph.calls.push_back({.layer = static_cast<std::size_t>(layer), .inputs = read_sources(call, "inputs", graph)});
   }
 }
 

@@ -18,8 +18,8 @@ constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 using Shapes = std::span<const MaybeShape>;
 
 std::optional<std::int64_t> extent(const Json& value, std::int64_t least = 1) {
-  const bool is_extent = value.is_number_integer() && value >= least && value <= kMaxExtent;
-  return is_extent ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+  const auto number = integer_value(value);
+  return number && *number >= least && *number <= kMaxExtent ? number : std::nullopt;
 }
 
 // Empty unless the member is a list of integers, `count` of them unless that is 0.
@@ -160,11 +160,10 @@ MaybeShape broadcast_all(Shapes inputs) {
 }
 
 std::optional<std::size_t> axis_member(const Json& config, const SampleShape& shape) {
-  const Json& value = member(config, "axis");
+  const auto axis = integer_value(member(config, "axis"));
   const auto rank = static_cast<std::int64_t>(shape.size());
-  if (!value.is_number_integer() || value < -rank || value >= rank) return std::nullopt;
-  const auto axis = value.get<std::int64_t>();
-  return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+  if (!axis || *axis < -rank || *axis >= rank) return std::nullopt;
+  return static_cast<std::size_t>(*axis < 0 ? *axis + rank : *axis);
 }
 
 MaybeShape concatenated(Shapes inputs, const Json& config) {

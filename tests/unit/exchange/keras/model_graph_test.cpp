@@ -25,7 +25,7 @@ constexpr const char* kModel = R"({"format": "holdfast.model", "version": 1,
               {"layer": 1, "inputs": [[0, 0], [1, 0]]}],
     "outputs": [[2, 0], [0, 0]]})";
 
-ModelGraph read(const Json& graph) {
+ModelGraph graph_from(const Json& graph) {
   return read_model_graph({{"graph", graph}});
 }
 
@@ -33,17 +33,17 @@ TEST(ModelGraph, WritesBothTextsAsItReadThem) {
   for (const char* text : {kChain, kModel}) {
     const Json json = Json::parse(text);
 
-    EXPECT_EQ(model_graph_json(read(json)), json);
+    EXPECT_EQ(model_graph_json(graph_from(json)), json);
   }
 }
 
 TEST(ModelGraph, IsAChainOnlyWithoutBranchesAndPaths) {
-  EXPECT_TRUE(read(Json::parse(kChain)).is_chain());
-  EXPECT_FALSE(read(Json::parse(kModel)).is_chain());
-  ModelGraph nested = read(Json::parse(kChain));
+  EXPECT_TRUE(graph_from(Json::parse(kChain)).is_chain());
+  EXPECT_FALSE(graph_from(Json::parse(kModel)).is_chain());
+  ModelGraph nested = graph_from(Json::parse(kChain));
   nested.layers[0].name = "encoder/dense";
   EXPECT_FALSE(nested.is_chain());
-  ModelGraph two_outputs = read(Json::parse(kChain));
+  ModelGraph two_outputs = graph_from(Json::parse(kChain));
   two_outputs.outputs.push_back({.call = 0, .index = 0});
   EXPECT_FALSE(two_outputs.is_chain());
 }
@@ -86,7 +86,7 @@ TEST(ModelGraph, RefusesSourcesThatDoNotComeBefore) {
   const auto with = [](const char* pointer, const Json& value) {
     Json json = Json::parse(kModel);
     json[Json::json_pointer(pointer)] = value;
-    return error_of([&] { read(json); });
+    return error_of([&] { graph_from(json); });
   };
 
   for (const Json& source : std::vector<Json>{{2, 0},
@@ -115,13 +115,13 @@ TEST(ModelGraph, RefusesOtherFormatsAndImpossibleShapes) {
   other["format"] = "mine";
   Json later = Json::parse(kChain);
   later["version"] = 2;
-  EXPECT_THAT(error_of([&] { read(other); }), HasSubstr("unsupported: "));
-  EXPECT_THAT(error_of([&] { read(later); }), HasSubstr("unsupported: "));
-  EXPECT_THAT(error_of([&] { read(3); }), HasSubstr("unsupported: "));
+  EXPECT_THAT(error_of([&] { graph_from(other); }), HasSubstr("unsupported: "));
+  EXPECT_THAT(error_of([&] { graph_from(later); }), HasSubstr("unsupported: "));
+  EXPECT_THAT(error_of([&] { graph_from(3); }), HasSubstr("unsupported: "));
   for (const Json& extent : std::vector<Json>{0, -1, 1.5, "4", std::int64_t{1} << 41, 18446744073709551615U}) {
     Json json = Json::parse(kChain);
     json["input_shape"] = {2, extent};
-    EXPECT_THAT(error_of([&] { read(json); }), HasSubstr("impossible extent")) << extent;
+    EXPECT_THAT(error_of([&] { graph_from(json); }), HasSubstr("impossible extent")) << extent;
   }
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMaxNestedModels = 64;
 // All entries of layers, counted again with each call of a nested model.
-constexpr std::size_t kMaxEntries = 100'000;
+constexpr std::size_t kMaxEntries = 20'000;
 // Arguments of calls are lists in lists.
 constexpr std::size_t kMaxArgumentDepth = 8;
 

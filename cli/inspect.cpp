@@ -1,5 +1,6 @@
-// Shows the header of a file: kind, size, metadata and a table of arrays. It reads no element, so it takes no longer
-// for a large file. Values that a kind of file does not have, such as digests of foreign files, are left out.
+// Shows the header of a file: kind, size, metadata, a table of the model's layers and one of arrays. It reads no
+// element, so it takes no longer for a large file. Values that a kind of file does not have, such as digests of foreign
+// files, are left out.
 
 #include <fmt/format.h>
 #include <map>
@@ -80,6 +81,13 @@ void write_text(const AnyFile& file, const std::string& path, std::ostream& out)
   for (auto& line : summarise_metadata(file)) lines.push_back(std::move(line));
   for (const auto& [name, text] : lines) {
     out << name << std::string(name.size() < 11 ? 11 - name.size() : 1, ' ') << printable(text) << "\n";
+  }
+  const std::vector<LayerRow> layers = model_layers(parse_metadata(file.metadata()));
+  if (!layers.empty()) {
+    Table table({"layer", "kind", "called on"});
+    for (const LayerRow& layer : layers) table.add({layer.name, layer.kind, layer.inputs});
+    out << "\n";
+    table.write(out);
   }
   out << "\n";
   make_table(file).write(out);

@@ -81,6 +81,32 @@ std::string describe_keys(const std::string& text, const Json& metadata) {
   return keys;
 }
 
+// "?" unless `list` has an object with a name at this place.
+std::string name_at(const Json& list, const Json& place) {
+  const bool is_place = list.is_array() && place.is_number_integer() && place >= 0 && place < list.size();
+  const std::string name = is_place ? text_or_empty(member(list[place.get<std::size_t>()], "name")) : "";
+  return name.empty() ? "?" : name;
+}
+
+// What a call of a graph takes: [call, output] or [-1, input], each once.
+std::string describe_inputs(const Json& graph, const Json& call) {
+  const Json& calls = member(graph, "calls");
+  std::vector<std::string> names;
+  const Json& inputs = member(call, "inputs");
+  for (const Json& input : inputs.is_array() ? inputs : Json::array()) {
+    const bool is_pair = input.is_array() && input.size() == 2;
+    if (is_pair && input[0] == -1) {
+      names.push_back(name_at(member(graph, "inputs"), input[1]));
+    } else {
+      const bool is_call =
+          is_pair && calls.is_array() && input[0].is_number_integer() && input[0] >= 0 && input[0] < calls.size();
+      const Json layer = is_call ? member(calls[input[0].get<std::size_t>()], "layer") : Json();
+      names.push_back(name_at(member(graph, "layers"), layer));
+    }
+  }
+  return joined(names, ", ");
+}
+
 // Objects with sorted keys, since the order in which keys were written does not matter.
 using SortedJson = nlohmann::json;
 
@@ -140,6 +166,26 @@ std::vector<std::pair<std::string, std::string>> summarise_metadata(const format
   add_if_there(member(configuration, "optimizer"), "kind", "optimizer", lines);
   lines.emplace_back("metadata", describe_keys(file.metadata(), metadata));
   return lines;
+}
+
+std::vector<LayerRow> model_layers(const Json& metadata) {
+  const Json& graph = member(metadata, "graph");
+  const Json& layers = member(graph, "layers");
+  std::vector<LayerRow> rows;
+  for (const Json& layer : layers.is_array() ? layers : Json::array()) {
+    // A chain does not say its calls: each layer is called on the one before it.
+    const bool is_chain = member(graph, "calls").is_null();
+    const std::string before = !is_chain ? "" : rows.empty() ? "input" : rows.back().name;
+    rows.push_back({text_or_empty(member(layer, "name")), text_or_empty(member(layer, "kind")), before});
+  }
+  const Json& calls = member(graph, "calls");
+  for (const Json& call : calls.is_array() ? calls : Json::array()) {
+    const Json& layer = member(call, "layer");
+    if (!layer.is_number_integer() || layer < 0 || layer >= rows.size()) continue;
+    std::string& inputs = rows[layer.get<std::size_t>()].inputs;
+    inputs += (inputs.empty() ? "" : "; ") + describe_inputs(graph, call);
+  }
+  return rows;
 }
 
 std::vector<std::string> metadata_differences(const nlohmann::ordered_json& a, const nlohmann::ordered_json& b) {

@@ -1,6 +1,7 @@
 // Reads and writes Keras files for the tests in Python:
 //   keras_program read IN OUT.h5            converts a Keras file to a Holdfast file
 //   keras_program write IN.h5 OUT FORM      converts a Holdfast file to a Keras file
+//   keras_program graph IN OUT.json         writes the model of a Keras file as Holdfast describes it
 //   keras_program pack METADATA.json ARRAYS.txt VALUES OUT.h5
 //       makes a Holdfast file of f32 arrays from a line "name extent extent ..." for each, and all values in order
 //   keras_program savepoint IN LIKE.h5 OUT.h5
@@ -65,6 +66,8 @@ bool run(const std::vector<std::string>& words) {
     save(words[2], read_keras(posix_file_system(), words[1]));
   } else if (words.size() == 4 && words[0] == "write") {
     write_keras(posix_file_system(), words[2], load(words[1]), keras_form_from_name(words[3]));
+  } else if (words.size() == 3 && words[0] == "graph") {
+    std::ofstream(words[2]) << keras_model_graph(read_keras(posix_file_system(), words[1])).graph;
   } else if (words.size() == 4 && words[0] == "savepoint") {
     save(words[3], keras_to_savepoint(read_keras(posix_file_system(), words[1]), load(words[2])));
   } else if (words.size() == 5 && words[0] == "pack") {

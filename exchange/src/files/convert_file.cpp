@@ -209,8 +209,25 @@ class Converter {
     const auto progress = [this](std::uint64_t done, std::uint64_t total) {
       report("writing " + output_, done, total);
     };
-    write_array_file(files_, output_, set.metadata, arrays,
+    write_array_file(files_, output_, metadata_with_model(set), arrays,
                      {.compression = options_.compression, .zstd_level = options_.zstd_level, .progress = progress});
+  }
+
+  // The metadata for a Holdfast file. Of a Keras model it also describes the layers, so that load_model() reads the
+  // file. Arrays alone are worth a file, so a model that Holdfast does not have is a note.
+  std::string metadata_with_model(const ArraySet& set) {
+    Json metadata = parse_keras_json(set.metadata, "the metadata");
+    const bool is_model =
+        text_member(metadata, "kind") == kKeras && !text_member(member(metadata, "keras"), "config").empty();
+    if (!is_model) return set.metadata;
+    try {
+      KerasModelGraph model = keras_model_graph(set);
+      for (std::string& sentence : model.notes) note(std::move(sentence));
+      metadata["graph"] = parse_keras_json(model.graph, "the model's graph");
+    } catch (const Error& error) {
+      note(fmt::format("only the arrays are written, without the model: {}", error.what()));
+    }
+    return metadata.dump();
   }
 
   void write_as_npz(const ArraySet& set, const std::vector<ArrayView>& arrays) {

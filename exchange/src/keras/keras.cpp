@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 
 #include "holdfast/base/error.h"
+#include "keras/keras_functional_reader.h"
 #include "keras/keras_graph.h"
 #include "keras/keras_replicas.h"
 #include "keras/keras_savepoint.h"
@@ -86,6 +88,20 @@ std::vector<ArrayInfo> infos(const std::vector<NamedArray>& arrays) {
   return result;
 }
 
+// The arrays of a savepoint that was written as a Keras file, under the savepoint's own names of layers.
+std::vector<ArrayInfo> infos_of_savepoint(const std::vector<NamedArray>& arrays, const Json& metadata) {
+  const std::map<std::string, std::string> names = savepoint_layer_names(metadata);
+  const std::string_view prefix = kModelPrefix;
+  std::vector<ArrayInfo> result = infos(arrays);
+  for (ArrayInfo& info : result) {
+    const std::size_t end = info.name.rfind('/');
+    if (!info.name.starts_with(prefix) || end < prefix.size()) continue;
+    const auto found = names.find(info.name.substr(prefix.size(), end - prefix.size()));
+    if (found != names.end()) info.name.replace(prefix.size(), end - prefix.size(), found->second);
+  }
+  return result;
+}
+
 }  // namespace
 
 bool is_keras_tree(const Hdf5Tree& tree) {
@@ -127,17 +143,31 @@ ArraySet read_keras(FileSystem& files, const std::string& path) {
 
 std::vector<ArrayInfo> write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form) {
   const Json metadata = parse_keras_json(arrays.metadata, "the metadata");
+  const bool has_savepoint = is_savepoint(metadata);
   const KerasContent content =
-      is_savepoint(metadata) ? lay_out(keras_from_savepoint(arrays, metadata), form)
-                             : convert({.arrays = arrays.arrays, .description = keras_description(metadata)}, form);
+      has_savepoint ? lay_out(keras_from_savepoint(arrays, metadata), form)
+                    : convert({.arrays = arrays.arrays, .description = keras_description(metadata)}, form);
   if (form == KerasForm::archive) {
     write_keras_archive(files, path, content);
-    return infos(content.arrays);
+  } else {
+    KerasDescription description = content.description;
+    if (form == KerasForm::legacy_model) add_config(description);
+    write_hdf5_tree(files, path, keras_tree(content.arrays, description));
   }
-  KerasDescription description = content.description;
-  if (form == KerasForm::legacy_model) add_config(description);
-  write_hdf5_tree(files, path, keras_tree(content.arrays, description));
-  return infos(content.arrays);
+  return has_savepoint ? infos_of_savepoint(content.arrays, metadata) : infos(content.arrays);
+}
+
+KerasModelGraph keras_model_graph(const ArraySet& keras) {
+  const Json metadata = parse_keras_json(keras.metadata, "the Keras model's metadata");
+  const KerasDescription description = keras_description(metadata);
+  if (description.config.empty()) {
+    throw Error(ErrorCode::unsupported,
+                "the Keras weights cannot become a model of Holdfast: their file has no configuration of a model; "
+                "convert the .keras file instead");
+  }
+  const std::string label = "the Keras model's configuration";
+  KerasFunctional model = read_keras_functional(parse_keras_json(description.config, label), label);
+  return {.graph = model_graph_json(model.graph).dump(), .notes = std::move(model.notes)};
 }
 
 ArraySet keras_to_savepoint(const ArraySet& keras, const ArraySet& like) {

@@ -1,92 +1,61 @@
-// Translates the graph and the configuration in a savepoint's metadata to Keras's configuration of the same model.
-// Holdfast's options have Keras's names and meanings, so most of it is copied. An optimizer, loss or schedule that
-// Keras lacks is left out; a layer that it lacks is an error.
+// Translates the graph and the configuration in a savepoint's metadata to Keras's configuration of the same model. A
+// chain becomes a Sequential, any other graph a functional model. An optimizer, loss or schedule that Keras lacks is
+// left out; a layer that it lacks is an error.
 
 #include "keras/keras_graph.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <span>
 
 #include "bytes/byte_source.h"
-#include "holdfast/base/error.h"
+#include "keras/keras_functional_writer.h"
+#include "keras/keras_layer_writer.h"
+#include "keras/model_graph_shapes.h"
 
 namespace holdfast::format {
 namespace {
 
-[[noreturn]] void refuse_savepoint(const std::string& problem) {
-  throw Error(ErrorCode::unsupported, "the savepoint cannot become a Keras model: " + problem);
-}
-
-// An object as Keras serialises it.
-Json keras_object(const std::string& module, const std::string& class_name, Json config) {
-  return {{"module", module}, {"class_name", class_name}, {"config", std::move(config)}, {"registered_name", nullptr}};
-}
-
-// Only "normal(0.05)" has another name in Keras.
-Json initializer(const std::string& name) {
-  if (!name.starts_with("normal(")) return name;
-  double deviation = 0;
-  std::from_chars(name.data() + std::string_view("normal(").size(), name.data() + name.size(), deviation);
-  return keras_object("keras.initializers", "RandomNormal", {{"mean", 0.0}, {"stddev", deviation}, {"seed", nullptr}});
-}
-
-bool has_images(const std::string& kind) {
-  return kind == "Conv2D" || kind == "MaxPooling2D" || kind == "AveragePooling2D" || kind == "Flatten";
-}
-
-// Holdfast's options have Keras's names and meanings. Keras's other options keep their defaults.
-Json layer_config(const Json& layer) {
-  const std::string kind = text_member(layer, "kind");
-  const std::string name = text_member(layer, "name");
-  constexpr std::array kKinds = {"Dense",   "Conv2D",  "MaxPooling2D",       "AveragePooling2D",
-                                 "Flatten", "Dropout", "BatchNormalization", "Activation"};
-  if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
-    refuse_savepoint(
-        fmt::format("its layer {} is of kind {}, which cannot be written as a Keras layer; write another kind of file",
-                    quoted_text(name), quoted_text(kind)));
-  }
-  if (name.empty() || name.find('/') != std::string::npos) {
-    refuse_savepoint(fmt::format("Keras does not accept the layer name {}; rename the layer", quoted_text(name)));
-  }
-  Json config = member(layer, "config");
-  if (!config.is_object()) config = Json::object();
-  for (const char* key : {"kernel_initializer", "bias_initializer"}) {
-    if (config.contains(key)) config[key] = initializer(text_member(config, key));
-  }
-  config.update({{"name", name}, {"trainable", true}, {"dtype", "float32"}});
-  if (has_images(kind)) config["data_format"] = "channels_last";
-  if (kind == "BatchNormalization") config.update({{"axis", -1}, {"center", true}, {"scale", true}});
-  return keras_object("keras.layers", kind, std::move(config));
-}
-
-Json batch_shape(const Json& sample) {
-  Json shape = Json::array({nullptr});
-  if (!sample.is_array()) refuse_savepoint("its graph has no input shape; give a savepoint of a Sequential");
-  shape.insert(shape.end(), sample.begin(), sample.end());
-  return shape;
-}
-
 // Keras requires unique names of layers, and the input layer is our addition.
-std::string unused_name(const Json& layers, std::string name) {
+std::string unused_name(const ModelGraph& graph, std::string name) {
   std::set<std::string> taken;
-  for (const Json& layer : layers) taken.insert(text_member(layer, "name"));
+  for (const ModelGraphLayer& layer : graph.layers) taken.insert(layer.name);
   while (taken.contains(name)) name += '_';
   return name;
 }
 
-const Json& graph_of(const Json& metadata) {
-  const Json& graph = member(metadata, "graph");
-  if (text_member(graph, "format") != "holdfast.sequential" || member(graph, "version") != 1) {
-    refuse_savepoint("its graph is not of format holdfast.sequential 1; give a savepoint of a Sequential");
+// The layers of a chain. Empty if one of them is no layer in Keras, which a Sequential cannot hold.
+std::optional<Json> layers_of_chain(const ModelGraph& graph) {
+  const std::vector<MaybeShape> shapes = shapes_of_calls(graph);
+  const std::vector<std::string> names = keras_layer_names(graph);
+  Json list = Json::array();
+  for (const ModelGraphCall& call : graph.calls) {
+    const ModelGraphLayer& layer = graph.layers[call.layer];
+    KerasObject object = keras_layer_object(layer, layer.name, input_shapes(graph, call, shapes));
+    if (text_member(object.object, "module") != "keras.layers") return std::nullopt;
+    // No chain that Holdfast writes has an empty name, or a name twice.
+    if (layer.name != names[call.layer]) {
+      refuse_savepoint(
+          fmt::format("Keras does not accept the layer name {}; rename the layer", quoted_text(layer.name)));
+    }
+    list.push_back(std::move(object.object));
   }
-  if (!member(graph, "layers").is_array())
-    refuse_savepoint("its graph has no list of layers; give a savepoint of a Sequential");
-  return graph;
+  return list;
+}
+
+Json sequential_config(const ModelGraph& graph, const Json& layers) {
+  Json shape = Json::array({nullptr});
+  for (const std::int64_t extent : graph.inputs.front().shape) shape.push_back(extent);
+  Json list = Json::array();
+  list.push_back(keras_object(
+      "keras.layers", "InputLayer",
+      {{"batch_shape", std::move(shape)}, {"dtype", "float32"}, {"name", unused_name(graph, "input_layer")}}));
+  list.insert(list.end(), layers.begin(), layers.end());
+  return keras_object("keras", "Sequential",
+                      {{"name", "sequential"}, {"trainable", true}, {"dtype", "float32"}, {"layers", std::move(list)}});
 }
 
 // Turns {"kind": "...", options} into a Keras object with the same options.
@@ -162,37 +131,6 @@ Json compile_config(const Json& configuration) {
           {"steps_per_execution", 1},    {"jit_compile", false}};
 }
 
-std::uint64_t count_member(const Json& list, std::size_t index) {
-  const bool is_there = list.is_array() && index < list.size() && list[index].is_number_unsigned();
-  return is_there ? list[index].get<std::uint64_t>() : 0;
-}
-
-// The number of windows that fit along an axis; 0 if none does.
-std::uint64_t windows(std::uint64_t extent, std::uint64_t size, std::uint64_t stride, bool is_padded) {
-  if (size == 0 || stride == 0 || extent == 0) return 0;
-  if (is_padded) return (extent - 1) / stride + 1;
-  return extent < size ? 0 : (extent - size) / stride + 1;
-}
-
-// Follows the size of an image through one layer.
-void apply(const Json& layer, std::array<std::uint64_t, 3>& image) {
-  const std::string kind = text_member(layer, "kind");
-  const Json& config = member(layer, "config");
-  const bool is_convolution = kind == "Conv2D";
-  if (is_convolution || kind == "MaxPooling2D" || kind == "AveragePooling2D") {
-    const Json& size = member(config, is_convolution ? "kernel_size" : "pool_size");
-    for (std::size_t axis = 0; axis < 2; ++axis) {
-      image[axis] = windows(image[axis], count_member(size, axis), count_member(member(config, "strides"), axis),
-                            text_member(config, "padding") == "same");
-    }
-    if (is_convolution) image[2] = count_member(Json::array({member(config, "filters")}), 0);
-  } else if (kind == "Dense") {
-    image[2] = count_member(Json::array({member(config, "units")}), 0);
-  } else if (kind == "Flatten") {
-    image = {};
-  }
-}
-
 }  // namespace
 
 bool is_savepoint(const Json& metadata) {
@@ -200,20 +138,20 @@ bool is_savepoint(const Json& metadata) {
 }
 
 Json keras_config_of_savepoint(const Json& metadata) {
-  const Json& graph = graph_of(metadata);
-  const Json& layers = member(graph, "layers");
-  Json list = Json::array();
-  list.push_back(keras_object("keras.layers", "InputLayer",
-                              {{"batch_shape", batch_shape(member(graph, "input_shape"))},
-                               {"dtype", "float32"},
-                               {"name", unused_name(layers, "input_layer")}}));
-  for (const Json& layer : layers) list.push_back(layer_config(layer));
-  Json config =
-      keras_object("keras", "Sequential",
-                   {{"name", "sequential"}, {"trainable", true}, {"dtype", "float32"}, {"layers", std::move(list)}});
+  const ModelGraph graph = read_model_graph(metadata);
+  const std::optional<Json> chain = graph.is_chain() ? layers_of_chain(graph) : std::nullopt;
+  Json config = chain ? sequential_config(graph, *chain) : keras_functional_config(graph);
   Json compile = compile_config(member(metadata, "configuration"));
   if (compile.is_object()) config["compile_config"] = std::move(compile);
   return config;
+}
+
+std::map<std::string, std::string> savepoint_layer_names(const Json& metadata) {
+  const ModelGraph graph = read_model_graph(metadata);
+  const std::vector<std::string> keras = keras_layer_names(graph);
+  std::map<std::string, std::string> names;
+  for (std::size_t layer = 0; layer < keras.size(); ++layer) names.emplace(keras[layer], graph.layers[layer].name);
+  return names;
 }
 
 std::vector<SlotName> optimizer_slots(const Json& metadata) {
@@ -226,15 +164,16 @@ std::vector<SlotName> optimizer_slots(const Json& metadata) {
 }
 
 std::array<std::uint64_t, 3> image_before(const Json& metadata, const std::string& name) {
-  const Json& graph = graph_of(metadata);
-  const Json& input = member(graph, "input_shape");
-  std::array<std::uint64_t, 3> image{};
-  if (input.is_array() && input.size() == 3) {
-    for (std::size_t axis = 0; axis < 3; ++axis) image[axis] = count_member(input, axis);
-  }
-  for (const Json& layer : member(graph, "layers")) {
-    if (text_member(layer, "name") == name) return image;
-    apply(layer, image);
+  const ModelGraph graph = read_model_graph(metadata);
+  const std::vector<MaybeShape> shapes = shapes_of_calls(graph);
+  for (const ModelGraphCall& call : graph.calls) {
+    if (graph.layers[call.layer].name != name) continue;
+    const std::vector<MaybeShape> inputs = input_shapes(graph, call, shapes);
+    const bool is_image = inputs.size() == 1 && inputs.front() && inputs.front()->size() == 3;
+    if (!is_image) return {};
+    const SampleShape& image = *inputs.front();
+    return {static_cast<std::uint64_t>(image[0]), static_cast<std::uint64_t>(image[1]),
+            static_cast<std::uint64_t>(image[2])};
   }
   return {};
 }

@@ -1,9 +1,10 @@
 #pragma once
 
-// Converts the graph of a Holdfast savepoint (holdfast.sequential) to Keras's configuration of the same model.
+// Converts the graph of a Holdfast savepoint to Keras's configuration of the same model.
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,14 @@ namespace holdfast::format {
 // "kind" is looked at.
 bool is_savepoint(const Json& metadata);
 
-// Returns {"module": "keras", "class_name": "Sequential", "config": ..., "compile_config": ...}. The layers keep
-// their names. compile_config holds optimizer, loss and metrics if Keras has the same. Throws Error{unsupported} for
-// a graph or a layer that is unknown here.
+// Returns {"module": "keras", "class_name": "Sequential", "config": ..., "compile_config": ...}, or the same of class
+// "Functional" for a graph that is no chain. The layers keep their names, except that Keras allows no '/' in them.
+// compile_config holds optimizer, loss and metrics if Keras has the same. Throws Error{unsupported} for a graph or a
+// layer that is unknown here.
 Json keras_config_of_savepoint(const Json& metadata);
+
+// The names of the savepoint's layers by those in that configuration: "encoder.dense" -> "encoder/dense".
+std::map<std::string, std::string> savepoint_layer_names(const Json& metadata);
 
 // The name of an optimizer's slot on both sides.
 struct SlotName {
@@ -29,7 +34,7 @@ struct SlotName {
 // slots or is unknown.
 std::vector<SlotName> optimizer_slots(const Json& metadata);
 
-// Height, width and channels of the input of layer `name`; zeros if it does not get images.
+// Height, width and channels of the input of layer `name` at its first call; zeros if it does not get images.
 std::array<std::uint64_t, 3> image_before(const Json& metadata, const std::string& name);
 
 }  // namespace holdfast::format

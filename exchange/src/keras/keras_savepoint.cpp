@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
@@ -52,9 +53,21 @@ const NamedArray& get(const ArraysByName& arrays, const std::string& name) {
       fmt::format("the array {} of the model's layers is missing; give the complete savepoint", quoted_text(name)));
 }
 
+// The names of the savepoint's layers, by those in its Keras configuration.
+using LayerNames = std::map<std::string, std::string>;
+
+std::string layer_of(const KerasSlot& slot) {
+  return slot.array.substr(0, slot.array.size() - slot.variable.size() - 1);
+}
+
+// "dense/kernel" as the savepoint names it.
+std::string savepoint_array(const KerasSlot& slot, const LayerNames& names) {
+  return names.at(layer_of(slot)) + "/" + slot.variable;
+}
+
 // Adds the optimizer's arrays in Keras's order.
 void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const KerasModel& model,
-                   KerasContent& content) {
+                   const LayerNames& names, KerasContent& content) {
   const auto add = [&](NamedArray array) {
     content.description.optimizer.push_back(array.name);
     content.arrays.push_back(std::move(array));
@@ -70,7 +83,7 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
   for (const KerasSlot& slot : model.slots()) {
     if (!slot.is_trainable) continue;
     for (const SlotName& name : optimizer_slots(metadata)) {
-      NamedArray array = get(savepoint, kOptimizerPrefix + name.holdfast + "/" + slot.array);
+      NamedArray array = get(savepoint, kOptimizerPrefix + name.holdfast + "/" + savepoint_array(slot, names));
       array.name = kOptimizerPrefix + name.keras + "/" + slot.array;
       add(std::move(array));
     }
@@ -79,10 +92,6 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
 
 std::string shape_text(const std::vector<std::uint64_t>& shape) {
   return fmt::format("({})", fmt::join(shape, ", "));
-}
-
-std::string layer_of(const KerasSlot& slot) {
-  return slot.array.substr(0, slot.array.size() - slot.variable.size() - 1);
 }
 
 [[noreturn]] void differ(const std::string& problem) {
@@ -96,10 +105,12 @@ struct Match {
 };
 
 // Finds the Keras model's array for each variable of the savepoint's model. Both must have the same layers in the
-// same order; their names may differ.
+// same order; their names may differ. The order of a graph's layers depends on how it was described, so there equal
+// names decide.
 class Matcher {
  public:
-  Matcher(const KerasDescription& description, const KerasModel& target) : description_(description), target_(target) {}
+  Matcher(const KerasDescription& description, const KerasModel& target, const LayerNames& names, bool is_chain)
+      : description_(description), target_(target), names_(names), is_chain_(is_chain) {}
 
   std::vector<Match> match(const KerasModel* source) const {
     if (source != nullptr) return match_models(*source);
@@ -115,7 +126,27 @@ class Matcher {
           "layers");
     std::vector<KerasSlot> found = source.slots();
     for (KerasSlot& slot : found) slot.array = kModelPrefix + slot.array;
+    if (!is_chain_) {
+      const auto ours = [&](const KerasSlot& slot) { return savepoint_array(slot, names_); };
+      const auto theirs = [](const KerasSlot& slot) { return slot.array; };
+      if (auto matches = match_names(found, ours); !matches.empty()) return matches;
+      if (auto matches = match_names(found, theirs); !matches.empty()) return matches;
+    }
     return match_lists(target_.slots(), found);
+  }
+
+  // By the names that `name_of` gives to the target's variables. Empty unless each name is there, and no other.
+  template <typename NameOf>
+  std::vector<Match> match_names(const std::vector<KerasSlot>& found, const NameOf& name_of) const {
+    std::set<std::string> names;
+    for (const KerasSlot& slot : found) names.insert(slot.array);
+    std::vector<Match> result;
+    for (const KerasSlot& slot : target_.slots()) {
+      const std::string name = kModelPrefix + name_of(slot);
+      if (names.erase(name) == 0) return {};
+      result.push_back({&slot, name});
+    }
+    return names.empty() ? result : std::vector<Match>{};
   }
 
   // A legacy file lists the layers in order, and each layer's variables.
@@ -201,6 +232,8 @@ class Matcher {
 
   const KerasDescription& description_;
   const KerasModel& target_;
+  const LayerNames& names_;
+  const bool is_chain_;
 };
 
 // The Keras optimizer's class, as far as the file names it: "Adam", or the optimizer's own name "adam".
@@ -233,7 +266,9 @@ class Merger {
       : arrays_(by_name(keras.arrays)),
         description_(description),
         metadata_(metadata),
-        target_(keras_config_of_savepoint(metadata), "the savepoint's graph"),
+        target_config_(keras_config_of_savepoint(metadata)),
+        target_(target_config_, "the savepoint's graph"),
+        names_(savepoint_layer_names(metadata)),
         result_{.arrays = like.arrays, .metadata = like.metadata} {
     if (description.config.empty()) return;
     config_ = parse_keras_json(description.config, "the Keras model's configuration");
@@ -243,18 +278,22 @@ class Merger {
 
   ArraySet merge() {
     for (NamedArray& array : result_.arrays) targets_.emplace(array.name, &array);
-    matches_ = Matcher(description_, target_).match(source_ ? &*source_ : nullptr);
-    for (const Match& match : matches_) replace(kModelPrefix + match.slot->array, match.array, match);
+    const Matcher matcher(description_, target_, names_, is_sequential(target_config_));
+    matches_ = matcher.match(source_ ? &*source_ : nullptr);
+    for (const Match& match : matches_) replace(kModelPrefix + name_of(match), match.array, match);
     merge_optimizer();
     return std::move(result_);
   }
 
  private:
+  // The variable's name in the savepoint: "dense/kernel".
+  std::string name_of(const Match& match) const { return savepoint_array(*match.slot, names_); }
+
   void replace(const std::string& name, const std::string& keras_name, const Match& match) {
     const auto target = targets_.find(name);
     if (target == targets_.end()) differ("the savepoint lacks its array " + quoted_text(name));
     const NamedArray& source = get(arrays_, keras_name);
-    const std::string place = fmt::format("layer \"{}\": {}", layer_of(*match.slot), match.slot->variable);
+    const std::string place = fmt::format("layer \"{}\": {}", names_.at(layer_of(*match.slot)), match.slot->variable);
     if (source.shape != target->second->shape) {
       differ(fmt::format("{} has shape {}, but the Keras model's \"{}\" has {}", place,
                          shape_text(target->second->shape), keras_name, shape_text(source.shape)));
@@ -275,7 +314,7 @@ class Merger {
     std::size_t number = 0;
     for (const KerasLayer& layer : target_.layers()) {
       if (layer.class_name != "Flatten" || number++ != found->second) continue;
-      if (reorder_rows(array, image_before(metadata_, layer.array_path))) return;
+      if (reorder_rows(array, image_before(metadata_, names_.at(layer.array_path)))) return;
     }
     differ(place +
            " follows a Flatten of channels-first images, but the savepoint's model has no Flatten of that size");
@@ -288,7 +327,7 @@ class Merger {
     for (const Match& match : matches_) {
       if (!match.slot->is_trainable) continue;
       for (const SlotName& slot : slots) {
-        const std::string name = kOptimizerPrefix + slot.holdfast + "/" + match.slot->array;
+        const std::string name = kOptimizerPrefix + slot.holdfast + "/" + name_of(match);
         if (!state) {
           clear(name);
         } else {
@@ -348,7 +387,9 @@ class Merger {
   const ArraysByName arrays_;
   const KerasDescription& description_;
   const Json& metadata_;
+  const Json target_config_;
   const KerasModel target_;
+  const LayerNames names_;
   Json config_;
   std::optional<KerasModel> source_;
   std::map<std::string, std::size_t> after_flatten_;
@@ -364,10 +405,18 @@ KerasContent keras_from_savepoint(const ArraySet& savepoint, const Json& metadat
   const KerasModel model(config, "the savepoint's graph");
   KerasContent content;
   content.description.config = config.dump();
-  for (const NamedArray& array : savepoint.arrays) {
-    if (array.name.starts_with(kModelPrefix)) content.arrays.push_back(array);
+  const LayerNames names = savepoint_layer_names(metadata);
+  std::map<std::string, std::string> renamed;  // by the savepoint's name
+  for (const KerasSlot& slot : model.slots()) {
+    renamed.emplace(kModelPrefix + savepoint_array(slot, names), kModelPrefix + slot.array);
   }
-  if (config.contains("compile_config")) add_optimizer(by_name(savepoint.arrays), metadata, model, content);
+  for (const NamedArray& array : savepoint.arrays) {
+    if (!array.name.starts_with(kModelPrefix)) continue;
+    content.arrays.push_back(array);
+    const auto found = renamed.find(array.name);
+    if (found != renamed.end()) content.arrays.back().name = found->second;
+  }
+  if (config.contains("compile_config")) add_optimizer(by_name(savepoint.arrays), metadata, model, names, content);
   return content;
 }
 

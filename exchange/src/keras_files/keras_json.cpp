@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "holdfast/base/error.h"
@@ -90,6 +91,12 @@ const Json& member(const Json& object, std::string_view key) {
 std::string text_member(const Json& object, std::string_view key) {
   const Json& value = member(object, key);
   return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::optional<std::int64_t> integer_value(const Json& value) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const bool is_too_large = value.is_number_unsigned() && value.get<std::uint64_t>() > kMost;
+  return value.is_number_integer() && !is_too_large ? std::optional(value.get<std::int64_t>()) : std::nullopt;
 }
 
 double number_member(const Json& object, std::string_view key) {

@@ -3,6 +3,8 @@
 // JSON from a file of another program. Length and depth are bounded before it is parsed, and it is read without
 // exceptions of the JSON library.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,9 @@ Json parse_keras_json(std::string_view text, const std::string& label);
 const Json& member(const Json& object, std::string_view key);
 // Returns an empty text if the member is not a text.
 std::string text_member(const Json& object, std::string_view key);
+// Empty unless `value` is an integer of 64 bits with a sign. Comparisons of the JSON library take larger ones for
+// negative ones.
+std::optional<std::int64_t> integer_value(const Json& value);
 // Returns 0 if the member is not a number.
 double number_member(const Json& object, std::string_view key);
 // Returns `otherwise` if the member is not a boolean.

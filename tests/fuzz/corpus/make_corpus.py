@@ -225,10 +225,72 @@ def make_foreign_check():
             save("foreign_check", name, file.read())
 
 
+def make_keras_functional():
+    def tensor(*history):
+        return {"class_name": "__keras_tensor__", "config": {"keras_history": list(history)}}
+
+    def call(*arguments):
+        return {"args": list(arguments), "kwargs": {}}
+
+    def entry(kind, name, calls, module="keras.layers", **config):
+        return {"module": module, "class_name": kind, "name": name, "inbound_nodes": calls,
+                "config": {"name": name, "trainable": True, **config}}
+
+    def image(name="x"):
+        return entry("InputLayer", name, [], batch_shape=[None, 6, 6, 2], dtype="float32")
+
+    def model(layers, outputs, inputs=(("x", 0, 0),), name="net"):
+        return {"class_name": "Functional", "config": {"name": name, "layers": layers, "input_layers": inputs,
+                                                       "output_layers": outputs}}
+
+    def chain(*layers):
+        entries, last = [image()], "x"
+        for place, (kind, config) in enumerate(layers):
+            entries.append(entry(kind, f"layer_{place}", [call(tensor(last, 0, 0))], **config))
+            last = f"layer_{place}"
+        return model(entries, [last, 0, 0])
+
+    def save_model(name, content):
+        save("keras_functional", name, json.dumps(content).encode())
+
+    save_model("all_layers", chain(
+        ("Rescaling", {"scale": 0.5, "offset": 1}), ("ZeroPadding2D", {"padding": [[1, 0], [0, 2]]}),
+        ("Cropping2D", {"cropping": 1}), ("UpSampling2D", {"size": 2}),
+        ("Conv2D", {"filters": 3, "kernel_size": 2, "activation": "silu"}), ("BatchNormalization", {"axis": [3]}),
+        ("LayerNormalization", {"axis": -1}), ("RMSNormalization", {}), ("ReLU", {}), ("Softmax", {"axis": 3}),
+        ("MaxPooling2D", {"pool_size": [2, 1], "padding": "same"}), ("AveragePooling2D", {}),
+        ("GlobalMaxPooling2D", {"keepdims": True}), ("Permute", {"dims": [3, 1, 2]}),
+        ("Reshape", {"target_shape": [-1, 3]}), ("GlobalAveragePooling1D", {}), ("RepeatVector", {"n": 2}),
+        ("Dropout", {"rate": 0.5}), ("Flatten", {}), ("Activation", {"activation": "gelu"}), ("Identity", {}),
+        ("Dense", {"units": 2, "kernel_initializer": {"class_name": "RandomNormal", "config": {"stddev": 0.5}}})))
+    shared = [image(), image("y"), entry("Dense", "d", [call(tensor("x", 0, 0)), call(tensor("y", 0, 0))], units=2)]
+    both = [tensor("d", 0, 0), tensor("d", 1, 0)]
+    save_model("shared", model(
+        [*shared, entry("Add", "add", [call(both)]), entry("Concatenate", "concatenate", [call(both)], axis=3),
+         entry("Multiply", "multiply", [call(both[0], 2.0)], "keras.src.ops.numpy"),
+         entry("Mean", "mean", [call(both[0])], "keras.src.ops.numpy", axis=[1, 3])],
+        [["add", 0, 0], ["concatenate", 0, 0], ["multiply", 0, 0], ["mean", 0, 0]], [["x", 0, 0], ["y", 0, 0]]))
+    inner = model([image("i"), entry("Dense", "d", [call(tensor("i", 0, 0))], units=2)], [["d", 0, 0], ["i", 0, 0]],
+                  [["i", 0, 0]], "inner")
+    inner["inbound_nodes"] = [call(tensor("x", 0, 0)), call(tensor("inner", 0, 0))]
+    save_model("nested", model([image(), inner], ["inner", 2, 0]))
+    old = model([{"class_name": "InputLayer", "name": "x", "inbound_nodes": [],
+                  "config": {"name": "x", "batch_input_shape": [None, 3]}},
+                 {"class_name": "Dense", "name": "d", "inbound_nodes": [[["x", 0, 0, {}]]],
+                  "config": {"name": "d", "trainable": True, "units": 2}}], [["d", 0, 0]])
+    save_model("old", old)
+    save_model("sequential", {"class_name": "Sequential", "config": {"name": "s", "layers": [
+        {"class_name": "Dense", "config": {"name": "d", "units": 2, "batch_input_shape": [None, 3]}},
+        {"class_name": "Sequential", "config": {"name": "t", "layers": [
+            {"class_name": "Dense", "config": {"name": "d", "units": 2}}]}}]}})
+    save_model("cycle", model([image(), entry("Dense", "d", [call(tensor("d", 0, 0))], units=2)], ["d", 0, 0]))
+
+
 make_safetensors()
 make_zip()
 make_npy()
 make_graph()
+make_keras_functional()
 make_foreign_check()
 if len(sys.argv) > 1:
     make_user_block_and_index(sys.argv[1])

@@ -40,6 +40,24 @@ TEST_F(Inspect, ShowsArraysAndTheStateOfTheTraining) {
   EXPECT_EQ(problems(), "");
 }
 
+TEST_F(Inspect, ShowsTheLayersOfAModel) {
+  write("/d/a.h5", {{"a", {1}, {1}}},
+        R"({"kind": "savepoint", "graph": {"format": "holdfast.model", "version": 1,
+            "inputs": [{"name": "x", "shape": [2], "dtype": "f32"}],
+            "layers": [{"name": "encoder/dense", "kind": "Dense"}, {"name": "sum", "kind": "Add"}],
+            "calls": [{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 1, "inputs": [[0, 0], [-1, 0]]}],
+            "outputs": [[1, 0]]}})");
+
+  ASSERT_EQ(run({"inspect", "/d/a.h5"}), kDone);
+
+  EXPECT_THAT(out(), HasSubstr("\n"
+                               "layer          kind   called on\n"
+                               "encoder/dense  Dense  x\n"
+                               "sum            Add    encoder/dense, x\n"
+                               "\n"
+                               "name  type"));
+}
+
 TEST_F(Inspect, PrintsJson) {
   write("/d/a.h5", {{"a", {2, 1}, {1, 2}}}, kMetadata);
 

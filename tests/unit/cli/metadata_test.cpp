@@ -41,6 +41,36 @@ TEST(Metadata, ShowsTheBeginningOfLongValues) {
   EXPECT_LT(lines[0].size(), 100U);
 }
 
+std::vector<std::string> layers_of(const std::string& graph) {
+  std::vector<std::string> lines;
+  for (const LayerRow& row : model_layers(parse_metadata(R"({"graph": )" + graph + "}"))) {
+    lines.push_back(row.name + " " + row.kind + " <- " + row.inputs);
+  }
+  return lines;
+}
+
+TEST(Metadata, HasTheLayersOfAChain) {
+  EXPECT_THAT(layers_of(R"({"layers": [{"name": "a", "kind": "Dense"}, {"name": "b", "kind": "Dropout"}]})"),
+              ElementsAre("a Dense <- input", "b Dropout <- a"));
+}
+
+TEST(Metadata, HasTheLayersOfAGraphWithTheirInputs) {
+  EXPECT_THAT(layers_of(R"({"inputs": [{"name": "x"}, {"name": "y"}],
+                            "layers": [{"name": "a", "kind": "Dense"}, {"name": "b", "kind": "Add"}],
+                            "calls": [{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 0, "inputs": [[-1, 1]]},
+                                      {"layer": 1, "inputs": [[0, 0], [1, 0]]}]})"),
+              ElementsAre("a Dense <- x; y", "b Add <- a, a"));
+}
+
+TEST(Metadata, ShowsWhatItCanOfABrokenGraph) {
+  EXPECT_THAT(layers_of(R"({"layers": 3})"), IsEmpty());
+  EXPECT_THAT(layers_of(R"({"layers": [3, {"name": 4}], "calls": 5})"), ElementsAre("  <- ", "  <- "));
+  EXPECT_THAT(layers_of(R"({"layers": [{"name": "a", "kind": "b"}],
+                            "calls": [{"layer": 0, "inputs": [[7, 0], [-1, 0], 3, [0, 0], [18446744073709551615, 0]]},
+                                      {"layer": 1}, {"layer": -1}, {"layer": "x"}, 8]})"),
+              ElementsAre("a b <- ?, ?, ?, a, ?"));
+}
+
 TEST(Metadata, IsParsedAtAnyDepth) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
 

@@ -35,7 +35,7 @@ std::vector<float> collect(const Snapshot& snapshot, const ArenaLayout& layout, 
 }  // namespace
 
 Model load_model(const std::string& path) {
-  const Snapshot snapshot = read_savepoint(posix_file_system(), path);
+  const Snapshot snapshot = read_model(posix_file_system(), path);
   const nlohmann::json graph = nlohmann::json::parse(snapshot.state.graph);
   const nlohmann::json format = graph.is_object() ? graph.value("format", nlohmann::json()) : nlohmann::json();
   if (format != "holdfast.sequential" && format != "holdfast.model") {

@@ -68,16 +68,18 @@ void require_same_arrays(const std::vector<StateSpan>& spans, const std::string&
   }
 }
 
+void require_f32(const format::ArrayInfo& info, const std::string& path) {
+  if (info.dtype == DType::f32) return;
+  throw Error(ErrorCode::invalid_file,
+              fmt::format("{} does not hold a training state: its array {} is of type {} instead of f32", path,
+                          info.name, name(info.dtype)));
+}
+
 // A savepoint is whole or damaged: HDF5's own structures are checked, too, although nothing here reads them.
 format::ArrayFile open_savepoint(FileSystem& files, const std::string& path) {
   format::ArrayFile file = format::ArrayFile::open(files, path);
   file.verify_structure();
-  for (const format::ArrayInfo& info : file.arrays()) {
-    if (info.dtype == DType::f32) continue;
-    throw Error(ErrorCode::invalid_file,
-                fmt::format("{} does not hold a training state: its array {} is of type {} instead of f32", path,
-                            info.name, name(info.dtype)));
-  }
+  for (const format::ArrayInfo& info : file.arrays()) require_f32(info, path);
   return file;
 }
 
@@ -270,6 +272,31 @@ Snapshot read_savepoint(FileSystem& files, const std::string& path) {
   Snapshot snapshot{.state = train_state_from_json(file.metadata(), path), .arrays = {}};
   std::vector<format::ArrayFile::Target> targets;
   for (const format::ArrayInfo& info : file.arrays()) {
+    targets.push_back({info.name, std::as_writable_bytes(snapshot.add(info.name, shape_of(info)))});
+  }
+  file.read_into(targets);
+  return snapshot;
+}
+
+// The text of the graph in a file that was converted from a Keras model; empty for any other file.
+static std::string converted_graph(const std::string& metadata) {
+  const nlohmann::json object = nlohmann::json::parse(metadata, nullptr, false);
+  const bool is_model = object.is_object() && object.value("kind", nlohmann::json()) == "keras" &&
+                        object.value("graph", nlohmann::json()).is_object();
+  return is_model ? object["graph"].dump() : std::string();
+}
+
+Snapshot read_model(FileSystem& files, const std::string& path) {
+  const format::ArrayFile file = format::ArrayFile::open(files, path);
+  Snapshot snapshot{.state = {}, .arrays = {}};
+  snapshot.state.graph = converted_graph(file.metadata());
+  if (snapshot.state.graph.empty()) return read_savepoint(files, path);
+  file.verify_structure();
+  std::vector<format::ArrayFile::Target> targets;
+  for (const format::ArrayInfo& info : file.arrays()) {
+    // Keras's optimizers count in integers, and nothing here needs them.
+    if (!info.name.starts_with("model/")) continue;
+    require_f32(info, path);
     targets.push_back({info.name, std::as_writable_bytes(snapshot.add(info.name, shape_of(info)))});
   }
   file.read_into(targets);

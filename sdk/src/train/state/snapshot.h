@@ -82,6 +82,9 @@ Digest write_savepoint(FileSystem& files, const std::string& path, const Snapsho
                        const SavepointStorage& storage = {});
 // Reads all of a savepoint. Throws Error{invalid_file} for anything but a whole one.
 Snapshot read_savepoint(FileSystem& files, const std::string& path);
+// Reads a savepoint, or the file that `holdfast convert` made of a Keras model: its state has a graph and nothing else,
+// its arrays are the model's. Throws what read_savepoint() throws.
+Snapshot read_model(FileSystem& files, const std::string& path);
 // Reads a savepoint into the Trainable, piece by piece as each is checked, while others are being read and
 // decompressed. `accepts` gets the state before anything is changed, and throws to refuse it. Also throws what
 // read_savepoint() throws, and Error{incompatible} as restore_arrays() does. A failure while pieces are read leaves

@@ -121,8 +121,8 @@ TEST(KerasGraph, RefusesWhatCannotBecomeAKerasModel) {
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(other_format); }), HasSubstr("unsupported: "));
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({entry("Mine", "m")})); }),
               HasSubstr("layer \"m\" is of kind \"Mine\""));
-  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({entry("Dense", "a/b")})); }),
-              HasSubstr("the layer name \"a/b\""));
+  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({entry("Dense", "")})); }),
+              HasSubstr("the layer name \"\""));
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({Json(3)})); }), HasSubstr("unsupported: "));
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({}, "wide")); }),
               HasSubstr("no input shape"));

@@ -47,5 +47,13 @@ TEST(KerasJson, ReturnsDefaultsForMembersOfAnotherType) {
   EXPECT_TRUE(member(Json::array({1}), "other").is_null());
 }
 
+TEST(KerasJson, TakesNoLargeIntegerForANegativeOne) {
+  EXPECT_EQ(integer_value(-3), -3);
+  EXPECT_EQ(integer_value(std::int64_t{1} << 62), std::int64_t{1} << 62);
+  EXPECT_EQ(integer_value(18446744073709551615U), std::nullopt);
+  EXPECT_EQ(integer_value(1.0), std::nullopt);
+  EXPECT_EQ(integer_value("1"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace holdfast::format

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "holdfast/base/file_system.h"
+#include "holdfast/format/array_file.h"
 #include "holdfast/holdfast.h"
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
@@ -45,6 +48,44 @@ TEST(Trainer, StartsFromTheWeightsOfAGivenModel) {
   Trainer trainer(replica, model, Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
 
   EXPECT_EQ(trainer.weights_digest(), model.parameters().digest(model.parameter_values()));
+}
+
+// What `holdfast convert` makes of a Keras model with one Dense layer of two weights.
+static void write_converted(const std::string& path, const nlohmann::json& graph) {
+  const std::vector<float> kernel = {2, 3};
+  const std::int64_t iteration = 7;
+  const nlohmann::json metadata = {{"kind", "keras"}, {"keras", nlohmann::json::object()}, {"graph", graph}};
+  const std::vector<format::ArrayView> arrays = {
+      {"model/dense/kernel", DType::f32, {2, 1}, std::as_bytes(std::span(kernel))},
+      {"optimizer/iteration", DType::i64, {}, std::as_bytes(std::span(&iteration, 1))}};
+  format::write_array_file(posix_file_system(), path, metadata.dump(), arrays);
+}
+
+TEST(LoadModel, ReadsAConvertedKerasModel) {
+  const TemporaryFolder folder;
+  const Sequential described{Input{2}, Dense{1, {.use_bias = false}}};
+  write_converted(folder / "a.h5", nlohmann::json::parse(described.graph()));
+
+  const Model model = load_model(folder / "a.h5");
+
+  EXPECT_EQ(model.graph(), described.graph());
+  EXPECT_EQ(model.predict(Tensor(Shape{1, 2}, {10, 100})).values()[0], 320);
+}
+
+TEST(LoadModel, RefusesAConvertedFileWhoseArraysDoNotFitItsModel) {
+  const TemporaryFolder folder;
+  const Sequential described{Input{3}, Dense{1, {.use_bias = false}}};
+  write_converted(folder / "a.h5", nlohmann::json::parse(described.graph()));
+  write_converted(folder / "b.h5", nullptr);
+
+  for (const char* name : {"a.h5", "b.h5"}) {
+    try {
+      load_model(folder / name);
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_file) << name;
+    }
+  }
 }
 
 }  // namespace holdfast

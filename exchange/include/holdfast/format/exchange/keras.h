@@ -38,11 +38,23 @@ KerasForm keras_form_from_name(std::string_view name);
 ArraySet read_keras(FileSystem& files, const std::string& path);
 
 // Writes a file that unmodified Keras 3 loads: complete or not at all. `arrays` come from read_keras, or are a
-// savepoint of a Sequential (metadata of kind "savepoint"). A form other than the one read needs the model's
+// savepoint of a Sequential or a Model (metadata of kind "savepoint"). Keras accepts no '/' in the name of a layer, so
+// the layers of a nested model get a dot: "encoder.dense". A form other than the one read needs the model's
 // configuration and known layers, unless it only drops these. SGD, Adam and AdamW keep their state.
 // Throws Error{invalid_argument} where arrays and metadata disagree, Error{unsupported} for a form that cannot hold
-// them. Returns the arrays in the file.
+// them. Returns the arrays in the file, under the names that they have in `arrays`, except for optimizers' slots.
 std::vector<ArrayInfo> write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form);
+
+// A Keras model as Holdfast describes it.
+struct KerasModelGraph {
+  std::string graph;               // for Model::from_graph(); its arrays are those of read_keras, with the same names
+  std::vector<std::string> notes;  // sentences about what the model does not have: regularizers, frozen layers, ...
+};
+
+// Describes the Sequential or functional model that read_keras has read. Layers of nested models become layers of the
+// model: "encoder/dense". Throws Error{unsupported} with the layer's name for one that Holdfast does not have, and for
+// a file without a configuration; Error{invalid_file} for a configuration that no Keras writes.
+KerasModelGraph keras_model_graph(const ArraySet& keras);
 
 // Returns `like`, a savepoint of the same layers in the same order (names may differ), with the values of `keras`. The
 // optimizer's state and the step come along where both sides have them; otherwise the state is zero. Kernels after a

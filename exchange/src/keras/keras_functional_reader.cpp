@@ -1,0 +1,505 @@
+// A functional model lists layers, and for each its calls ("nodes") with the outputs of other calls that they take.
+// The calls are sorted before they are followed, so that neither a long chain nor a cycle needs recursion. Models in
+// models do, within a limit. Each call of a nested model repeats its calls, so their number has a limit, too.
+
+#include "keras/keras_functional_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "bytes/byte_source.h"
+#include "holdfast/base/error.h"
+#include "keras/keras_layer_reader.h"
+#include "keras_files/keras_model.h"
+#include "keras_files/keras_path.h"
+
+namespace holdfast::format {
+namespace {
+
+constexpr std::size_t kMaxNestedModels = 64;
+// All entries of layers, counted again with each call of a nested model.
+constexpr std::size_t kMaxEntries = 20'000;
+// Arguments of calls are lists in lists.
+constexpr std::size_t kMaxArgumentDepth = 8;
+
+using Values = std::vector<ModelGraphSource>;
+
+// An output of a call of a layer.
+struct Reference {
+  std::string layer;
+  std::int64_t node;
+  std::int64_t tensor;
+};
+
+// A call of a layer.
+struct Node {
+  std::size_t entry;
+  std::vector<Reference> inputs;
+  // In the order of the arguments: a number, or missing where an input stands.
+  std::vector<std::optional<double>> arguments;
+};
+
+// An entry of a model's list of layers.
+struct Entry {
+  const Json* json;
+  std::string name;
+  std::string class_name;
+  bool is_operation;
+  bool is_model;
+  bool has_old_nodes = false;        // as lists, which Keras 2 wrote
+  std::vector<std::size_t> nodes{};  // in order
+};
+
+bool is_model_class(const std::string& class_name) {
+  return class_name == "Functional" || class_name == "Model" || class_name == "Sequential";
+}
+
+// Operations have a module, or in older files no options but a name. Every layer has more.
+bool is_operation_entry(const Json& entry) {
+  const std::string module = text_member(entry, "module");
+  if (!module.empty()) return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
+  const Json& config = member(entry, "config");
+  return config.is_object() && config.contains("name") && !config.contains("trainable") && !config.contains("dtype") &&
+         member(entry, "inbound_nodes").is_array() && text_member(entry, "class_name") != "InputLayer";
+}
+
+// The layers of one model and the calls between them.
+class Container {
+ public:
+  Container(const Json& config, std::string path, const std::string& label)
+      : config_(config), path_(std::move(path)), label_(label) {
+    for (const Json& json : layers_of_config(config)) add_entry(json);
+  }
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+
+  void read_nodes() {
+    for (std::size_t entry = 0; entry < entries_.size(); ++entry) {
+      const Json& list = member(*entries_[entry].json, "inbound_nodes");
+      if (!list.is_array()) refuse(fmt::format("has no list of calls of {}", shown(entry)));
+      for (const Json& json : list) add_node(entry, json);
+      // An input has one call, which has no arguments and is not written.
+      if (list.empty() && entries_[entry].class_name == "InputLayer") add_node(entry, Json::array());
+    }
+  }
+
+  // The references in a list of inputs or outputs, in the order of Keras.
+  std::vector<Reference> references(const char* key) const {
+    std::vector<Reference> result;
+    collect_references(member(member(config_, "config"), key), 0, key, result);
+    if (result.empty()) refuse(fmt::format("has no {}", key));
+    return result;
+  }
+
+  // The node that a reference names. `counts_model` says that Keras counted a nested model's own graph as its call 0.
+  std::size_t node_of(const Reference& reference, bool counts_model) const {
+    const auto found = by_name_.find(reference.layer);
+    if (found == by_name_.end()) refuse(fmt::format("names a layer {} that it lacks", quoted_text(reference.layer)));
+    const Entry& entry = entries_[found->second];
+    std::int64_t node = reference.node;
+    if (counts_model && entry.is_model) {
+      if (entry.class_name != "Sequential") {
+        --node;
+      } else if (entry.has_old_nodes) {
+        if (entry.nodes.size() > 1) refuse_keras_layer(shown(entry), "Sequential", kSharedSequential);
+        if (node == 1) node = 0;
+      }
+    }
+    if (node < 0 || node >= static_cast<std::int64_t>(entry.nodes.size())) {
+      refuse(fmt::format("names call {} of layer {}, which has {} calls", reference.node, shown(entry),
+                         entry.nodes.size()));
+    }
+    return entry.nodes[static_cast<std::size_t>(node)];
+  }
+
+  bool has_old_nodes(const Node& node) const { return entries_[node.entry].has_old_nodes; }
+
+  // The nodes that the outputs need, each after those that it depends on.
+  std::vector<std::size_t> nodes_in_order(const std::vector<Reference>& outputs) const {
+    enum class Mark { unseen, open, done };
+    struct Visit {
+      std::size_t node;
+      std::size_t next_input = 0;
+    };
+    std::vector<Mark> marks(nodes_.size(), Mark::unseen);
+    std::vector<std::size_t> order;
+    std::vector<Visit> visits;
+    const auto enter = [&](std::size_t node) {
+      if (marks[node] == Mark::open) {
+        refuse(fmt::format("has a cycle through layer {}", shown(nodes_[node].entry)));
+      }
+      if (marks[node] == Mark::done) return;
+      marks[node] = Mark::open;
+      visits.push_back({.node = node});
+    };
+    for (const Reference& output : outputs) {
+      enter(node_of(output, true));
+      while (!visits.empty()) {
+        Visit& visit = visits.back();
+        const Node& node = nodes_[visit.node];
+        if (visit.next_input < node.inputs.size()) {
+          enter(node_of(node.inputs[visit.next_input++], has_old_nodes(node)));
+        } else {
+          marks[visit.node] = Mark::done;
+          order.push_back(visit.node);
+          visits.pop_back();
+        }
+      }
+    }
+    return order;
+  }
+
+  [[noreturn]] void refuse(const std::string& problem) const {
+    refuse_keras_model(label_, path_.empty() ? problem : fmt::format("{} in {}", problem, quoted_text(path_)));
+  }
+
+  std::string path_of(const Entry& entry) const { return join_path(path_, entry.name); }
+
+ private:
+  static constexpr const char* kSharedSequential =
+      "is a Sequential that is called several times, in a file of Keras 2 that does not tell its calls apart; load the "
+      "file with Keras 3 and save it again";
+
+  std::string shown(std::size_t entry) const { return shown(entries_[entry]); }
+  std::string shown(const Entry& entry) const { return quoted_text(path_of(entry)); }
+
+  void add_entry(const Json& json) {
+    Entry entry{.json = &json,
+                .name = layer_name(json),
+                .class_name = text_member(json, "class_name"),
+                .is_operation = is_operation_entry(json),
+                .is_model = false};
+    entry.is_model = is_model_class(entry.class_name) && layers_of_config(json).is_array();
+    if (entry.class_name.empty()) refuse("has a layer without a class");
+    if (entry.name.empty()) refuse(fmt::format("has a {} without a name", quoted_text(entry.class_name)));
+    if (!by_name_.emplace(entry.name, entries_.size()).second) {
+      refuse(fmt::format("has two layers named {}", quoted_text(entry.name)));
+    }
+    entries_.push_back(std::move(entry));
+  }
+
+  void add_node(std::size_t entry, const Json& json) {
+    Node node{.entry = entry, .inputs = {}, .arguments = {}};
+    if (json.is_array()) {
+      entries_[entry].has_old_nodes = true;
+      collect_references(json, 0, "inbound_nodes", node.inputs);
+      for (const Json& input : json) check_options(entry, input.is_array() && input.size() > 3 ? input[3] : Json());
+      node.arguments.resize(node.inputs.size());
+    } else {
+      const Json& arguments = member(json, "args");
+      for (const Json& argument : arguments.is_array() ? arguments : Json::array()) {
+        collect_argument(entry, argument, 0, node);
+      }
+      check_options(entry, member(json, "kwargs"));
+    }
+    if (node.arguments.size() > ModelGraph::kMaxArrays) {
+      refuse(fmt::format("calls layer {} with more than {} values", shown(entry), ModelGraph::kMaxArrays));
+    }
+    entries_[entry].nodes.push_back(nodes_.size());
+    nodes_.push_back(std::move(node));
+  }
+
+  // Named arguments of a call: a mask would be a value, and the others change what the layer computes.
+  void check_options(std::size_t entry, const Json& options) const {
+    if (!options.is_object()) return;
+    for (const auto& [key, value] : options.items()) {
+      // A layer that always runs as in inference computes the same predictions.
+      if (value.is_null() || (key == "training" && value.is_boolean())) continue;
+      refuse_keras_layer(path_of(entries_[entry]), entries_[entry].class_name,
+                         fmt::format("is called with the argument {}, which Holdfast does not have; call it without",
+                                     quoted_text(key)));
+    }
+  }
+
+  static std::optional<Reference> reference_from(const Json& list) {
+    const bool is_list = list.is_array() && (list.size() == 3 || list.size() == 4) && list[0].is_string();
+    const auto node = is_list ? integer_value(list[1]) : std::nullopt;
+    const auto tensor = is_list ? integer_value(list[2]) : std::nullopt;
+    if (!node || !tensor) return std::nullopt;
+    return Reference{.layer = list[0].get<std::string>(), .node = *node, .tensor = *tensor};
+  }
+
+  void collect_references(const Json& json, std::size_t depth, const char* place, std::vector<Reference>& found) const {
+    if (auto reference = reference_from(json)) return found.push_back(std::move(*reference));
+    const bool is_nested = (json.is_array() || json.is_object()) && depth < kMaxArgumentDepth;
+    if (!is_nested) refuse(fmt::format("has an entry of {} that names no output of a layer", place));
+    for (const Json& element : json) collect_references(element, depth + 1, place, found);
+  }
+
+  void collect_argument(std::size_t entry, const Json& argument, std::size_t depth, Node& node) const {
+    if (text_member(argument, "class_name") == "__keras_tensor__") {
+      auto reference = reference_from(member(member(argument, "config"), "keras_history"));
+      if (!reference) refuse(fmt::format("calls layer {} with an output of no layer", shown(entry)));
+      node.inputs.push_back(std::move(*reference));
+      node.arguments.emplace_back();
+    } else if (argument.is_number()) {
+      node.arguments.emplace_back(argument.get<double>());
+    } else if (argument.is_array() && depth < kMaxArgumentDepth) {
+      for (const Json& element : argument) collect_argument(entry, element, depth + 1, node);
+    } else if (argument.is_object() && !argument.contains("class_name") && depth < kMaxArgumentDepth) {
+      for (const Json& element : argument) collect_argument(entry, element, depth + 1, node);
+    } else if (!argument.is_null()) {
+      refuse_keras_layer(path_of(entries_[entry]), entries_[entry].class_name,
+                         "is called with an argument that is neither a value nor a number; call it without");
+    }
+  }
+
+  const Json& config_;
+  const std::string path_;
+  const std::string& label_;
+  std::vector<Entry> entries_;
+  std::map<std::string, std::size_t, std::less<>> by_name_;
+  std::vector<Node> nodes_;
+};
+
+bool is_part_of_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+}
+
+class FunctionalReader {
+ public:
+  explicit FunctionalReader(const std::string& label) : label_(label) {}
+
+  KerasFunctional read(const Json& config) {
+    if (!layers_of_config(config).is_array()) {
+      refuse_keras_layer(layer_name(config), text_member(config, "class_name"),
+                         "is no Sequential and no functional model; save the model as one of these");
+    }
+    result_.graph.outputs = is_sequential(config) ? read_sequential(config) : read_functional(config);
+    if (result_.graph.outputs.size() > ModelGraph::kMaxArrays) refuse("has too many outputs");
+    result_.graph = in_holdfast_order(result_.graph);
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& problem) const { refuse_keras_model(label_, problem); }
+
+  Values read_sequential(const Json& config) {
+    const Json& options = member(config, "config");
+    const Json* shape = &member(options, "build_input_shape");
+    const Json& layers = layers_of_config(config);
+    if (!layers.empty()) {
+      const Json& first = member(layers[0], "config");
+      for (const char* key : {"batch_shape", "batch_input_shape"}) {
+        if (member(first, key).is_array()) shape = &member(first, key);
+      }
+    }
+    const bool has_input = !layers.empty() && text_member(layers[0], "class_name") == "InputLayer";
+    add_input(has_input ? layer_name(layers[0]) : "input", *shape, has_input ? member(layers[0], "config") : Json());
+    return call_model(config, "", {ModelGraphSource{}});
+  }
+
+  Values read_functional(const Json& config) {
+    const Container model(config, "", label_);
+    Values inputs;
+    for (const Reference& reference : model.references("input_layers")) {
+      const Json* options = nullptr;
+      for (const Entry& entry : model.entries()) {
+        if (entry.name == reference.layer && entry.class_name == "InputLayer") options = &member(*entry.json, "config");
+      }
+      if (options == nullptr)
+        refuse(fmt::format("has an input {} that is no InputLayer", quoted_text(reference.layer)));
+      const Json& shape = member(*options, "batch_shape");
+      inputs.push_back({.index = result_.graph.inputs.size()});
+      add_input(reference.layer, shape.is_array() ? shape : member(*options, "batch_input_shape"), *options);
+    }
+    return call_model(config, "", inputs);
+  }
+
+  void add_input(const std::string& name, const Json& batch_shape, const Json& options) {
+    ModelGraphInput input{.name = name, .shape = {}};
+    if (!batch_shape.is_array() || batch_shape.empty()) {
+      refuse_keras_layer(name, "InputLayer", "does not say its shape; build the model, and save it again");
+    }
+    std::int64_t elements = 1;
+    constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+    for (std::size_t axis = 1; axis < batch_shape.size(); ++axis) {
+      const std::int64_t extent = integer_value(batch_shape[axis]).value_or(0);
+      if (extent < 1 || extent > kMostElements / elements) {
+        refuse_keras_layer(name, "InputLayer",
+                           fmt::format("has no fixed extent along axis {}, which Holdfast needs; give it one", axis));
+      }
+      input.shape.push_back(extent);
+      elements *= extent;
+    }
+    const Json& dtype = member(options, "dtype");
+    if (!dtype.is_null() && dtype != "float32") {
+      refuse_keras_layer(name, "InputLayer", "is not of float32; give the model an input of float32");
+    }
+    if (result_.graph.inputs.size() == ModelGraph::kMaxArrays) {
+      refuse(fmt::format("has more than {} inputs", ModelGraph::kMaxArrays));
+    }
+    result_.graph.inputs.push_back(std::move(input));
+  }
+
+  // Adds the calls of a model's layers and returns its outputs.
+  Values call_model(const Json& config, const std::string& path, const Values& inputs) {
+    if (++nesting_ > kMaxNestedModels) refuse(fmt::format("nests models deeper than {} levels", kMaxNestedModels));
+    entries_ += layers_of_config(config).size();
+    if (entries_ > kMaxEntries) refuse(fmt::format("has more than {} layers and calls of layers", kMaxEntries));
+    Container model(config, path, label_);
+    Values outputs = is_sequential(config) ? call_in_turn(model, path, inputs) : call_nodes(model, path, inputs);
+    --nesting_;
+    return outputs;
+  }
+
+  Values call_in_turn(const Container& model, const std::string& path, const Values& inputs) {
+    if (inputs.size() != 1) {
+      refuse_keras_layer(path, "Sequential", fmt::format("is called with {} values instead of 1", inputs.size()));
+    }
+    Values values = inputs;
+    for (const Entry& entry : model.entries()) {
+      if (entry.class_name == "InputLayer") continue;
+      values = call_entry(model, entry, {.entry = 0, .inputs = {}, .arguments = {std::nullopt}}, 0, values);
+      if (values.size() != 1) refuse_keras_layer(model.path_of(entry), entry.class_name, "has several outputs");
+    }
+    return values;
+  }
+
+  Values call_nodes(Container& model, const std::string& path, const Values& inputs) {
+    model.read_nodes();
+    std::map<std::string, std::size_t> places;  // of the inputs, by name
+    for (const Reference& input : model.references("input_layers")) places.emplace(input.layer, places.size());
+    if (places.size() != inputs.size()) {
+      refuse(fmt::format("calls {} with {} values instead of {}", quoted_text(path), inputs.size(), places.size()));
+    }
+    const std::vector<Reference> outputs = model.references("output_layers");
+    std::map<std::size_t, Values> values;  // by node
+    const auto value_of = [&](const Reference& reference, bool counts_model) {
+      const Values& found = values.at(model.node_of(reference, counts_model));
+      if (reference.tensor < 0 || reference.tensor >= static_cast<std::int64_t>(found.size())) {
+        refuse(fmt::format("names output {} of layer {}, which has {}", reference.tensor, quoted_text(reference.layer),
+                           found.size()));
+      }
+      return found[static_cast<std::size_t>(reference.tensor)];
+    };
+    for (const std::size_t place : model.nodes_in_order(outputs)) {
+      const Node& node = model.nodes()[place];
+      const Entry& entry = model.entries()[node.entry];
+      if (entry.class_name == "InputLayer") {
+        const auto input = places.find(entry.name);
+        if (input == places.end()) model.refuse(fmt::format("lacks {} among its inputs", quoted_text(entry.name)));
+        values[place] = {inputs[input->second]};
+        continue;
+      }
+      Values arguments;
+      for (const Reference& input : node.inputs) arguments.push_back(value_of(input, model.has_old_nodes(node)));
+      const auto number = std::find(entry.nodes.begin(), entry.nodes.end(), place) - entry.nodes.begin();
+      values[place] = call_entry(model, entry, node, static_cast<std::size_t>(number), arguments);
+    }
+    Values results;
+    for (const Reference& output : outputs) results.push_back(value_of(output, true));
+    return results;
+  }
+
+  Values call_entry(const Container& model, const Entry& entry, const Node& node, std::size_t number,
+                    const Values& inputs) {
+    const std::string path = model.path_of(entry);
+    if (inputs.empty()) model.refuse(fmt::format("calls layer {} without a value", quoted_text(path)));
+    if (entry.is_model) return call_model(*entry.json, path, inputs);
+    check_name(entry, path);
+    KerasCall call{.path = path,
+                   .class_name = entry.class_name,
+                   .is_operation = entry.is_operation,
+                   .config = member(*entry.json, "config"),
+                   .inputs = {},
+                   .arguments = node.arguments};
+    for (const ModelGraphSource& input : inputs) call.inputs.push_back(shape_of(input));
+    std::vector<std::string> notes;
+    const std::vector<HoldfastStep> steps = steps_of_keras_call(call, notes);
+    // A layer that is called twice has one note.
+    if (noted_.insert(path).second) {
+      note_training(entry, path);
+      result_.notes.insert(result_.notes.end(), notes.begin(), notes.end());
+    }
+    Values values = inputs;
+    for (const HoldfastStep& step : steps) {
+      // Operations have no weights, so each of their calls may be a layer of its own.
+      const bool is_repeated = step.kind == "Operation" && number > 0;
+      const std::string name = path + step.suffix + (is_repeated ? fmt::format(".{}", number) : "");
+      values = {add_call(layer_named(name, path, step), values)};
+    }
+    return values;
+  }
+
+  void note_training(const Entry& entry, const std::string& path) {
+    if (flag_member(member(*entry.json, "config"), "trainable", true)) return;
+    const auto variables = keras_variables(entry.class_name, member(*entry.json, "config"));
+    if (!variables || variables->empty()) return;
+    result_.notes.push_back(fmt::format("layer {} is frozen in Keras; Holdfast trains it", quoted_text(path)));
+  }
+
+  void check_name(const Entry& entry, const std::string& path) const {
+    const std::string& name = entry.name;
+    constexpr std::size_t kMaxName = 80;
+    const bool is_name =
+        name.size() <= kMaxName && name.front() != '.' && std::all_of(name.begin(), name.end(), is_part_of_name);
+    if (is_name) return;
+    refuse_keras_layer(path, entry.class_name,
+                       fmt::format("has a name that Holdfast does not accept; name it with at most {} letters, digits "
+                                   "and characters of \"_-.\"",
+                                   kMaxName));
+  }
+
+  // The layer of this name, which may have been called before.
+  std::size_t layer_named(const std::string& name, const std::string& path, const HoldfastStep& step) {
+    const auto [place, is_new] = layers_.emplace(name, result_.graph.layers.size());
+    const bool is_same = !is_new && owners_.at(name) == path;
+    if (!is_new && !is_same) {
+      refuse(fmt::format("needs a layer {} for {}, but another layer has that name", quoted_text(name),
+                         quoted_text(path)));
+    }
+    if (is_new) {
+      if (result_.graph.layers.size() == ModelGraph::kMaxCalls) refuse_size();
+      owners_.emplace(name, path);
+      result_.graph.layers.push_back({.kind = step.kind, .name = name, .config = step.config});
+    }
+    return place->second;
+  }
+
+  ModelGraphSource add_call(std::size_t layer, const Values& inputs) {
+    ModelGraph& graph = result_.graph;
+    if (graph.calls.size() == ModelGraph::kMaxCalls) refuse_size();
+    std::vector<MaybeShape> shapes;
+    for (const ModelGraphSource& input : inputs) shapes.push_back(shape_of(input));
+    shapes_.push_back(shape_after(graph.layers[layer], shapes));
+    graph.calls.push_back({.layer = layer, .inputs = inputs});
+    return {.call = graph.calls.size() - 1, .index = 0};
+  }
+
+  [[noreturn]] void refuse_size() const {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("the Keras model cannot become a model of Holdfast: it has more than {} calls of layers, and "
+                    "no model of Holdfast has more; make it smaller",
+                    ModelGraph::kMaxCalls));
+  }
+
+  MaybeShape shape_of(const ModelGraphSource& source) const {
+    return source.call == ModelGraphSource::kModelInput ? MaybeShape(result_.graph.inputs[source.index].shape)
+                                                        : shapes_[source.call];
+  }
+
+  const std::string& label_;
+  KerasFunctional result_;
+  std::vector<MaybeShape> shapes_;             // of the calls
+  std::map<std::string, std::size_t> layers_;  // by name
+  std::map<std::string, std::string> owners_;  // name of a layer -> path of the Keras layer that it belongs to
+  std::set<std::string> noted_;
+  std::size_t nesting_ = 0;
+  std::size_t entries_ = 0;
+};
+
+}  // namespace
+
+KerasFunctional read_keras_functional(const Json& config, const std::string& label) {
+  return FunctionalReader(label).read(config);
+}
+
+}  // namespace holdfast::format

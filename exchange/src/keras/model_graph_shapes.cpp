@@ -1,0 +1,299 @@
+// The options come from a file of anybody, so every number is checked before it is used. A shape that cannot be is no
+// error here: callers that need it say which layer they need it for.
+
+#include "keras/model_graph_shapes.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+namespace holdfast::format {
+namespace {
+
+constexpr std::int64_t kMaxExtent = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
+
+using Shapes = std::span<const MaybeShape>;
+
+std::optional<std::int64_t> extent(const Json& value, std::int64_t least = 1) {
+  const auto number = integer_value(value);
+  return number && *number >= least && *number <= kMaxExtent ? number : std::nullopt;
+}
+
+// Empty unless the member is a list of integers, `count` of them unless that is 0.
+std::optional<std::vector<std::int64_t>> integers(const Json& config, const char* key, std::size_t count,
+                                                  std::int64_t least) {
+  const Json& list = member(config, key);
+  if (!list.is_array() || (count != 0 && list.size() != count)) return std::nullopt;
+  std::vector<std::int64_t> result;
+  for (const Json& value : list) {
+    const auto number = extent(value, least);
+    if (!number) return std::nullopt;
+    result.push_back(*number);
+  }
+  return result;
+}
+
+MaybeShape checked(SampleShape shape) {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : shape) {
+    if (size < 1 || size > kMaxElements / elements) return std::nullopt;
+    elements *= size;
+  }
+  return shape;
+}
+
+std::int64_t elements_of(const SampleShape& shape) {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : shape) elements *= size;
+  return elements;
+}
+
+MaybeShape with_last(SampleShape shape, std::optional<std::int64_t> last) {
+  if (shape.empty() || !last) return std::nullopt;
+  shape.back() = *last;
+  return checked(std::move(shape));
+}
+
+MaybeShape windows(const SampleShape& image, const Json& config, const char* size_key) {
+  const auto sizes = integers(config, size_key, 2, 1);
+  const auto strides = integers(config, "strides", 2, 1);
+  if (image.size() != 3 || !sizes || !strides) return std::nullopt;
+  SampleShape result = image;
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const std::int64_t size = (*sizes)[axis];
+    const std::int64_t stride = (*strides)[axis];
+    const bool is_padded = text_member(config, "padding") == "same";
+    if (!is_padded && image[axis] < size) return std::nullopt;
+    result[axis] = is_padded ? (image[axis] - 1) / stride + 1 : (image[axis] - size) / stride + 1;
+  }
+  return result;
+}
+
+MaybeShape convolved(const SampleShape& image, const Json& config) {
+  const MaybeShape result = windows(image, config, "kernel_size");
+  return result ? with_last(*result, extent(member(config, "filters"))) : std::nullopt;
+}
+
+MaybeShape pooled(const SampleShape& image, const Json& config) {
+  return windows(image, config, "pool_size");
+}
+
+MaybeShape globally_pooled(const SampleShape& shape, const Json& config) {
+  if (shape.size() < 2) return std::nullopt;
+  if (!flag_member(config, "keepdims", false)) return SampleShape{shape.back()};
+  SampleShape result(shape.size(), 1);
+  result.back() = shape.back();
+  return result;
+}
+
+MaybeShape reshaped(const SampleShape& shape, const Json& config, const char* key) {
+  auto target = integers(config, key, 0, -1);
+  const Json& list = member(config, key);
+  if (!target && list.is_array() && list.empty()) target = SampleShape{};
+  if (!target) return std::nullopt;
+  const auto free = std::find(target->begin(), target->end(), -1);
+  if (free != target->end()) {
+    *free = 1;
+    const MaybeShape known = checked(*target);
+    if (!known || elements_of(shape) % elements_of(*known) != 0) return std::nullopt;
+    *free = elements_of(shape) / elements_of(*known);
+  }
+  const MaybeShape result = checked(*target);
+  return result && elements_of(*result) == elements_of(shape) ? result : std::nullopt;
+}
+
+MaybeShape permuted(const SampleShape& shape, const Json& config, const char* key, std::int64_t first) {
+  const auto order = integers(config, key, 0, first);
+  if (!order || order->size() != shape.size()) return std::nullopt;
+  SampleShape result;
+  std::vector<bool> is_used(shape.size());
+  for (const std::int64_t axis : *order) {
+    const auto place = static_cast<std::size_t>(axis - first);
+    if (place >= shape.size() || is_used[place]) return std::nullopt;
+    is_used[place] = true;
+    result.push_back(shape[place]);
+  }
+  return result;
+}
+
+MaybeShape with_margins(const SampleShape& image, const Json& config, const char* key, std::int64_t sign) {
+  const auto margins = integers(config, key, 4, 0);
+  if (image.size() != 3 || !margins) return std::nullopt;
+  SampleShape result = image;
+  result[0] += sign * ((*margins)[0] + (*margins)[1]);
+  result[1] += sign * ((*margins)[2] + (*margins)[3]);
+  return checked(std::move(result));
+}
+
+MaybeShape enlarged(const SampleShape& image, const Json& config) {
+  const auto factors = integers(config, "size", 2, 1);
+  if (image.size() != 3 || !factors) return std::nullopt;
+  // Each is checked first, so that no product overflows.
+  return checked({image[0] > kMaxElements / (*factors)[0] ? 0 : image[0] * (*factors)[0],
+                  image[1] > kMaxElements / (*factors)[1] ? 0 : image[1] * (*factors)[1], image[2]});
+}
+
+// Aligned at the last axes.
+MaybeShape broadcast(const SampleShape& a, const SampleShape& b) {
+  const std::size_t rank = std::max(a.size(), b.size());
+  SampleShape result(rank, 1);
+  for (const SampleShape* shape : {&a, &b}) {
+    for (std::size_t axis = 0; axis < shape->size(); ++axis) {
+      std::int64_t& size = result[rank - shape->size() + axis];
+      if (size == 1) size = (*shape)[axis];
+      if ((*shape)[axis] != 1 && (*shape)[axis] != size) return std::nullopt;
+    }
+  }
+  return checked(std::move(result));
+}
+
+MaybeShape broadcast_all(Shapes inputs) {
+  MaybeShape result = inputs.front();
+  for (const MaybeShape& input : inputs.subspan(1)) {
+    if (!result) return std::nullopt;
+    result = broadcast(*result, *input);
+  }
+  return result;
+}
+
+std::optional<std::size_t> axis_member(const Json& config, const SampleShape& shape) {
+  const auto axis = integer_value(member(config, "axis"));
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  if (!axis || *axis < -rank || *axis >= rank) return std::nullopt;
+  return static_cast<std::size_t>(*axis < 0 ? *axis + rank : *axis);
+}
+
+MaybeShape concatenated(Shapes inputs, const Json& config) {
+  SampleShape result = *inputs.front();
+  const auto axis = axis_member(config, result);
+  if (!axis) return std::nullopt;
+  for (const MaybeShape& input : inputs.subspan(1)) {
+    if (input->size() != result.size()) return std::nullopt;
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      if (i != *axis && (*input)[i] != result[i]) return std::nullopt;
+    }
+    result[*axis] += (*input)[*axis];
+  }
+  return checked(std::move(result));
+}
+
+MaybeShape sliced(SampleShape shape, const Json& config) {
+  const auto axis = axis_member(config, shape);
+  const auto begin = extent(member(config, "begin"), 0);
+  const auto end = extent(member(config, "end"), 0);
+  if (!axis || !begin || !end || *begin >= *end || *end > shape[*axis]) return std::nullopt;
+  shape[*axis] = *end - *begin;
+  return shape;
+}
+
+MaybeShape padded(SampleShape shape, const Json& config) {
+  const auto axis = axis_member(config, shape);
+  const auto before = extent(member(config, "before"), 0);
+  const auto after = extent(member(config, "after"), 0);
+  if (!axis || !before || !after) return std::nullopt;
+  shape[*axis] += *before + *after;
+  return checked(std::move(shape));
+}
+
+// Reduced axes stay, with extent 1.
+MaybeShape reduced(SampleShape shape, const Json& config) {
+  const auto axes = integers(config, "axes", 2, 0);
+  if (!axes || (*axes)[0] >= (*axes)[1] || (*axes)[1] > static_cast<std::int64_t>(shape.size())) return std::nullopt;
+  std::fill(shape.begin() + (*axes)[0], shape.begin() + (*axes)[1], 1);
+  return shape;
+}
+
+MaybeShape repeated(const SampleShape& shape, const Json& config) {
+  const auto count = extent(member(config, "n"));
+  if (shape.size() != 1 || !count) return std::nullopt;
+  return checked({*count, shape.front()});
+}
+
+MaybeShape after_operation(Shapes inputs, const Json& config) {
+  const SampleShape& first = *inputs.front();
+  const std::string operation = text_member(config, "operation");
+  if (operation == "reshape") return reshaped(first, config, "shape");
+  if (operation == "sum" || operation == "mean" || operation == "largest") return reduced(first, config);
+  if (operation == "slice") return sliced(first, config);
+  if (operation == "pad") return padded(first, config);
+  if (operation == "concatenate") return concatenated(inputs, config);
+  if (operation == "permute") return permuted(first, config, "order", 0);
+  if (operation == "broadcast") {
+    const auto target = integers(config, "shape", 0, 1);
+    const MaybeShape result = target ? broadcast(first, *target) : std::nullopt;
+    return result == target ? result : std::nullopt;
+  }
+  return broadcast_all(inputs);
+}
+
+using ShapeOfOne = MaybeShape (*)(const SampleShape&, const Json&);
+
+MaybeShape same(const SampleShape& shape, const Json&) {
+  return shape;
+}
+
+constexpr std::array<std::pair<std::string_view, ShapeOfOne>, 19> kOneInput = {{
+    {"Activation", same},
+    {"BatchNormalization", same},
+    {"Dropout", same},
+    {"LayerNormalization", same},
+    {"RMSNormalization", same},
+    {"Rescaling", same},
+    {"Dense",
+     [](const SampleShape& shape, const Json& config) { return with_last(shape, extent(member(config, "units"))); }},
+    {"Conv2D", convolved},
+    {"MaxPooling2D", pooled},
+    {"AveragePooling2D", pooled},
+    {"GlobalAveragePooling", globally_pooled},
+    {"GlobalMaxPooling", globally_pooled},
+    {"Flatten", [](const SampleShape& shape, const Json&) -> MaybeShape { return SampleShape{elements_of(shape)}; }},
+    {"Reshape", [](const SampleShape& shape, const Json& config) { return reshaped(shape, config, "target_shape"); }},
+    {"Permute", [](const SampleShape& shape, const Json& config) { return permuted(shape, config, "dims", 1); }},
+    {"RepeatVector", repeated},
+    {"ZeroPadding2D",
+     [](const SampleShape& shape, const Json& config) { return with_margins(shape, config, "padding", 1); }},
+    {"Cropping2D",
+     [](const SampleShape& shape, const Json& config) { return with_margins(shape, config, "cropping", -1); }},
+    {"UpSampling2D", enlarged},
+}};
+
+constexpr std::array<std::string_view, 6> kMerging = {"Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"};
+
+}  // namespace
+
+MaybeShape shape_after(const ModelGraphLayer& layer, Shapes inputs) {
+  const bool are_known = std::all_of(inputs.begin(), inputs.end(), [](const MaybeShape& shape) { return !!shape; });
+  if (inputs.empty() || !are_known) return std::nullopt;
+  for (const auto& [kind, function] : kOneInput) {
+    if (kind == layer.kind && inputs.size() == 1) return function(*inputs.front(), layer.config);
+  }
+  if (layer.kind == "Concatenate") return concatenated(inputs, layer.config);
+  if (layer.kind == "Operation") return after_operation(inputs, layer.config);
+  return std::find(kMerging.begin(), kMerging.end(), layer.kind) == kMerging.end() ? std::nullopt
+                                                                                   : broadcast_all(inputs);
+}
+
+std::vector<MaybeShape> input_shapes(const ModelGraph& graph, const ModelGraphCall& call, Shapes shapes) {
+  std::vector<MaybeShape> inputs;
+  for (const ModelGraphSource& source : call.inputs) {
+    if (source.call == ModelGraphSource::kModelInput) {
+      inputs.emplace_back(graph.inputs[source.index].shape);
+    } else {
+      inputs.push_back(source.index == 0 ? shapes[source.call] : std::nullopt);
+    }
+  }
+  return inputs;
+}
+
+std::vector<MaybeShape> shapes_of_calls(const ModelGraph& graph) {
+  std::vector<MaybeShape> shapes;
+  for (const ModelGraphCall& call : graph.calls) {
+    shapes.push_back(shape_after(graph.layers[call.layer], input_shapes(graph, call, shapes)));
+  }
+  return shapes;
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,276 @@
+"""Functional Keras models become graphs of Holdfast, and graphs of Holdfast become functional Keras models."""
+
+import json
+import os
+import subprocess
+
+import keras
+import numpy as np
+import pytest
+from keras import layers, ops
+
+from convert_test import holdfast
+from keras_savepoint_test import pack
+from keras_support import FORMS, SUFFIXES, arrays, assert_same_bits, load, program, save, scramble, values
+
+
+def residual():
+    x = image = keras.Input((8, 8, 3), name="image")
+    x = shortcut = layers.Conv2D(4, 3, padding="same", activation="relu", name="stem")(x)
+    x = layers.Conv2D(4, 3, padding="same", use_bias=False, name="first")(x)
+    x = layers.BatchNormalization(name="norm")(x)
+    x = layers.ReLU(name="relu")(layers.Add(name="sum")([x, shortcut]))
+    x = layers.MaxPooling2D(name="pool")(x)
+    # The shorter branch comes first in the arguments and in depth, the longer one in the walk.
+    y = layers.Conv2D(4, 1, strides=2, name="side")(shortcut)
+    x = layers.Add()([y, layers.Conv2D(4, 3, padding="same", name="second")(x)])
+    x = layers.GlobalAveragePooling2D(name="mean")(x)
+    return keras.Model(image, layers.Dense(5, activation="softmax", name="scores")(x), name="residual")
+
+
+def shared():
+    left, right = keras.Input((6,), name="left"), keras.Input((6,), name="right")
+    dense = layers.Dense(4, activation="tanh", name="shared")
+    deeper = layers.Dense(6, name="deeper")
+    # Calls at several depths, of which the deepest counts for the order of layers.
+    x, y = dense(left), dense(deeper(deeper(right)))
+    both = layers.Concatenate(name="both")([x, y])
+    scores = layers.Dense(2, name="scores")(both)
+    return keras.Model([left, right], [scores, layers.Dense(1, name="value")((x - y) * 2.0 + 1.0)])
+
+
+def nested():
+    inputs = keras.Input((6,))
+    hidden = layers.Dense(4, name="hidden")(inputs)
+    outputs = [layers.Add(name="sum")([hidden, layers.Dense(4, name="side")(inputs)]), hidden]
+    encoder = keras.Model(inputs, outputs, name="encoder")
+    inner = keras.Sequential([keras.Input((4,)), layers.Dense(3, name="hidden"), layers.Dropout(0.5)], name="inner")
+    head = keras.Sequential([keras.Input((4,)), layers.Dense(4, name="first"), inner], name="head")
+    a, b = keras.Input((6,), name="a"), keras.Input((6,), name="b")
+    p, q = encoder(a)
+    r, _ = encoder(b)
+    return keras.Model([a, b], [head(layers.Multiply()([p, r, q])), encoder(b)[1]], name="outer")
+
+
+def images():
+    x = inputs = keras.Input((6, 8, 2), name="image")
+    x = layers.Rescaling(0.5, offset=-0.25)(x)
+    x = layers.ZeroPadding2D(((1, 2), (0, 1)))(x)
+    x = layers.Cropping2D(((1, 0), (1, 2)))(x)
+    x = layers.UpSampling2D((2, 1))(x)
+    x = layers.AveragePooling2D((3, 2), strides=(2, 2), padding="same")(x)
+    x = layers.LayerNormalization(center=False)(x)
+    x = layers.Conv2D(4, (3, 2), activation="silu", name="conv")(x)
+    x = layers.RMSNormalization()(x)
+    most = layers.GlobalMaxPooling2D(keepdims=True)(x)
+    x = layers.Flatten()(layers.Subtract()([x, most]))
+    return keras.Model(inputs, layers.Softmax()(x))
+
+
+def vectors():
+    x = inputs = keras.Input((6,))
+    y = layers.Permute((2, 1))(layers.RepeatVector(4)(x))
+    y = layers.Concatenate(axis=1)([y, layers.Reshape((-1, 4))(layers.Dense(8, activation="gelu")(x))])
+    y = layers.GlobalAveragePooling1D()(y)
+    y = layers.Average()([y, layers.Dense(4, activation="sigmoid")(x), layers.Dense(1)(x)])
+    y = layers.Maximum()([y, layers.Minimum()([y, layers.Activation("softplus")(y)])])
+    return keras.Model(inputs, [layers.Identity()(y), x])
+
+
+def functions():
+    x = inputs = keras.Input((3, 4), name="x")
+    y = ops.sqrt(ops.square(x) + 1.0) / 2.0 - ops.exp(-abs(x)) ** 2
+    y = y * ops.rsqrt(ops.absolute(y) + 0.5) + ops.log(ops.square(x) + 2.0) / (ops.square(y) + 1.0)
+    y = ops.maximum(y, 0.25 - y) + ops.minimum(ops.sigmoid(x), ops.tanh(x)) + ops.relu(x) + ops.silu(x)
+    y = y + ops.gelu(x) + ops.gelu(x, approximate=False) + ops.softplus(x) + ops.softmax(x)
+    z = ops.mean(y, axis=[1, 2]) + ops.sum(y * 0.125, axis=(-1, 1))
+    return keras.Model(inputs, [ops.max(y, axis=1, keepdims=True), layers.Dense(2)(layers.Reshape((1,))(z))])
+
+
+MODELS = {function.__name__: function for function in (residual, shared, nested, images, vectors, functions)}
+
+
+def fill(model, seed):
+    """Random weights, with variances above 0."""
+    scramble(model, seed)
+    for variable in model.variables:
+        if variable.name == "moving_variance":
+            variable.assign(np.abs(variable) + 0.5)
+
+
+def inputs_of(model):
+    generator = np.random.default_rng(5)
+    return [generator.normal(size=(3, *value.shape[1:])).astype("f4") for value in model.inputs]
+
+
+def predict(model):
+    inputs = inputs_of(model)
+    outputs = model(inputs if len(inputs) > 1 else inputs[0])
+    return [np.asarray(output) for output in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
+
+
+def savepoint(model, folder, stem="savepoint", **values_by_name):
+    """The model as a savepoint of Holdfast; returns the path, the graph and the arrays."""
+    file = save(model, folder, "archive", stem)
+    program("graph", file, folder / (stem + "_graph.json"))
+    program("read", file, folder / (stem + "_arrays.h5"))
+    graph = json.loads((folder / (stem + "_graph.json")).read_text())
+    content = {name: value for name, value in arrays(folder / (stem + "_arrays.h5")).items()
+               if name.startswith("model/")}
+    metadata = {"kind": "savepoint", "holdfast": "0.1", "graph": graph, "step": 0, "configuration": {}}
+    pack(folder / (stem + ".h5"), metadata, {**content, **values_by_name})
+    return folder / (stem + ".h5"), graph, content
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_keras_predicts_the_same_after_its_model_was_a_savepoint(kind, tmp_path):
+    model = MODELS[kind]()
+    fill(model, seed=1)
+    file, _, _ = savepoint(model, tmp_path)
+
+    program("write", file, tmp_path / "back.keras", "archive")
+    found = keras.saving.load_model(tmp_path / "back.keras")
+
+    assert [value.shape for value in found.inputs] == [value.shape for value in model.inputs]
+    for ours, theirs in zip(predict(found), predict(model), strict=True):
+        # The same operations in another order of layers: only the last bits may differ.
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_keras_loads_every_form_of_a_graph(kind, tmp_path):
+    model = MODELS[kind]()
+    fill(model, seed=2)
+    file, _, _ = savepoint(model, tmp_path)
+    program("write", file, tmp_path / "back.keras", "archive")
+    found = keras.saving.load_model(tmp_path / "back.keras")
+    expected = values(found)
+    for form in FORMS:
+        back = tmp_path / ("again" + SUFFIXES[form])
+
+        program("write", file, back, form)
+
+        assert_same_bits(values(load(back, form, found)), expected)
+        back.unlink()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_weights_of_a_graph_become_a_savepoint(kind, tmp_path):
+    model = MODELS[kind]()
+    fill(model, seed=3)
+    _, _, content = savepoint(model, tmp_path)
+    like, _, _ = savepoint(model, tmp_path, "like", **{name: np.zeros_like(value) for name, value in content.items()})
+    program("write", like, tmp_path / "empty.keras", "archive")
+    ours = keras.saving.load_model(tmp_path / "empty.keras")
+    fill(ours, seed=4)
+    ours.save(tmp_path / "trained.keras")
+
+    # The file that Keras wrote of its own model, and the one that it wrote of ours.
+    for form in ("archive", "legacy_model") if kind != "functions" else ("archive",):
+        program("savepoint", save(model, tmp_path, form, "theirs"), like, tmp_path / "back.h5")
+        found = arrays(tmp_path / "back.h5")
+        assert {name: value.tobytes() for name, value in found.items()} == {
+            name: value.tobytes() for name, value in content.items()}
+    program("savepoint", tmp_path / "trained.keras", like, tmp_path / "trained.h5")
+    expected = sorted(value.tobytes() for value in values(ours))
+    assert sorted(value.tobytes() for value in arrays(tmp_path / "trained.h5").values()) == expected
+
+
+def test_a_graph_has_the_layers_of_nested_models_by_their_paths(tmp_path):
+    _, graph, content = savepoint(nested(), tmp_path)
+
+    assert [layer["name"] for layer in graph["layers"]] == [
+        "encoder/hidden", "encoder/side", "encoder/sum", graph["layers"][3]["name"], "head/first", "head/inner/hidden",
+        graph["layers"][6]["name"]]
+    assert [value["name"] for value in graph["inputs"]] == ["a", "b"]
+    assert {name for name in content if name.endswith("bias")} == {
+        f"model/{path}/bias" for path in ("encoder/hidden", "encoder/side", "head/first", "head/inner/hidden")}
+    # The encoder is called three times; its first call and the part of the third that an output needs.
+    assert sum(call["layer"] == 0 for call in graph["calls"]) == 3
+
+
+def test_a_chain_becomes_a_sequential(tmp_path):
+    x = keras.Input((4,))
+    _, graph, _ = savepoint(keras.Model(x, layers.Dense(2)(layers.Dense(3)(x))), tmp_path)
+
+    assert graph["format"] == "holdfast.sequential"
+
+
+def nested_chain():
+    encoder = nested().get_layer("encoder")
+    head = keras.Sequential([keras.Input((4,)), layers.Dense(3, activation="relu", name="hidden")], name="head")
+    x = keras.Input((6,), name="x")
+    return keras.Model(x, head(layers.Add(name="both")(encoder(x))))
+
+
+@pytest.mark.parametrize("kind", ["residual", "images", "vectors", "functions", "nested_chain"])
+def test_holdfast_predicts_what_keras_does(kind, tmp_path):
+    model = nested_chain() if kind == "nested_chain" else MODELS[kind]()
+    fill(model, seed=6)
+    inputs, expected = inputs_of(model)[0], predict(model)
+    inputs.tofile(tmp_path / "inputs.bin")
+    for place, output in enumerate(model.outputs):
+        # The program takes models of one output.
+        file = save(keras.Model(model.inputs, output), tmp_path, "archive", f"part_{place}")
+        holdfast("convert", file, tmp_path / f"{place}.h5")
+
+        subprocess.run([os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "model_program"), tmp_path / f"{place}.h5",
+                        tmp_path / "inputs.bin", str(len(inputs)), tmp_path / "outputs.bin"], check=True, timeout=120)
+
+        found = np.fromfile(tmp_path / "outputs.bin", "f4").reshape(expected[place].shape)
+        # Two libraries add up to some hundred products of numbers around 1 in float32, layer after layer.
+        np.testing.assert_allclose(found, expected[place], rtol=1e-3, atol=1e-4)
+
+
+def test_the_command_converts_graphs_in_both_directions(tmp_path):
+    model = nested()
+    fill(model, seed=7)
+    like, _, content = savepoint(model, tmp_path, "like")
+
+    said = holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "a.h5")
+    back = holdfast("convert", tmp_path / "a.h5", tmp_path / "a.keras")
+    there = holdfast("convert", like, tmp_path / "b.keras")
+    holdfast("convert", tmp_path / "b.keras", tmp_path / "b.h5", "--like", like)
+
+    assert "note:" not in said + back
+    assert there.count("note:") == 1 and "(epoch, seed, history, callbacks) is left out" in there
+    assert_same_bits(values(keras.saving.load_model(tmp_path / "a.keras")), values(model))
+    shown = holdfast("inspect", tmp_path / "a.h5")
+    assert "encoder/hidden" in shown.split("called on")[1] and "a; b; b" in shown
+    holdfast("diff", like, tmp_path / "b.h5")
+
+
+def test_the_command_says_why_a_model_is_left_out(tmp_path):
+    x = keras.Input((5, 4))
+    model = keras.Model(x, layers.LSTM(3, name="memory")(x))
+
+    said = holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "a.h5")
+
+    assert "only the arrays are written, without the model" in said and '"memory"' in said
+
+
+def refused(model, folder):
+    return program("graph", save(model, folder, "archive"), folder / "graph.json", fails=True)
+
+
+def test_a_layer_that_holdfast_lacks_is_refused_by_name(tmp_path):
+    x = keras.Input((5, 4))
+    message = refused(keras.Model(x, layers.LSTM(3, name="memory")(x)), tmp_path)
+
+    assert message.startswith("unsupported: ") and '"memory"' in message and "LSTM" in message
+    assert "Holdfast has Activation, Add" in message
+
+
+@pytest.mark.parametrize("make, word", [
+    (lambda x: layers.Conv2D(2, 3, dilation_rate=2, name="c")(x), "dilation_rate"),
+    (lambda x: layers.BatchNormalization(axis=1, name="c")(x), "axis"),
+    (lambda x: layers.BatchNormalization(scale=False, name="c")(x), "scale"),
+    (lambda x: layers.Dense(2, activation="elu", name="c")(x), "activation"),
+    (lambda x: layers.UpSampling2D(interpolation="bilinear", name="c")(x), "interpolation"),
+    (lambda x: layers.Dense(2, dtype="float16", name="c")(x), "float16"),
+    (lambda x: ops.mean(x), "samples"),
+])
+def test_an_option_that_holdfast_lacks_is_refused_by_name(make, word, tmp_path):
+    x = keras.Input((6, 6, 2))
+
+    assert word in refused(keras.Model(x, make(x)), tmp_path)

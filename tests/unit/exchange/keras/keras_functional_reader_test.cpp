@@ -1,0 +1,295 @@
+// Functional configurations of both formats, and configurations that no Keras writes: none may cost more than a
+// sentence.
+
+#include "keras/keras_functional_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "unit/exchange/support/keras_trees.h"
+
+namespace holdfast::format {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// An argument as Keras 3 writes it.
+Json output_of(const std::string& layer, int node = 0, int output = 0) {
+  return {{"class_name", "__keras_tensor__"}, {"config", {{"keras_history", {layer, node, output}}}}};
+}
+
+Json call_with(Json arguments) {
+  return {{"args", std::move(arguments)}, {"kwargs", Json::object()}};
+}
+
+Json layer_entry(const std::string& class_name, const std::string& name, Json calls, Json config = Json::object()) {
+  config.update({{"name", name}, {"trainable", true}});
+  return {{"module", "keras.layers"},
+          {"class_name", class_name},
+          {"config", std::move(config)},
+          {"name", name},
+          {"inbound_nodes", std::move(calls)}};
+}
+
+Json dense_entry(const std::string& name, Json calls) {
+  return layer_entry("Dense", name, std::move(calls), {{"units", 2}});
+}
+
+Json input_entry(const std::string& name = "x") {
+  return layer_entry("InputLayer", name, Json::array(), {{"batch_shape", {nullptr, 2}}, {"dtype", "float32"}});
+}
+
+Json functional(std::vector<Json> layers, Json inputs, Json outputs) {
+  return {{"class_name", "Functional"},
+          {"config",
+           {{"name", "net"},
+            {"layers", std::move(layers)},
+            {"input_layers", std::move(inputs)},
+            {"output_layers", std::move(outputs)}}}};
+}
+
+// A model that is a layer of another one.
+Json nested_model(const std::string& name, Json model, Json calls) {
+  model["config"]["name"] = name;
+  model["name"] = name;
+  model["inbound_nodes"] = std::move(calls);
+  return model;
+}
+
+KerasFunctional read_model(const Json& config) {
+  return read_keras_functional(config, "the configuration");
+}
+
+std::string refusal(const Json& config) {
+  return error_of([&] { read_model(config); });
+}
+
+std::vector<std::string> layer_names(const ModelGraph& graph) {
+  std::vector<std::string> names;
+  for (const ModelGraphLayer& layer : graph.layers) names.push_back(layer.name);
+  return names;
+}
+
+// Two calls of a shared layer, and their sum.
+Json shared_model() {
+  return functional(
+      {input_entry("x"), input_entry("y"), dense_entry("d", {call_with({output_of("x")}), call_with({output_of("y")})}),
+       layer_entry("Add", "sum", {call_with({{output_of("d", 0), output_of("d", 1)}})})},
+      {{"x", 0, 0}, {"y", 0, 0}}, {"sum", 0, 0});
+}
+
+TEST(KerasFunctionalReader, ReadsASharedLayer) {
+  const ModelGraph graph = read_model(shared_model()).graph;
+
+  EXPECT_THAT(layer_names(graph), ElementsAre("d", "sum"));
+  ASSERT_EQ(graph.calls.size(), 3U);
+  EXPECT_EQ(graph.calls[1].inputs, (std::vector<ModelGraphSource>{{.index = 1}}));
+  EXPECT_EQ(graph.calls[2].inputs, (std::vector<ModelGraphSource>{{.call = 0}, {.call = 1}}));
+  EXPECT_EQ(graph.outputs, (std::vector<ModelGraphSource>{{.call = 2}}));
+}
+
+TEST(KerasFunctionalReader, ReadsTheListsOfKeras2) {
+  Json model = shared_model();
+  Json& layers = model["config"]["layers"];
+  layers[2]["inbound_nodes"] = {{{"x", 0, 0, Json::object()}}, {{"y", 0, 0, Json::object()}}};
+  layers[3]["inbound_nodes"] = {{{"d", 0, 0, Json::object()}, {"d", 1, 0, Json::object()}}};
+  for (Json& layer : layers) layer.erase("module");
+  layers[0]["config"] = {{"batch_input_shape", {nullptr, 2}}, {"name", "x"}};
+  model["class_name"] = "Model";
+
+  EXPECT_EQ(model_graph_json(read_model(model).graph), model_graph_json(read_model(shared_model()).graph));
+}
+
+// Counts nested models from 1 where Keras does: among outputs, and everywhere in the lists of Keras 2.
+Json model_of_models(bool is_old) {
+  const Json inner = functional({input_entry("i"), dense_entry("d", {call_with({output_of("i")})})}, {"i", 0, 0},
+                                {{"d", 0, 0}, {"i", 0, 0}});
+  const Json calls = is_old ? Json({{{"x", 0, 0, Json::object()}}, {{"sum", 0, 0, Json::object()}}})
+                            : Json({call_with({output_of("x")}), call_with({output_of("sum")})});
+  const Json sum = is_old ? Json({{{"inner", 1, 0, Json::object()}, {"inner", 1, 1, Json::object()}}})
+                          : Json({call_with({{output_of("inner", 0, 0), output_of("inner", 0, 1)}})});
+  return functional({input_entry("x"), nested_model("inner", inner, calls), layer_entry("Add", "sum", sum)},
+                    {"x", 0, 0}, {{"inner", 2, 0}});
+}
+
+TEST(KerasFunctionalReader, FlattensNestedModels) {
+  for (const bool is_old : {false, true}) {
+    const ModelGraph graph = read_model(model_of_models(is_old)).graph;
+
+    EXPECT_THAT(layer_names(graph), ElementsAre("inner/d", "sum")) << is_old;
+    ASSERT_EQ(graph.calls.size(), 3U);
+    // The second output of the inner model is its input.
+    EXPECT_EQ(graph.calls[1].inputs, (std::vector<ModelGraphSource>{{.call = 0}, {}})) << is_old;
+    EXPECT_EQ(graph.calls[2].inputs, (std::vector<ModelGraphSource>{{.call = 1}})) << is_old;
+  }
+}
+
+TEST(KerasFunctionalReader, ReadsASequentialInASequential) {
+  const Json dense_layer = testing::layer("Dense", "d", {{"units", 2}});
+  Json inner = testing::sequential({dense_layer, testing::layer("Dropout", "drop", {{"rate", 0.5}})});
+  inner["config"]["name"] = "inner";
+  const Json outer =
+      testing::sequential({testing::layer("InputLayer", "x", {{"batch_shape", {nullptr, 3}}}), dense_layer, inner});
+
+  const ModelGraph graph = read_model(outer).graph;
+
+  EXPECT_THAT(layer_names(graph), ElementsAre("d", "inner/d", "inner/drop"));
+  EXPECT_EQ(graph.inputs[0].shape, (SampleShape{3}));
+}
+
+TEST(KerasFunctionalReader, TakesTheShapeOfASequentialFromItsFirstLayer) {
+  const Json first = testing::layer("Dense", "d", {{"units", 2}, {"batch_input_shape", {nullptr, 5}}});
+
+  EXPECT_EQ(read_model(testing::sequential({first})).graph.inputs[0].shape, (SampleShape{5}));
+  EXPECT_THAT(refusal(testing::sequential({testing::layer("Dense", "d", {{"units", 2}})})), HasSubstr("its shape"));
+}
+
+TEST(KerasFunctionalReader, NotesFrozenLayersOnce) {
+  Json model = shared_model();
+  model["config"]["layers"][2]["config"]["trainable"] = false;
+
+  EXPECT_THAT(read_model(model).notes, ElementsAre("layer \"d\" is frozen in Keras; Holdfast trains it"));
+}
+
+TEST(KerasFunctionalReader, RefusesCyclesAndMissingParts) {
+  const auto with = [](const Json& layer, const Json& output = {"d", 0, 0}) {
+    return refusal(functional({input_entry("x"), layer}, {"x", 0, 0}, output));
+  };
+
+  EXPECT_THAT(with(dense_entry("d", {call_with({output_of("d")})})), HasSubstr("has a cycle through layer \"d\""));
+  EXPECT_THAT(with(dense_entry("d", {call_with({output_of("e")})})), HasSubstr("names a layer \"e\" that it lacks"));
+  EXPECT_THAT(with(dense_entry("d", {call_with({output_of("x", 1)})})),
+              HasSubstr("names call 1 of layer \"x\", which has 1 calls"));
+  EXPECT_THAT(with(dense_entry("d", {call_with({output_of("x", -1)})})), HasSubstr("names call -1"));
+  EXPECT_THAT(with(dense_entry("d", {call_with({output_of("x", 0, 1)})})), HasSubstr("names output 1 of layer \"x\""));
+  EXPECT_THAT(with(dense_entry("d", {call_with({output_of("x")})}), {"d", 1, 0}),
+              HasSubstr("names call 1 of layer \"d\""));
+  EXPECT_THAT(with(dense_entry("d", {call_with({output_of("x")})}), Json::array()), HasSubstr("has no output_layers"));
+  EXPECT_THAT(with(dense_entry("d", Json::array())), HasSubstr("names call 0 of layer \"d\", which has 0 calls"));
+  EXPECT_THAT(with(dense_entry("d", {call_with(Json::array())})), HasSubstr("calls layer \"d\" without a value"));
+  EXPECT_THAT(with(dense_entry("x", {call_with({output_of("x")})})), HasSubstr("two layers named \"x\""));
+  EXPECT_THAT(with(dense_entry("d", {call_with({output_of("other")})})), StartsWith("invalid_file: the configuration"));
+  EXPECT_THAT(refusal(functional({input_entry("x"), input_entry("y"), dense_entry("d", {call_with({output_of("y")})})},
+                                 {"x", 0, 0}, {"d", 0, 0})),
+              HasSubstr("lacks \"y\" among its inputs"));
+  EXPECT_THAT(refusal(functional({dense_entry("d", {call_with({output_of("d")})})}, {"d", 0, 0}, {"d", 0, 0})),
+              HasSubstr("that is no InputLayer"));
+}
+
+TEST(KerasFunctionalReader, RefusesArgumentsThatHoldfastDoesNotHave) {
+  const auto with = [](Json node) {
+    return refusal(functional({input_entry("x"), dense_entry("d", {std::move(node)})}, {"x", 0, 0}, {"d", 0, 0}));
+  };
+  Json masked = call_with({output_of("x")});
+  masked["kwargs"] = {{"mask", output_of("x")}};
+  Json training = call_with({output_of("x")});
+  training["kwargs"] = {{"training", false}, {"mask", nullptr}};
+
+  EXPECT_THAT(with(masked), HasSubstr("is called with the argument \"mask\""));
+  EXPECT_EQ(with(training), "");
+  EXPECT_THAT(with(call_with({output_of("x"), "text"})), HasSubstr("neither a value nor a number"));
+}
+
+TEST(KerasFunctionalReader, RefusesNamesInputsAndSizesThatHoldfastDoesNotAccept) {
+  const auto with_shape = [](const Json& shape, const char* dtype = "float32") {
+    const Json input = layer_entry("InputLayer", "x", Json::array(), {{"batch_shape", shape}, {"dtype", dtype}});
+    return refusal(functional({input, dense_entry("d", {call_with({output_of("x")})})}, {"x", 0, 0}, {"d", 0, 0}));
+  };
+  EXPECT_THAT(with_shape({nullptr, nullptr}), HasSubstr("no fixed extent along axis 1"));
+  EXPECT_THAT(with_shape({nullptr, 1 << 30, 1 << 30}), HasSubstr("no fixed extent along axis 2"));
+  EXPECT_THAT(with_shape(3), HasSubstr("does not say its shape"));
+  EXPECT_THAT(with_shape({nullptr, 2}, "int32"), HasSubstr("is not of float32"));
+  EXPECT_THAT(refusal(functional({input_entry("x"), dense_entry("two words", {call_with({output_of("x")})})},
+                                 {"x", 0, 0}, {"two words", 0, 0})),
+              HasSubstr("has a name that Holdfast does not accept"));
+  EXPECT_THAT(refusal({{"class_name", "MyModel"}, {"config", Json::object()}}), HasSubstr("no functional model"));
+}
+
+TEST(KerasFunctionalReader, RefusesLongChainsWithoutRecursion) {
+  std::vector<Json> layers = {input_entry("x")};
+  std::string last = "x";
+  for (int i = 0; i < 5'000; ++i) {
+    const std::string name = "d" + std::to_string(i);
+    layers.push_back(dense_entry(name, {call_with({output_of(last)})}));
+    last = name;
+  }
+  // No call can be made as it is read.
+  std::reverse(layers.begin(), layers.end());
+
+  EXPECT_THAT(refusal(functional(layers, {"x", 0, 0}, {last, 0, 0})), HasSubstr("more than 1024 calls"));
+}
+
+TEST(KerasFunctionalReader, RefusesModelsInModelsThatMultiply) {
+  Json model =
+      functional({input_entry("i"), dense_entry("d", {call_with({output_of("i")})})}, {"i", 0, 0}, {"d", 0, 0});
+  for (int level = 0; level < 30; ++level) {
+    const Json twice = {call_with({output_of("i")}), call_with({output_of("m")})};
+    model = functional({input_entry("i"), nested_model("m", model, twice)}, {"i", 0, 0}, {"m", 2, 0});
+  }
+  EXPECT_THAT(refusal(model), HasSubstr("more than 1024 calls"));
+
+  // The same without any layer.
+  Json empty = functional({input_entry("i")}, {"i", 0, 0}, {"i", 0, 0});
+  for (int level = 0; level < 40; ++level) {
+    const Json twice = {call_with({output_of("i")}), call_with({output_of("m")})};
+    empty = functional({input_entry("i"), nested_model("m", empty, twice)}, {"i", 0, 0}, {"m", 2, 0});
+  }
+  EXPECT_THAT(refusal(empty), HasSubstr("layers and calls of layers"));
+}
+
+TEST(KerasFunctionalReader, RefusesDeepNesting) {
+  Json model = testing::sequential({testing::layer("Dense", "d", {{"units", 2}})});
+  for (int level = 0; level < 100; ++level) {
+    Json outer = testing::sequential({model});
+    outer["config"]["build_input_shape"] = {nullptr, 2};
+    model = outer;
+  }
+  Json arguments = output_of("x");
+  for (int level = 0; level < 100; ++level) arguments = Json::array({arguments});
+
+  EXPECT_THAT(refusal(model), HasSubstr("deeper than 64 levels"));
+  EXPECT_THAT(
+      refusal(functional({input_entry("x"), dense_entry("d", {call_with(arguments)})}, {"x", 0, 0}, {"d", 0, 0})),
+      HasSubstr("neither a value nor a number"));
+}
+
+// Puts `stranger` in place of one value after another, at any depth.
+void replace_each(Json& whole, Json& place, const Json& stranger, std::size_t& refused) {
+  for (Json& element : place) {
+    Json kept = std::exchange(element, stranger);
+    const std::string error = refusal(whole);
+    if (!error.empty()) ++refused;
+    EXPECT_THAT(error, AnyOf("", StartsWith("invalid_file: "), StartsWith("unsupported: ")));
+    element = std::move(kept);
+    if (element.is_structured()) replace_each(whole, element, stranger, refused);
+  }
+}
+
+TEST(KerasFunctionalReader, OnlyThrowsErrorsWhateverItReads) {
+  std::size_t refused = 0;
+  for (const Json& model : {shared_model(), model_of_models(false), model_of_models(true)}) {
+    for (const Json& stranger : std::vector<Json>{nullptr,
+                                                  -1,
+                                                  1.5,
+                                                  18446744073709551615U,
+                                                  "text",
+                                                  "",
+                                                  Json::array(),
+                                                  Json::object(),
+                                                  {{"x", 0, 0}},
+                                                  {{"class_name", "Sequential"}}}) {
+      Json whole = model;
+      replace_each(whole, whole, stranger, refused);
+    }
+  }
+  EXPECT_GT(refused, 500U);
+}
+
+}  // namespace
+}  // namespace holdfast::format

@@ -67,6 +67,19 @@ class Model {
   // time. Names are prefixed with `name`, which each nested model needs.
   std::vector<Value> call(const std::vector<Value>& inputs, const std::string& name) const;
 
+  // A model that ends at a layer, for the extraction of features:
+  //
+  //   const Model features = load_model("savepoint.h5").output_of("encoder/pool");
+  //   const Tensor x = features.predict(images);
+  //
+  // Its outputs are those of the layer's call number `call`, in the order of the graph; layers of a nested model are
+  // named by their path. It has the inputs that they need, the same layers, and a copy of the weights if there are any.
+  // Throws Error{not_found} that names close layers if the model has no such layer, and Error{invalid_argument} if the
+  // layer has no such call.
+  Model output_of(std::string_view layer, std::size_t call = 0) const;
+  // The same for several layers at once: the outputs of their first calls, in this order.
+  Model outputs_of(const std::vector<std::string>& layers) const;
+
   std::span<const ModelArray> inputs() const;
   std::span<const ModelArray> outputs() const;
   // The shapes of one sample, of a model with one input and one output; else throw Error{invalid_argument}.
@@ -123,6 +136,9 @@ class Model {
   explicit Model(std::shared_ptr<const ModelDescription> description);
 
  private:
+  // The part that ends with these calls.
+  Model part(const std::vector<std::size_t>& calls) const;
+
   std::shared_ptr<const ModelDescription> description_;
   std::shared_ptr<ModelWeights> weights_;
 };

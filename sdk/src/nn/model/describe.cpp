@@ -173,7 +173,7 @@ static std::vector<ValueSpec> specs_of_call(const std::shared_ptr<const Layer>& 
   return model.calls.front().outputs;
 }
 
-static std::vector<Value> outputs_of(const std::shared_ptr<const ValueNode>& node) {
+static std::vector<Value> output_values(const std::shared_ptr<const ValueNode>& node) {
   std::vector<Value> outputs;
   for (std::size_t output = 0; output < node->outputs.size(); ++output) outputs.emplace_back(node, output);
   return outputs;
@@ -186,7 +186,7 @@ std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vec
   node.name = layer->name();
   node.identity = layer->identity();
   node.layer = std::move(layer);
-  return outputs_of(std::make_shared<const ValueNode>(std::move(node)));
+  return output_values(std::make_shared<const ValueNode>(std::move(node)));
 }
 
 std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::string& name) const {
@@ -213,7 +213,7 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
     node.name = name + "/" + model.layers[call.layer].name;
     node.identity = model.identities[call.layer];
     node.layer = model.layers[call.layer].layer;
-    outputs.push_back(outputs_of(std::make_shared<const ValueNode>(std::move(node))));
+    outputs.push_back(output_values(std::make_shared<const ValueNode>(std::move(node))));
   }
   std::vector<Value> results;
   for (const CallInput& source : model.output_sources) results.push_back(value_of(source));

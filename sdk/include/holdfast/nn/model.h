@@ -53,6 +53,17 @@ struct ModelArray {
   ValueSpec spec;    // of one sample
 };
 
+// The memory of one pass over some samples, in bytes. Not counted are the optimizer's slots, each as large as the
+// parameters, targets, and what kernels need besides their arrays, such as a convolution that orders its input anew.
+struct PassMemory {
+  std::size_t weights = 0;    // parameters, and in a prediction the buffers
+  std::size_t gradients = 0;  // of the parameters, and the statistics of the batch; 0 in a prediction
+  std::size_t samples = 0;    // the inputs, and in a training step the gradients of the outputs
+  std::size_t arrays = 0;     // what operations compute; arrays that are never needed together share memory
+
+  std::size_t total() const { return weights + gradients + samples + arrays; }
+};
+
 class Model {
  public:
   // The most layers that a model may have, and the most calls of layers.
@@ -100,6 +111,12 @@ class Model {
   // A table of layers, output shapes, numbers of parameters and, unless the model is a chain, the layers that each is
   // connected to, with totals. It ends with a newline.
   std::string summary() const;
+  // The same, and the memory that a training step and a prediction need with so many samples at a time.
+  std::string summary(std::int64_t samples) const;
+  // The peak of a step of one thread with so many samples: a shard of a batch. Throws Error{invalid_argument} for less
+  // than one sample, or for more than any memory would hold.
+  PassMemory training_memory(std::int64_t samples) const;
+  PassMemory prediction_memory(std::int64_t samples) const;
   // The layers and their configurations as JSON: the same text for the same model. Savepoints hold it.
   std::string graph() const;
   // The model that graph() described. Fit for text from outside: throws Error{invalid_file} for

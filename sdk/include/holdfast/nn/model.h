@@ -64,6 +64,10 @@ struct PassMemory {
   std::size_t total() const { return weights + gradients + samples + arrays; }
 };
 
+struct DrawingOptions {
+  bool shows_shapes = false;  // of one sample, at the edges
+};
+
 class Model {
  public:
   // The most layers that a model may have, and the most calls of layers.
@@ -117,6 +121,9 @@ class Model {
   // than one sample, or for more than any memory would hold.
   PassMemory training_memory(std::int64_t samples) const;
   PassMemory prediction_memory(std::int64_t samples) const;
+  // The calls of layers as a graph in the language of Graphviz's `dot`, one box a call. `holdfast plot` makes an image
+  // of it. Names are escaped, so the text is safe for models from outside.
+  std::string drawing(const DrawingOptions& options = {}) const;
   // The layers and their configurations as JSON: the same text for the same model. Savepoints hold it.
   std::string graph() const;
   // The model that graph() described. Fit for text from outside: throws Error{invalid_file} for

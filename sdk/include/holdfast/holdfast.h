@@ -35,6 +35,7 @@
 #include "holdfast/nn/mean_squared_error.h"
 #include "holdfast/nn/merge_layers.h"
 #include "holdfast/nn/model.h"
+#include "holdfast/nn/recompute.h"
 #include "holdfast/nn/sequential.h"
 #include "holdfast/nn/shape_layers.h"
 #include "holdfast/nn/sparse_categorical_accuracy.h"

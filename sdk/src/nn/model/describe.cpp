@@ -36,10 +36,12 @@ class Describer {
   std::size_t layer_of(const ValueNode& node);
   std::size_t add_operation(const ValueNode& node);
   CallInput source_of(const Value& value) const;
+  std::size_t segment_of(const ValueNode& node);
 
   ModelDescription model_;
   std::vector<LayerName> names_;
   std::unordered_map<const int*, std::size_t> layers_;  // by identity
+  std::unordered_map<const int*, std::size_t> segments_;
   // The first of a node's outputs.
   std::unordered_map<const ValueNode*, CallInput> sources_;
 };
@@ -94,6 +96,12 @@ CallInput Describer::source_of(const Value& value) const {
   return source;
 }
 
+// Numbered from 1 by their first calls.
+std::size_t Describer::segment_of(const ValueNode& node) {
+  if (!node.recomputed_segment) return 0;
+  return segments_.try_emplace(node.recomputed_segment.get(), segments_.size() + 1).first->second;
+}
+
 void Describer::add_call(const std::shared_ptr<const ValueNode>& node) {
   if (node->kind == ValueNode::Kind::input) {
     const std::string name = node->name.empty() ? "without a name" : fmt::format("\"{}\"", node->name);
@@ -107,6 +115,7 @@ void Describer::add_call(const std::shared_ptr<const ValueNode>& node) {
   if (model_.calls.size() == Model::kMaximumLayers) refuse_count(model_.calls.size() + 1);
   ModelCall call = {.layer = layer_of(*node), .inputs = {}};
   for (const MaybeValue& input : node->inputs) call.inputs.push_back(source_of(*input));
+  call.segment = segment_of(*node);
   sources_[node.get()] = {.call = model_.calls.size(), .index = 0};
   model_.calls.push_back(std::move(call));
 }
@@ -186,6 +195,7 @@ std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vec
   node.name = layer->name();
   node.identity = layer->identity();
   node.layer = std::move(layer);
+  node.recomputed_segment = current_recomputed_segment();
   return output_values(std::make_shared<const ValueNode>(std::move(node)));
 }
 
@@ -204,6 +214,14 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
                     model.inputs[i].spec.shape.to_string(), inputs[i].shape().to_string()));
   }
   std::vector<std::vector<Value>> outputs;  // of each call
+  std::unordered_map<std::size_t, std::shared_ptr<const int>> segments;
+  const auto segment_of = [&](const ModelCall& call) -> std::shared_ptr<const int> {
+    if (current_recomputed_segment()) return current_recomputed_segment();
+    if (call.segment == 0) return nullptr;
+    std::shared_ptr<const int>& segment = segments[call.segment];
+    if (!segment) segment = std::make_shared<const int>(0);
+    return segment;
+  };
   const auto value_of = [&](const CallInput& source) {
     return source.call == CallInput::kModelInput ? inputs[source.index] : outputs[source.call][source.index];
   };
@@ -213,6 +231,7 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
     node.name = name + "/" + model.layers[call.layer].name;
     node.identity = model.identities[call.layer];
     node.layer = model.layers[call.layer].layer;
+    node.recomputed_segment = segment_of(call);
     outputs.push_back(output_values(std::make_shared<const ValueNode>(std::move(node))));
   }
   std::vector<Value> results;

@@ -66,7 +66,7 @@ void PartOfModel::add_call(std::size_t index) {
     part_.layers.push_back({.name = old.name, .layer = old.layer, .input_shape = {}, .output_shape = {}});
     part_.identities.push_back(whole_.identities[call.layer]);
   }
-  ModelCall moved = {.layer = layer, .inputs = {}};
+  ModelCall moved = {.layer = layer, .inputs = {}, .segment = call.segment};
   for (const CallInput& input : call.inputs) {
     const bool is_input = input.call == CallInput::kModelInput;
     moved.inputs.push_back(is_input ? CallInput{CallInput::kModelInput, new_input_[input.index]}

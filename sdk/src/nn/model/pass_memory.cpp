@@ -4,11 +4,12 @@
 
 #include "holdfast/base/error.h"
 #include "nn/model/description.h"
+#include "nn/plan/fusion.h"
 #include "nn/plan/memory_plan.h"
 
 namespace holdfast {
 
-static std::size_t bytes_of(const std::vector<ModelArray>& arrays, std::int64_t samples) {
+static std::size_t batch_bytes(const std::vector<ModelArray>& arrays, std::int64_t samples) {
   std::size_t bytes = 0;
   for (const ModelArray& array : arrays) {
     bytes += static_cast<std::size_t>(samples * array.spec.shape.element_count()) * size_bytes(array.spec.dtype);
@@ -31,7 +32,7 @@ static std::size_t plan_bytes(const ModelDescription& model, const Graph& graph,
   check_samples(graph, samples);
   const MemoryOptions options = {
       .samples = samples, .inputs = model.inputs.size(), .parameters = model.parameters, .buffers = model.buffers};
-  return plan_memory(graph, options).arena_bytes;
+  return plan_memory(fuse_elements(graph), options).arena_bytes;
 }
 
 PassMemory Model::training_memory(std::int64_t samples) const {
@@ -39,7 +40,7 @@ PassMemory Model::training_memory(std::int64_t samples) const {
   const std::size_t arrays = plan_bytes(model, model.training, samples);
   return {.weights = model.parameters.float_count() * sizeof(float),
           .gradients = (model.parameters.float_count() + model.contribution_count()) * sizeof(float),
-          .samples = bytes_of(model.inputs, samples) + bytes_of(model.outputs, samples),
+          .samples = batch_bytes(model.inputs, samples) + batch_bytes(model.outputs, samples),
           .arrays = arrays};
 }
 
@@ -48,7 +49,7 @@ PassMemory Model::prediction_memory(std::int64_t samples) const {
   const std::size_t arrays = plan_bytes(model, model.inference, samples);
   return {.weights = (model.parameters.float_count() + model.buffers.float_count()) * sizeof(float),
           .gradients = 0,
-          .samples = bytes_of(model.inputs, samples),
+          .samples = batch_bytes(model.inputs, samples),
           .arrays = arrays};
 }
 

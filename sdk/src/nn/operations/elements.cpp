@@ -59,6 +59,9 @@ class ElementOperation final : public Operation {
   }
 
   std::optional<std::size_t> overwritable_input() const override { return 0; }
+  std::optional<ElementPart> element_part() const override {
+    return ElementPart{.function = function_, .constants = constants_};
+  }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override;
   bool takes_inputs(std::size_t count) const override {
@@ -189,6 +192,17 @@ std::vector<MaybeValue> ElementOperation::gradient(const GradientRequest& reques
   return by_input;
 }
 
+std::unique_ptr<Kernel> make_program_kernel(const compute::ElementProgram& program, const KernelMaker& maker) {
+  const compute::ElementShape shape = element_shape(maker.inputs, *maker.outputs[0], maker.samples);
+  compute::ArrayKernels& kernels = maker.backend.array_kernels();
+  return make_function_kernel([&kernels, program, shape](const KernelArrays& arrays) {
+    std::array<const float*, compute::ElementProgram::kMaximumInputs> inputs{};
+    for (std::size_t i = 0; i < program.input_count; ++i) inputs[i] = arrays.input(i);
+    float* const output = arrays.output(0);
+    kernels.elements(program, shape, std::span(inputs).first(program.input_count), {&output, 1});
+  });
+}
+
 std::unique_ptr<Kernel> ElementOperation::make_kernel(const KernelMaker& maker) const {
   compute::ElementProgram program;
   program.input_count = static_cast<std::uint8_t>(maker.inputs.size());
@@ -205,15 +219,27 @@ std::unique_ptr<Kernel> ElementOperation::make_kernel(const KernelMaker& maker) 
       operand = {compute::ElementOperand::Kind::input, input++};
     }
   }
-  const compute::ElementShape shape = element_shape(maker.inputs, *maker.outputs[0], maker.samples);
-  compute::ArrayKernels& kernels = maker.backend.array_kernels();
-  return make_function_kernel([&kernels, program, shape](const KernelArrays& arrays) {
-    std::array<const float*, 3> inputs{};
-    for (std::size_t i = 0; i < program.input_count; ++i) inputs[i] = arrays.input(i);
-    float* const output = arrays.output(0);
-    kernels.elements(program, shape, std::span(inputs).first(program.input_count), {&output, 1});
-  });
+  return make_program_kernel(program, maker);
 }
+
+// Made by a plan, so it has no gradient and stands in no file.
+class ElementProgramOperation final : public Operation {
+ public:
+  ElementProgramOperation(const compute::ElementProgram& program, ValueSpec output)
+      : program_(program), output_(std::move(output)) {}
+
+  std::string name() const override { return "elements"; }
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>>) const override { return {output_}; }
+  std::optional<std::size_t> overwritable_input() const override { return 0; }
+  std::vector<MaybeValue> gradient(const GradientRequest&) const override { HOLDFAST_ASSERT(false); }
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    return make_program_kernel(program_, maker);
+  }
+
+ private:
+  const compute::ElementProgram program_;
+  const ValueSpec output_;
+};
 
 // Copies with repetition. Its output has a spec of its own.
 class BroadcastOperation final : public Operation {
@@ -268,6 +294,10 @@ Value element_function(ElementFunction function, const std::vector<ElementArgume
   }
   HOLDFAST_ASSERT(!inputs.empty());
   return apply_one(std::make_shared<const ElementOperation>(function, std::move(constants)), std::move(inputs));
+}
+
+std::shared_ptr<const Operation> make_element_program(const compute::ElementProgram& program, const ValueSpec& output) {
+  return std::make_shared<const ElementProgramOperation>(program, output);
 }
 
 std::shared_ptr<const Operation> read_element_operation(ElementFunction function, ConfigReader& config) {

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "nn/plan/fusion.h"
+
 namespace holdfast {
 
 static constexpr std::size_t kMissing = std::numeric_limits<std::size_t>::max();  // a base
 
-ModelPlan::ModelPlan(const Graph& graph, const MemoryOptions& options, compute::Backend& backend, bool is_training)
+ModelPlan::ModelPlan(const Graph& described, const MemoryOptions& options, compute::Backend& backend, bool is_training)
     : samples_(options.samples), is_training_(is_training), parameter_floats_(options.parameters.float_count()) {
+  const Graph graph = options.fuses_elements ? fuse_elements(described) : described;
   const MemoryPlan memory = plan_memory(graph, options);
   arena_bytes_ = memory.arena_bytes;
   for (const ArrayId output : graph.outputs) outputs_.push_back(memory.places[output]);

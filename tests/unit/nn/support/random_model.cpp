@@ -107,7 +107,8 @@ Result train(const Model& model, std::int64_t samples, const TrainingOptions& op
                   .inputs = description.inputs.size(),
                   .parameters = description.parameters,
                   .buffers = description.buffers,
-                  .shares_memory = options.shares_memory},
+                  .shares_memory = options.shares_memory,
+                  .fuses_elements = options.fuses_elements},
                  *backend, true);
   std::vector<float> parameters(description.parameters.float_count()), buffers(description.buffers.float_count());
   model.initialize(5, parameters, buffers);

@@ -35,8 +35,9 @@ struct Result {
 
 struct TrainingOptions {
   bool shares_memory = true;
+  bool fuses_elements = true;
 };
-inline constexpr TrainingOptions kApart = {.shares_memory = false};
+inline constexpr TrainingOptions kApart = {.shares_memory = false, .fuses_elements = true};
 
 // One training pass in memory that holds NaN at first. The model is one of random_model(), or takes and gives six
 // numbers a sample, too.

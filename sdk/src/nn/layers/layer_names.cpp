@@ -59,7 +59,8 @@ std::vector<std::string> name_layers(const std::vector<LayerName>& layers) {
   std::set<std::string> taken;
   for (const LayerName& layer : layers) {
     if (layer.given.empty() || taken.insert(layer.given).second) continue;
-    throw Error(ErrorCode::invalid_argument, "two layers of the model are named \"" + layer.given + "\"");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("two layers of the model are named \"{}\"; give one another name, or none", layer.given));
   }
   std::vector<std::string> names;
   std::map<std::string_view, int> counts;

@@ -17,8 +17,11 @@ namespace holdfast {
 namespace {
 
 [[noreturn]] void refuse_count(std::size_t layers) {
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("a model has at most {} layers, not {}", Model::kMaximumLayers, layers));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("a model has at most {} layers and calls, not {}; describe several of them as one layer of your "
+                  "own",
+                  Model::kMaximumLayers, layers));
 }
 
 void check_input(const Shape& shape) {
@@ -55,14 +58,16 @@ void Describer::add_input(const Value& input) {
   }
   const std::size_t index = model_.inputs.size();
   if (!sources_.emplace(&node, CallInput{.call = CallInput::kModelInput, .index = index}).second) {
-    throw Error(ErrorCode::invalid_argument, "an input is listed twice");
+    throw Error(ErrorCode::invalid_argument, fmt::format("input {} of shape {} is listed twice; list each input once",
+                                                         index, input.shape().to_string()));
   }
   check_input(input.shape());
   std::string name = node.name;
   if (name.empty()) name = index == 0 ? "input" : fmt::format("input_{}", index);
   for (const ModelArray& other : model_.inputs) {
     if (other.name == name) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("two inputs of the model are named \"{}\"", name));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("two inputs of the model are named \"{}\"; give one another name", name));
     }
   }
   model_.inputs.push_back({.name = std::move(name), .spec = input.spec()});
@@ -122,7 +127,9 @@ void Describer::add_call(const std::shared_ptr<const ValueNode>& node) {
 
 ModelDescription Describer::run(const std::vector<Value>& inputs, const std::vector<Value>& outputs) {
   if (inputs.empty() || outputs.empty()) {
-    throw Error(ErrorCode::invalid_argument, "a model needs at least one input and one output");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a model needs at least one input and one output, not {} and {}; list them", inputs.size(),
+                            outputs.size()));
   }
   for (const Value& input : inputs) add_input(input);
   const auto is_input = [this](const auto& node) { return sources_.contains(node.get()); };
@@ -204,14 +211,17 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
   const ModelDescription& model = *description_;
   if (inputs.size() != model.inputs.size()) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("model \"{}\" takes {} inputs, not {}", name, model.inputs.size(), inputs.size()));
+                fmt::format("model \"{}\" takes {} inputs, not {}; call it with a value for each of them", name,
+                            model.inputs.size(), inputs.size()));
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].spec() == model.inputs[i].spec) continue;
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format("input \"{}\" of model \"{}\" has shape {}, but it was called with {}", model.inputs[i].name, name,
-                    model.inputs[i].spec.shape.to_string(), inputs[i].shape().to_string()));
+        fmt::format(
+            "input \"{}\" of model \"{}\" has shape {}, but it was called with {}; reshape the value, or describe "
+            "the model for its shape",
+            model.inputs[i].name, name, model.inputs[i].spec.shape.to_string(), inputs[i].shape().to_string()));
   }
   std::vector<std::vector<Value>> outputs;  // of each call
   std::unordered_map<std::size_t, std::shared_ptr<const int>> segments;

@@ -156,7 +156,7 @@ void Lowering::lower_call(std::size_t index) {
     std::vector<ValueSpec> specs;
     for (const Value& output : layer.layer->build(builder, inputs)) {
       if (!output.has_samples()) {
-        throw Error(ErrorCode::invalid_argument, "its output does not depend on the samples");
+        throw Error(ErrorCode::invalid_argument, "its output does not depend on the samples; compute it from an input");
       }
       if (output.shape().element_count() > kMaximumElements) {
         throw Error(ErrorCode::invalid_argument,

@@ -19,9 +19,10 @@ void check_extent(std::string_view kind, std::string_view option, Extent2D value
   check_extent(kind, option, value.width);
 }
 
-static void check_image(const Shape& input) {
+void check_image(const Shape& input) {
   if (input.rank() == 3) return;
-  throw Error(ErrorCode::invalid_argument, "it needs an input [height, width, channels]");
+  throw Error(ErrorCode::invalid_argument,
+              "it needs an input [height, width, channels]; a Reshape layer before it can make one");
 }
 
 Extent2D window_places(const Shape& image, Extent2D size, Extent2D strides, Padding padding) {
@@ -30,13 +31,15 @@ Extent2D window_places(const Shape& image, Extent2D size, Extent2D strides, Padd
   const auto columns = compute::slide(image[1], size.width, strides.width, padding);
   if (rows.count >= 1 && columns.count >= 1) return {rows.count, columns.count};
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("it needs an input of at least {} x {}, the size of its window, not {} x {}", size.height,
-                          size.width, image[0], image[1]));
+              fmt::format("it needs an input of at least {} x {}, the size of its window, not {} x {}; take a smaller "
+                          "window, or Padding::same",
+                          size.height, size.width, image[0], image[1]));
 }
 
 const Value& only_input(std::span<const Value> inputs) {
   if (inputs.size() == 1) return inputs.front();
-  throw Error(ErrorCode::invalid_argument, fmt::format("it takes one input, not {}", inputs.size()));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("it takes one input, not {}; merge them before it, as by Concatenate", inputs.size()));
 }
 
 void check_prediction(const Shape& input, const Shape& features, std::int64_t batch_size) {

@@ -13,6 +13,9 @@ namespace holdfast {
 void check_extent(std::string_view kind, std::string_view option, std::int64_t value);
 void check_extent(std::string_view kind, std::string_view option, Extent2D value);
 
+// Throws Error{invalid_argument} unless `input` is [height, width, channels].
+void check_image(const Shape& input);
+
 // How many places a window has that slides over an image, down and across. Throws Error{invalid_argument} unless
 // `image` is [height, width, channels] and there is one place at least.
 Extent2D window_places(const Shape& image, Extent2D size, Extent2D strides, Padding padding);

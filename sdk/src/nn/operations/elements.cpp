@@ -29,7 +29,7 @@ ValueSpec broadcast_spec(const ValueSpec& a, const ValueSpec& b) {
       if (spec->shape[axis] == extent || spec->shape[axis] == 1) continue;
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("shapes {} and {} cannot be broadcast: aligned at their last axes, extents must be equal "
-                              "or 1",
+                              "or 1; reshape() one of them first",
                               a.shape.to_string(), b.shape.to_string()));
     }
   }
@@ -37,6 +37,9 @@ ValueSpec broadcast_spec(const ValueSpec& a, const ValueSpec& b) {
 }
 
 namespace {
+
+// For checks of shapes: more than one, for which samples are an axis of their own.
+constexpr std::int64_t kAnySamples = 2;
 
 // Arguments that are values, in order, and constants at their places.
 class ElementOperation final : public Operation {
@@ -55,6 +58,7 @@ class ElementOperation final : public Operation {
       }
       spec = broadcast_spec(spec, *input);
     }
+    element_shape(inputs, spec, kAnySamples);  // refuses too many axes
     return {spec};
   }
 
@@ -252,6 +256,7 @@ class BroadcastOperation final : public Operation {
       throw Error(ErrorCode::invalid_argument, fmt::format("a value of shape {} cannot be broadcast to {}",
                                                            inputs[0]->shape.to_string(), spec_.shape.to_string()));
     }
+    broadcasting_copy(*inputs[0], spec_, kAnySamples);  // refuses too many axes
     return {spec_};
   }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {

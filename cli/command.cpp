@@ -24,8 +24,8 @@ class Parser {
   Parser(FileSystem& files, Console& console) : commands_{.app = app_, .files = files, .console = console} {
     app_.require_subcommand(1);
     app_.set_version_flag("--version", "holdfast " HOLDFAST_VERSION);
-    for (const auto add : {add_inspect, add_verify, add_diff, add_stats, add_convert, add_prune, add_run, add_status,
-                           add_scale, add_snapshot, add_report, add_chaos, add_doctor}) {
+    for (const auto add : {add_inspect, add_verify, add_diff, add_stats, add_plot, add_convert, add_prune, add_run,
+                           add_status, add_scale, add_snapshot, add_report, add_chaos, add_doctor}) {
       add(commands_);
     }
   }

@@ -46,6 +46,7 @@ void add_convert(Subcommands& commands);
 void add_diff(Subcommands& commands);
 void add_doctor(Subcommands& commands);
 void add_inspect(Subcommands& commands);
+void add_plot(Subcommands& commands);
 void add_prune(Subcommands& commands);
 void add_report(Subcommands& commands);
 void add_run(Subcommands& commands);

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "folder.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/temporary_files.h"
 #include "holdfast/format/array_file.h"
@@ -19,17 +20,6 @@
 
 namespace holdfast::cli {
 namespace {
-
-// FileSystem has no call that says what a path is, so the path is listed.
-// False for a file, and for a path that does not exist.
-bool is_folder(FileSystem& files, const std::string& path) {
-  try {
-    files.list(path);
-    return true;
-  } catch (const Error&) {
-    return false;  // opening the path as a file reports what is wrong
-  }
-}
 
 // These files do not change the exit code: none of them is a savepoint that a run would load.
 void mention_leftovers(FileSystem& files, const std::string& folder, Console& console) {

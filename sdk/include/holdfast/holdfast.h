@@ -39,6 +39,7 @@
 #include "holdfast/nn/merge_layers.h"
 #include "holdfast/nn/model.h"
 #include "holdfast/nn/pooling_layers.h"
+#include "holdfast/nn/recompute.h"
 #include "holdfast/nn/sequential.h"
 #include "holdfast/nn/shape_layers.h"
 #include "holdfast/nn/sparse_categorical_accuracy.h"

@@ -53,6 +53,21 @@ struct ModelArray {
   ValueSpec spec;    // of one sample
 };
 
+// The memory of one pass over some samples, in bytes. Not counted are the optimizer's slots, each as large as the
+// parameters, targets, and what kernels need besides their arrays, such as a convolution that orders its input anew.
+struct PassMemory {
+  std::size_t weights = 0;    // parameters, and in a prediction the buffers
+  std::size_t gradients = 0;  // of the parameters, and the statistics of the batch; 0 in a prediction
+  std::size_t samples = 0;    // the inputs, and in a training step the gradients of the outputs
+  std::size_t arrays = 0;     // what operations compute; arrays that are never needed together share memory
+
+  std::size_t total() const { return weights + gradients + samples + arrays; }
+};
+
+struct DrawingOptions {
+  bool shows_shapes = false;  // of one sample, at the edges
+};
+
 class Model {
  public:
   // The most layers that a model may have, and the most calls of layers.
@@ -66,6 +81,19 @@ class Model {
   // Calls the model like a layer: its layers become layers of the model that is described, with the same weights each
   // time. Names are prefixed with `name`, which each nested model needs.
   std::vector<Value> call(const std::vector<Value>& inputs, const std::string& name) const;
+
+  // A model that ends at a layer, for the extraction of features:
+  //
+  //   const Model features = load_model("savepoint.h5").output_of("encoder/pool");
+  //   const Tensor x = features.predict(images);
+  //
+  // Its outputs are those of the layer's call number `call`, in the order of the graph; layers of a nested model are
+  // named by their path. It has the inputs that they need, the same layers, and a copy of the weights if there are any.
+  // Throws Error{not_found} that names close layers if the model has no such layer, and Error{invalid_argument} if the
+  // layer has no such call.
+  Model output_of(std::string_view layer, std::size_t call = 0) const;
+  // The same for several layers at once: the outputs of their first calls, in this order.
+  Model outputs_of(const std::vector<std::string>& layers) const;
 
   std::span<const ModelArray> inputs() const;
   std::span<const ModelArray> outputs() const;
@@ -87,6 +115,15 @@ class Model {
   // A table of layers, output shapes, numbers of parameters and, unless the model is a chain, the layers that each is
   // connected to, with totals. It ends with a newline.
   std::string summary() const;
+  // The same, and the memory that a training step and a prediction need with so many samples at a time.
+  std::string summary(std::int64_t samples) const;
+  // The peak of a step of one thread with so many samples: a shard of a batch. Throws Error{invalid_argument} for less
+  // than one sample, or for more than any memory would hold.
+  PassMemory training_memory(std::int64_t samples) const;
+  PassMemory prediction_memory(std::int64_t samples) const;
+  // The calls of layers as a graph in the language of Graphviz's `dot`, one box a call. `holdfast plot` makes an image
+  // of it. Names are escaped, so the text is safe for models from outside.
+  std::string drawing(const DrawingOptions& options = {}) const;
   // The layers and their configurations as JSON: the same text for the same model. Savepoints hold it.
   std::string graph() const;
   // The model that graph() described. Fit for text from outside: throws Error{invalid_file} for
@@ -125,6 +162,9 @@ class Model {
   explicit Model(std::shared_ptr<const ModelDescription> description);
 
  private:
+  // The part that ends with these calls.
+  Model part(const std::vector<std::size_t>& calls) const;
+
   std::shared_ptr<const ModelDescription> description_;
   std::shared_ptr<ModelWeights> weights_;
 };

@@ -22,12 +22,18 @@ struct GraphArray {
   std::size_t index = 0;  // of the input, entry, output or operation
 };
 
+inline constexpr std::size_t kNoOperation = std::numeric_limits<std::size_t>::max();
+
 struct GraphOperation {
   std::shared_ptr<const Operation> operation;
   std::vector<ArrayId> inputs;  // kNoArray: missing
   std::vector<ArrayId> outputs;
   bool is_trained = false;          // depends on a parameter
   bool has_input_gradient = false;  // the gradient of its first input is computed
+  // The recomputed segment that it belongs to, or whose backward pass it belongs to; 0: none.
+  std::size_t segment = 0;
+  // In a backward pass: the operation of the forward pass that this one computes again, with the same kernel.
+  std::size_t repeats = kNoOperation;
 };
 
 // Moving averages that follow the statistics of a batch. The array has one sum for each element of the buffers, in

@@ -23,7 +23,7 @@ ArrayId GraphBuilder::array_of(const Value& value) const {
 
 void GraphBuilder::append_node(const std::shared_ptr<const ValueNode>& node) {
   HOLDFAST_ASSERT(node->kind == ValueNode::Kind::operation);
-  GraphOperation operation = {.operation = node->operation, .inputs = {}, .outputs = {}};
+  GraphOperation operation = {.operation = node->operation, .inputs = {}, .outputs = {}, .segment = segment_};
   for (const MaybeValue& input : node->inputs) operation.inputs.push_back(input ? array_of(*input) : kNoArray);
   for (const ValueSpec& spec : node->outputs) {
     operation.outputs.push_back(add_array(GraphArray::Source::operation, graph_.operations.size(), spec));

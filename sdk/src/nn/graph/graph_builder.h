@@ -18,6 +18,9 @@ class GraphBuilder {
   // Appends what `value` needs and what is not there yet. The nodes must be operations and bound ones.
   ArrayId append(const Value& value);
 
+  // The recomputed segment of the operations that are appended from now on; 0: none.
+  void set_segment(std::size_t segment) { segment_ = segment; }
+
   Graph& graph() { return graph_; }
 
  private:
@@ -25,6 +28,7 @@ class GraphBuilder {
   ArrayId array_of(const Value& value) const;
 
   Graph graph_;
+  std::size_t segment_ = 0;
   // The output arrays of a node. The keys keep the nodes alive, so that no address is used twice.
   std::unordered_map<std::shared_ptr<const ValueNode>, std::vector<ArrayId>> appended_;
 };

@@ -27,6 +27,12 @@ struct GradientRequest {
 // The spec of an output that a backward operation was not asked for. It takes no memory.
 inline const ValueSpec kNotComputed = {.shape = {0}, .dtype = DType::f32, .has_samples = false};
 
+// What an operation computes that is a function of elements with broadcasting: an instruction of an element program.
+struct ElementPart {
+  compute::ElementFunction function = compute::ElementFunction::copy;
+  std::vector<std::optional<float>> constants{};  // by argument; missing where the argument is the next input
+};
+
 class Operation {
  public:
   virtual ~Operation() = default;
@@ -52,6 +58,8 @@ class Operation {
   virtual bool takes_integers() const { return false; }
 
   virtual bool is_view() const { return false; }
+  // Empty for all other operations. A plan may run several of them as one kernel.
+  virtual std::optional<ElementPart> element_part() const { return std::nullopt; }
   // The input in whose place output 0 may be written, if nothing reads the input afterwards.
   virtual std::optional<std::size_t> overwritable_input() const { return std::nullopt; }
 };

@@ -5,12 +5,27 @@
 #include <unordered_set>
 
 #include "holdfast/base/error.h"
+#include "holdfast/nn/recompute.h"
 #include "nn/graph/operation.h"
 
 namespace holdfast {
 
 const ValueSpec& Value::spec() const {
   return node_->outputs[output_];
+}
+
+static thread_local std::shared_ptr<const int> described_segment;
+
+const std::shared_ptr<const int>& current_recomputed_segment() {
+  return described_segment;
+}
+
+RecomputedSegment::RecomputedSegment() : is_outer_(described_segment == nullptr) {
+  if (is_outer_) described_segment = std::make_shared<const int>(0);
+}
+
+RecomputedSegment::~RecomputedSegment() {
+  if (is_outer_) described_segment.reset();
 }
 
 void Operation::write_config(ConfigWriter&) const {
@@ -64,6 +79,7 @@ std::vector<Value> apply(std::shared_ptr<const Operation> operation, std::vector
   ValueNode node = {.kind = ValueNode::Kind::operation, .inputs = std::move(inputs)};
   node.outputs = operation->outputs(specs);
   node.operation = std::move(operation);
+  node.recomputed_segment = current_recomputed_segment();
   const auto made = std::make_shared<const ValueNode>(std::move(node));
   std::vector<Value> values;
   for (std::size_t output = 0; output < made->outputs.size(); ++output) values.emplace_back(made, output);

@@ -36,7 +36,13 @@ struct ValueNode {
   std::shared_ptr<const int> identity{};         // layer: equal for calls with the same weights
   std::shared_ptr<const Operation> operation{};  // operation
   ArrayId array = 0;                             // bound
+
+  // Of a layer or an operation: equal for those of one segment that is recomputed; null outside of any.
+  std::shared_ptr<const int> recomputed_segment{};
 };
+
+// The segment that this thread describes now; null outside of any.
+const std::shared_ptr<const int>& current_recomputed_segment();
 
 // The nodes that `outputs` need and that are not known, each after those that it needs: depth first, the first output
 // and the first input first. So the order is that of the graph. The order in which a program makes nodes would depend

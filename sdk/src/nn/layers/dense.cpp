@@ -1,5 +1,6 @@
 #include "holdfast/nn/dense.h"
 
+#include "holdfast/base/error.h"
 #include "nn/graph/config.h"
 #include "nn/graph/kernel.h"
 #include "nn/layers/kernel_and_bias.h"
@@ -15,6 +16,10 @@ Dense::Dense(std::int64_t units, const DenseOptions& options)
 
 std::vector<Value> Dense::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
+  if (input.shape().rank() == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "it needs an input [..., features]; a Reshape layer before it can make [1] of one number");
+  }
   const std::int64_t features = last_extent(input.shape());
   const KernelAndBias weights = kernel_and_bias(builder, {features, units_}, {.in = features, .out = units_}, options_);
   return {holdfast::activation(dense(input, weights.kernel, weights.bias), options_.activation)};

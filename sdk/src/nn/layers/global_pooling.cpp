@@ -10,7 +10,10 @@ namespace holdfast {
 // All axes but the last one, the channels.
 static AxisList positions_of(const Value& input) {
   if (input.shape().rank() < 2) {
-    throw Error(ErrorCode::invalid_argument, "it needs an input with positions and channels, [..., channels]");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "it needs an input with positions and channels, [..., channels]; leave the layer out where there are no "
+        "positions");
   }
   AxisList axes;
   for (std::size_t axis = 0; axis + 1 < input.shape().rank(); ++axis) axes.push_back(static_cast<std::int64_t>(axis));

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "holdfast/base/error.h"
 
@@ -57,7 +59,8 @@ std::vector<std::string> name_layers(const std::vector<LayerName>& layers) {
   std::set<std::string> taken;
   for (const LayerName& layer : layers) {
     if (layer.given.empty() || taken.insert(layer.given).second) continue;
-    throw Error(ErrorCode::invalid_argument, "two layers of the model are named \"" + layer.given + "\"");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("two layers of the model are named \"{}\"; give one another name, or none", layer.given));
   }
   std::vector<std::string> names;
   std::map<std::string_view, int> counts;
@@ -70,6 +73,37 @@ std::vector<std::string> name_layers(const std::vector<LayerName>& layers) {
     names.push_back(std::move(name));
   }
   return names;
+}
+
+// The fewest characters to insert, delete or replace (Levenshtein, 1965).
+static std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);  // distances of the first characters of `a` to all beginnings of `b`
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
+std::vector<std::string> close_names(std::string_view wanted, const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNames = 3;
+  constexpr std::size_t kMostCharacters = 200;  // bounds the time for a text that is far from any name
+  wanted = wanted.substr(0, kMostCharacters);
+  const std::string text(wanted);
+  std::vector<std::pair<std::size_t, std::string>> found;
+  for (const std::string& name : names) {
+    const bool is_part = !text.empty() && (name.starts_with(text + "/") || name.ends_with("/" + text));
+    const std::size_t distance = is_part ? 0 : edit_distance(wanted, name);
+    if (distance <= 1 + wanted.size() / 4) found.emplace_back(distance, name);
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> close;
+  for (std::size_t i = 0; i < std::min(found.size(), kMostNames); ++i) close.push_back(found[i].second);
+  return close;
 }
 
 }  // namespace holdfast

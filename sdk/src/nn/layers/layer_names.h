@@ -24,4 +24,8 @@ void check_layer_path(std::string_view path);
 // layers were given the same name.
 std::vector<std::string> name_layers(const std::vector<LayerName>& layers);
 
+// The names that somebody who wrote `wanted` may have meant, the closest first: those that differ in few characters,
+// and paths that begin or end with it. At most three.
+std::vector<std::string> close_names(std::string_view wanted, const std::vector<std::string>& names);
+
 }  // namespace holdfast

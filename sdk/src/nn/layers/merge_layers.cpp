@@ -11,7 +11,9 @@ namespace holdfast {
 template <class Function>
 static Value fold(std::span<const Value> inputs, const Function& function) {
   if (inputs.size() < 2) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("it takes two inputs or more, not {}", inputs.size()));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("it takes two inputs or more, not {}; call it on all of them, as layer(x, y)", inputs.size()));
   }
   Value result = inputs[0];
   for (const Value& input : inputs.subspan(1)) result = function(result, input);
@@ -24,7 +26,8 @@ Value Add::merge(std::span<const Value> inputs) {
 
 Value Subtract::merge(std::span<const Value> inputs) {
   if (inputs.size() == 2) return inputs[0] - inputs[1];
-  throw Error(ErrorCode::invalid_argument, fmt::format("it takes two inputs, not {}", inputs.size()));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("it takes two inputs, not {}; call it again for each further one", inputs.size()));
 }
 
 Value Multiply::merge(std::span<const Value> inputs) {

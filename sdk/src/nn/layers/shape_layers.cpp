@@ -58,7 +58,9 @@ RepeatVector::RepeatVector(std::int64_t count, const ShapeLayerOptions& options)
 
 std::vector<Value> RepeatVector::build(LayerBuilder&, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
-  if (input.shape().rank() != 1) throw Error(ErrorCode::invalid_argument, "it needs an input [features]");
+  if (input.shape().rank() != 1) {
+    throw Error(ErrorCode::invalid_argument, "it needs an input [features]; a Flatten layer before it makes one");
+  }
   return {broadcast(input, {count_, input.shape()[0]})};
 }
 
@@ -80,8 +82,8 @@ static void check_margins(std::string_view kind, const Margins2D& margins) {
 
 static const Value& only_image(std::span<const Value> inputs) {
   const Value& input = only_input(inputs);
-  if (input.shape().rank() == 3) return input;
-  throw Error(ErrorCode::invalid_argument, "it needs an input [height, width, channels]");
+  check_spatial_axes(input.shape(), 2);
+  return input;
 }
 
 static void write_margins(ConfigWriter& config, std::string_view key, const Margins2D& margins) {
@@ -122,7 +124,10 @@ std::vector<Value> Cropping2D::build(LayerBuilder&, std::span<const Value> input
   const std::int64_t height = image.shape()[0];
   const std::int64_t width = image.shape()[1];
   if (margins_.top + margins_.bottom >= height || margins_.left + margins_.right >= width) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("its margins leave nothing of {} x {}", height, width));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("its margins of {} + {} rows and {} + {} columns leave nothing of {} x {}; take smaller "
+                            "ones",
+                            margins_.top, margins_.bottom, margins_.left, margins_.right, height, width));
   }
   const Value rows = slice(image, 0, margins_.top, height - margins_.bottom);
   return {slice(rows, 1, margins_.left, width - margins_.right)};

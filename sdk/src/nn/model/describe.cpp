@@ -17,8 +17,11 @@ namespace holdfast {
 namespace {
 
 [[noreturn]] void refuse_count(std::size_t layers) {
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("a model has at most {} layers, not {}", Model::kMaximumLayers, layers));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("a model has at most {} layers and calls, not {}; describe several of them as one layer of your "
+                  "own",
+                  Model::kMaximumLayers, layers));
 }
 
 void check_input(const Shape& shape) {
@@ -36,10 +39,12 @@ class Describer {
   std::size_t layer_of(const ValueNode& node);
   std::size_t add_operation(const ValueNode& node);
   CallInput source_of(const Value& value) const;
+  std::size_t segment_of(const ValueNode& node);
 
   ModelDescription model_;
   std::vector<LayerName> names_;
   std::unordered_map<const int*, std::size_t> layers_;  // by identity
+  std::unordered_map<const int*, std::size_t> segments_;
   // The first of a node's outputs.
   std::unordered_map<const ValueNode*, CallInput> sources_;
 };
@@ -53,14 +58,16 @@ void Describer::add_input(const Value& input) {
   }
   const std::size_t index = model_.inputs.size();
   if (!sources_.emplace(&node, CallInput{.call = CallInput::kModelInput, .index = index}).second) {
-    throw Error(ErrorCode::invalid_argument, "an input is listed twice");
+    throw Error(ErrorCode::invalid_argument, fmt::format("input {} of shape {} is listed twice; list each input once",
+                                                         index, input.shape().to_string()));
   }
   check_input(input.shape());
   std::string name = node.name;
   if (name.empty()) name = index == 0 ? "input" : fmt::format("input_{}", index);
   for (const ModelArray& other : model_.inputs) {
     if (other.name == name) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("two inputs of the model are named \"{}\"", name));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("two inputs of the model are named \"{}\"; give one another name", name));
     }
   }
   model_.inputs.push_back({.name = std::move(name), .spec = input.spec()});
@@ -94,6 +101,12 @@ CallInput Describer::source_of(const Value& value) const {
   return source;
 }
 
+// Numbered from 1 by their first calls.
+std::size_t Describer::segment_of(const ValueNode& node) {
+  if (!node.recomputed_segment) return 0;
+  return segments_.try_emplace(node.recomputed_segment.get(), segments_.size() + 1).first->second;
+}
+
 void Describer::add_call(const std::shared_ptr<const ValueNode>& node) {
   if (node->kind == ValueNode::Kind::input) {
     const std::string name = node->name.empty() ? "without a name" : fmt::format("\"{}\"", node->name);
@@ -107,13 +120,16 @@ void Describer::add_call(const std::shared_ptr<const ValueNode>& node) {
   if (model_.calls.size() == Model::kMaximumLayers) refuse_count(model_.calls.size() + 1);
   ModelCall call = {.layer = layer_of(*node), .inputs = {}};
   for (const MaybeValue& input : node->inputs) call.inputs.push_back(source_of(*input));
+  call.segment = segment_of(*node);
   sources_[node.get()] = {.call = model_.calls.size(), .index = 0};
   model_.calls.push_back(std::move(call));
 }
 
 ModelDescription Describer::run(const std::vector<Value>& inputs, const std::vector<Value>& outputs) {
   if (inputs.empty() || outputs.empty()) {
-    throw Error(ErrorCode::invalid_argument, "a model needs at least one input and one output");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a model needs at least one input and one output, not {} and {}; list them", inputs.size(),
+                            outputs.size()));
   }
   for (const Value& input : inputs) add_input(input);
   const auto is_input = [this](const auto& node) { return sources_.contains(node.get()); };
@@ -181,7 +197,7 @@ static std::vector<ValueSpec> specs_of_call(const std::shared_ptr<const Layer>& 
   return model.calls.front().outputs;
 }
 
-static std::vector<Value> outputs_of(const std::shared_ptr<const ValueNode>& node) {
+static std::vector<Value> output_values(const std::shared_ptr<const ValueNode>& node) {
   std::vector<Value> outputs;
   for (std::size_t output = 0; output < node->outputs.size(); ++output) outputs.emplace_back(node, output);
   return outputs;
@@ -194,7 +210,8 @@ std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vec
   node.name = layer->name();
   node.identity = layer->identity();
   node.layer = std::move(layer);
-  return outputs_of(std::make_shared<const ValueNode>(std::move(node)));
+  node.recomputed_segment = current_recomputed_segment();
+  return output_values(std::make_shared<const ValueNode>(std::move(node)));
 }
 
 std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::string& name) const {
@@ -202,16 +219,27 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
   const ModelDescription& model = *description_;
   if (inputs.size() != model.inputs.size()) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("model \"{}\" takes {} inputs, not {}", name, model.inputs.size(), inputs.size()));
+                fmt::format("model \"{}\" takes {} inputs, not {}; call it with a value for each of them", name,
+                            model.inputs.size(), inputs.size()));
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].spec() == model.inputs[i].spec) continue;
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format("input \"{}\" of model \"{}\" has shape {}, but it was called with {}", model.inputs[i].name, name,
-                    model.inputs[i].spec.shape.to_string(), inputs[i].shape().to_string()));
+        fmt::format(
+            "input \"{}\" of model \"{}\" has shape {}, but it was called with {}; reshape the value, or describe "
+            "the model for its shape",
+            model.inputs[i].name, name, model.inputs[i].spec.shape.to_string(), inputs[i].shape().to_string()));
   }
   std::vector<std::vector<Value>> outputs;  // of each call
+  std::unordered_map<std::size_t, std::shared_ptr<const int>> segments;
+  const auto segment_of = [&](const ModelCall& call) -> std::shared_ptr<const int> {
+    if (current_recomputed_segment()) return current_recomputed_segment();
+    if (call.segment == 0) return nullptr;
+    std::shared_ptr<const int>& segment = segments[call.segment];
+    if (!segment) segment = std::make_shared<const int>(0);
+    return segment;
+  };
   const auto value_of = [&](const CallInput& source) {
     return source.call == CallInput::kModelInput ? inputs[source.index] : outputs[source.call][source.index];
   };
@@ -221,7 +249,8 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
     node.name = name + "/" + model.layers[call.layer].name;
     node.identity = model.identities[call.layer];
     node.layer = model.layers[call.layer].layer;
-    outputs.push_back(outputs_of(std::make_shared<const ValueNode>(std::move(node))));
+    node.recomputed_segment = segment_of(call);
+    outputs.push_back(output_values(std::make_shared<const ValueNode>(std::move(node))));
   }
   std::vector<Value> results;
   for (const CallInput& source : model.output_sources) results.push_back(value_of(source));

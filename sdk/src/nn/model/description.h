@@ -29,6 +29,7 @@ struct ModelCall {
   std::size_t layer = 0;
   std::vector<CallInput> inputs;
   std::vector<ValueSpec> outputs{};  // set by lowering
+  std::size_t segment = 0;           // calls with the same number are recomputed together; 0: the call is not
 };
 
 // Where a weight begins.

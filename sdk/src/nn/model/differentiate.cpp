@@ -67,6 +67,7 @@ void Differentiation::go_back(std::size_t index) {
     has_gradient = has_gradient || gradients_[output] != kNoArray;
   }
   if (!has_gradient) return;
+  builder_.set_segment(operation.segment);
   const std::vector<MaybeValue> gradients = operation.operation->gradient(
       {.inputs = inputs, .outputs = outputs, .output_gradients = output_gradients, .needed = needed});
   for (std::size_t input = 0; input < gradients.size(); ++input) {
@@ -94,6 +95,7 @@ void Differentiation::run(std::size_t parameters, const std::vector<BatchStatist
     if (depends_on_parameters_[array]) add_gradient(array, builder_.bind(gradient));
   }
   for (std::size_t operation = graph_.first_backward; operation-- > 0;) go_back(operation);
+  builder_.set_segment(0);
   give_parameters_gradients(parameters);
 }
 

@@ -5,14 +5,15 @@
 //   {"format": "holdfast.model", "version": 1,
 //    "inputs": [{"name": "ids", "shape": [1024], "dtype": "f32"}, ...],
 //    "layers": [{"kind": "Dense", "name": "dense", "config": {...}}, ...],
-//    "calls": [{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 1, "inputs": [[0, 0], [-1, 1]]}, ...],
+//    "calls": [{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 1, "inputs": [[0, 0], [-1, 1]], "segment": 1}, ...],
 //    "outputs": [[1, 0]]}
 // where [call, output] is an output of an earlier call, and [-1, input] an input of the model. So there can be no
-// cycle. Layers write all names and options, defaults too: a later default must not change what a text means.
-// docs/format.md
+// cycle. Calls of one segment are recomputed together, and most calls have none. Layers write all names and options,
+// defaults too: a later default must not change what a text means. docs/format.md
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -68,7 +69,9 @@ static OrderedJson model_as_json(const ModelDescription& model) {
   }
   OrderedJson calls = OrderedJson::array();
   for (const ModelCall& call : model.calls) {
-    calls.push_back({{"layer", call.layer}, {"inputs", sources_as_json(call.inputs)}});
+    OrderedJson json = {{"layer", call.layer}, {"inputs", sources_as_json(call.inputs)}};
+    if (call.segment != 0) json["segment"] = call.segment;
+    calls.push_back(std::move(json));
   }
   return {{"format", kModelFormat}, {"version", kGraphVersion},
           {"inputs", inputs},       {"layers", layers_as_json(model.layers)},
@@ -76,8 +79,10 @@ static OrderedJson model_as_json(const ModelDescription& model) {
 }
 
 std::string Model::graph() const {
-  // The text of a chain has no type of the input.
-  const bool is_plain = is_chain() && inputs().front().spec.dtype == DType::f32;
+  // The text of a chain has no type of the input, and no segments.
+  const auto is_recomputed = [](const ModelCall& call) { return call.segment != 0; };
+  const bool has_segments = std::any_of(description_->calls.begin(), description_->calls.end(), is_recomputed);
+  const bool is_plain = is_chain() && !has_segments && inputs().front().spec.dtype == DType::f32;
   return (is_plain ? chain_as_json(*description_) : model_as_json(*description_)).dump();
 }
 
@@ -164,8 +169,16 @@ void read_calls(JsonConfigReader& reader, ModelDescription& model) {
     }
     layers_called = std::max(layers_called, static_cast<std::size_t>(layer) + 1);
     std::vector<CallInput> inputs = read_sources(call, "inputs", model);
+    const std::int64_t segment = json.contains("segment") ? call.integer("segment") : 0;
+    if (json.contains("segment") && (segment < 1 || segment > static_cast<std::int64_t>(Model::kMaximumLayers))) {
+      throw Error(ErrorCode::invalid_file,
+                  fmt::format("\"segment\" of a call of the model graph is {}, and not 1 to {}", segment,
+                              Model::kMaximumLayers));
+    }
     call.finish();
-    model.calls.push_back({.layer = static_cast<std::size_t>(layer), .inputs = std::move(inputs)});
+    model.calls.push_back({.layer = static_cast<std::size_t>(layer),
+                           .inputs = std::move(inputs),
+                           .segment = static_cast<std::size_t>(segment)});
   }
   if (layers_called != model.layers.size()) {
     throw Error(ErrorCode::invalid_file, "the model graph has a layer that no call uses");

@@ -9,6 +9,7 @@
 #include "holdfast/base/error.h"
 #include "nn/model/description.h"
 #include "nn/model/differentiate.h"
+#include "nn/model/recompute.h"
 
 namespace holdfast {
 
@@ -148,13 +149,14 @@ void Lowering::lower_call(std::size_t index) {
   ModelLayer& layer = description_.layers[call.layer];
   std::vector<Value> inputs;
   for (const CallInput& input : call.inputs) inputs.push_back(builder_.bind(array_of(input)));
+  builder_.set_segment(call.segment);
   try {
     CallBuilder builder(*this, index);
     std::vector<ArrayId> outputs;
     std::vector<ValueSpec> specs;
     for (const Value& output : layer.layer->build(builder, inputs)) {
       if (!output.has_samples()) {
-        throw Error(ErrorCode::invalid_argument, "its output does not depend on the samples");
+        throw Error(ErrorCode::invalid_argument, "its output does not depend on the samples; compute it from an input");
       }
       if (output.shape().element_count() > kMaximumElements) {
         throw Error(ErrorCode::invalid_argument,
@@ -191,7 +193,11 @@ Graph Lowering::run() {
   for (std::size_t call = 0; call < description_.calls.size(); ++call) lower_call(call);
   for (const CallInput& output : description_.output_sources) builder_.graph().outputs.push_back(array_of(output));
   builder_.graph().first_backward = builder_.graph().operations.size();
-  if (is_training_) differentiate(builder_, description_.parameters.entries().size(), statistics_);
+  builder_.set_segment(0);
+  if (is_training_) {
+    differentiate(builder_, description_.parameters.entries().size(), statistics_);
+    recompute_segments(builder_.graph());
+  }
   return std::move(builder_.graph());
 }
 

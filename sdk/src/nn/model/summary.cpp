@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "nn/model/description.h"
@@ -67,6 +69,16 @@ std::string table(const std::vector<Row>& rows) {
   return text + rule + "\n";
 }
 
+std::string in_mebibytes(std::size_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
+}
+
+std::string sum_of(const PassMemory& memory) {
+  std::string text = fmt::format("{}: weights {}", in_mebibytes(memory.total()), in_mebibytes(memory.weights));
+  if (memory.gradients > 0) text += fmt::format(", gradients {}", in_mebibytes(memory.gradients));
+  return text + fmt::format(", samples {}, arrays {}\n", in_mebibytes(memory.samples), in_mebibytes(memory.arrays));
+}
+
 }  // namespace
 
 std::string Model::summary() const {
@@ -88,6 +100,13 @@ std::string Model::summary() const {
   return table(rows) + "Total params: " + with_separators(trainable + kept) + "\n" +
          "Trainable params: " + with_separators(trainable) + "\n" + "Non-trainable params: " + with_separators(kept) +
          "\n";
+}
+
+std::string Model::summary(std::int64_t samples) const {
+  return summary() +
+         fmt::format("Memory for {} at a time, without the optimizer's slots and the workspace of kernels\n",
+                     samples == 1 ? "1 sample" : fmt::format("{} samples", samples)) +
+         "  training step: " + sum_of(training_memory(samples)) + "  prediction: " + sum_of(prediction_memory(samples));
 }
 
 }  // namespace holdfast

@@ -18,6 +18,9 @@ class AddOperation final : public Operation {
     return {*inputs[0]};
   }
   std::optional<std::size_t> overwritable_input() const override { return 0; }
+  std::optional<ElementPart> element_part() const override {
+    return ElementPart{.function = compute::ElementFunction::add, .constants = {std::nullopt, std::nullopt}};
+  }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
     return {request.output_gradients[0], request.output_gradients[0]};
   }

@@ -30,7 +30,7 @@ void check_extents(std::string_view kind, std::string_view option, std::span<con
 void check_spatial_axes(const Shape& input, std::size_t spatial_axes) {
   if (input.rank() == spatial_axes + 1) return;
   constexpr std::array kInputs = {"[steps, channels]", "[height, width, channels]", "[depth, height, width, channels]"};
-  throw Error(ErrorCode::invalid_argument, fmt::format("it needs an input {}", kInputs.at(spatial_axes - 1)));
+  throw Error(ErrorCode::invalid_argument, fmt::format("it needs an input {}; a Reshape layer before it can make one", kInputs.at(spatial_axes - 1)));
 }
 
 std::vector<std::int64_t> window_places(const Shape& input, const SlidingWindows& windows) {
@@ -52,7 +52,8 @@ std::vector<std::int64_t> window_places(const Shape& input, const SlidingWindows
 
 const Value& only_input(std::span<const Value> inputs) {
   if (inputs.size() == 1) return inputs.front();
-  throw Error(ErrorCode::invalid_argument, fmt::format("it takes one input, not {}", inputs.size()));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("it takes one input, not {}; merge them before it, as by Concatenate", inputs.size()));
 }
 
 void check_prediction(const Shape& input, const Shape& features, std::int64_t batch_size) {

@@ -29,7 +29,7 @@ ValueSpec broadcast_spec(const ValueSpec& a, const ValueSpec& b) {
       if (spec->shape[axis] == extent || spec->shape[axis] == 1) continue;
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("shapes {} and {} cannot be broadcast: aligned at their last axes, extents must be equal "
-                              "or 1",
+                              "or 1; reshape() one of them first",
                               a.shape.to_string(), b.shape.to_string()));
     }
   }
@@ -37,6 +37,9 @@ ValueSpec broadcast_spec(const ValueSpec& a, const ValueSpec& b) {
 }
 
 namespace {
+
+// For checks of shapes: more than one, for which samples are an axis of their own.
+constexpr std::int64_t kAnySamples = 2;
 
 // Arguments that are values, in order, and constants at their places.
 class ElementOperation final : public Operation {
@@ -51,10 +54,14 @@ class ElementOperation final : public Operation {
     for (const auto& input : inputs) {
       spec = broadcast_spec(spec, *input);
     }
+    element_shape(inputs, spec, kAnySamples);  // refuses too many axes
     return {spec};
   }
 
   std::optional<std::size_t> overwritable_input() const override { return 0; }
+  std::optional<ElementPart> element_part() const override {
+    return ElementPart{.function = function_, .constants = constants_};
+  }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override;
   bool takes_inputs(std::size_t count) const override {
@@ -185,6 +192,17 @@ std::vector<MaybeValue> ElementOperation::gradient(const GradientRequest& reques
   return by_input;
 }
 
+std::unique_ptr<Kernel> make_program_kernel(const compute::ElementProgram& program, const KernelMaker& maker) {
+  const compute::ElementShape shape = element_shape(maker.inputs, *maker.outputs[0], maker.samples);
+  compute::ArrayKernels& kernels = maker.backend.array_kernels();
+  return make_function_kernel([&kernels, program, shape](const KernelArrays& arrays) {
+    std::array<const float*, compute::ElementProgram::kMaximumInputs> inputs{};
+    for (std::size_t i = 0; i < program.input_count; ++i) inputs[i] = arrays.input(i);
+    float* const output = arrays.output(0);
+    kernels.elements(program, shape, std::span(inputs).first(program.input_count), {&output, 1});
+  });
+}
+
 std::unique_ptr<Kernel> ElementOperation::make_kernel(const KernelMaker& maker) const {
   compute::ElementProgram program;
   program.input_count = static_cast<std::uint8_t>(maker.inputs.size());
@@ -201,15 +219,27 @@ std::unique_ptr<Kernel> ElementOperation::make_kernel(const KernelMaker& maker) 
       operand = {compute::ElementOperand::Kind::input, input++};
     }
   }
-  const compute::ElementShape shape = element_shape(maker.inputs, *maker.outputs[0], maker.samples);
-  compute::ArrayKernels& kernels = maker.backend.array_kernels();
-  return make_function_kernel([&kernels, program, shape](const KernelArrays& arrays) {
-    std::array<const float*, 3> inputs{};
-    for (std::size_t i = 0; i < program.input_count; ++i) inputs[i] = arrays.input(i);
-    float* const output = arrays.output(0);
-    kernels.elements(program, shape, std::span(inputs).first(program.input_count), {&output, 1});
-  });
+  return make_program_kernel(program, maker);
 }
+
+// Made by a plan, so it has no gradient and stands in no file.
+class ElementProgramOperation final : public Operation {
+ public:
+  ElementProgramOperation(const compute::ElementProgram& program, ValueSpec output)
+      : program_(program), output_(std::move(output)) {}
+
+  std::string name() const override { return "elements"; }
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>>) const override { return {output_}; }
+  std::optional<std::size_t> overwritable_input() const override { return 0; }
+  std::vector<MaybeValue> gradient(const GradientRequest&) const override { HOLDFAST_ASSERT(false); }
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    return make_program_kernel(program_, maker);
+  }
+
+ private:
+  const compute::ElementProgram program_;
+  const ValueSpec output_;
+};
 
 // Copies with repetition. Its output has a spec of its own.
 class BroadcastOperation final : public Operation {
@@ -222,6 +252,7 @@ class BroadcastOperation final : public Operation {
       throw Error(ErrorCode::invalid_argument, fmt::format("a value of shape {} cannot be broadcast to {}",
                                                            inputs[0]->shape.to_string(), spec_.shape.to_string()));
     }
+    broadcasting_copy(*inputs[0], spec_, kAnySamples);  // refuses too many axes
     return {spec_};
   }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
@@ -264,6 +295,10 @@ Value element_function(ElementFunction function, const std::vector<ElementArgume
   }
   HOLDFAST_ASSERT(!inputs.empty());
   return apply_one(std::make_shared<const ElementOperation>(function, std::move(constants)), std::move(inputs));
+}
+
+std::shared_ptr<const Operation> make_element_program(const compute::ElementProgram& program, const ValueSpec& output) {
+  return std::make_shared<const ElementProgramOperation>(program, output);
 }
 
 std::shared_ptr<const Operation> read_element_operation(ElementFunction function, ConfigReader& config) {

@@ -14,6 +14,9 @@ namespace holdfast {
 using ElementArgument = std::variant<Value, float>;
 Value element_function(compute::ElementFunction function, const std::vector<ElementArgument>& arguments);
 
+// Several instructions as one operation. Its inputs are broadcast to its only output.
+std::shared_ptr<const Operation> make_element_program(const compute::ElementProgram& program, const ValueSpec& output);
+
 // `x` repeated to a spec, and its reverse: the sum over what was repeated, samples included.
 Value broadcast_to(const Value& x, const ValueSpec& spec);
 Value sum_to(const Value& x, const ValueSpec& spec);

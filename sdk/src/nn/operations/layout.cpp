@@ -56,8 +56,9 @@ class SliceOperation final : public Operation {
     const Shape& shape = inputs[0]->shape;
     if (axis_ >= shape.rank() || begin_ < 0 || begin_ >= end_ || end_ > shape[axis_]) {
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("elements {} to {} of axis {} of a value of shape {} are not a part of it", begin_, end_,
-                              axis_, shape.to_string()));
+                  fmt::format("elements {} to {} of axis {} of a value of shape {} are not a part of it; begin at 0 or "
+                              "later, and end after the beginning and not after the axis",
+                              begin_, end_, axis_, shape.to_string()));
     }
     return {with_extent(*inputs[0], axis_, end_ - begin_)};
   }

@@ -21,8 +21,11 @@ std::vector<std::int64_t> row_major_strides(const Shape& shape) {
 std::size_t checked_axis(std::int64_t axis, const Shape& shape, std::string_view function) {
   const auto rank = static_cast<std::int64_t>(shape.rank());
   if (axis >= -rank && axis < rank) return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} was given axis {} of a value of shape {}, which has {} axes",
-                                                       function, axis, shape.to_string(), rank));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format(
+          "{} was given axis {} of a value of shape {}, which has {} axes; count from 0, or from -1 for the last one",
+          function, axis, shape.to_string(), rank));
 }
 
 namespace {
@@ -63,7 +66,8 @@ class JoinedAxes {
     if (extents_.size() > kMaximumAxes) {
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("a value takes {} axes with samples; at most {} are possible", extents_.size(), kMaximumAxes));
+          fmt::format("a value takes {} axes with samples, and at most {} are possible; join axes by reshape() first",
+                      extents_.size(), kMaximumAxes));
     }
     std::copy(extents_.rbegin(), extents_.rend(), extents.of_axis);
     return extents_.size();

@@ -35,6 +35,8 @@ struct MemoryOptions {
   const ArenaLayout& buffers;
   // For tests: each array has memory of its own, so that no two share any.
   bool shares_memory = true;
+  // For tests: false leaves each operation on elements a kernel of its own.
+  bool fuses_elements = true;
 };
 
 MemoryPlan plan_memory(const Graph& graph, const MemoryOptions& options);

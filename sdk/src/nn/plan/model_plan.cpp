@@ -6,23 +6,28 @@
 #include <algorithm>
 #include <numeric>
 
+#include "nn/plan/fusion.h"
+
 namespace holdfast {
 
 static constexpr std::size_t kMissing = std::numeric_limits<std::size_t>::max();  // a base
 
-ModelPlan::ModelPlan(const Graph& graph, const MemoryOptions& options, compute::Backend& backend, bool is_training)
+ModelPlan::ModelPlan(const Graph& described, const MemoryOptions& options, compute::Backend& backend, bool is_training)
     : samples_(options.samples), is_training_(is_training), parameter_floats_(options.parameters.float_count()) {
+  const Graph graph = options.fuses_elements ? fuse_elements(described) : described;
   const MemoryPlan memory = plan_memory(graph, options);
   arena_bytes_ = memory.arena_bytes;
   for (const ArrayId output : graph.outputs) outputs_.push_back(memory.places[output]);
 
   SharedObjects shared;
+  Kernels kernels(graph.operations.size());
   std::vector<std::size_t> step_of_operation;
   for (std::size_t index = 0; index < graph.operations.size(); ++index) {
     if (index == graph.first_backward) first_backward_ = steps_.size();
     step_of_operation.push_back(steps_.size());
     if (!graph.operations[index].operation->is_view()) {
-      add_step(graph, graph.operations[index], memory, backend, shared);
+      add_step(graph, graph.operations[index], memory, backend, shared, kernels);
+      kernels[index] = steps_.back().kernel;
     }
   }
   if (graph.first_backward == graph.operations.size()) first_backward_ = steps_.size();
@@ -30,7 +35,7 @@ ModelPlan::ModelPlan(const Graph& graph, const MemoryOptions& options, compute::
 }
 
 void ModelPlan::add_step(const Graph& graph, const GraphOperation& operation, const MemoryPlan& memory,
-                         compute::Backend& backend, SharedObjects& shared) {
+                         compute::Backend& backend, SharedObjects& shared, const Kernels& kernels) {
   Step step = {.kernel = nullptr,
                .first_place = places_.size(),
                .inputs = operation.inputs.size(),
@@ -45,13 +50,17 @@ void ModelPlan::add_step(const Graph& graph, const GraphOperation& operation, co
   };
   const auto inputs = specs_of(operation.inputs);
   const auto outputs = specs_of(operation.outputs);
-  step.kernel = operation.operation->make_kernel(
-      {.backend = backend,
-       .samples = samples_,
-       .use = {.training = is_training_, .input_gradient = operation.has_input_gradient},
-       .inputs = inputs,
-       .outputs = outputs,
-       .shared = shared});
+  if (operation.repeats != kNoOperation) {
+    step.kernel = kernels[operation.repeats];
+  } else {
+    step.kernel = operation.operation->make_kernel(
+        {.backend = backend,
+         .samples = samples_,
+         .use = {.training = is_training_, .input_gradient = operation.has_input_gradient},
+         .inputs = inputs,
+         .outputs = outputs,
+         .shared = shared});
+  }
   pointers_.resize(std::max(pointers_.size(), step.inputs + step.outputs));
   steps_.push_back(std::move(step));
 }

@@ -47,7 +47,7 @@ class ModelPlan {
 
  private:
   struct Step {
-    std::unique_ptr<Kernel> kernel;
+    std::shared_ptr<Kernel> kernel;
     std::size_t first_place = 0;  // of its arrays in places_: inputs, then outputs
     std::size_t inputs = 0;
     std::size_t outputs = 0;
@@ -55,8 +55,10 @@ class ModelPlan {
     std::size_t gradients_begin = 0;
   };
 
+  // `kernels` has those of the operations before it.
+  using Kernels = std::vector<std::shared_ptr<Kernel>>;
   void add_step(const Graph& graph, const GraphOperation& operation, const MemoryPlan& memory,
-                compute::Backend& backend, SharedObjects& shared);
+                compute::Backend& backend, SharedObjects& shared, const Kernels& kernels);
   void find_complete_gradients(const Graph& graph, const ArenaLayout& parameters,
                                const std::vector<std::size_t>& step_of_operation);
   void run(std::size_t first, std::size_t end, const Bases& bases, const BeforeOperation& before);

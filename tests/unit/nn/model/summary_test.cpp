@@ -4,6 +4,7 @@
 #include "holdfast/nn/conv2d.h"
 #include "holdfast/nn/dense.h"
 #include "holdfast/nn/flatten.h"
+#include "holdfast/nn/merge_layers.h"
 #include "holdfast/nn/sequential.h"
 
 namespace holdfast {
@@ -33,6 +34,35 @@ TEST(SequentialSummary, OfNoLayersIsATableWithoutRows) {
             "Total params: 0\n"
             "Trainable params: 0\n"
             "Non-trainable params: 0\n");
+}
+
+TEST(ModelSummary, NamesWhatEachLayerIsConnectedTo) {
+  const Value x = input({4}, {.name = "pixels"});
+  const Dense shared{4, {.name = "shared"}};
+  const Value a = shared(x);
+  const Model model(x, Add{{.name = "sum"}}(a, shared(a)));
+
+  EXPECT_EQ(model.summary(),
+            "Layer (type)     Output shape   Param #   Connected to\n"
+            "--------------------------------------------------------\n"
+            "pixels (Input)   [4]                  0   \n"
+            "shared (Dense)   [4]                 20   pixels, shared\n"
+            "sum (Add)        [4]                  0   shared, shared\n"
+            "--------------------------------------------------------\n"
+            "Total params: 20\n"
+            "Trainable params: 20\n"
+            "Non-trainable params: 0\n");
+}
+
+TEST(ModelSummary, SaysWhatMemoryStepsNeedAndWhatIsNotCounted) {
+  const Sequential model{Input{1024}, Dense{1024}};
+  const std::string summary = model.summary(256);
+
+  EXPECT_TRUE(summary.starts_with(model.summary()));
+  EXPECT_EQ(summary.substr(model.summary().size()),
+            "Memory for 256 samples at a time, without the optimizer's slots and the workspace of kernels\n"
+            "  training step: 11.0 MiB: weights 4.0 MiB, gradients 4.0 MiB, samples 2.0 MiB, arrays 1.0 MiB\n"
+            "  prediction: 6.0 MiB: weights 4.0 MiB, samples 1.0 MiB, arrays 1.0 MiB\n");
 }
 
 }  // namespace

@@ -1,0 +1,151 @@
+// `holdfast plot` with programs of the test in place of Graphviz.
+
+#include "plot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "child_program.h"
+#include "exit_code.h"
+#include "holdfast/holdfast.h"
+#include "support/temporary_folder.h"
+#include "unit/cli/support/command_test.h"
+
+namespace holdfast::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Plot : public testing::CommandTest {
+ protected:
+  // A program with this text for a shell.
+  std::string program(const std::string& text) {
+    const std::string path = folder_ / "program";
+    std::ofstream(path) << "#!/bin/sh\n" << text;
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+  }
+  void write_model(const Model& model) { write("/d/a.h5", {}, R"({"graph": )" + model.graph() + "}"); }
+  std::string written(const std::string& path) {
+    const auto bytes = files_.contents().at(path);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  // The output, or the sentence of the error.
+  std::string plot_with(const PlotOptions& options) {
+    std::ostringstream out;
+    Console console{.out = out, .problems = out};
+    try {
+      EXPECT_EQ(plot(files_, options, console), kDone);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return out.str();
+  }
+
+  TemporaryFolder folder_;
+};
+
+Model small_model() {
+  const Value x = input({4}, {.name = "a \"quoted\" name"});
+  return Model(x, x + Dense{4, {.name = "hidden"}}(relu(x)));
+}
+
+TEST_F(Plot, WritesTheImageThatTheProgramMakesOfTheDrawing) {
+  write_model(small_model());
+
+  EXPECT_EQ(plot_with({.path = "/d/a.h5", .output = "/d/a.svg", .renderer = program("echo \"<svg $1>\"; cat")}),
+            "wrote /d/a.svg: 3 layers\n");
+
+  EXPECT_EQ(written("/d/a.svg"), "<svg -Tsvg>\n" + small_model().drawing());
+}
+
+TEST_F(Plot, WritesTextWhereGraphvizIsMissingAndSaysSo) {
+  write_model(small_model());
+
+  const std::string said = plot_with({.path = "/d/a.h5", .output = "/d/a.svg", .renderer = folder_ / "missing"});
+
+  EXPECT_THAT(said, HasSubstr("wrote /d/a.dot: 3 layers\nnote: there is no program"));
+  EXPECT_THAT(said, HasSubstr("install Graphviz"));
+  EXPECT_EQ(written("/d/a.dot"), small_model().drawing());
+}
+
+TEST_F(Plot, WritesTextForANameThatEndsInDot) {
+  write_model(small_model());
+
+  ASSERT_EQ(run({"plot", "/d/a.h5", "--shapes", "-o", "/d/b.dot"}), kDone) << problems();
+  EXPECT_EQ(out(), "wrote /d/b.dot: 3 layers\n");
+  EXPECT_EQ(written("/d/b.dot"), small_model().drawing({.shows_shapes = true}));
+
+  ASSERT_EQ(run({"plot", "/d/a.h5", "--output", "/d/b.dot"}), kDone) << problems();
+  EXPECT_EQ(written("/d/b.dot"), small_model().drawing());
+}
+
+TEST_F(Plot, RefusesAnOutputThatIsNoDrawing) {
+  write_model(small_model());
+  const FileContents before = files_.contents();
+
+  EXPECT_EQ(run({"plot", "/d/a.h5", "-o", "/d/a.h5"}), kNotDone);
+
+  EXPECT_THAT(problems(), HasSubstr("/d/a.h5 is not the name of a drawing"));
+  EXPECT_EQ(files_.contents(), before);
+}
+
+TEST_F(Plot, SaysWhatAFolderWillMean) {
+  EXPECT_EQ(run({"plot", "/d"}), kNotDone);
+  EXPECT_THAT(problems(), HasSubstr("/d is a folder; plot draws the model of one savepoint. For the folder of a run it "
+                                    "will draw the curves of its metrics"));
+}
+
+TEST_F(Plot, RefusesFilesWithoutAModelOfLayers) {
+  for (const char* metadata :
+       {"{}", "[]", "7", R"({"graph": null})", R"({"graph": {"format": 3}})", R"({"graph": {"format": "my model"}})"}) {
+    write("/d/a.h5", {}, metadata);
+    EXPECT_EQ(run({"plot", "/d/a.h5", "-o", "/d/a.dot"}), kNotDone);
+    EXPECT_THAT(problems(), HasSubstr("/d/a.h5 holds no model of layers")) << metadata;
+    files_.remove("/d/a.h5");
+  }
+}
+
+TEST_F(Plot, SaysWhatIsWrongWithAModelThatIsNone) {
+  for (const char* graph :
+       {R"({"format": "holdfast.sequential"})", R"({"format": "holdfast.model", "version": 1})",
+        R"({"format": "holdfast.sequential", "version": 1, "input_shape": [4], "layers": [{"kind": "my.Layer",
+            "name": "a", "config": {}}]})"}) {
+    write("/d/a.h5", {}, std::string(R"({"graph": )") + graph + "}");
+    EXPECT_EQ(run({"plot", "/d/a.h5", "-o", "/d/a.dot"}), kNotDone);
+    EXPECT_THAT(problems(), HasSubstr("/d/a.h5: the model graph does not describe a model")) << graph;
+    files_.remove("/d/a.h5");
+  }
+}
+
+TEST_F(Plot, StopsAProgramThatDoesNotEnd) {
+  write_model(small_model());
+
+  EXPECT_THAT(plot_with({.path = "/d/a.h5",
+                         .output = "/d/a.svg",
+                         .renderer = program("exec tail -f /dev/null"),
+                         .time_limit = std::chrono::milliseconds(50)}),
+              HasSubstr("did not end in time and was stopped"));
+  EXPECT_FALSE(files_.exists("/d/a.svg"));
+}
+
+TEST_F(Plot, SaysWhatTheProgramSaysWhenItFails) {
+  write_model(small_model());
+
+  EXPECT_THAT(plot_with({.path = "/d/a.h5", .output = "/d/a.svg", .renderer = program("echo 'no fonts' >&2; exit 3")}),
+              HasSubstr("made no image (exit code 3: no fonts"));
+  EXPECT_FALSE(files_.exists("/d/a.svg"));
+}
+
+TEST_F(Plot, ReportsTheSignalThatEndsAProgram) {
+  const auto result = run_child({program("kill -9 $$")}, "", Deadline::after(std::chrono::minutes(1)));
+
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->exit_code, 128 + 9);
+}
+
+}  // namespace
+}  // namespace holdfast::cli

@@ -1,0 +1,46 @@
+#pragma once
+
+// Random models, and one training pass of them, for tests that two ways to run a model give the same bits.
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "holdfast/holdfast.h"
+
+namespace holdfast::random_models {
+
+// Whether segments of a random model are recomputed. Either way the model is the same.
+enum class Segments { kept, recomputed };
+
+// A model of 5 to 30 random operations on values of shapes [6], [2, 3] and [3, 2], with shared layers, one to three
+// inputs and two outputs.
+Model random_model(std::uint64_t number, Segments segments = Segments::kept);
+
+struct Result {
+  std::vector<std::vector<float>> outputs;
+  std::vector<float> gradients;
+  std::vector<float> contributions;
+
+  // As bits, since a NaN is not equal to itself.
+  friend bool operator==(const Result& a, const Result& b) {
+    const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
+      return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0);
+    };
+    bool equal = a.outputs.size() == b.outputs.size();
+    for (std::size_t i = 0; equal && i < a.outputs.size(); ++i) equal = same(a.outputs[i], b.outputs[i]);
+    return equal && same(a.gradients, b.gradients) && same(a.contributions, b.contributions);
+  }
+};
+
+struct TrainingOptions {
+  bool shares_memory = true;
+  bool fuses_elements = true;
+};
+inline constexpr TrainingOptions kApart = {.shares_memory = false, .fuses_elements = true};
+
+// One training pass in memory that holds NaN at first. The model is one of random_model(), or takes and gives six
+// numbers a sample, too.
+Result train(const Model& model, std::int64_t samples, const TrainingOptions& options = {});
+
+}  // namespace holdfast::random_models

@@ -19,7 +19,9 @@
 #include "holdfast/nn/layer_normalization.h"
 #include "holdfast/nn/max_pooling2d.h"
 #include "holdfast/nn/merge_layers.h"
+#include "holdfast/nn/padding_layers.h"
 #include "holdfast/nn/shape_layers.h"
+#include "holdfast/nn/up_sampling.h"
 #include "nn/layers/operation_layer.h"
 
 namespace holdfast {
@@ -39,7 +41,9 @@ constexpr std::array kLayers = {
     Registration{"BatchNormalization", &BatchNormalization::from_config},
     Registration{"Concatenate", &Concatenate::from_config},
     Registration{"Conv2D", &Conv2D::from_config},
+    Registration{"Cropping1D", &Cropping1D::from_config},
     Registration{"Cropping2D", &Cropping2D::from_config},
+    Registration{"Cropping3D", &Cropping3D::from_config},
     Registration{"Dense", &Dense::from_config},
     Registration{"Dropout", &Dropout::from_config},
     Registration{"Flatten", &Flatten::from_config},
@@ -57,8 +61,12 @@ constexpr std::array kLayers = {
     Registration{"Rescaling", &Rescaling::from_config},
     Registration{"Reshape", &Reshape::from_config},
     Registration{"Subtract", &Subtract::from_config},
+    Registration{"UpSampling1D", &UpSampling1D::from_config},
     Registration{"UpSampling2D", &UpSampling2D::from_config},
+    Registration{"UpSampling3D", &UpSampling3D::from_config},
+    Registration{"ZeroPadding1D", &ZeroPadding1D::from_config},
     Registration{"ZeroPadding2D", &ZeroPadding2D::from_config},
+    Registration{"ZeroPadding3D", &ZeroPadding3D::from_config},
 };
 
 // The kinds of applications.

@@ -10,7 +10,7 @@ Flatten::Flatten(const FlattenOptions& options) : LayerOf(options.name) {}
 
 std::vector<Value> Flatten::build(LayerBuilder&, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
-  return {reshape(input, {input.shape().element_count()})};
+  return {reshape(input, Shape{input.shape().element_count()})};
 }
 
 void Flatten::write_config(ConfigWriter&) const {}

@@ -13,9 +13,11 @@
 #include "holdfast/nn/batch_normalization.h"
 #include "holdfast/nn/conv2d.h"
 #include "holdfast/nn/dense.h"
+#include "holdfast/nn/dot.h"
 #include "holdfast/nn/dropout.h"
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/global_pooling.h"
+#include "holdfast/nn/group_normalization.h"
 #include "holdfast/nn/layer_normalization.h"
 #include "holdfast/nn/max_pooling2d.h"
 #include "holdfast/nn/merge_layers.h"
@@ -45,10 +47,12 @@ constexpr std::array kLayers = {
     Registration{"Cropping2D", &Cropping2D::from_config},
     Registration{"Cropping3D", &Cropping3D::from_config},
     Registration{"Dense", &Dense::from_config},
+    Registration{"Dot", &Dot::from_config},
     Registration{"Dropout", &Dropout::from_config},
     Registration{"Flatten", &Flatten::from_config},
     Registration{"GlobalAveragePooling", &GlobalAveragePooling::from_config},
     Registration{"GlobalMaxPooling", &GlobalMaxPooling::from_config},
+    Registration{"GroupNormalization", &GroupNormalization::from_config},
     Registration{"LayerNormalization", &LayerNormalization::from_config},
     Registration{"MaxPooling2D", &MaxPooling2D::from_config},
     Registration{"Maximum", &Maximum::from_config},

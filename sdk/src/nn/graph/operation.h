@@ -49,6 +49,8 @@ class Operation {
   virtual bool takes_inputs(std::size_t count) const { return count == 1; }
 
   virtual bool is_view() const { return false; }
+  // False if no gradient ever reaches an input: what such an operation was made of then needs no backward pass.
+  virtual bool passes_gradient() const { return true; }
   // The input in whose place output 0 may be written, if nothing reads the input afterwards.
   virtual std::optional<std::size_t> overwritable_input() const { return std::nullopt; }
 };

@@ -21,8 +21,10 @@
 #include "holdfast/nn/layer_normalization.h"
 #include "holdfast/nn/max_pooling2d.h"
 #include "holdfast/nn/merge_layers.h"
+#include "holdfast/nn/noise_layers.h"
 #include "holdfast/nn/padding_layers.h"
 #include "holdfast/nn/shape_layers.h"
+#include "holdfast/nn/spatial_dropout.h"
 #include "holdfast/nn/up_sampling.h"
 #include "nn/layers/operation_layer.h"
 
@@ -38,6 +40,7 @@ struct Registration {
 constexpr std::array kLayers = {
     Registration{"Activation", &ActivationLayer::from_config},
     Registration{"Add", &Add::from_config},
+    Registration{"AlphaDropout", &AlphaDropout::from_config},
     Registration{"Average", &Average::from_config},
     Registration{"AveragePooling2D", &AveragePooling2D::from_config},
     Registration{"BatchNormalization", &BatchNormalization::from_config},
@@ -50,6 +53,8 @@ constexpr std::array kLayers = {
     Registration{"Dot", &Dot::from_config},
     Registration{"Dropout", &Dropout::from_config},
     Registration{"Flatten", &Flatten::from_config},
+    Registration{"GaussianDropout", &GaussianDropout::from_config},
+    Registration{"GaussianNoise", &GaussianNoise::from_config},
     Registration{"GlobalAveragePooling", &GlobalAveragePooling::from_config},
     Registration{"GlobalMaxPooling", &GlobalMaxPooling::from_config},
     Registration{"GroupNormalization", &GroupNormalization::from_config},
@@ -64,6 +69,9 @@ constexpr std::array kLayers = {
     Registration{"RepeatVector", &RepeatVector::from_config},
     Registration{"Rescaling", &Rescaling::from_config},
     Registration{"Reshape", &Reshape::from_config},
+    Registration{"SpatialDropout1D", &SpatialDropout1D::from_config},
+    Registration{"SpatialDropout2D", &SpatialDropout2D::from_config},
+    Registration{"SpatialDropout3D", &SpatialDropout3D::from_config},
     Registration{"Subtract", &Subtract::from_config},
     Registration{"UpSampling1D", &UpSampling1D::from_config},
     Registration{"UpSampling2D", &UpSampling2D::from_config},

@@ -59,6 +59,11 @@ class ElementOperation final : public Operation {
   }
 
   std::optional<std::size_t> overwritable_input() const override { return 0; }
+  bool passes_gradient() const override {
+    using enum ElementFunction;
+    return function_ != sign && function_ != ElementFunction::less && function_ != ElementFunction::less_equal &&
+           function_ != ElementFunction::equal;
+  }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override;
   bool takes_inputs(std::size_t count) const override {
@@ -253,6 +258,7 @@ class StopGradientOperation final : public Operation {
   std::vector<MaybeValue> gradient(const GradientRequest&) const override { return {}; }
   void write_config(ConfigWriter&) const override {}
   bool is_view() const override { return true; }
+  bool passes_gradient() const override { return false; }
   std::unique_ptr<Kernel> make_kernel(const KernelMaker&) const override { return nullptr; }
 };
 

@@ -22,6 +22,7 @@
 #include "holdfast/nn/max_pooling2d.h"
 #include "holdfast/nn/merge_layers.h"
 #include "holdfast/nn/noise_layers.h"
+#include "holdfast/nn/normalization.h"
 #include "holdfast/nn/padding_layers.h"
 #include "holdfast/nn/shape_layers.h"
 #include "holdfast/nn/spatial_dropout.h"
@@ -63,6 +64,7 @@ constexpr std::array kLayers = {
     Registration{"Maximum", &Maximum::from_config},
     Registration{"Minimum", &Minimum::from_config},
     Registration{"Multiply", &Multiply::from_config},
+    Registration{"Normalization", &Normalization::from_config},
     Registration{"Operation", &OperationLayer::from_config},
     Registration{"Permute", &Permute::from_config},
     Registration{"RMSNormalization", &RMSNormalization::from_config},

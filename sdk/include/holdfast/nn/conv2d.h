@@ -8,8 +8,8 @@
 
 #include <memory>
 
-#include "holdfast/compute/activation.h"
 #include "holdfast/compute/padding.h"
+#include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/layer.h"
 
 namespace holdfast {
@@ -21,7 +21,7 @@ struct Conv2DOptions {
   Extent2D strides = 1;
   Padding padding = Padding::valid;
   // Applied to the sums of products and bias.
-  Activation activation = Activation::linear;
+  ActivationFunction activation = Activation::linear;
   bool use_bias = true;
   // Where the weights begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
@@ -39,7 +39,9 @@ class Conv2D final : public LayerOf<Conv2D> {
   // What Layer promises.
   std::string_view kind() const override { return "Conv2D"; }
   // The activation of the options, whatever the input.
-  std::optional<Activation> output_activation(std::optional<Activation>) const override { return options_.activation; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override {
+    return options_.activation.basic();
+  }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 

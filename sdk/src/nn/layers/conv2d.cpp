@@ -25,7 +25,7 @@ std::vector<Value> Conv2D::build(LayerBuilder& builder, std::span<const Value> i
       kernel_and_bias(builder, kernel, {.in = window * channels, .out = window * filters_}, options_);
   const Value output =
       convolution(input, weights.kernel, weights.bias, {.strides = options_.strides, .padding = options_.padding});
-  return {holdfast::activation(output, options_.activation)};
+  return {options_.activation(output)};
 }
 
 void Conv2D::write_config(ConfigWriter& config) const {
@@ -33,7 +33,7 @@ void Conv2D::write_config(ConfigWriter& config) const {
   config.extent("kernel_size", kernel_size_);
   config.extent("strides", options_.strides);
   config.text("padding", holdfast::name(options_.padding));
-  config.text("activation", holdfast::name(options_.activation));
+  config.text("activation", options_.activation.name());
   config.boolean("use_bias", options_.use_bias);
   config.text("kernel_initializer", options_.kernel_initializer.name());
   config.text("bias_initializer", options_.bias_initializer.name());
@@ -42,7 +42,7 @@ void Conv2D::write_config(ConfigWriter& config) const {
 std::shared_ptr<const Layer> Conv2D::from_config(const std::string& name, ConfigReader& config) {
   const Conv2DOptions options = {.strides = config.extent("strides"),
                                  .padding = padding_from_name(config.text("padding")),
-                                 .activation = activation_from_name(config.text("activation")),
+                                 .activation = ActivationFunction::from_name(config.text("activation")),
                                  .use_bias = config.boolean("use_bias"),
                                  .kernel_initializer = Initializer::from_name(config.text("kernel_initializer")),
                                  .bias_initializer = Initializer::from_name(config.text("bias_initializer")),

@@ -8,7 +8,9 @@
 #include <mutex>
 
 #include "holdfast/base/error.h"
+#include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/activation_layer.h"
+#include "holdfast/nn/advanced_activations.h"
 #include "holdfast/nn/average_pooling2d.h"
 #include "holdfast/nn/batch_normalization.h"
 #include "holdfast/nn/conv2d.h"
@@ -53,6 +55,7 @@ constexpr std::array kLayers = {
     Registration{"Dense", &Dense::from_config},
     Registration{"Dot", &Dot::from_config},
     Registration{"Dropout", &Dropout::from_config},
+    Registration{"ELU", &ELU::from_config},
     Registration{"Flatten", &Flatten::from_config},
     Registration{"GaussianDropout", &GaussianDropout::from_config},
     Registration{"GaussianNoise", &GaussianNoise::from_config},
@@ -60,17 +63,21 @@ constexpr std::array kLayers = {
     Registration{"GlobalMaxPooling", &GlobalMaxPooling::from_config},
     Registration{"GroupNormalization", &GroupNormalization::from_config},
     Registration{"LayerNormalization", &LayerNormalization::from_config},
+    Registration{"LeakyReLU", &LeakyReLU::from_config},
     Registration{"MaxPooling2D", &MaxPooling2D::from_config},
     Registration{"Maximum", &Maximum::from_config},
     Registration{"Minimum", &Minimum::from_config},
     Registration{"Multiply", &Multiply::from_config},
     Registration{"Normalization", &Normalization::from_config},
     Registration{"Operation", &OperationLayer::from_config},
+    Registration{"PReLU", &PReLU::from_config},
     Registration{"Permute", &Permute::from_config},
     Registration{"RMSNormalization", &RMSNormalization::from_config},
+    Registration{"ReLU", &ReLU::from_config},
     Registration{"RepeatVector", &RepeatVector::from_config},
     Registration{"Rescaling", &Rescaling::from_config},
     Registration{"Reshape", &Reshape::from_config},
+    Registration{"Softmax", &Softmax::from_config},
     Registration{"SpatialDropout1D", &SpatialDropout1D::from_config},
     Registration{"SpatialDropout2D", &SpatialDropout2D::from_config},
     Registration{"SpatialDropout3D", &SpatialDropout3D::from_config},

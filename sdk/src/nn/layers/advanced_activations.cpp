@@ -1,3 +1,6 @@
+// Layers around functions of activation_function.h, which check the numbers and know the formulas. In files, a number
+// that is not there is null, as in Keras.
+
 #include "holdfast/nn/advanced_activations.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// A product of matrices has no kernel where both have samples, so it is written as all products of elements and their
+// sums.
+
 #include "holdfast/nn/dot.h"
 
 #include <fmt/format.h>

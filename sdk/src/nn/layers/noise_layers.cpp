@@ -1,3 +1,6 @@
+// Noise is a value without a gradient that training adds to its input or multiplies it by. Inference builds none, so
+// that a trained model has no operation for it.
+
 #include "holdfast/nn/noise_layers.h"
 
 #include <fmt/format.h>

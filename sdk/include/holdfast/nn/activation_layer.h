@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "holdfast/compute/activation.h"
+#include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/layer.h"
 
 namespace holdfast {
@@ -22,7 +22,7 @@ struct ActivationLayerOptions {
 class ActivationLayer final : public LayerOf<ActivationLayer> {
  public:
   // Throws Error{invalid_argument} for a name that is not allowed (layer.h).
-  explicit ActivationLayer(Activation activation, const ActivationLayerOptions& options = {});
+  explicit ActivationLayer(const ActivationFunction& activation, const ActivationLayerOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
@@ -30,13 +30,13 @@ class ActivationLayer final : public LayerOf<ActivationLayer> {
   std::string_view kind() const override { return "Activation"; }
   // A linear activation leaves the numbers as they are.
   std::optional<Activation> output_activation(std::optional<Activation> input) const override {
-    return activation_ == Activation::linear ? input : activation_;
+    return activation_ == Activation::linear ? input : activation_.basic();
   }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
  private:
-  Activation activation_;
+  ActivationFunction activation_;
 };
 
 }  // namespace holdfast

@@ -28,7 +28,9 @@ class Conv2D final : public LayerOf<Conv2D> {
   // What Layer promises.
   std::string_view kind() const override { return "Conv2D"; }
   // The activation of the options, whatever the input.
-  std::optional<Activation> output_activation(std::optional<Activation>) const override { return settings_.activation; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override {
+    return settings_.activation.basic();
+  }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 

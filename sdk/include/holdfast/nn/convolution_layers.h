@@ -24,7 +24,9 @@ class Conv1D final : public LayerOf<Conv1D> {
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
   std::string_view kind() const override { return "Conv1D"; }
-  std::optional<Activation> output_activation(std::optional<Activation>) const override { return settings_.activation; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override {
+    return settings_.activation.basic();
+  }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
@@ -44,7 +46,9 @@ class Conv3D final : public LayerOf<Conv3D> {
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
   std::string_view kind() const override { return "Conv3D"; }
-  std::optional<Activation> output_activation(std::optional<Activation>) const override { return settings_.activation; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override {
+    return settings_.activation.basic();
+  }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 

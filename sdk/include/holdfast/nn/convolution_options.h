@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/compute/activation.h"
 #include "holdfast/compute/padding.h"
+#include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/initializer.h"
 
 namespace holdfast {
@@ -26,7 +26,7 @@ struct ConvolutionLayerOptions {
   // Channels and filters are divided evenly into groups; a filter sees the channels of its group only.
   std::int64_t groups = 1;
   // Applied to the sums of products and bias.
-  Activation activation = Activation::linear;
+  ActivationFunction activation = Activation::linear;
   bool use_bias = true;
   // Where the weights begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
@@ -42,7 +42,7 @@ struct ConvolutionSettings {
   Padding padding = Padding::valid;
   std::vector<std::int64_t> dilation_rate;
   std::int64_t groups = 1;
-  Activation activation = Activation::linear;
+  ActivationFunction activation = Activation::linear;
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();

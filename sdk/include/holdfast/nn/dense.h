@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "holdfast/compute/activation.h"
+#include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/layer.h"
 
 namespace holdfast {
@@ -17,7 +17,7 @@ class ConfigReader;
 // The defaults of Keras.
 struct DenseOptions {
   // Applied to the sums of products and bias.
-  Activation activation = Activation::linear;
+  ActivationFunction activation = Activation::linear;
   bool use_bias = true;
   // Where the weights begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
@@ -35,7 +35,9 @@ class Dense final : public LayerOf<Dense> {
   // What Layer promises.
   std::string_view kind() const override { return "Dense"; }
   // The activation of the options, whatever the input.
-  std::optional<Activation> output_activation(std::optional<Activation>) const override { return options_.activation; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override {
+    return options_.activation.basic();
+  }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 

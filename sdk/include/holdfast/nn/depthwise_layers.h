@@ -27,7 +27,7 @@ struct DepthwiseConvolutionOptions {
   std::int64_t depth_multiplier = 1;
   Extent dilation_rate = 1;
   // Applied to the sums of products and bias.
-  Activation activation = Activation::linear;
+  ActivationFunction activation = Activation::linear;
   bool use_bias = true;
   Initializer depthwise_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
@@ -42,7 +42,7 @@ struct SeparableConvolutionOptions {
   // How many channels each channel becomes before they are mixed.
   std::int64_t depth_multiplier = 1;
   // Applied after the 1 x 1 convolution and the bias; nothing is applied between the two convolutions.
-  Activation activation = Activation::linear;
+  ActivationFunction activation = Activation::linear;
   bool use_bias = true;
   Initializer depthwise_initializer = Initializer::glorot_uniform();
   Initializer pointwise_initializer = Initializer::glorot_uniform();
@@ -62,7 +62,7 @@ struct DepthwiseSettings {
   Padding padding = Padding::valid;
   std::vector<std::int64_t> dilation_rate;
   std::int64_t depth_multiplier = 1;
-  Activation activation = Activation::linear;
+  ActivationFunction activation = Activation::linear;
   bool use_bias = true;
   Initializer depthwise_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
@@ -82,7 +82,9 @@ class DepthwiseConv1D final : public LayerOf<DepthwiseConv1D> {
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
   std::string_view kind() const override { return "DepthwiseConv1D"; }
-  std::optional<Activation> output_activation(std::optional<Activation>) const override { return settings_.activation; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override {
+    return settings_.activation.basic();
+  }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
@@ -101,7 +103,9 @@ class DepthwiseConv2D final : public LayerOf<DepthwiseConv2D> {
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
   std::string_view kind() const override { return "DepthwiseConv2D"; }
-  std::optional<Activation> output_activation(std::optional<Activation>) const override { return settings_.activation; }
+  std::optional<Activation> output_activation(std::optional<Activation>) const override {
+    return settings_.activation.basic();
+  }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
@@ -121,7 +125,7 @@ class SeparableConv1D final : public LayerOf<SeparableConv1D> {
 
   std::string_view kind() const override { return "SeparableConv1D"; }
   std::optional<Activation> output_activation(std::optional<Activation>) const override {
-    return settings_.depthwise.activation;
+    return settings_.depthwise.activation.basic();
   }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
@@ -143,7 +147,7 @@ class SeparableConv2D final : public LayerOf<SeparableConv2D> {
 
   std::string_view kind() const override { return "SeparableConv2D"; }
   std::optional<Activation> output_activation(std::optional<Activation>) const override {
-    return settings_.depthwise.activation;
+    return settings_.depthwise.activation.basic();
   }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;

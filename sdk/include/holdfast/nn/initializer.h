@@ -1,7 +1,7 @@
 #pragma once
 
-// The distribution of the initial weights of a layer. A value: cheap to copy, immutable, safe to use
-// from several threads. The numbers depend only on the random sequence that is passed in.
+// The distribution of the initial weights of a layer, with the definitions of Keras. A value: cheap to copy, immutable,
+// safe to use from several threads. The numbers depend only on the random sequence that is passed in.
 //
 // With fans i (inputs of one unit) and o (outputs), where a fan of zero counts as one:
 //
@@ -9,51 +9,103 @@
 //   glorot_normal    normal, variance 2 / (i + o)                the same variance
 //   he_uniform       uniform in [-l, l), l = sqrt(6 / i)         He et al., ICCV 2015, equation 10
 //   he_normal        normal, variance 2 / i                      the same variance
-//   normal(s)        normal, standard deviation s
+//   lecun_uniform    uniform in [-l, l), l = sqrt(3 / i)         LeCun et al., "Efficient BackProp", 1998, section 4.6
+//   lecun_normal     truncated normal, variance 1 / i            the same variance
 //
-// Normal draws are not truncated. Keras cuts glorot_normal and he_normal off at two standard deviations
-// and scales the rest to the same variance; here the tails stay.
+// Draws of glorot_normal and he_normal have their tails. Keras cuts these off at two standard deviations and scales
+// the rest to the same variance; truncated_glorot_normal and truncated_he_normal do so here.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "holdfast/core/random.h"
+#include "holdfast/core/shape.h"
 
 namespace holdfast {
+
+// What a variance is divided by: inputs of a unit, outputs, or the mean of both.
+enum class FanMode { fan_in, fan_out, fan_avg };
+enum class ScalingDistribution { truncated_normal, untruncated_normal, uniform };
+
+struct VarianceScalingOptions {
+  float scale = 1;
+  FanMode mode = FanMode::fan_in;
+  ScalingDistribution distribution = ScalingDistribution::truncated_normal;
+};
 
 class Initializer {
  public:
   // Used as an option of a layer: Dense{128, {.kernel_initializer = Initializer::he_uniform()}}.
-  static Initializer glorot_uniform() { return Initializer(Kind::glorot_uniform); }
-  static Initializer glorot_normal() { return Initializer(Kind::glorot_normal); }
-  static Initializer he_uniform() { return Initializer(Kind::he_uniform); }
-  static Initializer he_normal() { return Initializer(Kind::he_normal); }
-  static Initializer zeros() { return Initializer(Kind::zeros); }
-  static Initializer ones() { return Initializer(Kind::ones); }
+  static Initializer glorot_uniform();
+  static Initializer glorot_normal();
+  static Initializer he_uniform();
+  static Initializer he_normal();
+  static Initializer lecun_uniform();
+  static Initializer lecun_normal();
+  static Initializer truncated_glorot_normal();
+  static Initializer truncated_he_normal();
+  // Variance scale / fan, of which those above are cases. A truncated normal distribution has the variance after its
+  // tails were cut off. Throws Error{invalid_argument} unless the scale is finite and above 0.
+  static Initializer variance_scaling(const VarianceScalingOptions& options = {});
+
+  static Initializer zeros() { return constant(0); }
+  static Initializer ones() { return constant(1); }
+  // The functions below throw Error{invalid_argument} for a number that is not finite.
+  static Initializer constant(float value);
+  // The elements of the array in row-major order. A layer whose array has another number of elements is refused.
+  static Initializer values(std::vector<float> values);
   // Throws Error{invalid_argument} unless the deviation is finite and at least 0.
   static Initializer normal(float standard_deviation);
+  static Initializer random_normal(float mean = 0, float standard_deviation = 0.05F);
+  // Without values beyond two standard deviations of the mean. `standard_deviation` is that before they are cut off.
+  static Initializer truncated_normal(float mean = 0, float standard_deviation = 0.05F);
+  // In [minimum, maximum). Throws Error{invalid_argument} unless minimum <= maximum.
+  static Initializer random_uniform(float minimum = -0.05F, float maximum = 0.05F);
+  // A matrix of the product of all extents but the last and the last one, whose columns (or rows, if they are fewer)
+  // are orthogonal and of length `gain`: Q of the QR decomposition of a matrix of normal draws, with signs that make
+  // the diagonal of R positive (Saxe et al., 2014). An array of fewer than two axes is refused. The time grows as
+  // rows * columns * the smaller of both: seconds for 1024 x 1024.
+  static Initializer orthogonal(float gain = 1);
+  // `gain` on the diagonal of a matrix, else 0. An array that has not two axes is refused.
+  static Initializer identity(float gain = 1);
 
   // The name in configurations: "glorot_uniform", "normal(0.02)".
   std::string name() const;
   // The inverse of name(). Throws Error{invalid_argument} for any other text.
   static Initializer from_name(std::string_view name);
 
-  // Fills `values` in order from the draws of `random`. Asserts that the fans are at least 0.
+  // Throws Error{invalid_argument} for an array that this initializer cannot fill.
+  void check(const Shape& shape) const;
+
+  // Fills an array of `shape` from the draws of `random`. Asserts that the fans are at least 0, and what check()
+  // checks.
+  void fill(std::span<float> values, const Shape& shape, std::int64_t fan_in, std::int64_t fan_out,
+            Random random) const;
+  // For an array of one axis.
   void fill(std::span<float> values, std::int64_t fan_in, std::int64_t fan_out, Random random) const;
 
-  friend bool operator==(const Initializer&, const Initializer&) = default;
+  friend bool operator==(const Initializer& a, const Initializer& b) { return *a.definition_ == *b.definition_; }
 
  private:
-  enum class Kind { glorot_uniform, glorot_normal, he_uniform, he_normal, normal, zeros, ones };
+  enum class Kind { variance_scaling, constant, values, normal, truncated_normal, uniform, orthogonal, identity };
 
-  explicit Initializer(Kind kind, float standard_deviation = 0)
-      : kind_(kind), standard_deviation_(standard_deviation) {}
-  static std::string_view kind_name(Kind kind);
+  struct Definition {
+    Kind kind;
+    std::vector<float> numbers;
+    FanMode mode = FanMode::fan_in;
+    ScalingDistribution distribution = ScalingDistribution::uniform;
 
-  Kind kind_;
-  float standard_deviation_;  // of Kind::normal; else 0
+    friend bool operator==(const Definition&, const Definition&) = default;
+  };
+
+  explicit Initializer(Definition definition);
+  static Initializer from_call(std::string_view function, const std::vector<std::string_view>& arguments);
+
+  std::shared_ptr<const Definition> definition_;
 };
 
 }  // namespace holdfast

@@ -32,7 +32,8 @@ class LayerBuilder {
   // layer. Throws Error{invalid_argument} if the shape differs from that of the first call.
   virtual Value parameter(const std::string& name, const Shape& shape, const Initializer& initializer,
                           const Fans& fans = {}) = 0;
-  // An array that the layer updates itself, such as a moving average. It has values in inference only.
+  // An array that is saved with the model and not trained: a moving average that the layer updates itself, or numbers
+  // that stand still. No pass of training may read one that follow_batch() updates.
   virtual Value buffer(const std::string& name, const Shape& shape, const Initializer& initializer,
                        const Fans& fans = {}) = 0;
 

@@ -33,7 +33,7 @@ struct TransposedConvolutionLayerOptions {
   std::optional<Extent> output_padding = {};
   Extent dilation_rate = 1;
   // Applied to the sums of products and bias.
-  Activation activation = Activation::linear;
+  ActivationFunction activation = Activation::linear;
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
@@ -59,7 +59,7 @@ class Conv1DTranspose final : public LayerOf<Conv1DTranspose> {
 
   std::string_view kind() const override { return "Conv1DTranspose"; }
   std::optional<Activation> output_activation(std::optional<Activation>) const override {
-    return settings_.convolution.activation;
+    return settings_.convolution.activation.basic();
   }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
@@ -80,7 +80,7 @@ class Conv2DTranspose final : public LayerOf<Conv2DTranspose> {
 
   std::string_view kind() const override { return "Conv2DTranspose"; }
   std::optional<Activation> output_activation(std::optional<Activation>) const override {
-    return settings_.convolution.activation;
+    return settings_.convolution.activation.basic();
   }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
@@ -101,7 +101,7 @@ class Conv3DTranspose final : public LayerOf<Conv3DTranspose> {
 
   std::string_view kind() const override { return "Conv3DTranspose"; }
   std::optional<Activation> output_activation(std::optional<Activation>) const override {
-    return settings_.convolution.activation;
+    return settings_.convolution.activation.basic();
   }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;

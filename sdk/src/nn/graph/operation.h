@@ -60,6 +60,8 @@ class Operation {
   virtual bool is_view() const { return false; }
   // Empty for all other operations. A plan may run several of them as one kernel.
   virtual std::optional<ElementPart> element_part() const { return std::nullopt; }
+  // False if no gradient ever reaches an input: what such an operation was made of then needs no backward pass.
+  virtual bool passes_gradient() const { return true; }
   // The input in whose place output 0 may be written, if nothing reads the input afterwards.
   virtual std::optional<std::size_t> overwritable_input() const { return std::nullopt; }
 };

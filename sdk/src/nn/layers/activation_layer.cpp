@@ -2,23 +2,22 @@
 
 #include "nn/graph/config.h"
 #include "nn/operations/checks.h"
-#include "nn/operations/operations.h"
 
 namespace holdfast {
 
-ActivationLayer::ActivationLayer(Activation activation, const ActivationLayerOptions& options)
+ActivationLayer::ActivationLayer(const ActivationFunction& activation, const ActivationLayerOptions& options)
     : LayerOf(options.name), activation_(activation) {}
 
 std::vector<Value> ActivationLayer::build(LayerBuilder&, std::span<const Value> inputs) const {
-  return {holdfast::activation(only_input(inputs), activation_)};
+  return {activation_(only_input(inputs))};
 }
 
 void ActivationLayer::write_config(ConfigWriter& config) const {
-  config.text("activation", holdfast::name(activation_));
+  config.text("activation", activation_.name());
 }
 
 std::shared_ptr<const Layer> ActivationLayer::from_config(const std::string& name, ConfigReader& config) {
-  const Activation activation = activation_from_name(config.text("activation"));
+  const ActivationFunction activation = ActivationFunction::from_name(config.text("activation"));
   return std::make_shared<const ActivationLayer>(activation, ActivationLayerOptions{.name = name});
 }
 

@@ -60,7 +60,7 @@ std::vector<Value> build_convolution(LayerBuilder& builder, std::span<const Valu
                                     .padding = settings.padding,
                                     .dilation_rate = settings.dilation_rate,
                                     .groups = settings.groups});
-  return {activation(output, settings.activation)};
+  return {settings.activation(output)};
 }
 
 void write_convolution(ConfigWriter& config, const ConvolutionSettings& settings) {
@@ -70,7 +70,7 @@ void write_convolution(ConfigWriter& config, const ConvolutionSettings& settings
   config.text("padding", name(settings.padding));
   if (has_above_one(settings.dilation_rate)) config.integers("dilation_rate", settings.dilation_rate);
   if (settings.groups > 1) config.integer("groups", settings.groups);
-  config.text("activation", name(settings.activation));
+  config.text("activation", settings.activation.name());
   config.boolean("use_bias", settings.use_bias);
   config.text("kernel_initializer", settings.kernel_initializer.name());
   config.text("bias_initializer", settings.bias_initializer.name());
@@ -84,7 +84,7 @@ ConvolutionSettings read_convolution(ConfigReader& config, std::size_t spatial_a
           .dilation_rate = config.has("dilation_rate") ? read_extents(config, "dilation_rate", spatial_axes)
                                                        : std::vector<std::int64_t>(spatial_axes, 1),
           .groups = config.has("groups") ? config.integer("groups") : 1,
-          .activation = activation_from_name(config.text("activation")),
+          .activation = ActivationFunction::from_name(config.text("activation")),
           .use_bias = config.boolean("use_bias"),
           .kernel_initializer = Initializer::from_name(config.text("kernel_initializer")),
           .bias_initializer = Initializer::from_name(config.text("bias_initializer"))};

@@ -22,19 +22,19 @@ std::vector<Value> Dense::build(LayerBuilder& builder, std::span<const Value> in
   }
   const std::int64_t features = last_extent(input.shape());
   const KernelAndBias weights = kernel_and_bias(builder, {features, units_}, {.in = features, .out = units_}, options_);
-  return {holdfast::activation(dense(input, weights.kernel, weights.bias), options_.activation)};
+  return {options_.activation(dense(input, weights.kernel, weights.bias))};
 }
 
 void Dense::write_config(ConfigWriter& config) const {
   config.integer("units", units_);
-  config.text("activation", holdfast::name(options_.activation));
+  config.text("activation", options_.activation.name());
   config.boolean("use_bias", options_.use_bias);
   config.text("kernel_initializer", options_.kernel_initializer.name());
   config.text("bias_initializer", options_.bias_initializer.name());
 }
 
 std::shared_ptr<const Layer> Dense::from_config(const std::string& name, ConfigReader& config) {
-  const DenseOptions options = {.activation = activation_from_name(config.text("activation")),
+  const DenseOptions options = {.activation = ActivationFunction::from_name(config.text("activation")),
                                 .use_bias = config.boolean("use_bias"),
                                 .kernel_initializer = Initializer::from_name(config.text("kernel_initializer")),
                                 .bias_initializer = Initializer::from_name(config.text("bias_initializer")),

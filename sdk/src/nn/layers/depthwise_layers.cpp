@@ -88,7 +88,7 @@ static std::vector<Value> build_depthwise(LayerBuilder& builder, std::span<const
   const DepthwiseKernel kernel = depthwise_kernel(builder, "kernel", input, settings);
   MaybeValue bias;
   if (settings.use_bias) bias = builder.parameter("bias", {kernel.outputs}, settings.bias_initializer, kernel.fans);
-  return {activation(convolve_depthwise(input, kernel, bias, settings), settings.activation)};
+  return {settings.activation(convolve_depthwise(input, kernel, bias, settings))};
 }
 
 static std::vector<Value> build_separable(LayerBuilder& builder, std::span<const Value> inputs,
@@ -105,7 +105,7 @@ static std::vector<Value> build_separable(LayerBuilder& builder, std::span<const
   }
   const Value mixed =
       convolution(convolve_depthwise(input, kernel, std::nullopt, settings.depthwise), pointwise, bias, {});
-  return {activation(mixed, settings.depthwise.activation)};
+  return {settings.depthwise.activation(mixed)};
 }
 
 static void write_windows(ConfigWriter& config, const DepthwiseSettings& settings) {
@@ -114,7 +114,7 @@ static void write_windows(ConfigWriter& config, const DepthwiseSettings& setting
   config.text("padding", name(settings.padding));
   config.integers("dilation_rate", settings.dilation_rate);
   config.integer("depth_multiplier", settings.depth_multiplier);
-  config.text("activation", name(settings.activation));
+  config.text("activation", settings.activation.name());
   config.boolean("use_bias", settings.use_bias);
   config.text("depthwise_initializer", settings.depthwise_initializer.name());
   config.text("bias_initializer", settings.bias_initializer.name());
@@ -126,7 +126,7 @@ static DepthwiseSettings read_windows(ConfigReader& config, std::size_t spatial_
           .padding = padding_from_name(config.text("padding")),
           .dilation_rate = read_extents(config, "dilation_rate", spatial_axes),
           .depth_multiplier = config.integer("depth_multiplier"),
-          .activation = activation_from_name(config.text("activation")),
+          .activation = ActivationFunction::from_name(config.text("activation")),
           .use_bias = config.boolean("use_bias"),
           .depthwise_initializer = Initializer::from_name(config.text("depthwise_initializer")),
           .bias_initializer = Initializer::from_name(config.text("bias_initializer"))};

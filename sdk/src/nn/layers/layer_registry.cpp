@@ -8,23 +8,32 @@
 #include <mutex>
 
 #include "holdfast/base/error.h"
+#include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/activation_layer.h"
+#include "holdfast/nn/advanced_activations.h"
 #include "holdfast/nn/average_pooling2d.h"
 #include "holdfast/nn/batch_normalization.h"
 #include "holdfast/nn/conv2d.h"
 #include "holdfast/nn/convolution_layers.h"
 #include "holdfast/nn/dense.h"
 #include "holdfast/nn/depthwise_layers.h"
+#include "holdfast/nn/dot.h"
 #include "holdfast/nn/dropout.h"
 #include "holdfast/nn/embedding.h"
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/global_pooling.h"
+#include "holdfast/nn/group_normalization.h"
 #include "holdfast/nn/layer_normalization.h"
 #include "holdfast/nn/max_pooling2d.h"
 #include "holdfast/nn/merge_layers.h"
+#include "holdfast/nn/noise_layers.h"
+#include "holdfast/nn/normalization.h"
+#include "holdfast/nn/padding_layers.h"
 #include "holdfast/nn/pooling_layers.h"
 #include "holdfast/nn/shape_layers.h"
+#include "holdfast/nn/spatial_dropout.h"
 #include "holdfast/nn/transposed_convolution_layers.h"
+#include "holdfast/nn/up_sampling.h"
 #include "nn/layers/operation_layer.h"
 
 namespace holdfast {
@@ -39,9 +48,10 @@ struct Registration {
 constexpr std::array kLayers = {
     Registration{"Activation", &ActivationLayer::from_config},
     Registration{"Add", &Add::from_config},
+    Registration{"AlphaDropout", &AlphaDropout::from_config},
     Registration{"Average", &Average::from_config},
-    Registration{"AveragePooling2D", &AveragePooling2D::from_config},
     Registration{"AveragePooling1D", &AveragePooling1D::from_config},
+    Registration{"AveragePooling2D", &AveragePooling2D::from_config},
     Registration{"AveragePooling3D", &AveragePooling3D::from_config},
     Registration{"BatchNormalization", &BatchNormalization::from_config},
     Registration{"Concatenate", &Concatenate::from_config},
@@ -51,33 +61,53 @@ constexpr std::array kLayers = {
     Registration{"Conv2DTranspose", &Conv2DTranspose::from_config},
     Registration{"Conv3D", &Conv3D::from_config},
     Registration{"Conv3DTranspose", &Conv3DTranspose::from_config},
+    Registration{"Cropping1D", &Cropping1D::from_config},
     Registration{"Cropping2D", &Cropping2D::from_config},
+    Registration{"Cropping3D", &Cropping3D::from_config},
     Registration{"Dense", &Dense::from_config},
     Registration{"DepthwiseConv1D", &DepthwiseConv1D::from_config},
     Registration{"DepthwiseConv2D", &DepthwiseConv2D::from_config},
+    Registration{"Dot", &Dot::from_config},
     Registration{"Dropout", &Dropout::from_config},
+    Registration{"Dropout", &Dropout::from_config},
+    Registration{"ELU", &ELU::from_config},
     Registration{"Embedding", &Embedding::from_config},
     Registration{"Flatten", &Flatten::from_config},
+    Registration{"GaussianDropout", &GaussianDropout::from_config},
+    Registration{"GaussianNoise", &GaussianNoise::from_config},
     Registration{"GlobalAveragePooling", &GlobalAveragePooling::from_config},
     Registration{"GlobalMaxPooling", &GlobalMaxPooling::from_config},
+    Registration{"GroupNormalization", &GroupNormalization::from_config},
     Registration{"LayerNormalization", &LayerNormalization::from_config},
+    Registration{"LeakyReLU", &LeakyReLU::from_config},
     Registration{"MaxPooling1D", &MaxPooling1D::from_config},
     Registration{"MaxPooling2D", &MaxPooling2D::from_config},
     Registration{"MaxPooling3D", &MaxPooling3D::from_config},
     Registration{"Maximum", &Maximum::from_config},
     Registration{"Minimum", &Minimum::from_config},
     Registration{"Multiply", &Multiply::from_config},
+    Registration{"Normalization", &Normalization::from_config},
     Registration{"Operation", &OperationLayer::from_config},
+    Registration{"PReLU", &PReLU::from_config},
     Registration{"Permute", &Permute::from_config},
     Registration{"RMSNormalization", &RMSNormalization::from_config},
+    Registration{"ReLU", &ReLU::from_config},
     Registration{"RepeatVector", &RepeatVector::from_config},
     Registration{"Rescaling", &Rescaling::from_config},
     Registration{"Reshape", &Reshape::from_config},
     Registration{"SeparableConv1D", &SeparableConv1D::from_config},
     Registration{"SeparableConv2D", &SeparableConv2D::from_config},
+    Registration{"Softmax", &Softmax::from_config},
+    Registration{"SpatialDropout1D", &SpatialDropout1D::from_config},
+    Registration{"SpatialDropout2D", &SpatialDropout2D::from_config},
+    Registration{"SpatialDropout3D", &SpatialDropout3D::from_config},
     Registration{"Subtract", &Subtract::from_config},
+    Registration{"UpSampling1D", &UpSampling1D::from_config},
     Registration{"UpSampling2D", &UpSampling2D::from_config},
+    Registration{"UpSampling3D", &UpSampling3D::from_config},
+    Registration{"ZeroPadding1D", &ZeroPadding1D::from_config},
     Registration{"ZeroPadding2D", &ZeroPadding2D::from_config},
+    Registration{"ZeroPadding3D", &ZeroPadding3D::from_config},
 };
 
 // The kinds of applications.

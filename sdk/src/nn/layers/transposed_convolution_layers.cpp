@@ -62,7 +62,7 @@ static std::vector<Value> build_transposed(LayerBuilder& builder, std::span<cons
   if (options.use_bias) {
     output = output + builder.parameter("bias", {options.filters}, options.bias_initializer, fans);
   }
-  return {activation(output, options.activation)};
+  return {options.activation(output)};
 }
 
 static void write_transposed(ConfigWriter& config, const TransposedConvolutionSettings& settings) {

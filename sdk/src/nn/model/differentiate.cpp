@@ -40,7 +40,8 @@ void Differentiation::find_trained() {
     }
     const ArrayId first = operation.inputs.empty() ? kNoArray : operation.inputs[0];
     operation.has_input_gradient = first != kNoArray && depends_on_parameters_[first];
-    for (const ArrayId output : operation.outputs) depends_on_parameters_[output] = operation.is_trained;
+    const bool passes = operation.is_trained && operation.operation->passes_gradient();
+    for (const ArrayId output : operation.outputs) depends_on_parameters_[output] = passes;
   }
 }
 
@@ -52,7 +53,7 @@ void Differentiation::add_gradient(ArrayId array, const Value& gradient) {
 void Differentiation::go_back(std::size_t index) {
   // A copy: appending operations moves them.
   const GraphOperation operation = graph_.operations[index];
-  if (!operation.is_trained) return;
+  if (!operation.is_trained || !operation.operation->passes_gradient()) return;
   std::vector<MaybeValue> inputs, output_gradients;
   std::vector<Value> outputs;
   std::vector<bool> needed;

@@ -107,6 +107,7 @@ class CallBuilder final : public LayerBuilder {
                               "call, for training and for inference",
                               name));
     }
+    start.initializer.check(shape);
     const auto elements = static_cast<std::size_t>(shape.element_count());
     if (elements + entries.layout.float_count() > static_cast<std::size_t>(kMaximumElements)) {
       throw Error(ErrorCode::invalid_argument,

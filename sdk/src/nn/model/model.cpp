@@ -104,7 +104,9 @@ static void fill(const ArenaLayout& layout, const std::vector<WeightStart>& star
   std::fill(arena.begin(), arena.end(), 0.0F);
   for (std::size_t entry = 0; entry < starts.size(); ++entry) {
     const Random random(seed, Purpose::initial_weights, first_sequence + entry, 0);
-    starts[entry].initializer.fill(layout.view(arena, entry), starts[entry].fans.in, starts[entry].fans.out, random);
+    const WeightStart& start = starts[entry];
+    start.initializer.fill(layout.view(arena, entry), layout.entries()[entry].shape, start.fans.in, start.fans.out,
+                           random);
   }
 }
 

@@ -14,6 +14,7 @@ class CastOperation final : public Operation {
  public:
   std::string name() const override { return "cast"; }
   bool takes_integers() const override { return true; }
+  bool passes_gradient() const override { return false; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     ValueSpec spec = *inputs[0];
     spec.dtype = DType::f32;

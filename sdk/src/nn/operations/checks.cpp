@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include <array>
+
 #include "compute/window.h"
 #include "holdfast/base/error.h"
 
@@ -54,6 +56,15 @@ const Value& only_input(std::span<const Value> inputs) {
   if (inputs.size() == 1) return inputs.front();
   throw Error(ErrorCode::invalid_argument,
               fmt::format("it takes one input, not {}; merge them before it, as by Concatenate", inputs.size()));
+}
+
+const Value& input_with_positions(std::span<const Value> inputs, std::size_t positions) {
+  const Value& input = only_input(inputs);
+  if (input.shape().rank() == positions + 1) return input;
+  constexpr std::array<std::string_view, 4> kNeeded = {"[channels]", "[steps, channels]", "[height, width, channels]",
+                                                       "[depth, height, width, channels]"};
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("it needs an input {}; reshape the input first", kNeeded.at(positions)));
 }
 
 void check_prediction(const Shape& input, const Shape& features, std::int64_t batch_size) {

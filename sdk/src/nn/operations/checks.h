@@ -32,6 +32,10 @@ std::vector<std::int64_t> window_places(const Shape& input, const SlidingWindows
 // The only input of a layer that takes one. Throws Error{invalid_argument} for another number of inputs.
 const Value& only_input(std::span<const Value> inputs);
 
+// The only input, if it has so many axes of positions and an axis of channels after them: [steps, channels], [height,
+// width, channels] or [depth, height, width, channels]. Throws Error{invalid_argument} for another one.
+const Value& input_with_positions(std::span<const Value> inputs, std::size_t positions);
+
 // For predict(): throws Error{invalid_argument} unless `features` is [samples, input...] and the batch has a sample.
 void check_prediction(const Shape& input, const Shape& features, std::int64_t batch_size);
 

@@ -62,6 +62,11 @@ class ElementOperation final : public Operation {
   std::optional<ElementPart> element_part() const override {
     return ElementPart{.function = function_, .constants = constants_};
   }
+  bool passes_gradient() const override {
+    using enum ElementFunction;
+    return function_ != sign && function_ != ElementFunction::less && function_ != ElementFunction::less_equal &&
+           function_ != ElementFunction::equal;
+  }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override;
   bool takes_inputs(std::size_t count) const override {
@@ -280,6 +285,7 @@ class StopGradientOperation final : public Operation {
   std::vector<MaybeValue> gradient(const GradientRequest&) const override { return {}; }
   void write_config(ConfigWriter&) const override {}
   bool is_view() const override { return true; }
+  bool passes_gradient() const override { return false; }
   std::unique_ptr<Kernel> make_kernel(const KernelMaker&) const override { return nullptr; }
 };
 

@@ -89,6 +89,7 @@ ModelPlan::Bases& ModelProgram::bases(const compute::GrowingFloats& arena, std::
   bases_.assign(static_cast<std::size_t>(Base::first_external), nullptr);
   bases_[static_cast<std::size_t>(Base::arena)] = reinterpret_cast<std::byte*>(arena.data());
   bases_[static_cast<std::size_t>(Base::parameters)] = bytes_of(parameters);
+  bases_[static_cast<std::size_t>(Base::buffers)] = bytes_of(training_buffers_);
   for (const std::byte* const input : inputs) bases_.push_back(const_cast<std::byte*>(input));
   return bases_;
 }

@@ -77,6 +77,10 @@ class ModelProgram {
   };
   void backward_part(const BackwardPart& part, std::int64_t samples, const BackwardArrays& arrays);
 
+  // The arena of buffers that passes of training read too, for layers whose buffers stand still; it must outlive them.
+  // Without one, only passes of inference have buffers.
+  void read_buffers_from(std::span<const float> buffers) { training_buffers_ = buffers; }
+
   // What each pass calls before each operation; an exception of it ends the pass and reaches its caller.
   void call_before_operations(BeforeOperation before) { before_ = std::move(before); }
 
@@ -108,6 +112,7 @@ class ModelProgram {
   const std::size_t contribution_count_;
   const std::vector<compute::DeviceKernels::Gap> unwritten_;  // of the gradients, by any pass
   BeforeOperation before_ = [] {};
+  std::span<const float> training_buffers_;
   std::list<NumberedPlan> plans_;  // most recent first
   std::uint64_t plans_made_ = 0;
 

@@ -97,6 +97,7 @@ void ModelTrainable::prepare(const Workers& workers) {
     workers_.push_back(std::move(state));
   }
   if (!parameters_.floats) allocate();
+  for (WorkerState& worker : workers_) worker.program->read_buffers_from(buffers_.span());
 }
 
 void ModelTrainable::allocate() {

@@ -1,0 +1,294 @@
+// Functions of values need no kernels of their own. An exponential that is not used must stay finite nevertheless: its
+// gradient is multiplied by 0, and 0 times infinity is NaN.
+
+#include "holdfast/nn/activation_function.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include "core/json_text.h"
+#include "holdfast/base/error.h"
+#include "holdfast/nn/functions.h"
+#include "nn/operations/elements.h"
+#include "nn/operations/operations.h"
+
+namespace holdfast {
+
+namespace {
+
+using compute::ElementFunction;
+using Numbers = std::span<const float>;
+
+Value at_most(const Value& x, float limit) {
+  return element_function(ElementFunction::minimum, {x, limit});
+}
+
+Value at_least(const Value& x, float limit) {
+  return element_function(ElementFunction::maximum, {x, limit});
+}
+
+Value is_above(const Value& x, float limit) {
+  return element_function(ElementFunction::less, {limit, x});
+}
+
+// Slope, maximum and threshold.
+Value general_relu(const Value& x, Numbers numbers) {
+  const float slope = numbers[0], maximum = numbers[1], threshold = numbers[2];
+  Value result =
+      threshold == 0 ? relu(x) : element_function(ElementFunction::select, {is_above(x, threshold), x, 0.0F});
+  if (maximum != ReLUOptions::kUnlimited) result = at_most(result, maximum);
+  return slope == 0 ? result : result - relu(threshold - x) * slope;
+}
+
+Value leaky_relu(const Value& x, Numbers numbers) {
+  return where(is_above(x, 0), x, x * numbers[0]);
+}
+
+Value elu(const Value& x, Numbers numbers) {
+  return relu(x) + (exponential(at_most(x, 0)) - 1.0F) * numbers[0];
+}
+
+Value selu(const Value& x, Numbers) {
+  constexpr std::array kAlpha = {1.67326324235437728F};
+  return elu(x, kAlpha) * 1.05070098735548049F;
+}
+
+Value celu(const Value& x, Numbers numbers) {
+  return relu(x) + (exponential(at_most(x, 0) / numbers[0]) - 1.0F) * numbers[0];
+}
+
+Value hard_sigmoid(const Value& x, Numbers) {
+  return at_most(at_least(x / 6.0F + 0.5F, 0), 1);
+}
+
+Value soft_shrink(const Value& x, Numbers numbers) {
+  return x - at_most(at_least(x, -numbers[0]), numbers[0]);
+}
+
+Value hard_shrink(const Value& x, Numbers numbers) {
+  return element_function(ElementFunction::select, {is_above(absolute(x), numbers[0]), x, 0.0F});
+}
+
+Value log_softmax(const Value& x, Numbers) {
+  if (x.shape().rank() == 0) {
+    throw Error(ErrorCode::invalid_argument, "log_softmax needs a value with an axis at least");
+  }
+  // The largest one becomes 0, so that no exponential is infinite. The result does not depend on it, nor the gradient.
+  const Value shifted = x - stop_gradient(largest(x, {-1}, ReducedAxes::keep));
+  return shifted - logarithm(sum(exponential(shifted), {-1}, ReducedAxes::keep));
+}
+
+struct FunctionEntry {
+  std::string_view name;
+  std::size_t numbers;
+  std::array<float, 3> defaults;
+  Value (*apply)(const Value& x, Numbers numbers);
+};
+
+constexpr float kNone = ReLUOptions::kUnlimited;
+
+const std::array kFunctions = {
+    FunctionEntry{"relu", 3, {0, kNone, 0}, general_relu},
+    FunctionEntry{"relu6", 0, {}, [](const Value& x, Numbers) { return at_most(relu(x), 6); }},
+    FunctionEntry{"leaky_relu", 1, {0.2F}, leaky_relu},
+    FunctionEntry{"elu", 1, {1}, elu},
+    FunctionEntry{"selu", 0, {}, selu},
+    FunctionEntry{"celu", 1, {1}, celu},
+    FunctionEntry{"gelu_tanh", 0, {}, [](const Value& x, Numbers) { return gelu_tanh(x); }},
+    FunctionEntry{"silu", 0, {}, [](const Value& x, Numbers) { return silu(x); }},
+    FunctionEntry{"softplus", 0, {}, [](const Value& x, Numbers) { return softplus(x); }},
+    FunctionEntry{"softsign", 0, {}, [](const Value& x, Numbers) { return x / (absolute(x) + 1.0F); }},
+    FunctionEntry{"hard_sigmoid", 0, {}, hard_sigmoid},
+    FunctionEntry{"hard_silu", 0, {}, [](const Value& x, Numbers) { return x * hard_sigmoid(x, {}); }},
+    FunctionEntry{"hard_tanh", 0, {}, [](const Value& x, Numbers) { return at_most(at_least(x, -1), 1); }},
+    FunctionEntry{"tanh_shrink", 0, {}, [](const Value& x, Numbers) { return x - tanh(x); }},
+    FunctionEntry{"soft_shrink", 1, {0.5F}, soft_shrink},
+    FunctionEntry{"hard_shrink", 1, {0.5F}, hard_shrink},
+    FunctionEntry{"exponential", 0, {}, [](const Value& x, Numbers) { return exponential(x); }},
+    FunctionEntry{"log_sigmoid", 0, {}, [](const Value& x, Numbers) { return -softplus(-x); }},
+    FunctionEntry{"mish", 0, {}, [](const Value& x, Numbers) { return x * tanh(softplus(x)); }},
+    FunctionEntry{"log_softmax", 0, {}, log_softmax},
+};
+
+constexpr std::array kBasicNames = {"linear", "relu", "tanh", "sigmoid", "softmax", "gelu"};
+
+const FunctionEntry* find_function(std::string_view name) {
+  const auto found = std::find_if(kFunctions.begin(), kFunctions.end(),
+                                  [name](const FunctionEntry& entry) { return entry.name == name; });
+  return found == kFunctions.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void refuse_function(std::string_view text) {
+  std::string names = fmt::format("{}", fmt::join(kBasicNames, ", "));
+  for (const FunctionEntry& entry : kFunctions) {
+    if (entry.name != "relu") names += fmt::format(", {}", entry.name);
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("\"{}\" is not an activation; choose one of {}", text.substr(0, 100), names));
+}
+
+void check_numbers(std::string_view function, Numbers numbers, bool may_be_negative) {
+  for (const float number : numbers) {
+    if (std::isfinite(number) && (may_be_negative || number >= 0)) continue;
+    throw Error(ErrorCode::invalid_argument, fmt::format("the activation {} needs a finite number{}, not {}", function,
+                                                         may_be_negative ? "" : " of at least 0", number));
+  }
+}
+
+}  // namespace
+
+ActivationFunction::ActivationFunction(Activation activation) : basic_(activation) {}
+
+ActivationFunction ActivationFunction::relu(const ReLUOptions& options) {
+  if (!(options.max_value >= 0)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the activation relu needs a max_value of at least 0, not {}", options.max_value));
+  }
+  check_numbers("relu", std::array{options.negative_slope, options.threshold}, false);
+  const std::vector<float> numbers = {options.negative_slope, options.max_value, options.threshold};
+  if (numbers == std::vector<float>{0, kNone, 0}) return Activation::relu;
+  return {"relu", numbers};
+}
+
+ActivationFunction ActivationFunction::relu6() {
+  return {"relu6", {}};
+}
+
+ActivationFunction ActivationFunction::leaky_relu(float negative_slope) {
+  check_numbers("leaky_relu", std::array{negative_slope}, true);
+  return {"leaky_relu", {negative_slope}};
+}
+
+ActivationFunction ActivationFunction::elu(float alpha) {
+  check_numbers("elu", std::array{alpha}, true);
+  return {"elu", {alpha}};
+}
+
+ActivationFunction ActivationFunction::selu() {
+  return {"selu", {}};
+}
+
+ActivationFunction ActivationFunction::celu(float alpha) {
+  check_numbers("celu", std::array{alpha}, true);
+  if (alpha == 0) throw Error(ErrorCode::invalid_argument, "the activation celu needs an alpha other than 0");
+  return {"celu", {alpha}};
+}
+
+ActivationFunction ActivationFunction::gelu() {
+  return Activation::gelu;
+}
+
+ActivationFunction ActivationFunction::gelu_tanh() {
+  return {"gelu_tanh", {}};
+}
+
+ActivationFunction ActivationFunction::silu() {
+  return {"silu", {}};
+}
+
+ActivationFunction ActivationFunction::softplus() {
+  return {"softplus", {}};
+}
+
+ActivationFunction ActivationFunction::softsign() {
+  return {"softsign", {}};
+}
+
+ActivationFunction ActivationFunction::hard_sigmoid() {
+  return {"hard_sigmoid", {}};
+}
+
+ActivationFunction ActivationFunction::hard_silu() {
+  return {"hard_silu", {}};
+}
+
+ActivationFunction ActivationFunction::hard_tanh() {
+  return {"hard_tanh", {}};
+}
+
+ActivationFunction ActivationFunction::tanh_shrink() {
+  return {"tanh_shrink", {}};
+}
+
+ActivationFunction ActivationFunction::soft_shrink(float threshold) {
+  check_numbers("soft_shrink", std::array{threshold}, false);
+  return {"soft_shrink", {threshold}};
+}
+
+ActivationFunction ActivationFunction::hard_shrink(float threshold) {
+  check_numbers("hard_shrink", std::array{threshold}, false);
+  return {"hard_shrink", {threshold}};
+}
+
+ActivationFunction ActivationFunction::exponential() {
+  return {"exponential", {}};
+}
+
+ActivationFunction ActivationFunction::log_sigmoid() {
+  return {"log_sigmoid", {}};
+}
+
+ActivationFunction ActivationFunction::mish() {
+  return {"mish", {}};
+}
+
+ActivationFunction ActivationFunction::log_softmax() {
+  return {"log_softmax", {}};
+}
+
+Value ActivationFunction::operator()(const Value& x) const {
+  if (basic_) return activation(x, *basic_);
+  const FunctionEntry* const entry = find_function(function_);
+  HOLDFAST_ASSERT(entry != nullptr);
+  return entry->apply(x, numbers_);
+}
+
+std::string ActivationFunction::name() const {
+  if (basic_) return std::string(holdfast::name(*basic_));
+  std::string arguments;
+  for (const float number : numbers_) {
+    arguments += (arguments.empty() ? "" : ",") + (number == kNone ? "none" : json_number(number));
+  }
+  return arguments.empty() ? function_ : fmt::format("{}({})", function_, arguments);
+}
+
+ActivationFunction ActivationFunction::from_name(std::string_view text) {
+  const auto basic = std::find(kBasicNames.begin(), kBasicNames.end(), text);
+  if (basic != kBasicNames.end()) return activation_from_name(text);
+  if (text == "swish") return silu();
+  if (text == "hard_swish") return hard_silu();
+  const std::size_t opening = text.find('(');
+  const FunctionEntry* const entry = find_function(text.substr(0, opening));
+  if (entry == nullptr) refuse_function(text);
+  std::vector<float> numbers(entry->defaults.begin(), entry->defaults.begin() + static_cast<int>(entry->numbers));
+  if (opening != std::string_view::npos) {
+    numbers.clear();
+    std::string_view rest = text.substr(opening + 1);
+    while (!rest.empty()) {
+      const std::size_t end = rest.find_first_of(",)");
+      const std::string_view number = rest.substr(0, end);
+      numbers.push_back(number == "none" ? kNone : float_from_text(number));
+      const bool is_last = end == std::string_view::npos || rest[end] == ')';
+      if (is_last && (end == std::string_view::npos || end + 1 != rest.size())) refuse_function(text);
+      rest.remove_prefix(std::min(rest.size(), end + 1));
+      if (!is_last && rest.empty()) refuse_function(text);
+    }
+    if (numbers.size() != entry->numbers || numbers.empty()) refuse_function(text);
+  }
+  // Through the functions above, which check the numbers.
+  if (entry->name == "relu") {
+    return relu({.max_value = numbers[1], .negative_slope = numbers[0], .threshold = numbers[2]});
+  }
+  if (entry->name == "leaky_relu") return leaky_relu(numbers[0]);
+  if (entry->name == "elu") return elu(numbers[0]);
+  if (entry->name == "celu") return celu(numbers[0]);
+  if (entry->name == "soft_shrink") return soft_shrink(numbers[0]);
+  if (entry->name == "hard_shrink") return hard_shrink(numbers[0]);
+  return {entry->name, std::move(numbers)};
+}
+
+}  // namespace holdfast

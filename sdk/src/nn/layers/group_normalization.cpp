@@ -1,0 +1,68 @@
+#include "holdfast/nn/group_normalization.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "holdfast/base/error.h"
+#include "holdfast/nn/functions.h"
+#include "holdfast/nn/layer_builder.h"
+#include "nn/graph/config.h"
+#include "nn/operations/checks.h"
+#include "nn/operations/strides.h"
+
+namespace holdfast {
+
+GroupNormalization::GroupNormalization(std::int64_t groups, const GroupNormalizationOptions& options)
+    : LayerOf(options.name), groups_(groups), options_(options) {
+  if (groups != -1) check_extent("GroupNormalization", "-1 or a number of groups", groups);
+  if (options.epsilon > 0 && std::isfinite(options.epsilon)) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("GroupNormalization needs a finite epsilon above 0, not {}", options.epsilon));
+}
+
+std::vector<Value> GroupNormalization::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+  const Value& input = only_input(inputs);
+  const Shape& shape = input.shape();
+  const std::size_t axis = checked_axis(options_.axis, shape, "GroupNormalization");
+  const std::int64_t channels = shape[axis];
+  const std::int64_t groups = groups_ == -1 ? channels : groups_;
+  if (channels % groups != 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("its {} groups must divide the {} channels of axis {}; choose another number of groups",
+                            groups, channels, options_.axis));
+  }
+  std::int64_t inner = 1;  // elements after the axis
+  for (std::size_t after = axis + 1; after < shape.rank(); ++after) inner *= shape[after];
+  const std::int64_t outer = shape.element_count() / channels / inner;
+
+  const Value grouped = reshape(input, Shape{outer, groups, channels / groups, inner});
+  const Value centered = grouped - mean(grouped, {0, 2, 3}, ReducedAxes::keep);
+  const Value variance = mean(square(centered), {0, 2, 3}, ReducedAxes::keep);
+  Value output = reshape(centered * reciprocal_root(variance + options_.epsilon), Shape{outer, channels, inner});
+  if (options_.has_scale) {
+    output = output * reshape(builder.parameter("gamma", {channels}, Initializer::ones()), Shape{channels, 1});
+  }
+  if (options_.has_center) {
+    output = output + reshape(builder.parameter("beta", {channels}, Initializer::zeros()), Shape{channels, 1});
+  }
+  return {reshape(output, shape.extents())};
+}
+
+void GroupNormalization::write_config(ConfigWriter& config) const {
+  config.integer("groups", groups_);
+  config.integer("axis", options_.axis);
+  config.number("epsilon", options_.epsilon);
+  config.boolean("scale", options_.has_scale);
+  config.boolean("center", options_.has_center);
+}
+
+std::shared_ptr<const Layer> GroupNormalization::from_config(const std::string& name, ConfigReader& config) {
+  GroupNormalizationOptions options = {.axis = config.integer("axis"), .epsilon = config.number("epsilon")};
+  options.has_scale = config.boolean("scale");
+  options.has_center = config.boolean("center");
+  options.name = name;
+  return std::make_shared<const GroupNormalization>(config.integer("groups"), options);
+}
+
+}  // namespace holdfast

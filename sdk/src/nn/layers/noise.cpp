@@ -1,0 +1,80 @@
+// Back ends draw for dropout only, so that a number of many values is put together from draws of two: x is a sum of
+// signs times powers of two, and so one of 2^23 evenly spaced numbers in (-1, 1). The inverse of the normal
+// distribution makes a normal number of it. This takes 23 draws for an element, and no kernel of its own.
+
+#include "nn/layers/noise.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <span>
+
+#include "holdfast/base/error.h"
+#include "holdfast/nn/functions.h"
+#include "nn/operations/elements.h"
+#include "nn/operations/operations.h"
+
+namespace holdfast {
+
+void check_rate(std::string_view kind, float rate) {
+  if (rate >= 0 && rate < 1) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} needs a rate from 0 to below 1, not {}", kind, rate));
+}
+
+namespace {
+
+// Zeros in the shape of `like`, also where that is NaN.
+Value zeros_like(const Value& like) {
+  return less(like, like);
+}
+
+// A call of a layer has one sequence of draws in each step. Its further ones are numbered from 2^48 on, which no run
+// reaches otherwise: a step has 1024.
+DropoutSequence sequence_of(const LayerBuilder& builder, std::uint64_t number) {
+  return {.sequences_per_step = builder.draw_sequences_per_step(),
+          .sequence = builder.draw_sequence() + (number << 48)};
+}
+
+// An odd multiple of 2^-23 between -1 and 1, all equally likely. Each partial sum is a float.
+Value even_noise(const LayerBuilder& builder, const Value& like) {
+  constexpr std::uint64_t kBits = 23;
+  const Value zeros = zeros_like(like);
+  // A drawn element is 0 or twice what it was.
+  Value sum = zeros - (1.0F - std::ldexp(1.0F, -static_cast<int>(kBits)));
+  for (std::uint64_t bit = 1; bit <= kBits; ++bit) {
+    const float weight = std::ldexp(1.0F, -static_cast<int>(bit));
+    sum = sum + dropout(zeros + weight, 0.5F, sequence_of(builder, bit));
+  }
+  return sum;
+}
+
+Value polynomial(const Value& x, std::span<const float> from_highest) {
+  Value result = x * from_highest[0] + from_highest[1];
+  for (const float coefficient : from_highest.subspan(2)) result = result * x + coefficient;
+  return result;
+}
+
+// M. Giles, "Approximating the erfinv function", GPU Computing Gems, 2011, single precision. |x| < 1.
+Value inverse_error_function(const Value& x) {
+  constexpr std::array kCentral = {2.81022636e-08F, 3.43273939e-07F, -3.5233877e-06F, -4.39150654e-06F, 0.00021858087F,
+                                   -0.00125372503F, -0.00417768164F, 0.246640727F,    1.50140941F};
+  constexpr std::array kTail = {-0.000200214257F, 0.000100950558F, 0.00134934322F, -0.00367342844F, 0.00573950773F,
+                                -0.0076224613F,   0.00943887047F,  1.00167406F,    2.83297682F};
+  const Value w = -logarithm((1.0F - x) * (1.0F + x));
+  const Value is_central = element_function(compute::ElementFunction::less, {w, 5.0F});
+  return x * where(is_central, polynomial(w - 2.5F, kCentral), polynomial(square_root(w) - 3.0F, kTail));
+}
+
+}  // namespace
+
+Value dropout_mask(const LayerBuilder& builder, const Value& like, float rate) {
+  return dropout(zeros_like(like) + 1.0F, rate, sequence_of(builder, 0));
+}
+
+Value normal_noise(const LayerBuilder& builder, const Value& like) {
+  return inverse_error_function(even_noise(builder, like)) * std::numbers::sqrt2_v<float>;
+}
+
+}  // namespace holdfast

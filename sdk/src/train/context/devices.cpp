@@ -15,7 +15,7 @@
 namespace holdfast {
 namespace {
 
-// A watchdog sets both; they are no settings for users.
+// A watchdog sets both, for its processes alone.
 constexpr const char* kVariable = "HOLDFAST_DEVICE";
 constexpr const char* kVariableOfAll = "HOLDFAST_DEVICES";
 

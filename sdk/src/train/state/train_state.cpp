@@ -311,7 +311,7 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   describe_differences("shards", saved.shards, now.shards, sentences);
   describe_differences("threads_per_shard", saved.threads_per_shard, now.threads_per_shard, sentences);
   describe_differences("reduction", std::string(name(saved.reduction)), std::string(name(now.reduction)), sentences);
-  // Calls that only one of the two has are no contradiction: the program goes on after them.
+  // Calls that only one of the two has do not contradict: the program goes on after them.
   for (std::size_t i = 0; i < std::min(saved.calls.size(), now.calls.size()); ++i) {
     const std::string call_name = fmt::format("call {} of the Trainer", i + 1);
     describe_differences(call_name + " (fit or evaluate)", saved.calls[i].kind, now.calls[i].kind, sentences);

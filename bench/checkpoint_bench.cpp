@@ -35,6 +35,7 @@ using format::Compression;
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
+// The default state is larger than most caches, and small enough for a laptop.
 struct Options {
   std::size_t mib = 1024;
   int rounds = 5;
@@ -59,6 +60,7 @@ std::vector<float> make_weights(std::size_t count) {
   return values;
 }
 
+// Rounded to even, as frameworks convert weights.
 std::vector<std::uint16_t> to_bf16(const std::vector<float>& values) {
   std::vector<std::uint16_t> result(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -84,52 +86,50 @@ std::vector<ArrayView> as_layers(const std::vector<Element>& values, DType dtype
   return views;
 }
 
+// The plain operations get as many threads as saving takes by itself.
 int threads_of(const Options& options) {
   return options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
 }
 
-void in_threads(int count, const std::function<void()>& work) {
-  std::vector<std::jthread> threads;
-  for (int i = 1; i < count; ++i) threads.emplace_back(work);
-  work();
+// Calls `work` for each piece of `bytes` bytes, on as many threads.
+void for_each_piece(std::size_t bytes, int threads,
+                    const std::function<void(std::size_t begin, std::size_t count)>& work) {
+  std::atomic<std::size_t> next = 0;
+  const auto work_through = [&] {
+    for (std::size_t begin = next.fetch_add(kPieceBytes); begin < bytes; begin = next.fetch_add(kPieceBytes)) {
+      work(begin, std::min(kPieceBytes, bytes - begin));
+    }
+  };
+  std::vector<std::jthread> others;
+  for (int i = 1; i < threads; ++i) others.emplace_back(work_through);
+  work_through();
 }
 
 void write_raw(const std::string& path, std::span<const std::byte> bytes, int threads) {
   const auto file = posix_file_system().create(path);
-  std::atomic<std::size_t> next = 0;
-  in_threads(threads, [&] {
-    for (std::size_t begin = next.fetch_add(kPieceBytes); begin < bytes.size(); begin = next.fetch_add(kPieceBytes)) {
-      const auto piece = bytes.subspan(begin, std::min(kPieceBytes, bytes.size() - begin));
-      file->write_at(begin, piece);
-      file->start_write_back(begin, piece.size());
-    }
+  for_each_piece(bytes.size(), threads, [&](std::size_t begin, std::size_t count) {
+    file->write_at(begin, bytes.subspan(begin, count));
+    file->start_write_back(begin, count);
   });
   file->sync();
 }
 
 void read_raw(const std::string& path, std::span<std::byte> out, int threads) {
   const auto file = posix_file_system().open_for_reading(path);
-  std::atomic<std::size_t> next = 0;
-  in_threads(threads, [&] {
-    for (std::size_t begin = next.fetch_add(kPieceBytes); begin < out.size(); begin = next.fetch_add(kPieceBytes)) {
-      file->read_at(begin, out.subspan(begin, std::min(kPieceBytes, out.size() - begin)));
-    }
-  });
+  for_each_piece(out.size(), threads,
+                 [&](std::size_t begin, std::size_t count) { file->read_at(begin, out.subspan(begin, count)); });
 }
 
 // What the digests cost without reading: digests every piece once, in memory. While a file is read, most of this time
 // is hidden.
 void digest_pieces(std::span<const std::byte> bytes, int threads) {
-  std::atomic<std::size_t> next = 0;
   std::atomic<unsigned> sink = 0;
-  in_threads(threads, [&] {
-    for (std::size_t begin = next.fetch_add(kPieceBytes); begin < bytes.size(); begin = next.fetch_add(kPieceBytes)) {
-      sink += digest(bytes.subspan(begin, std::min(kPieceBytes, bytes.size() - begin))).bytes[0];
-    }
-  });
+  for_each_piece(bytes.size(), threads,
+                 [&](std::size_t begin, std::size_t count) { sink += digest(bytes.subspan(begin, count)).bytes[0]; });
 }
 
 void load(const std::string& path, const std::vector<ArrayView>& views, std::span<std::byte> out, int threads) {
+  // Into memory that is there already, since allocating it does not belong to loading.
   const ArrayFile file = ArrayFile::open(posix_file_system(), path, {.threads = threads});
   std::vector<ArrayFile::Target> targets;
   for (const ArrayView& view : views) {
@@ -153,6 +153,7 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// The median, since a busy moment of the machine spoils a mean.
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -177,6 +178,7 @@ class Comparison {
   std::string path(const std::string& name) const { return folder() + "/" + name; }
   std::string folder() const { return options_.folder.empty() ? temporary_.path() : options_.folder; }
 
+  // The order of the first round is that of the table.
   void measure(const std::string& name, std::uint64_t bytes, const std::function<void()>& work) {
     times_[name].push_back(seconds(work));
     bytes_[name] = bytes;
@@ -185,6 +187,7 @@ class Comparison {
 
   void save(const std::string& name, const std::vector<ArrayView>& views, Compression compression,
             std::uint64_t bytes) {
+    // A new file each time: writing over an old one spares the file system work.
     remove(path(name));
     measure("save " + name, bytes, [&] {
       format::write_array_file(posix_file_system(), path(name), "{}", views,
@@ -225,6 +228,7 @@ class Comparison {
 
   void load_all(const std::string& warmth) {
     const std::span<std::byte> out = out_;
+    // Both are measured, since a resume after a crash mostly finds the file in the cache.
     const auto read = [&](const std::string& name, const std::string& file, std::size_t bytes,
                           const std::function<void()>& work) {
       if (warmth == " cold") drop_from_cache(path(file));
@@ -234,6 +238,7 @@ class Comparison {
       const auto bytes = std::as_bytes(std::span(expected));
       std::fill(out.begin(), out.end(), std::byte{0});
       read("load " + file, file, bytes.size(), [&] { load(path(file), views, out, options_.threads); });
+      // Speed counts only for right bytes.
       if (std::memcmp(out.data(), bytes.data(), bytes.size()) != 0) throw std::runtime_error("loaded other bytes");
     };
     run_in_turns(
@@ -271,6 +276,7 @@ class Comparison {
     return median(ratios);
   }
 
+  // What cannot be faster than the disk is compared with the plain operation on it.
   static std::string peer_of(const std::string& name) {
     if (name.starts_with("save")) return "raw write";
     if (!name.starts_with("load")) return "";

@@ -20,6 +20,7 @@
 namespace holdfast::format {
 namespace {
 
+// The size of the chunks in savepoints.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 
 template <typename Value>
@@ -65,6 +66,7 @@ struct Content {
   std::vector<std::byte> bytes;
 };
 
+// Zeros and random bytes are the two ends: all is compressed, or nothing.
 const std::vector<Content>& contents() {
   static const std::vector<Content> all = {{"f32_normal", DType::f32, 4, bytes_of(normal_values<float>())},
                                            {"bf16_normal", DType::bf16, 2, normal_bf16()},
@@ -75,6 +77,7 @@ const std::vector<Content>& contents() {
 }
 
 void finish(benchmark::State& state, const Content& content, std::size_t frame_bytes) {
+  // Plain bytes, so that codecs of different ratios can be compared.
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(content.bytes.size()));
   state.counters["ratio"] = static_cast<double>(content.bytes.size()) / static_cast<double>(frame_bytes);
 }
@@ -110,6 +113,7 @@ void decode(benchmark::State& state, const Content& content, std::optional<int> 
   finish(state, content, frame.size());
 }
 
+// 256 MiB, more than any cache holds.
 constexpr std::size_t kChunks = 256;
 
 std::vector<std::byte> repeat(const std::vector<std::byte>& chunk) {
@@ -161,6 +165,7 @@ void add_benchmarks() {
       const auto add = [&](const std::string& way, auto&&... arguments) {
         benchmark::RegisterBenchmark((way + "/" + name).c_str(), arguments...)->Unit(benchmark::kMicrosecond);
       };
+      // A copy, since a lambda cannot capture a structured binding in every compiler.
       const std::optional<int> chosen = level;
       add("Encode", [&content, chosen](benchmark::State& state) { encode(state, content, chosen); });
       add("Decode", [&content, chosen](benchmark::State& state) { decode(state, content, chosen, {}); });

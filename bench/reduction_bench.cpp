@@ -26,6 +26,7 @@ void ReduceOnTwoRanks(benchmark::State& state) {
                                                .slots = 1,
                                                .float_count = floats});
       const int slot = 0;
+      // Far longer than any round takes: a hang ends the benchmark with an error.
       const Deadline deadline = Deadline::after(std::chrono::minutes(1));
       // The first round, which maps the pages, is not measured.
       communicator->reduce(std::span(&slot, 1), {0, floats}, deadline);

@@ -26,6 +26,7 @@
 namespace {
 
 constexpr int kStateArrays = 3;  // parameters and Adam's two slots
+// As in Automake: the test is skipped, which is neither success nor failure.
 constexpr int kNoGpu = 77;
 
 struct Arguments {
@@ -42,6 +43,7 @@ void check(cublasStatus_t status, const std::string& call) {
   if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(call + ": " + cublasLtGetStatusString(status));
 }
 
+// Results are ignored: nothing can be done about them at the end of a measurement.
 struct Release {
   void operator()(cudaStream_t stream) const { static_cast<void>(cudaStreamDestroy(stream)); }
   void operator()(cudaEvent_t event) const { static_cast<void>(cudaEventDestroy(event)); }
@@ -57,6 +59,14 @@ struct Release {
 
 template <class Handle>
 using Owned = std::unique_ptr<Handle, Release>;
+
+// What `create`, a function called `call`, makes with further arguments.
+template <class Handle, class Create, class... Arguments>
+Owned<Handle> make(const char* call, const Create& create, const Arguments&... arguments) {
+  Handle* made = nullptr;
+  check(create(&made, arguments...), call);
+  return Owned<Handle>(made);
+}
 
 struct FreeDevice {
   void operator()(std::byte* memory) const { static_cast<void>(cudaFree(memory)); }
@@ -97,21 +107,11 @@ HostMemory pinned_memory(std::size_t bytes) {
 
 class Stopwatch {
  public:
-  Stopwatch() {
-    cudaStream_t stream = nullptr;
-    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    stream_.reset(stream);
-    for (auto* const event : {&begin_, &end_}) {
-      cudaEvent_t made = nullptr;
-      check(cudaEventCreate(&made), "cudaEventCreate");
-      event->reset(made);
-    }
-  }
-
   cudaStream_t stream() const { return stream_.get(); }
 
   // The seconds of one call, measured over as many calls as take a quarter of a second.
   double seconds_of(const std::function<void()>& queue) const {
+    // The first calls load kernels and raise the clock.
     for (int i = 0; i < 2; ++i) queue();
     const double once = time(queue, 1);
     const int repeats = static_cast<int>(std::clamp(0.25 / std::max(once, 1e-6), 3.0, 10'000.0));
@@ -129,13 +129,19 @@ class Stopwatch {
     return milliseconds * 1e-3 / repeats;
   }
 
-  Owned<CUstream_st> stream_;
-  Owned<CUevent_st> begin_;
-  Owned<CUevent_st> end_;
+  static Owned<CUevent_st> make_event() {
+    return make<CUevent_st>("cudaEventCreateWithFlags", cudaEventCreateWithFlags, cudaEventDefault);
+  }
+
+  Owned<CUstream_st> stream_ =
+      make<CUstream_st>("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags, cudaStreamNonBlocking);
+  Owned<CUevent_st> begin_ = make_event();
+  Owned<CUevent_st> end_ = make_event();
 };
 
 void measure_copies(const Stopwatch& watch, std::size_t floats, nlohmann::json& measured) {
   const std::size_t bytes = kStateArrays * floats * sizeof(float);
+  // As large as a model's whole state, so that no cache of the device helps.
   const DeviceMemory from = device_memory(bytes);
   const DeviceMemory to = device_memory(bytes);
   const HostMemory host = pinned_memory(bytes);
@@ -174,41 +180,38 @@ constexpr std::array kLayouts = {Layout{"forward", CUBLAS_OP_N, CUBLAS_OP_N}, kA
 // Square matrices, and their product with the algorithms that cuBLASLt proposes.
 class Product {
  public:
-  Product(const Precision& precision, const Layout& how, std::int64_t size) : size_(size) {
-    cublasLtHandle_t handle = nullptr;
-    check(cublasLtCreate(&handle), "cublasLtCreate");
-    handle_.reset(handle);
-    cublasLtMatmulDesc_t desc = nullptr;
-    check(cublasLtMatmulDescCreate(&desc, precision.compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
-    desc_.reset(desc);
-    check(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &how.left, sizeof(how.left)),
+  Product(const Precision& precision, const Layout& how, std::int64_t size)
+      : size_(size),
+        handle_(make<cublasLtContext>("cublasLtCreate", cublasLtCreate)),
+        desc_(make<cublasLtMatmulDescOpaque_t>("cublasLtMatmulDescCreate", cublasLtMatmulDescCreate, precision.compute,
+                                               CUDA_R_32F)),
+        layout_(make<cublasLtMatrixLayoutOpaque_t>("cublasLtMatrixLayoutCreate", cublasLtMatrixLayoutCreate,
+                                                   precision.type, static_cast<std::uint64_t>(size),
+                                                   static_cast<std::uint64_t>(size), size)) {
+    check(cublasLtMatmulDescSetAttribute(desc_.get(), CUBLASLT_MATMUL_DESC_TRANSA, &how.left, sizeof(how.left)),
           "cublasLtMatmulDescSetAttribute");
-    check(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSB, &how.right, sizeof(how.right)),
+    check(cublasLtMatmulDescSetAttribute(desc_.get(), CUBLASLT_MATMUL_DESC_TRANSB, &how.right, sizeof(how.right)),
           "cublasLtMatmulDescSetAttribute");
-    cublasLtMatrixLayout_t layout = nullptr;
-    const auto extent = static_cast<std::uint64_t>(size);
-    check(cublasLtMatrixLayoutCreate(&layout, precision.type, extent, extent, size), "cublasLtMatrixLayoutCreate");
-    layout_.reset(layout);
-    const std::size_t bytes = extent * extent * precision.bytes;
+    const std::size_t bytes = static_cast<std::size_t>(size) * static_cast<std::size_t>(size) * precision.bytes;
     for (DeviceMemory* const matrix : {&left_, &right_, &result_}) *matrix = device_memory(bytes);
     workspace_ = device_memory(kWorkspaceBytes);
   }
 
   // The seconds of the fastest of `algorithms` proposed algorithms.
   double best_seconds(const Stopwatch& watch, int algorithms) {
-    cublasLtMatmulPreference_t made = nullptr;
-    check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
-    const Owned<cublasLtMatmulPreferenceOpaque_t> preference(made);
-    check(cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes,
-                                               sizeof(kWorkspaceBytes)),
+    const auto preference =
+        make<cublasLtMatmulPreferenceOpaque_t>("cublasLtMatmulPreferenceCreate", cublasLtMatmulPreferenceCreate);
+    check(cublasLtMatmulPreferenceSetAttribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                               &kWorkspaceBytes, sizeof(kWorkspaceBytes)),
           "cublasLtMatmulPreferenceSetAttribute");
     std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(algorithms));
     int count = 0;
     check(cublasLtMatmulAlgoGetHeuristic(handle_.get(), desc_.get(), layout_.get(), layout_.get(), layout_.get(),
-                                         layout_.get(), made, algorithms, found.data(), &count),
+                                         layout_.get(), preference.get(), algorithms, found.data(), &count),
           "cublasLtMatmulAlgoGetHeuristic");
     double best = std::numeric_limits<double>::infinity();
     for (int i = 0; i < count; ++i) {
+      // Proposals may fail on this device.
       const cublasLtMatmulHeuristicResult_t& proposed = found.at(static_cast<std::size_t>(i));
       if (proposed.state != CUBLAS_STATUS_SUCCESS) continue;
       best = std::min(best, watch.seconds_of([&] { queue(proposed.algo, watch.stream()); }));
@@ -243,6 +246,7 @@ void measure_products(const Stopwatch& watch, std::int64_t size, nlohmann::json&
                                       Precision{"tf32", CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 4},
                                       Precision{"f32", CUDA_R_32F, CUBLAS_COMPUTE_32F, 4}};
   constexpr int kAlgorithms = 8;
+  // A multiplication and an addition for each term.
   const double flops = 2.0 * static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(size);
   for (const Precision& precision : kPrecisions) {
     const auto rate = [&](const Layout& how, int algorithms) {

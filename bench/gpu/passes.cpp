@@ -46,6 +46,7 @@ class Passes {
 
   nlohmann::json measure() {
     const double state_bytes = static_cast<double>(state_floats() * sizeof(float));
+    // Adam reads four floats of an element and writes three.
     const double adam_bytes = 28.0 * static_cast<double>(arguments_.floats);
     const double copy_seconds = seconds_of([this] { memory_.copy(state(), copy()); });
     nlohmann::json measured = {{"floats", arguments_.floats},
@@ -53,6 +54,7 @@ class Passes {
                                {"adam_gb_s", adam_bytes / seconds_of([this] { update(); }) / 1e9},
                                {"state_copy_seconds", copy_seconds},
                                {"copy_gb_s", 2 * state_bytes / copy_seconds / 1e9}};
+    // Shared memory, as snapshots use it.
     SharedMemory host = SharedMemory::create("gpu-passes", state_floats() * sizeof(float));
     const std::span<std::byte> bytes = host.writable();
     const std::span<float> floats(reinterpret_cast<float*>(bytes.data()), state_floats());
@@ -62,6 +64,7 @@ class Passes {
       measured["to_host" + suffix + "_gb_s"] = state_bytes / there / 1e9;
       measured["from_host" + suffix + "_gb_s"] = state_bytes / back / 1e9;
     };
+    // Both are measured, since the first snapshot of a run is sent unpinned.
     measure_link("_unpinned");
     memory_.pin(bytes);
     measure_link("");

@@ -22,6 +22,7 @@ double seconds_between(std::chrono::steady_clock::time_point begin, std::chrono:
 
 }  // namespace
 
+// Lines come from a script, which may change: a wrong one must not become a turn of zeros.
 Turn parse_turn(const std::string& line) {
   Turn turn;
   std::istringstream words(line);
@@ -30,6 +31,7 @@ Turn parse_turn(const std::string& line) {
 }
 
 std::string describe(const TurnReport& report) {
+  // Warm steps are left out: caches and clocks settle in them.
   const auto counted = report.ends.begin() + static_cast<std::ptrdiff_t>(report.turn.warm);
   nlohmann::json times = nlohmann::json::array();
   for (auto end = counted + 1; end != report.ends.end(); ++end) times.push_back(seconds_between(*(end - 1), *end));
@@ -55,6 +57,7 @@ void Turns::on_step_end(TrainingContext& context, const Logs& logs) {
     report_.ends.push_back(now);
     if (static_cast<std::int64_t>(report_.ends.size()) <= report_.turn.all()) return;
     report_.loss = logs.at("loss");
+    // Flushed, because the other end waits for this line.
     told_ << describe(report_) << std::endl;
   }
   begin_turn(context);
@@ -66,6 +69,7 @@ void Turns::begin_turn(TrainingContext& context) {
   if (line.empty()) return context.stop_training();
   report_.turn = parse_turn(line);
   report_.first_step = context.step() + 1;
+  // No allocation within the measured steps.
   report_.ends.reserve(static_cast<std::size_t>(report_.turn.all()) + 1);
   report_.ends.push_back(std::chrono::steady_clock::now());
 }
@@ -79,6 +83,7 @@ std::string Turns::next_line() {
       return line;
     }
     pollfd asked{.fd = ask_.value(), .events = POLLIN, .revents = 0};
+    // Interrupted or silent: asked again.
     if (::poll(&asked, 1, 1000) <= 0) continue;
     std::array<char, 256> piece{};
     const ssize_t count = ::read(ask_.value(), piece.data(), piece.size());

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bytes/element_bytes.h"
 #include "holdfast/base/shape_bytes.h"
 #include "holdfast/base/utf8.h"
 #include "strings.h"
@@ -19,6 +20,7 @@ using format::Handle;
 using format::Hdf5Attribute;
 using format::NamedArray;
 
+// HDF5 hands out names one by one, through a C callback.
 struct NameList {
   std::vector<std::string> names;
   std::uint64_t room;  // how many more names fit
@@ -46,6 +48,7 @@ std::vector<std::string> AttributeReader::list(hid_t object, const std::string& 
     const bool is_valid = !name.empty() && name.size() <= format::kMaxTreePathBytes && is_utf8(name);
     check_.require(is_valid, fmt::format("an attribute of {} has no valid name", owner));
   }
+  // The order in a file depends on how it was written; the receiver requires this one.
   std::sort(list.names.begin(), list.names.end());
   return std::move(list.names);
 }
@@ -56,15 +59,18 @@ Hdf5Attribute AttributeReader::read(hid_t object, const std::string& name, const
       check_.opened(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, label + " cannot be opened");
   const Handle type = check_.opened(H5Aget_type(attribute), H5Tclose, "cannot read the type of " + label);
   const Handle space = check_.opened(H5Aget_space(attribute), H5Sclose, "cannot read the dataspace of " + label);
+  // The type is read from the attribute itself, since a file may say anything.
   const bool is_string = H5Tget_class(type) == H5T_STRING;
   return {name, is_string ? read_strings(attribute, type, space, label) : read_numbers(attribute, type, space, label)};
 }
 
-AttributeReader::Shape AttributeReader::read_shape(hid_t space, const std::string& label) const {
-  const int axes = check_.succeeded(H5Sget_simple_extent_ndims(space), "cannot read the shape of " + label);
-  check_.require(axes <= static_cast<int>(kMaxAxes), label + " has too many axes");
+std::vector<std::uint64_t> read_shape(const format::Checker& check, hid_t space, const std::string& label) {
+  const std::string problem = "cannot read the shape of " + label;
+  // A null dataspace has no extents; callers ask for it first.
+  const int axes = check.succeeded(H5Sget_simple_extent_ndims(space), problem);
+  check.require(axes <= static_cast<int>(kMaxAxes), label + " has too many axes");
   std::vector<hsize_t> extents(static_cast<std::size_t>(axes));
-  check_.succeeded(H5Sget_simple_extent_dims(space, extents.data(), nullptr), "cannot read the shape of " + label);
+  check.succeeded(H5Sget_simple_extent_dims(space, extents.data(), nullptr), problem);
   return {extents.begin(), extents.end()};
 }
 
@@ -86,10 +92,10 @@ AttributeReader::Value AttributeReader::read_numbers(hid_t attribute, hid_t type
   NamedArray array{"", element->dtype, {0}, {}};
   // A null space has no value: h5py writes it for Empty.
   if (H5Sget_simple_extent_type(space) == H5S_NULL) return array;
-  array.shape = read_shape(space, label);
+  array.shape = read_shape(check_, space, label);
   array.bytes = read_elements(attribute, type, array.shape, label);
-  if (element->is_big_endian) swap_bytes(size_bytes(element->dtype), array.bytes);
-  check_.require(element->dtype != DType::boolean || are_truth_values(array.bytes),
+  if (element->is_big_endian) format::swap_bytes(array.bytes, size_bytes(element->dtype));
+  check_.require(element->dtype != DType::boolean || format::holds_booleans(array.bytes),
                  label + " has boolean elements other than 0 and 1");
   return array;
 }
@@ -97,8 +103,9 @@ AttributeReader::Value AttributeReader::read_numbers(hid_t attribute, hid_t type
 AttributeReader::Value AttributeReader::read_strings(hid_t attribute, hid_t type, hid_t space,
                                                      const std::string& label) const {
   const H5S_class_t kind = H5Sget_simple_extent_type(space);
+  // As h5py's Empty: there is a type, but no value.
   if (kind == H5S_NULL) return std::string();
-  const Shape shape = read_shape(space, label);
+  const Shape shape = read_shape(check_, space, label);
   check_.require(shape.size() <= 1, label + " is an array of strings with several axes");
   const Handle memory_type = string_memory_type(check_, type, label);
   std::vector<std::byte> elements = read_elements(attribute, memory_type, shape, label);

@@ -11,6 +11,9 @@
 
 namespace holdfast::hdf5_reader {
 
+// The extents of a dataspace; none for a scalar. `label` names its owner in errors.
+std::vector<std::uint64_t> read_shape(const format::Checker& check, hid_t space, const std::string& label);
+
 class AttributeReader {
  public:
   // All references must outlive the object. The file's size bounds what an attribute may declare.
@@ -25,7 +28,6 @@ class AttributeReader {
   using Value = decltype(format::Hdf5Attribute::value);
   using Shape = std::vector<std::uint64_t>;
 
-  Shape read_shape(hid_t space, const std::string& label) const;
   std::vector<std::byte> read_elements(hid_t attribute, hid_t type, const Shape& shape, const std::string& label) const;
   Value read_numbers(hid_t attribute, hid_t type, hid_t space, const std::string& label) const;
   Value read_strings(hid_t attribute, hid_t type, hid_t space, const std::string& label) const;

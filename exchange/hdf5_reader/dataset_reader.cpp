@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bytes/element_bytes.h"
 #include "foreign_hdf5/foreign_rules.h"
 #include "holdfast/base/shape_bytes.h"
 #include "strings.h"
@@ -69,6 +70,7 @@ DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) con
 
 void DatasetReader::describe_type(hid_t dataset, const std::string& label, DatasetInfo& info) const {
   const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "cannot read the type of " + label);
+  // HDF5 stores texts of variable length elsewhere, and here only where they are.
   info.element_bytes = H5Tis_variable_str(type) > 0 ? kReferenceBytes : H5Tget_size(type);
   info.is_text = H5Tget_class(type) == H5T_STRING;
   if (info.is_text) return;
@@ -93,15 +95,12 @@ std::vector<std::uint64_t> DatasetReader::read_shape(hid_t dataset, const std::s
   const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "cannot read the dataspace of " + label);
   const H5S_class_t kind = H5Sget_simple_extent_type(space);
   check_.require(kind == H5S_SCALAR || kind == H5S_SIMPLE, label + " has no shape");
-  const int axes = check_.succeeded(H5Sget_simple_extent_ndims(space), "cannot read the shape of " + label);
-  check_.require(axes <= static_cast<int>(kMaxAxes), label + " has too many axes");
-  std::vector<hsize_t> extents(static_cast<std::size_t>(axes));
-  check_.succeeded(H5Sget_simple_extent_dims(space, extents.data(), nullptr), "cannot read the shape of " + label);
-  return {extents.begin(), extents.end()};
+  return hdf5_reader::read_shape(check_, space, label);
 }
 
 ChunkedStorage DatasetReader::describe_chunks(hid_t creation, hid_t dataset, const DatasetInfo& info,
                                               const std::string& label) const {
+  // Everything that RowReader needs, so that it asks HDF5 for raw chunks alone.
   ChunkedStorage storage;
   storage.shape = info.shape;
   storage.element_bytes = info.element_bytes;
@@ -150,6 +149,7 @@ std::vector<FilterStep> DatasetReader::read_filters(hid_t creation, std::size_t 
 }
 
 void DatasetReader::check_sizes(const DatasetInfo& info, const std::string& label) const {
+  // One sentence for all of these: each of them says that sizes and bytes do not fit.
   const std::string sizes =
       fmt::format("{} declares {} bytes, but {} are stored", label, info.bytes, info.stored_bytes);
   check_.require(info.stored_bytes <= file_bytes_, sizes);
@@ -179,8 +179,9 @@ void DatasetReader::check_memory(const DatasetInfo& info, std::uint64_t rows, st
 }
 
 void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::string& label,
-                         format::TreeSink& sink) const {
+                         format::TreeEncoder& encoder) const {
   if (info.bytes == 0) return;
+  // A scalar is one row. The shape has no empty axis here, since there are bytes.
   const std::uint64_t rows = info.shape.empty() ? 1 : info.shape[0];
   const std::uint64_t row_bytes = info.bytes / rows;
   const std::uint64_t step = rows_at_once(info, row_bytes);
@@ -196,10 +197,10 @@ void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::stri
     } else {
       read_plain_rows(dataset, info, row, count, elements, label);
     }
-    if (info.type.is_big_endian) swap_bytes(size_bytes(info.type.dtype), elements);
-    check_.require(info.type.dtype != DType::boolean || are_truth_values(elements),
+    if (info.type.is_big_endian) format::swap_bytes(elements, size_bytes(info.type.dtype));
+    check_.require(info.type.dtype != DType::boolean || format::holds_booleans(elements),
                    label + " has boolean elements other than 0 and 1");
-    sink.add_elements(elements);
+    encoder.add_elements(elements);
     row += count;
   }
   if (info.chunked) check_all_were_read(dataset, chunks, label);
@@ -235,6 +236,7 @@ void DatasetReader::read_plain_rows(hid_t dataset, const DatasetInfo& info, std:
   }
   std::vector<hsize_t> start(info.shape.size());
   std::vector<hsize_t> count(info.shape.begin(), info.shape.end());
+  // Contiguous data is read by HDF5, which converts nothing: both types are the stored one.
   start[0] = row;
   count[0] = rows;
   const Handle from = check_.opened(H5Dget_space(dataset), H5Sclose, problem);

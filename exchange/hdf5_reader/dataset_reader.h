@@ -40,9 +40,9 @@ class DatasetReader {
 
   // Reads no elements. `label` names the dataset in errors.
   DatasetInfo describe(hid_t dataset, const std::string& label) const;
-  // Passes all elements of a dataset that is not a text to `sink`, in pieces of a few MiB or one row of chunks.
+  // Passes all elements of a dataset that is not a text to `encoder`, in pieces of a few MiB or one row of chunks.
   // Throws Error{out_of_memory} before the first piece if a piece is larger than allowed.
-  void read(hid_t dataset, const DatasetInfo& info, const std::string& label, format::TreeSink& sink) const;
+  void read(hid_t dataset, const DatasetInfo& info, const std::string& label, format::TreeEncoder& encoder) const;
   // The dataset must be a text.
   std::string read_text(hid_t dataset, const std::string& label) const;
 

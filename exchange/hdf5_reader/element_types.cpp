@@ -14,6 +14,25 @@ namespace {
 using format::Checker;
 using format::Handle;
 
+struct ClassName {
+  H5T_class_t number;
+  const char* name;
+};
+
+constexpr std::array<ClassName, 11> kClassNames = {{
+    {H5T_INTEGER, "integers of unusual size or precision"},
+    {H5T_FLOAT, "floats of unusual size or precision"},
+    {H5T_TIME, "times"},
+    {H5T_STRING, "strings"},
+    {H5T_BITFIELD, "bit fields"},
+    {H5T_OPAQUE, "opaque bytes"},
+    {H5T_COMPOUND, "compounds"},
+    {H5T_REFERENCE, "references"},
+    {H5T_ENUM, "an enumeration"},
+    {H5T_VLEN, "sequences of variable length"},
+    {H5T_ARRAY, "arrays"},
+}};
+
 Handle copy_type(const Checker& check, hid_t type) {
   return check.opened(H5Tcopy(type), H5Tclose, "cannot create an element type");
 }
@@ -27,6 +46,7 @@ Handle bfloat16_type(const Checker& check) {
 }
 
 bool is_boolean(hid_t type) {
+  // h5py writes bool in this form. Any other enumeration has names that we could not keep.
   if (H5Tget_class(type) != H5T_ENUM || H5Tget_size(type) != 1 || H5Tget_nmembers(type) != 2) return false;
   for (const auto& [name, wanted] : {std::pair<const char*, std::int8_t>{"FALSE", 0}, {"TRUE", 1}}) {
     std::int8_t value = -1;
@@ -44,6 +64,7 @@ ElementTypes::ElementTypes(const Checker& check) {
   for (const DType dtype : kAll) {
     const Handle little = dtype == DType::bf16 ? bfloat16_type(check) : format::element_type(check, dtype);
     for (const bool is_big_endian : {false, true}) {
+      // A copy, since setting the order changes the type.
       Handle stored = copy_type(check, little);
       check.succeeded(H5Tset_order(stored, is_big_endian ? H5T_ORDER_BE : H5T_ORDER_LE),
                       "cannot create an element type");
@@ -54,6 +75,7 @@ ElementTypes::ElementTypes(const Checker& check) {
 
 std::optional<ElementType> ElementTypes::find(hid_t type) const {
   if (is_boolean(type)) return ElementType{DType::boolean};
+  // Two dozen comparisons, once for each dataset.
   for (const Number& number : numbers_) {
     if (H5Tequal(type, number.stored) > 0) return number.type;
   }
@@ -61,43 +83,8 @@ std::optional<ElementType> ElementTypes::find(hid_t type) const {
 }
 
 std::string class_name(hid_t type) {
-  switch (H5Tget_class(type)) {
-    case H5T_INTEGER:
-      return "integers of unusual size or precision";
-    case H5T_FLOAT:
-      return "floats of unusual size or precision";
-    case H5T_TIME:
-      return "times";
-    case H5T_STRING:
-      return "strings";
-    case H5T_BITFIELD:
-      return "bit fields";
-    case H5T_OPAQUE:
-      return "opaque bytes";
-    case H5T_COMPOUND:
-      return "compounds";
-    case H5T_REFERENCE:
-      return "references";
-    case H5T_ENUM:
-      return "an enumeration";
-    case H5T_VLEN:
-      return "sequences of variable length";
-    case H5T_ARRAY:
-      return "arrays";
-    default:
-      return "an unknown class";
-  }
-}
-
-void swap_bytes(std::size_t element_bytes, std::span<std::byte> elements) {
-  for (std::size_t i = 0; i + element_bytes <= elements.size(); i += element_bytes) {
-    std::reverse(elements.begin() + static_cast<std::ptrdiff_t>(i),
-                 elements.begin() + static_cast<std::ptrdiff_t>(i + element_bytes));
-  }
-}
-
-bool are_truth_values(std::span<const std::byte> elements) {
-  return std::all_of(elements.begin(), elements.end(), [](std::byte value) { return value <= std::byte{1}; });
+  const auto* found = std::ranges::find(kClassNames, H5Tget_class(type), &ClassName::number);
+  return found == kClassNames.end() ? "an unknown class" : found->name;
 }
 
 }  // namespace holdfast::hdf5_reader

@@ -37,10 +37,4 @@ class ElementTypes {
 // The kind of type for errors, such as "references".
 std::string class_name(hid_t type);
 
-// Reverses the bytes of each element.
-void swap_bytes(std::size_t element_bytes, std::span<std::byte> elements);
-
-// True when each byte is 0 or 1.
-bool are_truth_values(std::span<const std::byte> elements);
-
 }  // namespace holdfast::hdf5_reader

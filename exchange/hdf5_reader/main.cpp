@@ -11,17 +11,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "attempts.h"
 #include "foreign_hdf5/tree_stream.h"
+#include "holdfast/base/whole_number.h"
 #include "sandbox.h"
 #include "tree_parser.h"
 
@@ -41,25 +43,25 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 struct Request {
   std::uint64_t parent = 0;
-  std::uint64_t max_array_bytes = 0;
-  std::uint64_t max_objects = 0;
-  std::uint64_t seconds = 0;
-  std::uint64_t max_memory_bytes = 0;
+  TreeLimits limits;
   TreePart part = TreePart::all;
 };
 
-bool parse_number(std::string_view text, std::uint64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 // The arguments come from the library itself, so a mistake needs no message, only an exit code.
-bool parse_arguments(const std::vector<std::string_view>& arguments, Request& request) {
-  if (arguments.size() != 6 || (arguments[5] != "all" && arguments[5] != "heads")) return false;
-  request.part = arguments[5] == "all" ? TreePart::all : TreePart::heads;
-  return parse_number(arguments[0], request.parent) && parse_number(arguments[1], request.max_array_bytes) &&
-         parse_number(arguments[2], request.max_objects) && parse_number(arguments[3], request.seconds) &&
-         parse_number(arguments[4], request.max_memory_bytes);
+std::optional<Request> parse_arguments(const std::vector<std::string_view>& arguments) {
+  std::array<std::uint64_t, 5> numbers{};
+  if (arguments.size() != numbers.size() + 1 || (arguments[5] != "all" && arguments[5] != "heads")) return {};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::optional<std::uint64_t> number = whole_number<std::uint64_t>(arguments[i]);
+    if (!number) return {};
+    numbers[i] = *number;
+  }
+  return Request{.parent = numbers[0],
+                 .limits = {.max_array_bytes = numbers[1],
+                            .max_objects = numbers[2],
+                            .max_memory_bytes = numbers[4],
+                            .time = std::chrono::seconds(numbers[3])},
+                 .part = arguments[5] == "all" ? TreePart::all : TreePart::heads};
 }
 
 // Writes to the pipe in pieces of a useful size. A failure cannot be reported to anybody: the parent sees the pipe
@@ -107,22 +109,18 @@ std::span<const std::byte> map_file() {
 }
 
 // A piece is a row of chunks, which may be most of a compressed dataset. The rest of the memory is for the libraries.
-SandboxLimits limits_for(const Request& request, std::uint64_t file_bytes) {
+SandboxLimits sandbox_limits(const TreeLimits& limits, std::uint64_t file_bytes) {
   const std::uint64_t piece_bytes =
-      std::min({request.max_array_bytes, request.max_memory_bytes, 64 * std::min(file_bytes, kGiB * 1024)});
+      std::min({limits.max_array_bytes, limits.max_memory_bytes, 64 * std::min(file_bytes, kGiB * 1024)});
   return {.memory_bytes = kGiB + file_bytes + piece_bytes,
-          .cpu_seconds = request.seconds + file_bytes / (8 << 20),
+          .cpu_seconds = static_cast<std::uint64_t>(limits.time.count()) + file_bytes / (8 << 20),
           .output = kOutput};
 }
 
 // Every problem is reported through the pipe, since the sandbox leaves no other way.
 void read_tree(std::span<const std::byte> file, const Request& request, TreeEncoder& encoder) {
-  const TreeLimits limits{.max_array_bytes = request.max_array_bytes,
-                          .max_objects = request.max_objects,
-                          .max_memory_bytes = request.max_memory_bytes,
-                          .time = std::chrono::seconds(request.seconds)};
   try {
-    parse_hdf5_tree(file, limits, request.part, encoder);
+    parse_hdf5_tree(file, request.limits, request.part, encoder);
     encoder.finish();
   } catch (const Error& error) {
     encoder.refuse(error.code(), error.what());
@@ -141,7 +139,7 @@ int run(const Request& request) {
   TreeEncoder encoder([&](std::span<const std::byte> bytes) { output.write(bytes); });
   if (!prepare_hdf5()) {
     encoder.refuse(ErrorCode::unavailable, "HDF5 cannot be initialised");
-  } else if (!lock_in(limits_for(request, file.size()))) {
+  } else if (!lock_in(sandbox_limits(request.limits, file.size()))) {
     encoder.refuse(ErrorCode::unsupported, fmt::format("this system cannot put the reader of HDF5 files into a sandbox "
                                                        "({}), so files of other programs are not read",
                                                        std::strerror(errno)));
@@ -160,6 +158,6 @@ int main(int argc, char** argv) {
   using namespace holdfast::hdf5_reader;
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   if (arguments.size() == 2 && arguments[0] == "--try") ::_exit(attempt(arguments[1]));
-  Request request;
-  ::_exit(parse_arguments(arguments, request) ? run(request) : kUsage);
+  const auto request = parse_arguments(arguments);
+  ::_exit(request ? run(*request) : kUsage);
 }

@@ -1,3 +1,6 @@
+// Strings come in two forms: fixed ones are bytes with padding, variable ones are pointers into memory of HDF5. Callers
+// get plain text from both.
+
 #include "strings.h"
 
 #include <algorithm>
@@ -45,6 +48,7 @@ std::vector<std::string> take_variable_strings(hid_t type, hid_t space, std::spa
 
 Handle string_memory_type(const Checker& check, hid_t stored, const std::string& label) {
   if (H5Tis_variable_str(stored) <= 0) {
+    // The loop that copies fixed strings steps by this size.
     check.require(H5Tget_size(stored) > 0, label + " has strings of size 0");
     return check.opened(H5Tcopy(stored), H5Tclose, "cannot create a string type");
   }

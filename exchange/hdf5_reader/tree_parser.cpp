@@ -26,8 +26,8 @@ using format::FixedImage;
 using format::Handle;
 using format::Hdf5Attribute;
 using format::label_of;
+using format::TreeEncoder;
 using format::TreeLimits;
-using format::TreeSink;
 
 struct Link {
   std::string name;
@@ -53,6 +53,7 @@ herr_t append_link(hid_t, const char* name, const H5L_info_t* info, void* data) 
 }
 
 // The size in a record; see tree_stream.h.
+// An estimate from above: the bound that it is compared with has room to spare.
 std::uint64_t size_of(const Hdf5Attribute& attribute) {
   constexpr std::uint64_t kHead = 16;
   if (const auto* text = std::get_if<std::string>(&attribute.value)) return kHead + text->size();
@@ -79,14 +80,14 @@ class Parser {
         file_(open()) {}
 
   // Checks all objects before it reads any, so that nothing is sent of a file that asks for too much.
-  void parse(TreeSink& sink) {
+  void parse(TreeEncoder& encoder) {
     list_objects();
     for (const std::string& path : groups_) {
       const Handle group = open_object(path, H5I_GROUP);
-      sink.add_group({path, read_attributes(group, label_of(path))});
+      encoder.add_group({path, read_attributes(group, label_of(path))});
     }
-    for (const std::string& path : datasets_) read_dataset(path, sink);
-    for (const std::string& path : texts_) read_text(path, sink);
+    for (const std::string& path : datasets_) read_dataset(path, encoder);
+    for (const std::string& path : texts_) read_text(path, encoder);
   }
 
  private:
@@ -99,6 +100,7 @@ class Parser {
 
   Handle open_object(const std::string& path, H5I_type_t kind) const {
     const std::string from_root = "/" + path;
+    // The kind is compared again: a damaged file may answer differently the second time.
     Handle object =
         check_.opened(H5Oopen(file_, from_root.c_str(), H5P_DEFAULT), H5Oclose, label_of(path) + " cannot be opened");
     check_.require(H5Iget_type(object) == kind, label_of(path) + " is of another kind than its listing says");
@@ -109,12 +111,14 @@ class Parser {
   void list_objects() {
     std::vector<std::string> waiting{""};
     note_object(object_info(""), "");
+    // A stack of paths: recursion would let the file choose the depth of ours.
     while (!waiting.empty()) {
       const std::string group = std::move(waiting.back());
       waiting.pop_back();
       for (const Link& link : list_links(group)) {
         const std::string path = group.empty() ? link.name : group + "/" + link.name;
-        check_link(link, path);
+        const std::string problem = format::problem_of_link(path, link.name, link.is_hard);
+        check_.require(problem.empty(), label_of(path) + problem);
         const H5O_info_t info = object_info(path);
         note_object(info, path);
         check_.require(info.type == H5O_TYPE_GROUP || info.type == H5O_TYPE_DATASET,
@@ -127,6 +131,7 @@ class Parser {
       }
       groups_.push_back(group);
     }
+    // The receiver requires this order. HDF5's own order is only within one group.
     std::sort(groups_.begin(), groups_.end());
     std::sort(datasets_.begin(), datasets_.end());
     std::sort(texts_.begin(), texts_.end());
@@ -142,14 +147,6 @@ class Parser {
   }
 
   std::string too_many_objects() const { return fmt::format("it has more than {} objects", limits_.max_objects); }
-
-  void check_link(const Link& link, const std::string& path) const {
-    const std::string name_problem = format::problem_of_name(link.name);
-    check_.require(name_problem.empty(), fmt::format("{} {}", label_of(path), name_problem));
-    check_.require(link.is_hard, label_of(path) + format::kNoHardLink);
-    const std::string path_problem = format::problem_of_path(path);
-    check_.require(path_problem.empty(), fmt::format("{} {}", label_of(path), path_problem));
-  }
 
   H5O_info_t object_info(const std::string& path) const {
     const std::string from_root = "/" + path;
@@ -168,6 +165,7 @@ class Parser {
   }
 
   void note_dataset(const std::string& path) {
+    // The sum of all declarations is bounded, not only each of them.
     const DatasetInfo info = dataset_reader_.describe(open_object(path, H5I_DATASET), label_of(path));
     const bool is_countable = !__builtin_add_overflow(declared_bytes_, info.bytes, &declared_bytes_);
     check_.require(
@@ -185,7 +183,7 @@ class Parser {
                    "its names, attributes and texts are larger than the file can hold");
   }
 
-  void read_dataset(const std::string& path, TreeSink& sink) {
+  void read_dataset(const std::string& path, TreeEncoder& encoder) {
     const std::string label = label_of(path);
     const Handle dataset = open_object(path, H5I_DATASET);
     const DatasetInfo info = dataset_reader_.describe(dataset, label);
@@ -193,21 +191,22 @@ class Parser {
     std::vector<Hdf5Attribute> attributes = read_attributes(dataset, label);
     // The attribute says that the elements are bfloat16, which the element type already says.
     if (info.is_opaque) std::erase_if(attributes, [](const Hdf5Attribute& each) { return each.name == "dtype"; });
-    sink.add_dataset({{path, info.type.dtype, info.shape, {}}, std::move(attributes)});
-    if (part_ == TreePart::all) dataset_reader_.read(dataset, info, label, sink);
+    encoder.add_dataset({{path, info.type.dtype, info.shape, {}}, std::move(attributes)});
+    if (part_ == TreePart::all) dataset_reader_.read(dataset, info, label, encoder);
   }
 
-  void read_text(const std::string& path, TreeSink& sink) {
+  void read_text(const std::string& path, TreeEncoder& encoder) {
     const std::string label = label_of(path);
     const Handle dataset = open_object(path, H5I_DATASET);
     check_.require(dataset_reader_.describe(dataset, label).is_text,
                    label + " is of another kind than its listing says");
     std::string text = dataset_reader_.read_text(dataset, label);
     note_head_bytes(text.size());
-    sink.add_text({path, std::move(text), read_attributes(dataset, label)});
+    encoder.add_text({path, std::move(text), read_attributes(dataset, label)});
   }
 
   std::vector<Hdf5Attribute> read_attributes(hid_t object, const std::string& owner) {
+    // Counted while they are read, so that no file makes this list larger than itself.
     std::vector<Hdf5Attribute> attributes;
     for (const std::string& name : attribute_reader_.list(object, owner, limits_.max_objects)) {
       attributes.push_back(attribute_reader_.read(object, name, owner));
@@ -241,9 +240,9 @@ bool prepare_hdf5() {
   return H5dont_atexit() >= 0 && H5open() >= 0;
 }
 
-void parse_hdf5_tree(std::span<const std::byte> file, const TreeLimits& limits, TreePart part, TreeSink& sink) {
+void parse_hdf5_tree(std::span<const std::byte> file, const TreeLimits& limits, TreePart part, TreeEncoder& encoder) {
   const format::Session session;
-  Parser(file, limits, part).parse(sink);
+  Parser(file, limits, part).parse(encoder);
 }
 
 }  // namespace holdfast::hdf5_reader

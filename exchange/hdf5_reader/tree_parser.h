@@ -22,6 +22,6 @@ enum class TreePart { all, heads };
 //
 // foreign_check.h says what is checked here and what was checked before HDF5 saw the file.
 void parse_hdf5_tree(std::span<const std::byte> file, const format::TreeLimits& limits, TreePart part,
-                     format::TreeSink& sink);
+                     format::TreeEncoder& encoder);
 
 }  // namespace holdfast::hdf5_reader

@@ -1,3 +1,6 @@
+// Writers check all arguments first, so that a mistake of a caller never leaves half a file. All formats check the
+// same, because a file of one kind must convert to each other kind.
+
 #include "bytes/array_checks.h"
 
 #include <fmt/format.h>
@@ -7,12 +10,14 @@
 #include <set>
 
 #include "bytes/byte_source.h"
+#include "bytes/element_bytes.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shape_bytes.h"
 #include "holdfast/base/utf8.h"
 
 namespace holdfast::format {
 
+// A mistake of the caller; a file's faults are refuse_file().
 void refuse_to_write(const std::string& path, const std::string& problem) {
   throw Error(ErrorCode::invalid_argument, fmt::format("cannot write {}: {}", path, problem));
 }
@@ -23,6 +28,7 @@ void check_arrays(const std::string& path, std::span<const ArrayView> arrays) {
     if (!is_utf8(array.name)) refuse_to_write(path, "the name of an array is not UTF-8 text; rename the array");
     const std::string label = "array " + quoted_text(array.name);
     if (!names.insert(array.name).second) refuse_to_write(path, label + " occurs twice; rename one of the two");
+    // A writer would otherwise read past the end of the elements, or leave some out.
     std::uint64_t bytes = 0;
     if (!multiply_shape(array.shape, size_bytes(array.dtype), bytes) || bytes != array.bytes.size()) {
       refuse_to_write(path, fmt::format("{} has {} bytes, but its shape needs {}; pass all of its elements", label,
@@ -40,10 +46,6 @@ void check_metadata(const std::string& path, std::string_view metadata_json) {
 
 bool is_json(std::string_view text) {
   return is_utf8(text) && nlohmann::json::accept(text);
-}
-
-bool holds_booleans(std::span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte <= std::byte{1}; });
 }
 
 }  // namespace holdfast::format

@@ -24,7 +24,4 @@ void check_metadata(const std::string& path, std::string_view metadata_json);
 // True for one JSON text in UTF-8 without NUL, which the JSON library would take for the end of the text.
 bool is_json(std::string_view text);
 
-// True when every byte is 0 or 1. C++ gives no meaning to a bool of another value.
-bool holds_booleans(std::span<const std::byte> bytes);
-
 }  // namespace holdfast::format

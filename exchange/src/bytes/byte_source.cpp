@@ -1,3 +1,5 @@
+// Readers never trust an offset of a file: every read names its place, and one that reaches past the end says so.
+
 #include "bytes/byte_source.h"
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@ void refuse_file(const std::string& path, const std::string& problem) {
   throw Error(ErrorCode::invalid_file, fmt::format("{} {}", path, problem));
 }
 
+// The file is not damaged, so the advice is about the limit.
 void refuse_memory(const std::string& path, std::uint64_t bytes, std::uint64_t most) {
   throw Error(ErrorCode::out_of_memory,
               fmt::format("cannot read {}: {} bytes of it must be in memory at once, and {} are allowed{}", path, bytes,
@@ -41,18 +44,8 @@ void MemorySource::read(std::uint64_t offset, std::span<std::byte> out) {
   std::copy(piece.begin(), piece.end(), out.begin());
 }
 
-std::span<const std::byte> ByteCursor::bytes(std::size_t count) {
-  if (count > bytes_.size()) {
-    refuse_file(path_, fmt::format("is damaged: {} ends too early; use another copy of it", what_));
-  }
-  const auto taken = bytes_.first(count);
-  bytes_ = bytes_.subspan(count);
-  return taken;
-}
-
-std::string ByteCursor::text(std::size_t count) {
-  const auto taken = bytes(count);
-  return {reinterpret_cast<const char*>(taken.data()), taken.size()};
+void ByteCursor::refuse_end() const {
+  refuse_file(path_, fmt::format("is damaged: {} ends too early; use another copy of it", what_));
 }
 
 }  // namespace holdfast::format

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "bytes/little_endian_cursor.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/shown_text.h"
@@ -77,36 +78,19 @@ class MemorySource : public ByteSource {
   std::span<const std::byte> bytes_;
 };
 
-// Takes little-endian numbers and text from the front of `bytes`.
-class ByteCursor {
+// Takes numbers and text from a part of a file.
+class ByteCursor : public LittleEndianCursor {
  public:
   // Errors name `path` and `what` ("the directory of its members") when the bytes end too early. All three arguments
   // must outlive the cursor.
   ByteCursor(const std::string& path, std::string_view what, std::span<const std::byte> bytes)
-      : path_(path), what_(what), bytes_(bytes) {}
-
-  std::size_t left() const { return bytes_.size(); }
-  std::span<const std::byte> bytes(std::size_t count);
-  std::string text(std::size_t count);
-  std::uint16_t u16() { return integer<std::uint16_t>(); }
-  std::uint32_t u32() { return integer<std::uint32_t>(); }
-  std::uint64_t u64() { return integer<std::uint64_t>(); }
+      : LittleEndianCursor(bytes), path_(path), what_(what) {}
 
  private:
-  template <typename Integer>
-  Integer integer() {
-    Integer value = 0;
-    unsigned shift = 0;
-    for (const std::byte byte : bytes(sizeof value)) {
-      value = static_cast<Integer>(value | (std::to_integer<Integer>(byte) << shift));
-      shift += 8;
-    }
-    return value;
-  }
+  [[noreturn]] void refuse_end() const override;
 
   const std::string& path_;
   std::string_view what_;
-  std::span<const std::byte> bytes_;
 };
 
 }  // namespace holdfast::format

@@ -1,3 +1,6 @@
+// Frameworks order axes differently, so kernels are transposed in a conversion. One pass without a table of positions
+// is fast enough: a conversion waits for the disk.
+
 #include "bytes/transpose.h"
 
 #include <cstring>

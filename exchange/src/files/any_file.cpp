@@ -44,6 +44,7 @@ class AnyFile::Content {
 
 namespace {
 
+// Digests are checked by the file itself, so this class only passes on.
 class HoldfastContent : public AnyFile::Content {
  public:
   HoldfastContent(FileSystem& files, const std::string& path) : file_(ArrayFile::open(files, path)) {}
@@ -63,71 +64,71 @@ class HoldfastContent : public AnyFile::Content {
   ArrayFile file_;
 };
 
-class SafetensorsContent : public AnyFile::Content {
+ArrayInfo info_of(const SafetensorsEntry& entry) {
+  return {.name = entry.name,
+          .dtype = entry.dtype,
+          .shape = entry.shape,
+          .digest = {},
+          .stored_bytes = entry.end - entry.begin};
+}
+ArrayInfo info_of(const NpzFile::Entry& entry) {
+  return {.name = entry.name, .dtype = entry.header.dtype, .shape = entry.header.shape, .digest = {}};
+}
+
+// The two files differ in what their read() returns.
+std::vector<std::byte> elements_of(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+  return file.read(entry);
+}
+std::vector<std::byte> elements_of(const NpzFile& file, const NpzFile::Entry& entry) {
+  return file.read(entry).bytes;
+}
+
+// Files that are read entry by entry. Each entry is an array, at the same index.
+template <typename EntriesFile>
+class EntriesContent : public AnyFile::Content {
  public:
-  SafetensorsContent(FileSystem& files, const std::string& path)
+  EntriesContent(FileSystem& files, const std::string& path)
       : source_(std::make_unique<FileSource>(files, path)), file_(*source_) {
-    for (const SafetensorsEntry& entry : file_.entries()) {
-      infos_.push_back({.name = entry.name,
-                        .dtype = entry.dtype,
-                        .shape = entry.shape,
-                        .digest = {},
-                        .stored_bytes = entry.end - entry.begin});
-    }
+    for (const auto& entry : file_.entries()) infos_.push_back(info_of(entry));
   }
 
   const std::string& metadata() const override { return file_.metadata(); }
   std::span<const ArrayInfo> arrays() const override { return infos_; }
   std::vector<std::byte> read(const ArrayInfo& array) const override {
-    const auto index = static_cast<std::size_t>(&array - infos_.data());
-    return within_memory(source_->path(), [&] { return file_.read(file_.entries()[index]); });
+    return within_memory(source_->path(), [&] { return elements_of(file_, entry_of(array)); });
   }
   void read_pieces(const Wants& wants, const Take& take) const override {
-    for (std::size_t i = 0; i < infos_.size(); ++i) {
-      if (!wants(infos_[i])) continue;
-      file_.read_pieces(file_.entries()[i], [&](std::span<const std::byte> piece) { take(infos_[i], piece); });
+    for (const ArrayInfo& array : infos_) {
+      if (wants(array)) give(array, take);
     }
   }
 
+ protected:
+  virtual void give(const ArrayInfo& array, const Take& take) const {
+    file_.read_pieces(entry_of(array), [&](std::span<const std::byte> piece) { take(array, piece); });
+  }
+
  private:
+  const auto& entry_of(const ArrayInfo& array) const {
+    return file_.entries()[static_cast<std::size_t>(&array - infos_.data())];
+  }
+
   std::unique_ptr<FileSource> source_;
-  SafetensorsFile file_;
+  EntriesFile file_;
   std::vector<ArrayInfo> infos_;
 };
 
-class NpzContent : public AnyFile::Content {
+// Small arrays are read whole, since read() also reorders column-major ones. Larger ones stay in pieces.
+class NpzContent : public EntriesContent<NpzFile> {
  public:
-  NpzContent(FileSystem& files, const std::string& path)
-      : source_(std::make_unique<FileSource>(files, path)), file_(*source_) {
-    for (const NpzFile::Entry& entry : file_.entries()) {
-      infos_.push_back({.name = entry.name, .dtype = entry.header.dtype, .shape = entry.header.shape, .digest = {}});
-    }
-  }
+  using EntriesContent::EntriesContent;
 
-  const std::string& metadata() const override { return file_.metadata(); }
-  std::span<const ArrayInfo> arrays() const override { return infos_; }
-  std::vector<std::byte> read(const ArrayInfo& array) const override {
-    const auto index = static_cast<std::size_t>(&array - infos_.data());
-    return within_memory(source_->path(), [&] { return file_.read(file_.entries()[index]).bytes; });
-  }
-  void read_pieces(const Wants& wants, const Take& take) const override {
+ protected:
+  void give(const ArrayInfo& array, const Take& take) const override {
     constexpr std::uint64_t kWholeBytes = std::uint64_t{64} << 20;
-    for (std::size_t i = 0; i < infos_.size(); ++i) {
-      const ArrayInfo& array = infos_[i];
-      if (!wants(array) || size_bytes(array) == 0) continue;
-      // Small arrays are read whole, since read() also reorders column-major ones. Larger ones stay in pieces.
-      if (size_bytes(array) <= kWholeBytes) {
-        take(array, read(array));
-      } else {
-        file_.read_pieces(file_.entries()[i], [&](std::span<const std::byte> piece) { take(array, piece); });
-      }
-    }
+    if (size_bytes(array) > kWholeBytes) return EntriesContent::give(array, take);
+    if (size_bytes(array) > 0) take(array, read(array));
   }
-
- private:
-  std::unique_ptr<FileSource> source_;
-  NpzFile file_;
-  std::vector<ArrayInfo> infos_;
 };
 
 // The source of the arrays of an HDF5 file or a Keras archive: the datasets of a tree in their order, then the
@@ -200,6 +201,7 @@ class TreeContent : public AnyFile::Content {
     arrays_of_.assign(datasets + source_->assets(), kNone);
     for (const NamedArray& array : set.arrays) {
       arrays_of_[number_of(array.bytes)] = infos_.size();
+      // Arrays without a place in the set keep kNone: naming dropped them, so their elements are passed over.
       infos_.push_back({.name = array.name, .dtype = array.dtype, .shape = array.shape, .digest = {}});
     }
   }
@@ -207,6 +209,8 @@ class TreeContent : public AnyFile::Content {
   const std::string& metadata() const override { return metadata_; }
   std::span<const ArrayInfo> arrays() const override { return infos_; }
   std::vector<std::byte> read(const ArrayInfo& array) const override {
+    // A name may depend on the whole file, and one array cannot be parsed without those before it. So the first call
+    // reads everything, and later calls look it up.
     if (!whole_) {
       whole_ = within_memory(path_, [&] {
         return source_->name_arrays(source_->file().read(),
@@ -216,6 +220,7 @@ class TreeContent : public AnyFile::Content {
     return whole_->arrays[static_cast<std::size_t>(&array - infos_.data())].bytes;
   }
   void read_pieces(const Wants& wants, const Take& take) const override {
+    // Datasets and assets share one row of numbers: the datasets come first.
     const auto give = [&](std::size_t number, std::span<const std::byte> piece) {
       const std::size_t array = arrays_of_[number];
       if (array != kNone && wants(infos_[array])) take(infos_[array], piece);
@@ -257,7 +262,7 @@ std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::str
     case FileKind::holdfast:
       return std::make_unique<HoldfastContent>(files, path);
     case FileKind::safetensors:
-      return std::make_unique<SafetensorsContent>(files, path);
+      return std::make_unique<EntriesContent<SafetensorsFile>>(files, path);
     case FileKind::npz:
       return std::make_unique<NpzContent>(files, path);
     case FileKind::keras:
@@ -265,9 +270,11 @@ std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::str
     case FileKind::hdf5:
       break;
   }
+  // Whether it is Keras's legacy format shows only in its attributes, so TreeContent may change `kind`.
   return std::make_unique<TreeContent>(path, std::make_unique<Hdf5Source>(files, path, limits), kind);
 }
 
+// Enough for every signature, and for the length and the brace of safetensors.
 constexpr std::size_t kStartBytes = 16;
 
 bool starts_with(std::span<const std::byte> bytes, std::string_view start) {
@@ -316,6 +323,7 @@ FileKind kind_of_archive(FileSource& source) {
     return std::any_of(archive.entries().begin(), archive.entries().end(),
                        [&](const ZipEntry& entry) { return entry.name.ends_with(end); });
   };
+  // Refused before anything else is looked at, so that no reader of another kind takes such an archive.
   if (has_member("data.pkl")) refuse_pickle(source.path());
   // Keras's archives have a configuration; archives of weights alone have an HDF5 member.
   return has_member("config.json") || has_member(".weights.h5") ? FileKind::keras : FileKind::npz;
@@ -328,6 +336,8 @@ std::string_view name(FileKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+// By content, never by name: users rename files. The order matters, because safetensors has no signature and any
+// bytes may look like one.
 FileKind recognise(FileSystem& files, const std::string& path) {
   FileSource source(files, path);
   std::vector<std::byte> start(std::min<std::uint64_t>(kStartBytes, source.size_bytes()));
@@ -352,6 +362,7 @@ AnyFile::AnyFile(AnyFile&&) noexcept = default;
 AnyFile& AnyFile::operator=(AnyFile&&) noexcept = default;
 
 AnyFile AnyFile::open(FileSystem& files, const std::string& path, const AnyFileOptions& options) {
+  // The file is opened twice. If it changes in between, the second reader refuses what it does not expect.
   FileKind kind = recognise(files, path);
   TreeLimits limits;
   limits.max_memory_bytes = options.max_memory_bytes;
@@ -367,11 +378,10 @@ std::span<const ArrayInfo> AnyFile::arrays() const {
   return content_->arrays();
 }
 
+// All contents sort their arrays by name.
 const ArrayInfo* AnyFile::find(std::string_view name) const {
   const std::span<const ArrayInfo> all = arrays();
-  const auto found =
-      std::lower_bound(all.begin(), all.end(), name,
-                       [](const ArrayInfo& array, std::string_view wanted) { return array.name < wanted; });
+  const auto found = std::ranges::lower_bound(all, name, {}, &ArrayInfo::name);
   return found != all.end() && found->name == name ? &*found : nullptr;
 }
 
@@ -395,6 +405,7 @@ const ArrayFile* AnyFile::array_file() const {
 
 ArraySet AnyFile::read_all(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const {
   return within_memory(path_, [&] {
+    // Progress counts bytes, since a few arrays hold most of them.
     std::uint64_t total = 0;
     std::uint64_t done = 0;
     for (const ArrayInfo& array : arrays()) total += size_bytes(array);

@@ -25,6 +25,7 @@
 namespace holdfast::format {
 namespace {
 
+// In the order of ConvertTarget.
 constexpr std::array<std::string_view, 8> kTargetNames = {
     "holdfast", "safetensors", "npz", "pytorch", "keras-weights", "keras", "keras-legacy-weights", "keras-legacy"};
 
@@ -32,17 +33,12 @@ bool is_keras(ConvertTarget target) {
   return target >= ConvertTarget::keras_weights;
 }
 
+// In the order of ConvertTarget, from keras_weights on.
+constexpr std::array kKerasForms = {KerasForm::weights, KerasForm::archive, KerasForm::legacy_weights,
+                                    KerasForm::legacy_model};
+
 KerasForm keras_form(ConvertTarget target) {
-  switch (target) {
-    case ConvertTarget::keras_weights:
-      return KerasForm::weights;
-    case ConvertTarget::keras_legacy_weights:
-      return KerasForm::legacy_weights;
-    case ConvertTarget::keras_legacy:
-      return KerasForm::legacy_model;
-    default:
-      return KerasForm::archive;
-  }
+  return kKerasForms.at(static_cast<std::size_t>(target) - static_cast<std::size_t>(ConvertTarget::keras_weights));
 }
 
 // Keras recognises its files by their names, and does not load a file with another name.
@@ -66,6 +62,7 @@ void check_output(FileSystem& files, const std::string& path, ConvertTarget targ
   throw Error(ErrorCode::invalid_argument, path + " exists; choose another name, or allow replacing it (--force)");
 }
 
+// Every run has an iteration and a rate, so they do not show that there is an optimizer's state.
 bool is_optimizer_slot(const std::string& name) {
   return name.starts_with(kOptimizerPrefix) && name != "optimizer/iteration" && name != "optimizer/learning_rate";
 }
@@ -95,6 +92,7 @@ std::string describe(DType dtype, const std::vector<std::uint64_t>& shape) {
   return fmt::format("{} [{}]", name(dtype), fmt::join(shape, ", "));
 }
 
+// A savepoint that fits only in part would train on with random layers, so nothing is converted then.
 [[noreturn]] void refuse_names(const std::string& problem) {
   throw Error(
       ErrorCode::incompatible,
@@ -114,6 +112,7 @@ class ByName {
     ArraySet result{.arrays = {}, .metadata = like_.metadata};
     // An optimizer's state is taken over completely or not at all.
     for (const NamedArray& wanted : like_.arrays) {
+      // A missing array of the model is refused by take(); a missing slot leaves out all slots.
       if (has_all || wanted.name.starts_with(kModelPrefix)) result.arrays.push_back(take(wanted));
     }
     for (const auto& [name, array] : unused_) {
@@ -164,6 +163,7 @@ class Converter {
 
  private:
   Conversion convert_all() {
+    // All of the input is read before the output is opened, so both may be one file.
     ArraySet set = read();
     if (!options_.like.empty()) set = as_savepoint(set);
     report("writing " + output_, 0, 1);
@@ -182,6 +182,7 @@ class Converter {
   }
 
   ArraySet as_savepoint(const ArraySet& set) {
+    // The optimizer's state may be zero for two reasons, and the note must name the right one.
     const ArraySet like = read_any(files_, options_.like);
     if (kind_of(like) != kSavepoint) {
       throw Error(ErrorCode::invalid_argument, options_.like + " is not a savepoint; give one that a run wrote");
@@ -249,7 +250,9 @@ class Converter {
   }
 
   void write_as_keras(const ArraySet& set) {
+    // Keras needs to know layers, which only a savepoint's graph or Keras's own configuration says.
     const std::string kind = require_model(set, true);
+    // What was written is known only afterwards: a form without an optimizer leaves its state out.
     const std::vector<ArrayInfo> written = write_keras(files_, output_, set, keras_form(result_.to));
     std::set<std::string> names;
     for (const ArrayInfo& array : written) {
@@ -278,6 +281,7 @@ class Converter {
 
   template <typename IsKept>
   void note_left_out(const ArraySet& set, const IsKept& is_kept) {
+    // One note for all slots: a model of hundreds of layers has twice as many of them.
     std::size_t slots = 0;
     for (const NamedArray& array : set.arrays) {
       if (is_kept(array.name)) continue;
@@ -324,6 +328,7 @@ ConvertTarget convert_target_from_name(std::string_view name) {
 }
 
 ConvertTarget convert_target_for(const std::string& path) {
+  // The longer ending comes first: ".weights.h5" ends in ".h5", too.
   constexpr std::array<std::pair<std::string_view, ConvertTarget>, 5> kEnds = {{
       {".weights.h5", ConvertTarget::keras_weights},
       {".h5", ConvertTarget::holdfast},
@@ -349,6 +354,7 @@ ArraySet to_savepoint(const ArraySet& set, const ArraySet& like) {
   if (kind_of(set) == kKeras) return keras_to_savepoint(set, like);
   const bool has_our_names = std::any_of(set.arrays.begin(), set.arrays.end(),
                                          [](const NamedArray& array) { return array.name.starts_with(kModelPrefix); });
+  // Names without our prefix can only be those of a state dict, so PyTorch's layouts are assumed.
   if (!has_our_names) return from_pytorch(set, like);
   if (kind_of(like) != kSavepoint) {
     throw Error(ErrorCode::invalid_argument,

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "bytes/little_endian_cursor.h"
 #include "foreign_hdf5/foreign_rules.h"
 #include "foreign_hdf5/tree_names.h"
 #include "holdfast/base/error.h"
@@ -35,39 +36,22 @@ void require(bool condition, const std::string& problem) {
 }
 
 // A range of the file that is read from start to end.
-class Cursor {
+class Cursor : public LittleEndianCursor {
  public:
-  explicit Cursor(std::span<const std::byte> bytes) : rest_(bytes) {}
+  using LittleEndianCursor::LittleEndianCursor;
 
-  std::size_t size() const { return rest_.size(); }
-
-  std::span<const std::byte> take(std::uint64_t count) {
-    require(count <= rest_.size(), "one of its structures ends too early");
-    const std::span<const std::byte> taken = rest_.first(count);
-    rest_ = rest_.subspan(count);
-    return taken;
-  }
-  std::uint64_t integer(std::size_t bytes) {
-    const std::span<const std::byte> taken = take(bytes);
-    std::uint64_t value = 0;
-    for (std::size_t i = bytes; i-- > 0;) value = value << 8U | static_cast<std::uint64_t>(taken[i]);
-    return value;
-  }
   std::uint64_t address() { return integer(kAddressBytes); }
-  std::string text(std::uint64_t bytes) {
-    const std::span<const std::byte> taken = take(bytes);
-    return {reinterpret_cast<const char*>(taken.data()), taken.size()};
-  }
   // Consumes the signature's bytes if there are enough, whether they match or not.
   bool has_signature(std::string_view signature) {
-    return rest_.size() >= signature.size() && text(signature.size()) == signature;
+    return left() >= signature.size() && text(signature.size()) == signature;
   }
 
  private:
-  std::span<const std::byte> rest_;
+  [[noreturn]] void refuse_end() const override { refuse("one of its structures ends too early"); }
 };
 
 // Types of messages in object headers.
+// Other types say nothing that leads to other objects or needs memory, so they are passed over.
 enum MessageType : std::uint64_t {
   kDataspace = 1,
   kDatatype = 3,
@@ -82,6 +66,7 @@ enum MessageType : std::uint64_t {
 constexpr std::uint64_t kSharedMessage = 2;  // flag: the message refers to one that is stored elsewhere
 
 // What the messages of one header declare about a dataset.
+// Both may lie in any block of the header, in any order.
 struct Declared {
   std::optional<std::uint64_t> elements;
   std::optional<std::uint64_t> element_bytes;
@@ -94,6 +79,7 @@ class Check {
 
   void run() {
     add_object("", check_superblock());
+    // A list of what waits, instead of recursion: groups may be nested as deep as the file is long.
     while (!waiting_.empty()) {
       const auto [path, address] = std::move(waiting_.back());
       waiting_.pop_back();
@@ -140,16 +126,17 @@ class Check {
   std::uint64_t check_superblock() {
     base_ = find_superblock();
     Cursor cursor(file_.subspan(base_));
-    cursor.take(8);
+    cursor.bytes(8);
     const std::uint64_t version = cursor.integer(1);
     require(version <= 3, fmt::format("its superblock has version {}, and only 0 to 3 are supported", version));
     return version <= 1 ? check_old_superblock(cursor, version) : check_new_superblock(cursor);
   }
 
+  // Versions 0 and 1 have the root's entry in the superblock itself.
   std::uint64_t check_old_superblock(Cursor& cursor, std::uint64_t version) {
-    cursor.take(4);
+    cursor.bytes(4);
     check_sizes(cursor);
-    cursor.take(version == 0 ? 9 : 13);
+    cursor.bytes(version == 0 ? 9 : 13);
     const std::uint64_t declared_base = cursor.address();
     cursor.address();  // free space
     check_end(declared_base, cursor.address());
@@ -160,8 +147,9 @@ class Check {
 
   std::uint64_t check_new_superblock(Cursor& cursor) {
     check_sizes(cursor);
-    cursor.take(1);
+    cursor.bytes(1);
     const std::uint64_t declared_base = cursor.address();
+    // The extension may be absent. HDF5 reads it first, so its address must be in the file.
     const std::uint64_t extension = cursor.address();
     require(extension == kUndefined || room_at(extension) > 0, "its structures point outside the file");
     check_end(declared_base, cursor.address());
@@ -196,11 +184,8 @@ class Check {
   // Checks a link and queues its object. Soft and external links could lead anywhere, so only hard ones pass.
   void add_link(const std::string& group, const std::string& name, bool is_hard, std::uint64_t address) {
     const std::string path = group.empty() ? name : group + "/" + name;
-    const std::string name_problem = problem_of_name(name);
-    require(name_problem.empty(), fmt::format("{} {}", label_of(path), name_problem));
-    require(is_hard, label_of(path) + kNoHardLink);
-    const std::string path_problem = problem_of_path(path);
-    require(path_problem.empty(), fmt::format("{} {}", label_of(path), path_problem));
+    const std::string problem = problem_of_link(path, name, is_hard);
+    require(problem.empty(), label_of(path) + problem);
     add_object(path, address);
   }
 
@@ -213,6 +198,7 @@ class Check {
       check_old_header(path, address, declared);
     }
     // A group declares neither.
+    // The rest is for datasets alone.
     if (!declared.elements || !declared.element_bytes) return;
     std::uint64_t bytes = 0;
     const bool is_countable = !__builtin_mul_overflow(*declared.elements, *declared.element_bytes, &bytes);
@@ -230,18 +216,18 @@ class Check {
   void check_old_header(const std::string& path, std::uint64_t address, Declared& declared) {
     Cursor head = head_at(address, 16);
     require(head.integer(1) == 1, label_of(path) + " has an object header of an unsupported version");
-    head.take(7);
+    head.bytes(7);
     std::vector<Block> blocks{{address + 16, head.integer(4)}};
     while (!blocks.empty()) {
       const Block block = blocks.back();
       blocks.pop_back();
       Cursor cursor = body_at(block.address, block.bytes);
-      while (cursor.size() >= 8) {
+      while (cursor.left() >= 8) {
         const std::uint64_t type = cursor.integer(2);
         const std::uint64_t bytes = cursor.integer(2);
         const std::uint64_t flags = cursor.integer(1);
-        cursor.take(3);
-        check_message(path, type, flags, Cursor(cursor.take(bytes)), declared, blocks);
+        cursor.bytes(3);
+        check_message(path, type, flags, Cursor(cursor.bytes(bytes)), declared, blocks);
       }
     }
   }
@@ -252,22 +238,22 @@ class Check {
     // The head has a variable length, and a small file may end within the longest one.
     const std::uint64_t available = std::min(room_at(address), kMaxHeadBytes);
     Cursor head = head_at(address, available);
-    head.take(4);
+    head.bytes(4);
     require(head.integer(1) == 2, label_of(path) + " has an object header of an unsupported version");
     const std::uint64_t flags = head.integer(1);
-    if ((flags & 0x20U) != 0) head.take(16);  // times
-    if ((flags & 0x10U) != 0) head.take(4);   // limits of attribute storage
+    if ((flags & 0x20U) != 0) head.bytes(16);  // times
+    if ((flags & 0x10U) != 0) head.bytes(4);   // limits of attribute storage
     const std::uint64_t bytes = head.integer(std::size_t{1} << (flags & 3U));
     // Continuations begin with a signature and end with a checksum. The messages of the first block have neither.
-    std::vector<Block> blocks{{address + available - head.size(), bytes}};
+    std::vector<Block> blocks{{address + available - head.left(), bytes}};
     for (bool is_first = true; !blocks.empty(); is_first = false) {
       const Block block = blocks.back();
       blocks.pop_back();
       Cursor cursor = body_at(block.address, block.bytes);
       if (!is_first) {
-        require(cursor.has_signature("OCHK") && cursor.size() >= kChecksumBytes,
+        require(cursor.has_signature("OCHK") && cursor.left() >= kChecksumBytes,
                 label_of(path) + " has an incomplete object header");
-        cursor = Cursor(cursor.take(cursor.size() - kChecksumBytes));
+        cursor = Cursor(cursor.bytes(cursor.left() - kChecksumBytes));
       }
       check_new_messages(path, cursor, (flags & 4U) != 0, declared, blocks);
     }
@@ -275,13 +261,14 @@ class Check {
 
   void check_new_messages(const std::string& path, Cursor cursor, bool has_order, Declared& declared,
                           std::vector<Block>& blocks) {
+    // Up to three bytes may be left: they are a gap, too small for a message.
     const std::size_t head_bytes = has_order ? 6 : 4;
-    while (cursor.size() >= head_bytes) {
+    while (cursor.left() >= head_bytes) {
       const std::uint64_t type = cursor.integer(1);
       const std::uint64_t bytes = cursor.integer(2);
       const std::uint64_t flags = cursor.integer(1);
-      if (has_order) cursor.take(2);
-      check_message(path, type, flags, Cursor(cursor.take(bytes)), declared, blocks);
+      if (has_order) cursor.bytes(2);
+      check_message(path, type, flags, Cursor(cursor.bytes(bytes)), declared, blocks);
     }
   }
 
@@ -293,7 +280,7 @@ class Check {
       case kDataspace:
         return check_dataspace(path, message, declared);
       case kDatatype:
-        message.take(4);
+        message.bytes(4);
         declared.element_bytes = message.integer(4);
         return;
       case kLink:
@@ -322,7 +309,7 @@ class Check {
   static void check_dataspace(const std::string& path, Cursor& message, Declared& declared) {
     const std::uint64_t version = message.integer(1);
     const std::uint64_t axes = message.integer(1);
-    message.take(version == 1 ? 6 : 2);
+    message.bytes(version == 1 ? 6 : 2);
     require((version == 1 || version == 2) && axes <= kMaxAxes, label_of(path) + " has an unsupported shape");
     std::vector<std::uint64_t> shape;
     for (std::uint64_t axis = 0; axis < axes; ++axis) shape.push_back(message.integer(8));
@@ -334,7 +321,7 @@ class Check {
   static void check_layout(const std::string& path, Cursor& message) {
     constexpr std::uint64_t kVirtualClass = 3;
     const std::uint64_t version = message.integer(1);
-    if (version < 3) message.take(1);  // number of axes
+    if (version < 3) message.bytes(1);  // number of axes
     require(message.integer(1) != kVirtualClass, label_of(path) + kVirtual);
   }
 
@@ -343,25 +330,25 @@ class Check {
     const std::uint64_t version = message.integer(1);
     const std::uint64_t count = message.integer(1);
     require(version == 1 || version == 2, label_of(path) + " has a filter list of an unsupported version");
-    if (version == 1) message.take(6);
+    if (version == 1) message.bytes(6);
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t number = message.integer(2);
       require(is_known_filter(static_cast<int>(number)), label_of(path) + unknown_filter(static_cast<int>(number)));
       const std::uint64_t name_bytes = version == 1 || number >= kFirstNamed ? message.integer(2) : 0;
-      message.take(2);
+      message.bytes(2);
       const std::uint64_t values = message.integer(2);
-      message.take(version == 1 ? (name_bytes + 7) / 8 * 8 : name_bytes);
-      message.take(4 * values);
-      if (version == 1 && values % 2 == 1) message.take(4);
+      message.bytes(version == 1 ? (name_bytes + 7) / 8 * 8 : name_bytes);
+      message.bytes(4 * values);
+      if (version == 1 && values % 2 == 1) message.bytes(4);
     }
   }
 
   void check_link(const std::string& group, Cursor& message) {
-    message.take(1);
+    message.bytes(1);
     const std::uint64_t flags = message.integer(1);
     const std::uint64_t type = (flags & 8U) != 0 ? message.integer(1) : 0;
-    if ((flags & 4U) != 0) message.take(8);     // order of creation
-    if ((flags & 0x10U) != 0) message.take(1);  // characters
+    if ((flags & 4U) != 0) message.bytes(8);     // order of creation
+    if ((flags & 0x10U) != 0) message.bytes(1);  // characters
     const std::string name = message.text(message.integer(std::size_t{1} << (flags & 3U)));
     add_link(group, name, type == 0, type == 0 ? message.address() : kUndefined);
   }
@@ -371,9 +358,9 @@ class Check {
     visit(heap);
     Cursor head = head_at(heap, 32);
     require(head.has_signature("HEAP"), label_of(group) + " has no heap of names");
-    head.take(4);
+    head.bytes(4);
     const std::uint64_t names_bytes = head.integer(8);
-    head.take(8);
+    head.bytes(8);
     const std::uint64_t names = head.address();
     // Counts the names once for the whole group; symbol_name then looks into them freely.
     body_at(names, names_bytes);
@@ -393,11 +380,11 @@ class Check {
   void check_tree_node(const std::string& group, std::uint64_t node, std::vector<std::uint64_t>& nodes) {
     Cursor head = head_at(node, 24);
     require(head.has_signature("TREE") && head.integer(1) == 0, label_of(group) + " has no index of its links");
-    head.take(1);
+    head.bytes(1);
     const std::uint64_t entries = head.integer(2);
     Cursor cursor = body_at(node + 24, entries * 16);
     for (std::uint64_t i = 0; i < entries; ++i) {
-      cursor.take(8);  // key
+      cursor.bytes(8);  // key
       nodes.push_back(cursor.address());
     }
   }
@@ -406,14 +393,14 @@ class Check {
     constexpr std::uint64_t kEntryBytes = 40;
     constexpr std::uint64_t kSoftLink = 2;
     Cursor head = head_at(node, 8);
-    head.take(6);
+    head.bytes(6);
     const std::uint64_t count = head.integer(2);
     Cursor cursor = body_at(node + 8, count * kEntryBytes);
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t name = cursor.integer(8);
       const std::uint64_t address = cursor.address();
       const std::uint64_t kind = cursor.integer(4);
-      cursor.take(20);
+      cursor.bytes(20);
       add_link(group, symbol_name(group, names, names_bytes, name), kind != kSoftLink, address);
     }
   }

@@ -59,6 +59,7 @@ Error refusal(const std::string& label, const Error& problem) {
 }
 
 // The size is checked before the memory is allocated.
+// A file that is too short for HDF5 is named as such; its structure need not be looked at.
 SharedMemory allocate(std::uint64_t bytes, const std::string& label, const TreeLimits& limits) {
   constexpr std::uint64_t kSmallest = 48;  // a superblock
   if (bytes < kSmallest) {
@@ -87,6 +88,7 @@ auto ForeignHdf5::with_label(const Action& action) const {
 ForeignHdf5::ForeignHdf5(std::uint64_t bytes, const std::string& label, const TreeLimits& limits,
                          const std::function<void(std::span<std::byte>)>& fill)
     : label_(label), limits_(limits), memory_(allocate(bytes, label, limits)) {
+  // The check reads the copy, not the source, so that nothing can change between check and parser.
   fill(memory_.writable());
   with_label([&] { check_foreign_hdf5(memory_.readable(), limits_); });
 }

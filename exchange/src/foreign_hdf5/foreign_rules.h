@@ -32,7 +32,6 @@ inline std::string unknown_filter(int number) {
   return " is encoded by HDF5's filter " + std::to_string(number) +
          ", and only deflate, shuffle, fletcher32 and zstd (32015) are supported";
 }
-inline constexpr const char* kNoHardLink = " is a soft, external or user-defined link, which may point anywhere";
 inline constexpr const char* kSecondName = " is a second name of another object";
 inline constexpr const char* kStoredOutside = " is stored in other files";
 inline constexpr const char* kVirtual = " is a virtual dataset, whose elements lie in other files";

@@ -1,3 +1,6 @@
+// Everything that is not an array becomes metadata, so that no content of a file is lost in a conversion. Strings and
+// attributes keep their paths as keys.
+
 #include "foreign_hdf5/hdf5_arrays.h"
 
 #include <cmath>
@@ -24,6 +27,7 @@ Json as_json(const NamedArray& numbers) {
     using Element = decltype(element);
     for (std::size_t offset = 0; offset < numbers.bytes.size(); offset += Element::kBytes) {
       // JSON has neither NaN nor infinity: the library writes null for them.
+      // One flat list: a reader finds the shape of an attribute in the file itself, and few attributes have one.
       list.push_back(Element::load(numbers.bytes.data() + offset));
     }
   });
@@ -39,6 +43,7 @@ Json as_json(const std::vector<Hdf5Attribute>& attributes) {
 }
 
 void add(Json& all, const std::string& path, const std::vector<Hdf5Attribute>& attributes) {
+  // Empty objects would say nothing, and a file has many groups without attributes.
   if (!attributes.empty()) all[path] = as_json(attributes);
 }
 

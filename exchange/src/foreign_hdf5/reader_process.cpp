@@ -36,6 +36,7 @@ struct PathSetting {
   std::string path;  // guarded by mutex
 };
 
+// A function, so that it exists before the first static object that uses it.
 PathSetting& path_setting() {
   static PathSetting instance;
   return instance;
@@ -118,6 +119,7 @@ ReaderProcess::ReaderProcess(const std::string& program, std::vector<std::string
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "cannot create a pipe from the reader of HDF5 files");
   pipe_ = FileDescriptor(ends[0]);
+  // Closed here at the end of this function: the pipe ends when the helper does, and not with this process.
   const FileDescriptor writing(ends[1]);
   // Only a hint: a larger pipe saves switches between the two processes.
   static_cast<void>(::fcntl(ends[0], F_SETPIPE_SZ, 1 << 20));
@@ -207,6 +209,7 @@ std::string find_hdf5_reader() {
   std::error_code ignored;
   // /proc/self/exe is the running program itself, whatever its arguments claim.
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  // In this order: the build folder, an installation that was moved, the place of the installation.
   const std::filesystem::path places[] = {here, here.parent_path() / "libexec" / "holdfast", HOLDFAST_LIBEXEC_FOLDER};
   std::string names;
   for (const std::filesystem::path& place : places) {

@@ -1,32 +1,37 @@
+// A search by halves: large models have thousands of objects, and each is looked up once for each of its names.
+
 #include "foreign_hdf5/tree.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace holdfast::format {
 
+namespace {
+
+// The objects of one kind are sorted by path.
+template <typename Object, typename PathOf>
+const Object* find_object(const std::vector<Object>& objects, std::string_view path, PathOf path_of) {
+  const auto found = std::ranges::lower_bound(objects, path, {}, path_of);
+  return found != objects.end() && std::invoke(path_of, *found) == path ? &*found : nullptr;
+}
+
+}  // namespace
+
 const Hdf5Group* Hdf5Tree::find_group(std::string_view path) const {
-  const auto found =
-      std::lower_bound(groups.begin(), groups.end(), path,
-                       [](const Hdf5Group& group, std::string_view wanted) { return group.path < wanted; });
-  return found != groups.end() && found->path == path ? &*found : nullptr;
+  return find_object(groups, path, &Hdf5Group::path);
 }
 
 const Hdf5Dataset* Hdf5Tree::find_dataset(std::string_view path) const {
-  const auto found =
-      std::lower_bound(datasets.begin(), datasets.end(), path,
-                       [](const Hdf5Dataset& dataset, std::string_view wanted) { return dataset.array.name < wanted; });
-  return found != datasets.end() && found->array.name == path ? &*found : nullptr;
+  return find_object(datasets, path, [](const Hdf5Dataset& dataset) { return std::string_view(dataset.array.name); });
 }
 
 const Hdf5Text* Hdf5Tree::find_text(std::string_view path) const {
-  const auto found = std::lower_bound(texts.begin(), texts.end(), path,
-                                      [](const Hdf5Text& text, std::string_view wanted) { return text.path < wanted; });
-  return found != texts.end() && found->path == path ? &*found : nullptr;
+  return find_object(texts, path, &Hdf5Text::path);
 }
 
 const Hdf5Attribute* find_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name) {
-  const auto found = std::find_if(attributes.begin(), attributes.end(),
-                                  [&](const Hdf5Attribute& attribute) { return attribute.name == name; });
+  const auto found = std::ranges::find(attributes, name, &Hdf5Attribute::name);
   return found == attributes.end() ? nullptr : &*found;
 }
 

@@ -1,3 +1,6 @@
+// These rules hold for what is read and what is written. A name must be safe as a part of a path, in JSON and in a
+// terminal, since it reaches all three.
+
 #include "foreign_hdf5/tree_names.h"
 
 #include <fmt/format.h>
@@ -17,6 +20,7 @@ std::string problem_of_name(std::string_view name) {
 
 std::string problem_of_path(std::string_view path) {
   if (path.size() > kMaxTreePathBytes) return fmt::format("is longer than {} bytes", kMaxTreePathBytes);
+  // Paths of honest files are far shorter. The limit bounds what other code does for each part.
   for (std::size_t parts = 1;; ++parts) {
     if (parts > kMaxTreePathParts) return fmt::format("lies in more than {} groups", kMaxTreePathParts - 1);
     const std::size_t slash = path.find('/');
@@ -24,6 +28,14 @@ std::string problem_of_path(std::string_view path) {
     if (!problem.empty() || slash == std::string_view::npos) return problem;
     path.remove_prefix(slash + 1);
   }
+}
+
+std::string problem_of_link(const std::string& path, const std::string& name, bool is_hard) {
+  std::string problem = problem_of_name(name);
+  // A soft or external link may point anywhere, and its name says nothing about the object.
+  if (problem.empty() && !is_hard) return " is a soft, external or user-defined link, which may point anywhere";
+  if (problem.empty()) problem = problem_of_path(path);
+  return problem.empty() ? "" : " " + problem;
 }
 
 std::string printable(std::string text) {

@@ -14,6 +14,10 @@ std::string problem_of_path(std::string_view path);
 // The same for one part of a path: a link's name in its group.
 std::string problem_of_name(std::string_view name);
 
+// Says what is wrong with the link `name` to the object at `path`, as text that follows the object's label (" is not
+// UTF-8 text"); empty for a valid one. Soft and external links could lead anywhere, so only hard ones are valid.
+std::string problem_of_link(const std::string& path, const std::string& name, bool is_hard);
+
 // Makes text safe for errors. The names in a hostile file may hold sequences that a terminal obeys. Returns at most
 // kMaxPrintableBytes, with '?' for control characters and, where the text is not UTF-8, for everything that is not
 // ASCII.

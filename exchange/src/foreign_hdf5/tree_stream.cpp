@@ -11,6 +11,9 @@
 #include <limits>
 #include <utility>
 
+#include "bytes/element_bytes.h"
+#include "bytes/little_endian_cursor.h"
+#include "container/byte_order.h"
 #include "foreign_hdf5/foreign_rules.h"
 #include "foreign_hdf5/tree_names.h"
 #include "holdfast/base/shape_bytes.h"
@@ -19,12 +22,15 @@
 namespace holdfast::format {
 namespace {
 
+// These numbers are the protocol of tree_stream.h, so a change of one needs a change there.
 enum class Record : std::uint8_t { group = 1, dataset = 2, elements = 3, finished = 4, refused = 5, text = 6 };
 enum class Value : std::uint8_t { text = 0, texts = 1, numbers = 2 };
 
+// The position is the code. Both programs are built together, so the list may change with them.
 constexpr std::array kDTypesByCode = {DType::f64, DType::f32, DType::f16,    DType::bf16, DType::i8,
                                       DType::i16, DType::i32, DType::i64,    DType::u8,   DType::u16,
                                       DType::u32, DType::u64, DType::boolean};
+// Only these codes make sense for a refusal: the helper must not be able to claim any other failure.
 constexpr std::array kCodes = {ErrorCode::invalid_file, ErrorCode::out_of_memory, ErrorCode::unsupported,
                                ErrorCode::unavailable};
 
@@ -35,8 +41,8 @@ constexpr std::uint64_t kReceivedBytes = std::uint64_t{4} << 20;
 class PayloadWriter {
  public:
   void write_u8(std::uint8_t value) { bytes_.push_back(static_cast<std::byte>(value)); }
-  void write_u32(std::size_t value) { write_integer(static_cast<std::uint32_t>(value)); }
-  void write_u64(std::uint64_t value) { write_integer(value); }
+  void write_u32(std::size_t value) { append(bytes_, static_cast<std::uint32_t>(value)); }
+  void write_u64(std::uint64_t value) { append(bytes_, value); }
   void write_text(std::string_view text) {
     write_u32(text.size());
     write_bytes(std::as_bytes(std::span(text)));
@@ -72,14 +78,20 @@ class PayloadWriter {
     write_bytes(array.bytes);
   }
 
-  template <typename Integer>
-  void write_integer(Integer value) {
-    for (std::size_t i = 0; i < sizeof value; ++i) write_u8(static_cast<std::uint8_t>(value >> (8 * i)));
-  }
-
   std::vector<std::byte> bytes_;
 };
 
+// The length precedes the payload, so that the receiver can refuse it before it allocates.
+void write_record(const std::function<void(std::span<const std::byte>)>& write, Record kind,
+                  std::span<const std::byte> payload) {
+  PayloadWriter head;
+  head.write_u8(static_cast<std::uint8_t>(kind));
+  head.write_u64(payload.size());
+  write(head.bytes());
+  if (!payload.empty()) write(payload);
+}
+
+// Honest helpers never get here: the file has taken the helper over, or the two programs do not fit.
 [[noreturn]] void refuse_records(const std::string& problem) {
   throw Error(ErrorCode::invalid_file,
               fmt::format("the program that reads HDF5 files sent invalid records ({})", problem));
@@ -89,49 +101,32 @@ void require_record(bool condition, const std::string& problem) {
   if (!condition) refuse_records(problem);
 }
 
-bool are_truth_values(std::span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte value) { return value <= std::byte{1}; });
-}
-
+// Counts are not trusted as sizes: lists grow element by element, and end where the payload ends.
 // Reads a payload that lies in memory completely. Everything that it returns is checked.
-class PayloadReader {
+class PayloadReader : public LittleEndianCursor {
  public:
-  explicit PayloadReader(std::span<const std::byte> bytes) : rest_(bytes) {}
+  using LittleEndianCursor::LittleEndianCursor;
 
-  std::span<const std::byte> read_bytes(std::uint64_t count) {
-    require_record(count <= rest_.size(), "a record is shorter than its content");
-    const std::span<const std::byte> bytes = rest_.first(count);
-    rest_ = rest_.subspan(count);
-    return bytes;
-  }
-  std::uint8_t read_u8() { return static_cast<std::uint8_t>(read_bytes(1)[0]); }
-  std::uint32_t read_u32() { return static_cast<std::uint32_t>(read_integer(4)); }
-  std::uint64_t read_u64() { return read_integer(8); }
-
-  std::string read_raw_text() {
-    const std::span<const std::byte> bytes = read_bytes(read_u32());
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
   std::string read_text() {
-    std::string text = read_raw_text();
-    require_record(is_utf8(text), "a text is not UTF-8");
-    return text;
+    std::string content = text(u32());
+    require_record(is_utf8(content), "a text is not UTF-8");
+    return content;
   }
 
-  // Reads type and shape. `bytes` becomes the size of the elements.
-  NamedArray read_numbers_head(std::uint64_t& bytes) {
-    const std::uint8_t dtype = read_u8();
+  // Reads type and shape. `elements_bytes` becomes the size of the elements.
+  NamedArray read_numbers_head(std::uint64_t& elements_bytes) {
+    const std::uint8_t dtype = u8();
     require_record(dtype < kDTypesByCode.size(), "an element type does not exist");
-    NamedArray array{"", kDTypesByCode[dtype], std::vector<std::uint64_t>(read_u8()), {}};
+    NamedArray array{"", kDTypesByCode[dtype], std::vector<std::uint64_t>(u8()), {}};
     require_record(array.shape.size() <= kMaxAxes, "a shape has too many axes");
-    for (std::uint64_t& extent : array.shape) extent = read_u64();
-    require_record(multiply_shape(array.shape, size_bytes(array.dtype), bytes),
+    for (std::uint64_t& extent : array.shape) extent = u64();
+    require_record(multiply_shape(array.shape, size_bytes(array.dtype), elements_bytes),
                    "a shape is too large for a 64-bit size");
     return array;
   }
 
   std::vector<Hdf5Attribute> read_attributes() {
-    const std::uint32_t count = read_u32();
+    const std::uint32_t count = u32();
     std::vector<Hdf5Attribute> attributes;
     for (std::uint32_t i = 0; i < count; ++i) {
       std::string name = read_text();
@@ -143,18 +138,13 @@ class PayloadReader {
     return attributes;
   }
 
-  void require_end() const { require_record(rest_.empty(), "a record is longer than its content"); }
+  void require_end() const { require_record(left() == 0, "a record is longer than its content"); }
 
  private:
-  std::uint64_t read_integer(std::size_t size) {
-    const std::span<const std::byte> bytes = read_bytes(size);
-    std::uint64_t value = 0;
-    for (std::size_t i = size; i-- > 0;) value = value << 8U | static_cast<std::uint64_t>(bytes[i]);
-    return value;
-  }
+  [[noreturn]] void refuse_end() const override { refuse_records("a record is shorter than its content"); }
 
   void read_value(Hdf5Attribute& attribute) {
-    switch (static_cast<Value>(read_u8())) {
+    switch (static_cast<Value>(u8())) {
       case Value::text:
         attribute.value = read_text();
         return;
@@ -169,22 +159,20 @@ class PayloadReader {
   }
 
   std::vector<std::string> read_texts() {
-    const std::uint32_t count = read_u32();
+    const std::uint32_t count = u32();
     std::vector<std::string> texts;
     for (std::uint32_t i = 0; i < count; ++i) texts.push_back(read_text());
     return texts;
   }
 
   NamedArray read_numbers() {
-    std::uint64_t bytes = 0;
-    NamedArray array = read_numbers_head(bytes);
-    const std::span<const std::byte> elements = read_bytes(bytes);
+    std::uint64_t elements_bytes = 0;
+    NamedArray array = read_numbers_head(elements_bytes);
+    const std::span<const std::byte> elements = bytes(elements_bytes);
     array.bytes.assign(elements.begin(), elements.end());
-    require_record(array.dtype != DType::boolean || are_truth_values(elements), "a boolean element is neither 0 nor 1");
+    require_record(array.dtype != DType::boolean || holds_booleans(elements), "a boolean element is neither 0 nor 1");
     return array;
   }
-
-  std::span<const std::byte> rest_;
 };
 
 // Builds a tree from records, and checks each record against those before it.
@@ -198,6 +186,7 @@ class TreeDecoder {
         room_for_elements_(max_declared_bytes(file_bytes, limits)),
         room_for_heads_(max_head_bytes(file_bytes)) {}
 
+  // Reads until the record that says finished. A pipe that ends earlier is an exception of the source.
   Hdf5Tree decode() {
     while (decode_record()) continue;
     require_record(missing_elements_ == 0, "elements are missing");
@@ -211,8 +200,8 @@ class TreeDecoder {
     std::array<std::byte, 9> head{};
     source_.read(head);
     PayloadReader reader(head);
-    const auto kind = static_cast<Record>(reader.read_u8());
-    const std::uint64_t bytes = reader.read_u64();
+    const auto kind = static_cast<Record>(reader.u8());
+    const std::uint64_t bytes = reader.u64();
     if (kind == Record::elements) {
       decode_elements(bytes);
       return true;
@@ -248,6 +237,7 @@ class TreeDecoder {
   std::vector<std::byte> read_payload(std::uint64_t bytes) {
     // The payload is allocated as a whole, so its size is checked first.
     require_record(bytes <= room_for_heads_, "names, attributes and texts are larger than the file can hold");
+    // The sum over all records is bounded, not only each of them.
     room_for_heads_ -= bytes;
     std::vector<std::byte> payload(bytes);
     source_.read(payload);
@@ -269,6 +259,7 @@ class TreeDecoder {
   }
 
   void decode_dataset(PayloadReader& payload) {
+    // Order and kind are checked against what has arrived, since the tree promises both to its users.
     const std::string path = payload.read_text();
     check_path(path);
     require_record(tree_.datasets.empty() || tree_.datasets.back().array.name < path, "datasets are not sorted");
@@ -311,12 +302,13 @@ class TreeDecoder {
     std::vector<std::byte>& elements = tree_.datasets.back().array.bytes;
     missing_elements_ -= bytes;
     while (bytes > 0) {
+      // With `take` the buffer holds one piece at a time. Otherwise the array grows by what has arrived.
       const std::size_t known = options_.take ? 0 : elements.size();
       const std::uint64_t count = std::min(bytes, kReceivedBytes);
       elements.resize(known + count);
       const std::span<std::byte> piece = std::span(elements).subspan(known);
       source_.read(piece);
-      require_record(dtype != DType::boolean || are_truth_values(piece), "a boolean element is neither 0 nor 1");
+      require_record(dtype != DType::boolean || holds_booleans(piece), "a boolean element is neither 0 nor 1");
       if (options_.take) options_.take(tree_.datasets.size() - 1, piece);
       bytes -= count;
     }
@@ -325,6 +317,7 @@ class TreeDecoder {
   }
 
   void check_path(const std::string& path) const {
+    // The helper checks all of this, too. It may be under the file's control, so its word does not count.
     const std::size_t objects = tree_.groups.size() + tree_.datasets.size() + tree_.texts.size();
     require_record(objects < max_objects_, "there are too many objects");
     require_record(problem_of_path(path).empty(), "a path is not valid");
@@ -334,9 +327,10 @@ class TreeDecoder {
   }
 
   [[noreturn]] static void decode_refusal(PayloadReader& payload) {
-    const std::uint8_t code = payload.read_u8();
+    const std::uint8_t code = payload.u8();
     require_record(code < kCodes.size(), "an error has an unknown code");
-    throw Error(kCodes[code], printable(payload.read_raw_text()));
+    // The text goes to a terminal at some time, and the file may have written it.
+    throw Error(kCodes[code], printable(payload.text(payload.u32())));
   }
 
   RecordSource& source_;
@@ -368,35 +362,35 @@ Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeL
   return TreeDecoder(source, file_bytes, limits, options).decode();
 }
 
-void TreeEncoder::add_group(Hdf5Group group) {
+void TreeEncoder::add_group(const Hdf5Group& group) {
   PayloadWriter payload;
   payload.write_text(group.path);
   payload.write_attributes(group.attributes);
-  write_record(static_cast<std::uint8_t>(Record::group), payload.bytes());
+  write_record(write_, Record::group, payload.bytes());
 }
 
-void TreeEncoder::add_dataset(Hdf5Dataset dataset) {
+void TreeEncoder::add_dataset(const Hdf5Dataset& dataset) {
   PayloadWriter payload;
   payload.write_text(dataset.array.name);
   payload.write_numbers_head(dataset.array);
   payload.write_attributes(dataset.attributes);
-  write_record(static_cast<std::uint8_t>(Record::dataset), payload.bytes());
+  write_record(write_, Record::dataset, payload.bytes());
 }
 
 void TreeEncoder::add_elements(std::span<const std::byte> bytes) {
-  write_record(static_cast<std::uint8_t>(Record::elements), bytes);
+  write_record(write_, Record::elements, bytes);
 }
 
-void TreeEncoder::add_text(Hdf5Text text) {
+void TreeEncoder::add_text(const Hdf5Text& text) {
   PayloadWriter payload;
   payload.write_text(text.path);
   payload.write_text(text.text);
   payload.write_attributes(text.attributes);
-  write_record(static_cast<std::uint8_t>(Record::text), payload.bytes());
+  write_record(write_, Record::text, payload.bytes());
 }
 
 void TreeEncoder::finish() {
-  write_record(static_cast<std::uint8_t>(Record::finished), {});
+  write_record(write_, Record::finished, {});
 }
 
 void TreeEncoder::refuse(ErrorCode code, std::string_view problem) {
@@ -405,15 +399,7 @@ void TreeEncoder::refuse(ErrorCode code, std::string_view problem) {
   payload.write_u8(known == kCodes.end() ? std::uint8_t{0} : static_cast<std::uint8_t>(known - kCodes.begin()));
   // A longer text would only be cut by the receiver.
   payload.write_text(problem.substr(0, kMaxPrintableBytes));
-  write_record(static_cast<std::uint8_t>(Record::refused), payload.bytes());
-}
-
-void TreeEncoder::write_record(std::uint8_t kind, std::span<const std::byte> payload) {
-  PayloadWriter head;
-  head.write_u8(kind);
-  head.write_u64(payload.size());
-  write_(head.bytes());
-  if (!payload.empty()) write_(payload);
+  write_record(write_, Record::refused, payload.bytes());
 }
 
 }  // namespace holdfast::format

@@ -29,18 +29,6 @@
 
 namespace holdfast::format {
 
-// Receives a tree in pieces: first groups, then datasets, then texts, each kind sorted by path.
-class TreeSink {
- public:
-  virtual ~TreeSink() = default;
-
-  virtual void add_group(Hdf5Group group) = 0;
-  // The dataset comes without its elements. They follow in pieces.
-  virtual void add_dataset(Hdf5Dataset dataset) = 0;
-  virtual void add_elements(std::span<const std::byte> bytes) = 0;
-  virtual void add_text(Hdf5Text text) = 0;
-};
-
 // The most bytes that the datasets of a file of `file_bytes` may declare together.
 std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& limits);
 // The most bytes that its names, attributes and texts may take together. They are not compressed.
@@ -67,22 +55,21 @@ struct DecodeOptions {
 Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits,
                      const DecodeOptions& options = {});
 
-// Writes records through `write`.
-class TreeEncoder : public TreeSink {
+// Sends a tree in pieces through `write`: first groups, then datasets, then texts, each kind sorted by path.
+class TreeEncoder {
  public:
   explicit TreeEncoder(std::function<void(std::span<const std::byte>)> write) : write_(std::move(write)) {}
 
-  void add_group(Hdf5Group group) override;
-  void add_dataset(Hdf5Dataset dataset) override;
-  void add_elements(std::span<const std::byte> bytes) override;
-  void add_text(Hdf5Text text) override;
+  void add_group(const Hdf5Group& group);
+  // The dataset comes without its elements. They follow in pieces.
+  void add_dataset(const Hdf5Dataset& dataset);
+  void add_elements(std::span<const std::byte> bytes);
+  void add_text(const Hdf5Text& text);
   // Exactly one of these two calls must come last.
   void finish();
   void refuse(ErrorCode code, std::string_view problem);
 
  private:
-  void write_record(std::uint8_t kind, std::span<const std::byte> payload);
-
   std::function<void(std::span<const std::byte>)> write_;
 };
 

@@ -29,6 +29,7 @@ struct Plan {
   std::map<std::string, const Hdf5Text*> texts;
 };
 
+// Pointers, since values may be large.
 std::vector<const Hdf5Attribute*> sorted(const std::vector<Hdf5Attribute>& attributes) {
   std::vector<const Hdf5Attribute*> result;
   for (const Hdf5Attribute& attribute : attributes) result.push_back(&attribute);
@@ -44,9 +45,11 @@ class Planner {
 
   Plan plan(const Hdf5Tree& tree) const {
     Plan plan;
+    // A tree without groups still has a root.
     plan.groups.emplace("", std::vector<const Hdf5Attribute*>{});
     std::set<std::string> listed;
     for (const Hdf5Group& group : tree.groups) {
+      // The root may be listed, and has an empty path, which is valid for nothing else.
       const std::string label = describe("group", group.path);
       if (!group.path.empty()) check_path(group.path);
       check_.require(listed.insert(group.path).second, label + " is listed twice");
@@ -103,6 +106,7 @@ class Planner {
     check_path(array.name);
     check_numbers(array, label);
     check_attributes(dataset.attributes, label);
+    // The attribute would decide how a reader takes the two bytes.
     check_.require(array.dtype != DType::bf16 || find_attribute(dataset.attributes, kDTypeAttribute) == nullptr,
                    label + " has an attribute dtype, which is reserved for bf16");
   }
@@ -114,6 +118,7 @@ class Planner {
     check_attributes(text.attributes, label);
   }
 
+  // HDF5 would fail at some of these and write others in a form that readers refuse.
   void check_attributes(const std::vector<Hdf5Attribute>& attributes, const std::string& owner) const {
     std::set<std::string_view> names;
     for (const Hdf5Attribute& attribute : attributes) {
@@ -161,6 +166,7 @@ class TreeComposer {
     }
     for (const auto& [path, dataset] : plan.datasets) write_dataset(*dataset);
     for (const auto& [path, text] : plan.texts) write_text(*text);
+    // Closing writes what HDF5 still holds back, so only its result shows whether the image is whole.
     check_.succeeded(file_.reset(), "cannot close the file");
   }
 
@@ -176,6 +182,7 @@ class TreeComposer {
     return check_.opened(H5Gopen2(file_, "/", H5P_DEFAULT), H5Gclose, "cannot open the root");
   }
 
+  // Without times: they would make equal trees differ.
   Handle create_group(const std::string& path) const {
     const Handle creation = untimed_list(check_, H5P_GROUP_CREATE);
     return check_.opened(H5Gcreate2(file_, path.c_str(), link_list_, creation, H5P_DEFAULT), H5Gclose,
@@ -191,6 +198,7 @@ class TreeComposer {
   void write_text(const Hdf5Text& text) const {
     const Handle type = string_type();
     const Handle dataset = create_dataset(text.path, type, create_space({}));
+    // HDF5 takes strings of variable length as pointers, and copies what they point to.
     const char* pointer = text.text.c_str();
     check_.succeeded(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &pointer),
                      "cannot write dataset " + text.path);
@@ -199,6 +207,7 @@ class TreeComposer {
 
   void write_dataset(const Hdf5Dataset& dataset) const {
     const NamedArray& array = dataset.array;
+    // Contiguous, which is HDF5's default: plain readers need no filters then.
     const Handle type = stored_type(array.dtype);
     const Handle handle = create_dataset(array.name, type, create_space(array.shape));
     if (!array.bytes.empty()) {
@@ -239,6 +248,7 @@ class TreeComposer {
     check_.succeeded(H5Pset_char_encoding(creation, H5T_CSET_UTF8), "cannot set UTF-8 names");
     const Handle attribute = check_.opened(H5Acreate2(owner, name.c_str(), type, space, creation, H5P_DEFAULT),
                                            H5Aclose, "cannot create attribute " + name);
+    // HDF5 refuses a null pointer, even for nothing.
     if (H5Sget_simple_extent_npoints(space) == 0) return;
     check_.succeeded(H5Awrite(attribute, type, elements), "cannot write attribute " + name);
   }
@@ -281,6 +291,7 @@ class TreeComposer {
 }  // namespace
 
 std::vector<std::byte> compose_hdf5_tree(const std::string& label, const Hdf5Tree& tree) {
+  // Throws for everything that a user can change. What follows can lack memory only.
   const Plan plan = Planner(label).plan(tree);
   try {
     std::size_t bytes = 0;

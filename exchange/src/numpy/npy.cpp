@@ -5,6 +5,7 @@
 #include "numpy/npy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 
 #include "bytes/array_checks.h"
 #include "bytes/byte_source.h"
+#include "bytes/element_bytes.h"
 #include "bytes/transpose.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shape_bytes.h"
@@ -24,6 +26,7 @@ namespace {
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::size_t kNpyAlignment = 64;
 
+// The number in a name is the size in bytes, so each type has one name on every machine.
 struct NpyType {
   DType dtype;
   std::string_view name;  // without the byte order
@@ -63,13 +66,14 @@ class DictionaryParser {
   DictionaryParser(const Place& place, std::string_view text) : place_(place), text_(text) {}
 
   void parse(NpyHeader& header) {
+    // Each key occurs exactly once. Python would take the last of two, other readers the first.
     bool has_type = false;
     bool has_order = false;
     bool has_shape = false;
-    expect('{');
-    while (!take('}')) {
+    expect("{");
+    while (!take("}")) {
       const std::string_view key = string();
-      expect(':');
+      expect(":");
       if (key == "descr" && !has_type) {
         has_type = true;
         read_type(header);
@@ -83,8 +87,8 @@ class DictionaryParser {
         fail();
       }
       // Only the last entry may lack a comma.
-      if (!take(',')) {
-        expect('}');
+      if (!take(",")) {
+        expect("}");
         break;
       }
     }
@@ -97,25 +101,20 @@ class DictionaryParser {
 
   void skip_space() { text_.remove_prefix(std::min(text_.find_first_not_of(" \t\n"), text_.size())); }
 
-  bool take(char wanted) {
+  bool take(std::string_view wanted) {
     skip_space();
     if (!text_.starts_with(wanted)) return false;
-    text_.remove_prefix(1);
+    text_.remove_prefix(wanted.size());
     return true;
   }
-  void expect(char wanted) {
+  void expect(std::string_view wanted) {
     if (!take(wanted)) fail();
   }
-  bool take(std::string_view word) {
-    skip_space();
-    if (!text_.starts_with(word)) return false;
-    text_.remove_prefix(word.size());
-    return true;
-  }
 
+  // No escapes: NumPy writes none, and a name with one would have to be decoded.
   std::string_view string() {
-    const char quote = take('\'') ? '\'' : '"';
-    if (quote == '"') expect('"');
+    const char quote = take("'") ? '\'' : '"';
+    if (quote == '"') expect("\"");
     const std::size_t end = text_.find(quote);
     if (end == std::string_view::npos) fail();
     const std::string_view content = text_.substr(0, end);
@@ -136,9 +135,10 @@ class DictionaryParser {
     const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
     if (error != std::errc()) fail();
     const auto digits = static_cast<std::size_t>(end - text_.data());
+    // Python refuses such numbers, since they once were octal.
     if (digits > 1 && text_.starts_with('0')) fail();
     text_.remove_prefix(digits);
-    take('L');  // as Python 2 wrote it
+    take("L");  // as Python 2 wrote it
     return value;
   }
 
@@ -146,15 +146,15 @@ class DictionaryParser {
   std::vector<std::uint64_t> tuple() {
     std::vector<std::uint64_t> numbers;
     bool has_comma = true;
-    expect('(');
-    while (!take(')')) {
+    expect("(");
+    while (!take(")")) {
       if (!has_comma) fail();
       if (numbers.size() == kMaxAxes) {
         // Arrays of Holdfast have at most this many axes, like those of NumPy 1.
         place_.unsupported(fmt::format("with more than {} axes; reshape it before saving", kMaxAxes));
       }
       numbers.push_back(integer());
-      has_comma = take(',');
+      has_comma = take(",");
     }
     if (numbers.size() == 1 && !has_comma) fail();
     return numbers;
@@ -166,6 +166,7 @@ class DictionaryParser {
       place_.unsupported("of a structured type; save each of its fields as a separate array");
     }
     const std::string_view name = string();
+    // A pickle is a program. It is refused by its type, before any of its bytes is read.
     if (name.ends_with('O')) {
       place_.unsupported("of Python objects, which cannot be read without running code; save plain numbers");
     }
@@ -185,14 +186,6 @@ class DictionaryParser {
   const Place& place_;
   std::string_view text_;
 };
-
-// Reverses the bytes of each element in place.
-void swap_bytes(std::span<std::byte> bytes, std::size_t element_bytes) {
-  for (std::size_t i = 0; i < bytes.size(); i += element_bytes) {
-    const auto element = bytes.subspan(i, element_bytes);
-    std::reverse(element.begin(), element.end());
-  }
-}
 
 // Returns the same elements with the last axis varying fastest.
 std::vector<std::byte> row_major(std::span<const std::byte> bytes, std::size_t element_bytes,
@@ -216,6 +209,7 @@ NpyHeader parse_npy_header(const std::string& path, const std::string& array, st
                                   version % 256, version / 256));
   }
   const std::size_t text_bytes = version == 1 ? cursor.u16() : cursor.u32();
+  // Version 2.0 allows 4 GiB of header, for structured types that are refused anyway.
   if (text_bytes > kMaxNpyHeadBytes - 12) {
     place.refuse(fmt::format("has a header of {} bytes, longer than any that NumPy writes", text_bytes));
   }
@@ -259,11 +253,8 @@ std::vector<std::byte> compose_npy_header(const ArrayView& array) {
   const auto* type = std::find_if(kNpyTypes.begin(), kNpyTypes.end(),
                                   [&](const NpyType& entry) { return entry.dtype == array.dtype; });
   HOLDFAST_ASSERT(type != kNpyTypes.end());
-  std::string shape;
-  for (const std::uint64_t extent : array.shape) shape += fmt::format("{}, ", extent);
   // A tuple of one element keeps its comma.
-  if (array.shape.size() == 1) shape.pop_back();
-  if (array.shape.size() > 1) shape.resize(shape.size() - 2);
+  const std::string shape = fmt::format("{}{}", fmt::join(array.shape, ", "), array.shape.size() == 1 ? "," : "");
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
                                  size_bytes(array.dtype) == 1 ? "|" : "<", type->name, shape);
   // The magic string, two bytes of version and two of length. Spaces fill up the header, and a line feed ends it, as

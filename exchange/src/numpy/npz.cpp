@@ -1,3 +1,6 @@
+// An .npz file is a ZIP archive of .npy files. Metadata that NumPy has no place for is a further member, which
+// numpy.load() lists but does not parse.
+
 #include "holdfast/format/exchange/npz.h"
 
 #include <algorithm>
@@ -38,9 +41,10 @@ void write_npz(FileSystem& files, const std::string& path, std::string_view meta
   check_arrays(path, arrays);
   std::vector<ArrayView> sorted(arrays.begin(), arrays.end());
   // Equal arrays must give equal bytes, in whatever order the caller has them.
-  std::sort(sorted.begin(), sorted.end(), [](const ArrayView& a, const ArrayView& b) { return a.name < b.name; });
+  std::ranges::sort(sorted, {}, &ArrayView::name);
 
   ZipWriter writer(files, path);
+  // Without metadata the archive is exactly what numpy.savez() would hold.
   if (metadata_json != "{}") {
     const std::array pieces = {std::as_bytes(std::span(metadata_json))};
     writer.add(kNpzMetadataMember, pieces);

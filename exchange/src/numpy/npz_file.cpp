@@ -1,3 +1,6 @@
+// Opening an archive reads only the headers of its arrays, so that a listing of a large file is quick. The elements of
+// one array are decompressed when they are asked for.
+
 #include "numpy/npz_file.h"
 
 #include <fmt/format.h>
@@ -14,6 +17,7 @@ namespace {
 constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{64} << 20;
 
 std::string read_metadata(const std::string& path, const ZipReader& archive, const ZipEntry& entry) {
+  // Asked before decompressing: a small member may claim gigabytes.
   if (entry.size_bytes > kMaxMetadataBytes) {
     refuse_file(path, fmt::format("has {} bytes of metadata, and at most {} are read; remove {} from the archive",
                                   entry.size_bytes, kMaxMetadataBytes, quoted_text(entry.name)));
@@ -46,7 +50,7 @@ NpzFile::NpzFile(ByteSource& source) : source_(source), archive_(source) {
                                              quoted_text(member.name)));
     }
   }
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::ranges::sort(entries_, {}, &Entry::name);
 }
 
 NamedArray NpzFile::read(const Entry& entry) const {

@@ -51,11 +51,13 @@ Order transposed(const Shape& shape, std::vector<std::size_t> axes) {
   return order;
 }
 
+// Keras orders a GRU's gates as update, reset, new; PyTorch as reset, update, new.
 void swap_first_two_of_three(std::vector<std::byte>& bytes) {
   const auto block = static_cast<std::ptrdiff_t>(bytes.size() / 3);
   std::swap_ranges(bytes.begin(), bytes.begin() + block, bytes.begin() + block);
 }
 
+// A view changes no bytes, so only the transposition and the gates move anything.
 std::vector<std::byte> to_theirs(const std::vector<std::byte>& bytes, std::size_t element_bytes, const Order& order) {
   std::vector<std::byte> result = transpose(bytes, element_bytes, order.seen, order.axes);
   if (order.swaps_gates) swap_first_two_of_three(result);
@@ -87,10 +89,12 @@ class Model {
   const NamedArray* find(const GraphLayer& layer, const std::string& entry) {
     const auto found = arrays_.find(std::string(kModelPrefix) + layer.name + "/" + entry);
     if (found == arrays_.end()) return nullptr;
+    // Looking an array up claims it: the walk looks up only what it also converts.
     claimed_.insert(found->first);
     return found->second;
   }
 
+  // An array that no layer takes would be lost in silence.
   void require_all_claimed() const {
     for (const auto& [name, array] : arrays_) {
       if (!claimed_.contains(name)) {
@@ -126,10 +130,8 @@ class Exchange {
 class ToPyTorch : public Exchange {
  public:
   ArraySet take() {
-    std::sort(set_.arrays.begin(), set_.arrays.end(),
-              [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
-    const auto twice = std::adjacent_find(set_.arrays.begin(), set_.arrays.end(),
-                                          [](const NamedArray& a, const NamedArray& b) { return a.name == b.name; });
+    std::ranges::sort(set_.arrays, {}, &NamedArray::name);
+    const auto twice = std::ranges::adjacent_find(set_.arrays, {}, &NamedArray::name);
     if (twice != set_.arrays.end()) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("two arrays would both be named {} in PyTorch; rename one of their layers",
@@ -197,8 +199,9 @@ class FromPyTorch : public Exchange {
                     quoted_text(theirs_.begin()->first)));
   }
 
+  // A savepoint's arrays are sorted by name, whatever the order of the layers.
   std::vector<NamedArray> take() {
-    std::sort(arrays_.begin(), arrays_.end(), [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
+    std::ranges::sort(arrays_, {}, &NamedArray::name);
     return std::move(arrays_);
   }
 
@@ -214,6 +217,7 @@ class FromPyTorch : public Exchange {
     } else if (ours.dtype == DType::f64) {
       add<double>(sum, addend);
     } else if (std::any_of(addend.begin(), addend.end(), [](std::byte byte) { return byte != std::byte{0}; })) {
+      // In f16 or bf16 the sum would be rounded. PyTorch's second bias is mostly zero, and zeros need no addition.
       throw Error(ErrorCode::unsupported,
                   fmt::format("{} and {} can be added only as f32 or f64; convert the state dict to f32",
                               quoted_text(first), quoted_text(second)));
@@ -268,6 +272,7 @@ class LayerWalk {
       : graph_(parse_graph(savepoint.metadata)), model_(savepoint), exchange_(exchange) {}
 
   void run() {
+    // Layers do not say how their input is ordered, so the walk keeps track of it.
     rank_ = graph_.input_shape.size();
     channels_ = rank_ == 0 ? 0 : graph_.input_shape.back();
     for (const GraphLayer& layer : graph_.layers) visit(layer);
@@ -287,6 +292,7 @@ class LayerWalk {
     if (layer.kind == "LSTM") return lstm(layer);
     if (layer.kind == "GRU") return gru(layer);
     if (layer.kind == "Flatten") return flatten();
+    // These change neither names nor order. Any other kind might, so it is refused.
     static const std::set<std::string> kWithoutWeights = {"Activation", "AveragePooling2D", "Dropout", "MaxPooling2D"};
     if (kWithoutWeights.contains(layer.kind)) return;
     throw Error(ErrorCode::unsupported,
@@ -304,9 +310,10 @@ class LayerWalk {
   void dense(const GraphLayer& layer) {
     const NamedArray& kernel = get(layer, "kernel", 2);
     exchange_.move(kernel, theirs(layer, "weight"), order_of_dense(kernel));
-    move_if_there(layer, "bias", "bias");
+    // The bias belongs to the outputs, whose order is the same in both.
     flattened_channels_ = 0;
     channels_ = kernel.shape[1];
+    move_feature(layer, "bias", "bias");
   }
 
   // The kernel's rows follow the flattened image: positions, then channels. PyTorch has channels, then positions.
@@ -330,12 +337,13 @@ class LayerWalk {
   void conv2d(const GraphLayer& layer) {
     const NamedArray& kernel = get(layer, "kernel", 4);
     exchange_.move(kernel, theirs(layer, "weight"), transposed(kernel.shape, {3, 2, 0, 1}));
-    move_if_there(layer, "bias", "bias");
+    move_feature(layer, "bias", "bias");
     rank_ = kImageRank;
     channels_ = kernel.shape[3];
   }
 
   void depthwise_conv2d(const GraphLayer& layer) {
+    // Keras 2 named the kernel of this layer depthwise_kernel.
     const bool has_long_name = model_.find(layer, "depthwise_kernel") != nullptr;
     const NamedArray& kernel = get(layer, has_long_name ? "depthwise_kernel" : "kernel", 4);
     Order order = transposed(kernel.shape, {2, 3, 0, 1});
@@ -343,7 +351,7 @@ class LayerWalk {
     // PyTorch sees the multiplier as more output channels of a grouped convolution.
     order.theirs = {channels_, 1, order.theirs[2], order.theirs[3]};
     exchange_.move(kernel, theirs(layer, "weight"), order);
-    move_if_there(layer, "bias", "bias");
+    move_feature(layer, "bias", "bias");
     rank_ = kImageRank;
   }
 
@@ -359,7 +367,7 @@ class LayerWalk {
     move_feature(layer, "beta", "bias");
   }
 
-  // An array with one number for each input.
+  // An array with one number for each input, if the layer has it.
   void move_feature(const GraphLayer& layer, const std::string& ours, const std::string& their_entry) {
     if (model_.find(layer, ours) == nullptr) return;
     const NamedArray& array = get(layer, ours, 1);
@@ -386,6 +394,7 @@ class LayerWalk {
 
   void gru(const GraphLayer& layer) {
     recurrent_kernels(layer, 3);
+    // Without a bias the layer has no rows to move.
     const NamedArray* bias = model_.find(layer, "bias");
     if (bias == nullptr) return;
     if (bias->shape.size() != 2 || bias->shape[0] != 2 || bias->shape[1] % 3 != 0) {
@@ -411,12 +420,6 @@ class LayerWalk {
       exchange_.move(kernel, theirs(layer, their_entry), order);
       channels_ = kernel.shape[1] / gates;
     }
-  }
-
-  void move_if_there(const GraphLayer& layer, const std::string& ours, const std::string& their_entry) {
-    if (model_.find(layer, ours) == nullptr) return;
-    const NamedArray& array = get(layer, ours, 1);
-    exchange_.move(array, theirs(layer, their_entry), unchanged(array.shape));
   }
 
   const NamedArray& get(const GraphLayer& layer, const std::string& entry, std::size_t axes) {

@@ -1,3 +1,6 @@
+// The graph may come from a file that anybody wrote, so its form is checked before it is used. Only the members that
+// the exchange needs are looked at: a later version may have more.
+
 #include "pytorch/pytorch_graph.h"
 
 #include <fmt/format.h>
@@ -34,6 +37,7 @@ Graph parse_graph(const std::string& metadata) {
   const Json& json = member(parsed, "graph");
   require(json.is_object() && member(json, "format") == "holdfast.sequential" && member(json, "version") == 1,
           "its \"graph\" is not of the format holdfast.sequential, version 1");
+  // Extents decide sizes later, so signs and fractions are refused here.
   const Json& shape = member(json, "input_shape");
   require(
       shape.is_array() && std::all_of(shape.begin(), shape.end(), [](const Json& n) { return n.is_number_unsigned(); }),

@@ -64,6 +64,7 @@ void write_safetensors(FileSystem& files, const std::string& path, std::string_v
   check_metadata(path, metadata_json);
   check_arrays(path, arrays);
   for (const ArrayView& array : arrays) {
+    // A reader would take this array for the metadata.
     if (array.name == kSafetensorsMetadata) {
       refuse_to_write(path, "an array cannot be named \"__metadata__\" in this format; rename it");
     }
@@ -71,6 +72,7 @@ void write_safetensors(FileSystem& files, const std::string& path, std::string_v
   std::vector<ArrayView> sorted(arrays.begin(), arrays.end());
   sort_for_safetensors(sorted);
   const std::string header = compose_header(path, metadata_json, sorted);
+  // The header's own length comes first, in eight bytes.
   std::array<std::byte, kSafetensorsLengthBytes> length{};
   for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<std::byte>(header.size() >> (8 * i));
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bytes/array_checks.h"
+#include "bytes/element_bytes.h"
 
 namespace holdfast::format {
 namespace {
@@ -34,6 +35,7 @@ std::string read_header(ByteSource& source) {
   return header;
 }
 
+// Our own metadata wins: the other entries of such a header only accompany it.
 std::string metadata_of(const std::string& path, const SafetensorsHeader& header) {
   const auto ours = header.metadata.find(kSafetensorsHoldfastKey);
   if (ours == header.metadata.end()) return nlohmann::json(header.metadata).dump();
@@ -49,8 +51,8 @@ SafetensorsFile::SafetensorsFile(ByteSource& source) : source_(source) {
   SafetensorsHeader header = parse_safetensors_header(source.path(), json, source.size_bytes() - data_offset_);
   metadata_ = metadata_of(source.path(), header);
   entries_ = std::move(header.entries);
-  std::sort(entries_.begin(), entries_.end(),
-            [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return a.name < b.name; });
+  // By name, as all kinds of files list their arrays; the header is in the order of the bytes.
+  std::ranges::sort(entries_, {}, &SafetensorsEntry::name);
 }
 
 void SafetensorsFile::read_part(const SafetensorsEntry& entry, std::uint64_t begin, std::span<std::byte> out) const {
@@ -70,6 +72,7 @@ std::vector<std::byte> SafetensorsFile::read(const SafetensorsEntry& entry) cons
 
 void SafetensorsFile::read_pieces(const SafetensorsEntry& entry,
                                   const std::function<void(std::span<const std::byte>)>& take) const {
+  // A multiple of every element's size, so that no element is cut.
   constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
   const std::uint64_t bytes = entry.end - entry.begin;
   std::vector<std::byte> piece;

@@ -5,6 +5,7 @@
 #include "safetensors/safetensors_header.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -40,6 +41,7 @@ constexpr std::array<SafetensorsType, 13> kSafetensorsTypes = {{{DType::u64, "U6
                                                                 {DType::boolean, "BOOL"}}};
 
 // The position of a type in this order.
+// Every DType is in the table: an unknown one is a mistake of this code, not of a file.
 std::size_t rank_of(DType dtype) {
   const auto* found = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
                                    [&](const SafetensorsType& type) { return type.dtype == dtype; });
@@ -60,10 +62,12 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   const std::string& problem() const { return problem_; }
   bool is_complete() const { return state_ == State::end; }
 
+  // The size is not known in text. Only the state decides what an object means.
   bool start_object(std::size_t /*size*/) override {
     if (state_ == State::start) return go_to(State::root);
     if (state_ == State::root && key_ == kSafetensorsMetadata) return go_to(State::metadata);
     if (state_ != State::root) return fail_at_value();
+    // The entry is filled by the events that follow.
     header_.entries.push_back({.name = key_, .shape = {}});
     seen_ = {};
     return go_to(State::tensor);
@@ -102,6 +106,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   }
 
   bool end_array() override {
+    // A shape may have any length, but an array has one beginning and one end.
     if (state_ == State::offsets && offsets_ != 2) return fail_at_value();
     return go_to(State::tensor);
   }
@@ -157,6 +162,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   }
 
   bool tensor_key() {
+    // Unknown keys are refused: they might change what the bytes mean.
     bool* seen = key_ == "dtype"          ? &seen_.dtype
                  : key_ == "shape"        ? &seen_.shape
                  : key_ == "data_offsets" ? &seen_.offsets
@@ -196,6 +202,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
 }
 
 void check_names(const std::string& path, const std::vector<SafetensorsEntry>& entries) {
+  // Sorted here, and not in a set: a header may hold a million names.
   std::vector<std::string_view> names;
   names.reserve(entries.size());
   for (const SafetensorsEntry& entry : entries) names.push_back(entry.name);
@@ -225,12 +232,6 @@ void check_places(const std::string& path, const std::vector<SafetensorsEntry>& 
   }
 }
 
-std::string joined_by_commas(std::span<const std::uint64_t> numbers) {
-  std::string text;
-  for (const std::uint64_t number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
-  return text;
-}
-
 // The caller has checked that the text is UTF-8.
 std::string quote(std::string_view text) {
   return Json(text).dump();
@@ -239,6 +240,7 @@ std::string quote(std::string_view text) {
 }  // namespace
 
 SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes) {
+  // JSON allows blanks first, but the format's own reader does not.
   if (!json.starts_with('{')) refuse_header(path, "the first byte is not a brace");
   if (!is_utf8(json)) refuse_header(path, "some bytes are not UTF-8");
   HeaderEvents events(path);
@@ -254,18 +256,19 @@ SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_
 
 std::string compose_safetensors_header(const std::map<std::string, std::string>& metadata,
                                        std::span<const ArrayView> arrays) {
-  std::string json;
-  for (const auto& [key, value] : metadata) json += (json.empty() ? "" : ",") + quote(key) + ":" + quote(value);
-  if (!metadata.empty()) json = quote(kSafetensorsMetadata) + ":{" + json + "}";
+  // Composed by hand, since the library's map would sort the arrays by name.
+  std::vector<std::string> members;
+  for (const auto& [key, value] : metadata) members.push_back(quote(key) + ":" + quote(value));
+  if (!metadata.empty()) members = {fmt::format("{}:{{{}}}", quote(kSafetensorsMetadata), fmt::join(members, ","))};
   std::uint64_t offset = 0;
   for (const ArrayView& array : arrays) {
     const std::uint64_t end = offset + array.bytes.size();
-    json += (json.empty() ? "" : ",") + quote(array.name) + R"(:{"dtype":)" +
-            quote(kSafetensorsTypes[rank_of(array.dtype)].name) + R"(,"shape":[)" + joined_by_commas(array.shape) +
-            R"(],"data_offsets":[)" + std::to_string(offset) + "," + std::to_string(end) + "]}";
+    members.push_back(fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", quote(array.name),
+                                  kSafetensorsTypes[rank_of(array.dtype)].name, fmt::join(array.shape, ","), offset,
+                                  end));
     offset = end;
   }
-  return "{" + json + "}";
+  return fmt::format("{{{}}}", fmt::join(members, ","));
 }
 
 void sort_for_safetensors(std::vector<ArrayView>& arrays) {

@@ -1,3 +1,6 @@
+// Names of members are checked when they are read and when they are written: an archive of ours must be safe to unpack
+// for other programs, too.
+
 #include "zip/zip.h"
 
 #include <fmt/format.h>

@@ -66,6 +66,7 @@ class Parser {
     source_.read(directory.offset, bytes);
     ByteCursor cursor(path_, "the directory of its members", bytes);
     std::vector<ZipEntry> entries;
+    // Members are not sorted in an archive, so names are compared through a set.
     std::set<std::string> names;
     std::vector<Extent> extents;
     for (std::uint64_t i = 0; i < directory.entries; ++i) {
@@ -131,6 +132,7 @@ class Parser {
 
   // `cursor` has passed the signature of the record at `offset`.
   Directory read_end(ByteCursor cursor, std::uint64_t offset) const {
+    // Volumes are from the time of floppy disks. ZIP64 puts all ones here.
     const std::uint16_t disk = cursor.u16();
     const std::uint16_t directory_disk = cursor.u16();
     const std::uint16_t entries_here = cursor.u16();
@@ -407,6 +409,7 @@ void ZipReader::read_into(const ZipEntry& entry, std::span<std::byte> out) const
   });
 }
 
+// The size was compared with the stored bytes, so this allocation is bounded by the file.
 std::vector<std::byte> ZipReader::read(const ZipEntry& entry) const {
   std::vector<std::byte> bytes(entry.size_bytes);
   read_into(entry, bytes);

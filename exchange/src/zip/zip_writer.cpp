@@ -78,6 +78,7 @@ class WideFields {
   RecordWriter extra_;
 };
 
+// Without the flag readers take a name for CP437. Plain ASCII needs none, and older tools like that better.
 std::uint16_t flags_of(const std::string& name) {
   const bool is_ascii = std::all_of(name.begin(), name.end(), [](char c) { return (c & 0x80) == 0; });
   return is_ascii ? 0 : zip::kUtf8Flag;
@@ -107,6 +108,7 @@ void ZipWriter::add(const std::string& name, std::span<const std::span<const std
   }
   std::uint64_t bytes = 0;
   for (const auto piece : pieces) bytes += piece.size();
+  // The directory repeats these numbers at the end of the archive.
   members_.push_back({.name = name, .bytes = bytes, .offset = writer_.appended_bytes(), .crc = crc_of(pieces)});
   writer_.append(local_header(members_.back()));
   for (const auto piece : pieces) writer_.append(piece);
@@ -150,6 +152,7 @@ std::vector<std::byte> ZipWriter::end(std::uint64_t directory_bytes) const {
   const std::uint64_t count = members_.size();
   RecordWriter record;
   if (count >= limits_.members || directory_bytes >= limits_.bytes || start >= limits_.bytes) {
+    // The length of the record counts from after this field.
     record.u32(zip::kEnd64).u64(zip::kEnd64Bytes - 12).u16(kMadeBy).u16(kVersion64).u32(0).u32(0);
     record.u64(count).u64(count).u64(directory_bytes).u64(start);
     record.u32(zip::kEnd64Locator).u32(0).u64(start + directory_bytes).u32(1);

@@ -1,3 +1,5 @@
+// The state is what restore() needs to stop at the same epoch after a recovery.
+
 #include "holdfast/train/early_stopping.h"
 
 #include <cmath>
@@ -15,6 +17,7 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(
 
 CallbackState EarlyStopping::state() const {
   CallbackState state = {{"epochs_without_improvement", epochs_without_improvement_}};
+  // Without a best value there is no number that would stand for none.
   if (has_best_) state["best_value"] = best_value_;
   return state;
 }

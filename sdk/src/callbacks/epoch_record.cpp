@@ -1,3 +1,5 @@
+// Files that grow with each epoch. They are written by rank 0, and rank 0 may be another process after each recovery.
+
 #include "holdfast/observe/epoch_record.h"
 
 #include <fmt/format.h>

@@ -78,6 +78,7 @@ constexpr int kFileVersion = 3;
 constexpr int kSummary = 5;
 constexpr int kSessionLog = 7;
 
+// TensorBoard takes this record as the order to drop later points.
 const std::string kSessionStart = key(1, Wire::varint) + varint(1);  // as a message SessionLog
 
 std::string event(double seconds, std::int64_t step, const std::string& what) {
@@ -148,6 +149,7 @@ std::string read_at(File& file, std::uint64_t offset, std::uint64_t bytes) {
 std::optional<std::string> take_record(File& file, std::uint64_t file_bytes, std::uint64_t& offset) {
   const std::string head = read_at(file, offset, kLengthBytes + kChecksumBytes);
   if (head.size() < kLengthBytes + kChecksumBytes) return std::nullopt;
+  // Checked before the length is used: a torn record may claim any length.
   if (head.substr(kLengthBytes) != masked_checksum(head.substr(0, kLengthBytes))) return std::nullopt;
   const std::uint64_t length = number_at(head, 0, kLengthBytes);
   const std::uint64_t left = file_bytes - offset - head.size();
@@ -176,6 +178,7 @@ void show(File& file, EventPoints& shown) {
 std::vector<std::string> event_files(FileSystem& files, const std::string& folder) {
   std::vector<std::string> names;
   if (!files.exists(folder)) return names;
+  // The list is sorted, which is the order that TensorBoard reads in.
   for (const std::string& name : files.list(folder)) {
     if (name.find("tfevents") != std::string::npos) names.push_back(name);
   }

@@ -16,6 +16,7 @@
 
 namespace holdfast {
 ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options) : options_(std::move(options)) {
+  // Checked at construction, where the mistake is, and not at the first savepoint.
   const auto is_negative = [](std::int64_t number) { return number < 0; };
   if (is_negative(options_.every_steps) || is_negative(options_.every_epochs) || is_negative(options_.keep_last) ||
       is_negative(options_.keep_best) || is_negative(options_.keep_every_steps) || is_negative(options_.threads)) {
@@ -34,6 +35,7 @@ std::vector<std::string> ModelCheckpoint::monitors() const {
 }
 
 CallbackState ModelCheckpoint::state() const {
+  // Left out at their defaults, so that savepoints keep the bytes of runs without these options.
   CallbackState state;
   if (!best_values_.empty()) state["best_values"] = best_values_;
   if (superseded_step_ >= 0) state["superseded_step"] = superseded_step_;
@@ -75,6 +77,7 @@ void ModelCheckpoint::on_fit_end(TrainingContext& context, const Logs&) {
 }
 
 void ModelCheckpoint::on_fit_extended(std::int64_t step, std::int64_t epoch, const Logs& logs) {
+  // A savepoint that a longer run would have made, too, must stay.
   const bool is_due = (options_.every_steps > 0 && step % options_.every_steps == 0) ||
                       (options_.every_epochs > 0 && epoch % options_.every_epochs == 0);
   const bool is_among_best =

@@ -8,6 +8,7 @@
 //
 // See docs/decisions/training.md.
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -24,6 +25,18 @@ struct FloatRange {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
+
+// The part of `range` that rank `rank` of `ranks` adds: as many whole cache lines as each other rank, in rank order, so
+// that no two ranks share a line. The last ranks may get fewer or none.
+inline constexpr std::size_t kLineFloats = 16;
+inline FloatRange segment_of(int rank, int ranks, FloatRange range) {
+  const std::size_t even = kLineFloats * static_cast<std::size_t>(ranks);
+  const std::size_t floats = (range.end - range.begin + even - 1) / even * kLineFloats;
+  const auto boundary = [&](int at) {
+    return std::min(range.end, range.begin + static_cast<std::size_t>(at) * floats);
+  };
+  return {boundary(rank), boundary(rank + 1)};
+}
 
 // A block of floats that is added over shards. Gradients lie in the training's memory space. They are followed by a
 // tail in the host's memory: losses, metrics and votes, which the host reads after each step. A FloatRange counts

@@ -27,11 +27,13 @@ void ShardAccumulator::reset() {
   running_.clear();
   complete_nodes_.clear();
   free_slots_.clear();
+  // The first slots are taken first, so a step touches no more memory than it needs.
   for (int slot = static_cast<int>(slots_.size()) - 1; slot >= 0; --slot) free_slots_.push_back(slot);
 }
 
 Slot ShardAccumulator::acquire(int shard) {
   const std::lock_guard lock(mutex_);
+  // slots_needed() guarantees a free slot, if the caller runs no more workers than it said.
   HOLDFAST_ASSERT(local_.contains({shard, shard + 1}) && !free_slots_.empty());
   const int slot = free_slots_.back();
   free_slots_.pop_back();
@@ -40,6 +42,7 @@ Slot ShardAccumulator::acquire(int shard) {
 }
 
 void ShardAccumulator::add(const std::pair<Node, Node>& children, FloatRange range) const {
+  // The right one is added to the left one, as the tree says; the sum stays in the left slot.
   const Slot& left = slots_[static_cast<std::size_t>(children.first.slot)];
   const Slot& right = slots_[static_cast<std::size_t>(children.second.slot)];
   const std::size_t gradients = left.gradients.size();
@@ -90,6 +93,7 @@ void ShardAccumulator::complete(int shard, FloatRange range) {
 std::vector<int> ShardAccumulator::add_ahead(int shard, FloatRange range) const {
   const std::lock_guard lock(mutex_);
   HOLDFAST_ASSERT(running_.size() == 1);
+  // A copy: complete() must find these nodes again when the rest of the shard is there.
   Nodes complete = complete_nodes_;
   Node node{{shard, shard + 1}, running_.at(shard)};
   while (const auto children = take_pair(node, complete)) {
@@ -108,6 +112,7 @@ std::vector<int> ShardAccumulator::covering_slots() const {
 std::vector<int> ShardAccumulator::covering_slots_in(const Nodes& complete) const {
   std::vector<int> slots;
   for (const ShardRange& node : tree_.covering_nodes(local_)) {
+    // A node that is missing here would leave shards out of the sum.
     const auto found = complete.find(node.begin);
     HOLDFAST_ASSERT(found != complete.end() && found->second.range == node);
     slots.push_back(found->second.slot);

@@ -1,3 +1,6 @@
+// Ranks have contiguous shards, so boundaries say everything. Contiguous ranges have few covering nodes, which are what
+// a rank sends.
+
 #include "collective/shard_assignment.h"
 
 #include <algorithm>
@@ -18,6 +21,7 @@ ShardAssignment::ShardAssignment(const std::vector<int>& counts) : boundaries_{0
 
 ShardAssignment ShardAssignment::even(int shards, int ranks) {
   std::vector<int> counts;
+  // In 64 bits: the product may be larger than an int.
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     counts.push_back(static_cast<int>(shards * (rank + 1) / ranks - shards * rank / ranks));
   }
@@ -37,6 +41,7 @@ int ShardAssignment::most() const {
 }
 
 std::vector<ShardRange> ShardAssignment::covering_nodes() const {
+  // Rank by rank, which is the order of the sum program's leaves.
   std::vector<ShardRange> nodes;
   for (int rank = 0; rank < ranks(); ++rank) {
     const std::vector<ShardRange> of_rank = ShardTree(shards()).covering_nodes(of(rank));

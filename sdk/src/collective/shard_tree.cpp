@@ -1,3 +1,6 @@
+// The tree is never built. A node is a range, and its children follow from its length, so any part of the tree can be
+// found from the number of shards alone.
+
 #include "collective/shard_tree.h"
 
 #include <bit>
@@ -12,6 +15,7 @@ int split(ShardRange node) {
   return node.begin + static_cast<int>(std::bit_floor(static_cast<unsigned>(node.count() - 1)));
 }
 
+// From left to right, as ranks have their shards.
 void cover(ShardRange node, ShardRange range, std::vector<ShardRange>& nodes) {
   if (node.end <= range.begin || range.end <= node.begin) return;
   if (range.contains(node)) {
@@ -22,6 +26,7 @@ void cover(ShardRange node, ShardRange range, std::vector<ShardRange>& nodes) {
   cover({split(node), node.end}, range, nodes);
 }
 
+// Children first: the program is the tree in postfix order.
 void write_program(ShardRange node, const std::vector<ShardRange>& leaves, std::size_t& next_leaf,
                    std::vector<SumInstruction>& program) {
   if (next_leaf < leaves.size() && leaves[next_leaf] == node) {

@@ -1,3 +1,6 @@
+// One block for all arrays of a kind: optimizers, sums and digests then work in one pass. Each array begins at a cache
+// line.
+
 #include "holdfast/core/arena.h"
 
 #include <fmt/format.h>

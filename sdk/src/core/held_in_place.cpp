@@ -1,3 +1,6 @@
+// The plain way to hold a state: it stays where it is, and training waits until it has been copied. Devices use it when
+// their memory has no room for a second copy.
+
 #include "core/held_in_place.h"
 
 #include <utility>

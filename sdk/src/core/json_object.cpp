@@ -1,3 +1,6 @@
+// Written by hand, since a JSON library sorts members or spells floats as doubles. The text is compared with that of
+// earlier versions.
+
 #include "core/json_object.h"
 
 #include <fmt/format.h>

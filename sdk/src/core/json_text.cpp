@@ -1,3 +1,5 @@
+// Texts of numbers are data: a resume compares them, so they must not depend on the locale or the library.
+
 #include "core/json_text.h"
 
 #include <fmt/format.h>

@@ -22,8 +22,10 @@ class HostMemory final : public MemorySpace {
   std::string device() const override { return "cpu"; }
 
   std::shared_ptr<float[]> allocate(std::size_t floats) override {
+    // Cache lines, and whole vectors of every instruction set.
     auto* const memory =
         static_cast<float*>(::operator new(std::max<std::size_t>(floats, 1) * sizeof(float), kAlignment));
+    // Zeros, because padding between arrays must add nothing to a norm or a digest.
     std::fill_n(memory, floats, 0.0F);
     return {memory, [](float* released) { ::operator delete(released, kAlignment); }};
   }
@@ -75,6 +77,7 @@ class HostMemory final : public MemorySpace {
   }
 
   std::unique_ptr<RowFeed> feed(std::span<const float>, std::size_t) override { return nullptr; }
+  // The host has no queue: every call is done when it returns.
   void wait() override {}
   void set_time_limit(std::chrono::milliseconds) override {}
   void pin(std::span<std::byte>) override {}
@@ -85,6 +88,7 @@ class HostMemory final : public MemorySpace {
 
 std::size_t MemorySpace::gathered_row_floats(std::span<const float> from, std::span<const std::int64_t> rows,
                                              std::span<const float> to) {
+  // Both back ends call this, so they refuse the same mistakes.
   if (rows.empty()) {
     HOLDFAST_ASSERT(to.empty());
     return 0;

@@ -1,3 +1,6 @@
+// The number of elements is counted once, with a check for overflow. After that, no code that multiplies extents needs
+// to check again.
+
 #include "holdfast/core/shape.h"
 
 #include <fmt/format.h>
@@ -6,6 +9,7 @@
 
 namespace holdfast {
 
+// A file or a user may give any extents, so this is an error and not an assertion.
 static std::int64_t count_elements(const Shape& shape) {
   std::int64_t count = 1;
   for (const std::int64_t extent : shape.extents()) {
@@ -27,6 +31,7 @@ std::int64_t Shape::operator[](std::size_t axis) const {
   return extents_[axis];
 }
 
+// The batch is the first axis everywhere.
 Shape Shape::with_batch(std::int64_t count) const {
   std::vector<std::int64_t> extents = {count};
   extents.insert(extents.end(), extents_.begin(), extents_.end());

@@ -1,3 +1,5 @@
+// A tensor owns its values; samples are views of them. Sizes are checked at construction, so views need no check.
+
 #include "holdfast/core/tensor.h"
 
 #include <fmt/format.h>

@@ -36,6 +36,7 @@ void WorkerPool::end_all() {
   for (std::thread& thread : threads_) thread.join();
 }
 
+// The task is passed by pointer: it lives until all workers are done with it.
 void WorkerPool::run(int count, const std::function<void(int, int)>& task) {
   std::unique_lock lock(mutex_);
   task_ = &task;
@@ -58,6 +59,7 @@ void WorkerPool::serve(int worker) {
     work_arrived_.wait(lock, [&] { return is_stopping_ || next_index_ < count_; });
     if (is_stopping_) return;
     work(worker, lock);
+    // Only the thread in run() waits for this.
     if (running_ == 0) work_done_.notify_one();
   }
 }

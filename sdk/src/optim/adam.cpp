@@ -1,3 +1,6 @@
+// Adam as Kingma and Ba describe it, with Keras's place of epsilon. adam_pass.cpp has the arithmetic, which AdamW
+// shares.
+
 #include "holdfast/optim/adam.h"
 
 #include "core/json_object.h"
@@ -17,10 +20,6 @@ Adam::Adam(const AdamOptions& options) : options_(options) {
   check_clipping(name(), clipping());
 }
 
-std::string Adam::name() const {
-  return "adam";
-}
-
 // A savepoint holds this text, and a resume compares it. So its members and their order are data.
 std::string Adam::configuration() const {
   JsonObject object("adam");
@@ -32,16 +31,8 @@ std::string Adam::configuration() const {
   return object.text();
 }
 
-std::unique_ptr<Optimizer> Adam::clone() const {
-  return std::make_unique<Adam>(*this);
-}
-
 GradientClipping Adam::clipping() const {
   return clipping_of(options_);
-}
-
-std::vector<std::string> Adam::slot_names() const {
-  return {"m", "v"};
 }
 
 static AdamRates rates_of(const AdamOptions& options, std::int64_t step) {

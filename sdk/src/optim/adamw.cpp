@@ -1,3 +1,6 @@
+// Adam with decoupled weight decay. The decay is a factor of the parameter, so the pass over memory is the same as
+// Adam's.
+
 #include "holdfast/optim/adamw.h"
 
 #include "core/json_object.h"
@@ -9,15 +12,12 @@ namespace holdfast {
 
 AdamW::AdamW(const AdamWOptions& options) : options_(options) {
   check_learning_rate(name(), options.learning_rate);
+  // 0 makes it Adam, which is allowed: a search over decays may include it.
   check_option(name(), "weight_decay", options.weight_decay, options.weight_decay >= 0, "not negative");
   check_option(name(), "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)");
   check_option(name(), "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)");
   check_option(name(), "epsilon", options.epsilon, options.epsilon > 0, "positive");
   check_clipping(name(), clipping());
-}
-
-std::string AdamW::name() const {
-  return "adamw";
 }
 
 std::string AdamW::configuration() const {
@@ -31,16 +31,8 @@ std::string AdamW::configuration() const {
   return object.text();
 }
 
-std::unique_ptr<Optimizer> AdamW::clone() const {
-  return std::make_unique<AdamW>(*this);
-}
-
 GradientClipping AdamW::clipping() const {
   return clipping_of(options_);
-}
-
-std::vector<std::string> AdamW::slot_names() const {
-  return {"m", "v"};
 }
 
 // The decay acts on the parameter itself, at the rate of the step, and never enters m or v

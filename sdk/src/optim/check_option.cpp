@@ -1,3 +1,5 @@
+// One sentence for all options, so that each names its owner, its value and its range.
+
 #include "optim/check_option.h"
 
 #include <fmt/format.h>
@@ -20,6 +22,11 @@ void check_count(const std::string& owner, const std::string& option, std::int64
   if (count >= least) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{0}: {1} is {3}, but must be at least {2}", owner, option, least, count));
+}
+
+void check_decay(const std::string& owner, float initial_learning_rate, std::int64_t decay_steps) {
+  check_option(owner, "initial_learning_rate", initial_learning_rate, initial_learning_rate >= 0, "not negative");
+  check_count(owner, "decay_steps", decay_steps, 1);
 }
 
 void check_learning_rate(const std::string& owner, const LearningRate& rate) {

@@ -15,6 +15,9 @@ void check_option(const std::string& owner, const std::string& option, float val
                   const std::string& range);
 // Throws Error{invalid_argument} if `count` is less than `least`.
 void check_count(const std::string& owner, const std::string& option, std::int64_t count, std::int64_t least);
+// Throws Error{invalid_argument} for a decay that begins with a negative rate, or that takes no step.
+void check_decay(const std::string& owner, float initial_learning_rate, std::int64_t decay_steps);
+
 // Throws Error{invalid_argument} for a constant that is negative or not finite. A schedule checks
 // itself.
 void check_learning_rate(const std::string& owner, const LearningRate& rate);

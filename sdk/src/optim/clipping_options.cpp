@@ -1,3 +1,5 @@
+// All optimizers have these three options. One rule refuses more than one of them: clipping twice is mostly a mistake.
+
 #include "optim/clipping_options.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// As in Keras: an optional linear warm-up, then half a cosine down to alpha times the top.
+
 #include "holdfast/optim/cosine_decay.h"
 
 #include <algorithm>
@@ -11,9 +13,7 @@ namespace holdfast {
 
 CosineDecay::CosineDecay(float initial_learning_rate, std::int64_t decay_steps, CosineDecayOptions options)
     : initial_learning_rate_(initial_learning_rate), decay_steps_(decay_steps), options_(options) {
-  check_option("cosine_decay", "initial_learning_rate", initial_learning_rate, initial_learning_rate >= 0,
-               "not negative");
-  check_count("cosine_decay", "decay_steps", decay_steps, 1);
+  check_decay("cosine_decay", initial_learning_rate, decay_steps);
   check_option("cosine_decay", "alpha", options.alpha, options.alpha >= 0 && options.alpha <= 1, "in [0, 1]");
   const float target = options.warmup_target.value_or(0);
   check_option("cosine_decay", "warmup_target", target, target >= 0, "not negative");
@@ -21,6 +21,7 @@ CosineDecay::CosineDecay(float initial_learning_rate, std::int64_t decay_steps, 
 }
 
 std::string CosineDecay::configuration() const {
+  // A resume compares this text, so members and their order are data.
   return JsonObject("cosine_decay")
       .number("initial_learning_rate", initial_learning_rate_)
       .integer("decay_steps", decay_steps_)
@@ -28,10 +29,6 @@ std::string CosineDecay::configuration() const {
       .number_or_null("warmup_target", options_.warmup_target)
       .integer("warmup_steps", options_.warmup_steps)
       .text();
-}
-
-std::unique_ptr<LearningRateSchedule> CosineDecay::clone() const {
-  return std::make_unique<CosineDecay>(*this);
 }
 
 // Computed in double and rounded once, so that every rank and device gets the same float.
@@ -44,6 +41,7 @@ float CosineDecay::rate_after(std::int64_t updates) const {
     return static_cast<float>(initial +
                               (top - initial) * static_cast<double>(updates) / static_cast<double>(warmup_steps));
   }
+  // After the last step the rate stays at its lowest.
   const double part =
       static_cast<double>(std::min(updates - warmup_steps, decay_steps_)) / static_cast<double>(decay_steps_);
   const double cosine = 0.5 * (1.0 + std::cos(std::numbers::pi * part));

@@ -1,3 +1,5 @@
+// As in Keras: the rate is multiplied by decay_rate once every decay_steps, in steps or continuously.
+
 #include "holdfast/optim/exponential_decay.h"
 
 #include <cmath>
@@ -13,9 +15,7 @@ ExponentialDecay::ExponentialDecay(float initial_learning_rate, std::int64_t dec
       decay_steps_(decay_steps),
       decay_rate_(decay_rate),
       options_(options) {
-  check_option("exponential_decay", "initial_learning_rate", initial_learning_rate, initial_learning_rate >= 0,
-               "not negative");
-  check_count("exponential_decay", "decay_steps", decay_steps, 1);
+  check_decay("exponential_decay", initial_learning_rate, decay_steps);
   check_option("exponential_decay", "decay_rate", decay_rate, decay_rate > 0, "positive");
 }
 
@@ -28,13 +28,10 @@ std::string ExponentialDecay::configuration() const {
       .text();
 }
 
-std::unique_ptr<LearningRateSchedule> ExponentialDecay::clone() const {
-  return std::make_unique<ExponentialDecay>(*this);
-}
-
 // Computed in double and rounded once, so that every rank and device gets the same float.
 float ExponentialDecay::rate_after(std::int64_t updates) const {
   const double periods = static_cast<double>(updates) / static_cast<double>(decay_steps_);
+  // The floor keeps the rate constant within each period.
   const double exponent = options_.staircase ? std::floor(periods) : periods;
   return static_cast<float>(initial_learning_rate_ * std::pow(static_cast<double>(decay_rate_), exponent));
 }

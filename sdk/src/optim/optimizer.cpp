@@ -1,3 +1,5 @@
+// An application's optimizer may know only the host. It is refused on a device before any number changes.
+
 #include "holdfast/optim/optimizer.h"
 
 #include "holdfast/base/error.h"

@@ -1,3 +1,5 @@
+// As in Keras: a constant rate up to each boundary. The checks are strict, since a mistake here shows only after hours.
+
 #include "holdfast/optim/piecewise_constant_decay.h"
 
 #include <fmt/format.h>
@@ -33,10 +35,6 @@ PiecewiseConstantDecay::PiecewiseConstantDecay(std::vector<std::int64_t> boundar
 
 std::string PiecewiseConstantDecay::configuration() const {
   return JsonObject("piecewise_constant_decay").integers("boundaries", boundaries_).numbers("values", values_).text();
-}
-
-std::unique_ptr<LearningRateSchedule> PiecewiseConstantDecay::clone() const {
-  return std::make_unique<PiecewiseConstantDecay>(*this);
 }
 
 float PiecewiseConstantDecay::rate_after(std::int64_t updates) const {

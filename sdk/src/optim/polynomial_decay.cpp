@@ -1,3 +1,5 @@
+// As in Keras: from the initial rate down to the last one along a power of the remaining part, once or in cycles.
+
 #include "holdfast/optim/polynomial_decay.h"
 
 #include <algorithm>
@@ -10,9 +12,7 @@ namespace holdfast {
 
 PolynomialDecay::PolynomialDecay(float initial_learning_rate, std::int64_t decay_steps, PolynomialDecayOptions options)
     : initial_learning_rate_(initial_learning_rate), decay_steps_(decay_steps), options_(options) {
-  check_option("polynomial_decay", "initial_learning_rate", initial_learning_rate, initial_learning_rate >= 0,
-               "not negative");
-  check_count("polynomial_decay", "decay_steps", decay_steps, 1);
+  check_decay("polynomial_decay", initial_learning_rate, decay_steps);
   check_option("polynomial_decay", "end_learning_rate", options.end_learning_rate, options.end_learning_rate >= 0,
                "not negative");
   check_option("polynomial_decay", "power", options.power, options.power > 0, "positive");
@@ -26,10 +26,6 @@ std::string PolynomialDecay::configuration() const {
       .number("power", options_.power)
       .boolean("cycle", options_.cycle)
       .text();
-}
-
-std::unique_ptr<LearningRateSchedule> PolynomialDecay::clone() const {
-  return std::make_unique<PolynomialDecay>(*this);
 }
 
 // Computed in double and rounded once, so that every rank and device gets the same float.

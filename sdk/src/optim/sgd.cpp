@@ -14,6 +14,7 @@
 namespace holdfast {
 namespace {
 
+// Without a slot there is less memory to read and write.
 void plain_pass(float rate, std::span<float> parameters, std::span<const float> gradients) {
   float* const __restrict parameter = parameters.data();
   const float* const __restrict gradient = gradients.data();
@@ -22,8 +23,9 @@ void plain_pass(float rate, std::span<float> parameters, std::span<const float> 
 }
 
 // The velocity contains the learning rate, as in Keras. In PyTorch it does not, so the two differ
-// after a change of the rate.
-void momentum_pass(const compute::SgdStep& step, std::span<float> parameters, std::span<const float> gradients,
+// after a change of the rate. The element is a template argument, so that each rule gets its own loop.
+template <auto kElement>
+void velocity_pass(const compute::SgdStep& step, std::span<float> parameters, std::span<const float> gradients,
                    std::span<float> velocities) {
   const float rate = step.learning_rate;
   const float momentum = step.momentum;
@@ -32,23 +34,11 @@ void momentum_pass(const compute::SgdStep& step, std::span<float> parameters, st
   float* const __restrict velocity = velocities.data();
 #pragma omp simd
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    compute::momentum_element(rate, momentum, gradient[i], parameter[i], velocity[i]);
+    kElement(rate, momentum, gradient[i], parameter[i], velocity[i]);
   }
 }
 
-void nesterov_pass(const compute::SgdStep& step, std::span<float> parameters, std::span<const float> gradients,
-                   std::span<float> velocities) {
-  const float rate = step.learning_rate;
-  const float momentum = step.momentum;
-  float* const __restrict parameter = parameters.data();
-  const float* const __restrict gradient = gradients.data();
-  float* const __restrict velocity = velocities.data();
-#pragma omp simd
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    compute::nesterov_element(rate, momentum, gradient[i], parameter[i], velocity[i]);
-  }
-}
-
+// A schedule may change the rate, so it is asked at each step.
 compute::SgdStep sgd_step(std::int64_t step, const SGDOptions& options) {
   return {.learning_rate = options.learning_rate.of_update(step),
           .momentum = options.momentum,
@@ -63,10 +53,6 @@ SGD::SGD(const SGDOptions& options) : options_(options) {
   check_clipping(name(), clipping());
 }
 
-std::string SGD::name() const {
-  return "sgd";
-}
-
 std::string SGD::configuration() const {
   JsonObject object("sgd");
   object.value("learning_rate", options_.learning_rate.configuration())
@@ -74,10 +60,6 @@ std::string SGD::configuration() const {
       .boolean("nesterov", options_.nesterov);
   add_clipping(object, clipping());
   return object.text();
-}
-
-std::unique_ptr<Optimizer> SGD::clone() const {
-  return std::make_unique<SGD>(*this);
 }
 
 GradientClipping SGD::clipping() const {
@@ -96,7 +78,8 @@ void SGD::update(std::int64_t step, std::span<float> parameters, std::span<const
   const compute::SgdStep rates = sgd_step(step, options_);
   if (!has_momentum) return plain_pass(rates.learning_rate, parameters, gradients);
   HOLDFAST_ASSERT(slots[0].size() == parameters.size());
-  const auto pass = options_.nesterov ? nesterov_pass : momentum_pass;
+  const auto pass =
+      options_.nesterov ? velocity_pass<compute::nesterov_element> : velocity_pass<compute::momentum_element>;
   pass(rates, parameters, gradients, slots[0]);
 }
 

@@ -38,13 +38,13 @@ class AdamW : public Optimizer {
   explicit AdamW(const AdamWOptions& options = {});
   explicit AdamW(const LearningRate& learning_rate) : AdamW(AdamWOptions{.learning_rate = learning_rate}) {}
 
-  std::string name() const override;
+  std::string name() const override { return "adamw"; }
   // What Optimizer promises, with the formula above.
   std::string configuration() const override;
-  std::unique_ptr<Optimizer> clone() const override;
+  std::unique_ptr<Optimizer> clone() const override { return std::make_unique<AdamW>(*this); }
   GradientClipping clipping() const override;
   // "m" and "v".
-  std::vector<std::string> slot_names() const override;
+  std::vector<std::string> slot_names() const override { return {"m", "v"}; }
   // One pass over memory for both slots and the parameters.
   void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
               std::span<const std::span<float>> slots) const override;

@@ -20,7 +20,9 @@ class PiecewiseConstantDecay final : public LearningRateSchedule {
 
   // What LearningRateSchedule promises.
   std::string configuration() const override;
-  std::unique_ptr<LearningRateSchedule> clone() const override;
+  std::unique_ptr<LearningRateSchedule> clone() const override {
+    return std::make_unique<PiecewiseConstantDecay>(*this);
+  }
   float rate_after(std::int64_t updates) const override;
 
  private:

@@ -27,7 +27,7 @@ class PolynomialDecay final : public LearningRateSchedule {
 
   // What LearningRateSchedule promises. The rate is computed in double and rounded once.
   std::string configuration() const override;
-  std::unique_ptr<LearningRateSchedule> clone() const override;
+  std::unique_ptr<LearningRateSchedule> clone() const override { return std::make_unique<PolynomialDecay>(*this); }
   float rate_after(std::int64_t updates) const override;
 
  private:

@@ -33,10 +33,10 @@ class SGD : public Optimizer {
   explicit SGD(const SGDOptions& options = {});
   explicit SGD(const LearningRate& learning_rate) : SGD(SGDOptions{.learning_rate = learning_rate}) {}
 
-  std::string name() const override;
+  std::string name() const override { return "sgd"; }
   // What Optimizer promises, with the formulas above.
   std::string configuration() const override;
-  std::unique_ptr<Optimizer> clone() const override;
+  std::unique_ptr<Optimizer> clone() const override { return std::make_unique<SGD>(*this); }
   GradientClipping clipping() const override;
   // "momentum"; no slot if the momentum is 0.
   std::vector<std::string> slot_names() const override;

@@ -18,11 +18,11 @@
 namespace holdfast {
 namespace {
 
+// The layout of an arena, which memory_communicator.h describes.
 constexpr std::size_t kFiniteOffset = 32;
 constexpr std::size_t kSlotTableOffset = 64;
 constexpr std::size_t kMaximumCoveringNodes =
     (MemoryCommunicator::kArenaBytes - kSlotTableOffset) / sizeof(std::uint32_t);
-constexpr std::size_t kLineFloats = 16;  // a cache line: segments are whole lines, so that no two ranks share one
 
 // A temporary has 4 KiB. A tree over 2^20 shards needs 20 of them, which fit into the caches of a core.
 constexpr std::size_t kBlockFloats = 1024;
@@ -30,12 +30,7 @@ constexpr std::size_t kBlockFloats = 1024;
 // What a broadcast copies at a time: small enough that the takers find the root's copy in the cache.
 constexpr std::size_t kPieceBytes = std::size_t{2} * 1024 * 1024;
 
-std::size_t segment_floats(std::size_t floats, int ranks) {
-  const std::size_t lines = (floats + kLineFloats - 1) / kLineFloats;
-  const auto count = static_cast<std::size_t>(ranks);
-  return (lines + count - 1) / count * kLineFloats;
-}
-
+// A loop that the compiler vectorises; the order within a pair is all that matters for bits.
 void add(const float* left, const float* right, float* sum, std::size_t floats) {
   for (std::size_t i = 0; i < floats; ++i) sum[i] = left[i] + right[i];
 }
@@ -87,6 +82,7 @@ class PartsCursor {
 bool add_in_order(std::span<const SumInstruction> program, std::span<const float* const> leaves, FloatRange range,
                   float* sum) {
   std::vector<float> temporaries(leaves.size() * kBlockFloats);
+  // Pointers, so that a leaf is read where it lies.
   std::vector<const float*> stack(leaves.size());
   bool all_finite = true;
   for (std::size_t begin = range.begin; begin < range.end; begin += kBlockFloats) {
@@ -125,7 +121,8 @@ void MemoryCommunicator::touch_blocks(const CommunicatorShape& shape, std::span<
   };
   const auto all_slots = static_cast<std::size_t>(shape.slots);
   fill(0, static_cast<std::size_t>(used_slots) * block_bytes);
-  fill(all_slots, std::min(block_bytes, segment_floats(shape.float_count, shape.size) * sizeof(float)));
+  // The first segment is the longest.
+  fill(all_slots, segment_of(0, shape.size, {0, shape.float_count}).end * sizeof(float));
   fill(all_slots + 1, block_bytes);
 }
 
@@ -169,6 +166,7 @@ const float* MemoryCommunicator::slot(int rank, std::uint32_t index) const {
   return reinterpret_cast<const float*>(blocks(rank)) + index * shape_.float_count;
 }
 
+// Right after the slots of every rank, so peers find it without asking.
 const float* MemoryCommunicator::segment(int rank) const {
   return slot(rank, 0) + static_cast<std::size_t>(shape_.slots) * shape_.float_count;
 }
@@ -189,15 +187,7 @@ std::vector<Slot> MemoryCommunicator::slots() {
   return slots;
 }
 
-// Each rank gets as many whole cache lines of the range, in rank order. The last ranks may get fewer or none.
-FloatRange MemoryCommunicator::segment_of(int rank, FloatRange range) const {
-  const std::size_t floats = segment_floats(range.end - range.begin, shape_.size);
-  const auto boundary = [&](int at) {
-    return std::min(range.end, range.begin + static_cast<std::size_t>(at) * floats);
-  };
-  return {boundary(rank), boundary(rank + 1)};
-}
-
+// Peers may have chosen any slots, so their tables are read after the first barrier.
 std::vector<const float*> MemoryCommunicator::leaves() const {
   std::vector<const float*> leaves;
   std::size_t of_rank = 0;
@@ -214,20 +204,22 @@ std::vector<const float*> MemoryCommunicator::leaves() const {
 Sums MemoryCommunicator::reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) {
   HOLDFAST_ASSERT(range.begin <= range.end && range.end <= shape_.float_count);
   if (shape_.size == 1) {
+    // Alone, the sum is there already: nothing is copied, and no barrier is entered.
     HOLDFAST_ASSERT(covering_slots.size() == 1);
     if (signal(0).is_cancelled()) throw GenerationEnded("the generation was ended during an all-reduce");
     const float* sum = slot(0, static_cast<std::uint32_t>(covering_slots[0]));
     was_finite_ = host_memory().is_finite({sum + range.begin, range.end - range.begin});
     return parted({sum, shape_.float_count});
   }
+  // Written before the barrier, which makes it visible to the peers.
   auto* table = memory_.own_arena.writable().data() + kSlotTableOffset;
   for (std::size_t node = 0; node < covering_slots.size(); ++node) {
     const auto index = static_cast<std::uint32_t>(covering_slots[node]);
     std::memcpy(table + node * sizeof index, &index, sizeof index);
   }
   barrier(deadline);
-  const bool own_is_finite =
-      add_in_order(program_, leaves(), segment_of(shape_.rank, range), const_cast<float*>(segment(shape_.rank)));
+  const bool own_is_finite = add_in_order(program_, leaves(), segment_of(shape_.rank, shape_.size, range),
+                                          const_cast<float*>(segment(shape_.rank)));
   memory_.own_arena.writable()[kFiniteOffset] = static_cast<std::byte>(own_is_finite);
   // After this barrier no rank reads slots any more, so training may write them. Segments are written again only after
   // the first barrier of the next reduction, when all ranks have copied them.
@@ -244,10 +236,11 @@ Sums MemoryCommunicator::parted(std::span<const float> block) const {
   return {block.first(gradients), block.subspan(gradients)};
 }
 
+// The result lies outside of the slots, which training writes while it reads the result.
 void MemoryCommunicator::gather(FloatRange range) {
   const std::span<float> all = result();
   for (int rank = 0; rank < shape_.size; ++rank) {
-    const FloatRange part = segment_of(rank, range);
+    const FloatRange part = segment_of(rank, shape_.size, range);
     std::memcpy(all.data() + part.begin, segment(rank), (part.end - part.begin) * sizeof(float));
   }
 }
@@ -298,6 +291,7 @@ void MemoryCommunicator::gather_all(std::span<const std::byte> own, std::span<st
   barrier(deadline);
 }
 
+// If so, all have written what they show, although the generation has ended.
 bool MemoryCommunicator::have_all_arrived() const {
   for (int rank = 0; rank < shape_.size; ++rank) {
     if (!signal(rank).has_reached(phase_)) return false;

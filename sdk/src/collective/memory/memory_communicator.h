@@ -68,7 +68,6 @@ class MemoryCommunicator final : public Communicator {
   const float* slot(int rank, std::uint32_t index) const;
   const float* segment(int rank) const;
   std::vector<const float*> leaves() const;
-  FloatRange segment_of(int rank, FloatRange range) const;
   std::size_t slots_bytes() const;
   std::span<float> result();
   Sums parted(std::span<const float> block) const;

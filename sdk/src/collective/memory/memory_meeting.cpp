@@ -1,3 +1,5 @@
+// Blocks stay from generation to generation. New memory would cost more than a whole step of a small model.
+
 #include "collective/memory/memory_meeting.h"
 
 #include <utility>

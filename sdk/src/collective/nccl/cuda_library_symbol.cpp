@@ -17,12 +17,14 @@
 namespace holdfast::compute {
 namespace {
 
+// The constructor queues work, so the stream lock is held.
 std::shared_ptr<CudaCollectiveStream> make_stream(CudaMemorySpace& memory) {
   CudaContext& context = memory.context();
   const CudaContext::StreamLock lock = context.lock_stream();
   return std::make_shared<CudaCollectiveStream>(context.device_index(), context.stream(), context.lost_device());
 }
 
+// Only reachable by an application's own Trainable.
 Error foreign_memory(const MemorySpace& memory) {
   return {
       ErrorCode::unsupported,

@@ -43,6 +43,7 @@ using DeviceName = std::array<char, 32>;
 // Whether two ranks of this host use the same device.
 bool is_a_device_shared(Communicator& host, const CollectiveStream& stream, Deadline deadline) {
   const std::string name = stream.identity();
+  // A fixed size, because gather_all() needs the same number of bytes from every rank.
   DeviceName own{};
   std::copy_n(name.begin(), std::min(name.size(), own.size()), own.begin());
   std::vector<DeviceName> all(static_cast<std::size_t>(host.size()));
@@ -52,6 +53,7 @@ bool is_a_device_shared(Communicator& host, const CollectiveStream& stream, Dead
 }
 
 std::string process_name() {
+  // Two hosts may have processes of one number.
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   return fmt::format("{}-{}", host.data(), ::getpid());
@@ -75,19 +77,14 @@ void require_nvml() {
 NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
                                    std::shared_ptr<CollectiveStream> stream, std::shared_ptr<NcclLibrary> library,
                                    const DeviceCommunicatorShape& shape, const NcclBounds& bounds)
-    : shape_(shape),
-      host_(std::move(host)),
-      exchange_(exchange_shape(*host_, shape, bounds), std::move(library), std::move(stream), *host_,
-                memory.allocate(exchange_shape(*host_, shape, bounds).block_floats()),
+    : HostedCommunicator(std::move(host)),
+      shape_(shape),
+      exchange_(exchange_shape(this->host(), shape, bounds), std::move(library), std::move(stream), this->host(),
+                memory.allocate(exchange_shape(this->host(), shape, bounds).block_floats()),
                 Deadline::after(shape.connect_timeout)) {}
 
 std::vector<Slot> NcclCommunicator::slots() {
-  const std::vector<std::span<float>> gradients = exchange_.slots();
-  std::vector<Slot> slots = host_->slots();
-  HOLDFAST_ASSERT(slots.size() >= gradients.size());
-  slots.resize(gradients.size());
-  for (std::size_t i = 0; i < slots.size(); ++i) slots[i].gradients = gradients[i];
-  return slots;
+  return slots_with(exchange_.slots());
 }
 
 Sums NcclCommunicator::reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) {
@@ -98,11 +95,11 @@ Sums NcclCommunicator::reduce(std::span<const int> covering_slots, FloatRange ra
   Sums sums;
   if (has_gradients) sums.gradients = exchange_.reduce(covering_slots, on_device, deadline);
   const FloatRange in_tail = part_of(range, gradients, gradients + shape_.tail_floats);
-  const std::span<const float> tail = host_->reduce(covering_slots, in_tail, deadline).tail;
+  const std::span<const float> tail = host().reduce(covering_slots, in_tail, deadline).tail;
   // The host's sums are valid until its next call, which follows below.
   tail_.assign(tail.begin(), tail.begin() + static_cast<std::ptrdiff_t>(shape_.tail_floats));
   sums.tail = tail_;
-  was_finite_ = host_->was_finite();
+  was_finite_ = host().was_finite();
   if (has_gradients) was_finite_ = is_finite_everywhere(deadline) && was_finite_;
   return sums;
 }
@@ -111,21 +108,13 @@ Sums NcclCommunicator::reduce(std::span<const int> covering_slots, FloatRange ra
 bool NcclCommunicator::is_finite_everywhere(Deadline deadline) {
   const auto own = static_cast<std::byte>(exchange_.was_finite());
   std::vector<std::byte> all(static_cast<std::size_t>(size()));
-  host_->gather_all(std::span(&own, 1), all, deadline);
+  host().gather_all(std::span(&own, 1), all, deadline);
   return std::find(all.begin(), all.end(), std::byte{0}) == all.end();
-}
-
-void NcclCommunicator::broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes, Deadline deadline) {
-  host_->broadcast(parts, root, takes, deadline);
 }
 
 void NcclCommunicator::broadcast_arrays(std::span<const std::span<float>> arrays, int root, bool takes,
                                         Deadline deadline) {
   for (const std::span<float> array : arrays) exchange_.broadcast(array, root, takes, deadline);
-}
-
-void NcclCommunicator::gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) {
-  host_->gather_all(own, all, deadline);
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,

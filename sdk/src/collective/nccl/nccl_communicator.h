@@ -10,14 +10,14 @@
 #include <memory>
 #include <vector>
 
-#include "collective/communicator.h"
 #include "collective/device_communicator.h"
+#include "collective/hosted_communicator.h"
 #include "collective/nccl/nccl_exchange.h"
 #include "holdfast/core/memory_space.h"
 
 namespace holdfast {
 
-class NcclCommunicator final : public Communicator {
+class NcclCommunicator final : public HostedCommunicator {
  public:
   // `host` has blocks that consist of the tail alone. `memory` is the memory of the stream's device and must outlive
   // the communicator. Connects NCCL within shape.connect_timeout.
@@ -25,8 +25,6 @@ class NcclCommunicator final : public Communicator {
                    std::shared_ptr<NcclLibrary> library, const DeviceCommunicatorShape& shape,
                    const NcclBounds& bounds = {});
 
-  int rank() const override { return host_->rank(); }
-  int size() const override { return host_->size(); }
   std::vector<Slot> slots() override;
   std::size_t bucket_floats() const override { return exchange_.bucket_floats(); }
   void mark_ready(std::span<const int>, FloatRange range) override { exchange_.mark_ready(range); }
@@ -35,18 +33,12 @@ class NcclCommunicator final : public Communicator {
   }
   Sums reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override;
   bool was_finite() const override { return was_finite_; }
-  using Communicator::broadcast;
-  void broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes, Deadline deadline) override;
   void broadcast_arrays(std::span<const std::span<float>> arrays, int root, bool takes, Deadline deadline) override;
-  void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) override;
-  void barrier(Deadline deadline) override { host_->barrier(deadline); }
-  bool is_cancelled() const override { return host_->is_cancelled(); }
 
  private:
   bool is_finite_everywhere(Deadline deadline);
 
   const DeviceCommunicatorShape shape_;
-  const std::unique_ptr<Communicator> host_;
   NcclExchange exchange_;
   std::vector<float> tail_;
   bool was_finite_ = true;

@@ -219,10 +219,7 @@ void NcclConnection::fail(Result result, const std::string& what, Deadline deadl
 
 bool NcclConnection::is_verdict_passed(Deadline deadline) const {
   const Deadline verdict = Deadline::at(std::min(deadline.moment(), Deadline::after(bounds_.verdict).moment()));
-  for (Pause pause; !control_.is_cancelled(); pause()) {
-    if (verdict.has_passed()) return false;
-  }
-  return true;
+  return is_done_by(verdict, [&] { return control_.is_cancelled(); });
 }
 
 void NcclConnection::fail_deadline(const std::string& what) {
@@ -260,7 +257,8 @@ bool NcclConnection::abort() noexcept {
       // Aborts at once, so that the peers' connections break. NCCL's kernels end only after the work of training that
       // the stream waits for, which may be a step of any length. The bound for an abort counts from then.
       const std::shared_ptr<AbortProgress> progress = begin_abort();
-      is_training_late_ = !has_training_ended_in_time();
+      is_training_late_ =
+          !is_done_by(Deadline::after(bounds_.training), [&] { return stream_->has_training_passed(); });
       progress->begin_time(bounds_.abort);
       const Deadline deadline = Deadline::after(bounds_.abort);
       is_aborted = !is_training_late_ && progress->succeeds_by(deadline) && is_stream_empty_by(deadline);
@@ -304,21 +302,10 @@ std::shared_ptr<NcclConnection::AbortProgress> NcclConnection::begin_abort() {
   return progress;
 }
 
-bool NcclConnection::has_training_ended_in_time() {
-  const Deadline deadline = Deadline::after(bounds_.training);
-  for (Pause pause; !stream_->has_training_passed(); pause()) {
-    if (deadline.has_passed()) return false;
-  }
-  return true;
-}
-
 // An abort that returned may have left a kernel running.
 bool NcclConnection::is_stream_empty_by(Deadline deadline) {
   stream_->mark();
-  for (Pause pause; !stream_->has_passed_mark(); pause()) {
-    if (deadline.has_passed()) return false;
-  }
-  return true;
+  return is_done_by(deadline, [&] { return stream_->has_passed_mark(); });
 }
 
 }  // namespace holdfast

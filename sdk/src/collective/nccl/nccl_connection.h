@@ -85,7 +85,6 @@ class NcclConnection {
   bool abort() noexcept;
   void poison(bool is_stuck);
   std::shared_ptr<AbortProgress> begin_abort();
-  bool has_training_ended_in_time();
   bool is_stream_empty_by(Deadline deadline);
   bool has_passed_mark();
   std::string who() const;

@@ -17,8 +17,7 @@
 namespace holdfast {
 namespace {
 
-constexpr std::size_t kLineFloats = 16;
-
+// Whole cache lines, so that a kernel can load four floats at once.
 std::size_t round_up_to_line(std::size_t floats) {
   return (floats + kLineFloats - 1) / kLineFloats * kLineFloats;
 }
@@ -29,6 +28,7 @@ std::size_t room_for_received(const NcclExchangeShape& shape) {
   return std::max(std::min(leaves * shape.float_count, shape.most_received), leaves * kLineFloats);
 }
 
+// In the order of the sum program's leaves.
 std::vector<int> leaf_ranks_of(const ShardAssignment& assignment) {
   const ShardTree tree(assignment.shards());
   std::vector<int> ranks;
@@ -72,6 +72,7 @@ NcclExchange::NcclExchange(const NcclExchangeShape& shape, std::shared_ptr<NcclL
   HOLDFAST_ASSERT(shape.assignment.ranks() == shape.size && control.size() == shape.size &&
                   control.rank() == shape.rank);
   reset_buckets();
+  // A single rank needs no connection, and works without NCCL.
   if (shape.size == 1) return;
   HOLDFAST_ASSERT(library != nullptr);
   connection_.emplace(std::move(library), stream_, control_, blocks_, shape.bounds, deadline);
@@ -93,17 +94,8 @@ std::vector<std::span<float>> NcclExchange::slots() {
   return slots;
 }
 
-// Each rank gets as many whole cache lines of the bucket, in rank order. The last ranks may get fewer or none.
-FloatRange NcclExchange::segment_of(int rank, FloatRange bucket) const {
-  const auto size = static_cast<std::size_t>(shape_.size);
-  const std::size_t floats = round_up_to_line((bucket.end - bucket.begin + size - 1) / size);
-  const auto boundary = [&](int at) {
-    return std::min(bucket.end, bucket.begin + static_cast<std::size_t>(at) * floats);
-  };
-  return {boundary(rank), boundary(rank + 1)};
-}
-
 // Chosen so that the segments of all leaves fit into the room for received floats, on every rank.
+// A bucket of whole lines for every rank lets all of them gather in one call.
 std::size_t NcclExchange::bucket_floats() const {
   const auto size = static_cast<std::size_t>(shape_.size);
   const std::size_t room = room_for_received(shape_) / leaf_ranks_.size() / kLineFloats;
@@ -148,6 +140,7 @@ void NcclExchange::reset_buckets() {
   has_begun_ = false;
 }
 
+// A range may complete several buckets, and several ranges one bucket.
 void NcclExchange::mark_ready(FloatRange range) {
   HOLDFAST_ASSERT(!has_begun_ && range.begin <= range.end && range.end <= shape_.float_count);
   for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
@@ -165,6 +158,7 @@ void NcclExchange::mark_ready(FloatRange range) {
 }
 
 void NcclExchange::begin_reduce(std::span<const int> covering_slots, Deadline deadline) {
+  // A bucket that is not ready would be sent with old numbers.
   HOLDFAST_ASSERT(std::all_of(missing_.begin(), missing_.end(), [](std::size_t floats) { return floats == 0; }));
   const std::vector<const float*> own = own_leaves(covering_slots);
   control_.barrier(deadline);
@@ -176,6 +170,7 @@ void NcclExchange::begin_reduce(std::span<const int> covering_slots, Deadline de
 std::span<const float> NcclExchange::reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) {
   HOLDFAST_ASSERT(range.begin <= range.end && range.end <= shape_.float_count);
   const std::vector<const float*> own = own_leaves(covering_slots);
+  // What begin_reduce() queued covers the whole block, so any other range is a mistake.
   if (has_begun_) {
     HOLDFAST_ASSERT(range.begin == 0 && range.end == shape_.float_count);
   } else {
@@ -202,6 +197,7 @@ void NcclExchange::queue_sum(const std::vector<const float*>& own, FloatRange ra
 
 void NcclExchange::reduce_bucket(const std::vector<const float*>& own, FloatRange bucket, Deadline deadline) {
   if (shape_.size == 1) {
+    // The leaf is the sum already. It is only checked for NaN.
     const float* const leaf = own[0] + bucket.begin;
     stream_->add_in_order(
         {.program = program_, .leaves = std::span(&leaf, 1), .floats = bucket.end - bucket.begin, .sum = nullptr});
@@ -213,6 +209,7 @@ void NcclExchange::reduce_bucket(const std::vector<const float*>& own, FloatRang
 }
 
 void NcclExchange::wait(const std::string& what, Deadline deadline) {
+  // Without a connection only the kernel of the check is awaited.
   if (connection_) return connection_->wait(what, deadline);
   stream_->mark();
   for (Pause pause; !stream_->has_passed_mark(); pause()) {
@@ -225,22 +222,24 @@ void NcclExchange::wait(const std::string& what, Deadline deadline) {
   }
 }
 
+// The stream orders the three parts, so the host does not wait in between.
 void NcclExchange::add_in_shard_order(const std::vector<const float*>& own, FloatRange bucket, Deadline deadline) {
   connection_->queue(
       "exchange of " + describe(bucket), [&] { exchange_partial_sums(own, bucket); }, deadline);
-  add_segment(own, segment_of(shape_.rank, bucket));
+  add_segment(own, segment_of(shape_.rank, shape_.size, bucket));
   connection_->queue(
       "gathering of " + describe(bucket), [&] { share_segments(bucket); }, deadline);
 }
 
 // Messages between two ranks arrive in the order in which they were sent, so leaves need no tags.
 void NcclExchange::exchange_partial_sums(const std::vector<const float*>& own, FloatRange bucket) {
-  const FloatRange mine = segment_of(shape_.rank, bucket);
+  const FloatRange mine = segment_of(shape_.rank, shape_.size, bucket);
   for (int peer = 0; peer < shape_.size; ++peer) {
-    const FloatRange segment = segment_of(peer, bucket);
+    const FloatRange segment = segment_of(peer, shape_.size, bucket);
     if (peer == shape_.rank || segment.begin == segment.end) continue;
     for (const float* leaf : own) connection_->send(leaf + segment.begin, segment.end - segment.begin, peer);
   }
+  // The last ranks of a small bucket own nothing, but still send.
   if (mine.begin == mine.end) return;
   for (std::size_t leaf = 0; leaf < leaf_ranks_.size(); ++leaf) {
     if (leaf_ranks_[leaf] == shape_.rank) continue;
@@ -267,16 +266,17 @@ void NcclExchange::add_segment(const std::vector<const float*>& own, FloatRange 
 }
 
 void NcclExchange::share_segments(FloatRange bucket) {
-  const FloatRange mine = segment_of(shape_.rank, bucket);
+  const FloatRange mine = segment_of(shape_.rank, shape_.size, bucket);
   const std::size_t floats = mine.end - mine.begin;
   // The condition has the same answer on every rank, so all of them choose the same way.
-  const FloatRange first = segment_of(0, bucket);
+  // NCCL's all-gather needs equal parts, which a last bucket may not have.
+  const FloatRange first = segment_of(0, shape_.size, bucket);
   if ((first.end - first.begin) * static_cast<std::size_t>(shape_.size) == bucket.end - bucket.begin) {
     return connection_->all_gather(sum() + mine.begin, sum() + bucket.begin, floats);
   }
   for (int peer = 0; peer < shape_.size; ++peer) {
     if (peer == shape_.rank) continue;
-    const FloatRange segment = segment_of(peer, bucket);
+    const FloatRange segment = segment_of(peer, shape_.size, bucket);
     if (floats > 0) connection_->send(sum() + mine.begin, floats, peer);
     if (segment.begin < segment.end) {
       connection_->receive(sum() + segment.begin, segment.end - segment.begin, peer);
@@ -297,6 +297,7 @@ void NcclExchange::add_in_library_order(const std::vector<const float*>& own, Fl
   connection_->queue(
       "all-reduce of " + describe(range), [&] { connection_->all_reduce(summand, sum() + range.begin, floats); },
       deadline);
+  // NCCL's all-reduce does not check for NaN, so its result is checked here.
   const float* const all = sum() + range.begin;
   stream_->add_in_order({.program = chain_program(1), .leaves = std::span(&all, 1), .floats = floats, .sum = nullptr});
 }

@@ -74,7 +74,6 @@ class NcclExchange {
   float* sum() const;
   float* received_leaf(std::size_t leaf, std::size_t floats) const;
 
-  FloatRange segment_of(int rank, FloatRange bucket) const;
   std::vector<const float*> own_leaves(std::span<const int> covering_slots) const;
 
   void warm_up(Deadline deadline);

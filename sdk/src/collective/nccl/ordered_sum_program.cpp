@@ -1,3 +1,6 @@
+// The program is compiled on the host for each sum. One bit for an instruction keeps it within a kernel's parameters,
+// which need no copy to the device.
+
 #include "collective/nccl/ordered_sum_program.h"
 
 #include <fmt/format.h>
@@ -20,6 +23,7 @@ OrderedSumProgram ordered_sum_program(std::span<const SumInstruction> program, s
   OrderedSumProgram compiled;
   compiled.instructions = static_cast<int>(program.size());
   std::copy(leaves.begin(), leaves.end(), compiled.leaves);
+  // The depth decides which kernel is fast enough, so it is found here.
   int depth = 0;
   for (std::size_t i = 0; i < program.size(); ++i) {
     if (program[i] == SumInstruction::add) {

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "holdfast/base/deadline.h"
+
 namespace holdfast {
 
 // The pause between two polls of a device or of NCCL, which cannot wake a thread. The first polls follow each other
@@ -22,5 +24,14 @@ class Pause {
   static constexpr int kSpins = 2000;  // about a millisecond
   int spins_ = 0;
 };
+
+// Polls until `is_done` or the deadline. Returns whether it is done.
+template <typename IsDone>
+bool is_done_by(Deadline deadline, const IsDone& is_done) {
+  for (Pause pause; !is_done(); pause()) {
+    if (deadline.has_passed()) return false;
+  }
+  return true;
+}
 
 }  // namespace holdfast

@@ -37,6 +37,7 @@ void Agreement::agree() {
 
 void Agreement::agree(const Digest& own) {
   agreed_ = own;
+  // Alone there is nobody to differ from, unless this rank has to repeat a disputed step.
   if (training_.context->size == 1 && !dispute_) return require_finite();
   training_.enter(TrainingPhase::waiting_for_peers);
   const std::vector<Digest> all = gather(own, true);
@@ -53,6 +54,7 @@ void Agreement::agree(const Digest& own) {
                             "memory of this machine is defective, run a test of its hardware",
                             step, list_of(all)));
   }
+  // All digests are kept: they show later which replica was wrong.
   dispute_ = Dispute{.step = step, .own = own, .all = all};
   roll_back(step, fmt::format("the replicas hold different states after step {}, by rank: {}", step, list_of(all)));
 }
@@ -148,6 +150,7 @@ void Agreement::roll_back(std::int64_t step, const std::string& why) {
 }
 
 void Agreement::share_roll_back(std::int64_t step, bool has_state) {
+  // Such a rank learns of the difference only now, from what the others exchange.
   const bool was_cut_off = has_state && training_.state.step == step;
   Digest own{};
   if (was_cut_off) {
@@ -188,6 +191,7 @@ void Agreement::on_not_finite(const std::string& what) {
 
 // `step` is the number of steps that led to what is not finite.
 void Agreement::go_back_or_end(std::int64_t step, const std::string& sentence, const std::string& advice) {
+  // The same batch gave the same result twice, so going back again would never end.
   const bool is_repeated = dispute_ && !dispute_->own && dispute_->step == step;
   const bool can_go_back = training_.is_supervised() && training_.running_fit->when_not_finite != WhenNotFinite::stop;
   if (is_repeated || !can_go_back) {

@@ -1,3 +1,6 @@
+// An application's own classes describe themselves in JSON, since a resume compares descriptions. A mistake in one is
+// the user's, so the sentence shows what was returned and where it is wrong.
+
 #include "train/context/configuration_json.h"
 
 #include <fmt/format.h>
@@ -14,6 +17,7 @@ namespace holdfast {
 
 std::string name_of_class(const std::string& role, const std::string& name, const std::type_info& type) {
   int status = 0;
+  // The compiler's name of a type says little to a user.
   const std::unique_ptr<char, void (*)(void*)> readable(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
                                                         std::free);
   return fmt::format("the {}{} (class {})", role, name.empty() ? "" : " " + json_string(name),

@@ -15,6 +15,7 @@
 namespace holdfast {
 namespace {
 
+// A watchdog sets both, for its processes alone.
 constexpr const char* kVariable = "HOLDFAST_DEVICE";
 constexpr const char* kVariableOfAll = "HOLDFAST_DEVICES";
 
@@ -22,6 +23,7 @@ bool is_cuda(const std::string& device) {
   return device.starts_with("cuda:");
 }
 
+// At most four digits, so that the number fits an int.
 bool is_name(const std::string& device) {
   const std::size_t colon = device.find(':');
   if (colon == std::string::npos || (!is_cuda(device) && !device.starts_with("cpu:"))) return false;
@@ -30,6 +32,7 @@ bool is_name(const std::string& device) {
          std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// Asking loads the CUDA library, so a run on CPUs never asks.
 int cuda_device_count() {
   const int count = static_cast<int>(compute::cuda_library().devices().size());
   if (count > 0) return count;
@@ -65,6 +68,7 @@ void check_listed(const std::vector<std::string>& devices) {
   }
 }
 
+// A list wins, and may name a device twice. A number takes each device once.
 ReplicaDevices listed_or_counted(const SuperviseOptions& options) {
   if (!options.devices.empty()) {
     if (options.replicas != 0 && static_cast<int>(options.devices.size()) != options.replicas) {
@@ -75,6 +79,7 @@ ReplicaDevices listed_or_counted(const SuperviseOptions& options) {
     check_listed(options.devices);
     return {static_cast<int>(options.devices.size()), options.devices};
   }
+  // Without names the watchdog divides the cores itself.
   if (options.kind == DeviceKind::cpu) return {options.replicas};
   const int count = cuda_device_count();
   const int replicas = options.replicas == 0 ? count : options.replicas;

@@ -1,3 +1,5 @@
+// These names are in run.json and in savepoints, so they never change.
+
 #include "holdfast/train/reduction.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Each rank collects the same states, since callbacks run on all ranks alike. A rank that takes over after a failure
+// therefore needs no message about them.
+
 #include "train/saving/callback_states.h"
 
 #include <fmt/format.h>
@@ -18,6 +21,7 @@ std::string key_of(const Training& training, const Callback& callback) {
 
 // The state may lack what a callback asks for, since the program may have been edited.
 void restore(Callback& callback, const CallbackState& state) {
+  // Both exceptions mean the same: the callback's code has changed since.
   const auto refuse = [&] {
     std::string keys;
     for (const auto& [key, value] : state) keys += (keys.empty() ? "" : ", ") + key;

@@ -18,6 +18,7 @@ namespace {
 
 using nlohmann::json;
 
+// Next to the savepoints: another folder may lie on another disk.
 std::string record_path(const std::string& folder) {
   return folder + "/compression.json";
 }
@@ -55,6 +56,7 @@ CompressionChoices::CompressionChoices(FileSystem& files, Measure measure)
 SavepointCompression CompressionChoices::choose(
     const std::string& folder, const Snapshot& snapshot, int threads,
     const std::function<void(const std::string& record, const Choice& choice)>& when_made) {
+  // The answer for a folder never changes while the process lives.
   auto known = choices_.find(folder);
   if (known == choices_.end()) {
     known = choices_.emplace(folder, make(folder, snapshot, threads)).first;
@@ -82,6 +84,7 @@ CompressionChoices::Choice CompressionChoices::make(const std::string& folder, c
 
 CompressionChoices::Choice CompressionChoices::measure(const std::string& folder, const Snapshot& snapshot,
                                                        int threads) {
+  // Measured with this state itself: how well numbers compress depends on the model.
   const CompressionFigures figures = measure_(files_, folder, snapshot, threads);
   Choice choice{figures.quicker, sentence(figures)};
   const std::string record = record_of(choice, figures);

@@ -1,3 +1,6 @@
+// A snapshot in memory costs a comparison of all replicas and a copy. On the host both are done at once; on a device
+// the copy travels while training goes on.
+
 #include "train/saving/memory_saver.h"
 
 #include <optional>
@@ -38,6 +41,7 @@ void MemorySaver::keep_hosts_state() {
   training_.runner->reach(FaultPoint::snapshot, step);
   collect_callback_states(training_);
   const StateImage image = image_of(training_.state, training_.trainable);
+  // Done once, so it is not counted as a cost of this snapshot.
   const auto prepared_from = now();
   training_.supervision.prepare_in_memory(image.size_bytes());
   const auto preparation = now() - prepared_from;
@@ -54,6 +58,7 @@ void MemorySaver::keep_hosts_state() {
 // The replicas compare the copy that is on its way to the host; what happens to the state meanwhile shows in the next
 // comparison. A replica without peers waits neither for the digest nor for a check for NaN.
 void MemorySaver::keep_devices_state() {
+  // One copy is enough: all ranks have agreed on the same bits.
   if (!training_.is_primary()) return agreement_.agree();
   const std::int64_t step = training_.state.step;
   training_.enter(TrainingPhase::saving);
@@ -64,12 +69,8 @@ void MemorySaver::keep_devices_state() {
   StateImage image = image_of(training_.state, training_.trainable);
   const std::shared_ptr<HeldArrays> held = saver_.hold(image.arrays);
   if (training_.context->size > 1 || agreement_.is_disputed()) agreement_.agree(held->digest());
-  const auto preparation = keeper_.keep({.step = step,
-                                         .header = image.header,
-                                         .arrays = image.arrays,
-                                         .must_be_finite = agreement_.must_be_finite(),
-                                         .held = held},
-                                        training_.trainable.memory());
+  const auto preparation = keeper_.keep(
+      {.step = step, .image = std::move(image), .must_be_finite = agreement_.must_be_finite(), .held = held});
   schedule_.taken(begin + preparation, training_.context->now());
 }
 

@@ -12,22 +12,22 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
-#include "train/state/snapshot.h"
 
 namespace holdfast {
 namespace {
 
 // Where the image has its arrays: after its header, without gaps.
-std::vector<std::span<float>> places_of(const MemorySnapshotKeeper::State& state, std::span<std::byte> image) {
+std::vector<std::span<float>> places_of(const StateImage& image, std::span<std::byte> bytes) {
   std::vector<std::span<float>> places;
-  auto* next = reinterpret_cast<float*>(image.data() + state.header.size());
-  for (const std::span<const float> array : state.arrays) {
+  auto* next = reinterpret_cast<float*>(bytes.data() + image.header.size());
+  for (const std::span<const float> array : image.arrays) {
     places.emplace_back(next, array.size());
     next += array.size();
   }
   return places;
 }
 
+// Buffers may hold anything, so only some arrays are looked at.
 std::vector<std::span<const float>> finite_ones(const std::vector<std::span<float>>& places,
                                                 const std::vector<bool>& must_be_finite) {
   std::vector<std::span<const float>> chosen;
@@ -46,29 +46,24 @@ bool are_finite(const std::vector<std::span<const float>>& arrays, std::int64_t 
   return false;
 }
 
-std::size_t image_bytes(const MemorySnapshotKeeper::State& state) {
-  std::size_t bytes = state.header.size();
-  for (const std::span<const float> array : state.arrays) bytes += array.size_bytes();
-  return bytes;
-}
-
 }  // namespace
 
+// The thread writes to memory that is unpinned below.
 MemorySnapshotKeeper::~MemorySnapshotKeeper() {
   if (work_.valid()) work_.wait();
   unpin();
 }
 
-MemorySnapshotKeeper::Clock::duration MemorySnapshotKeeper::keep(State state, MemorySpace& memory) {
+MemorySnapshotKeeper::Clock::duration MemorySnapshotKeeper::keep(State state) {
   finish();
   const Clock::time_point begin = now_();
-  const std::optional<OutlivingMemory> target = supervision_.begin_in_memory(state.step, image_bytes(state));
+  const std::optional<OutlivingMemory> target = supervision_.begin_in_memory(state.step, state.image.size_bytes());
   if (!target) return {};
-  pin(*target, memory);
+  pin(*target, state.image.memory);
   const Clock::duration preparation = now_() - begin;
-  const std::size_t header_bytes = state.header.size();
-  std::memcpy(target->bytes.data(), state.header.data(), header_bytes);
-  const std::vector<std::span<float>> places = places_of(state, target->bytes);
+  const std::size_t header_bytes = state.image.header.size();
+  std::memcpy(target->bytes.data(), state.image.header.data(), header_bytes);
+  const std::vector<std::span<float>> places = places_of(state.image, target->bytes);
   state.held->begin_copy(places);
   work_ = std::async(std::launch::async,
                      [held = std::move(state.held), target = *target, step = state.step, header_bytes,
@@ -90,6 +85,7 @@ MemorySnapshotKeeper::Clock::duration MemorySnapshotKeeper::keep(State state, Me
 
 // A device copies straight into registered memory. Registering takes as long as several copies, but only once.
 void MemorySnapshotKeeper::pin(const OutlivingMemory& target, MemorySpace& memory) {
+  // The same memory as for the last state.
   if (pinned_mapping_ == target.mapping) return;
   unpin();
   memory.pin(target.all);

@@ -15,6 +15,7 @@
 
 #include "holdfast/core/memory_space.h"
 #include "train/context/replica_context.h"
+#include "train/state/snapshot.h"
 
 namespace holdfast {
 
@@ -34,15 +35,14 @@ class MemorySnapshotKeeper {
 
   struct State {
     std::int64_t step = 0;
-    std::string header;                          // of the StateImage
-    std::vector<std::span<const float>> arrays;  // of the StateImage
-    std::vector<bool> must_be_finite{};          // by array; empty: no array must be
-    std::shared_ptr<HeldArrays> held;            // holds these arrays
+    StateImage image;
+    std::vector<bool> must_be_finite{};  // by array of the image; empty: no array must be
+    std::shared_ptr<HeldArrays> held;    // holds these arrays
   };
-  // Begins to copy a state whose arrays are in `memory`, before anything changes them. First waits for the copy under
+  // Begins to copy a state before anything changes its arrays. First waits for the copy under
   // way, as finish() does. Does nothing if no memory outlives the process. Returns the time that it took to find that
   // memory and to register it with the device; later states need not do this again.
-  Clock::duration keep(State state, MemorySpace& memory);
+  Clock::duration keep(State state);
 
   bool is_busy() const;
   struct Times {

@@ -1,41 +1,21 @@
 #include "holdfast/train/savepoint.h"
 
-#include "holdfast/base/error.h"
+#include <array>
 
 namespace holdfast {
 
+// Journals hold the names of events and compression.json those of compressions, so a name never changes. Both lists
+// are in the order of their enumerators.
+static constexpr std::array<std::string_view, 7> kEventNames = {"started", "progress", "durable",           "skipped",
+                                                                "waited",  "failed",   "compression_chosen"};
+static constexpr std::array<std::string_view, 4> kCompressionNames = {"fast", "none", "zstd", "automatic"};
+
 std::string_view to_string(SavepointEvent::Kind kind) {
-  switch (kind) {
-    case SavepointEvent::Kind::started:
-      return "started";
-    case SavepointEvent::Kind::progress:
-      return "progress";
-    case SavepointEvent::Kind::durable:
-      return "durable";
-    case SavepointEvent::Kind::skipped:
-      return "skipped";
-    case SavepointEvent::Kind::waited:
-      return "waited";
-    case SavepointEvent::Kind::failed:
-      return "failed";
-    case SavepointEvent::Kind::compression_chosen:
-      return "compression_chosen";
-  }
-  HOLDFAST_ASSERT(false);
+  return kEventNames.at(static_cast<std::size_t>(kind));
 }
 
 std::string_view to_string(SavepointCompression compression) {
-  switch (compression) {
-    case SavepointCompression::fast:
-      return "fast";
-    case SavepointCompression::none:
-      return "none";
-    case SavepointCompression::zstd:
-      return "zstd";
-    case SavepointCompression::automatic:
-      return "automatic";
-  }
-  HOLDFAST_ASSERT(false);
+  return kCompressionNames.at(static_cast<std::size_t>(compression));
 }
 
 }  // namespace holdfast

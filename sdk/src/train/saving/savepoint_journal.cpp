@@ -1,3 +1,6 @@
+// Every event is a line of the journal, from which `holdfast report` tells the story. The log gets only what a user can
+// do something about.
+
 #include "train/saving/savepoint_journal.h"
 
 #include <fmt/format.h>
@@ -18,6 +21,7 @@ constexpr double kLongWaitSeconds = 1;
 
 json details_of(const SavepointEvent& event) {
   json details = {{"path", event.path}, {"step", event.step}};
+  // Only members that the kind has; zeros would look like measurements.
   if (event.kind == Kind::progress) details["done_bytes"] = event.done_bytes;
   if (event.kind == Kind::progress || event.kind == Kind::durable) details["total_bytes"] = event.total_bytes;
   if (event.kind == Kind::durable) {
@@ -51,6 +55,7 @@ void log_event(const SavepointEvent& event) {
 
 void SavepointJournal::note(const SavepointEvent& event) {
   if (event.kind == Kind::progress) {
+    // A line for every piece would make the journal larger than it is useful.
     const Clock::time_point now = Clock::now();
     if (now - last_progress_ < kProgressPeriod) return;
     last_progress_ = now;

@@ -17,6 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Well below the default limits after which the watchdog takes a silent process for hung.
 constexpr auto kSignOfLifePeriod = std::chrono::seconds(1);
 
 double seconds_since(Clock::time_point begin) {
@@ -31,6 +32,7 @@ SavepointEvent event_of(SavepointEvent::Kind kind, const std::string& path, std:
   return event;
 }
 
+// The failure crosses threads as a pointer, so its sentence is read from it here.
 std::string what_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -48,6 +50,7 @@ SavepointWriter::SavepointWriter(FileSystem& files, Tell tell, std::shared_ptr<S
         serve();
       }) {}
 
+// What waits in the queue is skipped: the caller has flushed, or does not want it any more.
 SavepointWriter::~SavepointWriter() {
   {
     const std::lock_guard lock(mutex_);
@@ -62,6 +65,7 @@ SavepointWriter::~SavepointWriter() {
   }
 }
 
+// An earlier failure is thrown before the copy, which takes time and memory.
 bool SavepointWriter::submit(Request request, Deadline deadline, const StillWaiting& still_waiting) {
   std::unique_lock lock(mutex_);
   if (!has_place()) {
@@ -83,6 +87,7 @@ bool SavepointWriter::submit(Request request, Deadline deadline, const StillWait
   return true;
 }
 
+// The event is made under the lock, which guards the names in it, and told without it.
 SavepointEvent SavepointWriter::skipped(const Request& request) const {
   SavepointEvent event = event_of(SavepointEvent::Kind::skipped, request.path, request.step);
   event.why =
@@ -91,6 +96,7 @@ SavepointEvent SavepointWriter::skipped(const Request& request) const {
   return event;
 }
 
+// The event is told in either case, so that the journal shows a slow storage before the error ends training.
 void SavepointWriter::wait_for_place(std::unique_lock<std::mutex>& lock, const Request& request, Deadline deadline,
                                      const StillWaiting& still_waiting) {
   const Clock::time_point begin = Clock::now();
@@ -119,6 +125,7 @@ void SavepointWriter::flush(Deadline deadline, const StillWaiting& still_waiting
   }
 }
 
+// The waiter is woken by each savepoint that ends, and once a second to show that it lives.
 bool SavepointWriter::wait(std::unique_lock<std::mutex>& lock, Deadline deadline, const StillWaiting& still_waiting,
                            const std::function<bool()>& is_over) {
   while (!is_over()) {
@@ -142,6 +149,7 @@ void SavepointWriter::rethrow_failure() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
+// One savepoint after the other: two at once would make both late.
 void SavepointWriter::serve() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -154,12 +162,14 @@ void SavepointWriter::serve() {
     if (!failure) failure = save(work);
     if (watch_) watch_->leave();
     lock.lock();
+    // The first failure is the cause; those after it mostly follow from it.
     if (failure && !failure_) failure_ = failure;
     requests_.pop_front();
     changed_.notify_all();
   }
 }
 
+// A state that does not arrive is a failure of the device, which training must learn of.
 std::exception_ptr SavepointWriter::arrive(const Work& work) noexcept {
   try {
     if (!work.snapshot.arrive) return nullptr;
@@ -173,6 +183,7 @@ std::exception_ptr SavepointWriter::arrive(const Work& work) noexcept {
   }
 }
 
+// The file is durable before the callback is told, which may delete older savepoints.
 std::exception_ptr SavepointWriter::save(const Work& work) noexcept {
   try {
     write(work);
@@ -200,6 +211,7 @@ void SavepointWriter::write(const Work& work) {
   const std::string& path = work.request.path;
   show({.what = "the writing of " + path});
   const SavepointCompression compression = compression_of(work);
+  // One event for all: each of its kinds adds to what the one before had.
   SavepointEvent event = event_of(SavepointEvent::Kind::started, path, work.request.step);
   tell(event);
   const Clock::time_point begin = Clock::now();
@@ -223,6 +235,7 @@ void SavepointWriter::write(const Work& work) {
 
 SavepointCompression SavepointWriter::compression_of(const Work& work) {
   const SaveOptions& options = work.request.options;
+  // Measured here, on the writer's thread: training must not wait for it.
   if (options.compression != SavepointCompression::automatic) return options.compression;
   return compressions_.choose(parent_folder(work.request.path), work.snapshot, options.threads,
                               [&](const std::string& record, const CompressionChoices::Choice& choice) {
@@ -236,6 +249,7 @@ SavepointCompression SavepointWriter::compression_of(const Work& work) {
 void SavepointWriter::tell(SavepointEvent event) {
   if (tell_) tell_(event);
   const std::lock_guard lock(events_mutex_);
+  // A savepoint of gigabytes has thousands of progress events, and nobody collects them meanwhile.
   const bool replaces = event.kind == SavepointEvent::Kind::progress && !events_.empty() &&
                         events_.back().kind == event.kind && events_.back().path == event.path;
   if (replaces) events_.pop_back();

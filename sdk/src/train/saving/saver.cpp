@@ -23,6 +23,7 @@ constexpr auto kSaveTimeout = std::chrono::minutes(10);
 constexpr auto kAllSavesTimeout = 3 * kSaveTimeout;
 
 // Failures that may not come again.
+// A disk may have room again, and a network may come back.
 bool is_of_the_storage(ErrorCode code) {
   return code == ErrorCode::disk_full || code == ErrorCode::input_output || code == ErrorCode::refused ||
          code == ErrorCode::invalid_file;
@@ -67,6 +68,7 @@ void Saver::save_on_request() {
   act_and_tell_callbacks([&] {
     try {
       if (!submit_requested(number, refuse)) {
+        // An operator waits for this answer, so it is given in every case.
         refuse("two savepoints are being written already; ask again when they are done");
       }
     } catch (const Error& failure) {
@@ -80,16 +82,25 @@ void Saver::save_on_request() {
 
 bool Saver::submit_requested(int number, const WhenFailed& when_failed) {
   const Replica::Context& context = *training_.context;
-  const std::string name = savepoint_name(training_.state.step);
-  const std::string path = context.run_directory + "/" + name;
-  const auto keep = make_savepoint_keeper(training_.files, context.run_directory, context.savepoint_copies,
-                                          {.keep_last = 0, .threads = context.saving_threads});
-  const auto when_durable = [&supervision = training_.supervision, keep, name, number, path,
-                             step = training_.state.step] {
-    keep(name);
+  const std::string path = context.run_directory + "/" + savepoint_name(training_.state.step);
+  const auto report = [&supervision = training_.supervision, number, path, step = training_.state.step] {
     supervision.report_savepoint(number, path, step);
   };
-  return submit(path, {.when_storage_is_slow = WhenStorageIsSlow::skip, .when_durable = when_durable}, when_failed);
+  return submit(
+      path,
+      {.when_storage_is_slow = WhenStorageIsSlow::skip, .when_durable = when_durable(context.saving_threads, report)},
+      when_failed);
+}
+
+// What follows once a savepoint of the run's own is durable: it is copied, as all are, and deletes none.
+std::function<void()> Saver::when_durable(int threads, const std::function<void()>& when_kept) const {
+  const Replica::Context& context = *training_.context;
+  const auto keep = make_savepoint_keeper(training_.files, context.run_directory, context.savepoint_copies,
+                                          {.keep_last = 0, .threads = threads});
+  return [keep, name = savepoint_name(training_.state.step), when_kept] {
+    keep(name);
+    if (when_kept) when_kept();
+  };
 }
 
 void Saver::finish_fit() {
@@ -186,19 +197,12 @@ void Saver::flush() {
 // thread.
 void Saver::lend_state(const std::function<void()>& when_kept, WhenFailed when_failed) {
   const Replica::Context& context = *training_.context;
-  const std::string name = savepoint_name(training_.state.step);
-  const auto keep = make_savepoint_keeper(training_.files, context.run_directory, context.savepoint_copies,
-                                          {.keep_last = 0, .threads = context.cores});
-  const auto when_durable = [keep, name, when_kept] {
-    keep(name);
-    if (when_kept) when_kept();
-  };
   is_state_lent_ = true;
   submit(
-      {.path = context.run_directory + "/" + name,
+      {.path = context.run_directory + "/" + savepoint_name(training_.state.step),
        .step = training_.state.step,
        .take_snapshot = [this] { return agreement_.require_unchanged(view_of(training_.state, training_.trainable)); },
-       .options = {.threads = context.cores, .when_durable = when_durable},
+       .options = {.threads = context.cores, .when_durable = when_durable(context.cores, when_kept)},
        .when_failed = std::move(when_failed)});
   take_state_back();
 }

@@ -60,6 +60,7 @@ class Saver {
   bool submit(SavepointWriter::Request request);
   bool submit(const std::string& path, SaveOptions options, WhenFailed when_failed = {});
   bool submit_requested(int number, const WhenFailed& when_failed);
+  std::function<void()> when_durable(int threads, const std::function<void()>& when_kept) const;
   void flush();
   void lend_state(const std::function<void()>& when_kept = {}, WhenFailed when_failed = {});
   void keep_final_state();

@@ -14,6 +14,7 @@ namespace holdfast {
 namespace {
 
 // In the words of system calls and their man pages.
+// A user can compare these words with what tools of the system show.
 std::string describe_operation(const FileOperation& operation) {
   if (operation.name == "rename") return fmt::format("rename of {} to {}", operation.path, operation.new_path);
   if (operation.name == "sync") return "fsync of " + operation.path;
@@ -32,6 +33,7 @@ void SavingWatch::enter(BackgroundWork work) {
 void SavingWatch::leave() {
   const std::lock_guard lock(mutex_);
   work_.reset();
+  // A file that was closed without a sync leaves its count.
   unsynced_bytes_.clear();
   show();
 }
@@ -44,9 +46,11 @@ std::unique_ptr<FileSystem> SavingWatch::over(FileSystem& target) {
 
 void SavingWatch::begin(const FileOperation& operation) {
   const std::lock_guard lock(mutex_);
+  // Operations of other work, such as a callback's, are not the writer's.
   if (!work_) return;
   operations_[std::this_thread::get_id()] = {
       .number = ++begun_operations_, .work = {.what = describe_operation(operation), .bytes = bytes_of(operation)}};
+  // An older operation that is still shown stays.
   if (shown_operation_ == 0) show();
 }
 
@@ -60,6 +64,7 @@ void SavingWatch::end(const FileOperation&) {
 }
 
 std::uint64_t SavingWatch::bytes_of(const FileOperation& operation) {
+  // A sync takes as long as the writes before it need to reach the disk.
   if (operation.name == "sync") {
     const auto written = unsynced_bytes_.find(operation.path);
     return written == unsynced_bytes_.end() ? 0 : std::exchange(written->second, 0);

@@ -1,3 +1,6 @@
+// For a run that ends unfinished. The watchdog calls this in its own process, which has no Trainable: the image alone
+// must be enough.
+
 #include "holdfast/train/memory_savepoint.h"
 
 #include "train/state/resume.h"

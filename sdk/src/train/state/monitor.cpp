@@ -1,3 +1,6 @@
+// Callbacks watch a log by its name. A misspelled name must end fit() at the first epoch, not leave a callback without
+// effect.
+
 #include "train/state/monitor.h"
 
 #include <fmt/format.h>

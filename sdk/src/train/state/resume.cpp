@@ -40,6 +40,7 @@ std::string savepoint_name(std::int64_t step) {
   return format::savepoint_name(step);
 }
 
+// By names alone, so this also works while files are damaged.
 std::optional<std::int64_t> newest_savepoint_step(FileSystem& files, const std::string& folder) {
   const std::vector<format::SavepointEntry> savepoints = format::list_savepoints(files, folder);
   if (savepoints.empty()) return std::nullopt;
@@ -60,6 +61,7 @@ std::string savepoint_metadata(FileSystem& files, const std::string& path) {
 
 void replace_savepoint(FileSystem& files, const std::string& path) {
   std::string name = path + ".replaced";
+  // A file that was replaced earlier is never overwritten.
   for (int number = 2; files.exists(name); ++number) name = fmt::format("{}.replaced-{}", path, number);
   files.rename(path, name);
   files.sync_folder(parent_folder(path));
@@ -68,11 +70,13 @@ void replace_savepoint(FileSystem& files, const std::string& path) {
 void drop_savepoint(FileSystem& files, const std::vector<std::string>& folders, const std::string& name,
                     const std::string& newer) {
   try {
+    // Read back completely: until then the old savepoint may be the only good one.
     format::verify_savepoint(files, folders.front() + "/" + newer);
     for (const std::string& folder : folders) {
       const std::string path = folder + "/" + name;
       if (!files.exists(path)) continue;
       files.remove(path);
+      // A deletion that a power cut undoes would leave a savepoint that the run does not expect.
       files.sync_folder(folder);
     }
   } catch (const Error& failure) {
@@ -93,6 +97,7 @@ std::optional<std::string> find_newest_savepoint(FileSystem& files, std::span<co
 std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& files, const std::string& folder,
                                                                    const std::vector<std::string>& copies,
                                                                    const ModelCheckpointOptions& options) {
+  // The two enumerations are alike, but `format` must not know the SDK.
   const format::RetentionPolicy retention{
       .keep_last = options.keep_last,
       .keep_best = options.best_by.empty() ? 0 : options.keep_best,
@@ -102,6 +107,7 @@ std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& f
   const auto warn = [](const format::Problem& problem) {
     log(LogLevel::warning, fmt::format("savepoint {} is not kept: {}", problem.path, problem.why));
   };
+  // Shared, since a std::function must be copyable.
   const auto keeper = std::make_shared<format::SavepointKeeper>(files, folder,
                                                                 format::KeeperOptions{.copies = copies,
                                                                                       .retention = retention,
@@ -118,6 +124,7 @@ std::string best_savepoint(const std::string& folder, const std::string& name, B
   for (const format::SavepointEntry& entry : format::list_savepoints(files, folder)) {
     const std::string path = folder + "/" + entry.name;
     const std::optional<double> value = metric_in(files, path, name);
+    // Of equal values the oldest wins, as in ModelCheckpoint.
     if (!value || std::isnan(*value) || (best_value && !is_better(*value, *best_value, best, 0))) continue;
     best_value = value;
     path_of_best = path;

@@ -5,9 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -18,6 +16,7 @@
 #include "holdfast/base/log.h"
 #include "holdfast/base/whole_file.h"
 #include "holdfast/train/run_results.h"
+#include "train/state/logs_json.h"
 
 namespace holdfast {
 namespace {
@@ -28,32 +27,8 @@ std::string results_path(const std::string& run_directory) {
   return run_directory + "/results.json";
 }
 
-// JSON has no NaN and no infinities.
-json result(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
-
-double result_from(const json& value) {
-  if (!value.is_string()) return value.get<double>();
-  if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
-  return value == "inf" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
-}
-
-json results_object(const Logs& logs) {
-  json object = json::object();
-  for (const auto& [name, value] : logs) object[name] = result(value);
-  return object;
-}
-
-Logs results_from(const json& object) {
-  Logs logs;
-  for (const auto& [name, value] : object.items()) logs[name] = result_from(value);
-  return logs;
-}
-
 // Results of runs that were trained alone in this process: texts by the path of the run directory.
+// A process may train alone for several directories, one after the other or in threads.
 struct Remembered {
   std::mutex mutex{};
   std::map<std::string, std::string> texts{};
@@ -64,6 +39,7 @@ Remembered& remembered() {
   return all;
 }
 
+// "run" and "./run/" are one directory.
 std::string key_of(const std::string& run_directory) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(run_directory, error);
@@ -76,6 +52,7 @@ std::optional<std::string> remembered_results(const std::string& run_directory) 
   return text == remembered().texts.end() ? std::nullopt : std::optional(text->second);
 }
 
+// What is missing or of another type throws, and the caller says that the file is damaged.
 RunResults results_from_text(const std::string& text) {
   const json object = json::parse(text);
   RunResults results;
@@ -84,8 +61,8 @@ RunResults results_from_text(const std::string& text) {
   for (const json& call : object.at("calls")) {
     CallResults& read = results.calls.emplace_back();
     read.kind = call.at("kind").get<std::string>();
-    read.results = results_from(call.at("results"));
-    for (const json& epoch : call.at("history")) read.history.push_back(results_from(epoch));
+    read.results = logs_from(call.at("results"));
+    for (const json& epoch : call.at("history")) read.history.push_back(logs_from(epoch));
   }
   return results;
 }
@@ -96,20 +73,23 @@ std::string results_text(const TrainState& state, const Digest& weights) {
   json calls = json::array();
   for (const CallRecord& call : state.calls) {
     json history = json::array();
-    for (const Logs& epoch : call.history) history.push_back(results_object(epoch));
-    calls.push_back({{"kind", call.kind}, {"results", results_object(call.results)}, {"history", history}});
+    for (const Logs& epoch : call.history) history.push_back(logs_json(epoch));
+    calls.push_back({{"kind", call.kind}, {"results", logs_json(call.results)}, {"history", history}});
   }
   return json{{"steps", state.step}, {"weights_digest", weights.hex()}, {"calls", calls}}.dump(1) + "\n";
 }
 
 void keep_results(const Replica::Context& context) {
+  // Without a finished call there is nothing to keep, and without a directory no place.
   if (context.results.empty() || context.run_directory.empty()) return;
   const std::string path = results_path(context.run_directory);
   try {
     FileSystem& files = *context.file_system;
+    // Another rank may have written them. An equal file is left alone, so that its time stays.
     if (files.exists(path) && read_text_file(files, path) == context.results) return;
     write_whole_file(files, path, std::as_bytes(std::span(context.results)));
   } catch (const Error& failure) {
+    // The weights are safe in a savepoint, so a full disk must not end the run here.
     log(LogLevel::warning, fmt::format("the results of the run could not be written to {}: {}", path, failure.what()));
   }
 }
@@ -120,6 +100,7 @@ void remember_results(const Replica::Context& context) {
 }
 
 RunResults run_results(const std::string& run_directory) {
+  // What this process trained last counts more than a file of an earlier run.
   if (const std::optional<std::string> text = remembered_results(run_directory)) {
     if (!text->empty()) return results_from_text(*text);
     throw Error(
@@ -136,9 +117,10 @@ RunResults run_results(const std::string& run_directory) {
             "which writes the file when it ends",
             path));
   }
+  const std::string text = read_text_file(posix_file_system(), path);
   try {
-    return results_from_text(read_text_file(posix_file_system(), path));
-  } catch (const json::exception&) {
+    return results_from_text(text);
+  } catch (const std::exception&) {
     throw Error(
         ErrorCode::invalid_file,
         fmt::format("{} is damaged: it is not the record of results that a run writes; start the run again, which "

@@ -22,6 +22,7 @@
 namespace holdfast {
 namespace {
 
+// Files count without signs, tensors with them.
 std::vector<std::uint64_t> unsigned_extents(const Shape& shape) {
   return {shape.extents().begin(), shape.extents().end()};
 }
@@ -29,6 +30,7 @@ std::vector<std::uint64_t> unsigned_extents(const Shape& shape) {
 Shape shape_of(const format::ArrayInfo& info) {
   std::vector<std::int64_t> extents;
   for (const std::uint64_t extent : info.shape) {
+    // A crafted file must not become a negative extent.
     if (extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
       throw Error(ErrorCode::invalid_file,
                   fmt::format("array {} has an extent of {}, which no tensor can have", info.name, extent));
@@ -38,6 +40,7 @@ Shape shape_of(const format::ArrayInfo& info) {
   return Shape(std::move(extents));
 }
 
+// A linear search: models have hundreds of arrays, and this runs once a start.
 const SnapshotArray* find(const Snapshot& snapshot, const std::string& name) {
   const auto found =
       std::find_if(snapshot.arrays.begin(), snapshot.arrays.end(), [&](const auto& a) { return a.name == name; });
@@ -47,25 +50,18 @@ const SnapshotArray* find(const Snapshot& snapshot, const std::string& name) {
 // `origin` has `count` arrays; `shape_in` returns the shape of the one with that name, or nothing.
 void require_same_arrays(const std::vector<StateSpan>& spans, const std::string& origin, std::size_t count,
                          const std::function<std::optional<Shape>(const std::string&)>& shape_in) {
+  const auto refuse = [&](const std::string& why) {
+    return Error(ErrorCode::incompatible,
+                 fmt::format("{} belongs to another model: {}; use the model that it was made with", origin, why));
+  };
   for (const StateSpan& span : spans) {
     const std::optional<Shape> shape = shape_in(span.name);
-    if (!shape) {
-      throw Error(ErrorCode::incompatible,
-                  fmt::format("{} belongs to another model: it has no array {}; use the model that it was made with",
-                              origin, span.name));
-    }
-    if (*shape != span.shape) {
-      throw Error(ErrorCode::incompatible, fmt::format("{} belongs to another model: its array {} has shape {} instead "
-                                                       "of {}; use the model that it was made with",
-                                                       origin, span.name, shape->to_string(), span.shape.to_string()));
-    }
+    if (!shape) throw refuse("it has no array " + span.name);
+    if (*shape == span.shape) continue;
+    throw refuse(
+        fmt::format("its array {} has shape {} instead of {}", span.name, shape->to_string(), span.shape.to_string()));
   }
-  if (count != spans.size()) {
-    throw Error(
-        ErrorCode::incompatible,
-        fmt::format("{} belongs to another model: it has {} arrays instead of {}; use the model that it was made with",
-                    origin, count, spans.size()));
-  }
+  if (count != spans.size()) throw refuse(fmt::format("it has {} arrays instead of {}", count, spans.size()));
 }
 
 void require_f32(const format::ArrayInfo& info, const std::string& path) {
@@ -93,21 +89,14 @@ std::vector<format::ArrayView> views_of(const Snapshot& snapshot) {
 }
 
 format::Compression to_format(SavepointCompression compression) {
-  switch (compression) {
-    case SavepointCompression::fast:
-      return format::Compression::fast;
-    case SavepointCompression::none:
-      return format::Compression::none;
-    case SavepointCompression::zstd:
-      return format::Compression::zstd;
-    case SavepointCompression::automatic:
-      break;
-  }
-  HOLDFAST_ASSERT(false);
+  HOLDFAST_ASSERT(compression != SavepointCompression::automatic);
+  if (compression == SavepointCompression::fast) return format::Compression::fast;
+  return compression == SavepointCompression::none ? format::Compression::none : format::Compression::zstd;
 }
 
 }  // namespace
 
+// Not initialized: zeros would be written over at once, and cost the time of a copy.
 std::span<float> Snapshot::add(std::string name, const Shape& shape) {
   const auto count = static_cast<std::size_t>(shape.element_count());
   memory.push_back(std::make_unique_for_overwrite<float[]>(count));
@@ -116,6 +105,7 @@ std::span<float> Snapshot::add(std::string name, const Shape& shape) {
   return values;
 }
 
+// In the order of the Trainable, which is also that of digests.
 Snapshot take_snapshot(const TrainState& state, Trainable& trainable) {
   Snapshot snapshot{.state = state, .arrays = {}};
   for (const StateSpan& span : trainable.state()) {
@@ -129,6 +119,7 @@ Snapshot send_snapshot(const TrainState& state, Trainable& trainable, const std:
   std::vector<std::span<float>> arrays;
   for (const StateSpan& span : trainable.state()) arrays.push_back(snapshot.add(span.name, span.shape));
   held->begin_copy(arrays);
+  // The lambda keeps the held copy until it has arrived, and the arrays move with the snapshot.
   snapshot.arrive = [held, arrays, step = state.step] {
     held->finish_copy();
     DigestBuilder arrived;
@@ -147,12 +138,14 @@ void require_arrived(std::int64_t step, const Digest& held, const Digest& arrive
 }
 
 Snapshot view_of(const TrainState& state, Trainable& trainable) {
+  // The host can view only its own memory.
   if (!trainable.memory().is_host()) return take_snapshot(state, trainable);
   Snapshot snapshot{.state = state, .arrays = {}};
   for (const StateSpan& span : trainable.state()) snapshot.arrays.push_back({span.name, span.shape, span.values});
   return snapshot;
 }
 
+// The arrays follow the header without gaps.
 std::size_t StateImage::size_bytes() const {
   std::size_t bytes = header.size();
   for (const std::span<const float> array : arrays) bytes += array.size_bytes();
@@ -174,6 +167,7 @@ void StateImage::copy(std::size_t begin, std::span<std::byte> piece) const {
       continue;
     }
     const std::size_t bytes = std::min(piece.size(), array.size_bytes() - begin);
+    // Callers copy in whole floats, since a device copies nothing smaller.
     HOLDFAST_ASSERT(begin % sizeof(float) == 0 && bytes % sizeof(float) == 0);
     memory.copy_to_host(array.subspan(begin / sizeof(float), bytes / sizeof(float)),
                         {reinterpret_cast<float*>(piece.data()), bytes / sizeof(float)});
@@ -190,6 +184,7 @@ StateImage image_of(const TrainState& state, Trainable& trainable) {
     arrays.push_back({{"name", span.name}, {"shape", span.shape.extents()}});
     image.arrays.push_back(span.values);
   }
+  // Blanks align the first array to eight bytes; JSON ignores them.
   const std::string text = nlohmann::json{{"state", to_json(state)}, {"arrays", arrays}}.dump();
   const std::uint64_t bytes = text.size();
   image.header.assign(reinterpret_cast<const char*>(&bytes), sizeof bytes);
@@ -198,6 +193,7 @@ StateImage image_of(const TrainState& state, Trainable& trainable) {
 }
 
 Snapshot view_of_image(std::span<const std::byte> image) {
+  // The arrays are viewed as floats where they lie.
   HOLDFAST_ASSERT(reinterpret_cast<std::uintptr_t>(image.data()) % alignof(float) == 0);
   const auto refuse = [](const std::string& why) {
     return Error(ErrorCode::invalid_file, "a snapshot in memory cannot be read: " + why);
@@ -206,6 +202,7 @@ Snapshot view_of_image(std::span<const std::byte> image) {
   if (image.size() < sizeof bytes) throw refuse("it is too short");
   std::memcpy(&bytes, image.data(), sizeof bytes);
   std::span<const std::byte> rest = image.subspan(sizeof bytes);
+  // Two comparisons: rounding up a hostile length could overflow.
   if (bytes > rest.size() || (bytes + 7) / 8 * 8 > rest.size()) throw refuse("its header is cut off");
   Snapshot snapshot;
   try {
@@ -229,6 +226,7 @@ Snapshot view_of_image(std::span<const std::byte> image) {
 
 void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {
   const std::vector<StateSpan> spans = trainable.state();
+  // All is compared before the first array changes.
   require_same_arrays(spans, origin, snapshot.arrays.size(), [&](const std::string& name) {
     const SnapshotArray* const array = find(snapshot, name);
     return array == nullptr ? std::nullopt : std::make_optional(array->shape);
@@ -254,6 +252,7 @@ Digest write_savepoint(FileSystem& files, const std::string& path, const Snapsho
                                    .progress = storage.progress});
 }
 
+// Only this file knows the types of `format`, so figures are copied here.
 CompressionFigures measure_compression(FileSystem& files, const std::string& folder, const Snapshot& snapshot,
                                        int threads) {
   const format::CompressionTrial trial =
@@ -308,6 +307,7 @@ TrainState load_savepoint(FileSystem& files, const std::string& path, Trainable&
   const format::ArrayFile file = open_savepoint(files, path);
   TrainState state = train_state_from_json(file.metadata(), path);
   const std::vector<StateSpan> spans = trainable.state();
+  // Choices come first: other options explain other arrays, and give the better sentence.
   accepts(state);
   require_same_arrays(spans, path, file.arrays().size(), [&](const std::string& name) {
     const format::ArrayInfo* const info = file.find(name);
@@ -324,6 +324,7 @@ TrainState load_savepoint(FileSystem& files, const std::string& path, Trainable&
   file.read_into(targets, [&](const format::ArrayFile::Arrival& arrival) {
     const std::size_t begin = arrival.begin / sizeof(float);
     const std::size_t floats = arrival.bytes / sizeof(float);
+    // The host copies on all threads at once; only a device needs turns.
     std::unique_lock lock(turn, std::defer_lock);
     if (!memory.is_host()) lock.lock();
     memory.copy_from_host(on_host.arrays[arrival.target].values.subspan(begin, floats),

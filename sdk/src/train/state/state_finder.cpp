@@ -29,6 +29,7 @@ void StateFinder::check_arithmetic() {
   if (files.exists(path)) {
     const std::string recorded = read_text_file(files, path);
     if (recorded == now) return;
+    // Half a line may be the beginning of the right one, so it is damage and not another machine.
     const bool is_whole = recorded.size() > 1 && recorded.find('\n') == recorded.size() - 1;
     const std::string sentence =
         is_whole ? fmt::format("the run was started with {} and would go on with {}, which gives other bits",
@@ -49,8 +50,10 @@ void StateFinder::check_arithmetic() {
 }
 
 std::string StateFinder::find() {
+  // Memory first: its state is mostly newer, and takes no reading.
   if (const std::optional<std::string> kept = find_in_memory()) return *kept;
   const auto report = [&](const std::string& path, const std::string& why, const std::string& set_aside_as) {
+    // Both are told to the user and to the journal, which outlives the log.
     const bool is_set_aside = !set_aside_as.empty();
     log(LogLevel::warning, is_set_aside ? fmt::format("set aside a damaged savepoint as {}: {}", set_aside_as, why)
                                         : fmt::format("passed over {}: {}", path, why));
@@ -80,12 +83,14 @@ std::vector<std::pair<std::string, TrainState>> StateFinder::list_states() const
       }
     }
   }
+  // Stable: of equal steps, the run directory comes before its copies.
   std::stable_sort(states.begin(), states.end(),
                    [](const auto& a, const auto& b) { return a.second.step > b.second.step; });
   return states;
 }
 
 std::string StateFinder::find_before_later_fit(std::size_t call) {
+  // A later evaluate() changes no weights, so it does not count.
   const auto has_later_fit = [call](const TrainState& state) {
     return std::any_of(state.calls.begin() + static_cast<std::ptrdiff_t>(std::min(call + 1, state.calls.size())),
                        state.calls.end(), [](const CallRecord& record) { return record.kind == "fit"; });
@@ -112,6 +117,7 @@ std::string StateFinder::find_before_later_fit(std::size_t call) {
 // A savepoint may be newer than the snapshot: one that was made on request, or under an earlier watchdog.
 std::optional<std::string> StateFinder::find_in_memory() {
   std::optional<std::string> found;
+  // The memory belongs to the watchdog, so it is only valid within this call.
   supervision_.read_from_memory([&](std::span<const std::byte> image) {
     const Snapshot kept = view_of_image(image);
     if (newest_savepoint_step().value_or(-1) > kept.state.step) return;

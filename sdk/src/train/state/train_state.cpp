@@ -7,31 +7,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
 #include "train/context/other_choices.h"
+#include "train/state/logs_json.h"
 
 namespace holdfast {
 namespace {
 
 using nlohmann::json;
 
-// JSON has no NaN and no infinities.
-json number(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
-
 // The error for text that to_json() did not write.
 Error unreadable_state(const std::string& why) {
   return Error(ErrorCode::invalid_file, why);
 }
 
+// Every reader of a key goes through here, so that a missing one is named.
 const json& member(const json& object, const std::string& key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   if (!object.is_object() || found == object.end()) {
@@ -40,55 +33,35 @@ const json& member(const json& object, const std::string& key) {
   return *found;
 }
 
-Error unfit(const std::string& key, const json& value, const std::string& wanted) {
-  return unreadable_state(fmt::format("its \"{}\" is of type {} and not {}", key, value.type_name(), wanted));
+// The member `key`, of the type that `is_wanted` asks for and `wanted` names.
+const json& typed_member(const json& object, const std::string& key, bool (json::*is_wanted)() const noexcept,
+                         const char* wanted) {
+  const json& value = member(object, key);
+  if ((value.*is_wanted)()) return value;
+  throw unreadable_state(fmt::format("its \"{}\" is of type {} and not {}", key, value.type_name(), wanted));
 }
 
 template <typename Integer>
 Integer integer_at(const json& object, const std::string& key) {
-  const json& value = member(object, key);
-  if (!value.is_number_integer()) throw unfit(key, value, "a whole number");
-  return value.get<Integer>();
+  return typed_member(object, key, &json::is_number_integer, "a whole number").get<Integer>();
 }
 
 std::string text_at(const json& object, const std::string& key) {
-  const json& value = member(object, key);
-  if (!value.is_string()) throw unfit(key, value, "a text");
-  return value.get<std::string>();
+  return typed_member(object, key, &json::is_string, "a text").get<std::string>();
 }
 
 bool bool_at(const json& object, const std::string& key) {
-  const json& value = member(object, key);
-  if (!value.is_boolean()) throw unfit(key, value, "true or false");
-  return value.get<bool>();
+  return typed_member(object, key, &json::is_boolean, "true or false").get<bool>();
 }
 
 const json& array_at(const json& object, const std::string& key) {
-  const json& value = member(object, key);
-  if (!value.is_array()) throw unfit(key, value, "a list");
-  return value;
+  return typed_member(object, key, &json::is_array, "a list");
 }
 
-const json& object_at(const json& object, const std::string& key) {
-  const json& value = member(object, key);
-  if (!value.is_object()) throw unfit(key, value, "an object");
-  return value;
-}
-
-double number_from(const json& value) {
-  if (value.is_number()) return value.get<double>();
-  if (!value.is_string()) throw unreadable_state(fmt::format("it has {} where a number belongs", value.type_name()));
-  const auto text = value.get<std::string>();
-  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-  const double infinity = std::numeric_limits<double>::infinity();
-  if (text == "inf") return infinity;
-  if (text == "-inf") return -infinity;
-  throw unreadable_state(fmt::format("it has \"{}\" where a number belongs", text));
-}
-
+// Sums of an epoch may have overflowed, so they are written like means.
 json numbers(const std::vector<double>& values) {
   json array = json::array();
-  for (const double value : values) array.push_back(number(value));
+  for (const double value : values) array.push_back(number_json(value));
   return array;
 }
 
@@ -99,25 +72,11 @@ std::vector<double> numbers_from(const json& array) {
   return values;
 }
 
-json logs(const Logs& values) {
-  json object = json::object();
-  for (const auto& [name, value] : values) object[name] = number(value);
-  return object;
-}
-
-Logs logs_from(const json& object) {
-  if (!object.is_object())
-    throw unreadable_state(fmt::format("it has {} where an object with means belongs", object.type_name()));
-  Logs values;
-  for (const auto& [name, value] : object.items()) values[name] = number_from(value);
-  return values;
-}
-
 // The kind is written, too, since JSON cannot tell 1 from 1.0, nor an infinity from the text "inf".
 json callback_value(const CallbackValue& value) {
   struct Writer {
     json operator()(std::int64_t v) const { return {{"integer", v}}; }
-    json operator()(double v) const { return {{"real", number(v)}}; }
+    json operator()(double v) const { return {{"real", number_json(v)}}; }
     json operator()(const std::string& v) const { return {{"text", v}}; }
     json operator()(const std::vector<double>& v) const { return {{"reals", numbers(v)}}; }
   };
@@ -126,6 +85,7 @@ json callback_value(const CallbackValue& value) {
 
 CallbackValue callback_value_from(const json& object) {
   if (!object.is_object() || object.size() != 1) throw unreadable_state("a callback's value is not a single value");
+  // A kind of a later version is refused: its value might mean anything.
   const std::string& kind = object.begin().key();
   const json& value = object.begin().value();
   if (kind == "integer") return integer_at<std::int64_t>(object, kind);
@@ -147,21 +107,23 @@ json callbacks(const std::map<std::string, CallbackState>& states) {
 std::map<std::string, CallbackState> callbacks_from(const json& object) {
   std::map<std::string, CallbackState> states;
   for (const auto& [name, state] : object.items()) {
+    // A callback without values is listed, too: it differs from one that was never there.
     states[name];
-    if (!state.is_object()) throw unfit(name, state, "the state of a callback");
+    typed_member(object, name, &json::is_object, "the state of a callback");
     for (const auto& [key, value] : state.items()) states[name][key] = callback_value_from(value);
   }
   return states;
 }
 
+// Left out at their defaults, so that runs without these features keep the bytes that they had.
 json call(const CallRecord& record) {
   json history = json::array();
-  for (const Logs& epoch : record.history) history.push_back(logs(epoch));
+  for (const Logs& epoch : record.history) history.push_back(logs_json(epoch));
   json object = {{"kind", record.kind},
                  {"data", json::parse(record.data)},
                  {"epochs", record.epochs},
                  {"finished", record.is_finished},
-                 {"results", logs(record.results)},
+                 {"results", logs_json(record.results)},
                  {"history", history},
                  {"epoch_sums", numbers(record.epoch_sums)},
                  {"epoch_samples", record.epoch_samples}};
@@ -199,8 +161,9 @@ CallRecord call_from(const json& object) {
 
 // The logs that belong to exactly this state. There are some from the end of an epoch until the next step.
 json metrics(const TrainState& state) {
+  // They are for readers of the file, such as best_savepoint(); a resume does not read them.
   const bool is_between_epochs = state.batch == 0 && !state.calls.empty() && !state.calls.back().history.empty();
-  return is_between_epochs ? logs(state.calls.back().history.back()) : json::object();
+  return is_between_epochs ? logs_json(state.calls.back().history.back()) : json::object();
 }
 
 // Adds a sentence such as "training/optimizer/learning_rate was 0.001 and is 0.002" for each leaf that differs.
@@ -208,6 +171,7 @@ void describe_differences(const std::string& path, const json& saved, const json
                           std::vector<std::string>& sentences) {
   if (saved == now) return;
   if (saved.is_structured() && saved.type() == now.type()) {
+    // Leaf by leaf, so that the sentence names an option and not a whole model.
     const json saved_leaves = saved.flatten();
     const json now_leaves = now.flatten();
     json all = saved_leaves;
@@ -225,6 +189,7 @@ void describe_differences(const std::string& path, const json& saved, const json
 
 // Names the part of a state that JSON cannot hold.
 std::string text_that_is_not_utf8(const json& state) {
+  // Only dump() looks at the bytes, so it is tried for each part.
   const auto is_text = [](const json& part) {
     try {
       part.dump();
@@ -246,6 +211,7 @@ FitStage stage_between_steps(const TrainState& state) {
   return state.batch == 0 ? FitStage::before_epoch : FitStage::in_epoch;
 }
 
+// In the order of FitStage. They travel between replicas of one program, and never into a file.
 constexpr const char* kStageNames[] = {"before_epoch", "in_epoch", "last_step", "ending", "closing", "between_calls"};
 
 FitStage stage_from_name(const std::string& name) {
@@ -256,6 +222,7 @@ FitStage stage_from_name(const std::string& name) {
   return static_cast<FitStage>(found - std::begin(kStageNames));
 }
 
+// Graph and configuration are JSON already. As objects they can be compared and read.
 json state_json(const TrainState& state) {
   json calls = json::array();
   for (const CallRecord& record : state.calls) calls.push_back(call(record));
@@ -302,11 +269,13 @@ std::string to_replica_json(const TrainState& state) {
 
 TrainState train_state_from_replica_json(const std::string& text) {
   TrainState state = train_state_from_json(text, "the state that another replica sent");
+  // Parsed a second time, which costs little once a generation.
   state.stage = stage_from_name(text_at(json::parse(text), "stage"));
   return state;
 }
 
 TrainState train_state_from_json(const std::string& text, const std::string& origin) {
+  // Parsed without exceptions: damaged text must end in the same sentence as a wrong member.
   const json object = json::parse(text, nullptr, false);
   if (object.is_object() && object.value("kind", json()) != "savepoint") {
     throw Error(ErrorCode::invalid_file,
@@ -328,7 +297,7 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     state.epoch = integer_at<std::int64_t>(object, "epoch");
     state.batch = integer_at<std::int64_t>(object, "batch");
     for (const json& record : array_at(object, "calls")) state.calls.push_back(call_from(record));
-    state.callbacks = callbacks_from(object_at(object, "callbacks"));
+    state.callbacks = callbacks_from(typed_member(object, "callbacks", &json::is_object, "an object"));
     state.stage = stage_between_steps(state);
     return state;
   } catch (const Error& failure) {
@@ -347,6 +316,7 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   describe_differences("shards", saved.shards, now.shards, sentences);
   describe_differences("threads_per_shard", saved.threads_per_shard, now.threads_per_shard, sentences);
   describe_differences("reduction", std::string(name(saved.reduction)), std::string(name(now.reduction)), sentences);
+  // Calls that only one of the two has do not contradict: the program goes on after them.
   for (std::size_t i = 0; i < std::min(saved.calls.size(), now.calls.size()); ++i) {
     const std::string call_name = fmt::format("call {} of the Trainer", i + 1);
     describe_differences(call_name + " (fit or evaluate)", saved.calls[i].kind, now.calls[i].kind, sentences);
@@ -355,6 +325,7 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
                          sentences);
   }
   if (sentences.empty()) return;
+  // Another model differs in hundreds of leaves, and eight of them say so.
   constexpr std::size_t kShown = 8;
   std::string list;
   for (std::size_t i = 0; i < std::min(sentences.size(), kShown); ++i) list += (i == 0 ? "" : "; ") + sentences[i];

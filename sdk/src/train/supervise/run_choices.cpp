@@ -21,6 +21,7 @@ namespace {
 
 using nlohmann::json;
 
+// More than any machine has cores: a larger number is a mistake.
 constexpr int kMostThreadsPerShard = 4096;
 
 std::string choices_path(const SuperviseOptions& options) {
@@ -40,6 +41,7 @@ Error damaged_choices(const std::string& path, const std::string& why) {
                fmt::format("{} is damaged: {}; restore it, or use another run directory", path, why));
 }
 
+// JSON's own conversion would wrap -1 and cut 1.5, so the text is read strictly.
 template <class Number>
 Number recorded_number(const json& object, const char* name, Number lowest, const std::string& path) {
   if (!object.contains(name)) throw damaged_choices(path, fmt::format("it has no \"{}\"", name));
@@ -51,6 +53,7 @@ Number recorded_number(const json& object, const char* name, Number lowest, cons
 }
 
 Reduction recorded_reduction(const json& object, const std::string& path) {
+  // Runs from before this option have no such member.
   const json recorded = object.value("reduction", json(name(Reduction::shard_order)));
   for (const Reduction reduction : {Reduction::shard_order, Reduction::fastest}) {
     if (recorded == name(reduction)) return reduction;
@@ -69,6 +72,7 @@ RunChoices recorded_choices(const std::string& path) {
           .first_replicas = object.contains("replicas") ? recorded_number<int>(object, "replicas", 1, path) : 1};
 }
 
+// The number of replicas is not compared here: with the shards' order it changes no bit.
 void require_same_choices(const RunChoices& recorded, const RunChoices& asked, const std::string& path) {
   const auto require = [&](const std::string& choice, const auto& value, const auto& other) {
     require_same(choice, std::to_string(value), std::to_string(other), path);
@@ -82,6 +86,7 @@ void require_same_choices(const RunChoices& recorded, const RunChoices& asked, c
 }  // namespace
 
 void require_same_replicas(const RunChoices& choices, int replicas, const SuperviseOptions& options) {
+  // With the shards' order any number of replicas gives the same bits.
   if (choices.reduction != Reduction::fastest || choices.first_replicas == replicas) return;
   const std::string sentence = fmt::format(
       "the run was started with {} replicas and Reduction::fastest ({}), so that its bits depend on their number, and "
@@ -113,6 +118,7 @@ RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
   const std::string path = choices_path(options);
   if (posix_file_system().exists(path)) {
     const RunChoices recorded = recorded_choices(path);
+    // 0 asks for what the run has.
     if (choices.shards == 0) choices.shards = recorded.shards;
     choices.first_replicas = recorded.first_replicas;
     require_same_choices(recorded, choices, path);
@@ -135,6 +141,7 @@ void record_choices(const SuperviseOptions& options, const RunChoices& choices, 
                     shards, shards));
   }
   json object = {{"seed", choices.seed}, {"shards", choices.shards}, {"threads_per_shard", choices.threads_per_shard}};
+  // Only then do they matter, and other runs keep the file that they had.
   if (choices.reduction == Reduction::fastest) {
     object["reduction"] = name(choices.reduction);
     object["replicas"] = choices.first_replicas;
@@ -157,6 +164,7 @@ void check_numbers(const RunChoices& choices, int replicas, int most_replicas) {
     throw Error(ErrorCode::invalid_argument, fmt::format("threads_per_shard is {}; 1 to {} are possible",
                                                          choices.threads_per_shard, kMostThreadsPerShard));
   }
+  // A rank without a shard would have nothing to add.
   if (choices.shards < replicas) {
     throw Error(ErrorCode::invalid_argument, fmt::format("there are {} replicas for {} shards; a replica computes at "
                                                          "least one shard, so use fewer replicas or more shards",

@@ -36,6 +36,7 @@
 namespace holdfast {
 namespace {
 
+// A process may start slowly while many others start, too.
 constexpr std::chrono::minutes kJoinTimeout(5);
 constexpr const char* kSameCalls =
     "each process of a program must make the same supervise() calls in the same order; let them depend on nothing that "
@@ -55,6 +56,7 @@ void save_what_is_left(const SuperviseOptions& options, std::int64_t step, std::
 }
 
 // Faults of the options come first. The environment variable adds faults and removes none.
+// Parsed here, before any process starts: a misspelled fault would otherwise never strike.
 std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) {
   std::vector<std::string> faults = options.faults;
   const std::vector<std::string> added = recovery::faults_of_environment();
@@ -111,6 +113,7 @@ recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices
   const bool is_other_program = !options.replica_executable.empty();
   RecoveryOptions recovery = recovery_options_of(options);
   recovery.faults = plan.faults;
+  // A dead process may still hold its device's memory, which its replacement needs.
   if (!recovery.start_when_gone) recovery.start_when_gone = plan.devices.are_cuda();
   return {.replicas = plan.replicas,
           .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
@@ -160,6 +163,7 @@ void check_options(const RunPlan& plan) {
                          .reduction = plan.options.reduction,
                          .first_replicas = plan.replicas};
   if (plan.options.shards > 0) check_numbers(asked, plan.replicas, recovery::kMaxReplicas);
+  // With the numbers that were asked for; those of the run may differ and are checked later.
   recovery::check_options(watchdog_options(plan, asked));
 }
 
@@ -189,6 +193,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
 }
 
 // Whether a new process would fail in the same way.
+// An unknown cause is worth another try: restarts are limited anyway.
 bool is_unrecoverable(ErrorCode code) {
   switch (code) {
     case ErrorCode::invalid_argument:
@@ -225,6 +230,7 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
     Replica replica(context_of(worker, options));
     train(replica);
     require_generation(worker);
+    // From here on a replica may take long without steps, while it frees memory.
     worker.enter(TrainingPhase::finishing, 0);
     keep_results(*replica.shared_context());
     worker.faults().reach(FaultPoint::shutdown, -1);
@@ -281,16 +287,126 @@ class Program {
  private:
   // Constructs first what the destructor needs, so that it is destroyed later.
   Program() { posix_file_system(); }
-  ~Program();
+
+  // Without this report the exit of a replica would say nothing, and the watchdog would start others that end in the
+  // same way.
+  ~Program() {
+    end_fresh_start();
+    if (!is_own_call_due_) return;
+    worker_->report_failure(
+        fmt::format("ended without {}, which it was started for; {}",
+                    name_of_call(calls_of(*worker_)->earlier.size(), worker_->run_directory()), kSameCalls),
+        true);
+  }
+
+  // Only when each run has finished. Another run may belong to another process, or must go on.
+  void end_fresh_start() const {
+    const auto has_finished = [](const ProgramCall& call) { return call.exit_code == 0; };
+    if (first_directory_.empty() || is_stopped_ || !std::all_of(calls_.begin(), calls_.end(), has_finished)) return;
+    try {
+      recovery::end_fresh_start(first_directory_);
+    } catch (const std::exception& failure) {
+      log(LogLevel::warning, fmt::format("the end of the fresh start could not be recorded in {}: {}; the next start "
+                                         "of the program goes on with it",
+                                         first_directory_, failure.what()));
+    }
+  }
 
   int supervise_in_first(int argc, char** argv, const SuperviseOptions& options,
-                         const std::function<void(Replica&)>& train);
-  int supervise_in_replica(const SuperviseOptions& options, const std::function<void(Replica&)>& train);
-  int refuse_second_call(const SuperviseOptions& options) const;
+                         const std::function<void(Replica&)>& train) {
+    ProgramCall call = call_of(options.run_directory);
+    // The result is passed to the replicas of later calls, which return it from this call.
+    call.exit_code = start(argc, argv, options, train, call);
+    is_stopped_ = is_stopped_ || call.exit_code == kExitStopped;
+    calls_.push_back(call);
+    return call.exit_code;
+  }
+
+  // A fresh start that was interrupted goes on. Otherwise the runs that it did not reach would be those from before it.
+  recovery::AskedStart start_of_call(const SuperviseOptions& options) {
+    recovery::AskedStart start = asked_start(options);
+    if (first_directory_.empty()) {
+      first_directory_ = options.run_directory;
+      if (start.start == Start::fresh) {
+        if (start.token.empty()) start.token = recovery::new_token();
+        start.has_later_runs = true;
+        token_ = start.token;
+      }
+      return start;
+    }
+    if (start.start == Start::fresh) {
+      if (start.token.empty()) start.token = token_;
+      return start;
+    }
+    if (!start.asked_by.empty()) return start;
+    const std::string interrupted = recovery::interrupted_fresh_start(first_directory_);
+    if (interrupted.empty()) return start;
+    return {.start = Start::fresh,
+            .token = interrupted,
+            .asked_by = "the fresh start of this program, which was interrupted,",
+            .is_later_run = true};
+  }
+
   int start(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train,
-            const ProgramCall& call);
-  recovery::AskedStart start_of_call(const SuperviseOptions& options);
-  void end_fresh_start() const;
+            const ProgramCall& call) {
+    if (is_stopped_) {
+      log(LogLevel::info,
+          fmt::format("the run in {} does not start, since the program was asked to stop", options.run_directory));
+      return kExitStopped;
+    }
+    const auto is_of_same_directory = [&](const ProgramCall& earlier) { return earlier.directory == call.directory; };
+    if (std::any_of(calls_.begin(), calls_.end(), is_of_same_directory)) {
+      log(LogLevel::error,
+          fmt::format(
+              "an earlier supervise() call of this program had the run directory {}; give each call one of its own",
+              options.run_directory));
+      return kExitFailed;
+    }
+    try {
+      if (is_alone_asked_for(options.alone)) return train_alone_from_newest_state(options, train);
+      const recovery::RunOutcome outcome =
+          watch(argc, argv, options, start_of_call(options), {.earlier = calls_, .own = call});
+      is_stopped_ = outcome.is_stop_requested;
+      const bool was_stopped = outcome.exit_code == kExitStopped;
+      if (outcome.exit_code != 0) log(was_stopped ? LogLevel::info : LogLevel::error, outcome.sentence);
+      return outcome.exit_code;
+    } catch (const std::exception& failure) {
+      log(LogLevel::error, failure.what());
+      return kExitFailed;
+    }
+  }
+
+  int supervise_in_replica(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
+    // Joined at the first call, since a replica may return from several before its own.
+    if (!worker_) worker_ = recovery::Worker::join(Deadline::after(kJoinTimeout));
+    const std::size_t number = calls_.size();
+    calls_.push_back(call_of(options.run_directory));
+    const std::optional<AssignedCalls> assigned = calls_of(*worker_);
+    // Under `holdfast run`, whose watchdog does not know the calls.
+    if (!assigned) return number == 0 ? train_as_worker(*worker_, options, train) : refuse_second_call(options);
+    const bool is_own = number == assigned->earlier.size();
+    is_own_call_due_ = !is_own;
+    const ProgramCall& expected = is_own ? assigned->own : assigned->earlier.at(number);
+    if (calls_.back().directory != expected.directory) {
+      worker_->report_failure(
+          fmt::format("call {} of supervise() has the run directory {} in a replica, and another one "
+                      "in the program's first process; {}",
+                      number + 1, options.run_directory, kSameCalls),
+          true);
+      std::exit(kExitFailed);
+    }
+    if (!is_own) return expected.exit_code;
+    // The code after the call is for the first process.
+    std::exit(train_as_worker(*worker_, options, train));
+  }
+
+  int refuse_second_call(const SuperviseOptions& options) const {
+    worker_->report_failure(fmt::format("the program calls supervise() a second time, for {}, which it cannot under "
+                                        "`holdfast run`; start the program by itself",
+                                        options.run_directory),
+                            true);
+    return kExitFailed;
+  }
 
   std::atomic<bool> is_in_call_ = false;
   bool is_stopped_ = false;
@@ -303,124 +419,6 @@ class Program {
   std::unique_ptr<recovery::Worker> worker_;
   bool is_own_call_due_ = false;
 };
-
-// Without this report the exit of a replica would say nothing, and the watchdog would start others that end in the
-// same way.
-Program::~Program() {
-  end_fresh_start();
-  if (!is_own_call_due_) return;
-  worker_->report_failure(
-      fmt::format("ended without {}, which it was started for; {}",
-                  name_of_call(calls_of(*worker_)->earlier.size(), worker_->run_directory()), kSameCalls),
-      true);
-}
-
-// Only when each run has finished. Another run may belong to another process, or must go on.
-void Program::end_fresh_start() const {
-  const auto has_finished = [](const ProgramCall& call) { return call.exit_code == 0; };
-  if (first_directory_.empty() || is_stopped_ || !std::all_of(calls_.begin(), calls_.end(), has_finished)) return;
-  try {
-    recovery::end_fresh_start(first_directory_);
-  } catch (const std::exception& failure) {
-    log(LogLevel::warning,
-        fmt::format(
-            "the end of the fresh start could not be recorded in {}: {}; the next start of the program goes on with it",
-            first_directory_, failure.what()));
-  }
-}
-
-int Program::supervise_in_first(int argc, char** argv, const SuperviseOptions& options,
-                                const std::function<void(Replica&)>& train) {
-  ProgramCall call = call_of(options.run_directory);
-  call.exit_code = start(argc, argv, options, train, call);
-  is_stopped_ = is_stopped_ || call.exit_code == kExitStopped;
-  calls_.push_back(call);
-  return call.exit_code;
-}
-
-// A fresh start that was interrupted goes on. Otherwise the runs that it did not reach would be those from before it.
-recovery::AskedStart Program::start_of_call(const SuperviseOptions& options) {
-  recovery::AskedStart start = asked_start(options);
-  if (first_directory_.empty()) {
-    first_directory_ = options.run_directory;
-    if (start.start == Start::fresh) {
-      if (start.token.empty()) start.token = recovery::new_token();
-      start.has_later_runs = true;
-      token_ = start.token;
-    }
-    return start;
-  }
-  if (start.start == Start::fresh) {
-    if (start.token.empty()) start.token = token_;
-    return start;
-  }
-  if (!start.asked_by.empty()) return start;
-  const std::string interrupted = recovery::interrupted_fresh_start(first_directory_);
-  if (interrupted.empty()) return start;
-  return {.start = Start::fresh,
-          .token = interrupted,
-          .asked_by = "the fresh start of this program, which was interrupted,",
-          .is_later_run = true};
-}
-
-int Program::start(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train,
-                   const ProgramCall& call) {
-  if (is_stopped_) {
-    log(LogLevel::info,
-        fmt::format("the run in {} does not start, since the program was asked to stop", options.run_directory));
-    return kExitStopped;
-  }
-  const auto is_of_same_directory = [&](const ProgramCall& earlier) { return earlier.directory == call.directory; };
-  if (std::any_of(calls_.begin(), calls_.end(), is_of_same_directory)) {
-    log(LogLevel::error,
-        fmt::format(
-            "an earlier supervise() call of this program had the run directory {}; give each call one of its own",
-            options.run_directory));
-    return kExitFailed;
-  }
-  try {
-    if (is_alone_asked_for(options.alone)) return train_alone_from_newest_state(options, train);
-    const recovery::RunOutcome outcome =
-        watch(argc, argv, options, start_of_call(options), {.earlier = calls_, .own = call});
-    is_stopped_ = outcome.is_stop_requested;
-    const bool was_stopped = outcome.exit_code == kExitStopped;
-    if (outcome.exit_code != 0) log(was_stopped ? LogLevel::info : LogLevel::error, outcome.sentence);
-    return outcome.exit_code;
-  } catch (const std::exception& failure) {
-    log(LogLevel::error, failure.what());
-    return kExitFailed;
-  }
-}
-
-int Program::supervise_in_replica(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
-  if (!worker_) worker_ = recovery::Worker::join(Deadline::after(kJoinTimeout));
-  const std::size_t number = calls_.size();
-  calls_.push_back(call_of(options.run_directory));
-  const std::optional<AssignedCalls> assigned = calls_of(*worker_);
-  // Under `holdfast run`, whose watchdog does not know the calls.
-  if (!assigned) return number == 0 ? train_as_worker(*worker_, options, train) : refuse_second_call(options);
-  const bool is_own = number == assigned->earlier.size();
-  is_own_call_due_ = !is_own;
-  const ProgramCall& expected = is_own ? assigned->own : assigned->earlier.at(number);
-  if (calls_.back().directory != expected.directory) {
-    worker_->report_failure(fmt::format("call {} of supervise() has the run directory {} in a replica, and another one "
-                                        "in the program's first process; {}",
-                                        number + 1, options.run_directory, kSameCalls),
-                            true);
-    std::exit(kExitFailed);
-  }
-  if (!is_own) return expected.exit_code;
-  // The code after the call is for the first process.
-  std::exit(train_as_worker(*worker_, options, train));
-}
-
-int Program::refuse_second_call(const SuperviseOptions& options) const {
-  worker_->report_failure(fmt::format("the program calls supervise() a second time, for {}, which it cannot under "
-                                      "`holdfast run`; start the program by itself",
-                                      options.run_directory),
-                          true);
-  return kExitFailed;
-}
 
 }  // namespace
 

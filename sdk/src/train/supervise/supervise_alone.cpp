@@ -45,6 +45,7 @@ std::shared_ptr<Replica::Context> context_alone(const SuperviseOptions& options)
   context->run_directory = options.run_directory;
   context->savepoint_copies = options.savepoint_copies;
   context->accept_other_arithmetic = options.accept_other_arithmetic;
+  // Neither savepoints nor records: the run must be afterwards as it was.
   context->writes_files = false;
   context->cores = recovery::core_count();
   context->meeting = MemoryMeeting::alone();
@@ -66,8 +67,10 @@ bool is_alone_asked_for(const std::optional<bool>& option) {
 
 int train_alone(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
   // A directory that does not exist needs no lock, and is not created.
+  // A watchdog that starts meanwhile would change what is read here.
   std::optional<FileDescriptor> lock;
   std::error_code error;
+  // Held until the end of this function.
   if (std::filesystem::exists(options.run_directory, error)) {
     lock = recovery::lock_run_directory(options.run_directory, Deadline::after(kAloneLockTimeout));
   }

@@ -47,7 +47,13 @@ class WorkerSupervision final : public Supervision {
   }
   void leave_background() override { worker_.leave_background(); }
   void reach(FaultPoint point, std::int64_t step) override { worker_.faults().reach(point, step); }
-  void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override;
+  void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override {
+    while (const std::optional<recovery::Corruption> due = worker_.faults().corruption(point, step)) {
+      const std::string what = recovery::corrupt(*due, floats(due->target));
+      worker_.report_event("corruption_injected",
+                           json{{"step", step}, {"target", recovery::to_string(due->target)}, {"what", what}}.dump());
+    }
+  }
   bool may_corrupt(FaultPoint point, std::int64_t step) override { return worker_.faults().may_corrupt(point, step); }
   double slowdown(std::int64_t step) override { return worker_.faults().slowdown(step); }
   Requests requests() const override {
@@ -60,68 +66,52 @@ class WorkerSupervision final : public Supervision {
   }
   void report_no_savepoint(int number, const std::string& why) override { worker_.report_no_savepoint(number, why); }
   void count_samples(std::int64_t samples) override { worker_.count_samples(samples); }
-  void keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts) override;
+  void keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts) override {
+    snapshots_for(bytes).write(worker_.generation(), step, bytes, write, accepts);
+  }
   void prepare_in_memory(std::size_t bytes) override { static_cast<void>(snapshots_for(bytes)); }
-  std::optional<OutlivingMemory> begin_in_memory(std::int64_t step, std::size_t bytes) override;
-  bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) override;
+  std::optional<OutlivingMemory> begin_in_memory(std::int64_t step, std::size_t bytes) override {
+    recovery::MemorySnapshots& snapshots = snapshots_for(bytes);
+    // The generation of this state. Another one may have begun by the time the state is written.
+    const auto keep = [memory = snapshots_, step, generation = worker_.generation()](const Accepts& accepts) {
+      return memory->finish(generation, step, accepts);
+    };
+    return OutlivingMemory{
+        .bytes = snapshots.begin(bytes), .all = snapshots.memory(), .mapping = snapshots_, .keep = keep};
+  }
+  // Several processes may have kept states; the newest whole one counts.
+  bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) override {
+    const std::vector<SharedMemory> memories = worker_.take_snapshot_memories();
+    std::optional<recovery::MemorySnapshots::Whole> newest;
+    for (const SharedMemory& memory : memories) {
+      const auto candidate = recovery::MemorySnapshots::newest(memory);
+      if (candidate && (!newest || candidate->step > newest->step)) newest = candidate;
+    }
+    if (newest) read(newest->bytes);
+    return newest.has_value();
+  }
   void report_event(const std::string& event, const std::string& detail) override {
     worker_.report_event(event, detail);
   }
 
  private:
-  recovery::MemorySnapshots& snapshots_for(std::size_t bytes);
+  // The header of a state grows with the history, so the memory has room to spare. Otherwise each snapshot would need
+  // new memory.
+  recovery::MemorySnapshots& snapshots_for(std::size_t bytes) {
+    if (!snapshots_ || snapshots_->capacity_bytes() < bytes) {
+      snapshots_ = std::make_shared<recovery::MemorySnapshots>(
+          worker_.request_snapshot_memory(bytes + bytes / 8 + kSpareSnapshotBytes, Deadline::after(kMemoryTimeout)));
+      // Without this the first snapshot in each slot would take three to seven times as long as others: 0.4 and 0.9 s
+      // instead of 0.13 s for 494 MB, on 2 cores. Only for the bytes of images: the rest may never be needed.
+      snapshots_->find_memory(bytes);
+    }
+    return *snapshots_;
+  }
 
   recovery::Worker& worker_;
   std::shared_ptr<recovery::MemorySnapshots> snapshots_;
   std::atomic<int> begun_savepoint_ = 0;  // the newest request that was begun
 };
-
-void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) {
-  while (const std::optional<recovery::Corruption> due = worker_.faults().corruption(point, step)) {
-    const std::string what = recovery::corrupt(*due, floats(due->target));
-    worker_.report_event("corruption_injected",
-                         json{{"step", step}, {"target", recovery::to_string(due->target)}, {"what", what}}.dump());
-  }
-}
-
-// The header of a state grows with the history, so the memory has room to spare. Otherwise each snapshot would need
-// new memory.
-recovery::MemorySnapshots& WorkerSupervision::snapshots_for(std::size_t bytes) {
-  if (!snapshots_ || snapshots_->capacity_bytes() < bytes) {
-    snapshots_ = std::make_shared<recovery::MemorySnapshots>(
-        worker_.request_snapshot_memory(bytes + bytes / 8 + kSpareSnapshotBytes, Deadline::after(kMemoryTimeout)));
-    // Without this the first snapshot in each slot would take three to seven times as long as others: 0.4 and 0.9 s
-    // instead of 0.13 s for 494 MB, on 2 cores. Only for the bytes of images: the rest may never be needed.
-    snapshots_->find_memory(bytes);
-  }
-  return *snapshots_;
-}
-
-void WorkerSupervision::keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write,
-                                       const Accepts& accepts) {
-  snapshots_for(bytes).write(worker_.generation(), step, bytes, write, accepts);
-}
-
-std::optional<OutlivingMemory> WorkerSupervision::begin_in_memory(std::int64_t step, std::size_t bytes) {
-  recovery::MemorySnapshots& snapshots = snapshots_for(bytes);
-  // The generation of this state. Another one may have begun by the time the state is written.
-  const auto keep = [memory = snapshots_, step, generation = worker_.generation()](const Accepts& accepts) {
-    return memory->finish(generation, step, accepts);
-  };
-  return OutlivingMemory{
-      .bytes = snapshots.begin(bytes), .all = snapshots.memory(), .mapping = snapshots_, .keep = keep};
-}
-
-bool WorkerSupervision::read_from_memory(const std::function<void(std::span<const std::byte>)>& read) {
-  const std::vector<SharedMemory> memories = worker_.take_snapshot_memories();
-  std::optional<recovery::MemorySnapshots::Whole> newest;
-  for (const SharedMemory& memory : memories) {
-    const auto candidate = recovery::MemorySnapshots::newest(memory);
-    if (candidate && (!newest || candidate->step > newest->step)) newest = candidate;
-  }
-  if (newest) read(newest->bytes);
-  return newest.has_value();
-}
 
 std::vector<RestartRecord> restart_records(const recovery::Worker& worker) {
   std::vector<RestartRecord> records;
@@ -177,6 +167,7 @@ void require_same_shards(const Replica::Context& context) {
 
 }  // namespace
 
+// Cores are passed on, so that all replicas of a run divide the same number of them.
 std::string worker_config(const SuperviseOptions& options, const RunChoices& choices, const AssignedCalls& calls) {
   return json{{"seed", choices.seed},
               {"shards", choices.shards},
@@ -223,6 +214,7 @@ std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const Sup
   // A device computes its shards one after the other.
   const bool is_device = context->device != "cpu";
   context->most_workers = is_device ? 1 : std::max(1, cores / context->threads_per_shard);
+  // What a generation changes. The context itself stays, since the Trainer refers to it.
   const auto move = [&worker, cores, is_device](Replica::Context& moved) {
     moved.rank = worker.rank();
     moved.size = worker.size();
@@ -242,11 +234,13 @@ std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const Sup
       [&worker, &moved = *context](const CommunicatorShape& shape,
                                    const std::shared_ptr<SharedMemory>& blocks) -> MemoryCommunicator::Memory {
         try {
+          // The watchdog needs to know who computes how much, to find a slow replica.
           worker.report_work({.shards = shape.assignment.of(shape.rank).count(), .at_once = moved.workers});
           recovery::Worker::Arena arena =
               worker.exchange_arenas(MemoryCommunicator::kArenaBytes, Deadline::after(worker.patience()), blocks.get());
           return {std::move(arena.own), std::move(arena.all), blocks, std::move(arena.shown)};
         } catch (const Error& failure) {
+          // `recovery` does not know the SDK's exceptions.
           if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
           throw;
         }

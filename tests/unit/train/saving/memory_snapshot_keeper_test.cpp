@@ -44,8 +44,9 @@ std::string text_of(const std::vector<float>& values) {
 MemorySnapshotKeeper::State state_of(std::int64_t step, const std::shared_ptr<HeldArrays>& held) {
   static const std::vector<float> elsewhere(5);
   return {.step = step,
-          .header = "header..",
-          .arrays = {std::span(elsewhere).first(2), std::span(elsewhere).subspan(2)},
+          .image = {.header = "header..",
+                    .arrays = {std::span(elsewhere).first(2), std::span(elsewhere).subspan(2)},
+                    .memory = host_memory()},
           .held = held};
 }
 
@@ -112,7 +113,7 @@ class MemorySnapshotKeeperTest : public testing::Test {
 };
 
 TEST_F(MemorySnapshotKeeperTest, KeepsTheHeaderAndThenTheArrays) {
-  keeper_.keep(state_of(7, held_), host_memory());
+  keeper_.keep(state_of(7, held_));
   keeper_.finish();
 
   EXPECT_EQ(supervision_.kept_step, 7);
@@ -121,7 +122,7 @@ TEST_F(MemorySnapshotKeeperTest, KeepsTheHeaderAndThenTheArrays) {
 
 TEST_F(MemorySnapshotKeeperTest, ReportsOnceHowLongItTook) {
   EXPECT_FALSE(keeper_.take_finished());
-  keeper_.keep(state_of(7, held_), host_memory());
+  keeper_.keep(state_of(7, held_));
 
   std::optional<MemorySnapshotKeeper::Times> times;
   while (!times) times = keeper_.take_finished();
@@ -136,11 +137,12 @@ TEST(MemorySnapshotKeeper, ReportsApartWhatOnlyTheFirstSnapshotTakes) {
   const auto slow = std::make_shared<SlowAtFirst>(time);
   SlowToPin memory(time);
   MemorySnapshotKeeper keeper(*slow, [&] { return time; });
-  const MemorySnapshotKeeper::State state = {.step = 1, .header = "header..", .arrays = {}, .held = slow};
+  const MemorySnapshotKeeper::State state = {
+      .step = 1, .image = {.header = "header..", .arrays = {}, .memory = memory}, .held = slow};
 
-  EXPECT_EQ(keeper.keep(state, memory), std::chrono::minutes(2));
+  EXPECT_EQ(keeper.keep(state), std::chrono::minutes(2));
   keeper.finish();
-  EXPECT_EQ(keeper.keep(state, memory), std::chrono::minutes(0));
+  EXPECT_EQ(keeper.keep(state), std::chrono::minutes(0));
   keeper.finish();
 
   EXPECT_EQ(time, TimePoint() + std::chrono::minutes(2) + std::chrono::seconds(2));
@@ -155,13 +157,13 @@ TEST_F(MemorySnapshotKeeperTest, DropsAStateThatIsNotFiniteThoughItShouldBe) {
   std::string said;
   set_log_sink([&](LogLevel, std::string_view line) { said += line; });
 
-  keeper_.keep(std::move(wanted), host_memory());
+  keeper_.keep(std::move(wanted));
   keeper_.finish();
   set_log_sink({});
 
   EXPECT_EQ(supervision_.kept_step, -1);
   EXPECT_NE(said.find("the state of step 7 is not finite"), std::string::npos) << said;
-  keeper_.keep(std::move(unwanted), host_memory());
+  keeper_.keep(std::move(unwanted));
   keeper_.finish();
   EXPECT_EQ(supervision_.kept_step, 8);
 }
@@ -169,7 +171,7 @@ TEST_F(MemorySnapshotKeeperTest, DropsAStateThatIsNotFiniteThoughItShouldBe) {
 TEST_F(MemorySnapshotKeeperTest, DropsAStateThatArrivesAsAnother) {
   held_->arrive_as({{1, 2}, {3, 4, 6}});
 
-  keeper_.keep(state_of(7, held_), host_memory());
+  keeper_.keep(state_of(7, held_));
 
   try {
     keeper_.finish();
@@ -183,9 +185,9 @@ TEST_F(MemorySnapshotKeeperTest, DropsAStateThatArrivesAsAnother) {
 
 TEST_F(MemorySnapshotKeeperTest, ReportsAFailureOfTheDeviceToTheNextCaller) {
   held_->fail();
-  keeper_.keep(state_of(7, held_), host_memory());
+  keeper_.keep(state_of(7, held_));
 
-  EXPECT_THROW(keeper_.keep(state_of(8, held_), host_memory()), Error);
+  EXPECT_THROW(keeper_.keep(state_of(8, held_)), Error);
   EXPECT_EQ(supervision_.kept_step, -1);
 }
 
@@ -193,7 +195,7 @@ TEST_F(MemorySnapshotKeeperTest, DoesNothingIfNoMemoryOutlivesTheProcess) {
   NoSupervision nobody;
   MemorySnapshotKeeper keeper(nobody);
 
-  keeper.keep(state_of(7, held_), host_memory());
+  keeper.keep(state_of(7, held_));
 
   EXPECT_FALSE(keeper.is_busy());
   EXPECT_FALSE(keeper.take_finished());

@@ -69,7 +69,6 @@ constexpr std::array kLayers = {
     Registration{"DepthwiseConv2D", &DepthwiseConv2D::from_config},
     Registration{"Dot", &Dot::from_config},
     Registration{"Dropout", &Dropout::from_config},
-    Registration{"Dropout", &Dropout::from_config},
     Registration{"ELU", &ELU::from_config},
     Registration{"Embedding", &Embedding::from_config},
     Registration{"Flatten", &Flatten::from_config},

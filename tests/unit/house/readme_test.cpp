@@ -45,11 +45,14 @@ TEST(Readme, CanBeReadInOneGo) {
 
 TEST(TrainingPage, ShowsTheExampleProgramsAsTheyAreBuilt) {
   const std::vector<std::string> blocks = code_in("docs/training.md");
-  ASSERT_EQ(blocks.size(), 3U);
+  ASSERT_EQ(blocks.size(), 6U);
 
   EXPECT_NE(example("residual").find(blocks[0]), std::string::npos) << blocks[0];
-  EXPECT_NE(example("samples_in_a_file").find(blocks[1]), std::string::npos) << blocks[1];
-  EXPECT_EQ(blocks[2], example("predict"));
+  for (std::size_t block = 1; block < 4; ++block) {
+    EXPECT_NE(example("two_towers").find(blocks[block]), std::string::npos) << blocks[block];
+  }
+  EXPECT_NE(example("samples_in_a_file").find(blocks[4]), std::string::npos) << blocks[4];
+  EXPECT_EQ(blocks[5], example("predict"));
 }
 
 }  // namespace holdfast

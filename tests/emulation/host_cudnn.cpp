@@ -49,16 +49,21 @@ class Images {
   }
 
   const Place& extents() const { return extents_; }
+  std::size_t size() const {
+    std::int64_t size = 1;
+    for (const std::int64_t extent : extents_) size *= extent;
+    return static_cast<std::size_t>(size);
+  }
+  std::size_t index_of(const Place& at) const {
+    const std::int64_t line = (at[0] * extents_[2] + at[2]) * extents_[3] + at[3];
+    return static_cast<std::size_t>((line * extents_[4] + at[4]) * extents_[1] + at[1]);
+  }
   double at(const Place& place) const {
-    for (std::size_t axis = 2; axis < place.size(); ++axis) {
-      if (place[axis] < 0 || place[axis] >= extents_[axis]) return 0;
-    }
     const std::size_t index = index_of(place);
     if (!is_rounded_) return static_cast<const float*>(elements_)[index];
     return std::bit_cast<float>(compute::widen_bfloat16(static_cast<const std::uint16_t*>(elements_)[index]));
   }
-  void set(const Place& place, double value) const {
-    const std::size_t index = index_of(place);
+  void set(std::size_t index, double value) const {
     const auto rounded = static_cast<float>(value);
     if (is_rounded_) {
       static_cast<std::uint16_t*>(elements_)[index] = compute::round_to_bfloat16(std::bit_cast<std::uint32_t>(rounded));
@@ -67,33 +72,27 @@ class Images {
     }
   }
 
+  // The places of one sample or filter.
   template <class Action>
-  void for_each(const Action& action) const {
-    Place at{};
-    for (at[0] = 0; at[0] < extents_[0]; ++at[0]) {
-      for (at[1] = 0; at[1] < extents_[1]; ++at[1]) {
-        for (at[2] = 0; at[2] < extents_[2]; ++at[2]) {
-          for (at[3] = 0; at[3] < extents_[3]; ++at[3]) {
-            for (at[4] = 0; at[4] < extents_[4]; ++at[4]) action(at);
-          }
+  void for_each_of(std::int64_t sample, const Action& action) const {
+    Place at = {sample};
+    for (at[1] = 0; at[1] < extents_[1]; ++at[1]) {
+      for (at[2] = 0; at[2] < extents_[2]; ++at[2]) {
+        for (at[3] = 0; at[3] < extents_[3]; ++at[3]) {
+          for (at[4] = 0; at[4] < extents_[4]; ++at[4]) action(at);
         }
       }
     }
   }
 
  private:
-  std::size_t index_of(const Place& at) const {
-    const std::int64_t line = (at[0] * extents_[2] + at[2]) * extents_[3] + at[3];
-    return static_cast<std::size_t>((line * extents_[4] + at[4]) * extents_[1] + at[1]);
-  }
-
   Place extents_ = {1, 1, 1, 1, 1};
   bool is_rounded_;
   void* elements_;
 };
 
-// Each element of `to` becomes the sum over all windows and elements of windows that belong to it. The groups are those
-// of the channels: an image has all of them, and a kernel those of one group.
+// Each element of the result becomes the sum over all windows and elements of windows that belong to it. The groups are
+// those of the channels: an image has all of them, and a kernel those of one group.
 class Convolution {
  public:
   Convolution(const Descriptor& windows, const Images& images, const Images& kernel, const Images& outputs)
@@ -106,31 +105,26 @@ class Convolution {
         outputs_(outputs) {}
 
   void forward() const {
-    std::map<Place, double> sums;
-    for_each_product([&](const Place& image, const Place& weight, const Place& output) {
-      sums[output] += images_.at(image) * kernel_.at(weight);
+    sum_into(outputs_, [&](const Place& image, const Place& weight, const Place& output, Sums& sums) {
+      sums[outputs_.index_of(output)] += images_.at(image) * kernel_.at(weight);
     });
-    outputs_.for_each([&](const Place& at) { outputs_.set(at, sums[at]); });
   }
 
   void backward_data() const {
-    std::map<Place, double> sums;
-    for_each_product([&](const Place& image, const Place& weight, const Place& output) {
-      sums[image] += kernel_.at(weight) * outputs_.at(output);
+    sum_into(images_, [&](const Place& image, const Place& weight, const Place& output, Sums& sums) {
+      sums[images_.index_of(image)] += kernel_.at(weight) * outputs_.at(output);
     });
-    images_.for_each([&](const Place& at) { images_.set(at, sums[at]); });
   }
 
   void backward_filter() const {
-    std::map<Place, double> sums;
-    for_each_product([&](const Place& image, const Place& weight, const Place& output) {
-      sums[weight] += images_.at(image) * outputs_.at(output);
+    sum_into(kernel_, [&](const Place& image, const Place& weight, const Place& output, Sums& sums) {
+      sums[kernel_.index_of(weight)] += images_.at(image) * outputs_.at(output);
     });
-    kernel_.for_each([&](const Place& at) { kernel_.set(at, sums[at]); });
   }
 
  private:
   using Axes = std::array<std::int64_t, 3>;
+  using Sums = std::vector<double>;
 
   static Axes numbers_of(const Descriptor& windows, cudnnBackendAttributeName_t name, std::int64_t missing) {
     const std::vector<std::int64_t>& numbers = windows.integers.at(name);
@@ -139,19 +133,26 @@ class Convolution {
     return axes;
   }
 
+  // Calls add(image, weight, output, sums) for the products of all windows, and writes the sums. Padding has no
+  // products.
   template <class Action>
-  void for_each_product(const Action& action) const {
-    outputs_.for_each([&](const Place& output) {
-      kernel_.for_each([&](const Place& weight) {
-        if (weight[0] != output[1]) return;
-        const std::int64_t first_channel = output[1] / group_filters_ * kernel_.extents()[1];
-        Place image = {output[0], first_channel + weight[1]};
-        for (std::size_t axis = 0; axis < 3; ++axis) {
-          image[axis + 2] = output[axis + 2] * strides_[axis] + weight[axis + 2] * dilations_[axis] - padding_[axis];
-        }
-        action(image, weight, output);
+  void sum_into(const Images& result, const Action& add) const {
+    Sums sums(result.size());
+    for (std::int64_t sample = 0; sample < outputs_.extents()[0]; ++sample) {
+      outputs_.for_each_of(sample, [&](const Place& output) {
+        kernel_.for_each_of(output[1], [&](const Place& weight) {
+          Place image = {sample, output[1] / group_filters_ * kernel_.extents()[1] + weight[1]};
+          for (std::size_t axis = 0; axis < 3; ++axis) {
+            const std::int64_t at =
+                output[axis + 2] * strides_[axis] + weight[axis + 2] * dilations_[axis] - padding_[axis];
+            if (at < 0 || at >= images_.extents()[axis + 2]) return;
+            image[axis + 2] = at;
+          }
+          add(image, weight, output, sums);
+        });
       });
-    });
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) result.set(i, sums[i]);
   }
 
   const Axes strides_;

@@ -57,6 +57,27 @@ TEST_F(CudnnConvolutions, HaveEnginesForWideLayers) {
   expect_engines({64, 56, 56, 64, 64, 3, 3, 1, 1, Padding::same, true});
 }
 
+TEST_F(CudnnConvolutions, HaveEnginesForGroupsDilationAndVolumes) {
+  const ConvolutionShape images = {64, 28, 28, 32, 64, 3, 3, 1, 1, Padding::same, true};
+  ConvolutionShape dilated = images, grouped = images, depthwise = images, volumes = images;
+  dilated.dilation_height = dilated.dilation_width = 2;
+  grouped.groups = 4;
+  depthwise.filters = depthwise.groups = 32;
+  volumes.samples = 8;
+  volumes.channels = 16;
+  volumes.filters = 32;
+  volumes.depth = 12;
+  volumes.kernel_depth = 3;
+  ConvolutionShape causal = {64, 1, 128, 32, 64, 1, 3, 1, 1, Padding::causal, true};
+  causal.dilation_width = 4;
+
+  expect_engines(dilated);
+  expect_engines(grouped);
+  expect_engines(depthwise);
+  expect_engines(volumes);
+  expect_engines(causal);
+}
+
 // Engine 0 has a plan for every shape. The heuristic lists it last, except for small shapes.
 TEST_F(CudnnConvolutions, HaveAFasterEngineThanTheGeneralOne) {
   const ConvolutionShape first_of_a_residual_network = {256, 224, 224, 3, 64, 7, 7, 2, 2, Padding::same, true};

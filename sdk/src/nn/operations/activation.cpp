@@ -19,11 +19,15 @@ class ActivationForward final : public Operation, public std::enable_shared_from
   void write_config(ConfigWriter&) const override {}
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
-    auto object = maker.backend.activation(
-        {.activation = activation_, .rows = maker.rows(0), .channels = maker.channels(0)}, maker.use);
-    return make_function_kernel([object = maker.share(*this, std::move(object))](const KernelArrays& arrays) {
+    return make_function_kernel([object = make_object(maker, {})](const KernelArrays& arrays) {
       object->forward(arrays.input(0), arrays.output(0));
     });
+  }
+  // The backward pass has an object of its own, since it depends on its arrays alone. In a file, one operation may be
+  // called for values of several shapes, so that no object fits all of its calls.
+  std::shared_ptr<compute::ActivationOperation> make_object(const KernelMaker& maker, compute::Use use) const {
+    return maker.backend.activation({.activation = activation_, .rows = maker.rows(0), .channels = maker.channels(0)},
+                                    use);
   }
 
  private:
@@ -42,10 +46,10 @@ class ActivationBackward final : public Operation {
   std::vector<MaybeValue> gradient(const GradientRequest&) const override { HOLDFAST_ASSERT(false); }
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
-    return make_function_kernel(
-        [object = maker.made_by<compute::ActivationOperation>(*forward_)](const KernelArrays& arrays) {
-          object->backward(arrays.input(0), arrays.input(1), arrays.output(0));
-        });
+    constexpr compute::Use kBackward = {.training = true, .input_gradient = true};
+    return make_function_kernel([object = forward_->make_object(maker, kBackward)](const KernelArrays& arrays) {
+      object->backward(arrays.input(0), arrays.input(1), arrays.output(0));
+    });
   }
 
  private:

@@ -42,6 +42,7 @@ class Fusion {
   std::vector<std::vector<std::size_t>> readers_;    // of each array, in order
   std::vector<std::vector<std::size_t>> of_memory_;  // readers of each memory, views included
   std::vector<bool> is_result_;                      // by array: the caller reads it
+  std::vector<bool> stays_;                          // by memory: a plan may not give it to another array
   std::vector<std::size_t> sink_;                    // by operation: the last one of its group
   std::vector<std::vector<std::size_t>> members_;    // by sink
 };
@@ -50,6 +51,7 @@ void Fusion::find_readers() {
   readers_.resize(graph_.arrays.size());
   of_memory_.resize(graph_.arrays.size());
   is_result_.assign(graph_.arrays.size(), false);
+  stays_.assign(graph_.arrays.size(), false);
   for (std::size_t index = 0; index < graph_.operations.size(); ++index) {
     parts_.push_back(graph_.operations[index].operation->element_part());
     sink_.push_back(index);
@@ -64,6 +66,10 @@ void Fusion::find_readers() {
   for (const BufferUpdate& update : graph_.updates) is_result_[update.sums] = true;
   for (const ArrayId gradient : graph_.parameter_gradients) {
     if (gradient != kNoArray) is_result_[gradient] = true;
+  }
+  for (ArrayId array = 0; array < graph_.arrays.size(); ++array) {
+    const bool is_callers = graph_.arrays[array].source != GraphArray::Source::operation;
+    if (is_callers || is_result_[array]) stays_[graph_.memory_of(array)] = true;
   }
 }
 
@@ -140,8 +146,7 @@ bool Fusion::keeps_memory(std::size_t producer, std::size_t consumer) const {
   const FusedGroup group = *group_of(members_[producer]);
   for (const ArrayId input : group.inputs) {
     const ArrayId root = graph_.memory_of(input);
-    const bool is_callers = graph_.arrays[root].source != GraphArray::Source::operation;
-    if (is_callers || is_result_[root] || graph_.spec(input) != output || last_place(root) > producer) continue;
+    if (stays_[root] || graph_.spec(input) != output || last_place(root) >= consumer) continue;
     if (std::find(longer.begin(), longer.end(), root) == longer.end()) longer.push_back(root);
   }
   return longer.size() <= 1;
@@ -164,8 +169,7 @@ GraphOperation Fusion::fused(std::size_t sink) const {
   const ValueSpec& output = graph_.spec(operation.outputs[0]);
   for (std::size_t input = 0; input < group.inputs.size(); ++input) {
     const ArrayId root = graph_.memory_of(group.inputs[input]);
-    const bool is_callers = graph_.arrays[root].source != GraphArray::Source::operation;
-    if (is_callers || graph_.spec(group.inputs[input]) != output || last_place(root) > sink) continue;
+    if (stays_[root] || graph_.spec(group.inputs[input]) != output || last_place(root) > sink) continue;
     std::swap(group.inputs[0], group.inputs[input]);
     for (std::size_t i = 0; i < group.program.instruction_count; ++i) {
       for (ElementOperand& operand : group.program.instructions[i].operands) {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "holdfast/base/error.h"
+#include "holdfast/nn/dense.h"
+#include "holdfast/nn/sequential.h"
 
 namespace holdfast {
 namespace {
@@ -87,6 +89,97 @@ TEST(Initializer, FillsWithZerosAndOnes) {
   EXPECT_THAT(filled(Initializer::ones()), Each(1.0F));
 }
 
+// A normal distribution that is cut off at two deviations keeps 0.774 of its variance; its kurtosis is 2.37.
+void expect_truncated_normal(const std::vector<float>& values, double expected_variance) {
+  expect_moments(values, expected_variance, 2.37);
+  const double deviation = std::sqrt(expected_variance) / 0.87962566103423978;
+  double largest = 0;
+  for (const float value : values) largest = std::max(largest, static_cast<double>(std::abs(value)));
+  EXPECT_LE(largest, 2 * deviation);
+  EXPECT_GE(largest, 1.99 * deviation);
+}
+
+TEST(Initializer, CutsTheTailsOffAsKerasDoes) {
+  expect_truncated_normal(filled(Initializer::truncated_glorot_normal()), 2.0 / (kFanIn + kFanOut));
+  expect_truncated_normal(filled(Initializer::truncated_he_normal()), 2.0 / kFanIn);
+  expect_truncated_normal(filled(Initializer::lecun_normal()), 1.0 / kFanIn);
+  expect_truncated_normal(filled(Initializer::truncated_normal(0, 0.5F)), 0.25 * 0.7737413);
+}
+
+TEST(Initializer, ScalesTheVarianceByEachFan) {
+  expect_uniform(filled(Initializer::lecun_uniform()), std::sqrt(3.0 / kFanIn));
+  expect_uniform(filled(Initializer::variance_scaling(
+                     {.scale = 3, .mode = FanMode::fan_out, .distribution = ScalingDistribution::uniform})),
+                 std::sqrt(9.0 / kFanOut));
+  expect_normal(
+      filled(Initializer::variance_scaling(
+          {.scale = 0.5F, .mode = FanMode::fan_avg, .distribution = ScalingDistribution::untruncated_normal})),
+      1.0 / (kFanIn + kFanOut));
+}
+
+TEST(Initializer, ShiftsByTheMean) {
+  std::vector<float> values = filled(Initializer::random_normal(3, 0.5F));
+  for (float& value : values) value -= 3;
+  expect_normal(values, 0.25);
+  values = filled(Initializer::random_uniform(2, 4));
+  for (float& value : values) value -= 3;
+  expect_uniform(values, 1);
+}
+
+std::vector<float> filled_array(const Initializer& initializer, const Shape& shape) {
+  std::vector<float> values(static_cast<std::size_t>(shape.element_count()));
+  initializer.fill(values, shape, 1, 1, draws());
+  return values;
+}
+
+TEST(Initializer, OrthogonalVectorsHaveTheLengthOfTheGain) {
+  for (const Shape& shape : {Shape{40, 7}, Shape{7, 40}, Shape{2, 3, 4, 9}, Shape{5, 5}}) {
+    const std::vector<float> values = filled_array(Initializer::orthogonal(2), shape);
+    const auto columns = static_cast<std::size_t>(shape[shape.rank() - 1]);
+    const std::size_t rows = values.size() / columns;
+    const bool is_wide = rows < columns;
+    const auto element = [&](std::size_t vector, std::size_t i) -> double {
+      return is_wide ? values[vector * columns + i] : values[i * columns + vector];
+    };
+    const std::size_t vectors = std::min(rows, columns), length = std::max(rows, columns);
+    for (std::size_t a = 0; a < vectors; ++a) {
+      for (std::size_t b = 0; b <= a; ++b) {
+        double product = 0;
+        for (std::size_t i = 0; i < length; ++i) product += element(a, i) * element(b, i);
+        // Elements are rounded to float once, and their squares add up to 4.
+        EXPECT_NEAR(product, a == b ? 4 : 0, 8 * 0x1p-23) << shape.to_string();
+      }
+    }
+  }
+}
+
+TEST(Initializer, OrthogonalIsTheQOfThePositiveDiagonal) {
+  // The first column is the first column of the draws, made a unit vector: its sign is kept.
+  std::vector<float> normal(12);
+  Initializer::normal(1).fill(normal, 1, 1, draws());
+  const std::vector<float> q = filled_array(Initializer::orthogonal(), {4, 3});
+  double length = 0;
+  for (std::size_t row = 0; row < 4; ++row) length += static_cast<double>(normal[row * 3]) * normal[row * 3];
+  for (std::size_t row = 0; row < 4; ++row) {
+    EXPECT_NEAR(q[row * 3], normal[row * 3] / std::sqrt(length), 0x1p-23);
+  }
+}
+
+TEST(Initializer, FillsDiagonalsAndGivenValues) {
+  EXPECT_EQ(filled_array(Initializer::identity(3), {2, 3}), (std::vector<float>{3, 0, 0, 0, 3, 0}));
+  EXPECT_EQ(filled_array(Initializer::values({1, 2, 3, 4}), {2, 2}), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_THAT(filled(Initializer::constant(0.5F)), Each(0.5F));
+}
+
+TEST(Initializer, RefusesArraysThatItCannotFill) {
+  EXPECT_THROW(Initializer::orthogonal().check({4}), Error);
+  EXPECT_THROW(Initializer::identity().check({4, 4, 4}), Error);
+  EXPECT_THROW(Initializer::values({1, 2}).check({3}), Error);
+  EXPECT_NO_THROW(Initializer::values({1, 2}).check({2, 1}));
+  EXPECT_NO_THROW(Initializer::zeros().check({4}));
+  EXPECT_THROW((Sequential{Input{3}, Dense{2, {.bias_initializer = Initializer::orthogonal()}}}), Error);
+}
+
 TEST(Initializer, GivesTheSameBitsForTheSameDraws) {
   EXPECT_EQ(filled(Initializer::glorot_uniform()), filled(Initializer::glorot_uniform()));
 }
@@ -111,18 +204,58 @@ TEST(Initializer, TakesFansOfZeroForOne) {
 }
 
 TEST(Initializer, IsFoundByItsName) {
-  for (const Initializer& initializer : {Initializer::glorot_uniform(), Initializer::glorot_normal(),
-                                         Initializer::he_uniform(), Initializer::he_normal(), Initializer::zeros(),
-                                         Initializer::ones(), Initializer::normal(0.02F), Initializer::normal(0)}) {
+  for (const Initializer& initializer : {Initializer::glorot_uniform(),
+                                         Initializer::glorot_normal(),
+                                         Initializer::he_uniform(),
+                                         Initializer::he_normal(),
+                                         Initializer::zeros(),
+                                         Initializer::ones(),
+                                         Initializer::normal(0.02F),
+                                         Initializer::normal(0),
+                                         Initializer::lecun_uniform(),
+                                         Initializer::lecun_normal(),
+                                         Initializer::truncated_glorot_normal(),
+                                         Initializer::truncated_he_normal(),
+                                         Initializer::variance_scaling({.scale = 0.1F, .mode = FanMode::fan_out}),
+                                         Initializer::constant(0.1F),
+                                         Initializer::values({1, 0.1F, -2}),
+                                         Initializer::random_normal(1, 0.1F),
+                                         Initializer::truncated_normal(),
+                                         Initializer::truncated_normal(1),
+                                         Initializer::random_uniform(-2, 0.1F),
+                                         Initializer::orthogonal(2),
+                                         Initializer::identity()}) {
     EXPECT_EQ(Initializer::from_name(initializer.name()), initializer) << initializer.name();
   }
   EXPECT_EQ(Initializer::normal(0.02F).name(), "normal(0.02)");
   EXPECT_EQ(Initializer::glorot_uniform().name(), "glorot_uniform");
+  EXPECT_EQ(Initializer::constant(1).name(), "ones");
+  EXPECT_EQ(Initializer::lecun_normal().name(), "lecun_normal");
+  EXPECT_EQ(Initializer::variance_scaling({.scale = 3}).name(), "variance_scaling(3,fan_in,truncated_normal)");
 }
 
 TEST(Initializer, RefusesNamesThatItDoesNotGive) {
-  for (const std::string name : {"", "glorot", "GLOROT_UNIFORM", "normal", "normal(", "normal()", "normal(-1)",
-                                 "normal(nan)", "normal(1e99)", "normal(0.1)x", "zeros "}) {
+  for (const std::string name : {"",
+                                 "glorot",
+                                 "GLOROT_UNIFORM",
+                                 "normal",
+                                 "normal(",
+                                 "normal()",
+                                 "normal(-1)",
+                                 "normal(nan)",
+                                 "normal(1e99)",
+                                 "normal(0.1)x",
+                                 "zeros ",
+                                 "zeros(1)",
+                                 "constant()",
+                                 "constant(1,2)",
+                                 "uniform(1)",
+                                 "uniform(2,1)",
+                                 "variance_scaling(0,fan_in,uniform)",
+                                 "variance_scaling(1,fan,uniform)",
+                                 "variance_scaling(1,fan_in)",
+                                 "values(1,)",
+                                 "orthogonal(nan)"}) {
     try {
       const Initializer initializer = Initializer::from_name(name);
       ADD_FAILURE() << "took \"" << name << "\" for " << initializer.name();

@@ -22,6 +22,7 @@
 namespace holdfast::recovery {
 namespace {
 
+// An arena begins with its signal word, as worker.h promises.
 SignalWord& signal_of(SharedMemory& arena) {
   return *reinterpret_cast<SignalWord*>(arena.writable().data());
 }
@@ -38,6 +39,7 @@ bool are_alike(const std::vector<std::size_t>& sizes) {
   return std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
 }
 
+// The kernel knows the size. A number from the replica could be wrong.
 std::size_t size_of(const FileDescriptor& descriptor) {
   struct stat status {};
   if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, "cannot read the size of shared memory");
@@ -55,6 +57,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::request(int rank, int number, s
     replies.push_back(cancelled(rank, number));
     return replies;
   }
+  // Ranks may be at different exchanges, so each number collects its own requests.
   Requests& requests = wanted_[number];
   requests.resize(static_cast<std::size_t>(replicas_));
   requests.at(rank) = Request{bytes, std::move(shown)};
@@ -64,6 +67,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::request(int rank, int number, s
   return answer(number, wanted_.extract(number).mapped());
 }
 
+// A refusal goes to all ranks. If one of them got no answer, it would wait until its deadline.
 std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const Requests& requests) {
   std::vector<std::size_t> wanted;
   std::vector<std::size_t> shown;
@@ -97,12 +101,13 @@ std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, const Reques
   const std::size_t bytes = requests.front()->bytes;
   std::vector<SharedMemory> created;
   for (int rank = 0; rank < replicas_; ++rank) {
+    // The name is seen in /proc/PID/maps, and tells a person whose memory it is.
     const std::string name = fmt::format("holdfast-arena-g{}-{}-r{}", generation_, number, rank);
     created.push_back(SharedMemory::create(name, bytes));
   }
   std::vector<Reply> replies;
   for (int rank = 0; rank < replicas_; ++rank) {
-    Reply reply{rank, {.body = arena_reply({generation_, number}, bytes)}};
+    Reply reply{rank, {.body = arena_message(kArena, {generation_, number}, bytes)}};
     for (int owner = 0; owner < replicas_; ++owner) {
       const SharedMemory& memory = created.at(owner);
       reply.message.descriptors.push_back(owner == rank ? duplicate(memory.descriptor())
@@ -127,6 +132,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::refuse(int number, ErrorCode co
   return replies;
 }
 
+// Arenas lie exchange after exchange, so those of one rank are `replicas_` apart.
 std::uint64_t ArenaExchange::arrivals(int rank) const {
   std::uint64_t sum = 0;
   for (auto arena = static_cast<std::size_t>(rank); arena < arenas_.size();
@@ -146,6 +152,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::cancel() {
   is_cancelled_ = true;
   for (SharedMemory& arena : arenas_) signal_of(arena).cancel();
   std::vector<Reply> replies;
+  // These ranks have asked, and wait. The others are refused when they ask.
   for (const auto& [number, requests] : wanted_) {
     for (int rank = 0; rank < replicas_; ++rank) {
       if (requests.at(rank)) replies.push_back(cancelled(rank, number));

@@ -52,6 +52,7 @@ SharedMemory in_memory(const std::string& text) {
 }
 
 // One packet for sendmsg or recvmsg: the header, the text and room for descriptors.
+// Both calls take pointers, so all that they point to lies in one object that does not move.
 class Packet {
  public:
   Packet(PacketHeader& header, std::span<char> text) {
@@ -80,6 +81,7 @@ class Packet {
     message_.msg_controllen = control_.size();
   }
 
+  // Taken before anything is checked. Otherwise the descriptors of a wrong packet would stay open.
   std::vector<FileDescriptor> take_descriptors() {
     std::vector<FileDescriptor> descriptors;
     for (cmsghdr* header = CMSG_FIRSTHDR(&message_); header != nullptr; header = CMSG_NXTHDR(&message_, header)) {
@@ -103,6 +105,7 @@ class Packet {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> control_{};
 };
 
+// Tried before it is waited for, because a buffer has room nearly always.
 void send_packet(int socket, Packet& packet, Deadline deadline) {
   while (::sendmsg(socket, packet.message(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno == EPIPE || errno == ECONNRESET) {
@@ -125,6 +128,7 @@ nlohmann::json parse(std::span<const char> text) {
   return body;
 }
 
+// The sender gives the size. Without a limit it could make this process map any amount of memory.
 nlohmann::json parse_in_memory(std::vector<FileDescriptor>& descriptors, std::size_t text_bytes) {
   if (descriptors.empty() || text_bytes > Channel::kMaxMessageBytes) {
     throw Error(ErrorCode::input_output,
@@ -138,11 +142,8 @@ nlohmann::json parse_in_memory(std::vector<FileDescriptor>& descriptors, std::si
 }  // namespace
 
 std::pair<Channel, Channel> Channel::create() {
-  int sockets[2] = {-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
-    throw system_error(errno, "cannot create a channel between processes");
-  }
-  return {Channel(FileDescriptor(sockets[0])), Channel(FileDescriptor(sockets[1]))};
+  auto [own, other] = connected_sockets("a channel between processes");
+  return {Channel(std::move(own)), Channel(std::move(other))};
 }
 
 Channel::Channel(FileDescriptor socket) : socket_(std::move(socket)) {}
@@ -170,12 +171,12 @@ std::optional<Message> Channel::try_receive() {
   std::vector<char> text(kMaxTextInPacket);
   Packet packet(header, text);
   packet.make_room_for_descriptors();
-  ssize_t bytes = -1;
-  do {
-    bytes = ::recvmsg(socket_.value(), packet.message(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (bytes < 0 && errno == EINTR);
+  // Closed at exec, so that a program that is started meanwhile inherits no descriptor.
+  constexpr int kFlags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
+  const ssize_t bytes = TEMP_FAILURE_RETRY(::recvmsg(socket_.value(), packet.message(), kFlags));
   if (bytes < 0 && errno == EAGAIN) return std::nullopt;
   if (bytes < 0 && errno != ECONNRESET) throw system_error(errno, "cannot receive a message from a process");
+  // An orderly end and a reset are the same here: no further message comes.
   if (bytes <= 0) {
     is_closed_ = true;
     return std::nullopt;

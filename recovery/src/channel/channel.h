@@ -43,7 +43,6 @@ class Channel {
   void shut_down() const;
 
   int descriptor() const { return socket_.value(); }
-  FileDescriptor take_descriptor() { return std::move(socket_); }
 
  private:
   FileDescriptor socket_;

@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "holdfast/base/error.h"
 
@@ -19,6 +22,7 @@ int poll_timeout(Deadline deadline) {
 
 }  // namespace
 
+// A signal ends poll(2) early, so the rest of the time is waited for anew.
 bool wait_for_descriptor(int descriptor, short events, Deadline deadline) {
   pollfd wanted{.fd = descriptor, .events = events, .revents = 0};
   while (true) {
@@ -27,6 +31,16 @@ bool wait_for_descriptor(int descriptor, short events, Deadline deadline) {
     if (ready < 0 && errno != EINTR) throw system_error(errno, "cannot wait for a file descriptor");
     if (deadline.has_passed()) return false;
   }
+}
+
+std::pair<FileDescriptor, FileDescriptor> connected_sockets(const char* what) {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw system_error(errno, fmt::format("cannot create {}", what));
+  }
+  const FileDescriptor own(ends[0]);
+  const FileDescriptor other(ends[1]);
+  return {duplicate(own.value()), duplicate(other.value())};
 }
 
 FileDescriptor duplicate(int descriptor) {

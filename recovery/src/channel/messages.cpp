@@ -26,6 +26,7 @@ nlohmann::json hello_message(const Hello& hello) {
                          {"run_directory", hello.run_directory},
                          {"config", hello.config},
                          {"faults", hello.faults}};
+  // Without it, the program keeps the level that it has set itself.
   if (hello.log_level) message["log_level"] = name(*hello.log_level);
   return message;
 }
@@ -41,21 +42,6 @@ Hello parse_hello(const nlohmann::json& message) {
           .log_level = log_level_from_name(message.value("log_level", ""))};
 }
 
-nlohmann::json welcome_message(const Welcome& welcome) {
-  return {{"kind", kWelcome},
-          {"generation", welcome.generation},
-          {"rank", welcome.rank},
-          {"size", welcome.size},
-          {"shards", welcome.shards}};
-}
-
-Welcome parse_welcome(const nlohmann::json& message) {
-  return {.generation = message.at("generation").get<int>(),
-          .rank = message.at("rank").get<int>(),
-          .size = message.at("size").get<int>(),
-          .shards = message.at("shards").get<std::vector<int>>()};
-}
-
 nlohmann::json work_message(int generation, const Worker::Work& work) {
   return {{"kind", kWork}, {"generation", generation}, {"shards", work.shards}, {"at_once", work.at_once}};
 }
@@ -64,6 +50,7 @@ Worker::Work parse_work(const nlohmann::json& message) {
   return {.shards = message.at("shards").get<int>(), .at_once = message.at("at_once").get<int>()};
 }
 
+// The watchdog divides by these numbers, so a zero must not get through.
 void check_work(const Worker::Work& work) {
   if (work.shards >= 1 && work.shards <= kMostShards && work.at_once >= 1) return;
   throw Error(
@@ -73,12 +60,8 @@ void check_work(const Worker::Work& work) {
           work.shards, work.at_once, kMostShards));
 }
 
-nlohmann::json arena_request(ArenaNumber which, std::size_t bytes) {
-  return {{"kind", kArenaRequest}, {"generation", which.generation}, {"number", which.number}, {"bytes", bytes}};
-}
-
-nlohmann::json arena_reply(ArenaNumber which, std::size_t bytes) {
-  return {{"kind", kArena}, {"generation", which.generation}, {"number", which.number}, {"bytes", bytes}};
+nlohmann::json arena_message(const char* kind, ArenaNumber which, std::size_t bytes) {
+  return {{"kind", kind}, {"generation", which.generation}, {"number", which.number}, {"bytes", bytes}};
 }
 
 nlohmann::json arena_refusal(ArenaNumber which, ErrorCode code, const std::string& sentence) {

@@ -77,7 +77,7 @@ struct Hello {
 nlohmann::json hello_message(const Hello& hello);
 Hello parse_hello(const nlohmann::json& message);
 
-// The message to each member of a new generation.
+// The message to each member of a new generation, besides its kind.
 struct Welcome {
   int generation = 0;
   int rank = 0;
@@ -85,8 +85,7 @@ struct Welcome {
   std::vector<int> shards{};  // by rank; empty: as the program assigns them
 };
 
-nlohmann::json welcome_message(const Welcome& welcome);
-Welcome parse_welcome(const nlohmann::json& message);
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Welcome, generation, rank, size, shards)
 
 nlohmann::json work_message(int generation, const Worker::Work& work);
 Worker::Work parse_work(const nlohmann::json& message);
@@ -101,8 +100,8 @@ struct ArenaNumber {
   friend auto operator<=>(const ArenaNumber&, const ArenaNumber&) = default;
 };
 
-nlohmann::json arena_request(ArenaNumber which, std::size_t bytes);
-nlohmann::json arena_reply(ArenaNumber which, std::size_t bytes);
+// `kind` is kArenaRequest or kArena.
+nlohmann::json arena_message(const char* kind, ArenaNumber which, std::size_t bytes);
 nlohmann::json arena_refusal(ArenaNumber which, ErrorCode code, const std::string& sentence);
 ArenaNumber arena_number_of(const nlohmann::json& message);
 // Throws the Error of a refusal.

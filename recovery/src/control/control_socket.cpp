@@ -120,14 +120,12 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
  private:
   void read() {
     is_answering_ = false;
+    // A peer may send several lines at once, so the next one may be here already.
     if (const std::size_t end = input_.find('\n'); end != std::string::npos) return take_line(end);
     if (input_.size() > limits_.line_bytes)
       return answer_and_hang_up(fmt::format("the request is longer than {} bytes", limits_.line_bytes));
     limit_time();
-    socket_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       [self = shared_from_this()](const boost::system::error_code& error) {
-                         if (!error) self->receive();
-                       });
+    when_ready(asio::posix::stream_descriptor::wait_read, &Client::receive);
   }
 
   void receive() {
@@ -149,6 +147,7 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
     handler_(request, [self = shared_from_this()](const json& body) { self->answer(body); });
   }
 
+  // An answer may come minutes later, when the peer has hung up.
   void answer(const json& body) {
     if (has_ended()) return;
     output_ = body.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
@@ -168,7 +167,7 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
     while (sent_ < output_.size()) {
       const ssize_t count =
           ::send(socket_.native_handle(), output_.data() + sent_, output_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (count < 0 && errno == EAGAIN) return wait_to_send();
+      if (count < 0 && errno == EAGAIN) return when_ready(asio::posix::stream_descriptor::wait_write, &Client::send);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return hang_up();
       sent_ += static_cast<std::size_t>(count);
@@ -182,15 +181,16 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
     });
   }
 
-  void wait_to_send() {
-    socket_.async_wait(asio::posix::stream_descriptor::wait_write,
-                       [self = shared_from_this()](const boost::system::error_code& error) {
-                         if (!error) self->send();
-                       });
+  // The socket keeps the client alive while it waits.
+  void when_ready(asio::posix::stream_descriptor::wait_type event, void (Client::*next)()) {
+    socket_.async_wait(event, [self = shared_from_this(), next](const boost::system::error_code& error) {
+      if (!error) (self.get()->*next)();
+    });
   }
 
   void limit_time() {
     timer_.expires_after(limits_.idle);
+    // Weak, because a timer alone must not keep a closed connection alive.
     timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
       const auto self = weak.lock();
       if (!error && self != nullptr) self->hang_up();
@@ -218,6 +218,7 @@ ControlSocket::ControlSocket(asio::io_context& io, const std::string& run_direct
   wait_for_peers();
 }
 
+// The name goes first, so that no further peer connects.
 ControlSocket::~ControlSocket() {
   ::unlink(path_.c_str());
   for (const std::weak_ptr<Client>& client : clients_) {
@@ -235,14 +236,12 @@ void ControlSocket::wait_for_peers() {
 void ControlSocket::accept_one() {
   FileDescriptor peer(::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!peer.is_open() && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) return rest();
-  if (peer.is_open() && is_owner(peer.value()) && make_room()) accept(std::move(peer));
+  if (peer.is_open() && is_owner(peer.value()) && make_room()) {
+    const auto client = std::make_shared<Client>(io_, std::move(peer), handler_, limits_);
+    clients_.push_back(client);
+    client->start();
+  }
   wait_for_peers();
-}
-
-void ControlSocket::accept(FileDescriptor peer) {
-  const auto client = std::make_shared<Client>(io_, std::move(peer), handler_, limits_);
-  clients_.push_back(client);
-  client->start();
 }
 
 void ControlSocket::rest() {
@@ -259,6 +258,7 @@ bool ControlSocket::make_room() {
     return live == nullptr || live->has_ended();
   });
   if (clients_.size() < limits_.clients) return true;
+  // A peer that only idles must not keep others out.
   for (auto client = clients_.begin(); client != clients_.end(); ++client) {
     const auto live = client->lock();
     if (!live->is_idle()) continue;

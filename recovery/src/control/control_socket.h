@@ -65,7 +65,6 @@ class ControlSocket {
 
   void wait_for_peers();
   void accept_one();
-  void accept(FileDescriptor peer);
   void rest();
   bool make_room();
 

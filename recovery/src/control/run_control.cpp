@@ -23,6 +23,7 @@ namespace {
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20;
 constexpr std::chrono::milliseconds kConnectRetryPeriod(10);
 
+// The two usual causes are named, because a user can tell them apart at once.
 Error late(const std::string& run_directory) {
   return Error(
       ErrorCode::deadline_exceeded,
@@ -55,6 +56,7 @@ Error gone(const std::string& run_directory) {
 }
 
 void send_all(int socket, const std::string& text, const std::string& run_directory, Deadline deadline) {
+  // A watchdog that is busy takes a request in parts.
   for (std::size_t sent = 0; sent < text.size();) {
     const ssize_t count = ::send(socket, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
     if (count >= 0) {

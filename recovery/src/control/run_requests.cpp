@@ -32,6 +32,7 @@ int number_in(const json& request, const char* name, int otherwise) {
 
 }  // namespace
 
+// A peer may send any JSON. A wrong type is its mistake, and gets a sentence.
 void RunRequests::take(const json& request, const Answer& answer, Moment now) {
   try {
     obey(request, answer, now);
@@ -53,6 +54,7 @@ void RunRequests::look(Moment now) {
   savepoints_.look(now);
 }
 
+// Looks now, so that the answer is not older than the question.
 json RunRequests::status(Moment now) {
   const std::map<int, Sight> sights = run_.sights();
   status_.look(sights, now);
@@ -77,6 +79,7 @@ json RunRequests::scale(int replicas) {
   return {{"ok", true}, {"target", replicas}};
 }
 
+// Each request has an end, because the peer waits for its answer.
 void RunRequests::snapshot(int seconds, const Answer& answer, Moment now) {
   if (seconds < 1 || seconds > kMostSavepointSeconds) {
     return answer(refusal(fmt::format("a savepoint may take 1 to {} seconds", kMostSavepointSeconds)));

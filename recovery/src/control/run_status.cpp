@@ -94,12 +94,13 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
   for (const Member& member : state.members) {
     const auto sight = sights.find(member.id);
     const auto course = courses_.find(member.id);
+    // Its process has just started or ended, so there is nothing to show.
     if (sight == sights.end() || course == courses_.end()) continue;
     const double own_rate = course->second.rate.per_second(now);
     rate += own_rate;
     step = std::max(step, sight->second.step);
     members.push_back({{"member", member.id},
-                       {"rank", member.rank < 0 ? json(nullptr) : json(member.rank)},
+                       {"rank", number_or_null(member.rank)},
                        {"place", member.device_slot},
                        {"device", device_of(static_cast<std::size_t>(member.device_slot))},
                        {"stage", to_string(member.stage)},
@@ -124,6 +125,7 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
           {"rests", describe_rests(state, now)}};
 }
 
+// The file of a process that is gone does not open, and both numbers stay 0.
 std::uint64_t resident_bytes(int pid) {
   std::uint64_t all_pages = 0;
   std::uint64_t resident_pages = 0;

@@ -1,9 +1,11 @@
+// Journals of earlier versions are read with these names and keys, so they stay as they are.
+
 #include "decide/device_slot_changes.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstdint>
-#include <map>
-#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -15,20 +17,15 @@ namespace {
 
 using Kind = DeviceSlotChange::Kind;
 
-const std::map<std::string, Kind> kChangeKinds{
-    {"left_out", Kind::left_out}, {"tried", Kind::tried}, {"used_again", Kind::used_again}};
-
-std::string name_of(Kind kind) {
-  for (const auto& [name, other] : kChangeKinds) {
-    if (other == kind) return name;
-  }
-  return "unknown";
-}
+// In the order of the enumerators.
+constexpr std::array<std::string_view, 3> kChangeNames{"left_out", "tried", "used_again"};
 
 }  // namespace
 
 nlohmann::json to_json(const DeviceSlotChange& change) {
-  nlohmann::json json{{"change", name_of(change.kind)}, {"place", change.device_slot}, {"member", change.member}};
+  nlohmann::json json{{"change", kChangeNames.at(static_cast<std::size_t>(change.kind))},
+                      {"place", change.device_slot},
+                      {"member", change.member}};
   if (change.kind != Kind::left_out) return json;
   json["is_of_a_trial"] = change.is_of_a_trial;
   json["failures"] = change.failures;
@@ -40,12 +37,12 @@ nlohmann::json to_json(const DeviceSlotChange& change) {
 
 DeviceSlotChange device_slot_change_from_json(const nlohmann::json& json) {
   const auto name = json.at("change").get<std::string>();
-  const auto kind = kChangeKinds.find(name);
+  const auto kind = std::find(kChangeNames.begin(), kChangeNames.end(), name);
   DeviceSlotChange change{.device_slot = json.at("place").get<int>(), .member = json.at("member").get<int>()};
-  if (kind == kChangeKinds.end()) {
+  if (kind == kChangeNames.end()) {
     throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" is not a change of a device slot", name));
   }
-  change.kind = kind->second;
+  change.kind = static_cast<Kind>(kind - kChangeNames.begin());
   if (change.kind != Kind::left_out) return change;
   change.is_of_a_trial = json.at("is_of_a_trial").get<bool>();
   change.failures = json.at("failures").get<int>();

@@ -16,8 +16,119 @@
 namespace holdfast::recovery {
 namespace {
 
+struct Loss {
+  std::string sentence{};
+  bool others_go_on = false;      // the lost member was a newcomer, or tried a device slot
+  bool is_a_further_one = false;  // its generation had already lost a member
+};
+
 std::string with_last_failure(const std::string& sentence, const std::string& failure) {
   return fmt::format("{}; the last failure was {}", sentence, failure);
+}
+
+// Counts a step once in a generation: several deaths at once do not show that the step is to blame.
+bool blames_the_step(Draft& draft) {
+  if (draft.event.step < 0 || draft.event.is_joining) return false;
+  if (draft.state.blamed_generation == draft.state.generation) return false;
+  draft.state.blamed_generation = draft.state.generation;
+  if (draft.event.step != draft.state.failed_step) draft.state.failures_of_step = 0;
+  draft.state.failed_step = draft.event.step;
+  return ++draft.state.failures_of_step >= draft.state.policy.failures_of_a_step;
+}
+
+// The members that had finished start again with the others.
+void end_all_for_a_new_start(Draft& draft) {
+  because(draft, "all processes start again together");
+  dismiss_those_in(draft, {Stage::starting, Stage::ready, Stage::training, Stage::waiting});
+  draft.state.finished = 0;
+  draft.state.pending_starts.clear();
+  draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
+}
+
+void lose_generation(Draft& draft) {
+  if (draft.state.phase == RunPhase::running) cancel_generation(draft);
+  draft.state.phase = RunPhase::gathering;
+  draft.state.is_end_unexplained = false;
+  if (draft.state.policy.keep_survivors) return;
+  if (draft.state.policy.all_start_together) return end_all_for_a_new_start(draft);
+  because(draft, "all replicas go back to the newest savepoint, as the run's options ask");
+  dismiss_those_in(draft, {Stage::training, Stage::waiting});
+}
+
+// Survivors form one more generation, in which they save their state.
+void go_on_stopping(Draft& draft, const std::string& sentence) {
+  if (has_any(draft.state, is_in_generation)) return open_if_possible(draft);
+  const std::string reason = "stopped as asked, but not in order";
+  end_run(draft, kExitStopped, fmt::format("{}: {}", reason, sentence), reason);
+}
+
+void blame_slot(Draft& draft, int slot, const std::string& failure) {
+  if (draft.state.policy.all_start_together) return;  // such a program needs all its processes
+  DeviceSlot& blamed = draft.state.device_slots.at(slot);
+  const bool is_worn = ++blamed.failures >= draft.state.policy.failures_of_a_slot || blamed.rest_ends;
+  if (!is_worn || is_resting(blamed, draft.now) || count_usable_slots(draft.state, draft.now) == 1) return;
+  const bool is_of_a_trial = blamed.rest_ends.has_value();
+  const std::string why = is_of_a_trial ? "the process that tried it failed"
+                                        : fmt::format("{} in a row", counted(blamed.failures, "failure"));
+  leave_out(
+      draft,
+      {.device_slot = slot, .member = subject(draft).id, .is_of_a_trial = is_of_a_trial, .failures = blamed.failures},
+      why, failure);
+}
+
+// Whether survivors need not wait for the new process: they may go on with fewer, or enough spares are ready.
+bool can_others_go_on(const Draft& draft) {
+  if (!has_any(draft.state, is_in_generation)) return false;
+  const int missing = wanted(draft.state) - count(draft.state, is_in_generation);
+  return draft.state.policy.recovery.when_lost == WhenLost::shrink || count_stage(draft.state, Stage::ready) >= missing;
+}
+
+// Starts a process for each missing replica. The first goes to the failed one's device slot, unless that rests.
+void start_what_is_missing(Draft& draft, std::chrono::milliseconds pause) {
+  const bool is_assigned_afresh = is_resting(draft.state.device_slots.at(subject(draft).device_slot), draft.now) ||
+                                  draft.state.policy.all_start_together;
+  std::optional<int> slot = is_assigned_afresh ? free_slot(draft.state, draft.now) : subject(draft).device_slot;
+  for (int missing = count_missing(draft.state); missing > 0; --missing) {
+    if (!slot) return because(draft, no_slot_is_free());
+    if (pause > std::chrono::milliseconds::zero()) {
+      because(draft, "a new process starts in {}, since there was no progress after the last restart", seconds(pause));
+      start_later(draft, *slot, pause);
+    } else if (draft.state.policy.start_delay > std::chrono::milliseconds::zero() && can_others_go_on(draft)) {
+      because(draft, "a new process starts in {}, after the others, which need not wait for it, have gone on",
+              seconds(draft.state.policy.start_delay));
+      start_later(draft, *slot, draft.state.policy.start_delay);
+    } else if (must_wait_for_an_end(draft)) {
+      start_later(draft, *slot, {});
+    } else {
+      start_or_wait(draft, *slot);
+    }
+    slot = free_slot(draft.state, draft.now);
+  }
+}
+
+// A newcomer that fails while others go on has a budget of its own. Its failures leave the run's budget to the replicas
+// that train, and their progress does not shorten its pause.
+void replace_lost(Draft& draft, const Loss& loss) {
+  const RecoveryOptions& options = draft.state.policy.recovery;
+  RestartHistory& history = loss.others_go_on ? draft.state.newcomers : draft.state.history;
+  blame_slot(draft, subject(draft).device_slot, loss.sentence);
+  if (draft.event.is_unrecoverable) {
+    because(draft, "a new process would fail in the same way, so the others go on without one");
+    return open_if_possible(draft);
+  }
+  if (!allows_restart(options, history, draft.now)) {
+    if (!loss.others_go_on) {
+      return end_run(draft, kExitGaveUp, with_last_failure(budget_spent(draft), loss.sentence), budget_spent(draft));
+    }
+    because(draft, "the others go on without a new process: the limit of {} is reached", restart_limit(draft));
+    return open_if_possible(draft);
+  }
+  const int without_progress = history.without_progress;
+  history = with_restart(options, std::move(history), draft.now);
+  if (loss.is_a_further_one) history.without_progress = without_progress;
+  because(draft, "restart {} of at most {}", history.restarts.size(), restart_limit(draft));
+  start_what_is_missing(draft, pause_before(draft.state.policy.restart, history));
+  open_if_possible(draft);
 }
 
 }  // namespace
@@ -70,16 +181,6 @@ void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
   replace_lost(draft, {.sentence = sentence, .others_go_on = others_go_on, .is_a_further_one = is_a_further_one});
 }
 
-// Counts a step once in a generation: several deaths at once do not show that the step is to blame.
-bool blames_the_step(Draft& draft) {
-  if (draft.event.step < 0 || draft.event.is_joining) return false;
-  if (draft.state.blamed_generation == draft.state.generation) return false;
-  draft.state.blamed_generation = draft.state.generation;
-  if (draft.event.step != draft.state.failed_step) draft.state.failures_of_step = 0;
-  draft.state.failed_step = draft.event.step;
-  return ++draft.state.failures_of_step >= draft.state.policy.failures_of_a_step;
-}
-
 // Before any process was ready, nothing shows that the program can start at all. An exception, an exit code or a crash
 // that repeats at each start is the program's own. SIGKILL, a failed device and a failed system call are not: they may
 // pass. A device slot on which no start has failed may still be well, so each must have had its failure.
@@ -107,59 +208,8 @@ void give_up_starting(Draft& draft, const std::string& failure) {
   end_run(draft, kExitGaveUp, with_last_failure(reason, failure), reason);
 }
 
-void lose_generation(Draft& draft) {
-  if (draft.state.phase == RunPhase::running) cancel_generation(draft);
-  draft.state.phase = RunPhase::gathering;
-  draft.state.is_end_unexplained = false;
-  if (draft.state.policy.keep_survivors) return;
-  if (draft.state.policy.all_start_together) return end_all_for_a_new_start(draft);
-  because(draft, "all replicas go back to the newest savepoint, as the run's options ask");
-  dismiss_those_in(draft, {Stage::training, Stage::waiting});
-}
-
-// The members that had finished start again with the others.
-void end_all_for_a_new_start(Draft& draft) {
-  because(draft, "all processes start again together");
-  dismiss_those_in(draft, {Stage::starting, Stage::ready, Stage::training, Stage::waiting});
-  draft.state.finished = 0;
-  draft.state.pending_starts.clear();
-  draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
-}
-
 void cancel_generation(Draft& draft) {
   act(draft, {.kind = ActionKind::cancel_generation, .generation = draft.state.generation});
-}
-
-// Survivors form one more generation, in which they save their state.
-void go_on_stopping(Draft& draft, const std::string& sentence) {
-  if (has_any(draft.state, is_in_generation)) return open_if_possible(draft);
-  const std::string reason = "stopped as asked, but not in order";
-  end_run(draft, kExitStopped, fmt::format("{}: {}", reason, sentence), reason);
-}
-
-// A newcomer that fails while others go on has a budget of its own. Its failures leave the run's budget to the replicas
-// that train, and their progress does not shorten its pause.
-void replace_lost(Draft& draft, const Loss& loss) {
-  const RecoveryOptions& options = draft.state.policy.recovery;
-  RestartHistory& history = loss.others_go_on ? draft.state.newcomers : draft.state.history;
-  blame_slot(draft, subject(draft).device_slot, loss.sentence);
-  if (draft.event.is_unrecoverable) {
-    because(draft, "a new process would fail in the same way, so the others go on without one");
-    return open_if_possible(draft);
-  }
-  if (!allows_restart(options, history, draft.now)) {
-    if (!loss.others_go_on) {
-      return end_run(draft, kExitGaveUp, with_last_failure(budget_spent(draft), loss.sentence), budget_spent(draft));
-    }
-    because(draft, "the others go on without a new process: the limit of {} is reached", restart_limit(draft));
-    return open_if_possible(draft);
-  }
-  const int without_progress = history.without_progress;
-  history = with_restart(options, std::move(history), draft.now);
-  if (loss.is_a_further_one) history.without_progress = without_progress;
-  because(draft, "restart {} of at most {}", history.restarts.size(), restart_limit(draft));
-  start_what_is_missing(draft, pause_before(draft.state.policy.restart, history));
-  open_if_possible(draft);
 }
 
 std::string restart_limit(const Draft& draft) {
@@ -169,20 +219,6 @@ std::string restart_limit(const Draft& draft) {
 
 std::string budget_spent(const Draft& draft) {
   return fmt::format("gave up after {}, the limit of max_restarts and restart_window", restart_limit(draft));
-}
-
-void blame_slot(Draft& draft, int slot, const std::string& failure) {
-  if (draft.state.policy.all_start_together) return;  // such a program needs all its processes
-  DeviceSlot& blamed = draft.state.device_slots.at(slot);
-  const bool is_worn = ++blamed.failures >= draft.state.policy.failures_of_a_slot || blamed.rest_ends;
-  if (!is_worn || is_resting(blamed, draft.now) || count_usable_slots(draft.state, draft.now) == 1) return;
-  const bool is_of_a_trial = blamed.rest_ends.has_value();
-  const std::string why = is_of_a_trial ? "the process that tried it failed"
-                                        : fmt::format("{} in a row", counted(blamed.failures, "failure"));
-  leave_out(
-      draft,
-      {.device_slot = slot, .member = subject(draft).id, .is_of_a_trial = is_of_a_trial, .failures = blamed.failures},
-      why, failure);
 }
 
 // `change` says which device slot and why; this fills in how often and for how long.
@@ -199,30 +235,7 @@ void leave_out(Draft& draft, DeviceSlotChange change, const std::string& why, co
   draft.is_of_a_failure = true;
   because(draft, "device slot {} is left out{}{}; it is tried again after {}", change.device_slot,
           change.is_of_a_trial ? " again: " : ": ", why, seconds(change.rest));
-  note_slot_change(draft, change);
-}
-
-// Starts a process for each missing replica. The first goes to the failed one's device slot, unless that rests.
-void start_what_is_missing(Draft& draft, std::chrono::milliseconds pause) {
-  const bool is_assigned_afresh = is_resting(draft.state.device_slots.at(subject(draft).device_slot), draft.now) ||
-                                  draft.state.policy.all_start_together;
-  std::optional<int> slot = is_assigned_afresh ? free_slot(draft.state, draft.now) : subject(draft).device_slot;
-  for (int missing = count_missing(draft.state); missing > 0; --missing) {
-    if (!slot) return because(draft, no_slot_is_free());
-    if (pause > std::chrono::milliseconds::zero()) {
-      because(draft, "a new process starts in {}, since there was no progress after the last restart", seconds(pause));
-      start_later(draft, *slot, pause);
-    } else if (draft.state.policy.start_delay > std::chrono::milliseconds::zero() && can_others_go_on(draft)) {
-      because(draft, "a new process starts in {}, after the others, which need not wait for it, have gone on",
-              seconds(draft.state.policy.start_delay));
-      start_later(draft, *slot, draft.state.policy.start_delay);
-    } else if (must_wait_for_an_end(draft)) {
-      start_later(draft, *slot, {});
-    } else {
-      start_or_wait(draft, *slot);
-    }
-    slot = free_slot(draft.state, draft.now);
-  }
+  draft.device_slot_changes.push_back(change);
 }
 
 // Starts them without a pause, since no failure is the reason.
@@ -258,13 +271,6 @@ void try_slots_at_once(Draft& draft) {
     draft.state.device_slots.at(*slot).rest_ends = draft.now;
     start_or_wait(draft, *slot);
   }
-}
-
-// Whether survivors need not wait for the new process: they may go on with fewer, or enough spares are ready.
-bool can_others_go_on(const Draft& draft) {
-  if (!has_any(draft.state, is_in_generation)) return false;
-  const int missing = wanted(draft.state) - count_in_generation(draft.state);
-  return draft.state.policy.recovery.when_lost == WhenLost::shrink || count_stage(draft.state, Stage::ready) >= missing;
 }
 
 std::string no_slot_is_free() {

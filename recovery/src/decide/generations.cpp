@@ -12,22 +12,7 @@
 #include "holdfast/recovery/watchdog.h"
 
 namespace holdfast::recovery {
-
-void open_if_possible(Draft& draft) {
-  if (draft.state.phase != RunPhase::gathering) return;
-  if (has_stage(draft.state, Stage::training))
-    return because(draft, "other replicas have not left their generation yet");
-  if (waits_for_more(draft)) return because(draft, "the next generation waits for new processes");
-  const std::vector<int> members = members_of_the_next(draft.state);
-  if (members.empty()) return on_nobody_left(draft);
-  if (draft.state.is_end_unexplained && !draft.state.is_stop_requested && !is_allowed_unexplained(draft)) return;
-  if (!has_any(draft.state, brings_state) && has_any(draft.state, could_still_write)) {
-    // A killed process may still write to the files from which the state is loaded.
-    if (!draft.state.give_up_at) draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
-    return because(draft, "the next generation waits until killed processes are gone");
-  }
-  open_generation(draft, assigned_ranks(draft.state, members));
-}
+namespace {
 
 // Survivors go on without newcomers, unless when_lost is `wait`. Without survivors there is no state to go on with, so
 // the generation waits until it is complete.
@@ -60,6 +45,7 @@ bool is_allowed_unexplained(Draft& draft) {
 }
 
 void open_generation(Draft& draft, const std::vector<int>& by_rank) {
+  // While the run stops, the time to save goes on from the request.
   if (!draft.state.is_stop_requested) draft.state.give_up_at.reset();
   draft.state.generation = draft.state.next_generation++;
   draft.state.phase = RunPhase::running;
@@ -67,6 +53,7 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
   draft.state.is_end_unexplained = false;
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     Member& member = member_of(draft, by_rank[rank]);
+    // It has shown that starts work, so the pauses before further ones begin anew.
     if (is_newcomer(member)) draft.state.newcomers.without_progress = 0;
     member.rank = static_cast<int>(rank);
     member.stage = Stage::training;
@@ -83,6 +70,24 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
               .shards = draft.state.assignment.shards});
   if (draft.state.is_stop_requested) act(draft, {.kind = ActionKind::ask_to_stop});
   try_rested_slots(draft);
+}
+
+}  // namespace
+
+void open_if_possible(Draft& draft) {
+  if (draft.state.phase != RunPhase::gathering) return;
+  if (has_stage(draft.state, Stage::training))
+    return because(draft, "other replicas have not left their generation yet");
+  if (waits_for_more(draft)) return because(draft, "the next generation waits for new processes");
+  const std::vector<int> members = members_of_the_next(draft.state);
+  if (members.empty()) return on_nobody_left(draft);
+  if (draft.state.is_end_unexplained && !draft.state.is_stop_requested && !is_allowed_unexplained(draft)) return;
+  if (!has_any(draft.state, brings_state) && has_any(draft.state, could_still_write)) {
+    // A killed process may still write to the files from which the state is loaded.
+    if (!draft.state.give_up_at) draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
+    return because(draft, "the next generation waits until killed processes are gone");
+  }
+  open_generation(draft, assigned_ranks(draft.state, members));
 }
 
 // A generation with too few replicas regroups when one is ready. One with too many regroups when fewer are wanted.
@@ -152,7 +157,7 @@ void start_process(Draft& draft, int slot) {
   because(draft, "process {} starts", id);
   act(draft, {.kind = ActionKind::start_process, .member = id, .device_slot = slot});
   if (!draft.state.device_slots.at(slot).rest_ends) return;
-  note_slot_change(draft, {.kind = DeviceSlotChange::Kind::tried, .device_slot = slot, .member = id});
+  draft.device_slot_changes.push_back({.kind = DeviceSlotChange::Kind::tried, .device_slot = slot, .member = id});
 }
 
 void dismiss(Draft& draft, Member& member) {
@@ -193,6 +198,7 @@ void set_timer(Draft& draft) {
   if (next && next != draft.state.timer && draft.state.phase != RunPhase::over) {
     act(draft, {.kind = ActionKind::set_timer, .moment = *next});
   }
+  // Remembered, so that the same moment is not set again by each event.
   draft.state.timer = next;
 }
 

@@ -11,6 +11,56 @@
 #include "holdfast/recovery/watchdog.h"
 
 namespace holdfast::recovery {
+namespace {
+
+// In a running generation, all its members have finished then. In a cancelled one, a lost member may still need a
+// successor, so the count decides.
+bool nobody_is_left_to_finish(const Draft& draft) {
+  if (has_any(draft.state, is_in_generation)) return false;
+  return draft.state.phase == RunPhase::running || draft.state.finished >= draft.state.target;
+}
+
+// The death was decided on before its cause was known. This fills the cause in, and may blame the start after all.
+void explain_failure(Draft& draft, const std::string& how) {
+  draft.is_of_a_failure = true;
+  Failure& failure = *subject(draft).failure;
+  if (draft.state.verdict && draft.state.verdict->unexplained == subject(draft).id) {
+    std::string& sentence = draft.state.verdict->sentence;
+    sentence.replace(sentence.size() - failure.cause.size(), failure.cause.size(), how);
+    draft.state.verdict->unexplained = -1;
+  }
+  failure.cause = how;
+  failure.is_explained = true;
+  if (blames_the_start(draft)) give_up_starting(draft, fmt::format("{}: {}", name_of(subject(draft)), how));
+}
+
+// Exit codes 0 and 75 are orderly only after a request to stop, or once the member has finished.
+bool is_expected_exit(const Draft& draft) {
+  if (subject(draft).stage == Stage::finished || subject(draft).stage == Stage::leaving ||
+      subject(draft).stage == Stage::failed)
+    return true;
+  const bool is_clean =
+      draft.event.signal == 0 && (draft.event.exit_code == 0 || draft.event.exit_code == kExitStopped);
+  return is_ending(draft) || (draft.state.is_stop_requested && is_clean);
+}
+
+// The process is gone: its failure has no better cause to wait for, and what waited for its end may go on.
+void remove_subject(Draft& draft) {
+  if (subject(draft).failure) record_failure(draft, subject(draft));
+  const int id = subject(draft).id;
+  std::erase_if(draft.state.members, [id](const Member& member) { return member.id == id; });
+  draft.subject.reset();
+  const bool is_gathering = draft.state.phase == RunPhase::gathering && !draft.state.is_stop_requested;
+  const bool is_held_up = has_any(draft.state, [&draft](const Member& member) { return holds_up(draft, member); });
+  // What waited for this exit may go on: reading files, using the device's memory, the end of the run.
+  if (is_gathering && !is_held_up) draft.state.give_up_at.reset();
+  if (is_gathering && draft.state.policy.all_start_together) start_what_is_due(draft, "those before them are gone");
+  if (draft.state.policy.starts_when_gone()) start_what_is_due(draft, "its device slot is empty");
+  conclude_if_all_are_gone(draft);
+  open_if_possible(draft);
+}
+
+}  // namespace
 
 // A process may get ready after it was dismissed, since SIGKILL was still on its way.
 void on_ready(Draft& draft) {
@@ -47,11 +97,11 @@ void on_slow(Draft& draft) {
   if (subject(draft).stage != Stage::training || draft.state.phase != RunPhase::running) {
     return because(draft, "but it is in no running generation");
   }
-  std::optional<Moment>& last = draft.state.device_slots.at(subject(draft).device_slot).slow_replaced_at;
-  const bool is_again = last && draft.now - *last < draft.state.policy.recovery.restart_window;
-  draft.state.device_slots.at(subject(draft).device_slot).is_slow =
-      draft.state.device_slots.at(subject(draft).device_slot).is_slow || is_again;
-  if (draft.state.device_slots.at(subject(draft).device_slot).is_slow) {
+  DeviceSlot& slot = draft.state.device_slots.at(subject(draft).device_slot);
+  const bool is_again =
+      slot.slow_replaced_at && draft.now - *slot.slow_replaced_at < draft.state.policy.recovery.restart_window;
+  slot.is_slow = slot.is_slow || is_again;
+  if (slot.is_slow) {
     return because(draft, "the process before it on device slot {} was slow, too, so it stays",
                    subject(draft).device_slot);
   }
@@ -59,7 +109,7 @@ void on_slow(Draft& draft) {
   if (!has_stage(draft.state, Stage::ready)) return because(draft, "it stays until a spare is ready");
   if (!allows_restart(draft.state.policy.recovery, draft.state.history, draft.now))
     return because(draft, "it stays, since the limit of {} is reached", restart_limit(draft));
-  last = draft.now;
+  slot.slow_replaced_at = draft.now;
   because(draft, "a spare takes its place");
   fail_subject(draft, fmt::format("was slow: {}", draft.event.what), true);
 }
@@ -75,13 +125,6 @@ void on_finished(Draft& draft) {
   if (is_ending(draft)) return;
   if (nobody_is_left_to_finish(draft)) return begin_to_finish(draft);
   open_if_possible(draft);
-}
-
-// In a running generation, all its members have finished then. In a cancelled one, a lost member may still need a
-// successor, so the count decides.
-bool nobody_is_left_to_finish(const Draft& draft) {
-  if (has_any(draft.state, is_in_generation)) return false;
-  return draft.state.phase == RunPhase::running || draft.state.finished >= draft.state.target;
 }
 
 // Processes need some time to exit after their work. Those that did not train are not needed any more.
@@ -128,46 +171,6 @@ void on_exited(Draft& draft) {
   if (is_explanation) explain_failure(draft, how);
   if (!is_expected) fail_subject(draft, how, true);
   remove_subject(draft);
-}
-
-// The death was decided on before its cause was known. This fills the cause in, and may blame the start after all.
-void explain_failure(Draft& draft, const std::string& how) {
-  draft.is_of_a_failure = true;
-  Failure& failure = *subject(draft).failure;
-  if (draft.state.verdict && draft.state.verdict->unexplained == subject(draft).id) {
-    std::string& sentence = draft.state.verdict->sentence;
-    sentence.replace(sentence.size() - failure.cause.size(), failure.cause.size(), how);
-    draft.state.verdict->unexplained = -1;
-  }
-  failure.cause = how;
-  failure.is_explained = true;
-  if (blames_the_start(draft)) give_up_starting(draft, fmt::format("{}: {}", name_of(subject(draft)), how));
-}
-
-// Exit codes 0 and 75 are orderly only after a request to stop, or once the member has finished.
-bool is_expected_exit(const Draft& draft) {
-  if (subject(draft).stage == Stage::finished || subject(draft).stage == Stage::leaving ||
-      subject(draft).stage == Stage::failed)
-    return true;
-  const bool is_clean =
-      draft.event.signal == 0 && (draft.event.exit_code == 0 || draft.event.exit_code == kExitStopped);
-  return is_ending(draft) || (draft.state.is_stop_requested && is_clean);
-}
-
-// The process is gone: its failure has no better cause to wait for, and what waited for its end may go on.
-void remove_subject(Draft& draft) {
-  if (subject(draft).failure) record_failure(draft, subject(draft));
-  const int id = subject(draft).id;
-  std::erase_if(draft.state.members, [id](const Member& member) { return member.id == id; });
-  draft.subject.reset();
-  const bool is_gathering = draft.state.phase == RunPhase::gathering && !draft.state.is_stop_requested;
-  const bool is_held_up = has_any(draft.state, [&draft](const Member& member) { return holds_up(draft, member); });
-  // What waited for this exit may go on: reading files, using the device's memory, the end of the run.
-  if (is_gathering && !is_held_up) draft.state.give_up_at.reset();
-  if (is_gathering && draft.state.policy.all_start_together) start_what_is_due(draft, "those before them are gone");
-  if (draft.state.policy.starts_when_gone()) start_what_is_due(draft, "its device slot is empty");
-  conclude_if_all_are_gone(draft);
-  open_if_possible(draft);
 }
 
 }  // namespace holdfast::recovery

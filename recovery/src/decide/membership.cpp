@@ -8,13 +8,12 @@
 namespace holdfast::recovery {
 namespace {
 
+// Pending starts count as well. Otherwise several starts at one time would go to the same slot.
 int load_of(const State& state, int slot) {
-  const auto members = std::count_if(state.members.begin(), state.members.end(), [&](const Member& member) {
-    return member.device_slot == slot && is_able(member);
-  });
+  const int members = count(state, [&](const Member& member) { return member.device_slot == slot && is_able(member); });
   const auto pending = std::count_if(state.pending_starts.begin(), state.pending_starts.end(),
                                      [&](const PendingStart& start) { return start.device_slot == slot; });
-  return static_cast<int>(members + pending);
+  return members + static_cast<int>(pending);
 }
 
 // The most processes on one device slot when all replicas and spares are spread evenly over all slots.
@@ -23,6 +22,7 @@ int share_of_a_slot(const State& state) {
   return (all + state.policy.device_slots - 1) / state.policy.device_slots;
 }
 
+// One process at a time tries a device slot, because a broken device would fail each of them.
 bool is_tried(const State& state, int slot) {
   const bool has_start = std::any_of(state.pending_starts.begin(), state.pending_starts.end(),
                                      [slot](const PendingStart& start) { return start.device_slot == slot; });
@@ -36,6 +36,7 @@ std::vector<Member> by_rank(const State& state, Stage stage) {
   for (const Member& member : state.members) {
     if (member.stage == stage) members.push_back(member);
   }
+  // Stable, so that members without a rank stay in the order in which they were started.
   std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.rank < b.rank; });
   return members;
 }
@@ -77,23 +78,18 @@ bool has_stage(const State& state, Stage stage) {
 }
 
 int count_stage(const State& state, Stage stage) {
-  return static_cast<int>(std::count_if(state.members.begin(), state.members.end(),
-                                        [stage](const Member& member) { return member.stage == stage; }));
-}
-
-int count_in_generation(const State& state) {
-  return static_cast<int>(std::count_if(state.members.begin(), state.members.end(), is_in_generation));
+  return count(state, [stage](const Member& member) { return member.stage == stage; });
 }
 
 int count_able(const State& state) {
-  const auto able = std::count_if(state.members.begin(), state.members.end(), is_able);
-  return static_cast<int>(able) + static_cast<int>(state.pending_starts.size());
+  return count(state, is_able) + static_cast<int>(state.pending_starts.size());
 }
 
 int wanted(const State& state) {
   return std::max(1, state.target - state.finished);
 }
 
+// Not below zero: surplus processes are dismissed elsewhere.
 int count_missing(const State& state) {
   return std::max(0, wanted(state) + state.policy.recovery.spares - count_able(state));
 }
@@ -111,8 +107,9 @@ int count_usable_slots(const State& state, Moment now) {
                                         [now](const DeviceSlot& slot) { return !is_resting(slot, now); }));
 }
 
+// Numbers of members rise, so those from first_on_trial on were started after the slot was left out.
 bool is_on_trial(const State& state, const Member& member) {
-  const DeviceSlot& slot = state.device_slots.at(static_cast<std::size_t>(member.device_slot));
+  const DeviceSlot& slot = state.device_slots.at(member.device_slot);
   return slot.rest_ends && member.id >= slot.first_on_trial;
 }
 
@@ -121,9 +118,10 @@ std::optional<int> free_slot(const State& state, Moment now) {
   bool is_any_well = false;
   int fewest = share_of_a_slot(state);
   for (int slot = 0; slot < state.policy.device_slots; ++slot) {
-    if (state.device_slots.at(static_cast<std::size_t>(slot)).rest_ends) continue;
+    if (state.device_slots.at(slot).rest_ends) continue;
     is_any_well = true;
     const int load = load_of(state, slot);
+    // Among equals the lowest slot wins, so that a decision depends on nothing but the state.
     if (load >= fewest) continue;
     best = slot;
     fewest = load;
@@ -134,20 +132,20 @@ std::optional<int> free_slot(const State& state, Moment now) {
 std::optional<int> slot_to_try(const State& state, Moment now) {
   for (int slot = 0; slot < state.policy.device_slots; ++slot) {
     const bool is_full = load_of(state, slot) >= share_of_a_slot(state);
-    if (is_on_probation(state.device_slots.at(static_cast<std::size_t>(slot)), now) && !is_full &&
-        !is_tried(state, slot)) {
+    if (is_on_probation(state.device_slots.at(slot), now) && !is_full && !is_tried(state, slot)) {
       return slot;
     }
   }
   return std::nullopt;
 }
 
+// The one whose rest ends first would be tried first in any case.
 std::optional<int> resting_slot(const State& state, Moment now) {
   std::optional<int> longest;
   for (int slot = 0; slot < state.policy.device_slots; ++slot) {
-    const DeviceSlot& candidate = state.device_slots.at(static_cast<std::size_t>(slot));
+    const DeviceSlot& candidate = state.device_slots.at(slot);
     if (!is_resting(candidate, now) || load_of(state, slot) > 0) continue;
-    if (longest && candidate.rest_ends >= state.device_slots.at(static_cast<std::size_t>(*longest)).rest_ends) continue;
+    if (longest && candidate.rest_ends >= state.device_slots.at(*longest).rest_ends) continue;
     longest = slot;
   }
   return longest;
@@ -163,6 +161,7 @@ std::optional<Moment> next_end_of_a_rest(const State& state, Moment now) {
 
 std::chrono::milliseconds rest_of_a_slot(const SupervisorPolicy& policy, int times_left_out) {
   std::chrono::milliseconds rest = policy.recovery.place_rest;
+  // Doubled step by step: a power of two would overflow after many rests.
   for (int i = 1; i < times_left_out && rest < policy.longest_slot_rest; ++i) rest *= 2;
   return std::min(rest, std::max(policy.recovery.place_rest, policy.longest_slot_rest));
 }
@@ -188,6 +187,7 @@ std::vector<int> members_of_the_next(const State& state) {
   return ids;
 }
 
+// Those that keep their ranks come first. The others fill what is left, in the given order.
 std::vector<int> assigned_ranks(const State& state, const std::vector<int>& members) {
   std::vector<int> assigned(members.size(), -1);
   std::vector<int> others;

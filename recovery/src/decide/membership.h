@@ -27,9 +27,13 @@ bool has_any(const State& state, const Predicate& predicate) {
   return std::any_of(state.members.begin(), state.members.end(), predicate);
 }
 
+template <class Predicate>
+int count(const State& state, const Predicate& predicate) {
+  return static_cast<int>(std::count_if(state.members.begin(), state.members.end(), predicate));
+}
+
 bool has_stage(const State& state, Stage stage);
 int count_stage(const State& state, Stage stage);
-int count_in_generation(const State& state);
 // Able members, and processes that are to be started.
 int count_able(const State& state);
 

@@ -1,3 +1,6 @@
+// Restarts are limited within a window and not over the whole run. A run of weeks may lose a process now and then. A
+// program that fails at each start should end soon.
+
 #include "decide/restart_policy.h"
 
 #include <algorithm>

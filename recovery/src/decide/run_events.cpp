@@ -12,15 +12,96 @@
 #include "holdfast/recovery/watchdog.h"
 
 namespace holdfast::recovery {
-
 namespace {
 
 // timeout(1) sends SIGTERM to its child and then to the child's group, and so do wrappers that pass signals on. That is
 // one request, sent twice within microseconds. A person who asks again waits first.
 constexpr std::chrono::seconds kSameWish(1);
 
+// The full names of the members for which `predicate` holds, with commas between them.
+template <class Predicate>
+std::string names_of(const Draft& draft, const Predicate& predicate) {
+  std::string names;
+  for (const Member& member : draft.state.members) {
+    if (predicate(member)) names += (names.empty() ? "" : ", ") + full_name_of(member);
+  }
+  return names;
+}
+
+// The member has trained a step, which shows that its device slot is well. A member that was there before the slot was
+// left out shows nothing new.
+bool clears_slot(Draft& draft, const Member& member) {
+  DeviceSlot& slot = draft.state.device_slots.at(member.device_slot);
+  if (slot.rest_ends && !is_on_trial(draft.state, member)) return false;
+  slot.failures = 0;
+  if (!std::exchange(slot.rest_ends, std::nullopt)) return false;
+  slot.well_since = draft.now;
+  because(draft, "device slot {} is used again: {} has trained a step there", member.device_slot, name_of(member));
+  draft.device_slot_changes.push_back(
+      {.kind = DeviceSlotChange::Kind::used_again, .device_slot = member.device_slot, .member = member.id});
+  return true;
+}
+
+// Dismisses newcomers that no generation will need. Members of the running generation have to check in first.
+void dismiss_surplus(Draft& draft) {
+  const auto is_surplus = [&draft] {
+    return count_able(draft.state) - count(draft.state, is_in_generation) >
+           std::max(0, wanted(draft.state) - count(draft.state, is_in_generation)) + draft.state.policy.recovery.spares;
+  };
+  // Pending starts go first, then the youngest processes.
+  while (is_surplus() && !draft.state.pending_starts.empty()) draft.state.pending_starts.pop_back();
+  for (const Stage stage : {Stage::starting, Stage::ready}) {
+    for (auto member = draft.state.members.rbegin(); member != draft.state.members.rend() && is_surplus(); ++member) {
+      if (member->stage == stage) dismiss(draft, *member);
+    }
+  }
+}
+
+bool holds_slot(const Draft& draft, const Member& member, int slot) {
+  const bool is_gone = member.id == draft.subject && is_subject_gone(draft);
+  return member.device_slot == slot && was_killed(member) && !is_gone;
+}
+
 std::string holders_of(const Draft& draft, int slot) {
   return names_of(draft, [&](const Member& member) { return holds_slot(draft, member, slot); });
+}
+
+// Whether a killed process still holds device memory that a new process on this slot may need.
+bool is_held(const Draft& draft, int slot) {
+  return draft.state.policy.starts_when_gone() &&
+         has_any(draft.state, [&](const Member& member) { return holds_slot(draft, member, slot); });
+}
+
+// The device slot may have been left out during the pause; then another one is taken.
+void start_pending(Draft& draft, const PendingStart& pending) {
+  const bool is_left_out = is_resting(draft.state.device_slots.at(pending.device_slot), draft.now);
+  const std::optional<int> slot = is_left_out ? free_slot(draft.state, draft.now) : pending.device_slot;
+  if (!slot) return because(draft, no_slot_is_free());
+  if (is_held(draft, *slot) && draft.now < pending.at_latest) return start_later(draft, *slot, {});
+  if (is_held(draft, *slot)) {
+    because(draft, "{} did not end in time, so a new process starts next to it", holders_of(draft, *slot));
+  }
+  start_process(draft, *slot);
+}
+
+// give_up_at has passed. Which processes the run waited for depends on its phase.
+void on_patience_lost(Draft& draft) {
+  const bool is_gathering = draft.state.phase == RunPhase::gathering && !draft.state.is_stop_requested;
+  const std::string remaining =
+      names_of(draft, [&](const Member& member) { return !is_gathering || holds_up(draft, member); });
+  draft.state.give_up_at.reset();
+  because(draft, "{} did not leave in time", remaining);
+  if (draft.state.phase == RunPhase::ending) {
+    return finish_run(draft, kExitGaveUp,
+                      fmt::format("gave up: {} did not end within {} of SIGKILL; before that: {}", remaining,
+                                  seconds(draft.state.policy.restart.kill_timeout), draft.state.verdict->sentence));
+  }
+  if (draft.state.phase == RunPhase::finishing) return end_run(draft, kExitFinished, "finished");
+  if (!draft.state.is_stop_requested)
+    return end_run(draft, kExitGaveUp, fmt::format("gave up: {} cannot be killed", remaining));
+  end_run(draft, kExitStopped,
+          fmt::format("stopped as asked, but {} had to be killed after {}", remaining,
+                      seconds(draft.state.policy.recovery.stop_grace)));
 }
 
 }  // namespace
@@ -45,20 +126,6 @@ void on_progressed(Draft& draft) {
     if (member.stage == Stage::training && clears_slot(draft, member)) is_any_back = true;
   }
   if (is_any_back && draft.state.phase == RunPhase::running && !draft.state.is_stop_requested) start_missing(draft);
-}
-
-// The member has trained a step, which shows that its device slot is well. A member that was there before the slot was
-// left out shows nothing new.
-bool clears_slot(Draft& draft, const Member& member) {
-  DeviceSlot& slot = draft.state.device_slots.at(member.device_slot);
-  if (slot.rest_ends && !is_on_trial(draft.state, member)) return false;
-  slot.failures = 0;
-  if (!std::exchange(slot.rest_ends, std::nullopt)) return false;
-  slot.well_since = draft.now;
-  because(draft, "device slot {} is used again: {} has trained a step there", member.device_slot, name_of(member));
-  note_slot_change(
-      draft, {.kind = DeviceSlotChange::Kind::used_again, .device_slot = member.device_slot, .member = member.id});
-  return true;
 }
 
 void on_stop_requested(Draft& draft) {
@@ -142,21 +209,6 @@ void on_directory_lost(Draft& draft) {
   end_run(draft, kExitUnrecoverable, draft.event.what);
 }
 
-// Dismisses newcomers that no generation will need. Members of the running generation have to check in first.
-void dismiss_surplus(Draft& draft) {
-  const auto is_surplus = [&draft] {
-    return count_able(draft.state) - count_in_generation(draft.state) >
-           std::max(0, wanted(draft.state) - count_in_generation(draft.state)) + draft.state.policy.recovery.spares;
-  };
-  // Pending starts go first, then the youngest processes.
-  while (is_surplus() && !draft.state.pending_starts.empty()) draft.state.pending_starts.pop_back();
-  for (const Stage stage : {Stage::starting, Stage::ready}) {
-    for (auto member = draft.state.members.rbegin(); member != draft.state.members.rend() && is_surplus(); ++member) {
-      if (member->stage == stage) dismiss(draft, *member);
-    }
-  }
-}
-
 void on_timer(Draft& draft) {
   draft.state.timer.reset();
   if (draft.state.give_up_at && draft.now >= *draft.state.give_up_at) return on_patience_lost(draft);
@@ -188,17 +240,6 @@ Moment start_of(const Draft& draft, const PendingStart& pending) {
   return is_held(draft, pending.device_slot) ? pending.at_latest : pending.due;
 }
 
-// Whether a killed process still holds device memory that a new process on this slot may need.
-bool is_held(const Draft& draft, int slot) {
-  return draft.state.policy.starts_when_gone() &&
-         has_any(draft.state, [&](const Member& member) { return holds_slot(draft, member, slot); });
-}
-
-bool holds_slot(const Draft& draft, const Member& member, int slot) {
-  const bool is_gone = member.id == draft.subject && is_subject_gone(draft);
-  return member.device_slot == slot && was_killed(member) && !is_gone;
-}
-
 bool must_wait_for_an_end(const Draft& draft) {
   return draft.state.policy.all_start_together && has_any(draft.state, was_killed);
 }
@@ -206,18 +247,6 @@ bool must_wait_for_an_end(const Draft& draft) {
 // Whether the next generation may have to wait until this member is gone.
 bool holds_up(const Draft& draft, const Member& member) {
   return draft.state.policy.all_start_together ? was_killed(member) : could_still_write(member);
-}
-
-// The device slot may have been left out during the pause; then another one is taken.
-void start_pending(Draft& draft, const PendingStart& pending) {
-  const bool is_left_out = is_resting(draft.state.device_slots.at(pending.device_slot), draft.now);
-  const std::optional<int> slot = is_left_out ? free_slot(draft.state, draft.now) : pending.device_slot;
-  if (!slot) return because(draft, no_slot_is_free());
-  if (is_held(draft, *slot) && draft.now < pending.at_latest) return start_later(draft, *slot, {});
-  if (is_held(draft, *slot)) {
-    because(draft, "{} did not end in time, so a new process starts next to it", holders_of(draft, *slot));
-  }
-  start_process(draft, *slot);
 }
 
 // Starts a process at once, unless a killed process still holds the device slot.
@@ -232,26 +261,6 @@ void start_later(Draft& draft, int slot, std::chrono::milliseconds pause) {
       {.due = draft.now + pause,
        .device_slot = slot,
        .at_latest = draft.now + std::max(pause, draft.state.policy.restart.kill_timeout)});
-}
-
-// give_up_at has passed. Which processes the run waited for depends on its phase.
-void on_patience_lost(Draft& draft) {
-  const bool is_gathering = draft.state.phase == RunPhase::gathering && !draft.state.is_stop_requested;
-  const std::string remaining =
-      names_of(draft, [&](const Member& member) { return !is_gathering || holds_up(draft, member); });
-  draft.state.give_up_at.reset();
-  because(draft, "{} did not leave in time", remaining);
-  if (draft.state.phase == RunPhase::ending) {
-    return finish_run(draft, kExitGaveUp,
-                      fmt::format("gave up: {} did not end within {} of SIGKILL; before that: {}", remaining,
-                                  seconds(draft.state.policy.restart.kill_timeout), draft.state.verdict->sentence));
-  }
-  if (draft.state.phase == RunPhase::finishing) return end_run(draft, kExitFinished, "finished");
-  if (!draft.state.is_stop_requested)
-    return end_run(draft, kExitGaveUp, fmt::format("gave up: {} cannot be killed", remaining));
-  end_run(draft, kExitStopped,
-          fmt::format("stopped as asked, but {} had to be killed after {}", remaining,
-                      seconds(draft.state.policy.recovery.stop_grace)));
 }
 
 }  // namespace holdfast::recovery

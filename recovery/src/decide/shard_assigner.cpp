@@ -1,3 +1,6 @@
+// Another assignment costs a regroup, so it must be worth that. All windows have to be full, a replica is or was slow,
+// and the gain is large enough. See docs/decisions/recovery.md.
+
 #include "decide/shard_assigner.h"
 
 #include <algorithm>
@@ -11,6 +14,7 @@
 namespace holdfast::recovery {
 namespace {
 
+// The slowest rank decides, since the others wait for it in each step.
 std::chrono::nanoseconds time_of(const std::vector<int>& shards, std::span<const Pace> paces) {
   std::chrono::nanoseconds longest{};
   for (std::size_t rank = 0; rank < paces.size(); ++rank) {
@@ -45,6 +49,7 @@ std::optional<ShardAssigner::Assignment> ShardAssigner::better_assignment(std::s
   Assignment assignment;
   bool has_straggler = false;
   for (std::size_t rank = 0; rank < loads.size(); ++rank) {
+    // A window that is not full may have a single slow step.
     if (!speeds[rank].is_settled) return std::nullopt;
     has_straggler = has_straggler || speeds[rank].is_straggler;
     current.push_back(loads[rank].shards);
@@ -53,6 +58,7 @@ std::optional<ShardAssigner::Assignment> ShardAssigner::better_assignment(std::s
   }
   const auto [fewest, most] = std::minmax_element(current.begin(), current.end());
   const bool is_even = *most - *fewest <= 1;
+  // There is nothing to improve, and no earlier assignment to undo.
   if (is_even && !has_straggler) return std::nullopt;
   assignment.shards = balanced_shards(std::accumulate(current.begin(), current.end(), 0), paces);
   const double least = 1 - options_.least_gain;

@@ -18,6 +18,7 @@ double median(std::vector<double> values) {
   return (*std::max_element(values.begin(), upper) + *upper) / 2;
 }
 
+// Without the own value: of two replicas, a slow one would otherwise move the median to its side.
 double median_of_others(const std::vector<double>& values, std::size_t own) {
   std::vector<double> others = values;
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(own));
@@ -78,6 +79,7 @@ void Stragglers::take_sample(std::span<const Load> loads, std::int64_t step) {
     last = load;
   }
   for (std::size_t i = 0; i < loads.size(); ++i) {
+    // Within one sample, so that a step that is slow for all makes no straggler.
     samples[i].ratio = times[i] / median_of_others(times, i);
     std::deque<Sample>& window = histories_.at(loads[i].member).samples;
     window.push_back(samples[i]);
@@ -101,6 +103,7 @@ double Stragglers::score_of(const History& history) const {
   return median(std::move(ratios));
 }
 
+// A user wants to know when it began. When it was certain is a window later.
 std::int64_t Stragglers::first_slow_step(const History& history) const {
   const auto newest_good = std::find_if(history.samples.rbegin(), history.samples.rend(),
                                         [&](const Sample& sample) { return sample.ratio < options_.ends_at; });

@@ -221,7 +221,5 @@ std::string_view to_string(EventKind kind);
 std::string_view to_string(ActionKind kind);
 std::string_view to_string(Stage stage);
 std::string_view to_string(RunPhase phase);
-// One line, such as "set_timer in 0.100 s" or "record_failure of member 1: exited with code 3".
-std::string describe(const Action& action, Moment now);
 
 }  // namespace holdfast::recovery

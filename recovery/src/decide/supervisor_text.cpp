@@ -1,15 +1,35 @@
-// The names of kinds, stages and phases are data: the journal has them, and scenarios read and expect them. Earlier
-// journals have actions as describe() words them; recorded_actions.cpp reads those.
+// The names of kinds, stages and phases are data: the journal has them, and scenarios read and expect them. So a name
+// stays as it is when its enumerator gets a better one.
 
 #include "decide/supervisor_text.h"
 
+#include <array>
 #include <cstring>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace holdfast::recovery {
+namespace {
 
+// Each list has the order of its enumerators.
+constexpr std::array kEventNames{
+    "start",           "ready",         "checked_in", "progressed",     "finished",       "failure_reported",
+    "device_failed",   "died",          "exited",     "hang_detected",  "slow",           "start_failed",
+    "scale_requested", "deal_proposed", "place_lost", "stop_requested", "directory_lost", "timer"};
+constexpr std::array kStageNames{"starting", "ready", "training", "waiting", "finished", "leaving", "failed"};
+constexpr std::array kRunPhaseNames{"idle", "gathering", "running", "finishing", "ending", "over"};
+constexpr std::array kActionNames{"start_process",   "cancel_generation", "kill_process",
+                                  "open_generation", "ask_to_regroup",    "ask_to_stop",
+                                  "set_timer",       "record_failure",    "finish"};
+
+static_assert(kEventNames.size() == static_cast<std::size_t>(EventKind::timer) + 1);
+static_assert(kStageNames.size() == static_cast<std::size_t>(Stage::failed) + 1);
+static_assert(kRunPhaseNames.size() == static_cast<std::size_t>(RunPhase::over) + 1);
+static_assert(kActionNames.size() == static_cast<std::size_t>(ActionKind::finish) + 1);
+
+}  // namespace
+
+// Reasons are read by people, so one replica is not called 1 replicas.
 std::string counted(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
@@ -39,133 +59,19 @@ std::string describe_exit(const Event& event) {
 }
 
 std::string_view to_string(EventKind kind) {
-  switch (kind) {
-    case EventKind::start:
-      return "start";
-    case EventKind::ready:
-      return "ready";
-    case EventKind::checked_in:
-      return "checked_in";
-    case EventKind::progressed:
-      return "progressed";
-    case EventKind::finished:
-      return "finished";
-    case EventKind::failure_reported:
-      return "failure_reported";
-    case EventKind::device_failed:
-      return "device_failed";
-    case EventKind::died:
-      return "died";
-    case EventKind::exited:
-      return "exited";
-    case EventKind::hang_detected:
-      return "hang_detected";
-    case EventKind::slow:
-      return "slow";
-    case EventKind::start_failed:
-      return "start_failed";
-    case EventKind::scale_requested:
-      return "scale_requested";
-    case EventKind::assignment_proposed:
-      return "deal_proposed";
-    case EventKind::directory_lost:
-      return "directory_lost";
-    case EventKind::place_lost:
-      return "place_lost";
-    case EventKind::stop_requested:
-      return "stop_requested";
-    case EventKind::timer:
-      return "timer";
-  }
-  return "unknown";
+  return kEventNames.at(static_cast<std::size_t>(kind));
 }
 
 std::string_view to_string(Stage stage) {
-  switch (stage) {
-    case Stage::starting:
-      return "starting";
-    case Stage::ready:
-      return "ready";
-    case Stage::training:
-      return "training";
-    case Stage::waiting:
-      return "waiting";
-    case Stage::finished:
-      return "finished";
-    case Stage::leaving:
-      return "leaving";
-    case Stage::failed:
-      return "failed";
-  }
-  return "unknown";
+  return kStageNames.at(static_cast<std::size_t>(stage));
 }
 
 std::string_view to_string(RunPhase phase) {
-  switch (phase) {
-    case RunPhase::idle:
-      return "idle";
-    case RunPhase::gathering:
-      return "gathering";
-    case RunPhase::running:
-      return "running";
-    case RunPhase::finishing:
-      return "finishing";
-    case RunPhase::ending:
-      return "ending";
-    case RunPhase::over:
-      return "over";
-  }
-  return "unknown";
+  return kRunPhaseNames.at(static_cast<std::size_t>(phase));
 }
 
 std::string_view to_string(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::start_process:
-      return "start_process";
-    case ActionKind::cancel_generation:
-      return "cancel_generation";
-    case ActionKind::kill_process:
-      return "kill_process";
-    case ActionKind::open_generation:
-      return "open_generation";
-    case ActionKind::ask_to_regroup:
-      return "ask_to_regroup";
-    case ActionKind::ask_to_stop:
-      return "ask_to_stop";
-    case ActionKind::set_timer:
-      return "set_timer";
-    case ActionKind::record_failure:
-      return "record_failure";
-    case ActionKind::finish:
-      return "finish";
-  }
-  return "unknown";
-}
-
-std::string describe(const Action& action, Moment now) {
-  const std::string_view name = to_string(action.kind);
-  switch (action.kind) {
-    case ActionKind::start_process:
-      return fmt::format("{} {} on place {}", name, action.member, action.device_slot);
-    case ActionKind::cancel_generation:
-      return fmt::format("{} {}", name, action.generation);
-    case ActionKind::kill_process:
-      return fmt::format("{} {}", name, action.member);
-    case ActionKind::open_generation: {
-      const std::string opened = fmt::format("{} {} with {}", name, action.generation, fmt::join(action.members, " "));
-      return action.shards.empty() ? opened : fmt::format("{} dealt {}", opened, fmt::join(action.shards, " "));
-    }
-    case ActionKind::ask_to_regroup:
-    case ActionKind::ask_to_stop:
-      return std::string(name);
-    case ActionKind::set_timer:
-      return fmt::format("{} in {}", name, seconds(action.moment - now));
-    case ActionKind::record_failure:
-      return fmt::format("{} of process {}: {}", name, action.member, action.text);
-    case ActionKind::finish:
-      return fmt::format("{} {}: {}", name, action.exit_code, action.text);
-  }
-  return "unknown";
+  return kActionNames.at(static_cast<std::size_t>(kind));
 }
 
 }  // namespace holdfast::recovery

@@ -43,6 +43,7 @@ void check_duration(const char* name, std::chrono::milliseconds duration) {
                      std::chrono::milliseconds(kLongestDuration).count()));
 }
 
+// Names are those of the options, so that the user finds what to change.
 void check_count(const char* name, int count, int lowest, int highest) {
   if (count >= lowest && count <= highest) return;
   refuse(fmt::format("{} is {}; it must be from {} to {}", name, count, lowest, highest));
@@ -104,6 +105,7 @@ HangLimits hang_limits_of(const WatchdogOptions& options) {
           .names = options.limit_names};
 }
 
+// A plain program cannot hand its state to a newcomer, so all its processes start together.
 SupervisorPolicy policy_of(const WatchdogOptions& options) {
   const bool keep_survivors = options.recovery.recover_from == RecoverFrom::survivors && !options.is_plain_program;
   return {.recovery = options.recovery,

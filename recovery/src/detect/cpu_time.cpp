@@ -25,6 +25,7 @@ struct ThreadTimes {
   std::chrono::nanoseconds ready{};
 };
 
+// Threads end at any time, so a file that is gone counts as no time.
 ThreadTimes times_of(const std::filesystem::path& thread) {
   std::ifstream file(thread / "schedstat");
   std::int64_t running = 0;

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "decide/supervisor_text.h"
+
 namespace holdfast::recovery {
 namespace {
 
@@ -27,10 +29,6 @@ std::string advice(const std::string& option) {
   return "; if this may take longer, set a longer " + option;
 }
 
-std::string rounded_seconds(std::chrono::nanoseconds duration) {
-  return fmt::format("{:.1f} s", std::chrono::duration<double>(duration).count());
-}
-
 }  // namespace
 
 HangDetector::HangDetector(const HangLimits& limits, Questions questions)
@@ -41,6 +39,7 @@ std::optional<Hang> HangDetector::look(std::span<const Pulse> pulses, Moment now
   observe(pulses, elapsed);
   Watch* guilty = nullptr;
   const Watch* guilty_in_background = nullptr;
+  // The longest stall is the cause. Replicas that wait for the hung one stand still for a shorter time.
   for (auto& [member, watch] : watches_) {
     if (guilty_in_background == nullptr && is_hung_in_background(watch)) guilty_in_background = &watch;
     if (watch.stall < kShortestSuspicion) continue;
@@ -53,6 +52,7 @@ std::optional<Hang> HangDetector::look(std::span<const Pulse> pulses, Moment now
   return hang_of(*guilty);
 }
 
+// A look that comes late says more about this machine than about the replicas.
 HangDetector::Duration HangDetector::time_passed(Moment now) {
   const Duration elapsed = now - last_look_.value_or(now);
   last_look_ = now;
@@ -65,6 +65,7 @@ HangDetector::Duration HangDetector::time_passed(Moment now) {
 }
 
 void HangDetector::observe(std::span<const Pulse> pulses, Duration elapsed) {
+  // Made anew at each look, so that members that are gone are forgotten.
   std::map<int, Watch> known = std::exchange(watches_, {});
   is_any_joining_ = std::any_of(pulses.begin(), pulses.end(), [](const Pulse& pulse) { return pulse.is_joining; });
   for (const Pulse& pulse : pulses) {
@@ -100,6 +101,7 @@ void HangDetector::examine(Watch& watch, Duration elapsed) const {
 
 bool HangDetector::is_hung(Watch& watch) const {
   if (watch.stopped > Duration::zero() && watch.stopped >= stopped_limit(watch.last.rounds)) return true;
+  // Replicas that wait are judged together, in hung_in_a_collective().
   if (watch.last.phase == Phase::waiting_for_peers) return false;
   return is_overdue(watch, watch.stall, limit_of(watch.last));
 }
@@ -189,6 +191,7 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
     case Phase::updating:
       break;
   }
+  // The first steps allocate and load, so their times say little about later ones.
   const bool is_first = pulse.steps == 0 || step_times_.steps() < kEnoughSteps;
   const Duration limit = step_limit(pulse.rounds);
   return is_first ? std::max(granted(limits_.first_step), limit) : limit;
@@ -206,8 +209,7 @@ HangDetector::Duration HangDetector::granted(Duration limit) const {
 
 Hang HangDetector::hang_of(const Watch& watch) const {
   const Pulse& pulse = watch.last;
-  std::string what =
-      fmt::format("no progress for {} in phase {}", rounded_seconds(watch.stall), to_string(pulse.phase));
+  std::string what = fmt::format("no progress for {} in phase {}", seconds(watch.stall), to_string(pulse.phase));
   if (pulse.step >= 0) what += fmt::format(" at step {}", pulse.step);
   if (watch.stopped > Duration::zero()) {
     return {pulse.member, what + "; the process is stopped by a signal"};
@@ -222,8 +224,8 @@ Hang HangDetector::hang_of(const Watch& watch) const {
 
 Hang HangDetector::hang_in_background(const Watch& watch) const {
   const Pulse& pulse = watch.last;
-  std::string what = fmt::format("no progress for {} in the background, during {}",
-                                 rounded_seconds(watch.background_stall), questions_.in_background(pulse.member));
+  std::string what = fmt::format("no progress for {} in the background, during {}", seconds(watch.background_stall),
+                                 questions_.in_background(pulse.member));
   if (pulse.background.bytes > 0) what += fmt::format(" ({} bytes)", pulse.background.bytes);
   if (pulse.step >= 0) what += fmt::format(", while it trains at step {}", pulse.step);
   return {pulse.member, what + advice(option_for(pulse.background.is_callback ? Phase::callbacks : Phase::saving))};

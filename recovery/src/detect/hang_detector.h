@@ -12,7 +12,7 @@
 #include <string>
 
 #include "decide/restart_policy.h"
-#include "detect/background_pulse.h"
+#include "detect/life_page.h"
 #include "detect/step_times.h"
 #include "holdfast/recovery/hang_limits.h"
 #include "holdfast/recovery/phase.h"

@@ -27,6 +27,7 @@ bool belongs_to_a_step(Phase phase) {
   return phase == Phase::computing || phase == Phase::waiting_for_peers || phase == Phase::updating;
 }
 
+// A clock that is set does not change the wait.
 timespec monotonic_after(std::chrono::nanoseconds duration) {
   timespec moment{};
   ::clock_gettime(CLOCK_MONOTONIC, &moment);
@@ -34,6 +35,7 @@ timespec monotonic_after(std::chrono::nanoseconds duration) {
   return {.tv_sec = moment.tv_sec + nanoseconds / 1'000'000'000, .tv_nsec = nanoseconds % 1'000'000'000};
 }
 
+// The kernel hands a robust mutex on when its owner dies.
 void make_robust(pthread_mutex_t& mutex) {
   pthread_mutexattr_t attributes;
   ::pthread_mutexattr_init(&attributes);
@@ -109,6 +111,7 @@ BackgroundPulse LifePage::in_background() const {
 
 std::string LifePage::what_in_background() const {
   std::string what;
+  // The worker may write at the same time. A text that is half of another does no harm.
   for (const std::atomic<char>& character : background_what) {
     const char c = character.load(std::memory_order_relaxed);
     if (c == '\0') break;
@@ -117,15 +120,12 @@ std::string LifePage::what_in_background() const {
   return what;
 }
 
-std::chrono::nanoseconds LifePage::time_in(Phase of) const {
-  return std::chrono::nanoseconds(nanoseconds_in[static_cast<std::size_t>(of)].load(std::memory_order_relaxed));
-}
-
 std::chrono::nanoseconds LifePage::time_in_steps(Phase of) const {
   return std::chrono::nanoseconds(nanoseconds_in_steps[static_cast<std::size_t>(of)].load(std::memory_order_relaxed));
 }
 
 void LifePage::hold() {
+  // A page serves one worker, so nobody else can have the mutex.
   HOLDFAST_ASSERT(::pthread_mutex_trylock(&held) == 0);
 }
 

@@ -16,11 +16,17 @@
 #include <string_view>
 #include <thread>
 
-#include "detect/background_pulse.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/recovery/phase.h"
 
 namespace holdfast::recovery {
+
+// What a worker does in the background while it trains.
+struct BackgroundPulse {
+  std::uint64_t number = 0;  // different for each piece of work; 0: no work
+  std::uint64_t bytes = 0;   // that this piece of work reads or writes
+  bool is_callback = false;  // it is a callback of the application
+};
 
 // How far a worker is on its way from joining a generation to the steps.
 enum class JoinState : std::int32_t { newcomer, joining_again, in_steps };
@@ -42,9 +48,7 @@ struct LifePage {
   // While the worker changes it, this may be half of one text and half of another.
   std::string what_in_background() const;
 
-  // The time in the phase `of`, until the worker last left it.
-  std::chrono::nanoseconds time_in(Phase of) const;
-  // The same time at the end of the last step, so that it fits `steps`.
+  // The time in the phase `of`, at the end of the last step, so that it fits `steps`.
   std::chrono::nanoseconds time_in_steps(Phase of) const;
 
   // To be called by the same thread. It must live as long as the process, since a thread owns the mutex.

@@ -29,8 +29,10 @@ nlohmann::json milliseconds_of_each(const std::vector<std::chrono::nanoseconds>&
 void SlowReplicas::generation_opened(const Action& action, std::int64_t step, Moment now) {
   generation_ = action.generation;
   members_ = action.members;
+  // Reported anew in each generation, since the assignment may have changed.
   work_.clear();
   has_proposed_ = false;
+  // A line for each generation without a change would only fill the journal.
   if (action.shards == shards_) return;
   shards_ = action.shards;
   assigner_.assigned(step, now);
@@ -40,6 +42,7 @@ void SlowReplicas::generation_opened(const Action& action, std::int64_t step, Mo
 void SlowReplicas::write_down_assignment(const Action& action) {
   nlohmann::json line{{"event", "dealt"}, {"generation", action.generation}, {"is_even", action.shards.empty()}};
   if (!action.shards.empty()) line["shards"] = action.shards;
+  // The supervisor may have dropped the proposal. Its reason does not belong to other shards.
   if (proposal_ && proposal_->shards == action.shards) {
     line["milliseconds_per_round"] = milliseconds_of_each(proposal_->round_times);
     line["why"] = proposal_->why;
@@ -67,6 +70,7 @@ std::vector<Event> SlowReplicas::look(const std::vector<Load>& loads, std::int64
   return events;
 }
 
+// All members have a line, since a score is relative to the others.
 void SlowReplicas::write_down(std::int64_t step) {
   for (const Stragglers::Speed& speed : stragglers_.speeds()) {
     const auto rank = std::find(members_.begin(), members_.end(), speed.member);
@@ -93,10 +97,6 @@ std::vector<Event> SlowReplicas::slow_ones() const {
   return events;
 }
 
-std::vector<Event> SlowReplicas::on_spare_ready() const {
-  return slow_ones();
-}
-
 std::optional<Event> SlowReplicas::propose_assignment(const std::vector<Load>& loads, std::int64_t step, Moment now) {
   if (when_slow_ != WhenSlow::deal || has_proposed_) return std::nullopt;
   const std::vector<Stragglers::Speed> by_member = stragglers_.speeds();
@@ -104,11 +104,13 @@ std::optional<Event> SlowReplicas::propose_assignment(const std::vector<Load>& l
   for (const Load& load : loads) {
     const auto found = std::find_if(by_member.begin(), by_member.end(),
                                     [&](const Stragglers::Speed& s) { return s.member == load.member; });
+    // A member without samples has no speed yet.
     if (found == by_member.end()) return std::nullopt;
     by_rank.push_back(*found);
   }
   std::optional<ShardAssigner::Assignment> assignment = assigner_.better_assignment(loads, by_rank, step, now);
   if (!assignment) return std::nullopt;
+  // Once in a generation. Only the next generation shows what the assignment has changed.
   has_proposed_ = true;
   proposal_ = std::move(assignment);
   return Event{.kind = EventKind::assignment_proposed,

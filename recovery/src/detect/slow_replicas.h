@@ -31,13 +31,13 @@ class SlowReplicas {
 
   // `loads` are those of the newest generation, by rank. Returns the events for the supervisor.
   std::vector<Event> look(const std::vector<Load>& loads, std::int64_t step, Moment now);
-  // The events of slow replicas once more, since a spare could now replace them.
-  std::vector<Event> on_spare_ready() const;
+  // The events of replicas that are slow, where the options say to replace them. Asked for once more when a spare gets
+  // ready, which could now replace them.
+  std::vector<Event> slow_ones() const;
 
  private:
   void write_down(std::int64_t step);
   void write_down_assignment(const Action& action);
-  std::vector<Event> slow_ones() const;
   std::optional<Event> propose_assignment(const std::vector<Load>& loads, std::int64_t step, Moment now);
 
   const WhenSlow when_slow_;

@@ -1,3 +1,6 @@
+// The percentile is asked for at each look, and steps are recorded less often. So it is computed when it is asked for,
+// and kept.
+
 #include "detect/step_times.h"
 
 #include <algorithm>
@@ -22,6 +25,7 @@ std::chrono::nanoseconds StepTimes::find_p99() const {
   std::sort(longest_first.begin(), longest_first.end(),
             [](const Record& a, const Record& b) { return a.each > b.each; });
   std::uint64_t all = 0;
+  // A record of several steps counts as many times.
   for (const Record& record : longest_first) all += record.steps;
   std::uint64_t longer = 0;
   for (const Record& record : longest_first) {

@@ -17,14 +17,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Columns: name, other name, how it acts, keys that it takes, what it does, and values of keys that are not given.
 constexpr std::array<FaultKindRow, 23> kFaultKinds{{
     {FaultKind::kill, "kill", "", FaultMeans::process, kNoKeys, strike::kill},
     {FaultKind::stop, "stop", "", FaultMeans::process, kNoKeys, strike::stop},
     {FaultKind::pause, "pause", "", FaultMeans::process, kDuration, strike::pause, {.duration = 500ms}},
     {FaultKind::segfault, "segfault", "", FaultMeans::process, kNoKeys, strike::segfault},
-    {FaultKind::exit0, "exit0", "", FaultMeans::process, kNoKeys, strike::exit0},
-    {FaultKind::exit1, "exit1", "", FaultMeans::process, kNoKeys, strike::exit1},
-    {FaultKind::exit, "exit", "", FaultMeans::process, kNoKeys, strike::exit3},
+    {FaultKind::exit0, "exit0", "", FaultMeans::process, kNoKeys, strike::exit_with<0>},
+    {FaultKind::exit1, "exit1", "", FaultMeans::process, kNoKeys, strike::exit_with<1>},
+    {FaultKind::exit, "exit", "", FaultMeans::process, kNoKeys, strike::exit_with<3>},
     {FaultKind::throw_exception, "throw", "", FaultMeans::process, kNoKeys, strike::throw_exception},
     {FaultKind::terminate, "terminate", "", FaultMeans::process, kNoKeys, strike::terminate},
     {FaultKind::loop, "loop", "", FaultMeans::process, kNoKeys, strike::loop},
@@ -43,6 +44,7 @@ constexpr std::array<FaultKindRow, 23> kFaultKinds{{
     {FaultKind::kill_watchdog, "kill-watchdog", "", FaultMeans::process, kNoKeys, strike::kill_watchdog},
 }};
 
+// Columns: name, other name, whether a step is given, and whether only rank 0 gets there.
 constexpr std::array<FaultPhaseRow, 17> kPhases{{
     {FaultPhase::start, "start", "", StepUse::none, false},
     {FaultPhase::load, "load", "", StepUse::possible, true},
@@ -70,6 +72,7 @@ constexpr std::array<CorruptionTargetRow, 4> kTargets{{
     {CorruptionTarget::slot, "slot", ""},
 }};
 
+// The public lists are computed from the tables, so that none can miss a row.
 template <typename Rows>
 constexpr auto values_of(const Rows& rows) {
   std::array<decltype(rows[0].value), std::tuple_size_v<Rows>> values{};
@@ -84,6 +87,7 @@ constexpr auto kAllTargets = values_of(kTargets);
 template <typename Rows, typename Value>
 const auto& find_row(const Rows& rows, Value value) {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.value == value; });
+  // An enumerator without a row is a mistake of this file.
   HOLDFAST_ASSERT(found != rows.end());
   return *found;
 }
@@ -101,6 +105,7 @@ std::span<const FaultPhase> phases_of(CorruptionTarget target) {
   return kState;
 }
 
+// A process can do something to itself at any time. The other means need the thing that they change.
 std::span<const FaultPhase> phases_of(const Fault& fault) {
   // The factor is asked for once a step and holds for all of its computation. So no other phase would make a
   // difference.
@@ -120,6 +125,7 @@ std::span<const FaultPhase> phases_of(const Fault& fault) {
   HOLDFAST_ASSERT(false);
 }
 
+// A fault of a process strikes in each phase, so no objection needs a reason.
 std::string reason_of(const Fault& fault) {
   switch (row_of(fault.kind).means) {
     case FaultMeans::state:
@@ -207,6 +213,7 @@ FaultPhase default_phase(const Fault& fault) {
   return is_state ? FaultPhase::after_update : FaultPhase::backward;
 }
 
+// Asked in the order in which a user corrects them. The phase comes last, because the list of phases is long.
 std::string objection_to(const Fault& fault) {
   const std::string phase(to_string(fault.phase));
   if (must_have_step(fault.phase) && !fault.step) return fmt::format("lacks step=, which phase={} requires", phase);

@@ -16,6 +16,7 @@
 
 #include "faults/fault_kinds.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -24,6 +25,7 @@ namespace {
 constexpr std::int64_t kLongestMilliseconds = 3'600'000;
 constexpr double kHighestFactor = 1000;
 
+// Keys may come in any order, so all are split off first, and then taken by their names.
 // Reads one specification.
 class Parser {
  public:
@@ -40,6 +42,7 @@ class Parser {
     take_place();
     take_parameters();
     fault_.phase = has("phase") ? choice("phase", fault_phase_rows()) : default_phase(fault_);
+    // Only now all parts are known that have to fit each other.
     const std::string objection = objection_to(fault_);
     if (!objection.empty()) fail(objection);
     return std::move(fault_);
@@ -65,6 +68,7 @@ class Parser {
     const std::size_t equals = pair.find('=');
     if (equals == std::string_view::npos) fail(fmt::format("has \"{}\" where KEY=VALUE is expected", pair));
     const std::string_view key = pair.substr(0, equals);
+    // One of two values would be ignored without a word.
     if (has(key)) fail(fmt::format("gives {} twice", key));
     if (!is_known(key)) {
       fail(
@@ -118,12 +122,9 @@ class Parser {
 
   std::int64_t number(std::string_view key, std::int64_t lowest, std::int64_t highest) const {
     const std::string_view text = value_of(key);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
-    if (error != std::errc{} || end != text.end() || value < lowest || value > highest) {
-      fail(fmt::format("has {}={} where a number from {} to {} is allowed", key, text, lowest, highest));
-    }
-    return value;
+    const auto value = whole_number<std::int64_t>(text);
+    if (value && *value >= lowest && *value <= highest) return *value;
+    fail(fmt::format("has {}={} where a number from {} to {} is allowed", key, text, lowest, highest));
   }
 
   double factor() const {
@@ -141,6 +142,7 @@ class Parser {
   decltype(Row::value) choice(std::string_view key, std::span<const Row> rows) const {
     const std::string_view text = value_of(key);
     std::string allowed;
+    // Other names are accepted but not offered, so that new texts use one name.
     for (const Row& row : rows) {
       if (row.name == text || (!row.other_name.empty() && row.other_name == text)) return row.value;
       allowed += (allowed.empty() ? "" : ", ") + std::string(row.name);
@@ -148,6 +150,7 @@ class Parser {
     fail(fmt::format("has {}={}; allowed are {}", key, text, allowed));
   }
 
+  // A specification has a few keys, so a list is searched.
   const Pair* find(std::string_view key) const {
     const auto found = std::find_if(seen_.begin(), seen_.end(), [&](const Pair& pair) { return pair.key == key; });
     return found == seen_.end() ? nullptr : &*found;
@@ -180,6 +183,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
+// Adds the place: the error of a specification does not know where it stands in a plan.
 Fault parse_entry(std::string_view specification, int ranks, const std::string& place) {
   try {
     return parse_fault(specification, ranks);
@@ -190,6 +194,7 @@ Fault parse_entry(std::string_view specification, int ranks, const std::string& 
 
 std::vector<Fault> parse_lines(std::string_view text, int ranks) {
   std::vector<Fault> faults;
+  // All lines count, also blank ones, so that the numbers are those of an editor.
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
@@ -209,6 +214,7 @@ std::vector<Fault> parse_lines(std::string_view text, int ranks) {
                   "{\"rank\": 1, \"step\": 120, \"fault\": \"kill\"}");
 }
 
+// An object becomes the text of a specification. So both forms have one parser and one set of errors.
 std::string specification_of(const nlohmann::json& entry, const std::string& place) {
   if (entry.is_string()) return entry.get<std::string>();
   if (!entry.is_object()) refuse_entry(place);

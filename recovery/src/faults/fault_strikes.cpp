@@ -178,17 +178,6 @@ void segfault(const Fault&, const Faults::Process&) {
   *static_cast<volatile char*>(page) = 1;
 }
 
-// Without the handlers of exit(). They would run next to threads that still compute, and might never end.
-void exit0(const Fault&, const Faults::Process&) {
-  ::_exit(0);
-}
-void exit1(const Fault&, const Faults::Process&) {
-  ::_exit(1);
-}
-void exit3(const Fault&, const Faults::Process&) {
-  ::_exit(3);
-}
-
 void throw_exception(const Fault& fault, const Faults::Process&) {
   throw std::runtime_error(fmt::format("injected exception ({})", fault.specification));
 }

@@ -2,6 +2,8 @@
 
 // What a process does to itself when a fault strikes; see FaultKind. Functions that end the process do not return.
 
+#include <unistd.h>
+
 #include "holdfast/recovery/faults.h"
 
 namespace holdfast::recovery::strike {
@@ -10,9 +12,11 @@ void kill(const Fault& fault, const Faults::Process& process);
 void stop(const Fault& fault, const Faults::Process& process);
 void pause(const Fault& fault, const Faults::Process& process);
 void segfault(const Fault& fault, const Faults::Process& process);
-void exit0(const Fault& fault, const Faults::Process& process);
-void exit1(const Fault& fault, const Faults::Process& process);
-void exit3(const Fault& fault, const Faults::Process& process);
+// Without the handlers of exit(). They would run next to threads that still compute, and might never end.
+template <int code>
+void exit_with(const Fault&, const Faults::Process&) {
+  ::_exit(code);
+}
 void throw_exception(const Fault& fault, const Faults::Process& process);
 void terminate(const Fault& fault, const Faults::Process& process);
 void loop(const Fault& fault, const Faults::Process& process);

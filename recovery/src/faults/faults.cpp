@@ -45,6 +45,7 @@ int error_number_of(FaultKind kind) {
 
 }  // namespace
 
+// Semicolons separate faults, since a specification has commas.
 std::vector<std::string> faults_of_environment() {
   std::vector<std::string> faults;
   const char* text = std::getenv(kFaultsVariable);

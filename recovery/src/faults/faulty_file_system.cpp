@@ -28,6 +28,7 @@ std::optional<std::int64_t> step_of(std::string_view path) {
   return error == std::errc{} ? std::optional(step) : std::nullopt;
 }
 
+// A file that is still being written has a further ending, and is not a savepoint yet.
 bool is_savepoint(std::string_view path) {
   return step_of(path) && path.ends_with(".h5");
 }

@@ -4,7 +4,6 @@
 #include "gpu/device_events.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <set>
 #include <utility>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "decide/membership.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -24,28 +24,16 @@ std::string device_of(int cuda_number) {
   return std::string(kCudaPrefix) + std::to_string(cuda_number);
 }
 
-XidAction action_of(const GpuEvent& event) {
-  switch (event.kind) {
-    case GpuEvent::Kind::xid:
-      return xid_of(event.xid).action;
-    case GpuEvent::Kind::memory_error:
-      return XidAction::replace;
-    case GpuEvent::Kind::lost:
-      return XidAction::leave_out;
-  }
-  return XidAction::report;
+// Events without an Xid are described as if they had one.
+Xid meaning_of(const GpuEvent& event) {
+  if (event.kind == GpuEvent::Kind::xid) return xid_of(event.xid);
+  if (event.kind == GpuEvent::Kind::lost) return {0, "the driver has lost it", XidAction::leave_out};
+  return {0, "an error of its memory that cannot be corrected", XidAction::replace};
 }
 
 std::string story_of(const GpuEvent& event) {
-  switch (event.kind) {
-    case GpuEvent::Kind::xid:
-      return fmt::format("Xid {}, {}", event.xid, xid_of(event.xid).what);
-    case GpuEvent::Kind::memory_error:
-      return "an error of its memory that cannot be corrected";
-    case GpuEvent::Kind::lost:
-      return "the driver has lost it";
-  }
-  return "something happened to it";
+  const std::string_view what = meaning_of(event).what;
+  return event.kind == GpuEvent::Kind::xid ? fmt::format("Xid {}, {}", event.xid, what) : std::string(what);
 }
 
 }  // namespace
@@ -57,11 +45,9 @@ std::vector<int> DeviceEvents::cuda_numbers() const {
   std::set<int> numbers;
   for (const std::string& device : devices_) {
     if (!device.starts_with(kCudaPrefix)) continue;
-    int number = -1;
-    const char* const end = device.data() + device.size();
-    const auto [stop, error] = std::from_chars(device.data() + kCudaPrefix.size(), end, number);
+    const auto number = whole_number<int>(std::string_view(device).substr(kCudaPrefix.size()));
     // A name of another form has no number that could be watched.
-    if (error == std::errc{} && stop == end && number >= 0) numbers.insert(number);
+    if (number.value_or(-1) >= 0) numbers.insert(*number);
   }
   return {numbers.begin(), numbers.end()};
 }
@@ -76,6 +62,7 @@ void DeviceEvents::watched(const std::vector<WatchedGpu>& gpus) {
                     {"pci_bus_id", gpu.facts.pci_bus_id},
                     {"has_events", gpu.has_events}});
   }
+  // The journal says what was watched, so that a missing event means something.
   journal_.append({{"event", "devices_watched"}, {"devices", std::move(list)}});
 }
 
@@ -87,7 +74,7 @@ void DeviceEvents::unwatched(const std::string& why) {
 std::vector<Event> DeviceEvents::take(const GpuEvent& event, const State& state, Moment now) {
   const std::string device = device_of(event.cuda_number);
   const std::string what = fmt::format("{}: {}", device, story_of(event));
-  const XidAction action = action_of(event);
+  const XidAction action = meaning_of(event).action;
   Last& last = last_[device];
   last.what = story_of(event);
   last.moment = now;
@@ -102,17 +89,13 @@ std::vector<Event> DeviceEvents::take(const GpuEvent& event, const State& state,
     last.blow = now;
     last.first_newcomer = state.next_member;
   }
-  if (action == XidAction::leave_out) add_losses(device, what, events);
+  for (std::size_t slot = 0; slot < devices_.size(); ++slot) {
+    // Several device slots may name one device, and all of them are lost with it.
+    if (action != XidAction::leave_out || devices_[slot] != device) continue;
+    events.push_back({.kind = EventKind::place_lost, .what = what, .device_slot = static_cast<int>(slot)});
+  }
   add_failures(device, what, state, last.first_newcomer, events);
   return events;
-}
-
-void DeviceEvents::add_losses(const std::string& device, const std::string& what, std::vector<Event>& events) const {
-  for (std::size_t place = 0; place < devices_.size(); ++place) {
-    // Several device slots may name one device, and all of them are lost with it.
-    if (devices_[place] != device) continue;
-    events.push_back({.kind = EventKind::place_lost, .what = what, .device_slot = static_cast<int>(place)});
-  }
 }
 
 void DeviceEvents::add_failures(const std::string& device, const std::string& what, const State& state,
@@ -135,6 +118,7 @@ void DeviceEvents::write_down(const std::string& device, const GpuEvent& event, 
   journal_.append(std::move(line));
 }
 
+// Durations and not times, since the moments are those of a monotonic clock.
 json DeviceEvents::describe(Moment now) const {
   json list = json::array();
   for (const auto& [device, last] : last_) {

@@ -49,7 +49,6 @@ class DeviceEvents {
     int first_newcomer = 0;        // the processes from this one on were started since then
   };
 
-  void add_losses(const std::string& device, const std::string& what, std::vector<Event>& events) const;
   void add_failures(const std::string& device, const std::string& what, const State& state, int first_spared,
                     std::vector<Event>& events) const;
   void write_down(const std::string& device, const GpuEvent& event, XidAction action, const std::string& what);

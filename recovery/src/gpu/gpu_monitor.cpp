@@ -4,7 +4,6 @@
 #include "holdfast/recovery/gpu_monitor.h"
 
 #include <algorithm>
-#include <charconv>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -16,9 +15,9 @@
 
 #include "gpu/nvml_devices.h"
 #include "gpu/nvml_library.h"
-#include "gpu/nvml_text.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/threads.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -30,6 +29,7 @@ constexpr int kSinceTheDriverWasLoaded = 0;
 constexpr int kEver = 1;
 constexpr int kReading = 0;
 
+// Drivers of all ages are asked, so a fact that one of them does not know stays empty.
 // A fact that one call returns as a number.
 template <class Fact, class Number>
 std::optional<Fact> fact_of(int (*function)(nvml::Device, Number*), nvml::Device device) {
@@ -61,7 +61,7 @@ class Surveyor {
  public:
   GpuSurvey survey() {
     GpuSurvey survey;
-    survey.library = nvml_->path;
+    survey.library = nvml_->path();
     survey.library_version = text_of(nvml_->nvml_version);
     survey.driver_version = text_of(nvml_->driver_version);
     int version = 0;
@@ -156,6 +156,7 @@ class Surveyor {
     facts.max_link_width = fact_of<int>(nvml_->max_link_width, device);
   }
 
+  // The numbers of nvmlGpuP2PStatus_t, in their order.
   static std::string reason_of(int status) {
     static const std::vector<std::string> reasons{"",
                                                   "the chipset does not support it",
@@ -220,10 +221,8 @@ bool names_instance_of(const GpuFacts& facts, const std::string& entry) {
 }
 
 std::optional<int> index_of(const std::string& entry, const std::vector<GpuFacts>& devices) {
-  int number = -1;
-  const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
-  if (error == std::errc{} && end == entry.data() + entry.size()) {
-    return number >= 0 && number < static_cast<int>(devices.size()) ? std::optional(number) : std::nullopt;
+  if (const auto number = whole_number<int>(entry)) {
+    return *number >= 0 && *number < static_cast<int>(devices.size()) ? number : std::nullopt;
   }
   // CUDA takes the beginning of a UUID, so the comparison below does as well.
   const bool is_instance = entry.starts_with("MIG-");

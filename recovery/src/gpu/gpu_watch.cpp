@@ -157,6 +157,7 @@ class GpuWatch::Watcher {
     while (!shared_->is_stopping()) wait();
   }
 
+  // Done on this thread, because already the list of devices may hang.
   void find() {
     const std::vector<NvmlDevice> devices = find_devices(nvml_);
     std::vector<GpuFacts> facts;

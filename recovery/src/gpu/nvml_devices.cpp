@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "gpu/nvml_text.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::recovery {
@@ -34,6 +33,7 @@ std::vector<std::string> instances_of(const NvmlSession& nvml, nvml::Device devi
   return uuids;
 }
 
+// What identifies a device is asked for once, so that a device that is lost later can still be named.
 NvmlDevice identify(const NvmlSession& nvml, int index) {
   NvmlDevice device{.facts = {.index = index}};
   const int code = nvml->handle(static_cast<unsigned int>(index), &device.handle);

@@ -64,15 +64,8 @@ Xid xid_of(int number) {
 }
 
 std::string_view to_string(XidAction action) {
-  switch (action) {
-    case report:
-      return "report";
-    case replace:
-      return "replace";
-    case leave_out:
-      return "leave_out";
-  }
-  return "unknown";
+  constexpr std::array kNames{"report", "replace", "leave_out"};  // in the order of the enumerators
+  return kNames.at(static_cast<std::size_t>(action));
 }
 
 }  // namespace holdfast::recovery

@@ -27,10 +27,6 @@ Rest rest_of(double time, const DeviceSlotChange& change, int incident) {
           .device = change.device};
 }
 
-json number_or_null(int number) {
-  return number < 0 ? json(nullptr) : json(number);
-}
-
 }  // namespace
 
 void DeviceSlotStory::take_decision(double time, const json& line, int incident) {
@@ -44,6 +40,7 @@ void DeviceSlotStory::take_decision(double time, const json& line, int incident)
       continue;
     }
     const auto open = open_.find(change.device_slot);
+    // The journal may begin in the middle of a rest.
     if (open == open_.end()) continue;
     Rest& rest = rests_[open->second];
     (change.kind == Kind::tried ? rest.tried : rest.used_again) = time;

@@ -35,6 +35,7 @@ const Action* find_action(const Decision& decision, ActionKind kind, int member 
   return found == decision.actions.end() ? nullptr : &*found;
 }
 
+// The end of a process is a predicate of its own. Other causes are what the process reported.
 bool is_end(const std::string& cause) {
   return cause.starts_with("killed by signal") || cause.starts_with("exited with code");
 }
@@ -76,6 +77,7 @@ std::vector<IncidentStory::Line> IncidentStory::take(const Event& event, int ran
   const auto is_starting = [](const Member& member) { return member.stage == Stage::starting; };
   is_more_expected_ = !decision.state.pending_starts.empty() ||
                       std::any_of(decision.state.members.begin(), decision.state.members.end(), is_starting);
+  // First the failure, then what follows from it.
   note_failure(event, rank, decision, now);
   settle_causes(decision);
   note_slots(event, decision);
@@ -83,7 +85,7 @@ std::vector<IncidentStory::Line> IncidentStory::take(const Event& event, int ran
   // The supervisor drops an event of an ended generation, and so does the story.
   const bool is_dropped = event.generation != decision.state.generation;
   if (event.kind == EventKind::progressed && !is_dropped) note_progress(event, now);
-  return lines_due(now);
+  return look(now);
 }
 
 // Until the next generation opens, further losses belong to the same incident. The loss of a newcomer, while others go
@@ -112,6 +114,7 @@ void IncidentStory::settle_causes(const Decision& decision) {
   }
 }
 
+// A slot is left out because of a failure, so the remark belongs to the newest incident.
 void IncidentStory::note_slots(const Event& event, const Decision& decision) {
   if (incidents_.empty() || event.kind == EventKind::place_lost) return;
   for (const DeviceSlotChange& change : decision.device_slot_changes) {
@@ -155,12 +158,8 @@ IncidentStory::Loss* IncidentStory::find_loss(int member) {
   return nullptr;
 }
 
-std::vector<IncidentStory::Line> IncidentStory::look(Moment now) {
-  return lines_due(now);
-}
-
 // A line of an incident, and a second one if training went on only after the first.
-std::vector<IncidentStory::Line> IncidentStory::lines_due(Moment now) {
+std::vector<IncidentStory::Line> IncidentStory::look(Moment now) {
   std::vector<Line> lines;
   for (Incident& incident : incidents_) {
     const bool is_known = std::none_of(incident.losses.begin(), incident.losses.end(),
@@ -238,6 +237,7 @@ const IncidentStory::Loss* IncidentStory::loss_of(const std::string& sentence) c
   return nullptr;
 }
 
+// One cause often takes several replicas, and one clause for each would hide that.
 // Names losses with the same cause together.
 std::string IncidentStory::describe(const Incident& incident) const {
   std::vector<std::pair<const Loss*, std::set<int>>> groups;
@@ -268,6 +268,7 @@ std::string IncidentStory::describe_outcome(const Incident& incident) const {
     if (incident.is_open) return fmt::format("training goes on with {}", counted(incident.replicas, "replica"));
     return is_more_expected_ ? "training waits for a new process" : "training waits for the others";
   }
+  // A new replica among them would make this wrong.
   const bool are_others = incident.survivors > 0 && incident.survivors == incident.replicas;
   const std::string others =
       incident.replicas == 1 ? "the other replica" : fmt::format("the other {}", counted(incident.replicas, "replica"));

@@ -35,7 +35,7 @@ class IncidentStory {
 
   // `rank` is the rank that the event's member had before the decision, or that it was started for.
   std::vector<Line> take(const Event& event, int rank, const Decision& decision, Moment now);
-  // The lines of incidents that have waited for kPatience.
+  // The lines of incidents that are complete, or have waited for kPatience.
   std::vector<Line> look(Moment now);
   // The lines of incidents that are not told yet when the run ends, without the one that `sentence` tells.
   std::vector<Line> end(int exit_code, const std::string& sentence);
@@ -72,7 +72,6 @@ class IncidentStory {
   void note_progress(const Event& event, Moment now);
   Loss* find_loss(int member);
   const Loss* loss_of(const std::string& sentence) const;
-  std::vector<Line> lines_due(Moment now);
   std::string describe(const Incident& incident) const;
   std::string describe_outcome(const Incident& incident) const;
   std::string describe_ranks(const std::set<int>& ranks) const;

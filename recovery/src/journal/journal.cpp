@@ -29,6 +29,7 @@ constexpr const char* kRunEndedEvent = "run_ended";
 // The key of a Restart. No other line has it, since workers report under "details".
 constexpr const char* kRestartEntry = "restart";
 
+// A file that cannot be read counts as whole. A torn line then costs the next one, and nothing else.
 bool ends_in_the_middle_of_a_line(int file) {
   const off_t bytes = ::lseek(file, 0, SEEK_END);
   char last = '\n';
@@ -46,6 +47,7 @@ Error unexpected(const std::string& what) {
 std::int64_t whole_number_of(const nlohmann::json& object, const char* name, std::int64_t lowest,
                              std::int64_t highest) {
   if (!object.contains(name)) throw unexpected(fmt::format("it has no \"{}\"", name));
+  // Through its text: 2.0 and 1e3 are numbers that Holdfast does not write.
   const std::string text = object.at(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   const auto number = whole_number<std::int64_t>(text);
   if (number && *number >= lowest && *number <= highest) return *number;
@@ -162,6 +164,7 @@ void Journal::append(nlohmann::json line) {
   // Without the newline, this line would become part of the torn one, and unreadable, too.
   if (is_torn_) text.insert(0, "\n");
   const std::size_t written = write(text);
+  // Kept before another call changes it.
   const int error_number = errno;
   if (written > 0) is_torn_ = text[written - 1] != '\n';
   if (written == text.size()) return;
@@ -170,11 +173,9 @@ void Journal::append(nlohmann::json line) {
   log(LogLevel::warning, fmt::format("a line of the journal {} is lost: {}", path_, why));
 }
 
+// One call for a whole line. So a process that is killed leaves either all of it or nothing.
 std::size_t Journal::write(const std::string& text) {
-  ssize_t written = -1;
-  do {
-    written = ::write(file_.value(), text.data(), text.size());
-  } while (written < 0 && errno == EINTR);
+  const ssize_t written = TEMP_FAILURE_RETRY(::write(file_.value(), text.data(), text.size()));
   return written < 0 ? 0 : static_cast<std::size_t>(written);
 }
 

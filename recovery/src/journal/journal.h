@@ -25,6 +25,11 @@ nlohmann::json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
+// For members, ranks and indices, which are -1 where there is none.
+inline nlohmann::json number_or_null(int number) {
+  return number < 0 ? nlohmann::json(nullptr) : nlohmann::json(number);
+}
+
 nlohmann::json to_json(const Restart& restart);
 Restart restart_from_json(const nlohmann::json& json);
 

@@ -1,6 +1,5 @@
-// Actions as JSON, and back. Journals of old runs have actions as text, in the words of describe() in
-// decide/supervisor_text.cpp. `holdfast report` must go on reading them, so this parser stays as it is.
-// See docs/decisions/runs.md.
+// Actions as JSON, and back. Journals of old runs have actions as text, which reads like the lines of a scenario.
+// `holdfast report` must go on reading them, so this parser stays as it is. See docs/decisions/runs.md.
 
 #include "journal/recorded_actions.h"
 
@@ -52,6 +51,7 @@ void take_text(const std::string& text, RecordedActions& actions) {
 
 // The JSON form, in which to_json() writes actions.
 void take_object(const nlohmann::json& action, RecordedActions& actions) {
+  // Kinds that a report does not need, such as timers, are passed over.
   const std::string kind = action.at("action");
   if (kind == to_string(ActionKind::start_process))
     actions.started.emplace_back(action.at("member"), action.at("place"));
@@ -72,8 +72,7 @@ nlohmann::json to_json(const Action& action, Moment now) {
   nlohmann::json json{{"action", to_string(action.kind)}};
   switch (action.kind) {
     case ActionKind::start_process:
-      json["member"] = action.member;
-      json["place"] = action.device_slot;
+      json.update({{"member", action.member}, {"place", action.device_slot}});
       break;
     case ActionKind::cancel_generation:
       json["generation"] = action.generation;
@@ -82,8 +81,7 @@ nlohmann::json to_json(const Action& action, Moment now) {
       json["member"] = action.member;
       break;
     case ActionKind::open_generation:
-      json["generation"] = action.generation;
-      json["members"] = action.members;
+      json.update({{"generation", action.generation}, {"members", action.members}});
       if (!action.shards.empty()) json["shards"] = action.shards;
       break;
     case ActionKind::ask_to_regroup:
@@ -93,12 +91,10 @@ nlohmann::json to_json(const Action& action, Moment now) {
       json["seconds"] = std::chrono::duration<double>(action.moment - now).count();
       break;
     case ActionKind::record_failure:
-      json["member"] = action.member;
-      json["cause"] = action.text;
+      json.update({{"member", action.member}, {"cause", action.text}});
       break;
     case ActionKind::finish:
-      json["exit_code"] = action.exit_code;
-      json["sentence"] = action.text;
+      json.update({{"exit_code", action.exit_code}, {"sentence", action.text}});
       break;
   }
   return json;
@@ -113,6 +109,7 @@ RecordedActions recorded_actions(const nlohmann::json& line) {
   RecordedActions actions;
   const auto recorded = line.find("actions");
   if (recorded == line.end()) return actions;
+  // A journal may have both forms, when a later version has gone on with the run.
   for (const nlohmann::json& action : *recorded) {
     if (action.is_string()) {
       take_text(action, actions);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <deque>
 #include <fstream>
@@ -30,26 +31,34 @@ namespace {
 using nlohmann::json;
 using Incident = RunReport::Incident;
 
-// What the watchdog saw of a failure, for the reader of the report.
+// Events that tell of a failure, and what the watchdog saw then. Where the text ends with a colon, the event says more.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kEvidence{
+    {{"died", "the kernel released the mutex that it holds while it lives"},
+     {"hang_detected", "hung: "},
+     {"slow", "slow: "},
+     {"device_failed", "its device failed: "},
+     {"failure_reported", "it reported: "},
+     {"start_failed", "it could not be started: "}}};
+
+bool tells_of_failure(const std::string& event) {
+  return std::any_of(kEvidence.begin(), kEvidence.end(), [&](const auto& row) { return row.first == event; });
+}
+
+// For the reader of the report.
 std::string evidence_of(const std::string& event, const json& line) {
-  if (event == "died") return "the kernel released the mutex that it holds while it lives";
-  if (event == "hang_detected") return "hung: " + line.value("what", "");
-  if (event == "slow") return "slow: " + line.value("what", "");
-  if (event == "device_failed") return "its device failed: " + line.value("what", "");
-  if (event == "failure_reported") return "it reported: " + line.value("what", "");
-  if (event == "start_failed") return "it could not be started: " + line.value("what", "");
+  for (const auto& [name, seen] : kEvidence) {
+    if (name == event) return fmt::format("{}{}", seen, seen.ends_with(": ") ? line.value("what", "") : "");
+  }
   if (line.contains("signal"))
     return fmt::format("the kernel confirmed its end by signal {}", line.at("signal").get<int>());
   return fmt::format("the kernel confirmed its end with exit code {}", line.value("exit_code", -1));
 }
 
-bool tells_of_failure(const std::string& event) {
-  return event == "died" || event == "hang_detected" || event == "slow" || event == "failure_reported" ||
-         event == "device_failed" || event == "start_failed";
-}
-
+// Takes the lines in their order, because a line may add to incidents that earlier lines have begun.
 class Reader {
  public:
+  // A line that is torn, or that Holdfast did not write, is counted and skipped. It must not hide the rest of the
+  // story.
   void take(const std::string& text) {
     const json line = json::parse(text, nullptr, false);
     try {
@@ -105,6 +114,7 @@ class Reader {
     slot_story_.begin_start();
   }
 
+  // Workers choose the details of their events, so only those of known events are read.
   void take_note(const std::string& event, const json& line) {
     const json& details = line.at("details");
     if (!details.is_object()) return;
@@ -157,10 +167,12 @@ class Reader {
     const RecordedActions actions = recorded_actions(line);
     const auto step = line.value("step", std::int64_t{-1});
     report_.furthest_step = std::max(report_.furthest_step, step);
+    // The incident comes first, because the steps below refer to it.
     note_failure(event, time, line, actions);
     for (const auto& [member, cause] : actions.failures) settle_cause(member, cause);
     slot_story_.take_decision(time, line, last_incident_index_of(line.value("member", -1)));
     slow_story_.take_decision(event, time, line, actions);
+    // After its exit nothing more happens to a member.
     if (event == "exited") last_incident_of_.erase(line.value("member", -1));
     if (actions.cancelled) note_cancel(time);
     if (actions.opened) note_open(*actions.opened, actions.members, time);
@@ -250,6 +262,7 @@ class Reader {
     forget_settled();
   }
 
+  // A survivor was a member of the generation before, and brings the state of the training.
   int count_survivors(const std::vector<int>& by_rank, int failed) const {
     return static_cast<int>(std::count_if(by_rank.begin(), by_rank.end(), [&](int member) {
       return member != failed && std::find(by_rank_.begin(), by_rank_.end(), member) != by_rank_.end();
@@ -269,6 +282,7 @@ class Reader {
     forget_settled();
   }
 
+  // An incident is complete when training has gone on and the run has as many replicas as before.
   void forget_settled() {
     std::erase_if(open_, [this](std::size_t index) {
       return report_.incidents[index].progressed.has_value() && report_.incidents[index].whole.has_value();
@@ -304,6 +318,7 @@ json to_json(const std::optional<RunReport::Origin>& origin) {
   return {{"path", origin->path}, {"step", origin->step}};
 }
 
+// The exit code is null while the run is live. A 0 would be taken for success.
 json to_json(const RunReport::Start& start) {
   return {{"time", start.time},
           {"pid", start.pid},
@@ -375,6 +390,7 @@ std::string to_json(const RunReport& report) {
                      {"furthest_step", report.furthest_step},
                      {"generations", report.generations},
                      {"skipped_lines", report.skipped_lines}};
+  // Texts of a program may not be UTF-8. The report is written all the same.
   return body.dump(1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -4,9 +4,12 @@
 #include "journal/slow_story.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include "journal/journal.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -15,17 +18,8 @@ using nlohmann::json;
 using SlowReplica = RunReport::SlowReplica;
 
 std::string name_of(SlowReplica::Ending ending) {
-  switch (ending) {
-    case SlowReplica::Ending::open:
-      return "open";
-    case SlowReplica::Ending::quick_again:
-      return "quick_again";
-    case SlowReplica::Ending::replaced:
-      return "replaced";
-    case SlowReplica::Ending::process_ended:
-      return "process_ended";
-  }
-  return "unknown";
+  constexpr std::array kNames{"open", "quick_again", "replaced", "process_ended"};  // in the order of the enumerators
+  return kNames.at(static_cast<std::size_t>(ending));
 }
 
 json to_json(const RunReport::Assignment& assignment) {
@@ -73,6 +67,7 @@ void SlowStory::end(int member, Ending ending, double time) {
   replica.ending = ending;
   replica.ended = time;
   if (ending == Ending::replaced) to_succeed_.push_back(found->second);
+  // Later events of the member then find nothing to end.
   open_.erase(found);
 }
 
@@ -104,6 +99,7 @@ void SlowStory::take_assignment(double time, const json& line) {
   std::vector<std::size_t> concerned = std::exchange(unevenly_, {});
   for (const auto& [member, index] : open_) concerned.push_back(index);
   std::sort(concerned.begin(), concerned.end());
+  // A replica may be slow and unevenly assigned at once. It gets the assignment once.
   concerned.erase(std::unique(concerned.begin(), concerned.end()), concerned.end());
   for (const std::size_t index : concerned) replicas_[index].assignments.push_back(assignment);
   if (is_uneven(assignment.shards)) unevenly_ = std::move(concerned);
@@ -146,14 +142,13 @@ json to_json(const SlowReplica& replica) {
           {"noticed", replica.noticed},
           {"since_step", replica.since_step},
           {"score", replica.score},
-          {"milliseconds_per_round",
-           replica.milliseconds_per_round ? json(*replica.milliseconds_per_round) : json(nullptr)},
+          {"milliseconds_per_round", or_null(replica.milliseconds_per_round)},
           {"waiting_share", replica.waiting_share},
           {"deals", assignments},
           {"left_alone", left_alone},
           {"ending", name_of(replica.ending)},
-          {"ended", replica.ended ? json(*replica.ended) : json(nullptr)},
-          {"replaced_by", replica.replaced_by < 0 ? json(nullptr) : json(replica.replaced_by)}};
+          {"ended", or_null(replica.ended)},
+          {"replaced_by", number_or_null(replica.replaced_by)}};
 }
 
 }  // namespace holdfast::recovery

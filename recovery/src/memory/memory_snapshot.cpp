@@ -21,6 +21,7 @@ constexpr int kSlots = 2;
 // Bytes are copied and digested piece by piece, so that the digest finds them in the cache.
 constexpr std::size_t kPieceBytes = DigestBuilder::kLeafBytes;
 
+// Whole pages, so that both slots begin at a page.
 std::size_t slot_bytes(std::size_t memory_bytes) {
   return memory_bytes < kPageBytes ? 0 : (memory_bytes - kPageBytes) / kSlots / kPageBytes * kPageBytes;
 }
@@ -80,6 +81,7 @@ bool MemorySnapshots::write(int generation, std::int64_t step, std::size_t bytes
 std::span<std::byte> MemorySnapshots::begin(std::size_t bytes) {
   HOLDFAST_ASSERT(bytes <= capacity_bytes());
   const bool first_is_newer = header(0).is_whole != 0 && (header(1).is_whole == 0 || header(0).step > header(1).step);
+  // The older one is overwritten, so that a whole snapshot exists at any time.
   open_slot_ = first_is_newer ? 1 : 0;
   header(open_slot_).is_whole.store(0, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -109,6 +111,7 @@ std::optional<MemorySnapshots::Whole> MemorySnapshots::newest(const SharedMemory
   const auto* headers = reinterpret_cast<const Header*>(memory.readable().data());
   std::array<int, kSlots> order{0, 1};
   if (headers[1].step > headers[0].step) std::swap(order[0], order[1]);
+  // The newer one comes first. Where its writer died in the middle, the older one counts.
   for (const int slot : order) {
     const Header& header = headers[slot];
     const std::size_t capacity = slot_bytes(memory.size_bytes());

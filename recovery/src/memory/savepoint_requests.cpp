@@ -1,3 +1,5 @@
+// A savepoint that is durable meets every earlier request as well, so one answer may go to several peers.
+
 #include "memory/savepoint_requests.h"
 
 #include <utility>
@@ -5,6 +7,7 @@
 namespace holdfast::recovery {
 
 int SavepointRequests::add(Answer answer, Moment deadline) {
+  // Each open request belongs to a peer that waits. A program that asks in a loop must not fill the memory.
   if (open_.size() >= kMost) return 0;
   open_.push_back({.number = ++last_number_, .answer = std::move(answer), .deadline = deadline});
   return last_number_;

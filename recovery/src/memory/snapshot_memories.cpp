@@ -20,6 +20,7 @@ void SnapshotMemories::forget_old() {
   }
 }
 
+// Read-only, because the reader may be a process that is about to fail.
 std::vector<FileDescriptor> SnapshotMemories::read_only_descriptors() const {
   std::vector<FileDescriptor> descriptors;
   for (auto memory = memories_.rbegin(); memory != memories_.rend(); ++memory) {

@@ -1,3 +1,6 @@
+// Nothing in the page is trusted: the program that wrote it had crashed. The reader checks each number before it uses
+// it.
+
 #include "process/crash_page.h"
 
 #include <algorithm>

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <condition_variable>
-#include <cstdio>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -29,12 +28,7 @@ constexpr std::chrono::seconds kMostForOneCrash(2);
 constexpr std::string_view kDeleted = " (deleted)";
 constexpr const char* kOwnProgram = "/proc/self/exe";
 
-std::string hexadecimal(std::uint64_t value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
+// Replicas often run the program of the watchdog itself, whose file may have been replaced meanwhile.
 std::string own_program() {
   std::array<char, 4096> path{};
   const ssize_t length = ::readlink(kOwnProgram, path.data(), path.size());
@@ -54,11 +48,12 @@ std::optional<ElfFile> open_mapped(const std::string& path, std::time_t started)
 }
 
 std::string text_of(const CrashFrame& frame, const Symbol& symbol) {
-  if (frame.path.empty()) return hexadecimal(frame.address) + " (in no file)";
-  const std::string place = fmt::format("({}+{})", frame.path, hexadecimal(symbol.build_address));
+  if (frame.path.empty()) return fmt::format("0x{:x} (in no file)", frame.address);
+  const std::string place = fmt::format("({}+0x{:x})", frame.path, symbol.build_address);
   return symbol.function.empty() ? place : fmt::format("{} {}", symbol.function, place);
 }
 
+// Signals are for the thread of the watchdog.
 void block_signals() {
   sigset_t all;
   ::sigfillset(&all);
@@ -68,6 +63,7 @@ void block_signals() {
 }  // namespace
 
 std::vector<std::string> describe_frames(const Crash& crash, std::time_t started, Deadline deadline) {
+  // Grouped by file, so that each is opened and read once.
   std::map<std::string, std::vector<std::size_t>> by_file;
   std::vector<Symbol> symbols(crash.frames.size());
   for (std::size_t i = 0; i < crash.frames.size(); ++i) {

@@ -33,6 +33,7 @@ std::string readable(const std::string& name) {
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
                                                          &std::free);
   std::string shown = status == 0 && text != nullptr ? text.get() : name;
+  // A line of the log has to stay readable.
   if (shown.size() > kMostShownBytes) shown = shown.substr(0, kMostShownBytes) + "...";
   return shown;
 }
@@ -51,6 +52,7 @@ std::optional<ElfFile> ElfFile::open(const std::string& path) {
 
 bool ElfFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
   if (offset > static_cast<std::uint64_t>(INT64_MAX) - bytes) return false;
+  // The file may have become shorter meanwhile, so a short read counts as unreadable.
   return ::pread(file_.value(), to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
 }
 
@@ -102,6 +104,7 @@ std::vector<Symbol> ElfFile::find(std::span<const std::uint64_t> file_offsets, D
   for (const std::uint64_t offset : file_offsets) found.push_back({.build_address = build_address_of(offset)});
   if (!table_) return found;
   std::vector<std::optional<Elf64_Sym>> best(found.size());
+  // The table is read piece by piece, because that of a large program may have hundreds of megabytes.
   std::vector<Elf64_Sym> symbols;
   const std::uint64_t count = table_->bytes / sizeof(Elf64_Sym);
   for (std::uint64_t first = 0; first < count && !deadline.has_passed(); first += symbols.size()) {

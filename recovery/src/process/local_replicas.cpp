@@ -57,6 +57,9 @@ class LocalReplica final : public ReplicaProcess, public std::enable_shared_from
   LocalReplica(asio::io_context& io, Sweeper& sweeper, int member, ReplicaStarter::Handlers handlers, Channel channel,
                SharedMemory life, Process process);
 
+  template <class Handler>
+  auto while_alive(Handler handler);
+  Sweeper::WhenGone when_gone();
   void wait_for_messages();
   void wait_for_exit();
   void receive_all();
@@ -87,6 +90,7 @@ std::shared_ptr<LocalReplica> LocalReplica::start(asio::io_context& io, Sweeper&
                                                   const ReplicaStarter::Program& program,
                                                   ReplicaStarter::Handlers handlers) {
   SharedMemory life = SharedMemory::create("holdfast-life", LifePage::kBytes + CrashPage::kBytes);
+  // Made before the process exists, since the worker only finds the page.
   LifePage::make(life);
   auto [own_end, worker_end] = Channel::create();
   // Copies with numbers above 2, because the program gets its standard streams under the lower ones.
@@ -95,6 +99,7 @@ std::shared_ptr<LocalReplica> LocalReplica::start(asio::io_context& io, Sweeper&
   std::vector<std::string> variables = program.variables;
   variables.push_back(
       fmt::format("{}={},{},{}", kWorkerVariable, channel_to_inherit.value(), life_to_inherit.value(), lock));
+  // All that the program starts inherits this mark, by which the sweeper finds it.
   variables.push_back(sweeper.variable_of(program.member));
   Process process = Process::spawn({.executable = program.executable,
                                     .arguments = program.arguments,
@@ -104,6 +109,7 @@ std::shared_ptr<LocalReplica> LocalReplica::start(asio::io_context& io, Sweeper&
                                    Deadline::after(kSpawnTimeout));
   std::shared_ptr<LocalReplica> replica(new LocalReplica(io, sweeper, program.member, std::move(handlers),
                                                          std::move(own_end), std::move(life), std::move(process)));
+  // After the construction, because handlers hold weak pointers to the object.
   replica->wait_for_messages();
   replica->wait_for_exit();
   return replica;
@@ -119,6 +125,7 @@ LocalReplica::LocalReplica(asio::io_context& io, Sweeper& sweeper, int member, R
       life_(std::move(life)),
       page_(LifePage::find(life_)),
       process_(std::move(process)),
+      // Copies, because Boost.Asio closes the descriptors that it gets.
       channel_events_(io, duplicate(channel_.descriptor()).release()),
       exit_events_(io, duplicate(process_.descriptor()).release()),
       sweep_timer_(io) {}
@@ -171,25 +178,28 @@ Load LocalReplica::load(int member, int shards, int at_once) const {
           .waiting = page_.time_in_steps(Phase::waiting_for_peers)};
 }
 
-// A completion that is queued when the replica is dropped still comes. Hence the weak pointers.
+// A completion that is queued when the replica is dropped still comes. Hence the weak pointer.
+template <class Handler>
+auto LocalReplica::while_alive(Handler handler) {
+  return [weak = weak_from_this(), handler](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self != nullptr) handler(*self);
+  };
+}
+
 void LocalReplica::wait_for_messages() {
-  channel_events_.async_wait(asio::posix::stream_descriptor::wait_read,
-                             [weak = weak_from_this()](const boost::system::error_code& error) {
-                               const auto self = weak.lock();
-                               if (error || self == nullptr) return;
-                               self->receive_all();
-                               if (!self->channel_.is_closed()) self->wait_for_messages();
-                             });
+  channel_events_.async_wait(asio::posix::stream_descriptor::wait_read, while_alive([](LocalReplica& self) {
+                               self.receive_all();
+                               if (!self.channel_.is_closed()) self.wait_for_messages();
+                             }));
 }
 
 void LocalReplica::wait_for_exit() {
   exit_events_.async_wait(asio::posix::stream_descriptor::wait_read,
-                          [weak = weak_from_this()](const boost::system::error_code& error) {
-                            const auto self = weak.lock();
-                            if (!error && self != nullptr) self->on_exit_possible();
-                          });
+                          while_alive([](LocalReplica& self) { self.on_exit_possible(); }));
 }
 
+// A wrong message is a failure of its sender. It ends neither this loop nor the run.
 void LocalReplica::receive_all() {
   try {
     while (std::optional<Message> message = channel_.try_receive()) handlers_.on_message(*message);
@@ -200,6 +210,13 @@ void LocalReplica::receive_all() {
   }
 }
 
+Sweeper::WhenGone LocalReplica::when_gone() {
+  return [weak = weak_from_this()](int ended) {
+    if (const auto self = weak.lock()) self->on_swept(ended, false);
+  };
+}
+
+// Messages come first, because a failure that was reported explains the death.
 void LocalReplica::on_died() {
   receive_all();
   handlers_.on_death();
@@ -210,34 +227,29 @@ void LocalReplica::on_exit_possible() {
   if (!process_.has_ended()) return wait_for_exit();
   if (!is_asked_to_leave_) return end_what_it_started();
   // A shell may be gone before its child has saved its state.
-  sweeper_.await(member_, [weak = weak_from_this()](int ended) {
-    if (const auto self = weak.lock()) self->on_swept(ended, false);
-  });
+  sweeper_.await(member_, when_gone());
 }
 
 void LocalReplica::end_what_it_started() {
   if (is_over_) return;
   process_.kill_group();
-  sweeper_.end(member_, [weak = weak_from_this()](int ended) {
-    if (const auto self = weak.lock()) self->on_swept(ended, false);
-  });
+  sweeper_.end(member_, when_gone());
   sweep_timer_.expires_after(kSweepTimeout);
-  sweep_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
-    const auto self = weak.lock();
-    if (!error && self != nullptr) self->on_swept(0, true);
-  });
+  sweep_timer_.async_wait(while_alive([](LocalReplica& self) { self.on_swept(0, true); }));
 }
 
 void LocalReplica::on_swept(int ended, bool is_any_left) {
   // The sweeper's answer and the end of the time for it may both arrive.
   if (std::exchange(is_over_, true)) return;
   sweep_timer_.cancel();
+  // Reaped before the last messages are read, so that no further ones can follow.
   const std::optional<ExitStatus> status = process_.try_reap();
   receive_all();
   if (ended > 0 || is_any_left) handlers_.on_swept(ended, is_any_left);
   handlers_.on_exit(status.value());
 }
 
+// Owns the sweeper, whose destructor ends all that the replicas have left.
 class LocalReplicas final : public ReplicaStarter {
  public:
   LocalReplicas(asio::io_context& io, int lock, std::function<void()> when_sweeper_lost)

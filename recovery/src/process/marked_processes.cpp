@@ -22,6 +22,7 @@
 
 #include "channel/descriptors.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -80,10 +81,6 @@ bool is_between_programs(int process) {
   return ::readlinkat(process, "exe", line.data(), line.size()) > 0;
 }
 
-bool is_number(const char* name) {
-  return name[0] >= '1' && name[0] <= '9';
-}
-
 }  // namespace
 
 std::optional<int> marked_member(std::string_view environment, std::string_view run) {
@@ -133,11 +130,10 @@ void MarkedProcesses::rewind() {
 
 std::optional<MarkedProcess> MarkedProcesses::next() {
   while (const char* const name = next_name()) {
-    if (!is_number(name)) continue;
-    int pid = 0;
-    std::from_chars(name, name + std::string_view(name).size(), pid);
+    const std::optional<int> pid = whole_number<int>(name);
+    if (!pid) continue;
     // Opened before its environment is read. So a signal reaches the process whose mark was seen, or none.
-    FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
     if (!process.is_open()) continue;
     if (const std::optional<int> member = marked_member(environment_of(name), run_)) {
       return MarkedProcess{.member = *member, .process = std::move(process)};

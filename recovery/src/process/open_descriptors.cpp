@@ -10,8 +10,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <string_view>
+#include <optional>
+
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -28,13 +29,11 @@ void for_each_number(int first, const Act& act) {
   for (int number = first; number < end; ++number) act(number);
 }
 
+// The descriptor of the listing is in the list, and closing it would end the loop.
 template <class Act>
 void act_on(const char* name, int first, int listing, const Act& act) {
-  const std::string_view text(name);
-  int number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = error == std::errc{} && end == text.data() + text.size();
-  if (is_number && number >= first && number != listing) act(number);
+  const std::optional<int> number = whole_number<int>(name);
+  if (number && *number >= first && *number != listing) act(*number);
 }
 
 // Calls act(descriptor) for each open descriptor from `first` on; act() may close it.

@@ -37,6 +37,7 @@ std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
+// A variable that is given replaces the one of this process.
 std::vector<std::string> environment_with(const std::vector<std::string>& variables) {
   std::vector<std::string> environment = variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -48,6 +49,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& variab
   return environment;
 }
 
+// Made before the fork, since the child may not allocate. The texts must outlive them.
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
   result.reserve(texts.size() + 1);
@@ -100,29 +102,13 @@ void reset_signal_handlers() {
   ::_exit(127);
 }
 
-// Signals are blocked until the child has its own handlers.
-pid_t fork_with_signals_blocked(Plan& plan) {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &plan.signal_mask);
-  const pid_t pid = ::fork();
-  if (pid == 0) become(plan);
-  const int error_number = errno;
-  ::pthread_sigmask(SIG_SETMASK, &plan.signal_mask, nullptr);
-  errno = error_number;
-  return pid;
-}
-
 // The pipe closes at a successful exec; otherwise the child writes its errno.
 void wait_for_exec(int pipe, const std::string& executable, Deadline deadline) {
   if (!wait_for_descriptor(pipe, POLLIN, deadline)) {
     throw Error(ErrorCode::deadline_exceeded, fmt::format("the start of {} took too long", executable));
   }
   int error_number = 0;
-  ssize_t bytes = -1;
-  do {
-    bytes = ::read(pipe, &error_number, sizeof error_number);
-  } while (bytes < 0 && errno == EINTR);
+  const ssize_t bytes = TEMP_FAILURE_RETRY(::read(pipe, &error_number, sizeof error_number));
   const bool is_without_proc = error_number == ENOENT && executable.starts_with("/proc/");
   if (bytes > 0) {
     throw system_error(error_number, fmt::format("cannot execute {}{}", executable,
@@ -162,7 +148,7 @@ Process Process::spawn(const SpawnOptions& options, Deadline deadline) {
             .null_device = null_device.value(),
             .error_pipe = writing.value(),
             .ignores_failing_writes = options.ignores_failing_writes};
-  const pid_t pid = fork_with_signals_blocked(plan);
+  const pid_t pid = fork_with_signals_blocked(plan.signal_mask, [&plan] { become(plan); });
   if (pid < 0) throw start_error(errno, "a process for " + options.executable);
   // Otherwise the pipe would never close, and the wait for the exec would last until its deadline.
   writing.reset();
@@ -202,11 +188,9 @@ void Process::kill_group() const {
 bool Process::has_ended() const {
   if (exit_status_) return true;
   siginfo_t info{};
-  int result = -1;
-  do {
-    result = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
-  } while (result != 0 && errno == EINTR);
-  return result != 0 || info.si_pid == pid_;
+  const id_t process = static_cast<id_t>(pid_);
+  const bool is_known = TEMP_FAILURE_RETRY(::waitid(P_PID, process, &info, WEXITED | WNOHANG | WNOWAIT)) == 0;
+  return !is_known || info.si_pid == pid_;
 }
 
 std::optional<ExitStatus> Process::try_reap() {
@@ -214,10 +198,7 @@ std::optional<ExitStatus> Process::try_reap() {
   if (!has_ended()) return std::nullopt;
   kill_group();
   int status = 0;
-  pid_t pid = -1;
-  do {
-    pid = ::waitpid(pid_, &status, WNOHANG);
-  } while (pid < 0 && errno == EINTR);
+  const auto pid = TEMP_FAILURE_RETRY(::waitpid(pid_, &status, WNOHANG));
   if (pid == 0) return std::nullopt;
   if (pid < 0) {
     // The process was reaped elsewhere, as happens where SIGCHLD is ignored.

@@ -2,8 +2,6 @@
 // does nothing, and programs that it starts are not affected. docs/decisions/runs.md
 #include "process/signals.h"
 
-#include <signal.h>
-
 namespace holdfast::recovery {
 namespace {
 
@@ -37,6 +35,7 @@ void ignore_failing_writes() {
   for (const int signal : kSignalsOfFailingWrites) ::signal(signal, SIG_IGN);
 }
 
+// An ignored signal stays ignored in programs that this process starts, and those may rely on the default.
 void take_failing_writes_back() {
   for (const int signal : kSignalsOfFailingWrites) {
     if (is_ignored(signal)) ::signal(signal, SIG_DFL);

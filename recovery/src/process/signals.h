@@ -2,9 +2,29 @@
 
 // How this process reacts to signals.
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 namespace holdfast::recovery {
 
 bool is_ignored(int signal);
+
+// Forks, and calls `child` in the new process, which must not return. There all signals are blocked, so that no handler
+// of this process runs. `before` becomes the mask of this process. Negative, with errno, when fork(2) fails.
+template <class Child>
+pid_t fork_with_signals_blocked(sigset_t& before, const Child& child) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = ::fork();
+  if (pid == 0) child();
+  const int error_number = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error_number;
+  return pid;
+}
 
 // From here on SIGPIPE and SIGXFSZ no longer end this process: neither a reader that closes the output of a run, nor
 // a limit of file sizes (ulimit -f), may end the run. The signals get a handler that does nothing, so that programs

@@ -28,6 +28,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/threads.h"
 #include "process/open_descriptors.h"
+#include "process/signals.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -50,6 +51,7 @@ struct SweepAnswer {
   int ended;
 };
 
+// Made before the fork, because the forked process may not allocate.
 // Everything that the sweeping process does.
 class Sweep {
  public:
@@ -123,6 +125,7 @@ class Sweep {
     return true;
   }
 
+  // A further request for a member replaces the one before it, so each member has one task.
   void take(const Request& request) {
     Task* const end = tasks_.data() + count_;
     Task* const task =
@@ -132,6 +135,7 @@ class Sweep {
     pause_ = std::chrono::milliseconds::zero();
   }
 
+  // One look through /proc serves all tasks.
   void pass() {
     std::array<int, kMostTasks> found{};
     processes_.rewind();
@@ -161,6 +165,7 @@ class Sweep {
     pause_ = has_found_any ? std::clamp(pause_ * 2, kFirstPause, kLongestPause) : std::chrono::milliseconds::zero();
   }
 
+  // The watchdog is gone, so all members are ended, and no request is needed.
   void end_all() {
     const Deadline deadline = Deadline::after(kLongestSweep);
     int empty_passes = 0;
@@ -189,44 +194,23 @@ class Sweep {
   std::chrono::milliseconds pause_{0};
 };
 
-// Signals are blocked, so that no handler of the program runs in the forked process.
+// No handler of the program runs in the forked process, because signals are blocked at the fork.
 pid_t fork_sweep(Sweep& sweep) {
-  sigset_t all;
   sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = ::fork();
-  if (pid == 0) sweep.live();
-  const int error_number = errno;
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) throw start_error(error_number, "the process that ends what replicas leave");
+  const pid_t pid = fork_with_signals_blocked(before, [&sweep] { sweep.live(); });
+  if (pid < 0) throw start_error(errno, "the process that ends what replicas leave");
   return pid;
-}
-
-std::pair<FileDescriptor, FileDescriptor> create_sockets() {
-  int ends[2] = {-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw system_error(errno, "cannot create a pair of sockets");
-  }
-  const FileDescriptor own(ends[0]);
-  const FileDescriptor other(ends[1]);
-  return {duplicate(own.value()), duplicate(other.value())};
-}
-
-FileDescriptor open_process(int pid) {
-  FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!process.is_open()) {
-    throw system_error(errno, fmt::format("cannot watch process {} (Linux 5.3 is needed)", pid));
-  }
-  return process;
 }
 
 }  // namespace
 
 Sweeper::Sweeper(boost::asio::io_context& io, int lock, std::function<void()> when_lost)
     : when_lost_(std::move(when_lost)), socket_(io) {
-  auto [own, other] = create_sockets();
-  const FileDescriptor watchdog = open_process(::getpid());
+  auto [own, other] = connected_sockets("a pair of sockets");
+  const FileDescriptor watchdog(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  if (!watchdog.is_open()) {
+    throw system_error(errno, fmt::format("cannot watch process {} (Linux 5.3 is needed)", ::getpid()));
+  }
   const auto sweep = std::make_unique<Sweep>(
       marks_.run(), Sweep::Descriptors{.socket = other.value(), .watchdog = watchdog.value(), .lock = lock});
   pid_ = fork_sweep(*sweep);
@@ -238,10 +222,10 @@ Sweeper::Sweeper(boost::asio::io_context& io, int lock, std::function<void()> wh
 Sweeper::~Sweeper() {
   boost::system::error_code ignored;
   socket_.close(ignored);
+  // The closed socket makes the process end all. It is killed only when that takes longer than it may.
   const Deadline deadline = Deadline::after(kLongestSweep + std::chrono::seconds(1));
   if (!process_.is_open() || !wait_for_descriptor(process_.value(), POLLIN, deadline)) ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  TEMP_FAILURE_RETRY(::waitpid(pid_, nullptr, 0));
 }
 
 void Sweeper::end(int member, WhenGone when_gone) {
@@ -254,6 +238,7 @@ void Sweeper::await(int member, WhenGone when_gone) {
 
 void Sweeper::request(int member, bool is_to_be_killed, WhenGone when_gone) {
   const Request request{.member = member, .is_to_be_killed = is_to_be_killed ? 1 : 0};
+  // Stored before the request is sent, so that lose() calls it, too.
   waiting_[member] = std::move(when_gone);
   const ssize_t bytes =
       is_lost_ ? -1 : ::send(socket_.native_handle(), &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);

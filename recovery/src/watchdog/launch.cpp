@@ -10,18 +10,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -40,9 +42,8 @@ std::optional<std::string> variable(const char* name) {
 std::optional<int> number(const char* name, int lowest, int highest) {
   const std::optional<std::string> text = variable(name);
   if (!text) return std::nullopt;
-  int value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error == std::errc{} && end == text->data() + text->size() && value >= lowest && value <= highest) return value;
+  const std::optional<int> value = whole_number<int>(*text);
+  if (value && *value >= lowest && *value <= highest) return value;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("the environment has {}={}, where a number from {} to {} is expected; correct or unset it",
                           name, *text, lowest, highest));
@@ -55,6 +56,7 @@ struct Surroundings {
   std::optional<int> master_port = number("MASTER_PORT", 1, 65535);
 };
 
+// Without this check each rank of the launcher would become a watchdog with a run of its own.
 void require_one_host(const Surroundings& surroundings) {
   if (!surroundings.rank || surroundings.world_size.value_or(1) == 1) return;
   throw Error(
@@ -69,6 +71,7 @@ bool is_program(const std::string& path) {
   return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
 }
 
+// Found once, so that each restart starts the same program.
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     if (is_program(name)) return name;
@@ -100,20 +103,10 @@ int find_free_port() {
   return ntohs(address.sin_port);
 }
 
-bool is_cpu(const std::string& device) {
-  return device.starts_with("cpu");
-}
-
 std::vector<std::string> cpus(int count) {
   std::vector<std::string> devices;
   for (int i = 0; i < count; ++i) devices.push_back(fmt::format("cpu:{}", i));
   return devices;
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "" : ",") + name;
-  return all;
 }
 
 // A path that cannot be made absolute is returned unchanged: no run can begin in it.
@@ -123,35 +116,27 @@ std::string absolute_path(const std::string& path) {
   return error ? path : absolute.string();
 }
 
-// For the watchdog's thread alone.
-class Environment {
- public:
-  Environment(std::vector<std::string> devices, const std::string& run_directory, std::optional<int> fixed_port)
-      : devices_(std::move(devices)), run_directory_(absolute_path(run_directory)), fixed_port_(fixed_port) {}
-
-  std::vector<std::string> operator()(const NewProcess& process) {
+// Returns the function that WatchdogOptions::variables_of needs. `devices` are by device slot. For the watchdog's
+// thread alone.
+std::function<std::vector<std::string>(const NewProcess&)> variables_for(std::vector<std::string> devices,
+                                                                         const std::string& run_directory,
+                                                                         std::optional<int> fixed_port) {
+  return [devices = std::move(devices), directory = absolute_path(run_directory), fixed_port,
+          port = 0](const NewProcess& process) mutable -> std::vector<std::string> {
     // A new port for each set of processes. Otherwise a port that another program has taken would make each set
     // fail.
-    if (process.is_first) port_ = fixed_port_ ? *fixed_port_ : find_free_port();
-    const std::string rank = std::to_string(process.rank);
-    const std::string size = std::to_string(process.replicas);
-    return {"RANK=" + rank,
-            "LOCAL_RANK=" + rank,
-            "WORLD_SIZE=" + size,
-            "LOCAL_WORLD_SIZE=" + size,
-            "MASTER_ADDR=" + std::string(kLoopback),
-            fmt::format("MASTER_PORT={}", port_),
-            "HOLDFAST_DEVICE=" + devices_.at(static_cast<std::size_t>(process.device_slot)),
-            "HOLDFAST_DEVICES=" + joined(devices_),
-            "HOLDFAST_RUN_DIRECTORY=" + run_directory_};
-  }
-
- private:
-  const std::vector<std::string> devices_;  // by device slot
-  const std::string run_directory_;
-  const std::optional<int> fixed_port_;
-  int port_ = 0;
-};
+    if (process.is_first) port = fixed_port ? *fixed_port : find_free_port();
+    return {fmt::format("RANK={}", process.rank),
+            fmt::format("LOCAL_RANK={}", process.rank),
+            fmt::format("WORLD_SIZE={}", process.replicas),
+            fmt::format("LOCAL_WORLD_SIZE={}", process.replicas),
+            fmt::format("MASTER_ADDR={}", kLoopback),
+            fmt::format("MASTER_PORT={}", port),
+            fmt::format("HOLDFAST_DEVICE={}", devices.at(static_cast<std::size_t>(process.device_slot))),
+            fmt::format("HOLDFAST_DEVICES={}", fmt::join(devices, ",")),
+            fmt::format("HOLDFAST_RUN_DIRECTORY={}", directory)};
+  };
+}
 
 }  // namespace
 
@@ -160,15 +145,17 @@ WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string
   const Surroundings surroundings;
   // Refused before anything else: each host would begin a run of its own, and they may share one directory.
   require_one_host(surroundings);
+  // Then the number of replicas: the option wins, then the launcher, then the devices, then the cores.
   options.executable = find_program(options.command.front());
   if (options.replicas == 0 && !surroundings.rank) options.replicas = surroundings.world_size.value_or(0);
   if (options.replicas == 0) options.replicas = static_cast<int>(devices.size());
   if (options.replicas == 0) options.replicas = std::min(core_count(), kMaxReplicas);
   if (devices.empty()) devices = cpus(std::max(1, options.replicas));
   options.devices = devices;
-  if (!options.recovery.start_when_gone)
-    options.recovery.start_when_gone = !std::all_of(devices.begin(), devices.end(), is_cpu);
-  options.variables_of = Environment(std::move(devices), options.run_directory, surroundings.master_port);
+  const bool has_gpu =
+      !std::all_of(devices.begin(), devices.end(), [](const std::string& device) { return device.starts_with("cpu"); });
+  options.recovery.start_when_gone = options.recovery.start_when_gone.value_or(has_gpu);
+  options.variables_of = variables_for(std::move(devices), options.run_directory, surroundings.master_port);
   return options;
 }
 

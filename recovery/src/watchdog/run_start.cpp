@@ -36,6 +36,7 @@ constexpr std::string_view kFreshPrefix = "fresh:";
 constexpr int kMostPutAside = 1'000'000;
 constexpr std::size_t kPodSuffixLetters = 5;
 
+// A variable without a value counts as one that is not set.
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -61,14 +62,11 @@ AskedStart fresh_start(const std::string& token, const std::string& asked_by) {
   return {.start = Start::fresh, .token = token.empty() ? job_of_cluster() : token, .asked_by = asked_by};
 }
 
-bool is_savepoint_name(const std::string& name) {
-  return name.starts_with("savepoint-") && name.find(".h5") != std::string::npos;
-}
-
 bool holds_savepoints(const std::string& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (is_savepoint_name(entry.path().filename())) return true;
+    const std::string name = entry.path().filename();
+    if (name.starts_with("savepoint-") && name.find(".h5") != std::string::npos) return true;
   }
   return false;
 }
@@ -77,6 +75,7 @@ std::string record_path(const std::string& directory) {
   return directory + "/start.json";
 }
 
+// Each of these shows a run. A directory with other files alone is not put aside.
 bool holds_run(const std::string& directory) {
   const auto holds = [&](const char* name) {
     std::error_code error;
@@ -135,6 +134,7 @@ fs::path place_of_folder(const std::string& folder) {
   return path;
 }
 
+// Compared part by part, since /data/run1 is not inside /data/run.
 bool is_within(const fs::path& inner, const fs::path& outer) {
   return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
 }
@@ -150,6 +150,7 @@ fs::path numbered(const fs::path& folder, int number) {
   return fmt::format("{}.{}", folder.string(), number);
 }
 
+// Free for all of the folders, so that what belongs together has one number.
 int first_free_number(const std::vector<fs::path>& folders) {
   for (int number = 1; number < kMostPutAside; ++number) {
     const bool is_free = std::none_of(folders.begin(), folders.end(), [&](const fs::path& folder) {
@@ -178,6 +179,7 @@ void rename_all(const std::vector<fs::path>& folders, int number) {
   std::size_t renamed = 0;
   try {
     for (; renamed < folders.size(); ++renamed) rename_folder(folders[renamed], numbered(folders[renamed], number));
+    // Each folder goes back under its name, so that the user finds either run whole.
   } catch (const Error&) {
     while (renamed > 0) {
       --renamed;
@@ -224,12 +226,10 @@ void end_fresh_start(const std::string& run_directory) {
   write_record(run_directory, record);
 }
 
+// Random, so that two starts of one program are two occasions.
 std::string new_token() {
   std::random_device device;
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string token = "start-";
-  for (int i = 0; i < 16; ++i) token += kDigits[device() % kDigits.size()];
-  return token;
+  return fmt::format("start-{:08x}{:08x}", device(), device());
 }
 
 OwnedRun::OwnedRun(std::string directory, Options options, FileDescriptor lock)

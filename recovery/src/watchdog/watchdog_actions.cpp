@@ -114,10 +114,11 @@ void WatchdogLoop::open_generation(const Action& action) {
   arenas_.emplace(action.generation, static_cast<int>(by_rank_.size()));
   snapshot_memories_.forget_old();
   for (std::size_t rank = 0; rank < by_rank_.size(); ++rank) {
-    Message welcome{.body = welcome_message({.generation = action.generation,
-                                             .rank = static_cast<int>(rank),
-                                             .size = static_cast<int>(by_rank_.size()),
-                                             .shards = action.shards})};
+    Message welcome{.body = Welcome{.generation = action.generation,
+                                    .rank = static_cast<int>(rank),
+                                    .size = static_cast<int>(by_rank_.size()),
+                                    .shards = action.shards}};
+    welcome.body["kind"] = kWelcome;
     // Only rank 0 looks for a state, and gives it to the others. RecoverFrom::savepoint wants states from files
     // alone.
     if (rank == 0 && options_.recovery.recover_from == RecoverFrom::survivors) {

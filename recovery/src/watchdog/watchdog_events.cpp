@@ -19,6 +19,7 @@ namespace holdfast::recovery {
 namespace {
 
 constexpr std::chrono::milliseconds kTickPeriod(100);
+// The journal has all frames. In the log more of them would hide the lines around.
 constexpr std::size_t kMostLoggedFrames = 8;
 
 }  // namespace
@@ -223,7 +224,7 @@ void WatchdogLoop::on_message(int id, Message& message) {
     event.kind = EventKind::ready;
     feed(std::move(event));
     // A slow replica may have waited for this spare.
-    for (Event& slow : slow_replicas_.on_spare_ready()) feed(std::move(slow));
+    for (Event& slow : slow_replicas_.slow_ones()) feed(std::move(slow));
     return;
   } else if (kind == kCheckedIn) {
     event.kind = EventKind::checked_in;

@@ -134,7 +134,10 @@ struct Worker::Connection {
     try {
       return start_thread("the thread that listens to the watchdog", [this] { listen(); });
     } catch (const Error& error) {
-      try_to_send({{"kind", kFailure}, {"what", error.what()}, {"is_unrecoverable", false}}, "its cause");
+      const auto body = [&error] {
+        return nlohmann::json{{"kind", kFailure}, {"what", error.what()}, {"is_unrecoverable", false}};
+      };
+      try_to_send(body, "its cause");
       throw;
     }
   }
@@ -191,6 +194,7 @@ struct Worker::Connection {
     if (!is_met) throw Error(ErrorCode::deadline_exceeded, what + " took longer than it may");
   }
 
+  // The watchdog sends it at the start of the process, so only a stopped watchdog makes this wait long.
   void wait_for_hello(Deadline deadline) {
     std::unique_lock guard(mutex);
     if (!has_changed.wait_until(guard, deadline.moment(), [this] { return hello.has_value(); })) {
@@ -233,22 +237,10 @@ struct Worker::Connection {
     if (!is_silent()) page.enter(phase, step);
   }
 
-  // These are not heartbeats of the thread that trains, so faults have no effect here.
-  void enter_background(const BackgroundWork& work) {
-    const std::scoped_lock guard(background_mutex);
-    page.enter_background({.number = ++background_works, .bytes = work.bytes, .is_callback = work.is_callback},
-                          work.what);
-  }
-
-  void leave_background() {
-    const std::scoped_lock guard(background_mutex);
-    page.enter_background({}, "");
-  }
-
   void wait_for_welcome(Deadline deadline) {
     wait_for_peers([this] { return welcome.has_value(); }, "the start of the next generation", deadline);
     const std::scoped_lock guard(mutex);
-    member = parse_welcome(welcome->body);
+    member = welcome->body.get<Welcome>();
     // A request to regroup names its generation. One that comes late is about an ended generation and is not met.
     requests.own_generation = member.generation;
     snapshots = std::move(welcome->descriptors);
@@ -299,24 +291,26 @@ struct Worker::Connection {
   void send_message(const Message& message) const { channel.send(message, Deadline::after(kSendTimeout)); }
   void send(nlohmann::json body) const { send_message({.body = std::move(body)}); }
 
-  void try_to_send(const nlohmann::json& body, const char* what) const noexcept {
+  // Sends what body() returns. `what` is the subject of the sentence that is logged when that fails. A body is made
+  // within the try block, because memory may be what is missing.
+  template <class Body>
+  void try_to_send(const Body& body, const char* what, LogLevel level = LogLevel::warning) const noexcept {
     try {
-      send(body);
+      send(body());
     } catch (const std::exception& error) {
-      log(LogLevel::warning, fmt::format("replica: {} could not be reported to the watchdog: {}", what, error.what()));
+      log(level, fmt::format("replica: {} could not be reported to the watchdog: {}", what, error.what()));
     }
   }
 
   void report_failure(const std::string& what, bool is_unrecoverable, bool is_thrown) const noexcept {
-    try {
-      nlohmann::json body{{"kind", kFailure}, {"what", what}, {"is_unrecoverable", is_unrecoverable}};
+    const auto body = [&] {
+      nlohmann::json failure{{"kind", kFailure}, {"what", what}, {"is_unrecoverable", is_unrecoverable}};
       // An exception of the program, not of Holdfast. The run's last sentence then says that the training function
       // threw it.
-      if (is_thrown) body["is_thrown"] = true;
-      send(std::move(body));
-    } catch (const std::exception& error) {
-      log(LogLevel::error, std::string("replica: a failure could not be reported to the watchdog: ") + error.what());
-    }
+      if (is_thrown) failure["is_thrown"] = true;
+      return failure;
+    };
+    try_to_send(body, "a failure", LogLevel::error);
   }
 
   Channel channel;  // received from by the listener only
@@ -431,7 +425,7 @@ const Faults& Worker::faults() const {
 
 Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, const SharedMemory* shows) {
   const ArenaNumber which{.generation = generation(), .number = connection_->next_arena++};
-  Message request{.body = arena_request(which, bytes)};
+  Message request{.body = arena_message(kArenaRequest, which, bytes)};
   if (shows != nullptr) request.descriptors.push_back(shows->read_only_descriptor());
   connection_->send_message(request);
   Message reply = connection_->wait_for_arenas(which, deadline);
@@ -453,6 +447,7 @@ Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, cons
   return arena;
 }
 
+// Checked here too, so that the program learns of its mistake where it makes it.
 void Worker::report_work(const Work& work) {
   check_work(work);
   connection_->send(work_message(generation(), work));
@@ -486,11 +481,16 @@ void Worker::regroup() {
 void Worker::beat() {
   if (!connection_->is_silent()) connection_->page.beat();
 }
+// These are not heartbeats of the thread that trains, so faults have no effect on them.
 void Worker::enter_background(const BackgroundWork& work) {
-  connection_->enter_background(work);
+  const std::scoped_lock guard(connection_->background_mutex);
+  const std::uint64_t number = ++connection_->background_works;
+  connection_->page.enter_background({.number = number, .bytes = work.bytes, .is_callback = work.is_callback},
+                                     work.what);
 }
 void Worker::leave_background() {
-  connection_->leave_background();
+  const std::scoped_lock guard(connection_->background_mutex);
+  connection_->page.enter_background({}, "");
 }
 void Worker::count_samples(std::int64_t samples) {
   connection_->page.samples.fetch_add(static_cast<std::uint64_t>(samples), std::memory_order_relaxed);
@@ -512,18 +512,22 @@ void Worker::report_exception(const std::string& what) noexcept {
 }
 
 void Worker::report_other_choices(const std::string& what) noexcept {
-  connection_->try_to_send({{"kind", kFailure}, {"what", what}, {"is_unrecoverable", true}, {kOtherChoices, true}},
-                           "a failure");
+  const auto body = [&] {
+    return nlohmann::json{{"kind", kFailure}, {"what", what}, {"is_unrecoverable", true}, {kOtherChoices, true}};
+  };
+  connection_->try_to_send(body, "a failure");
 }
 
 void Worker::report_savepoint(int number, const std::string& path, std::int64_t step) noexcept {
-  connection_->try_to_send({{"kind", kSavepointMade}, {"number", number}, {"path", path}, {"step", step}},
-                           "a savepoint that was asked for");
+  const auto body = [&] {
+    return nlohmann::json{{"kind", kSavepointMade}, {"number", number}, {"path", path}, {"step", step}};
+  };
+  connection_->try_to_send(body, "a savepoint that was asked for");
 }
 
 void Worker::report_no_savepoint(int number, const std::string& why) noexcept {
-  connection_->try_to_send({{"kind", kSavepointNotMade}, {"number", number}, {"why", why}},
-                           "the failure of a savepoint that was asked for");
+  const auto body = [&] { return nlohmann::json{{"kind", kSavepointNotMade}, {"number", number}, {"why", why}}; };
+  connection_->try_to_send(body, "the failure of a savepoint that was asked for");
 }
 
 void Worker::report_finished() {
@@ -531,11 +535,10 @@ void Worker::report_finished() {
 }
 
 void Worker::report_event(const std::string& name, const std::string& details) noexcept {
-  try {
-    connection_->send({{"kind", kEvent}, {"name", name}, {"details", parse_or_quote(details)}});
-  } catch (const std::exception& error) {
-    log(LogLevel::warning, std::string("replica: an event could not be reported to the watchdog: ") + error.what());
-  }
+  const auto body = [&] {
+    return nlohmann::json{{"kind", kEvent}, {"name", name}, {"details", parse_or_quote(details)}};
+  };
+  connection_->try_to_send(body, "an event");
 }
 
 }  // namespace holdfast::recovery

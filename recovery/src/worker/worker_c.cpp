@@ -28,6 +28,7 @@ using holdfast::recovery::MemorySnapshots;
 using holdfast::recovery::Phase;
 using holdfast::recovery::Worker;
 
+// What a C caller holds: the worker, and memory that must outlive single calls.
 struct holdfast_worker {
   std::unique_ptr<Worker> worker;
   std::optional<MemorySnapshots> written;
@@ -94,6 +95,7 @@ holdfast_status fail(holdfast_status status, const char* sentence) noexcept {
   return status;
 }
 
+// The only place that turns exceptions into codes, so that no function can forget a kind of them.
 template <class Function>
 holdfast_status guarded(const Function& function) noexcept {
   try {
@@ -110,6 +112,7 @@ holdfast_status guarded(const Function& function) noexcept {
   }
 }
 
+// A null pointer is a mistake that can be reported. Reading it would end the process instead.
 void require(bool is_given, const char* name) {
   if (!is_given) throw Error(ErrorCode::invalid_argument, std::string(name) + " is NULL");
 }
@@ -123,6 +126,7 @@ Deadline after(double seconds) {
   return Deadline::after(std::chrono::duration_cast<Deadline::Clock::duration>(duration));
 }
 
+// The own arena is writable and kept apart, so the list has an empty place at the own rank.
 SharedMemory& memory_of(holdfast_arenas& arenas, int rank) {
   return rank == arenas.rank ? arenas.memory.own : arenas.memory.all[static_cast<std::size_t>(rank)];
 }
@@ -136,6 +140,7 @@ const std::byte* bytes_of(const holdfast_arenas& arenas, int rank) {
   return memory_of(const_cast<holdfast_arenas&>(arenas), rank).readable().data();
 }
 
+// The counter begins the header, where the watchdog finds it to cancel all waits.
 const SignalWord& counter_of(const holdfast_arenas& arenas, int rank) {
   return *reinterpret_cast<const SignalWord*>(bytes_of(arenas, rank));
 }
@@ -197,6 +202,7 @@ holdfast_status holdfast_worker_join(double timeout_seconds, holdfast_worker** w
   });
 }
 
+// NULL is allowed, as for free().
 void holdfast_worker_leave(holdfast_worker* worker) {
   delete worker;
 }
@@ -224,6 +230,7 @@ double holdfast_worker_patience_seconds(const holdfast_worker* worker) {
   return std::chrono::duration<double>(worker->worker->patience()).count();
 }
 
+// The enumerators are equal, as the assertion at the top of this file says.
 void holdfast_worker_enter(holdfast_worker* worker, holdfast_phase phase, int64_t step) {
   worker->worker->enter(static_cast<Phase>(phase), step);
 }
@@ -240,6 +247,7 @@ int holdfast_worker_regroup_requested(const holdfast_worker* worker) {
 int holdfast_worker_savepoint_requested(const holdfast_worker* worker) {
   return worker->worker->requests().savepoint;
 }
+// NULL gets a text of its own in these reports: something has failed already, and the report must not fail as well.
 void holdfast_worker_report_savepoint(holdfast_worker* worker, int number, const char* path, int64_t step) {
   guarded([&] { worker->worker->report_savepoint(number, path == nullptr ? "" : path, step); });
 }
@@ -247,6 +255,7 @@ void holdfast_worker_report_no_savepoint(holdfast_worker* worker, int number, co
   guarded([&] { worker->worker->report_no_savepoint(number, why == nullptr ? "failed without saying why" : why); });
 }
 
+// 0 where the watchdog has assigned nothing. The program then assigns shards itself.
 int holdfast_worker_dealt_shards(const holdfast_worker* worker, int rank) {
   const std::vector<int>& shards = worker->worker->assigned_shards();
   const bool is_assigned = rank >= 0 && static_cast<std::size_t>(rank) < shards.size();
@@ -280,10 +289,12 @@ void holdfast_arenas_free(holdfast_arenas* arenas) {
   delete arenas;
 }
 
+// The bytes of the caller follow the header, which belongs to the counter.
 void* holdfast_arenas_own(holdfast_arenas* arenas) {
   return arenas->memory.own.writable().data() + HOLDFAST_ARENA_HEADER_BYTES;
 }
 
+// NULL for a rank that does not exist, since a function without a status cannot report it.
 const void* holdfast_arenas_of(const holdfast_arenas* arenas, int rank) {
   return has_rank(*arenas, rank) ? bytes_of(*arenas, rank) + HOLDFAST_ARENA_HEADER_BYTES : nullptr;
 }
@@ -296,6 +307,7 @@ holdfast_status holdfast_arenas_wait_for(const holdfast_arenas* arenas, int rank
                                          double timeout_seconds) {
   return guarded([&] {
     require(arenas != nullptr, "arenas");
+    // A wrong rank would be read from memory outside the list.
     if (!has_rank(*arenas, rank)) {
       throw Error(ErrorCode::invalid_argument,
                   "there is no rank " + std::to_string(rank) + " among " + std::to_string(arenas->memory.all.size()));

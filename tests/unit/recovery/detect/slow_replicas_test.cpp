@@ -135,9 +135,9 @@ TEST_F(SlowReplicasTest, CauseEventsWhenTheyBecomeSlowAndWhenASpareIsReady) {
   EXPECT_EQ(event.kind, EventKind::slow);
   EXPECT_EQ(event.member, 9);
   EXPECT_EQ(event.what, "it computes 2.0 times as long as the others");
-  ASSERT_EQ(replicas.on_spare_ready().size(), 1U);
+  ASSERT_EQ(replicas.slow_ones().size(), 1U);
   train(replicas, 200, 10ms);
-  EXPECT_THAT(replicas.on_spare_ready(), IsEmpty());
+  EXPECT_THAT(replicas.slow_ones(), IsEmpty());
 }
 
 TEST_F(SlowReplicasTest, DropReportsAboutAnEarlierGeneration) {

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "decide/supervisor.h"
+#include "unit/recovery/support/scenario.h"
 
 namespace holdfast::recovery {
 namespace {

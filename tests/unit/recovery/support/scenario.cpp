@@ -9,6 +9,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "decide/supervisor_text.h"
+
 namespace holdfast::recovery {
 namespace {
 
@@ -156,6 +161,32 @@ void parse_line(const std::string& line, int number, Scenario& scenario) {
 }
 
 }  // namespace
+
+std::string describe(const Action& action, Moment now) {
+  const std::string_view name = to_string(action.kind);
+  switch (action.kind) {
+    case ActionKind::start_process:
+      return fmt::format("{} {} on place {}", name, action.member, action.device_slot);
+    case ActionKind::cancel_generation:
+      return fmt::format("{} {}", name, action.generation);
+    case ActionKind::kill_process:
+      return fmt::format("{} {}", name, action.member);
+    case ActionKind::open_generation: {
+      const std::string opened = fmt::format("{} {} with {}", name, action.generation, fmt::join(action.members, " "));
+      return action.shards.empty() ? opened : fmt::format("{} dealt {}", opened, fmt::join(action.shards, " "));
+    }
+    case ActionKind::ask_to_regroup:
+    case ActionKind::ask_to_stop:
+      return std::string(name);
+    case ActionKind::set_timer:
+      return fmt::format("{} in {}", name, seconds(action.moment - now));
+    case ActionKind::record_failure:
+      return fmt::format("{} of process {}: {}", name, action.member, action.text);
+    case ActionKind::finish:
+      return fmt::format("{} {}: {}", name, action.exit_code, action.text);
+  }
+  return "unknown";
+}
 
 Scenario read_scenario(const std::filesystem::path& path) {
   Scenario scenario;

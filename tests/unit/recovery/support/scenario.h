@@ -39,6 +39,10 @@ struct ToldStep {
   std::vector<DeviceSlotChange> device_slot_changes;
 };
 
+// One line, such as "set_timer in 0.100 s" or "record_failure of process 1: exited with code 3". Journals of old runs
+// have actions in this form.
+std::string describe(const Action& action, Moment now);
+
 // Throws std::runtime_error that names the line when the file is not a scenario.
 Scenario read_scenario(const std::filesystem::path& path);
 // What the supervisor decides at each of the scenario's steps.

@@ -12,6 +12,7 @@
 #include "decide/membership.h"
 #include "decide/supervisor.h"
 #include "holdfast/recovery/watchdog.h"
+#include "unit/recovery/support/scenario.h"
 #include "unit/recovery/support/simulated_world.h"
 
 namespace holdfast::recovery {

@@ -19,8 +19,9 @@ namespace holdfast {
 
 class ConfigReader;
 
+// The default of Keras: uniform between -0.05 and 0.05.
 struct EmbeddingOptions {
-  Initializer initializer = Initializer::normal(0.05F);
+  Initializer initializer = Initializer::random_uniform();
   std::string name = {};
 };
 

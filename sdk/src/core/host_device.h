@@ -4,6 +4,10 @@
 
 #ifdef __CUDACC__
 #define HOLDFAST_HOST_DEVICE __host__ __device__
+#elif defined(HOLDFAST_INSTRUCTION_SET)
+// A source that is compiled for one instruction set must leave no inline function to the linker, which might give it to
+// callers on machines without that set. See compute/cpu/kernels/vector_kernels.h.
+#define HOLDFAST_HOST_DEVICE [[gnu::always_inline]]
 #else
 #define HOLDFAST_HOST_DEVICE
 #endif

@@ -6,6 +6,7 @@
 #include <omp.h>
 
 #include <functional>
+#include <limits>
 #include <thread>
 
 #include "compute/backend.h"
@@ -197,6 +198,42 @@ TEST(CpuActivation, RunsInPlace) {
   }
 }
 
+TEST(CpuActivation, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const std::int64_t rows = 300, channels = 500;
+  const Floats input = random_floats(rows * channels, 1), output_gradient = random_floats(rows * channels, 2);
+  for (const Activation activation :
+       {Activation::relu, Activation::tanh, Activation::sigmoid, Activation::softmax, Activation::gelu}) {
+    const auto both_passes = [&](int threads) {
+      const auto backend = make_cpu_backend(threads);
+      const auto operation = backend->activation({.activation = activation, .rows = rows, .channels = channels},
+                                                 {.training = true, .input_gradient = true});
+      Floats output(input.size()), result(input.size());
+      operation->forward(input.data(), output.data());
+      operation->backward(is_differentiated_by_output(activation) ? output.data() : input.data(),
+                          output_gradient.data(), result.data());
+      result.insert(result.end(), output.begin(), output.end());
+      return result;
+    };
+    const Floats expected = both_passes(1);
+
+    EXPECT_EQ(both_passes(2), expected) << name(activation);
+    EXPECT_EQ(both_passes(3), expected) << name(activation);
+  }
+}
+
+TEST(CpuActivation, ASoftmaxOfMaskedElementsAloneIsZero) {
+  const auto backend = make_cpu_backend(1);
+  const auto operation =
+      backend->activation({.activation = Activation::softmax, .rows = 2, .channels = 3}, {.training = true});
+  const float masked = -std::numeric_limits<float>::infinity();
+  const Floats input = {masked, masked, masked, masked, 1, 1};
+  Floats output(6);
+
+  operation->forward(input.data(), output.data());
+
+  EXPECT_EQ(output, (Floats{0, 0, 0, 0, 0.5F, 0.5F}));
+}
+
 TEST(CpuBackend, RunsOnUnalignedArrays) {
   const auto backend = make_cpu_backend(1);
   const auto operation = backend->dense({.rows = 4, .inputs = 33, .outputs = 9}, {});
@@ -249,8 +286,9 @@ TEST(CpuBackend, BitsDependOnItsOwnThreadsOnly) {
 }
 
 TEST(CpuBackend, DescribesWhatBitsDependOn) {
-  EXPECT_THAT(make_cpu_backend(1)->description(),
-              testing::MatchesRegex("oneDNN [0-9]+\\.[0-9]+\\.[0-9]+, isa [a-z0-9_]+, 1 thread per shard"));
+  EXPECT_THAT(
+      make_cpu_backend(1)->description(),
+      testing::MatchesRegex("oneDNN [0-9]+\\.[0-9]+\\.[0-9]+, isa [a-z0-9_]+, kernels [0-9]+, 1 thread per shard"));
   EXPECT_THAT(make_cpu_backend(3)->description(), testing::EndsWith(", 3 threads per shard"));
 }
 

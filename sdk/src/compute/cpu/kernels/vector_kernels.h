@@ -1,0 +1,91 @@
+#pragma once
+
+// Our own loops on CPUs, compiled once for each instruction set. A table holds the functions of one set, and the
+// machine decides which table is used.
+//
+// All sets give the same bits. They only do so because nothing is contracted into fused multiply-adds, sums have the
+// fixed order of lanes.h, and no function of a C library is called. Adding a set therefore needs no new version of
+// the arithmetic; changing a formula or an order does (kKernelsVersion in backend.h).
+//
+// The loops are in the *_loops.h headers. They and what they include must leave no inline function to the linker: it
+// keeps one copy of each, and one with AVX2 instructions would end a program on a machine without them. So functions of
+// the loops are in unnamed namespaces, and shared ones are always inlined (HOLDFAST_HOST_DEVICE).
+//
+// Arrays are f32 and need no alignment. Unless a comment says otherwise, outputs may be inputs but not overlap them
+// otherwise. Functions run on the calling thread and allocate nothing.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace holdfast::compute {
+
+enum class InstructionSet { baseline, avx2, avx512 };
+
+// "baseline", "avx2" or "avx512"
+std::string_view name_of(InstructionSet set);
+
+// output[i] = f(input[i])
+using ElementPass = void (*)(const float* input, float* output, std::int64_t count);
+// input_gradient[i] = output_gradient[i] * f'(kept[i])
+using DerivativePass = void (*)(const float* kept, const float* output_gradient, float* input_gradient,
+                                std::int64_t count);
+
+struct ActivationPasses {
+  ElementPass forward;
+  DerivativePass backward;
+};
+
+// The sum of the losses of `count` elements, before it is divided; gradient[i] = factor * derivative, unless `gradient`
+// is null.
+using ElementLosses = double (*)(const float* outputs, const float* targets, std::int64_t count, float factor,
+                                 float* gradient);
+
+// What the softmax of a row subtracts and divides by.
+struct SoftmaxSums {
+  float shift;
+  double sum;
+};
+
+struct VectorKernels {
+  InstructionSet set;
+
+  ActivationPasses relu;
+  ActivationPasses tanh;
+  ActivationPasses sigmoid;
+  ActivationPasses gelu;
+
+  // Of each row of [rows, channels].
+  void (*softmax)(const float* input, std::int64_t rows, std::int64_t channels, float* output);
+  // input_gradient = output * (output_gradient - sum of output * output_gradient)
+  void (*softmax_backward)(const float* output, const float* output_gradient, std::int64_t rows, std::int64_t channels,
+                           float* input_gradient);
+  // exponentials[c] = exp(row[c] - shift), unless `exponentials` is null.
+  SoftmaxSums (*softmax_row)(const float* row, std::int64_t count, float* exponentials);
+
+  ElementLosses binary_loss_of_logits;
+  ElementLosses binary_loss_of_probabilities;
+  ElementLosses squared_error;
+  // The cross-entropy of a row of scores whose targets are shares: the sum of target * (log_sum - (score - shift)).
+  double (*categorical_loss)(const float* scores, const float* targets, std::int64_t count, float shift,
+                             double log_sum);
+
+  double (*sum)(const float* values, std::int64_t count);
+  // array[c] = array[c] * factor
+  void (*scale)(float* array, std::int64_t count, float factor);
+  // array[c] = array[c] * factor - other[c] * other_factor
+  void (*scale_and_subtract)(float* array, const float* other, std::int64_t count, float factor, float other_factor);
+};
+
+// The table of the best set that the machine has, or of the one that was forced.
+const VectorKernels& vector_kernels();
+
+// The sets that this machine has, from baseline on.
+std::span<const InstructionSet> supported_instruction_sets();
+
+// For tests and benchmarks: vector_kernels() gives this set from now on, in all threads; without one, the best. Throws
+// Error{unavailable} where the machine does not have it.
+void force_instruction_set(std::optional<InstructionSet> set);
+
+}  // namespace holdfast::compute

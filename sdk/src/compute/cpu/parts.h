@@ -1,0 +1,38 @@
+#pragma once
+
+// Divides work of our own loops among the threads of a back end. The parts are for speed alone: the loops compute each
+// item, and add up each sum, in the same way wherever parts begin and end. So bits do not depend on the threads.
+
+#include <algorithm>
+#include <cstdint>
+
+namespace holdfast::compute {
+
+struct DividedWork {
+  std::int64_t count = 0;        // items
+  std::int64_t floats_each = 1;  // that an item reads or writes
+};
+
+// Calls run(context, part) for each part from 0 to parts - 1, on a team of as many threads. Returns when all are done.
+// `run` must not throw.
+void run_parts(int parts, void (*run)(const void* context, int part), const void* context);
+
+// Calls run(begin, end) for ranges that cover the items, on up to `threads` threads. Work too small to be worth a
+// second thread is done by the caller.
+template <class Run>
+void for_each_part(int threads, DividedWork work, const Run& run) {
+  // Starting a team takes microseconds, in which one thread works through about so many floats.
+  constexpr std::int64_t kFloatsOfPart = 1 << 15;
+  const std::int64_t worthwhile = work.count * work.floats_each / kFloatsOfPart;
+  const int parts = static_cast<int>(std::min({std::int64_t{threads}, worthwhile, work.count}));
+  if (parts <= 1) {
+    if (work.count > 0) run(std::int64_t{0}, work.count);
+    return;
+  }
+  const auto run_part = [&](int part) { run(work.count * part / parts, work.count * (part + 1) / parts); };
+  run_parts(
+      parts, [](const void* context, int part) { (*static_cast<const decltype(run_part)*>(context))(part); },
+      &run_part);
+}
+
+}  // namespace holdfast::compute

@@ -139,6 +139,107 @@ TEST_F(InstructionSets, GiveTheSamePartsOfLossesOverClasses) {
   });
 }
 
+// Few columns and many, also more than one tile of them, and numbers of rows that no block divides.
+TEST_F(InstructionSets, GiveTheSameColumns) {
+  for (const std::int64_t columns : {1, 3, 6, 31, 32, 64, 257, 600}) {
+    expect_same_bits([&](const VectorKernels& kernels, std::int64_t length) {
+      const std::int64_t rows = length % 200 + 1;
+      const ColumnRange all = {.begin = 0, .end = columns};
+      const Floats input = normal_numbers(rows * columns, 1), gradient = normal_numbers(rows * columns, 2);
+      const Floats gamma = normal_numbers(columns, 3), beta = normal_numbers(columns, 4);
+      const auto places = static_cast<std::size_t>(columns);
+      Floats sums(places), mean(places), variance(places), of_gamma(places), of_beta(places);
+      Floats output(input.size()), input_gradient(input.size());
+      kernels.column_sums(input.data(), rows, columns, all, sums.data());
+      kernels.column_moments(input.data(), rows, columns, all, mean.data(), variance.data());
+      const NormalizationRows arrays = {input.data(), rows, columns, mean.data(), gamma.data(), beta.data()};
+      kernels.normalize(arrays, beta.data(), output.data());
+      kernels.normalization_sums(arrays, gradient.data(), all, of_gamma.data(), of_beta.data());
+      kernels.normalize_backward(arrays, gradient.data(), of_gamma.data(), of_beta.data(), 7, input_gradient.data());
+      for (const Floats& part : {mean, variance, of_gamma, of_beta, output, input_gradient}) {
+        sums.insert(sums.end(), part.begin(), part.end());
+      }
+      return sums;
+    });
+  }
+}
+
+// With arrays and single numbers in each place.
+TEST_F(InstructionSets, GiveTheSameFunctionsOfElements) {
+  for (int number = 0; number <= static_cast<int>(ElementFunction::select); ++number) {
+    SCOPED_TRACE(number);
+    expect_same_bits([&](const VectorKernels& kernels, std::int64_t length) {
+      const Floats a = mixed_numbers(length, 1), b = mixed_numbers(length, 2), c = normal_numbers(length, 3);
+      Floats all;
+      for (unsigned mask = 0; mask < 8; ++mask) {
+        const ElementLane operands[] = {
+            {a.data(), (mask & 1) != 0}, {b.data(), (mask & 2) != 0}, {c.data(), (mask & 4) != 0}};
+        Floats result(a.size());
+        kernels.run_instruction(static_cast<ElementFunction>(number), operands, length, result.data());
+        all.insert(all.end(), result.begin(), result.end());
+      }
+      return all;
+    });
+  }
+}
+
+TEST_F(InstructionSets, GiveTheSameReductions) {
+  for (const ReductionKind kind : {ReductionKind::sum, ReductionKind::mean, ReductionKind::maximum}) {
+    for (const std::int64_t inner : {1, 2, 5, 40, 300}) {
+      expect_same_bits([&](const VectorKernels& kernels, std::int64_t length) {
+        const RowReduction reduction = {.kind = kind, .outer = 2, .reduced = length % 300 + 1, .inner = inner};
+        const Floats from = normal_numbers(2 * reduction.reduced * inner, 1);
+        Floats to(static_cast<std::size_t>(2 * inner));
+        kernels.reduce(reduction, from.data(), to.data());
+        return to;
+      });
+    }
+  }
+}
+
+TEST_F(InstructionSets, GiveTheSameStepsOfOptimizers) {
+  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
+    const Floats gradients = normal_numbers(length, 1);
+    Floats all;
+    for (int rule = 0; rule < 4; ++rule) {
+      Floats parameters = normal_numbers(length, 2), m = normal_numbers(length, 3), v = normal_numbers(length, 4);
+      for (float& square : v) square = square * square;
+      const SgdStep sgd = {.learning_rate = 0.1F, .momentum = rule == 1 ? 0.0F : 0.9F, .nesterov = rule == 3};
+      const AdamStep adam = {.beta_1_rest = 0.1F, .beta_2_rest = 0.001F, .rate = 0.01F, .epsilon = 1e-7F, .kept = 0.9F};
+      if (rule == 0) kernels.adam(adam, length, gradients.data(), parameters.data(), m.data(), v.data());
+      if (rule > 0) kernels.sgd(sgd, length, gradients.data(), parameters.data(), rule == 1 ? nullptr : m.data());
+      for (const Floats& part : {parameters, m, v}) all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  });
+}
+
+TEST_F(InstructionSets, GiveTheSameClippedGradients) {
+  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
+    const Floats gradients = mixed_numbers(length, 1);
+    Floats clipped(gradients.size()), scaled(gradients.size());
+    kernels.clip_values(gradients.data(), length, 0.5F, clipped.data());
+    kernels.scaled(gradients.data(), length, 0.3F, scaled.data());
+    append(clipped,
+           kernels.squares_of_chunk(normal_numbers(length, 2).data(), std::min<std::size_t>(4096, gradients.size())));
+    clipped.insert(clipped.end(), scaled.begin(), scaled.end());
+    return clipped;
+  });
+}
+
+// As Random gives them, draw by draw.
+TEST_F(InstructionSets, DropWhatTheDrawsSay) {
+  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
+    const Floats input(static_cast<std::size_t>(length), 3.0F);
+    Floats output(input.size());
+    kernels.dropout(philox_sequence(7, static_cast<std::uint32_t>(Purpose::dropout), 5, 11), input.data(), length, 0.3F,
+                    2, output.data());
+    Random random(7, Purpose::dropout, 5, 11);
+    for (const float value : output) EXPECT_EQ(value, random.uniform() < 0.3F ? 0.0F : 6.0F);
+    return output;
+  });
+}
+
 TEST_F(InstructionSets, AreForcedByNameOrRefused) {
   const auto all = supported_instruction_sets();
 

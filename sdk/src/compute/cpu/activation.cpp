@@ -88,7 +88,7 @@ class CpuSoftmax : public ActivationOperation {
 
 }  // namespace
 
-std::unique_ptr<ActivationOperation> make_cpu_activation(CpuContext& context, const ActivationShape& shape) {
+std::unique_ptr<ActivationOperation> make_cpu_activation(const CpuContext& context, const ActivationShape& shape) {
   if (shape.activation == Activation::softmax) return std::make_unique<CpuSoftmax>(context, shape);
   return std::make_unique<CpuElementActivation>(context, shape);
 }

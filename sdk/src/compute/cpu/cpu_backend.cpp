@@ -64,12 +64,11 @@ class CpuBackend : public Backend {
 
   std::unique_ptr<BatchNormalizationOperation> batch_normalization(const BatchNormalizationShape& shape,
                                                                    Use use) override {
-    const ThreadCount threads(context_.threads());
     return make_cpu_batch_normalization(context_, shape, use);
   }
 
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
-    return make_cpu_dropout(shape, draws_);
+    return make_cpu_dropout(context_, shape, draws_);
   }
 
   void set_draws(const Draws& draws) override { draws_ = draws; }

@@ -19,7 +19,7 @@
 
 #ifdef HOLDFAST_SANITIZES_THREADS
 #include <sanitizer/tsan_interface.h>
-#define HOLDFAST_NOT_SANITIZED [[gnu::no_sanitize("thread")]]
+#define HOLDFAST_NOT_SANITIZED __attribute__((no_sanitize("thread")))
 #else
 #define HOLDFAST_NOT_SANITIZED
 #endif
@@ -57,7 +57,7 @@ void end_team([[maybe_unused]] Team& team) {
 #endif
 }
 
-HOLDFAST_NOT_SANITIZED [[gnu::noinline]] void run_team(Team& team, int parts) {
+HOLDFAST_NOT_SANITIZED __attribute__((noinline)) void run_team(Team& team, int parts) {
 #pragma omp parallel num_threads(parts)
   {
     // A team may be smaller than it was asked to be.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "compute/cpu/kernels/vector_kernels.h"
+
 namespace holdfast::compute {
 
 struct DividedWork {
@@ -33,6 +35,17 @@ void for_each_part(int threads, DividedWork work, const Run& run) {
   run_parts(
       parts, [](const void* context, int part) { (*static_cast<const decltype(run_part)*>(context))(part); },
       &run_part);
+}
+
+// Calls run(range) for ranges that cover the columns of [rows, columns].
+template <class Run>
+void for_each_column_part(int threads, std::int64_t rows, std::int64_t columns, const Run& run) {
+  // The last group takes what is left. Few columns are one group.
+  const std::int64_t groups = std::max(columns / kColumnsOfPart, std::int64_t{1});
+  for_each_part(
+      threads, {.count = groups, .floats_each = rows * kColumnsOfPart}, [&](std::int64_t begin, std::int64_t end) {
+        run(ColumnRange{.begin = begin * kColumnsOfPart, .end = end == groups ? columns : end * kColumnsOfPart});
+      });
 }
 
 }  // namespace holdfast::compute

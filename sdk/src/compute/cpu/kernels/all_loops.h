@@ -7,7 +7,12 @@
 #endif
 
 #include "compute/cpu/kernels/activation_loops.h"
+#include "compute/cpu/kernels/column_loops.h"
+#include "compute/cpu/kernels/dropout_loops.h"
+#include "compute/cpu/kernels/element_loops.h"
 #include "compute/cpu/kernels/loss_loops.h"
+#include "compute/cpu/kernels/optimizer_loops.h"
+#include "compute/cpu/kernels/reduction_loops.h"
 #include "compute/cpu/kernels/softmax_loops.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
@@ -29,7 +34,20 @@ constexpr VectorKernels kernels_of_this_source(InstructionSet set) {
           .categorical_loss = categorical_loss,
           .sum = sum,
           .scale = scale,
-          .scale_and_subtract = scale_and_subtract};
+          .scale_and_subtract = scale_and_subtract,
+          .column_sums = column_sums,
+          .column_moments = column_moments,
+          .normalization_sums = normalization_sums,
+          .normalize = normalize,
+          .normalize_backward = normalize_backward,
+          .run_instruction = run_instruction,
+          .reduce = reduce,
+          .adam = adam,
+          .sgd = sgd,
+          .squares_of_chunk = chunk_squares,
+          .clip_values = clip_values,
+          .scaled = scaled,
+          .dropout = dropout};
 }
 
 }  // namespace

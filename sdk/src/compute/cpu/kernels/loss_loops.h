@@ -3,7 +3,7 @@
 // See vector_kernels.h.
 
 #include "compute/arithmetic/crossentropy.h"
-#include "compute/cpu/kernels/lanes.h"
+#include "compute/arithmetic/lanes.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
@@ -13,9 +13,9 @@ namespace {
 template <ElementLoss (*kElement)(float, float)>
 double element_losses(const float* outputs, const float* targets, std::int64_t count, float factor, float* gradient) {
   if (gradient == nullptr) {
-    return sum_in_lanes(count, [=](std::int64_t i) { return kElement(outputs[i], targets[i]).loss; });
+    return sum_of_row(count, [=](std::int64_t i) { return kElement(outputs[i], targets[i]).loss; });
   }
-  return sum_in_lanes(count, [=](std::int64_t i) {
+  return sum_of_row(count, [=](std::int64_t i) {
     const ElementLoss element = kElement(outputs[i], targets[i]);
     gradient[i] = factor * element.gradient;
     return element.loss;
@@ -24,7 +24,7 @@ double element_losses(const float* outputs, const float* targets, std::int64_t c
 
 double categorical_loss(const float* scores, const float* targets, std::int64_t count, float shift, double log_sum) {
   const SoftmaxRow row = {.largest = shift, .sum = 0, .log_sum = log_sum};
-  return sum_in_lanes(count, [=](std::int64_t c) {
+  return sum_of_row(count, [=](std::int64_t c) {
     const double loss = static_cast<double>(targets[c]) * loss_of_logit(row, scores[c]);
     // A target of zero keeps a score of minus infinity (a masked class) out of the loss.
     return targets[c] != 0 ? loss : 0.0;
@@ -32,7 +32,7 @@ double categorical_loss(const float* scores, const float* targets, std::int64_t 
 }
 
 double sum(const float* values, std::int64_t count) {
-  return sum_in_lanes(count, [=](std::int64_t i) { return values[i]; });
+  return sum_of_row(count, [=](std::int64_t i) { return values[i]; });
 }
 
 void scale(float* array, std::int64_t count, float factor) {

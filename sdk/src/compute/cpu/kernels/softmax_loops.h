@@ -3,8 +3,8 @@
 // See vector_kernels.h. A row is worked on in blocks that stay in the first-level cache. The last one is filled up with
 // minus infinities, which add nothing, so that short rows are computed in whole vectors, too.
 
+#include "compute/arithmetic/lanes.h"
 #include "compute/arithmetic/softmax.h"
-#include "compute/cpu/kernels/lanes.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
@@ -20,29 +20,9 @@ constexpr std::int64_t kRowBlock = 16 * kLanes;
   return filled;
 }
 
-// A NaN is passed over here; its exponential makes the sum a NaN.
-[[gnu::always_inline]] inline float largest_of(const float* row, std::int64_t count) {
-  float lanes[kLanes];
-  for (float& lane : lanes) lane = -kInfiniteFloat;
-  std::int64_t first = 0;
-  for (; first + kLanes <= count; first += kLanes) {
-#pragma omp simd
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      const float value = row[first + lane];
-      lanes[lane] = value > lanes[lane] ? value : lanes[lane];
-    }
-  }
-  for (std::int64_t lane = 0; lane < count - first; ++lane) {
-    const float value = row[first + lane];
-    lanes[lane] = value > lanes[lane] ? value : lanes[lane];
-  }
-  float largest = lanes[0];
-  for (const float lane : lanes) largest = lane > largest ? lane : largest;
-  return largest;
-}
-
 SoftmaxSums softmax_row(const float* row, std::int64_t count, float* exponentials) {
-  const float shift = softmax_shift(largest_of(row, count));
+  const float shift = softmax_shift(largest_of_row(count, [=](std::int64_t c) { return row[c]; }));
+  // The order is that of lanes.h.
   double lanes[kLanes] = {};
   alignas(64) float block[kRowBlock];
   for (std::int64_t first = 0; first < count; first += kRowBlock) {
@@ -58,7 +38,7 @@ SoftmaxSums softmax_row(const float* row, std::int64_t count, float* exponential
     if (exponentials == nullptr) continue;
     for (std::int64_t i = 0; i < width; ++i) exponentials[first + i] = block[i];
   }
-  return {shift, sum_of_lanes(lanes)};
+  return {shift, sum_of_row(kLanes, [&](std::int64_t lane) { return lanes[lane]; })};
 }
 
 void softmax(const float* input, std::int64_t rows, std::int64_t channels, float* output) {
@@ -76,7 +56,7 @@ void softmax_backward(const float* output, const float* output_gradient, std::in
     const float* const y = output + row * channels;
     const float* const dy = output_gradient + row * channels;
     float* const dx = input_gradient + row * channels;
-    const auto sum = static_cast<float>(sum_in_lanes(channels, [=](std::int64_t c) { return y[c] * dy[c]; }));
+    const auto sum = static_cast<float>(sum_of_row(channels, [=](std::int64_t c) { return y[c] * dy[c]; }));
 #pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) dx[c] = y[c] * (dy[c] - sum);
   }

@@ -19,6 +19,10 @@
 #include <span>
 #include <string_view>
 
+#include "compute/array_kernels.h"
+#include "compute/device_kernels.h"
+#include "core/philox.h"
+
 namespace holdfast::compute {
 
 enum class InstructionSet { baseline, avx2, avx512 };
@@ -46,6 +50,30 @@ using ElementLosses = double (*)(const float* outputs, const float* targets, std
 struct SoftmaxSums {
   float shift;
   double sum;
+};
+
+// Functions of columns take a range of them, so that threads can share the columns. A range of fewer than
+// kColumnsOfPart columns must be all of them.
+inline constexpr std::int64_t kColumnsOfPart = 32;
+struct ColumnRange {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// Rows that are normalized by column: [rows, columns]. `inverse` is 1 / sqrt(variance + epsilon).
+struct NormalizationRows {
+  const float* input;
+  std::int64_t rows;
+  std::int64_t columns;
+  const float* mean;
+  const float* inverse;
+  const float* gamma;
+};
+
+// Numbers of a block of an element program: an array, or one number for all elements.
+struct ElementLane {
+  const float* values = nullptr;
+  bool is_scalar = false;
 };
 
 struct VectorKernels {
@@ -76,6 +104,37 @@ struct VectorKernels {
   void (*scale)(float* array, std::int64_t count, float factor);
   // array[c] = array[c] * factor - other[c] * other_factor
   void (*scale_and_subtract)(float* array, const float* other, std::int64_t count, float factor, float other_factor);
+
+  // Of each column of [rows, columns] in the range; `sums`, `mean` and so on have a place for every column.
+  void (*column_sums)(const float* values, std::int64_t rows, std::int64_t columns, ColumnRange range, float* sums);
+  // The mean and the biased variance, in one pass over memory.
+  void (*column_moments)(const float* values, std::int64_t rows, std::int64_t columns, ColumnRange range, float* mean,
+                         float* variance);
+  // The sums over rows of output_gradient * normalized input, and of output_gradient.
+  void (*normalization_sums)(const NormalizationRows& arrays, const float* output_gradient, ColumnRange range,
+                             float* gamma_gradient, float* beta_gradient);
+  void (*normalize)(const NormalizationRows& arrays, const float* beta, float* output);
+  // `statistics_rows` is how many rows the statistics and both sums are of.
+  void (*normalize_backward)(const NormalizationRows& arrays, const float* output_gradient, const float* gamma_gradient,
+                             const float* beta_gradient, float statistics_rows, float* input_gradient);
+
+  // result[i] = function of three operands at i; those that the function does not take must be readable, too.
+  void (*run_instruction)(ElementFunction function, const ElementLane* operands, std::int64_t count, float* result);
+  void (*reduce)(const RowReduction& reduction, const float* from, float* to);
+
+  // One step of an optimizer. The arrays do not overlap. `velocity` is null without momentum.
+  void (*adam)(const AdamStep& step, std::int64_t count, const float* gradients, float* parameters, float* m, float* v);
+  void (*sgd)(const SgdStep& step, std::int64_t count, const float* gradients, float* parameters, float* velocity);
+
+  // The parts of gradient clipping, in the order of arithmetic/gradient_clipping.h.
+  double (*squares_of_chunk)(const float* values, std::size_t count);
+  void (*clip_values)(const float* gradients, std::int64_t count, float limit, float* clipped);
+  // result[i] = array[i] * factor
+  void (*scaled)(const float* array, std::int64_t count, float factor, float* result);
+
+  // output[i] = 0 where draw i of the sequence is below the rate, and input[i] * kept elsewhere.
+  void (*dropout)(const PhiloxSequence& sequence, const float* input, std::int64_t count, float rate, float kept,
+                  float* output);
 };
 
 // The table of the best set that the machine has, or of the one that was forced.

@@ -17,18 +17,21 @@ struct PhiloxKey {
   std::uint32_t word[2];
 };
 
+// The upper half of the product.
+HOLDFAST_HOST_DEVICE inline std::uint32_t philox_high(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(a) * b >> 32);
+}
+
 // One of the ten rounds, with the key of that round.
 HOLDFAST_HOST_DEVICE inline PhiloxBlock philox_round(PhiloxBlock counter, PhiloxKey key, std::uint32_t round) {
-  constexpr std::uint64_t kMultiplier0 = 0xD2511F53;
-  constexpr std::uint64_t kMultiplier1 = 0xCD9E8D57;
+  constexpr std::uint32_t kMultiplier0 = 0xD2511F53;
+  constexpr std::uint32_t kMultiplier1 = 0xCD9E8D57;
   constexpr std::uint32_t kWeyl0 = 0x9E3779B9;
   constexpr std::uint32_t kWeyl1 = 0xBB67AE85;
-  const std::uint64_t product0 = kMultiplier0 * counter.word[0];
-  const std::uint64_t product1 = kMultiplier1 * counter.word[2];
-  return {{static_cast<std::uint32_t>(product1 >> 32) ^ counter.word[1] ^ (key.word[0] + round * kWeyl0),
-           static_cast<std::uint32_t>(product1),
-           static_cast<std::uint32_t>(product0 >> 32) ^ counter.word[3] ^ (key.word[1] + round * kWeyl1),
-           static_cast<std::uint32_t>(product0)}};
+  return {{philox_high(kMultiplier1, counter.word[2]) ^ counter.word[1] ^ (key.word[0] + round * kWeyl0),
+           kMultiplier1 * counter.word[2],
+           philox_high(kMultiplier0, counter.word[0]) ^ counter.word[3] ^ (key.word[1] + round * kWeyl1),
+           kMultiplier0 * counter.word[0]}};
 }
 
 // Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). Without a loop,

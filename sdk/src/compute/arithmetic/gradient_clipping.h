@@ -47,7 +47,7 @@ HOLDFAST_HOST_DEVICE inline float norm_scale(double sum_of_squares, float limit)
 
 // The host's implementation of that order; `value_of(i)` are the summands.
 template <class Value>
-HOLDFAST_HOST_DEVICE inline double sum_in_norm_lanes(std::size_t count, const Value& value_of) {
+HOLDFAST_HOST_INLINE inline double sum_in_norm_lanes(std::size_t count, const Value& value_of) {
   double lanes[kNormLanes] = {};
   for (std::size_t first = 0; first < count; first += kNormLanes) {
     const std::size_t width = count - first < kNormLanes ? count - first : kNormLanes;
@@ -60,7 +60,7 @@ HOLDFAST_HOST_DEVICE inline double sum_in_norm_lanes(std::size_t count, const Va
 }
 
 // The squares of up to kNormChunk floats.
-HOLDFAST_HOST_DEVICE inline double squares_of_chunk(const float* values, std::size_t count) {
+HOLDFAST_HOST_INLINE inline double squares_of_chunk(const float* values, std::size_t count) {
   return sum_in_norm_lanes(count, [values](std::size_t i) {
     const double value = values[i];
     return value * value;

@@ -14,7 +14,10 @@
 namespace holdfast::compute {
 namespace {
 
-constexpr std::int64_t kTileColumns = 256;
+// A block of rows of a tile stays in the first-level cache.
+constexpr std::int64_t kTileColumns = 128;
+// Where a row is read once, the sums alone stay there, and longer pieces of rows come faster from memory.
+constexpr std::int64_t kLongTileColumns = 1024;
 constexpr std::int64_t kBlockRows = 32;
 
 // Columns below this number are widened. At least as many are given to a thread (see kColumnsOfPart).
@@ -76,18 +79,18 @@ template <class Term>
 // few.
 template <class Tile>
 [[gnu::always_inline]] inline void for_each_tile(const WideRows& wide, std::int64_t columns, ColumnRange range,
-                                                 const Tile& tile) {
+                                                 std::int64_t tile_columns, const Tile& tile) {
   if (wide.columns != columns) return tile(std::int64_t{0}, wide.columns);
-  for (std::int64_t first = range.begin; first < range.end; first += kTileColumns) {
-    tile(first, range.end - first < kTileColumns ? range.end - first : kTileColumns);
+  for (std::int64_t first = range.begin; first < range.end; first += tile_columns) {
+    tile(first, range.end - first < tile_columns ? range.end - first : tile_columns);
   }
 }
 
 void column_sums(const float* values, std::int64_t rows, std::int64_t columns, ColumnRange range, float* sums) {
   const WideRows wide = wide_rows(rows, columns);
-  for_each_tile(wide, columns, range, [=](std::int64_t first, std::int64_t width) {
-    alignas(64) float block_sums[kTileColumns];
-    alignas(64) double totals[kTileColumns] = {};
+  for_each_tile(wide, columns, range, kLongTileColumns, [=](std::int64_t first, std::int64_t width) {
+    alignas(64) float block_sums[kLongTileColumns];
+    alignas(64) double totals[kLongTileColumns] = {};
     for_each_block(wide, first, width, [&](std::int64_t offset, std::int64_t block_rows, std::int64_t block_columns) {
       add_block(offset, wide.columns, block_rows, block_columns, block_sums,
                 [=](std::int64_t i, std::int64_t) { return values[i]; });
@@ -120,7 +123,7 @@ struct Moments {
 void column_moments(const float* values, std::int64_t rows, std::int64_t columns, ColumnRange range, float* mean,
                     float* variance) {
   const WideRows wide = wide_rows(rows, columns);
-  for_each_tile(wide, columns, range, [=](std::int64_t first, std::int64_t width) {
+  for_each_tile(wide, columns, range, kTileColumns, [=](std::int64_t first, std::int64_t width) {
     alignas(64) float means[kTileColumns];
     alignas(64) float squares[kTileColumns];
     alignas(64) double total_means[kTileColumns] = {};
@@ -165,7 +168,7 @@ void normalization_sums(const NormalizationRows& arrays, const float* output_gra
   const float* const input = arrays.input;
   const std::int64_t columns = arrays.columns;
   const WideRows wide = wide_rows(arrays.rows, columns);
-  for_each_tile(wide, columns, range, [=](std::int64_t first, std::int64_t width) {
+  for_each_tile(wide, columns, range, kTileColumns, [=](std::int64_t first, std::int64_t width) {
     alignas(64) float mean[kTileColumns];
     alignas(64) float inverse[kTileColumns];
     for (std::int64_t c = 0; c < width; ++c) {
@@ -198,60 +201,54 @@ void normalization_sums(const NormalizationRows& arrays, const float* output_gra
   });
 }
 
-// Calls run(offset, column, columns) for pieces of rows that begin with the float at `offset` and are those of the
-// columns from `column` on. Rows of few columns are joined, and `column` then counts in a joined row.
-template <class Run>
-[[gnu::always_inline]] inline void for_each_wide_row(std::int64_t rows, std::int64_t columns, const Run& run) {
+// Calls pass.run(offset, columns) for all rows, one after another. Rows of few columns are joined to wide ones.
+template <class Pass>
+[[gnu::always_inline]] inline void for_each_row(std::int64_t rows, std::int64_t columns, const Pass& pass) {
   const WideRows wide = wide_rows(rows, columns);
-  for (std::int64_t first = 0; first < wide.columns; first += kTileColumns) {
-    const std::int64_t width = wide.columns - first < kTileColumns ? wide.columns - first : kTileColumns;
-    run.begin_tile(first, width);
-    for (std::int64_t row = 0; row < wide.rows; ++row) run.run(row * wide.columns + first, width);
-  }
-  if (wide.leftover > 0) run.run(wide.rows * wide.columns, wide.leftover);
+  for (std::int64_t row = 0; row < wide.rows; ++row) pass.run(row * wide.columns, wide.columns);
+  if (wide.leftover > 0) pass.run(wide.rows * wide.columns, wide.leftover);
 }
 
-// The parameters of the columns of a tile, side by side.
-struct TileOfParameters {
-  const float* from;
-  std::int64_t columns;
-  alignas(64) mutable float at[kTileColumns];
-
-  [[gnu::always_inline]] inline void load(std::int64_t first, std::int64_t width) const {
-    for (std::int64_t c = 0; c < width; ++c) at[c] = from[(first + c) % columns];
+// Parameters of the columns; side by side as often as columns are in a wide row.
+class WideParameters {
+ public:
+  [[gnu::always_inline]] inline WideParameters(const float* parameters, std::int64_t columns) : at(parameters) {
+    if (columns >= kFewColumns) return;
+    for (std::int64_t c = 0; c < kTileColumns; ++c) copies_[c] = parameters[c % columns];
+    at = copies_;
   }
+  WideParameters(const WideParameters&) = delete;
+  WideParameters& operator=(const WideParameters&) = delete;
+
+  const float* at;
+
+ private:
+  alignas(64) float copies_[kTileColumns];
 };
 
 struct NormalizeRows {
   const float* input;
   float* output;
-  TileOfParameters mean, inverse, gamma, beta;
+  const float* mean;
+  const float* inverse;
+  const float* gamma;
+  const float* beta;
 
-  [[gnu::always_inline]] inline void begin_tile(std::int64_t first, std::int64_t width) const {
-    mean.load(first, width);
-    inverse.load(first, width);
-    gamma.load(first, width);
-    beta.load(first, width);
-  }
   [[gnu::always_inline]] inline void run(std::int64_t offset, std::int64_t width) const {
     const float* const from = input + offset;
     float* const to = output + offset;
 #pragma omp simd
-    for (std::int64_t c = 0; c < width; ++c) {
-      to[c] = normalized(from[c], mean.at[c], inverse.at[c]) * gamma.at[c] + beta.at[c];
-    }
+    for (std::int64_t c = 0; c < width; ++c) to[c] = normalized(from[c], mean[c], inverse[c]) * gamma[c] + beta[c];
   }
 };
 
 void normalize(const NormalizationRows& arrays, const float* beta, float* output) {
-  const std::int64_t columns = arrays.columns;
-  const NormalizeRows pass = {arrays.input,
-                              output,
-                              {arrays.mean, columns, {}},
-                              {arrays.inverse, columns, {}},
-                              {arrays.gamma, columns, {}},
-                              {beta, columns, {}}};
-  for_each_wide_row(arrays.rows, columns, pass);
+  const WideParameters mean(arrays.mean, arrays.columns);
+  const WideParameters inverse(arrays.inverse, arrays.columns);
+  const WideParameters gamma(arrays.gamma, arrays.columns);
+  const WideParameters wide_beta(beta, arrays.columns);
+  const NormalizeRows pass = {arrays.input, output, mean.at, inverse.at, gamma.at, wide_beta.at};
+  for_each_row(arrays.rows, arrays.columns, pass);
 }
 
 struct NormalizeRowsBackward {
@@ -259,23 +256,20 @@ struct NormalizeRowsBackward {
   const float* output_gradient;
   float* input_gradient;
   float rows;
-  TileOfParameters mean, inverse, gamma, gamma_gradient, beta_gradient;
+  const float* mean;
+  const float* inverse;
+  const float* gamma;
+  const float* gamma_gradient;
+  const float* beta_gradient;
 
-  [[gnu::always_inline]] inline void begin_tile(std::int64_t first, std::int64_t width) const {
-    mean.load(first, width);
-    inverse.load(first, width);
-    gamma.load(first, width);
-    gamma_gradient.load(first, width);
-    beta_gradient.load(first, width);
-  }
   [[gnu::always_inline]] inline void run(std::int64_t offset, std::int64_t width) const {
     const float* const from = input + offset;
     const float* const gradient = output_gradient + offset;
     float* const to = input_gradient + offset;
 #pragma omp simd
     for (std::int64_t c = 0; c < width; ++c) {
-      const NormalizationGradient of_column = {mean.at[c],           inverse.at[c],       gamma.at[c],
-                                               gamma_gradient.at[c], beta_gradient.at[c], rows};
+      const NormalizationGradient of_column = {mean[c],           inverse[c],       gamma[c],
+                                               gamma_gradient[c], beta_gradient[c], rows};
       to[c] = of_column.of(from[c], gradient[c]);
     }
   }
@@ -283,17 +277,14 @@ struct NormalizeRowsBackward {
 
 void normalize_backward(const NormalizationRows& arrays, const float* output_gradient, const float* gamma_gradient,
                         const float* beta_gradient, float statistics_rows, float* input_gradient) {
-  const std::int64_t columns = arrays.columns;
-  const NormalizeRowsBackward pass = {arrays.input,
-                                      output_gradient,
-                                      input_gradient,
-                                      statistics_rows,
-                                      {arrays.mean, columns, {}},
-                                      {arrays.inverse, columns, {}},
-                                      {arrays.gamma, columns, {}},
-                                      {gamma_gradient, columns, {}},
-                                      {beta_gradient, columns, {}}};
-  for_each_wide_row(arrays.rows, columns, pass);
+  const WideParameters mean(arrays.mean, arrays.columns);
+  const WideParameters inverse(arrays.inverse, arrays.columns);
+  const WideParameters gamma(arrays.gamma, arrays.columns);
+  const WideParameters of_gamma(gamma_gradient, arrays.columns);
+  const WideParameters of_beta(beta_gradient, arrays.columns);
+  const NormalizeRowsBackward pass = {arrays.input, output_gradient, input_gradient, statistics_rows, mean.at,
+                                      inverse.at,   gamma.at,        of_gamma.at,    of_beta.at};
+  for_each_row(arrays.rows, arrays.columns, pass);
 }
 
 }  // namespace

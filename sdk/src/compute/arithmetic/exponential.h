@@ -185,7 +185,7 @@ HOLDFAST_HOST_DEVICE inline float power(float base, float exponent) {
   const bool is_odd = (truncated & 1) != 0;
   const float of_negative = !is_whole ? kNotANumber : is_odd ? -result : result;
   const bool is_negative = (bits_of(base) & kSignBit) != 0;
-  // Zeros and infinities have powers that are no whole numbers; only their sign needs one.
+  // Zeros and infinities may be raised to any number; only their sign needs a whole one.
   const bool has_every_power = magnitude == 0 || !(magnitude < kInfiniteFloat);
   const float of_signed = has_every_power && !is_whole ? result : of_negative;
   const float signed_result = is_negative ? of_signed : result;

@@ -28,6 +28,12 @@
 
 namespace holdfast::compute {
 
+// The version of our own arithmetic: the formulas of compute/arithmetic and the order of our sums. It is part of each
+// description(), so that a run is not resumed with other bits unknowingly. Raise it with each change of such bits.
+//   1  functions of the C library, oneDNN's activations (descriptions without a version)
+//   2  our own exponentials, sums in lanes
+inline constexpr int kKernelsVersion = 2;
+
 // The passes that an operation is made for; others must not be called.
 //
 // A backward pass follows a forward pass with the same input and kernel, and both backward passes get the same output
@@ -241,7 +247,8 @@ class Backend {
   // Null if memory() is the host's.
   virtual DeviceKernels* device_kernels() = 0;
 
-  // What the bits depend on besides shapes: "oneDNN 2.6.3, isa avx2, 1 thread per shard".
+  // What the bits depend on besides shapes: "oneDNN 2.6.3, isa avx2, kernels 2, 1 thread per
+  // shard".
   virtual std::string description() const = 0;
 };
 

@@ -2,10 +2,18 @@
 
 // Marks functions that host and device share, so that one formula gives the same bits on both.
 
+// A source that is compiled for one instruction set must leave no inline function to the linker, which might give it to
+// callers on machines without that set. See compute/cpu/kernels/vector_kernels.h. For functions of the host alone.
+#ifdef HOLDFAST_INSTRUCTION_SET
+#define HOLDFAST_HOST_INLINE [[gnu::always_inline]]
+#else
+#define HOLDFAST_HOST_INLINE
+#endif
+
 #ifdef __CUDACC__
 #define HOLDFAST_HOST_DEVICE __host__ __device__
 #else
-#define HOLDFAST_HOST_DEVICE
+#define HOLDFAST_HOST_DEVICE HOLDFAST_HOST_INLINE
 #endif
 
 // For a constant array at namespace scope. Device code cannot read an array of the host, not even a constexpr one.

@@ -17,23 +17,36 @@ struct PhiloxKey {
   std::uint32_t word[2];
 };
 
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011).
-HOLDFAST_HOST_DEVICE inline PhiloxBlock philox(PhiloxBlock counter, PhiloxKey key) {
-  constexpr std::uint64_t kMultiplier0 = 0xD2511F53;
-  constexpr std::uint64_t kMultiplier1 = 0xCD9E8D57;
+// The upper half of the product.
+HOLDFAST_HOST_DEVICE inline std::uint32_t philox_high(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(a) * b >> 32);
+}
+
+// One of the ten rounds, with the key of that round.
+HOLDFAST_HOST_DEVICE inline PhiloxBlock philox_round(PhiloxBlock counter, PhiloxKey key, std::uint32_t round) {
+  constexpr std::uint32_t kMultiplier0 = 0xD2511F53;
+  constexpr std::uint32_t kMultiplier1 = 0xCD9E8D57;
   constexpr std::uint32_t kWeyl0 = 0x9E3779B9;
   constexpr std::uint32_t kWeyl1 = 0xBB67AE85;
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t product0 = kMultiplier0 * counter.word[0];
-    const std::uint64_t product1 = kMultiplier1 * counter.word[2];
-    counter = {{static_cast<std::uint32_t>(product1 >> 32) ^ counter.word[1] ^ key.word[0],
-                static_cast<std::uint32_t>(product1),
-                static_cast<std::uint32_t>(product0 >> 32) ^ counter.word[3] ^ key.word[1],
-                static_cast<std::uint32_t>(product0)}};
-    key.word[0] += kWeyl0;
-    key.word[1] += kWeyl1;
-  }
-  return counter;
+  return {{philox_high(kMultiplier1, counter.word[2]) ^ counter.word[1] ^ (key.word[0] + round * kWeyl0),
+           kMultiplier1 * counter.word[2],
+           philox_high(kMultiplier0, counter.word[0]) ^ counter.word[3] ^ (key.word[1] + round * kWeyl1),
+           kMultiplier0 * counter.word[0]}};
+}
+
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). Without a loop,
+// so that compilers make vector instructions of loops over counters.
+HOLDFAST_HOST_DEVICE inline PhiloxBlock philox(PhiloxBlock counter, PhiloxKey key) {
+  counter = philox_round(counter, key, 0);
+  counter = philox_round(counter, key, 1);
+  counter = philox_round(counter, key, 2);
+  counter = philox_round(counter, key, 3);
+  counter = philox_round(counter, key, 4);
+  counter = philox_round(counter, key, 5);
+  counter = philox_round(counter, key, 6);
+  counter = philox_round(counter, key, 7);
+  counter = philox_round(counter, key, 8);
+  return philox_round(counter, key, 9);
 }
 
 // The draws of (seed, purpose, major, minor), see Random.
@@ -68,7 +81,8 @@ HOLDFAST_HOST_DEVICE inline PhiloxBlock philox_draws(const PhiloxSequence& seque
 
 // The float of a draw in Random::uniform(): a multiple of 2^-24 in [0, 1).
 HOLDFAST_HOST_DEVICE inline float unit_float(std::uint32_t draw) {
-  return static_cast<float>(draw >> 8) * 0x1p-24F;
+  // Signed, because instruction sets before AVX-512 convert no unsigned numbers.
+  return static_cast<float>(static_cast<std::int32_t>(draw >> 8)) * 0x1p-24F;
 }
 
 }  // namespace holdfast

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "compute/arithmetic/optimizers.h"
+#include "compute/cpu/kernels/vector_kernels.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -34,15 +34,8 @@ static void require_one_length(std::span<float> parameters, std::span<const floa
 void adam_pass(const compute::AdamStep& step, std::span<float> parameters, std::span<const float> gradients,
                std::span<const std::span<float>> slots) {
   require_one_length(parameters, gradients, slots);
-  const std::size_t count = parameters.size();
-  // A local copy: the compiler need not fear that a store below changes it.
-  const compute::AdamStep same = step;
-  float* const __restrict parameter = parameters.data();
-  const float* const __restrict gradient = gradients.data();
-  float* const __restrict m = slots[0].data();
-  float* const __restrict v = slots[1].data();
-#pragma omp simd
-  for (std::size_t i = 0; i < count; ++i) compute::adam_element(same, gradient[i], parameter[i], m[i], v[i]);
+  compute::vector_kernels().adam(step, static_cast<std::int64_t>(parameters.size()), gradients.data(),
+                                 parameters.data(), slots[0].data(), slots[1].data());
 }
 
 void adam_pass_on(compute::DeviceKernels& device, const compute::AdamStep& step, std::span<float> parameters,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compute/cpu/kernels/vector_kernels.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -24,18 +25,6 @@ std::size_t most_chunks(const std::vector<compute::NormRange>& ranges) {
   std::size_t most = 0;
   for (const compute::NormRange& range : ranges) most = std::max(most, compute::norm_chunks(range));
   return most;
-}
-
-void clip_values_on_host(float limit, std::span<const float> gradients, float* __restrict clipped) {
-  const float* const __restrict gradient = gradients.data();
-#pragma omp simd
-  for (std::size_t i = 0; i < gradients.size(); ++i) clipped[i] = compute::clipped_value(gradient[i], limit);
-}
-
-void scale_on_host(float scale, std::span<const float> gradients, float* __restrict clipped) {
-  const float* const __restrict gradient = gradients.data();
-#pragma omp simd
-  for (std::size_t i = 0; i < gradients.size(); ++i) clipped[i] = gradient[i] * scale;
 }
 
 }  // namespace
@@ -66,12 +55,17 @@ std::span<const float> GradientClipper::clip(std::span<const float> gradients) {
 
 // Padding between ranges is never written: it keeps the zeros that the arena was allocated with.
 void GradientClipper::clip_on_host(std::span<const float> gradients) {
-  if (clipping_.value) return clip_values_on_host(*clipping_.value, gradients, clipped_.get());
+  const compute::VectorKernels& kernels = compute::vector_kernels();
+  if (clipping_.value) {
+    return kernels.clip_values(gradients.data(), static_cast<std::int64_t>(size_), *clipping_.value, clipped_.get());
+  }
   const float limit = clipping_.norm ? *clipping_.norm : *clipping_.global_norm;
   for (const compute::NormRange& range : ranges_) {
     const std::span<const float> array = gradients.subspan(range.begin, range.end - range.begin);
-    const double squares = compute::sum_of_squares(array, std::span(chunk_sums_).first(compute::norm_chunks(range)));
-    scale_on_host(compute::norm_scale(squares, limit), array, clipped_.get() + range.begin);
+    const double squares = compute::sum_of_squares(array, std::span(chunk_sums_).first(compute::norm_chunks(range)),
+                                                   kernels.squares_of_chunk);
+    kernels.scaled(array.data(), static_cast<std::int64_t>(array.size()), compute::norm_scale(squares, limit),
+                   clipped_.get() + range.begin);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <omp.h>
 
 #include <functional>
+#include <limits>
 #include <thread>
 
 #include "compute/backend.h"
@@ -197,6 +198,95 @@ TEST(CpuActivation, RunsInPlace) {
   }
 }
 
+TEST(CpuActivation, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const std::int64_t rows = 300, channels = 500;
+  const Floats input = random_floats(rows * channels, 1), output_gradient = random_floats(rows * channels, 2);
+  for (const Activation activation :
+       {Activation::relu, Activation::tanh, Activation::sigmoid, Activation::softmax, Activation::gelu}) {
+    const auto both_passes = [&](int threads) {
+      const auto backend = make_cpu_backend(threads);
+      const auto operation = backend->activation({.activation = activation, .rows = rows, .channels = channels},
+                                                 {.training = true, .input_gradient = true});
+      Floats output(input.size()), result(input.size());
+      operation->forward(input.data(), output.data());
+      operation->backward(is_differentiated_by_output(activation) ? output.data() : input.data(),
+                          output_gradient.data(), result.data());
+      result.insert(result.end(), output.begin(), output.end());
+      return result;
+    };
+    const Floats expected = both_passes(1);
+
+    EXPECT_EQ(both_passes(2), expected) << name(activation);
+    EXPECT_EQ(both_passes(3), expected) << name(activation);
+  }
+}
+
+TEST(CpuActivation, ASoftmaxOfMaskedElementsAloneIsZero) {
+  const auto backend = make_cpu_backend(1);
+  const auto operation =
+      backend->activation({.activation = Activation::softmax, .rows = 2, .channels = 3}, {.training = true});
+  const float masked = -std::numeric_limits<float>::infinity();
+  const Floats input = {masked, masked, masked, masked, 1, 1};
+  Floats output(6);
+
+  operation->forward(input.data(), output.data());
+
+  EXPECT_EQ(output, (Floats{0, 0, 0, 0, 0.5F, 0.5F}));
+}
+
+TEST(CpuDense, GivesTheSameGradientOfTheBiasOnAnyNumberOfThreads) {
+  const std::int64_t rows = 1000, outputs = 300;
+  const Floats input = random_floats(rows, 1), output_gradient = random_floats(rows * outputs, 2);
+  const auto bias_gradient = [&](int threads) {
+    const auto backend = make_cpu_backend(threads);
+    const auto operation = backend->dense({.rows = rows, .inputs = 1, .outputs = outputs}, {.training = true});
+    Floats kernel_gradient(300), result(300);
+    operation->backward_weights(input.data(), output_gradient.data(), kernel_gradient.data(), result.data());
+    return result;
+  };
+  const Floats expected = bias_gradient(1);
+  double sum = 0;
+  for (std::size_t row = 0; row < 1000; ++row) sum += output_gradient[row * 300 + 299];
+
+  EXPECT_NEAR(expected[299], sum, 1e-4);
+  EXPECT_EQ(bias_gradient(2), expected);
+  EXPECT_EQ(bias_gradient(3), expected);
+}
+
+// Means far from zero, which grow from row to row: the sums of squares must not lose the variance.
+TEST(CpuBatchNormalization, KnowsTheVarianceOfNumbersFarFromZeroOnAnyNumberOfThreads) {
+  for (const std::int64_t channels : {1, 3, 32, 100}) {
+    const std::int64_t rows = 5000;
+    Floats input = random_floats(rows * channels, 1);
+    const Floats output_gradient = random_floats(rows * channels, 2), ones(static_cast<std::size_t>(channels), 1.0F);
+    for (std::size_t i = 0; i < input.size(); ++i) input[i] += 1000 + 0.01F * static_cast<float>(i / ones.size());
+    const auto all_results = [&](int threads) {
+      const auto backend = make_cpu_backend(threads);
+      const auto operation = backend->batch_normalization({.rows = rows, .channels = channels, .epsilon = 1e-3F},
+                                                          {.training = true, .input_gradient = true});
+      Floats output(input.size()), input_gradient(input.size()), of_gamma(ones.size()), of_beta(ones.size());
+      Floats all(2 * ones.size() + 1);
+      operation->forward_training(input.data(), ones.data(), ones.data(), output.data());
+      operation->backward(input.data(), ones.data(), output_gradient.data(), input_gradient.data(), of_gamma.data(),
+                          of_beta.data());
+      operation->contribute(all.data());
+      for (const Floats& part : {output, input_gradient, of_gamma, of_beta}) {
+        all.insert(all.end(), part.begin(), part.end());
+      }
+      return all;
+    };
+    const Floats actual = all_results(1);
+    double mean = 0, squares = 0;
+    for (std::size_t i = 0; i < input.size(); i += ones.size()) mean += input[i] / static_cast<double>(rows);
+    for (std::size_t i = 0; i < input.size(); i += ones.size()) squares += (input[i] - mean) * (input[i] - mean);
+
+    EXPECT_NEAR(actual[0], mean * rows, 1e-6 * mean * rows) << channels;
+    EXPECT_NEAR(actual[ones.size()], squares, 1e-5 * squares) << channels;
+    EXPECT_EQ(all_results(2), actual) << channels;
+    EXPECT_EQ(all_results(3), actual) << channels;
+  }
+}
+
 TEST(CpuBackend, RunsOnUnalignedArrays) {
   const auto backend = make_cpu_backend(1);
   const auto operation = backend->dense({.rows = 4, .inputs = 33, .outputs = 9}, {});
@@ -249,8 +339,9 @@ TEST(CpuBackend, BitsDependOnItsOwnThreadsOnly) {
 }
 
 TEST(CpuBackend, DescribesWhatBitsDependOn) {
-  EXPECT_THAT(make_cpu_backend(1)->description(),
-              testing::MatchesRegex("oneDNN [0-9]+\\.[0-9]+\\.[0-9]+, isa [a-z0-9_]+, 1 thread per shard"));
+  EXPECT_THAT(
+      make_cpu_backend(1)->description(),
+      testing::MatchesRegex("oneDNN [0-9]+\\.[0-9]+\\.[0-9]+, isa [a-z0-9_]+, kernels [0-9]+, 1 thread per shard"));
   EXPECT_THAT(make_cpu_backend(3)->description(), testing::EndsWith(", 3 threads per shard"));
 }
 

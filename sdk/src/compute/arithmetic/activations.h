@@ -3,8 +3,7 @@
 // Activation functions of one element and their derivatives, for host and device. The argument of `derivative` is the
 // output or the input, as is_differentiated_by_output() says.
 
-#include <cmath>
-
+#include "compute/arithmetic/exponential.h"
 #include "core/host_device.h"
 
 namespace holdfast::compute {
@@ -16,12 +15,12 @@ struct Relu {
 };
 
 struct Tanh {
-  HOLDFAST_HOST_DEVICE static float value(float x) { return std::tanh(x); }
+  HOLDFAST_HOST_DEVICE static float value(float x) { return hyperbolic_tangent(x); }
   HOLDFAST_HOST_DEVICE static float derivative(float output) { return (1 - output) * (1 + output); }
 };
 
 struct Sigmoid {
-  HOLDFAST_HOST_DEVICE static float value(float x) { return 1 / (1 + std::exp(-x)); }
+  HOLDFAST_HOST_DEVICE static float value(float x) { return 1 / (1 + exponential(-x)); }
   HOLDFAST_HOST_DEVICE static float derivative(float output) { return output * (1 - output); }
 };
 
@@ -29,10 +28,10 @@ struct Gelu {
   static constexpr float kRootOfHalf = 0.70710678118654752F;     // sqrt(1 / 2)
   static constexpr float kDensityAtZero = 0.39894228040143268F;  // 1 / sqrt(2 pi)
 
-  HOLDFAST_HOST_DEVICE static float value(float x) { return x / 2 * (1 + std::erf(x * kRootOfHalf)); }
+  HOLDFAST_HOST_DEVICE static float value(float x) { return x / 2 * (1 + error_function(x * kRootOfHalf)); }
   HOLDFAST_HOST_DEVICE static float derivative(float input) {
-    const float distribution = (1 + std::erf(input * kRootOfHalf)) / 2;
-    return distribution + input * kDensityAtZero * std::exp(-input * input / 2);
+    const float distribution = (1 + error_function(input * kRootOfHalf)) / 2;
+    return distribution + input * kDensityAtZero * exponential(-input * input / 2);
   }
 };
 

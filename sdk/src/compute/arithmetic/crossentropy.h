@@ -3,16 +3,17 @@
 // The formulas of losses for one element or one row, for host and device. The caller decides which part of a row a
 // thread computes, and in which order it adds.
 
-#include <cmath>
 #include <cstdint>
 
+#include "compute/arithmetic/exponential.h"
+#include "compute/arithmetic/softmax.h"
 #include "core/host_device.h"
 
 namespace holdfast::compute {
 
 // The loss that an element adds to its sample, and its derivative, before they are divided by the number of elements.
 struct ElementLoss {
-  double loss;
+  float loss;
   float gradient;
 };
 
@@ -24,47 +25,50 @@ struct ClippedProbability {
 };
 
 HOLDFAST_HOST_DEVICE inline ClippedProbability clip_probability(float p) {
-  if (p < kProbabilityEpsilon) return {kProbabilityEpsilon, true};
-  if (p > 1.0F - kProbabilityEpsilon) return {1.0F - kProbabilityEpsilon, true};
-  return {p, false};
+  const bool is_too_small = p < kProbabilityEpsilon;
+  const bool is_too_large = p > 1.0F - kProbabilityEpsilon;
+  const float value = is_too_small ? kProbabilityEpsilon : is_too_large ? 1.0F - kProbabilityEpsilon : p;
+  // Without a branch: || would be one.
+  return {value, (is_too_small | is_too_large) != 0};
 }
 
 // max(x, 0) - x t + log(1 + exp(-|x|)) equals -t log(s) - (1 - t) log(1 - s), s = sigmoid(x), without overflow.
 HOLDFAST_HOST_DEVICE inline ElementLoss binary_loss_of_logit(float x, float target) {
-  const double decay = std::exp(-std::abs(static_cast<double>(x)));
-  const double sigmoid = (x >= 0 ? 1.0 : decay) / (1.0 + decay);
-  return {std::fmax(static_cast<double>(x), 0.0) - static_cast<double>(x) * target + std::log1p(decay),
-          static_cast<float>(sigmoid - target)};
+  const float decay = exponential(-absolute(x));
+  const float sigmoid = (x >= 0 ? 1.0F : decay) / (1.0F + decay);
+  return {(x > 0 ? x : 0.0F) - x * target + logarithm_of_one_plus(decay), sigmoid - target};
 }
 
 HOLDFAST_HOST_DEVICE inline ElementLoss binary_loss_of_probability(float output, float target) {
   const ClippedProbability p = clip_probability(output);
-  const double yes = p.value;
-  const double no = 1.0 - yes;
-  return {-(target * std::log(yes) + (1.0 - target) * std::log(no)),
-          p.is_clipped ? 0.0F : static_cast<float>((yes - target) / (yes * no))};
+  const float yes = p.value;
+  const float no = 1.0F - yes;
+  return {-(target * logarithm(yes) + (1.0F - target) * logarithm(no)),
+          p.is_clipped ? 0.0F : (yes - target) / (yes * no)};
 }
 
 HOLDFAST_HOST_DEVICE inline ElementLoss squared_error(float output, float target) {
-  const double difference = static_cast<double>(output) - target;
-  return {difference * difference, output - target};
+  const float difference = output - target;
+  return {difference * difference, difference};
 }
 
-// A label is a whole number from 0 to classes - 1. A NaN fails the first comparison.
+// A label is a whole number from 0 to classes - 1. A NaN fails each comparison.
 HOLDFAST_HOST_DEVICE inline bool is_class_label(float label, std::int64_t classes) {
-  return label >= 0 && label < static_cast<float>(classes) && std::floor(label) == label;
+  if (!(label >= 0 && label < static_cast<float>(classes))) return false;
+  return static_cast<float>(static_cast<std::int64_t>(label)) == label;
 }
 
-// log(sum(exp(row))) = largest + log_sum; exp(row[c] - largest) / sum is the softmax and never overflows.
+// log(sum(exp(row))) = largest + log_sum; exp(row[c] - largest) / sum is the softmax and never overflows. The loss of a
+// row of minus infinities alone is a NaN.
 struct SoftmaxRow {
   float largest;
   double sum;      // of exp(row[c] - largest), at least 1
-  double log_sum;  // log(sum)
+  double log_sum;  // logarithm_of_sum(sum)
 };
 
-// The exponential in softmax, and in the sum that divides it.
-HOLDFAST_HOST_DEVICE inline float softmax_exponential(float score, float largest) {
-  return std::exp(score - largest);
+// The logarithm of such a sum. The sum is at least 1, and where it is hardly more its digits after 1 count.
+HOLDFAST_HOST_DEVICE inline double logarithm_of_sum(double sum) {
+  return logarithm_of_one_plus(static_cast<float>(sum - 1.0));
 }
 
 // -log(softmax) of a class.
@@ -77,8 +81,8 @@ HOLDFAST_HOST_DEVICE inline ClippedProbability clipped_share(float output, doubl
   return clip_probability(static_cast<float>(output / sum));
 }
 
-HOLDFAST_HOST_DEVICE inline double loss_of_share(ClippedProbability share) {
-  return -std::log(static_cast<double>(share.value));
+HOLDFAST_HOST_DEVICE inline float loss_of_share(ClippedProbability share) {
+  return -logarithm(share.value);
 }
 
 }  // namespace holdfast::compute

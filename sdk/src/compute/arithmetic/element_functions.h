@@ -2,9 +2,8 @@
 
 // The functions of element programs, for host and device.
 
-#include <cmath>
-
 #include "compute/arithmetic/activations.h"
+#include "compute/arithmetic/exponential.h"
 #include "compute/array_kernels.h"
 #include "core/host_device.h"
 
@@ -12,19 +11,19 @@ namespace holdfast::compute {
 
 // log(1 + exp(x)) without overflow.
 HOLDFAST_HOST_DEVICE inline float softplus(float x) {
-  return (x > 0 ? x : 0.0F) + std::log1p(std::exp(-std::abs(x)));
+  return (x > 0 ? x : 0.0F) + logarithm_of_one_plus(exponential(-absolute(x)));
 }
 
 // The tanh approximation of GELU: sqrt(2 / pi) and 0.044715 are those of Hendrycks and Gimpel, 2016.
 HOLDFAST_HOST_DEVICE inline float gelu_tanh(float x) {
   constexpr float kRoot = 0.79788456080286536F;
-  return x / 2 * (1 + std::tanh(kRoot * (x + 0.044715F * x * x * x)));
+  return x / 2 * (1 + hyperbolic_tangent(kRoot * (x + 0.044715F * x * x * x)));
 }
 
 // The derivatives of gelu_tanh(x) and of x * sigmoid(x).
 HOLDFAST_HOST_DEVICE inline float gelu_tanh_slope(float x) {
   constexpr float kRoot = 0.79788456080286536F;
-  const float t = std::tanh(kRoot * (x + 0.044715F * x * x * x));
+  const float t = hyperbolic_tangent(kRoot * (x + 0.044715F * x * x * x));
   return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * kRoot * (1 + 3 * 0.044715F * x * x);
 }
 
@@ -39,12 +38,12 @@ HOLDFAST_HOST_DEVICE inline float element(float a, float b, float c) {
   using enum ElementFunction;
   if constexpr (kFunction == copy) return a;
   if constexpr (kFunction == negative) return -a;
-  if constexpr (kFunction == absolute) return std::abs(a);
+  if constexpr (kFunction == ElementFunction::absolute) return compute::absolute(a);
   if constexpr (kFunction == square) return a * a;
-  if constexpr (kFunction == square_root) return std::sqrt(a);
-  if constexpr (kFunction == reciprocal_root) return 1 / std::sqrt(a);
-  if constexpr (kFunction == exponential) return std::exp(a);
-  if constexpr (kFunction == logarithm) return std::log(a);
+  if constexpr (kFunction == ElementFunction::square_root) return compute::square_root(a);
+  if constexpr (kFunction == reciprocal_root) return 1 / compute::square_root(a);
+  if constexpr (kFunction == ElementFunction::exponential) return compute::exponential(a);
+  if constexpr (kFunction == ElementFunction::logarithm) return compute::logarithm(a);
   if constexpr (kFunction == relu) return Relu::value(a);
   if constexpr (kFunction == sigmoid) return Sigmoid::value(a);
   if constexpr (kFunction == tanh) return Tanh::value(a);
@@ -60,7 +59,7 @@ HOLDFAST_HOST_DEVICE inline float element(float a, float b, float c) {
   if constexpr (kFunction == subtract) return a - b;
   if constexpr (kFunction == multiply) return a * b;
   if constexpr (kFunction == divide) return a / b;
-  if constexpr (kFunction == power) return std::pow(a, b);
+  if constexpr (kFunction == ElementFunction::power) return compute::power(a, b);
   if constexpr (kFunction == minimum) return a < b || a != a ? a : b;
   if constexpr (kFunction == maximum) return a > b || a != a ? a : b;
   if constexpr (kFunction == less) return a < b ? 1.0F : 0.0F;
@@ -78,18 +77,18 @@ HOLDFAST_HOST_DEVICE inline void visit_function(ElementFunction function, const 
       return visitor.template run<copy>();
     case negative:
       return visitor.template run<negative>();
-    case absolute:
-      return visitor.template run<absolute>();
+    case ElementFunction::absolute:
+      return visitor.template run<ElementFunction::absolute>();
     case square:
       return visitor.template run<square>();
-    case square_root:
-      return visitor.template run<square_root>();
+    case ElementFunction::square_root:
+      return visitor.template run<ElementFunction::square_root>();
     case reciprocal_root:
       return visitor.template run<reciprocal_root>();
-    case exponential:
-      return visitor.template run<exponential>();
-    case logarithm:
-      return visitor.template run<logarithm>();
+    case ElementFunction::exponential:
+      return visitor.template run<ElementFunction::exponential>();
+    case ElementFunction::logarithm:
+      return visitor.template run<ElementFunction::logarithm>();
     case relu:
       return visitor.template run<relu>();
     case sigmoid:
@@ -120,8 +119,8 @@ HOLDFAST_HOST_DEVICE inline void visit_function(ElementFunction function, const 
       return visitor.template run<multiply>();
     case divide:
       return visitor.template run<divide>();
-    case power:
-      return visitor.template run<power>();
+    case ElementFunction::power:
+      return visitor.template run<ElementFunction::power>();
     case minimum:
       return visitor.template run<minimum>();
     case maximum:

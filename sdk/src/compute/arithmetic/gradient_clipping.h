@@ -47,10 +47,10 @@ HOLDFAST_HOST_DEVICE inline float norm_scale(double sum_of_squares, float limit)
 
 // The host's implementation of that order; `value_of(i)` are the summands.
 template <class Value>
-double sum_in_lanes(std::size_t count, const Value& value_of) {
+HOLDFAST_HOST_INLINE inline double sum_in_norm_lanes(std::size_t count, const Value& value_of) {
   double lanes[kNormLanes] = {};
   for (std::size_t first = 0; first < count; first += kNormLanes) {
-    const std::size_t width = std::min(kNormLanes, count - first);
+    const std::size_t width = count - first < kNormLanes ? count - first : kNormLanes;
     for (std::size_t lane = 0; lane < width; ++lane) lanes[lane] += value_of(first + lane);
   }
   for (std::size_t half = kNormLanes / 2; half > 0; half /= 2) {
@@ -59,17 +59,22 @@ double sum_in_lanes(std::size_t count, const Value& value_of) {
   return lanes[0];
 }
 
-// `chunk_sums` has norm_chunks() places.
-inline double sum_of_squares(std::span<const float> array, std::span<double> chunk_sums) {
+// The squares of up to kNormChunk floats.
+HOLDFAST_HOST_INLINE inline double squares_of_chunk(const float* values, std::size_t count) {
+  return sum_in_norm_lanes(count, [values](std::size_t i) {
+    const double value = values[i];
+    return value * value;
+  });
+}
+
+// `chunk_sums` has norm_chunks() places. `chunk_squares` is squares_of_chunk(), or a function that gives the same bits.
+inline double sum_of_squares(std::span<const float> array, std::span<double> chunk_sums,
+                             double (*chunk_squares)(const float*, std::size_t) = squares_of_chunk) {
   for (std::size_t chunk = 0; chunk < chunk_sums.size(); ++chunk) {
     const std::size_t begin = chunk * kNormChunk;
-    const float* const __restrict values = array.data() + begin;
-    chunk_sums[chunk] = sum_in_lanes(std::min(kNormChunk, array.size() - begin), [values](std::size_t i) {
-      const double value = values[i];
-      return value * value;
-    });
+    chunk_sums[chunk] = chunk_squares(array.data() + begin, std::min(kNormChunk, array.size() - begin));
   }
-  return sum_in_lanes(chunk_sums.size(), [chunk_sums](std::size_t chunk) { return chunk_sums[chunk]; });
+  return sum_in_norm_lanes(chunk_sums.size(), [chunk_sums](std::size_t chunk) { return chunk_sums[chunk]; });
 }
 
 }  // namespace holdfast::compute

@@ -2,8 +2,7 @@
 
 // The formulas of optimizers and moving averages for one element, for host and device.
 
-#include <cmath>
-
+#include "compute/arithmetic/float_bits.h"
 #include "compute/device_kernels.h"
 #include "core/host_device.h"
 
@@ -14,7 +13,7 @@ HOLDFAST_HOST_DEVICE inline void adam_element(const AdamStep& step, float gradie
                                               float& v) {
   m += (gradient - m) * step.beta_1_rest;
   v += (gradient * gradient - v) * step.beta_2_rest;
-  parameter = parameter * step.kept - m * step.rate / (std::sqrt(v) + step.epsilon);
+  parameter = parameter * step.kept - m * step.rate / (square_root(v) + step.epsilon);
 }
 
 HOLDFAST_HOST_DEVICE inline void sgd_element(float learning_rate, float gradient, float& parameter) {

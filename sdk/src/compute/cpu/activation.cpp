@@ -1,14 +1,11 @@
-// Activations on CPUs, by oneDNN's element-wise primitives and its softmax over the channels of a row. Except
-// for GELU the derivative is computed from the output (`_use_dst_for_bwd`), so the input need not be kept for
-// the backward pass.
+// Activations on CPUs, by our own loops. Except for GELU the derivative is computed from the output, so the input need
+// not be kept for the backward pass.
 
 #include "holdfast/compute/activation.h"
 
-#include <fmt/format.h>
-#include <optional>
-
+#include "compute/cpu/kernels/vector_kernels.h"
 #include "compute/cpu/operations.h"
-#include "compute/cpu/primitive.h"
+#include "compute/cpu/parts.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::compute {
@@ -17,16 +14,17 @@ bool is_differentiated_by_output(Activation activation) {
   return activation != Activation::gelu;
 }
 
-static dnnl::algorithm algorithm_of(Activation activation) {
+static const ActivationPasses& passes_of(Activation activation) {
+  const VectorKernels& kernels = vector_kernels();
   switch (activation) {
     case Activation::relu:
-      return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
+      return kernels.relu;
     case Activation::tanh:
-      return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
+      return kernels.tanh;
     case Activation::sigmoid:
-      return dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
+      return kernels.sigmoid;
     case Activation::gelu:
-      return dnnl::algorithm::eltwise_gelu_erf;
+      return kernels.gelu;
     case Activation::linear:
     case Activation::softmax:
       break;
@@ -36,79 +34,63 @@ static dnnl::algorithm algorithm_of(Activation activation) {
 
 namespace {
 
-class CpuActivation : public ActivationOperation {
+class CpuElementActivation : public ActivationOperation {
  public:
-  CpuActivation(CpuContext& context, const ActivationShape& shape, Use use)
-      : kept_argument_(is_differentiated_by_output(shape.activation) ? DNNL_ARG_DST : DNNL_ARG_SRC) {
-    const std::string operation = fmt::format("{} of [{}, {}]", name(shape.activation), shape.rows, shape.channels);
-    with_named_errors(operation, [&] {
-      if (shape.activation == Activation::softmax) {
-        make_softmax(context, operation, shape, use);
-      } else {
-        make_elementwise(context, operation, shape, use);
-      }
+  CpuElementActivation(const CpuContext& context, const ActivationShape& shape)
+      : threads_(context.threads()), passes_(passes_of(shape.activation)), count_(shape.rows * shape.channels) {}
+
+  void forward(const float* input, float* output) override {
+    for_each_part(threads_, {.count = count_}, [&](std::int64_t begin, std::int64_t end) {
+      passes_.forward(input + begin, output + begin, end - begin);
     });
   }
 
-  void forward(const float* input, float* output) override {
-    forward_->run({{DNNL_ARG_SRC, input}, {DNNL_ARG_DST, output}});
-  }
-
   void backward(const float* kept, const float* output_gradient, float* input_gradient) override {
-    backward_->run({{kept_argument_, kept}, {DNNL_ARG_DIFF_DST, output_gradient}, {DNNL_ARG_DIFF_SRC, input_gradient}});
+    for_each_part(threads_, {.count = count_}, [&](std::int64_t begin, std::int64_t end) {
+      passes_.backward(kept + begin, output_gradient + begin, input_gradient + begin, end - begin);
+    });
   }
 
  private:
-  void make_elementwise(CpuContext& context, const std::string& operation, const ActivationShape& shape, Use use) {
-    const MemoryDesc array = float_desc({shape.rows * shape.channels}, Tag::a);
-    const dnnl::algorithm algorithm = algorithm_of(shape.activation);
-    const dnnl::eltwise_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, algorithm, array, 0.0F, 0.0F}, scratch_attributes(), context.engine());
-    forward_ = make_forward<dnnl::eltwise_forward>(context, operation, forward, array);
-    if (!use.input_gradient) return;
-    const dnnl::eltwise_backward::primitive_desc backward({algorithm, array, array, 0.0F, 0.0F}, scratch_attributes(),
-                                                          context.engine(), forward);
-    backward_ = make_backward<dnnl::eltwise_backward>(context, operation, backward, array);
+  const int threads_;
+  const ActivationPasses passes_;
+  const std::int64_t count_;
+};
+
+class CpuSoftmax : public ActivationOperation {
+ public:
+  CpuSoftmax(const CpuContext& context, const ActivationShape& shape)
+      : threads_(context.threads()),
+        kernels_(vector_kernels()),
+        channels_(shape.channels),
+        rows_{.count = shape.rows, .floats_each = shape.channels} {}
+
+  void forward(const float* input, float* output) override {
+    for_each_part(threads_, rows_, [&](std::int64_t begin, std::int64_t end) {
+      kernels_.softmax(input + begin * channels_, end - begin, channels_, output + begin * channels_);
+    });
   }
 
-  void make_softmax(CpuContext& context, const std::string& operation, const ActivationShape& shape, Use use) {
-    constexpr int kAxis = 1;
-    const MemoryDesc array = float_desc({shape.rows, shape.channels}, Tag::ab);
-    const auto algorithm = dnnl::algorithm::softmax_accurate;
-    const dnnl::softmax_v2_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, algorithm, array, array, kAxis}, scratch_attributes(), context.engine());
-    forward_ = make_forward<dnnl::softmax_v2_forward>(context, operation, forward, array);
-    if (!use.input_gradient) return;
-    const dnnl::softmax_v2_backward::primitive_desc backward({algorithm, array, array, array, kAxis},
-                                                             scratch_attributes(), context.engine(), forward);
-    backward_ = make_backward<dnnl::softmax_v2_backward>(context, operation, backward, array);
+  void backward(const float* kept, const float* output_gradient, float* input_gradient) override {
+    for_each_part(threads_, rows_, [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t offset = begin * channels_;
+      kernels_.softmax_backward(kept + offset, output_gradient + offset, end - begin, channels_,
+                                input_gradient + offset);
+    });
   }
 
-  template <class Kind>
-  static Primitive make_forward(CpuContext& context, const std::string& operation,
-                                const typename Kind::primitive_desc& desc, const MemoryDesc& array) {
-    return Primitive::make<Kind>(context, operation, desc,
-                                 {{DNNL_ARG_SRC, array, array}, {DNNL_ARG_DST, array, array, Operand::Role::output}});
-  }
-
-  template <class Kind>
-  Primitive make_backward(CpuContext& context, const std::string& operation, const typename Kind::primitive_desc& desc,
-                          const MemoryDesc& array) const {
-    return Primitive::make<Kind>(context, operation, desc,
-                                 {{kept_argument_, array, array},
-                                  {DNNL_ARG_DIFF_DST, array, array},
-                                  {DNNL_ARG_DIFF_SRC, array, array, Operand::Role::output}});
-  }
-
-  const int kept_argument_;
-  std::optional<Primitive> forward_;
-  std::optional<Primitive> backward_;
+ private:
+  const int threads_;
+  const VectorKernels& kernels_;
+  const std::int64_t channels_;
+  const DividedWork rows_;
 };
 
 }  // namespace
 
-std::unique_ptr<ActivationOperation> make_cpu_activation(CpuContext& context, const ActivationShape& shape, Use use) {
-  return std::make_unique<CpuActivation>(context, shape, use);
+std::unique_ptr<ActivationOperation> make_cpu_activation(const CpuContext& context, const ActivationShape& shape) {
+  if (shape.activation == Activation::softmax) return std::make_unique<CpuSoftmax>(context, shape);
+  return std::make_unique<CpuElementActivation>(context, shape);
 }
 
 }  // namespace holdfast::compute

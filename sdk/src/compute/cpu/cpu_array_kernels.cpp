@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "compute/arithmetic/element_functions.h"
+#include "compute/cpu/kernels/vector_kernels.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::compute {
@@ -44,35 +44,6 @@ class Odometer {
   Axes index_{};
 };
 
-// Numbers of a block: an array, or one number for all elements.
-struct Lane {
-  const float* values = nullptr;
-  bool is_scalar = false;
-};
-
-struct RunInstruction {
-  std::array<Lane, 3> operands;
-  std::int64_t count;
-  float* result;
-
-  template <ElementFunction kFunction>
-  void run() const {
-    const auto [a, b, c] = operands;
-    if (a.is_scalar || b.is_scalar || c.is_scalar) return run_mixed<kFunction>();
-    for (std::int64_t i = 0; i < count; ++i) result[i] = element<kFunction>(a.values[i], b.values[i], c.values[i]);
-  }
-
-  template <ElementFunction kFunction>
-  void run_mixed() const {
-    const std::int64_t a = operands[0].is_scalar ? 0 : 1;
-    const std::int64_t b = operands[1].is_scalar ? 0 : 1;
-    const std::int64_t c = operands[2].is_scalar ? 0 : 1;
-    for (std::int64_t i = 0; i < count; ++i) {
-      result[i] = element<kFunction>(operands[0].values[i * a], operands[1].values[i * b], operands[2].values[i * c]);
-    }
-  }
-};
-
 class ElementRun {
  public:
   ElementRun(const ElementProgram& program, const ElementShape& shape, std::span<const float* const> inputs,
@@ -86,18 +57,19 @@ class ElementRun {
                  std::int64_t count, std::int64_t output_offset);
   void load_inputs(const std::array<std::int64_t, ElementProgram::kMaximumInputs>& offsets, std::int64_t first,
                    std::int64_t count);
-  Lane lane(const ElementOperand& operand) const;
+  ElementLane lane(const ElementOperand& operand) const;
 
+  const VectorKernels& kernels_ = vector_kernels();
   const ElementProgram& program_;
   const ElementShape& shape_;
   const std::span<const float* const> inputs_;
   const std::span<float* const> outputs_;
-  std::array<Lane, ElementProgram::kMaximumInputs> lanes_{};
+  std::array<ElementLane, ElementProgram::kMaximumInputs> lanes_{};
   float gathered_[ElementProgram::kMaximumInputs][kBlockElements];
   float results_[ElementProgram::kMaximumInstructions][kBlockElements];
 };
 
-Lane ElementRun::lane(const ElementOperand& operand) const {
+ElementLane ElementRun::lane(const ElementOperand& operand) const {
   switch (operand.kind) {
     case ElementOperand::Kind::input:
       return lanes_[operand.index];
@@ -126,11 +98,9 @@ void ElementRun::run_block(const std::array<std::int64_t, ElementProgram::kMaxim
   load_inputs(offsets, first, count);
   for (std::size_t i = 0; i < program_.instruction_count; ++i) {
     const ElementInstruction& instruction = program_.instructions[i];
-    const RunInstruction run = {
-        .operands = {lane(instruction.operands[0]), lane(instruction.operands[1]), lane(instruction.operands[2])},
-        .count = count,
-        .result = results_[i]};
-    visit_function(instruction.function, run);
+    const ElementLane operands[] = {lane(instruction.operands[0]), lane(instruction.operands[1]),
+                                    lane(instruction.operands[2])};
+    kernels_.run_instruction(instruction.function, operands, count, results_[i]);
   }
   for (std::size_t i = 0; i < program_.output_count; ++i) {
     std::copy_n(results_[program_.outputs[i]], count, outputs_[i] + output_offset);
@@ -181,28 +151,8 @@ void CpuArrayKernels::copy(const StridedCopy& copy, const float* from, float* to
   } while (odometer.next({&copy.from_strides, &copy.to_strides}));
 }
 
-static float reduced_row(const RowReduction& reduction, const float* from, std::int64_t stride) {
-  if (reduction.kind == ReductionKind::maximum) {
-    float largest = from[0];
-    for (std::int64_t r = 1; r < reduction.reduced; ++r) {
-      const float value = from[r * stride];
-      largest = value > largest || value != value ? value : largest;
-    }
-    return largest;
-  }
-  double sum = 0;
-  for (std::int64_t r = 0; r < reduction.reduced; ++r) sum += from[r * stride];
-  const double count = reduction.kind == ReductionKind::mean ? static_cast<double>(reduction.reduced) : 1.0;
-  return static_cast<float>(sum / count);
-}
-
 void CpuArrayKernels::reduce(const RowReduction& reduction, const float* from, float* to) {
-  for (std::int64_t outer = 0; outer < reduction.outer; ++outer) {
-    const float* const block = from + outer * reduction.reduced * reduction.inner;
-    for (std::int64_t inner = 0; inner < reduction.inner; ++inner) {
-      *to++ = reduced_row(reduction, block + inner, reduction.inner);
-    }
-  }
+  vector_kernels().reduce(reduction, from, to);
 }
 
 }  // namespace holdfast::compute

@@ -1,6 +1,8 @@
 // The back end for CPUs: it makes the operations on one oneDNN engine. Sums depend on the number of threads,
 // so oneDNN's primitives are made and run under the thread count of the back end. description() names
-// library, instruction set and threads, which a resume compares. docs/decisions/runs.md
+// library, its instruction set, the version of our own
+// kernels, and threads, which a resume compares. Our own kernels give the same bits on all instruction sets.
+// docs/decisions/runs.md
 
 #include <fmt/format.h>
 #include <omp.h>
@@ -56,19 +58,17 @@ class CpuBackend : public Backend {
     return make_cpu_pooling(context_, shape, use);
   }
 
-  std::unique_ptr<ActivationOperation> activation(const ActivationShape& shape, Use use) override {
-    const ThreadCount threads(context_.threads());
-    return make_cpu_activation(context_, shape, use);
+  std::unique_ptr<ActivationOperation> activation(const ActivationShape& shape, Use) override {
+    return make_cpu_activation(context_, shape);
   }
 
   std::unique_ptr<BatchNormalizationOperation> batch_normalization(const BatchNormalizationShape& shape,
                                                                    Use use) override {
-    const ThreadCount threads(context_.threads());
     return make_cpu_batch_normalization(context_, shape, use);
   }
 
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
-    return make_cpu_dropout(shape, draws_);
+    return make_cpu_dropout(context_, shape, draws_);
   }
 
   void set_draws(const Draws& draws) override { draws_ = draws; }
@@ -80,8 +80,9 @@ class CpuBackend : public Backend {
   std::string description() const override {
     const dnnl_version_t& version = *dnnl::version();
     const int threads = context_.threads();
-    return fmt::format("oneDNN {}.{}.{}, isa {}, {} {} per shard", version.major, version.minor, version.patch,
-                       isa_name(dnnl::get_effective_cpu_isa()), threads, threads == 1 ? "thread" : "threads");
+    return fmt::format("oneDNN {}.{}.{}, isa {}, kernels {}, {} {} per shard", version.major, version.minor,
+                       version.patch, isa_name(dnnl::get_effective_cpu_isa()), kKernelsVersion, threads,
+                       threads == 1 ? "thread" : "threads");
   }
 
  private:

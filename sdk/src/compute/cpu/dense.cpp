@@ -1,37 +1,15 @@
 // A dense layer on CPUs: output = input x kernel + bias, and the two products of its backward pass, by
 // oneDNN's matrix product. A factor that is needed transposed is only described so (Tag::ba) and not copied.
-// The gradient of the bias is a loop of ours, in the order of the rows.
+// The gradient of the bias is a loop of ours.
 
 #include <fmt/format.h>
-#include <algorithm>
-#include <array>
 #include <optional>
 
 #include "compute/cpu/operations.h"
+#include "compute/cpu/parts.h"
 #include "compute/cpu/primitive.h"
 
 namespace holdfast::compute {
-
-// sums[column] = sum over rows of values[row, column], in the order of rows. oneDNN's own bias gradient belongs to its
-// inner product, which is slower than its matrix product on plain layouts.
-static void sum_rows(const float* values, std::int64_t rows, std::int64_t columns, float* sums) {
-  // Works on a cache line of columns at a time, because with a fixed width the compiler keeps the sums in registers.
-  constexpr std::int64_t kBlock = 16;
-  std::int64_t column = 0;
-  for (; column + kBlock <= columns; column += kBlock) {
-    std::array<float, kBlock> block{};
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const float* const line = values + row * columns + column;
-      for (std::size_t i = 0; i < kBlock; ++i) block[i] += line[i];
-    }
-    std::copy(block.begin(), block.end(), sums + column);
-  }
-  for (; column < columns; ++column) {
-    float sum = 0;
-    for (std::int64_t row = 0; row < rows; ++row) sum += values[row * columns + column];
-    sums[column] = sum;
-  }
-}
 
 static std::string describe(const std::string& pass, const DenseShape& shape) {
   return fmt::format("{} of dense [{}, {}] x [{}, {}]", pass, shape.rows, shape.inputs, shape.inputs, shape.outputs);
@@ -78,7 +56,7 @@ Primitive make_product(CpuContext& context, const std::string& operation, const 
 
 class CpuDense : public DenseOperation {
  public:
-  CpuDense(CpuContext& context, const DenseShape& shape, Use use) : shape_(shape) {
+  CpuDense(CpuContext& context, const DenseShape& shape, Use use) : threads_(context.threads()), shape_(shape) {
     const std::int64_t rows = shape.rows, inputs = shape.inputs, outputs = shape.outputs;
     forward_ = make_product(context, describe("the forward pass", shape),
                             {.left = {rows, inputs}, .right = {inputs, outputs}, .has_bias = shape.has_bias});
@@ -104,10 +82,16 @@ class CpuDense : public DenseOperation {
                         float* bias_gradient) override {
     backward_weights_->run(
         {{DNNL_ARG_SRC, input}, {DNNL_ARG_WEIGHTS, output_gradient}, {DNNL_ARG_DST, kernel_gradient}});
-    if (shape_.has_bias) sum_rows(output_gradient, shape_.rows, shape_.outputs, bias_gradient);
+    if (!shape_.has_bias) return;
+    // oneDNN's own bias gradient belongs to its inner product, which is slower than its matrix product on plain
+    // layouts.
+    for_each_column_part(threads_, shape_.rows, shape_.outputs, [&](ColumnRange range) {
+      vector_kernels().column_sums(output_gradient, shape_.rows, shape_.outputs, range, bias_gradient);
+    });
   }
 
  private:
+  const int threads_;
   const DenseShape shape_;
   std::optional<Primitive> forward_;
   std::optional<Primitive> backward_input_;

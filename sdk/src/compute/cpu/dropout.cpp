@@ -1,6 +1,9 @@
-#include <vector>
+// The mask is not stored: the backward pass draws it again, which takes less time than to read it from memory where it
+// is as large as the numbers.
 
+#include "compute/cpu/kernels/vector_kernels.h"
 #include "compute/cpu/operations.h"
+#include "compute/cpu/parts.h"
 #include "holdfast/core/random.h"
 
 namespace holdfast::compute {
@@ -9,45 +12,44 @@ namespace {
 
 class CpuDropout : public DropoutOperation {
  public:
-  CpuDropout(const DropoutShape& shape, const Draws& draws)
-      : shape_(shape), draws_(draws), factors_(static_cast<std::size_t>(shape.samples * shape.elements)) {}
+  CpuDropout(const CpuContext& context, const DropoutShape& shape, const Draws& draws)
+      : threads_(context.threads()), shape_(shape), draws_(draws) {}
 
   void forward(const float* input, float* output) override {
-    draw_factors();
-    multiply(input, output);
+    drawn_ = draws_;
+    drop(input, output);
   }
 
-  void backward(const float* output_gradient, float* input_gradient) override {
-    multiply(output_gradient, input_gradient);
-  }
+  void backward(const float* output_gradient, float* input_gradient) override { drop(output_gradient, input_gradient); }
 
  private:
-  void draw_factors() {
-    const std::uint64_t sequence =
-        static_cast<std::uint64_t>(draws_.step) * shape_.sequences_per_step + shape_.sequence;
+  void drop(const float* from, float* to) const {
+    const VectorKernels& kernels = vector_kernels();
+    const std::uint64_t number = static_cast<std::uint64_t>(drawn_.step) * shape_.sequences_per_step + shape_.sequence;
     const float kept = 1.0F / (1.0F - shape_.rate);
-    auto factor = factors_.begin();
-    for (std::int64_t sample = 0; sample < shape_.samples; ++sample) {
-      Random random(draws_.seed, Purpose::dropout, sequence, static_cast<std::uint64_t>(draws_.first_sample + sample));
-      for (std::int64_t element = 0; element < shape_.elements; ++element) {
-        *factor++ = random.uniform() < shape_.rate ? 0.0F : kept;
+    const DividedWork samples = {.count = shape_.samples, .floats_each = shape_.elements};
+    for_each_part(threads_, samples, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t sample = begin; sample < end; ++sample) {
+        const PhiloxSequence sequence =
+            philox_sequence(drawn_.seed, static_cast<std::uint32_t>(Purpose::dropout), number,
+                            static_cast<std::uint64_t>(drawn_.first_sample + sample));
+        const std::int64_t offset = sample * shape_.elements;
+        kernels.dropout(sequence, from + offset, shape_.elements, shape_.rate, kept, to + offset);
       }
-    }
+    });
   }
 
-  void multiply(const float* from, float* to) const {
-    for (std::size_t i = 0; i < factors_.size(); ++i) to[i] = from[i] * factors_[i];
-  }
-
+  const int threads_;
   const DropoutShape shape_;
   const Draws& draws_;
-  std::vector<float> factors_;  // [sample, element]: 0 or 1 / (1 - rate)
+  Draws drawn_;  // those of the last forward pass
 };
 
 }  // namespace
 
-std::unique_ptr<DropoutOperation> make_cpu_dropout(const DropoutShape& shape, const Draws& draws) {
-  return std::make_unique<CpuDropout>(shape, draws);
+std::unique_ptr<DropoutOperation> make_cpu_dropout(const CpuContext& context, const DropoutShape& shape,
+                                                   const Draws& draws) {
+  return std::make_unique<CpuDropout>(context, shape, draws);
 }
 
 }  // namespace holdfast::compute

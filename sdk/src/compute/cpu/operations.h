@@ -1,6 +1,6 @@
 #pragma once
 
-// Makes the operations on oneDNN; each has its own source file. The context must outlive them.
+// Makes the operations; each has its own source file. The context must outlive them.
 
 #include <memory>
 
@@ -12,11 +12,12 @@ namespace holdfast::compute {
 std::unique_ptr<DenseOperation> make_cpu_dense(CpuContext& context, const DenseShape& shape, Use use);
 std::unique_ptr<ConvolutionOperation> make_cpu_convolution(CpuContext& context, const ConvolutionShape& shape, Use use);
 std::unique_ptr<PoolingOperation> make_cpu_pooling(CpuContext& context, const PoolingShape& shape, Use use);
-std::unique_ptr<ActivationOperation> make_cpu_activation(CpuContext& context, const ActivationShape& shape, Use use);
-std::unique_ptr<BatchNormalizationOperation> make_cpu_batch_normalization(CpuContext& context,
+std::unique_ptr<ActivationOperation> make_cpu_activation(const CpuContext& context, const ActivationShape& shape);
+std::unique_ptr<BatchNormalizationOperation> make_cpu_batch_normalization(const CpuContext& context,
                                                                           const BatchNormalizationShape& shape,
                                                                           Use use);
 // `draws` must outlive the operation. They are read at each forward pass.
-std::unique_ptr<DropoutOperation> make_cpu_dropout(const DropoutShape& shape, const Draws& draws);
+std::unique_ptr<DropoutOperation> make_cpu_dropout(const CpuContext& context, const DropoutShape& shape,
+                                                   const Draws& draws);
 
 }  // namespace holdfast::compute

@@ -1,6 +1,6 @@
 #include "holdfast/nn/binary_crossentropy.h"
 
-#include "compute/arithmetic/crossentropy.h"
+#include "compute/cpu/kernels/vector_kernels.h"
 #include "compute/device_kernels.h"
 #include "nn/losses/crossentropy_checks.h"
 #include "nn/losses/sample_rows.h"
@@ -30,15 +30,11 @@ float BinaryCrossentropy::evaluate(std::span<const float> outputs, std::span<con
                                    float scale, std::span<float> gradient) const {
   const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
   check_gradient(name(), rows, gradient);
-  const auto evaluate_element =
-      options_.from_logits ? compute::binary_loss_of_logit : compute::binary_loss_of_probability;
+  const compute::VectorKernels& kernels = compute::vector_kernels();
+  const auto losses = options_.from_logits ? kernels.binary_loss_of_logits : kernels.binary_loss_of_probabilities;
   const float factor = scale / static_cast<float>(rows.output_elements);
-  double sum = 0;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const compute::ElementLoss element = evaluate_element(outputs[i], targets[i]);
-    sum += element.loss;
-    if (!gradient.empty()) gradient[i] = factor * element.gradient;
-  }
+  const double sum = losses(outputs.data(), targets.data(), static_cast<std::int64_t>(outputs.size()), factor,
+                            gradient.empty() ? nullptr : gradient.data());
   return rows.count == 0 ? 0.0F : static_cast<float>(sum / static_cast<double>(rows.output_elements));
 }
 

@@ -1,7 +1,5 @@
 #include "holdfast/nn/categorical_crossentropy.h"
 
-#include <numeric>
-
 #include "compute/device_kernels.h"
 #include "nn/losses/crossentropy_checks.h"
 #include "nn/losses/sample_rows.h"
@@ -14,21 +12,18 @@ namespace {
 double evaluate_logits(std::span<const float> row, std::span<const float> target, float scale,
                        std::span<float> gradient) {
   const SoftmaxRow softmax = softmax_row(row, gradient);
-  double loss = 0;
-  double target_sum = 0;
-  for (std::size_t c = 0; c < row.size(); ++c) {
-    // A target of zero keeps a score of minus infinity (a masked class) out of the loss.
-    if (target[c] != 0) loss += target[c] * compute::loss_of_logit(softmax, row[c]);
-    target_sum += target[c];
+  const compute::VectorKernels& kernels = compute::vector_kernels();
+  const auto classes = static_cast<std::int64_t>(row.size());
+  if (!gradient.empty()) {
+    const auto factor = static_cast<float>(scale * kernels.sum(target.data(), classes) / softmax.sum);
+    kernels.scale_and_subtract(gradient.data(), target.data(), classes, factor, scale);
   }
-  const auto factor = static_cast<float>(scale * target_sum / softmax.sum);
-  for (std::size_t c = 0; c < gradient.size(); ++c) gradient[c] = gradient[c] * factor - scale * target[c];
-  return loss;
+  return kernels.categorical_loss(row.data(), target.data(), classes, softmax.largest, softmax.log_sum);
 }
 
 double evaluate_probabilities(std::span<const float> row, std::span<const float> target, float scale,
                               std::span<float> gradient) {
-  const double sum = std::accumulate(row.begin(), row.end(), 0.0);
+  const double sum = compute::vector_kernels().sum(row.data(), static_cast<std::int64_t>(row.size()));
   double loss = 0;
   double moving_target = 0;  // the part of the target whose probabilities are not clipped
   for (std::size_t c = 0; c < row.size(); ++c) {

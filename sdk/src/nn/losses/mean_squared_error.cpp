@@ -1,23 +1,10 @@
 #include "holdfast/nn/mean_squared_error.h"
 
-#include "compute/arithmetic/crossentropy.h"
+#include "compute/cpu/kernels/vector_kernels.h"
 #include "compute/device_kernels.h"
 #include "nn/losses/sample_rows.h"
 
 namespace holdfast {
-namespace {
-
-void write_gradient(std::span<const float> outputs, std::span<const float> targets, float factor,
-                    std::span<float> gradient) {
-  const float* const __restrict output = outputs.data();
-  const float* const __restrict target = targets.data();
-  float* const __restrict result = gradient.data();
-#pragma omp simd
-  for (std::size_t i = 0; i < gradient.size(); ++i) result[i] = factor * (output[i] - target[i]);
-}
-
-}  // namespace
-
 std::string MeanSquaredError::name() const {
   return "mean_squared_error";
 }
@@ -40,11 +27,9 @@ float MeanSquaredError::evaluate(std::span<const float> outputs, std::span<const
   check_gradient(name(), rows, gradient);
   if (rows.count == 0) return 0;
   const auto elements = static_cast<double>(rows.output_elements);
-  write_gradient(outputs, targets, static_cast<float>(2.0 * scale / elements), gradient);
-  double sum = 0;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    sum += compute::squared_error(outputs[i], targets[i]).loss;
-  }
+  const double sum = compute::vector_kernels().squared_error(
+      outputs.data(), targets.data(), static_cast<std::int64_t>(outputs.size()),
+      static_cast<float>(2.0 * scale / elements), gradient.empty() ? nullptr : gradient.data());
   return static_cast<float>(sum / elements);
 }
 

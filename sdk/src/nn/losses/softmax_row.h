@@ -2,12 +2,12 @@
 
 // The parts of a numerically stable softmax that the cross-entropies share, and their rule for probabilities.
 
-#include <algorithm>
-#include <cmath>
+#include <cstdint>
 #include <span>
 #include <string>
 
 #include "compute/arithmetic/crossentropy.h"
+#include "compute/cpu/kernels/vector_kernels.h"
 #include "holdfast/core/shape.h"
 
 namespace holdfast {
@@ -18,14 +18,10 @@ using compute::SoftmaxRow;
 
 // Where `exponentials` is not empty it gets exp(row[c] - largest).
 inline SoftmaxRow softmax_row(std::span<const float> row, std::span<float> exponentials) {
-  const float largest = *std::max_element(row.begin(), row.end());
-  double sum = 0;
-  for (std::size_t c = 0; c < row.size(); ++c) {
-    const float exponential = compute::softmax_exponential(row[c], largest);
-    sum += exponential;
-    if (!exponentials.empty()) exponentials[c] = exponential;
-  }
-  return {.largest = largest, .sum = sum, .log_sum = std::log(sum)};
+  float* const into = exponentials.empty() ? nullptr : exponentials.data();
+  const compute::SoftmaxSums sums =
+      compute::vector_kernels().softmax_row(row.data(), static_cast<std::int64_t>(row.size()), into);
+  return {.largest = sums.shift, .sum = sums.sum, .log_sum = compute::logarithm_of_sum(sums.sum)};
 }
 
 // Throws Error{invalid_argument} unless `output` has one axis with at least one class. The sentence

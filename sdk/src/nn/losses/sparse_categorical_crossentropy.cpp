@@ -1,7 +1,6 @@
 #include "holdfast/nn/sparse_categorical_crossentropy.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "compute/device_kernels.h"
 #include "holdfast/base/error.h"
@@ -26,14 +25,14 @@ double evaluate_logits(std::span<const float> row, std::size_t label, float scal
   const SoftmaxRow softmax = softmax_row(row, gradient);
   if (!gradient.empty()) {
     const auto factor = static_cast<float>(scale / softmax.sum);
-    for (float& element : gradient) element *= factor;
+    compute::vector_kernels().scale(gradient.data(), static_cast<std::int64_t>(gradient.size()), factor);
     gradient[label] -= scale;
   }
   return compute::loss_of_logit(softmax, row[label]);
 }
 
 double evaluate_probabilities(std::span<const float> row, std::size_t label, float scale, std::span<float> gradient) {
-  const double sum = std::accumulate(row.begin(), row.end(), 0.0);
+  const double sum = compute::vector_kernels().sum(row.data(), static_cast<std::int64_t>(row.size()));
   const ClippedProbability p = compute::clipped_share(row[label], sum);
   if (!gradient.empty()) {
     // loss = log(sum) - log(row[label]): the sum pulls on every class.

@@ -39,7 +39,8 @@ void StateFinder::check_arithmetic() {
                        "would go on with {}",
                        path, shown_text(recorded), trainable_.arithmetic());
     const std::string advice =
-        is_whole ? "Continue on a machine like the first, with the same precision" : "Restore the file";
+        is_whole ? "Continue on a machine like the first, with the same release of Holdfast and the same precision"
+                 : "Restore the file";
     if (!context_.accept_other_arithmetic) {
       throw OtherChoices(fmt::format("{}. {}, set accept_other_arithmetic, or {}", sentence, advice, kHowToStartAnew));
     }

@@ -265,6 +265,26 @@ TEST_F(Arithmetic, ThatGivesOtherBitsIsRefusedAndTheRecordStays) {
   EXPECT_EQ(read_file(folder_ / "arithmetic.txt"), "library 1, avx2\n");
 }
 
+// Releases before the second version of our kernels recorded none.
+TEST_F(Arithmetic, OfEarlierKernelsIsRefusedByNameAndCanBeAccepted) {
+  model_.arithmetic_name = "oneDNN 2.6.3, isa avx2, kernels 2, 1 thread per shard";
+  std::ofstream(folder_ / "arithmetic.txt") << "oneDNN 2.6.3, isa avx2, 1 thread per shard\n";
+
+  try {
+    StateFinder(context_, model_, choices_).check_arithmetic();
+    FAIL() << "a run of earlier kernels was resumed";
+  } catch (const Error& refusal) {
+    EXPECT_EQ(refusal.code(), ErrorCode::incompatible);
+    EXPECT_THAT(refusal.what(), HasSubstr("the run was started with oneDNN 2.6.3, isa avx2, 1 thread per shard and "
+                                          "would go on with oneDNN 2.6.3, isa avx2, kernels 2, 1 thread per shard, "
+                                          "which gives other bits"));
+    EXPECT_THAT(refusal.what(), HasSubstr("the same release of Holdfast"));
+    EXPECT_THAT(refusal.what(), HasSubstr("accept_other_arithmetic"));
+  }
+  context_.accept_other_arithmetic = true;
+  EXPECT_NO_THROW(StateFinder(context_, model_, choices_).check_arithmetic());
+}
+
 // Without this check an empty file gave "was started with  and would go on", control characters went to the terminal,
 // and a NUL cut the sentence.
 TEST_F(Arithmetic, WhoseRecordIsDamagedIsReportedAsPrintableText) {

@@ -108,7 +108,9 @@ class CudaBackend final : public Backend {
   ArrayKernels& array_kernels() override { return array_kernels_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
 
-  std::string description() const override { return fmt::format("{}, {}", context_.description(), name(precision_)); }
+  std::string description() const override {
+    return fmt::format("{}, kernels {}, {}", context_.description(), kKernelsVersion, name(precision_));
+  }
 
  private:
   const std::shared_ptr<CudaMemorySpace> memory_;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "compute/arithmetic/activations.h"
+#include "compute/arithmetic/softmax.h"
 #include "compute/cuda/kernels/cuda_operations.h"
 #include "compute/cuda/kernels/cuda_sums.cuh"
 #include "compute/cuda/runtime/cuda_elements.cuh"
@@ -80,11 +81,13 @@ __global__ void __launch_bounds__(kSumThreads)
   const auto load = [&](std::int64_t i) { return from[i]; };
   float largest = -INFINITY;
   for_each_of_row(Group{}, channels, load, [&](std::int64_t, float value) { largest = fmaxf(largest, value); });
-  largest = Group::largest(largest);
+  const float shift = softmax_shift(Group::largest(largest));
   float sum = 0;
-  for_each_of_row(Group{}, channels, load, [&](std::int64_t, float value) { sum += expf(value - largest); });
-  sum = Group::sum(sum);
-  for_each_of_row(Group{}, channels, load, [&](std::int64_t i, float value) { to[i] = expf(value - largest) / sum; });
+  for_each_of_row(Group{}, channels, load,
+                  [&](std::int64_t, float value) { sum += softmax_exponential(value, shift); });
+  const float divisor = softmax_divisor(Group::sum(sum));
+  for_each_of_row(Group{}, channels, load,
+                  [&](std::int64_t i, float value) { to[i] = softmax_exponential(value, shift) / divisor; });
 }
 
 struct OutputAndGradient {

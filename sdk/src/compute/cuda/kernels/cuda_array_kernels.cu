@@ -1,8 +1,10 @@
 // The general kernels on CUDA devices: a thread computes an element of the output. An element program is interpreted by
-// each thread; all threads take the same way through it. A reduction adds in the order of the elements, in double, as
-// on the host.
+// each thread; all threads take the same way through it. A reduction adds in the host's order, in double.
+
+#include <cmath>
 
 #include "compute/arithmetic/element_functions.h"
+#include "compute/arithmetic/lanes.h"
 #include "compute/cuda/kernels/cuda_array_kernels.h"
 #include "compute/cuda/runtime/cuda_elements.cuh"
 
@@ -80,18 +82,21 @@ __global__ void __launch_bounds__(kElementThreads)
 }
 
 __device__ float reduced_row(const RowReduction& reduction, const float* values) {
-  if (reduction.kind == ReductionKind::maximum) {
-    float largest = values[0];
-    for (std::int64_t r = 1; r < reduction.reduced; ++r) {
-      const float value = values[r * reduction.inner];
-      largest = value > largest || value != value ? value : largest;
-    }
+  const double divisor = reduction.kind == ReductionKind::mean ? static_cast<double>(reduction.reduced) : 1.0;
+  const bool is_largest = reduction.kind == ReductionKind::maximum;
+  if (reduction.inner == 1) {
+    const auto value_of = [values](std::int64_t r) { return values[r]; };
+    return is_largest ? largest_of_row(reduction.reduced, value_of)
+                      : static_cast<float>(sum_of_row(reduction.reduced, value_of) / divisor);
+  }
+  if (is_largest) {
+    float largest = -INFINITY;
+    for (std::int64_t r = 0; r < reduction.reduced; ++r) largest = larger_or_nan(largest, values[r * reduction.inner]);
     return largest;
   }
   double sum = 0;
   for (std::int64_t r = 0; r < reduction.reduced; ++r) sum += values[r * reduction.inner];
-  const double count = reduction.kind == ReductionKind::mean ? static_cast<double>(reduction.reduced) : 1.0;
-  return static_cast<float>(sum / count);
+  return static_cast<float>(sum / divisor);
 }
 
 __global__ void __launch_bounds__(kElementThreads)

@@ -61,7 +61,7 @@ __device__ SoftmaxRow softmax_of(Group group, const Row& row) {
   for_each_of_row(group, row.length, load,
                   [&](std::int64_t, float output) { sum += softmax_exponential(output, largest); });
   sum = group.sum(sum);
-  return {largest, sum, std::log(sum)};
+  return {largest, sum, logarithm_of_sum(sum)};
 }
 
 template <class Group>

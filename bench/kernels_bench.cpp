@@ -1,0 +1,149 @@
+// Times our own loops on one thread, for each instruction set of the machine, beside a copy of memory. The counter of
+// bytes a second counts what a loop must read and write; its ratio to that of Copy is the rate that
+// docs/measurements.md gives. Former* are loops as they were before, with the functions of the C library.
+
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compute/cpu/kernels/vector_kernels.h"
+#include "holdfast/core/random.h"
+
+namespace holdfast::compute {
+namespace {
+
+constexpr std::int64_t kRows = 4096;
+constexpr std::int64_t kColumns = 1024;
+constexpr std::int64_t kFloats = kRows * kColumns;
+
+std::vector<float> normal_floats(std::uint64_t number) {
+  Random random(number, Purpose::user, 0, 0);
+  std::vector<float> floats(kFloats);
+  for (float& value : floats) value = random.normal();
+  return floats;
+}
+
+struct Arrays {
+  std::vector<float> a = normal_floats(1);
+  std::vector<float> b = normal_floats(2);
+  std::vector<float> c = std::vector<float>(kFloats, 0.5F);
+  std::vector<float> d = std::vector<float>(kFloats, 0.5F);
+  std::vector<float> columns = std::vector<float>(kColumns, 1.0F);
+  std::vector<float> sums = std::vector<float>(kColumns);
+  std::vector<float> more_sums = std::vector<float>(kColumns);
+};
+
+Arrays& arrays() {
+  static Arrays all;
+  return all;
+}
+
+// A loop, and how many floats it reads and writes for each element.
+struct Case {
+  const char* name;
+  int floats;
+  void (*run)(const VectorKernels& kernels, Arrays& of);
+};
+
+constexpr ColumnRange kAllColumns = {0, kColumns};
+
+NormalizationRows normalization(Arrays& of) {
+  return {of.a.data(), kRows, kColumns, of.sums.data(), of.columns.data(), of.columns.data()};
+}
+
+const Case kCases[] = {
+    {"Relu", 2, [](const VectorKernels& k, Arrays& of) { k.relu.forward(of.a.data(), of.c.data(), kFloats); }},
+    {"Tanh", 2, [](const VectorKernels& k, Arrays& of) { k.tanh.forward(of.a.data(), of.c.data(), kFloats); }},
+    {"Sigmoid", 2, [](const VectorKernels& k, Arrays& of) { k.sigmoid.forward(of.a.data(), of.c.data(), kFloats); }},
+    {"Gelu", 2, [](const VectorKernels& k, Arrays& of) { k.gelu.forward(of.a.data(), of.c.data(), kFloats); }},
+    {"Softmax", 2, [](const VectorKernels& k, Arrays& of) { k.softmax(of.a.data(), kRows, kColumns, of.c.data()); }},
+    {"BinaryLossOfLogits", 3,
+     [](const VectorKernels& k, Arrays& of) {
+       benchmark::DoNotOptimize(k.binary_loss_of_logits(of.a.data(), of.b.data(), kFloats, 1, of.c.data()));
+     }},
+    {"Dropout", 2,
+     [](const VectorKernels& k, Arrays& of) {
+       k.dropout(philox_sequence(1, 2, 3, 4), of.a.data(), kFloats, 0.1F, 1.1F, of.c.data());
+     }},
+    {"Adam", 7,
+     [](const VectorKernels& k, Arrays& of) {
+       const AdamStep step = {.beta_1_rest = 0.1F, .beta_2_rest = 0.001F, .rate = 1e-3F, .epsilon = 1e-7F};
+       k.adam(step, kFloats, of.a.data(), of.b.data(), of.c.data(), of.d.data());
+     }},
+    {"Add", 3,
+     [](const VectorKernels& k, Arrays& of) {
+       const ElementLane operands[] = {{of.a.data()}, {of.b.data()}, {of.b.data()}};
+       k.run_instruction(ElementFunction::add, operands, kFloats, of.c.data());
+     }},
+    {"ColumnSums", 1,
+     [](const VectorKernels& k, Arrays& of) {
+       k.column_sums(of.a.data(), kRows, kColumns, kAllColumns, of.more_sums.data());
+     }},
+    {"RowSums", 1,
+     [](const VectorKernels& k, Arrays& of) {
+       k.reduce({.outer = kRows, .reduced = kColumns}, of.a.data(), of.d.data());
+     }},
+    // Twice: the statistics read the input once, normalizing reads it again and writes.
+    {"BatchNormalization", 3,
+     [](const VectorKernels& k, Arrays& of) {
+       k.column_moments(of.a.data(), kRows, kColumns, kAllColumns, of.sums.data(), of.more_sums.data());
+       k.normalize(normalization(of), of.columns.data(), of.c.data());
+     }},
+    {"BatchNormalizationBackward", 5,
+     [](const VectorKernels& k, Arrays& of) {
+       k.normalization_sums(normalization(of), of.b.data(), kAllColumns, of.more_sums.data(), of.sums.data());
+       k.normalize_backward(normalization(of), of.b.data(), of.more_sums.data(), of.sums.data(), kRows, of.c.data());
+     }},
+};
+
+void Copy(benchmark::State& state) {
+  Arrays& of = arrays();
+  for (auto _ : state) std::memcpy(of.c.data(), of.a.data(), kFloats * sizeof(float));
+  state.SetBytesProcessed(state.iterations() * kFloats * 2 * static_cast<std::int64_t>(sizeof(float)));
+}
+BENCHMARK(Copy);
+
+template <float (*kFunction)(float)>
+void Former(benchmark::State& state) {
+  Arrays& of = arrays();
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < kFloats; ++i) of.c[i] = kFunction(of.a[i]);
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * kFloats * 2 * static_cast<std::int64_t>(sizeof(float)));
+}
+
+float former_tanh(float x) {
+  return std::tanh(x);
+}
+float former_gelu(float x) {
+  return x / 2 * (1 + std::erf(x * 0.70710678F));
+}
+BENCHMARK(Former<former_tanh>)->Name("FormerTanh");
+BENCHMARK(Former<former_gelu>)->Name("FormerGelu");
+
+void register_cases() {
+  for (const InstructionSet set : supported_instruction_sets()) {
+    for (const Case& each : kCases) {
+      const std::string name = std::string(each.name) + "/" + std::string(name_of(set));
+      benchmark::RegisterBenchmark(name.c_str(), [set, &each](benchmark::State& state) {
+        force_instruction_set(set);
+        for (auto _ : state) each.run(vector_kernels(), arrays());
+        state.SetBytesProcessed(state.iterations() * kFloats * each.floats * static_cast<std::int64_t>(sizeof(float)));
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::compute
+
+int main(int count, char** arguments) {
+  benchmark::Initialize(&count, arguments);
+  holdfast::compute::register_cases();
+  benchmark::RunSpecifiedBenchmarks();
+}

@@ -1,0 +1,196 @@
+#pragma once
+
+// exp, log, log1p, tanh, erf and pow in float, for host and device.
+//
+// They are our own because the bits of a model must not depend on the version of a C library, and because those of the
+// library work on one number at a time. These have no branches: a loop over them becomes vector instructions. They add,
+// multiply and divide in the order that is written here, and never contract, so all instruction sets and devices give
+// the same bits.
+//
+//   function                  bound of the error, in units in the last place; a test compares with double
+//   exponential               1.1; below 2^-126 a unit is the step of subnormal numbers
+//   logarithm                 0.8
+//   logarithm_of_one_plus     1.2, for arguments that are not negative
+//   hyperbolic_tangent        1.4
+//   error_function            1.4
+//   power                     0.8
+//
+// The polynomials are Chebyshev fits of the functions in the comments. A NaN gives a NaN.
+
+#include "compute/arithmetic/float_bits.h"
+
+namespace holdfast::compute {
+
+inline constexpr float kLog2OfE = 1.44269504088896341F;
+// log(2) in two parts. The product of the first, which has 15 bits, and a whole number of up to 9 bits is exact.
+inline constexpr float kLogOf2High = 0.693145751953125F;
+inline constexpr float kLogOf2Low = 1.42860682030941723e-6F;
+// To add and subtract it rounds a float, of up to 2^22, to a whole number, which then is in the low bits of the sum.
+inline constexpr float kRoundingShift = 0x1.8p23F;
+
+// e^x; 0 from -104 down, infinite from 89 up.
+HOLDFAST_HOST_DEVICE inline float exponential(float x) {
+  const float bounded = x > 89.0F ? 89.0F : x < -104.0F ? -104.0F : x;
+  // x = n log(2) + r with |r| <= log(2) / 2, and e^x = 2^n e^r.
+  const float shifted = bounded * kLog2OfE + kRoundingShift;
+  const float n = shifted - kRoundingShift;
+  const float r = (bounded - n * kLogOf2High) - n * kLogOf2Low;
+  // (e^r - 1 - r) / r^2
+  float p = 0.00139262033616F;
+  p = p * r + 0.00836319488242F;
+  p = p * r + 0.0416665544984F;
+  p = p * r + 0.166665768946F;
+  p = p * r + 0.5F;
+  const float e_to_r = (p * (r * r) + r) + 1.0F;
+  const auto exponent = static_cast<std::int32_t>(bits_of(shifted) - bits_of(kRoundingShift));
+  return scaled_by_power_of_two(e_to_r, exponent);
+}
+
+// A positive normal float is 2^exponent * (1 + fraction), with 1 + fraction from sqrt(1/2) to sqrt(2).
+struct FloatParts {
+  float exponent;
+  float fraction;
+};
+
+// Of a positive number, which may be subnormal.
+HOLDFAST_HOST_DEVICE inline FloatParts float_parts(float x) {
+  constexpr std::uint32_t kRootOfHalf = 0x3F3504F3;
+  constexpr float kSmallestNormal = 0x1p-126F;
+  const bool is_subnormal = x < kSmallestNormal;
+  const float normal = is_subnormal ? x * 0x1p23F : x;
+  const std::uint32_t above_root = bits_of(normal) - kRootOfHalf;
+  const auto exponent = static_cast<float>(static_cast<std::int32_t>(above_root) >> 23);
+  const float mantissa = float_of_bits((above_root & 0x007FFFFF) + kRootOfHalf);
+  return {exponent - (is_subnormal ? 23.0F : 0.0F), mantissa - 1.0F};
+}
+
+// log(x): -infinity for 0, a NaN for negative numbers.
+HOLDFAST_HOST_DEVICE inline float logarithm(float x) {
+  const FloatParts parts = float_parts(x);
+  const float f = parts.fraction;
+  const float square = f * f;
+  // (log(1 + f) - f + f^2 / 2) / f^3
+  float p = 0.0697161147145F;
+  p = p * f - 0.114797338466F;
+  p = p * f + 0.116854199235F;
+  p = p * f - 0.124256873315F;
+  p = p * f + 0.142490576457F;
+  p = p * f - 0.166678023195F;
+  p = p * f + 0.200007157489F;
+  p = p * f - 0.24999996958F;
+  p = p * f + 0.3333333118F;
+  // The small terms are added first.
+  const float small = (p * f * square + parts.exponent * kLogOf2Low) - 0.5F * square;
+  const float result = (small + f) + parts.exponent * kLogOf2High;
+  const float of_positive = x < kInfiniteFloat ? result : x;
+  const float of_others = x == 0 ? -kInfiniteFloat : kNotANumber;
+  return x > 0 ? of_positive : of_others;
+}
+
+// log(1 + x) for x that is not negative, with all digits where x is small.
+HOLDFAST_HOST_DEVICE inline float logarithm_of_one_plus(float x) {
+  const float sum = 1.0F + x;
+  // What rounding took from the sum.
+  const float lost = x - (sum - 1.0F);
+  const float result = logarithm(sum) + lost / sum;
+  return x < kInfiniteFloat ? result : x;
+}
+
+HOLDFAST_HOST_DEVICE inline float hyperbolic_tangent(float x) {
+  const float magnitude = absolute(x);
+  const float square = x * x;
+  // (tanh(x) - x) / x^3 as a function of x^2. It is as exact as x for small x, where 1 - 2 / (e^2x + 1) is not.
+  float p = -0.00604516509652F;
+  p = p * square + 0.0209613291086F;
+  p = p * square - 0.0538432631753F;
+  p = p * square + 0.133327188456F;
+  p = p * square - 0.333333284333F;
+  const float small = magnitude + magnitude * square * p;
+  const float large = 1.0F - 2.0F / (exponential(2.0F * magnitude) + 1.0F);
+  return with_sign_of(magnitude < 0.625F ? small : large, x);
+}
+
+HOLDFAST_HOST_DEVICE inline float error_function(float x) {
+  const float magnitude = absolute(x);
+  const float square = x * x;
+  // erf(x) / x - 1 as a function of x^2
+  float p = -0.000597925806004F;
+  p = p * square + 0.00499123123369F;
+  p = p * square - 0.0267655606516F;
+  p = p * square + 0.11281796526F;
+  p = p * square - 0.376124929873F;
+  p = p * square + 0.128379149693F;
+  const float small = magnitude + magnitude * p;
+  // log(1 - erf(x)), from 0.92 on. From 4 on erf is 1 in float.
+  const float bounded = magnitude > 4.0F ? 4.0F : magnitude;
+  float q = 1.6435696536e-6F;
+  q = q * bounded - 4.61779127904e-5F;
+  q = q * bounded + 0.000597743471961F;
+  q = q * bounded - 0.00476357524915F;
+  q = q * bounded + 0.0264310176034F;
+  q = q * bounded - 0.110094480828F;
+  q = q * bounded - 0.631814516659F;
+  q = q * bounded - 1.13023761637F;
+  q = q * bounded + 0.000320441531277F;
+  const float large = 1.0F - exponential(q);
+  return with_sign_of(magnitude < 0.92F ? small : large, x);
+}
+
+// base^exponent with the special cases of C's pow(). Logarithm and exponential are computed in double: in float an
+// error of the logarithm would be multiplied by up to 88.
+HOLDFAST_HOST_DEVICE inline float power(float base, float exponent) {
+  const float magnitude = absolute(base);
+  const FloatParts parts = float_parts(magnitude);
+  // log(1 + f) = 2 artanh(s) with s = f / (2 + f), |s| <= 0.172
+  const double f = parts.fraction;
+  const double s = f / (2.0 + f);
+  const double square = s * s;
+  double series = 1.0 / 13;
+  series = series * square + 1.0 / 11;
+  series = series * square + 1.0 / 9;
+  series = series * square + 1.0 / 7;
+  series = series * square + 1.0 / 5;
+  series = series * square + 1.0 / 3;
+  series = series * square + 1.0;
+  constexpr double kLogOf2 = 0.693147180559945309;
+  const double of_normal = parts.exponent * kLogOf2 + 2.0 * s * series;
+  const double infinite = kInfiniteFloat;
+  const double of_any = magnitude == 0 ? -infinite : magnitude < kInfiniteFloat ? of_normal : infinite;
+  // 1 to an infinite power is 1, and so is a NaN to the power of 0.
+  const bool is_one = magnitude == 1 || exponent == 0;
+  const double product = is_one ? 0.0 : exponent * of_any;
+  const double bounded = product > 89.0 ? 89.0 : product < -104.0 ? -104.0 : product;
+
+  constexpr double kShift = 0x1.8p52;
+  const double n = (bounded * 1.44269504088896341 + kShift) - kShift;
+  const double r = bounded - n * kLogOf2;
+  double p = 1.0 / 362880;
+  p = p * r + 1.0 / 40320;
+  p = p * r + 1.0 / 5040;
+  p = p * r + 1.0 / 720;
+  p = p * r + 1.0 / 120;
+  p = p * r + 1.0 / 24;
+  p = p * r + 1.0 / 6;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  // A NaN has no whole number.
+  const std::int32_t whole = static_cast<std::int32_t>(bounded == bounded ? n : 0.0);
+  const float result = scaled_by_power_of_two(static_cast<float>(p), whole);
+
+  // From 2^24 on every float is an even number.
+  const float countable = absolute(exponent) < 0x1p24F ? exponent : 0.0F;
+  const auto truncated = static_cast<std::int32_t>(countable);
+  const bool is_whole = static_cast<float>(truncated) == countable && exponent == exponent;
+  const bool is_odd = (truncated & 1) != 0;
+  const float of_negative = !is_whole ? kNotANumber : is_odd ? -result : result;
+  const bool is_negative = (bits_of(base) & kSignBit) != 0;
+  // Zeros and infinities may be raised to any number; only their sign needs a whole one.
+  const bool has_every_power = magnitude == 0 || !(magnitude < kInfiniteFloat);
+  const float of_signed = has_every_power && !is_whole ? result : of_negative;
+  const float signed_result = is_negative ? of_signed : result;
+  const bool is_number = base == base || exponent == 0;
+  return is_number && (exponent == exponent || base == 1) ? signed_result : kNotANumber;
+}
+
+}  // namespace holdfast::compute

@@ -1,0 +1,59 @@
+#pragma once
+
+// The order of our sums over a row, for host and device: element i is added to lane i % 16, in order, and the lanes are
+// then added in pairs: 0 and 8, 1 and 9, and so on; then 0 and 4. It is a function of the length alone, so an
+// instruction set may add as many lanes at once as it has. Sums are in double.
+
+#include <cstdint>
+
+#include "core/host_device.h"
+
+// Lets the compiler make vectors of the loop that follows, whose steps do not depend on each other.
+#ifdef _OPENMP
+#define HOLDFAST_VECTOR_LOOP _Pragma("omp simd")
+#else
+#define HOLDFAST_VECTOR_LOOP
+#endif
+
+namespace holdfast::compute {
+
+inline constexpr std::int64_t kLanes = 16;
+
+// Combines value_of(i) for i from 0 to count - 1 in that order. A lane begins with `first`.
+template <class Number, class Value, class Combine>
+HOLDFAST_HOST_DEVICE inline Number combined_in_lanes(std::int64_t count, Number first, const Value& value_of,
+                                                     const Combine& combine) {
+  Number lanes[kLanes];
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = first;
+  std::int64_t begin = 0;
+  for (; begin + kLanes <= count; begin += kLanes) {
+    HOLDFAST_VECTOR_LOOP
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = combine(lanes[lane], value_of(begin + lane));
+  }
+  for (std::int64_t lane = 0; lane < count - begin; ++lane) {
+    lanes[lane] = combine(lanes[lane], value_of(begin + lane));
+  }
+  for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (std::int64_t lane = 0; lane < half; ++lane) lanes[lane] = combine(lanes[lane], lanes[lane + half]);
+  }
+  return lanes[0];
+}
+
+template <class Value>
+HOLDFAST_HOST_DEVICE inline double sum_of_row(std::int64_t count, const Value& value_of) {
+  return combined_in_lanes(count, 0.0, value_of, [](double sum, double value) { return sum + value; });
+}
+
+// A NaN stays a NaN, so that it is found.
+HOLDFAST_HOST_DEVICE inline float larger_or_nan(float largest, float value) {
+  return value > largest || value != value ? value : largest;
+}
+
+// The largest of the row, or a NaN of it; minus infinity for an empty one.
+template <class Value>
+HOLDFAST_HOST_DEVICE inline float largest_of_row(std::int64_t count, const Value& value_of) {
+  return combined_in_lanes(count, -__builtin_inff(), value_of,
+                           [](float largest, float value) { return larger_or_nan(largest, value); });
+}
+
+}  // namespace holdfast::compute

@@ -1,0 +1,13 @@
+#ifdef __x86_64__
+
+#define HOLDFAST_INSTRUCTION_SET
+#include "compute/cpu/kernels/all_loops.h"
+#include "compute/cpu/kernels/tables.h"
+
+namespace holdfast::compute {
+
+constexpr VectorKernels kAvx2Kernels = kernels_of_this_source(InstructionSet::avx2);
+
+}  // namespace holdfast::compute
+
+#endif

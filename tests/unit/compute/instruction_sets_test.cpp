@@ -1,0 +1,257 @@
+// Each of our loops gives the same bits on all instruction sets that the machine has. Lengths are random and lie around
+// those of vectors and blocks; among the numbers are zeros, infinities, subnormal numbers and NaNs.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "compute/cpu/kernels/vector_kernels.h"
+#include "holdfast/base/error.h"
+#include "holdfast/core/random.h"
+
+namespace holdfast::compute {
+namespace {
+
+using Floats = std::vector<float>;
+
+// Scores as layers give them, with every special number in between.
+Floats mixed_numbers(std::int64_t count, std::uint64_t number) {
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  constexpr float kSpecial[] = {0.0F, -0.0F, 1.0F, -1.0F, kInfinite, -kInfinite, NAN, 1e-40F, -1e-40F, 3e38F, -100.0F};
+  Random random(number, Purpose::user, 0, 0);
+  Floats numbers(static_cast<std::size_t>(count));
+  for (float& value : numbers) {
+    value = random.uniform() < 0.02F ? kSpecial[random.below(std::size(kSpecial))] : 4 * random.normal();
+  }
+  return numbers;
+}
+
+Floats normal_numbers(std::int64_t count, std::uint64_t number) {
+  Random random(number, Purpose::user, 1, 0);
+  Floats numbers(static_cast<std::size_t>(count));
+  for (float& value : numbers) value = random.normal();
+  return numbers;
+}
+
+// The bits, with one pattern for all NaNs: which of two NaNs a sum keeps depends on the order of its operands, which
+// the compiler chooses.
+std::vector<std::uint32_t> bits_of_all(const Floats& floats) {
+  std::vector<std::uint32_t> bits;
+  for (const float value : floats) bits.push_back(std::isnan(value) ? 0x7FC00000 : std::bit_cast<std::uint32_t>(value));
+  return bits;
+}
+
+void append(Floats& floats, double value) {
+  // Both halves, so that each bit of the double counts.
+  const auto high = static_cast<float>(value);
+  floats.push_back(high);
+  floats.push_back(std::isfinite(high) ? static_cast<float>(value - high) : 0.0F);
+}
+
+std::vector<std::int64_t> lengths() {
+  std::vector<std::int64_t> found = {1, 3, 7, 8, 15, 16, 17, 31, 255, 256, 257, 511, 1000};
+  Random random(3, Purpose::user, 0, 0);
+  for (int i = 0; i < 10; ++i) found.push_back(static_cast<std::int64_t>(random.below(5000)) + 1);
+  return found;
+}
+
+class InstructionSets : public testing::Test {
+ protected:
+  ~InstructionSets() override { force_instruction_set(std::nullopt); }
+
+  // `run` returns all that a kernel computes for one length.
+  static void expect_same_bits(const std::function<Floats(const VectorKernels&, std::int64_t length)>& run) {
+    for (const std::int64_t length : lengths()) {
+      force_instruction_set(InstructionSet::baseline);
+      const auto expected = bits_of_all(run(vector_kernels(), length));
+      for (const InstructionSet set : supported_instruction_sets()) {
+        force_instruction_set(set);
+        ASSERT_EQ(vector_kernels().set, set);
+        const auto actual = bits_of_all(run(vector_kernels(), length));
+        ASSERT_EQ(actual.size(), expected.size());
+        const auto differing = std::mismatch(actual.begin(), actual.end(), expected.begin()).first;
+        EXPECT_EQ(differing - actual.begin(), std::ssize(actual)) << name_of(set) << ", length " << length;
+      }
+    }
+  }
+};
+
+TEST_F(InstructionSets, GiveTheSameActivations) {
+  for (const auto activation :
+       {&VectorKernels::relu, &VectorKernels::tanh, &VectorKernels::sigmoid, &VectorKernels::gelu}) {
+    expect_same_bits([&](const VectorKernels& kernels, std::int64_t length) {
+      const Floats input = mixed_numbers(length, 1), gradient = normal_numbers(length, 2);
+      Floats output(input.size()), result(input.size());
+      (kernels.*activation).forward(input.data(), output.data(), length);
+      (kernels.*activation).backward(input.data(), gradient.data(), result.data(), length);
+      result.insert(result.end(), output.begin(), output.end());
+      return result;
+    });
+  }
+}
+
+TEST_F(InstructionSets, GiveTheSameSoftmax) {
+  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
+    // A row of special numbers and two without, the last one in place.
+    Floats input = normal_numbers(3 * length, 1);
+    std::ranges::copy(mixed_numbers(length, 2), input.begin());
+    const Floats gradient = normal_numbers(3 * length, 3);
+    Floats output(input.size()), result(input.size());
+    kernels.softmax(input.data(), 3, length, output.data());
+    kernels.softmax_backward(output.data(), gradient.data(), 3, length, result.data());
+    kernels.softmax(input.data() + 2 * length, 1, length, input.data() + 2 * length);
+    result.insert(result.end(), output.begin(), output.end());
+    result.insert(result.end(), input.begin(), input.end());
+    return result;
+  });
+}
+
+TEST_F(InstructionSets, GiveTheSameLosses) {
+  for (const auto losses : {&VectorKernels::binary_loss_of_logits, &VectorKernels::binary_loss_of_probabilities,
+                            &VectorKernels::squared_error}) {
+    expect_same_bits([&](const VectorKernels& kernels, std::int64_t length) {
+      const Floats outputs = normal_numbers(length, 1), targets = normal_numbers(length, 2);
+      Floats result(outputs.size());
+      const double sum = (kernels.*losses)(outputs.data(), targets.data(), length, 0.5F, result.data());
+      append(result, sum);
+      append(result, (kernels.*losses)(outputs.data(), targets.data(), length, 0.5F, nullptr));
+      return result;
+    });
+  }
+}
+
+TEST_F(InstructionSets, GiveTheSamePartsOfLossesOverClasses) {
+  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
+    const Floats scores = normal_numbers(length, 1), targets = normal_numbers(length, 2);
+    Floats result(scores.size());
+    const SoftmaxSums sums = kernels.softmax_row(scores.data(), length, result.data());
+    result.push_back(sums.shift);
+    append(result, sums.sum);
+    append(result, kernels.categorical_loss(scores.data(), targets.data(), length, sums.shift, 3.25));
+    append(result, kernels.sum(targets.data(), length));
+    kernels.scale_and_subtract(result.data(), targets.data(), length, 0.3F, 0.7F);
+    kernels.scale(result.data(), length, 1.1F);
+    return result;
+  });
+}
+
+// Few columns and many, also more than one tile of them, and numbers of rows that no block divides.
+TEST_F(InstructionSets, GiveTheSameColumns) {
+  for (const std::int64_t columns : {1, 3, 6, 31, 32, 64, 257, 600}) {
+    expect_same_bits([&](const VectorKernels& kernels, std::int64_t length) {
+      const std::int64_t rows = length % 200 + 1;
+      const ColumnRange all = {.begin = 0, .end = columns};
+      const Floats input = normal_numbers(rows * columns, 1), gradient = normal_numbers(rows * columns, 2);
+      const Floats gamma = normal_numbers(columns, 3), beta = normal_numbers(columns, 4);
+      const auto places = static_cast<std::size_t>(columns);
+      Floats sums(places), mean(places), variance(places), of_gamma(places), of_beta(places);
+      Floats output(input.size()), input_gradient(input.size());
+      kernels.column_sums(input.data(), rows, columns, all, sums.data());
+      kernels.column_moments(input.data(), rows, columns, all, mean.data(), variance.data());
+      const NormalizationRows arrays = {input.data(), rows, columns, mean.data(), gamma.data(), beta.data()};
+      kernels.normalize(arrays, beta.data(), output.data());
+      kernels.normalization_sums(arrays, gradient.data(), all, of_gamma.data(), of_beta.data());
+      kernels.normalize_backward(arrays, gradient.data(), of_gamma.data(), of_beta.data(), 7, input_gradient.data());
+      for (const Floats& part : {mean, variance, of_gamma, of_beta, output, input_gradient}) {
+        sums.insert(sums.end(), part.begin(), part.end());
+      }
+      return sums;
+    });
+  }
+}
+
+// With arrays and single numbers in each place.
+TEST_F(InstructionSets, GiveTheSameFunctionsOfElements) {
+  for (int number = 0; number <= static_cast<int>(ElementFunction::select); ++number) {
+    SCOPED_TRACE(number);
+    expect_same_bits([&](const VectorKernels& kernels, std::int64_t length) {
+      const Floats a = mixed_numbers(length, 1), b = mixed_numbers(length, 2), c = normal_numbers(length, 3);
+      Floats all;
+      for (unsigned mask = 0; mask < 8; ++mask) {
+        const ElementLane operands[] = {
+            {a.data(), (mask & 1) != 0}, {b.data(), (mask & 2) != 0}, {c.data(), (mask & 4) != 0}};
+        Floats result(a.size());
+        kernels.run_instruction(static_cast<ElementFunction>(number), operands, length, result.data());
+        all.insert(all.end(), result.begin(), result.end());
+      }
+      return all;
+    });
+  }
+}
+
+TEST_F(InstructionSets, GiveTheSameReductions) {
+  for (const ReductionKind kind : {ReductionKind::sum, ReductionKind::mean, ReductionKind::maximum}) {
+    for (const std::int64_t inner : {1, 2, 5, 40, 300}) {
+      expect_same_bits([&](const VectorKernels& kernels, std::int64_t length) {
+        const RowReduction reduction = {.kind = kind, .outer = 2, .reduced = length % 300 + 1, .inner = inner};
+        const Floats from = normal_numbers(2 * reduction.reduced * inner, 1);
+        Floats to(static_cast<std::size_t>(2 * inner));
+        kernels.reduce(reduction, from.data(), to.data());
+        return to;
+      });
+    }
+  }
+}
+
+TEST_F(InstructionSets, GiveTheSameStepsOfOptimizers) {
+  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
+    const Floats gradients = normal_numbers(length, 1);
+    Floats all;
+    for (int rule = 0; rule < 4; ++rule) {
+      Floats parameters = normal_numbers(length, 2), m = normal_numbers(length, 3), v = normal_numbers(length, 4);
+      for (float& square : v) square = square * square;
+      const SgdStep sgd = {.learning_rate = 0.1F, .momentum = rule == 1 ? 0.0F : 0.9F, .nesterov = rule == 3};
+      const AdamStep adam = {.beta_1_rest = 0.1F, .beta_2_rest = 0.001F, .rate = 0.01F, .epsilon = 1e-7F, .kept = 0.9F};
+      if (rule == 0) kernels.adam(adam, length, gradients.data(), parameters.data(), m.data(), v.data());
+      if (rule > 0) kernels.sgd(sgd, length, gradients.data(), parameters.data(), rule == 1 ? nullptr : m.data());
+      for (const Floats& part : {parameters, m, v}) all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  });
+}
+
+TEST_F(InstructionSets, GiveTheSameClippedGradients) {
+  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
+    const Floats gradients = mixed_numbers(length, 1);
+    Floats clipped(gradients.size()), scaled(gradients.size());
+    kernels.clip_values(gradients.data(), length, 0.5F, clipped.data());
+    kernels.scaled(gradients.data(), length, 0.3F, scaled.data());
+    append(clipped,
+           kernels.squares_of_chunk(normal_numbers(length, 2).data(), std::min<std::size_t>(4096, gradients.size())));
+    clipped.insert(clipped.end(), scaled.begin(), scaled.end());
+    return clipped;
+  });
+}
+
+// As Random gives them, draw by draw.
+TEST_F(InstructionSets, DropWhatTheDrawsSay) {
+  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
+    const Floats input(static_cast<std::size_t>(length), 3.0F);
+    Floats output(input.size());
+    kernels.dropout(philox_sequence(7, static_cast<std::uint32_t>(Purpose::dropout), 5, 11), input.data(), length, 0.3F,
+                    2, output.data());
+    Random random(7, Purpose::dropout, 5, 11);
+    for (const float value : output) EXPECT_EQ(value, random.uniform() < 0.3F ? 0.0F : 6.0F);
+    return output;
+  });
+}
+
+TEST_F(InstructionSets, AreForcedByNameOrRefused) {
+  const auto all = supported_instruction_sets();
+
+  EXPECT_EQ(all.front(), InstructionSet::baseline);
+  EXPECT_EQ(vector_kernels().set, all.back());
+  force_instruction_set(InstructionSet::baseline);
+  EXPECT_EQ(vector_kernels().set, InstructionSet::baseline);
+  force_instruction_set(std::nullopt);
+  EXPECT_EQ(vector_kernels().set, all.back());
+  if (all.back() == InstructionSet::avx512) return;
+  EXPECT_THROW(force_instruction_set(InstructionSet::avx512), Error);
+}
+
+}  // namespace
+}  // namespace holdfast::compute

@@ -142,6 +142,12 @@ bool register_layer(const std::string& kind, LayerFromConfig from_config) {
   throw Error(ErrorCode::invalid_argument, fmt::format("a layer of kind \"{}\" is registered already", kind));
 }
 
+std::vector<std::string_view> own_layer_kinds() {
+  std::vector<std::string_view> kinds;
+  for (const Registration& registration : kLayers) kinds.push_back(registration.kind);
+  return kinds;
+}
+
 std::shared_ptr<const Layer> make_layer(const std::string& kind, const std::string& name, ConfigReader& config) {
   if (const LayerFromConfig from_config = find_layer(kind)) return from_config(name, config);
   throw Error(

@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "nn/graph/config.h"
 
@@ -12,5 +14,8 @@ namespace holdfast {
 // Makes the layer of Layer::kind() `kind` from what its write_config() wrote. Throws Error{invalid_file or
 // invalid_argument}.
 std::shared_ptr<const Layer> make_layer(const std::string& kind, const std::string& name, ConfigReader& config);
+
+// The kinds of Holdfast, without those that applications have registered.
+std::vector<std::string_view> own_layer_kinds();
 
 }  // namespace holdfast

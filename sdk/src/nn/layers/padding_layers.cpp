@@ -16,11 +16,11 @@ namespace {
 
 using MarginList = std::vector<Margins1D>;
 
-MarginList list_of(const Margins1D& margins) {
+MarginList margin_list(const Margins1D& margins) {
   return {margins};
 }
 
-MarginList list_of(const Margins3D& margins) {
+MarginList margin_list(const Margins3D& margins) {
   return {margins.depth, margins.height, margins.width};
 }
 
@@ -34,7 +34,7 @@ void check_margin_list(std::string_view kind, const MarginList& list) {
   }
 }
 
-Value padded(std::span<const Value> inputs, const MarginList& list) {
+Value with_zeros(std::span<const Value> inputs, const MarginList& list) {
   Value result = input_with_positions(inputs, list.size());
   for (std::size_t axis = 0; axis < list.size(); ++axis) {
     result = pad(result, static_cast<std::int64_t>(axis), list[axis].before, list[axis].after);
@@ -42,7 +42,7 @@ Value padded(std::span<const Value> inputs, const MarginList& list) {
   return result;
 }
 
-Value cropped(std::span<const Value> inputs, const MarginList& list) {
+Value without_margins(std::span<const Value> inputs, const MarginList& list) {
   Value result = input_with_positions(inputs, list.size());
   for (std::size_t axis = 0; axis < list.size(); ++axis) {
     const std::int64_t extent = result.shape()[axis];
@@ -83,15 +83,15 @@ Margins3D read_margins3d(ConfigReader& config, std::string_view key) {
 
 ZeroPadding1D::ZeroPadding1D(const Margins1D& padding, const ShapeLayerOptions& options)
     : LayerOf(options.name), margins_(padding) {
-  check_margin_list("ZeroPadding1D", list_of(padding));
+  check_margin_list("ZeroPadding1D", margin_list(padding));
 }
 
 std::vector<Value> ZeroPadding1D::build(LayerBuilder&, std::span<const Value> inputs) const {
-  return {padded(inputs, list_of(margins_))};
+  return {with_zeros(inputs, margin_list(margins_))};
 }
 
 void ZeroPadding1D::write_config(ConfigWriter& config) const {
-  write_margin_list(config, "padding", list_of(margins_));
+  write_margin_list(config, "padding", margin_list(margins_));
 }
 
 std::shared_ptr<const Layer> ZeroPadding1D::from_config(const std::string& name, ConfigReader& config) {
@@ -100,15 +100,15 @@ std::shared_ptr<const Layer> ZeroPadding1D::from_config(const std::string& name,
 
 ZeroPadding3D::ZeroPadding3D(const Margins3D& padding, const ShapeLayerOptions& options)
     : LayerOf(options.name), margins_(padding) {
-  check_margin_list("ZeroPadding3D", list_of(padding));
+  check_margin_list("ZeroPadding3D", margin_list(padding));
 }
 
 std::vector<Value> ZeroPadding3D::build(LayerBuilder&, std::span<const Value> inputs) const {
-  return {padded(inputs, list_of(margins_))};
+  return {with_zeros(inputs, margin_list(margins_))};
 }
 
 void ZeroPadding3D::write_config(ConfigWriter& config) const {
-  write_margin_list(config, "padding", list_of(margins_));
+  write_margin_list(config, "padding", margin_list(margins_));
 }
 
 std::shared_ptr<const Layer> ZeroPadding3D::from_config(const std::string& name, ConfigReader& config) {
@@ -117,15 +117,15 @@ std::shared_ptr<const Layer> ZeroPadding3D::from_config(const std::string& name,
 
 Cropping1D::Cropping1D(const Margins1D& cropping, const ShapeLayerOptions& options)
     : LayerOf(options.name), margins_(cropping) {
-  check_margin_list("Cropping1D", list_of(cropping));
+  check_margin_list("Cropping1D", margin_list(cropping));
 }
 
 std::vector<Value> Cropping1D::build(LayerBuilder&, std::span<const Value> inputs) const {
-  return {cropped(inputs, list_of(margins_))};
+  return {without_margins(inputs, margin_list(margins_))};
 }
 
 void Cropping1D::write_config(ConfigWriter& config) const {
-  write_margin_list(config, "cropping", list_of(margins_));
+  write_margin_list(config, "cropping", margin_list(margins_));
 }
 
 std::shared_ptr<const Layer> Cropping1D::from_config(const std::string& name, ConfigReader& config) {
@@ -134,15 +134,15 @@ std::shared_ptr<const Layer> Cropping1D::from_config(const std::string& name, Co
 
 Cropping3D::Cropping3D(const Margins3D& cropping, const ShapeLayerOptions& options)
     : LayerOf(options.name), margins_(cropping) {
-  check_margin_list("Cropping3D", list_of(cropping));
+  check_margin_list("Cropping3D", margin_list(cropping));
 }
 
 std::vector<Value> Cropping3D::build(LayerBuilder&, std::span<const Value> inputs) const {
-  return {cropped(inputs, list_of(margins_))};
+  return {without_margins(inputs, margin_list(margins_))};
 }
 
 void Cropping3D::write_config(ConfigWriter& config) const {
-  write_margin_list(config, "cropping", list_of(margins_));
+  write_margin_list(config, "cropping", margin_list(margins_));
 }
 
 std::shared_ptr<const Layer> Cropping3D::from_config(const std::string& name, ConfigReader& config) {

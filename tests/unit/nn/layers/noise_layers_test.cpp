@@ -31,7 +31,7 @@ double moment(const Floats& values, double mean, int power) {
   return sum / static_cast<double>(values.size());
 }
 
-constexpr std::int64_t kElements = 40000;
+constexpr std::int64_t kNoiseElements = 40000;
 
 // Sample moments of n normal draws deviate by s / sqrt(n), s^2 sqrt(2 / n) and s^4 sqrt(96 / n); five times that.
 void expect_normal_noise(const Floats& values, double mean, double deviation) {
@@ -49,15 +49,15 @@ void expect_normal_noise(const Floats& values, double mean, double deviation) {
 }
 
 TEST(NoiseLayers, GaussianNoiseIsNormal) {
-  expect_normal_noise(noisy(Sequential{Input{kElements}, GaussianNoise{0.5F}}, 3, 1, {.seed = 5}), 3, 0.5);
+  expect_normal_noise(noisy(Sequential{Input{kNoiseElements}, GaussianNoise{0.5F}}, 3, 1, {.seed = 5}), 3, 0.5);
 }
 
 TEST(NoiseLayers, GaussianDropoutMultipliesByNormalNumbersAroundOne) {
-  expect_normal_noise(noisy(Sequential{Input{kElements}, GaussianDropout{0.2F}}, 2, 1, {.seed = 6}), 2, 2 * 0.5);
+  expect_normal_noise(noisy(Sequential{Input{kNoiseElements}, GaussianDropout{0.2F}}, 2, 1, {.seed = 6}), 2, 2 * 0.5);
 }
 
 TEST(NoiseLayers, AlphaDropoutKeepsMeanAndVarianceOfANormalInput) {
-  const Sequential model{Input{kElements}, GaussianNoise{1}, AlphaDropout{0.3F}};
+  const Sequential model{Input{kNoiseElements}, GaussianNoise{1}, AlphaDropout{0.3F}};
   const Floats values = noisy(model, 0, 1, {.seed = 7});
 
   const double n = static_cast<double>(values.size());

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using Floats = std::vector<float>;
 
 // What the model makes of the elements 1, 2, 3, ... of one sample.
-Floats repeated(Sequential model) {
+Floats up_sampled(Sequential model) {
   model.set_weights({}, {});
   Tensor x(model.input_shape().with_batch(1));
   float next = 1;
@@ -23,8 +23,8 @@ Floats repeated(Sequential model) {
 }
 
 TEST(UpSampling, RepeatsPositionsNextToEachOther) {
-  EXPECT_EQ(repeated(Sequential{Input{2, 2}, UpSampling1D{}}), (Floats{1, 2, 1, 2, 3, 4, 3, 4}));
-  EXPECT_EQ(repeated(Sequential{Input{2, 1, 1, 1}, UpSampling3D{{2, 1, 2}}}), (Floats{1, 1, 1, 1, 2, 2, 2, 2}));
+  EXPECT_EQ(up_sampled(Sequential{Input{2, 2}, UpSampling1D{}}), (Floats{1, 2, 1, 2, 3, 4, 3, 4}));
+  EXPECT_EQ(up_sampled(Sequential{Input{2, 1, 1, 1}, UpSampling3D{{2, 1, 2}}}), (Floats{1, 1, 1, 1, 2, 2, 2, 2}));
   EXPECT_EQ((Sequential{Input{1, 2, 3, 4}, UpSampling3D{}}.output_shape()), (Shape{2, 4, 6, 4}));
 }
 

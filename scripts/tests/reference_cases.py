@@ -1,0 +1,473 @@
+#!/usr/bin/env python3
+"""reference_cases.py [KIND...]: writes tests/unit/nn/layers/reference/KIND.json, random small cases of each layer with
+what Keras computes for them in float64. Without a KIND, all are written.
+
+A case has a layer's configuration as in files of Holdfast, inputs, weights, a gradient of the output, and what is
+expected: the output, and the gradients of inputs (added up over the samples) and parameters. Gradients are central
+differences of the output, which in float64 are right to 1e-8. Layers that draw random numbers are compared in
+inference alone.
+
+`magnitude` says how far rounding may move a result: the largest change of an element when all numbers that enter it
+change by a random sign times their size (taken from a small such change), plus the largest element. The test
+multiplies it by rounding errors of f32.
+
+Packages: keras and jax, in the versions of tests/interop/requirements.txt.
+"""
+
+import json
+import os
+import pathlib
+import sys
+import zlib
+
+os.environ["KERAS_BACKEND"] = "numpy"
+os.environ["JAX_ENABLE_X64"] = "1"
+import keras
+import numpy as np
+from keras import layers
+
+from keras.src.backend.common import dtypes
+
+# Keras (3.15) takes f64 and f64 for f32 in its NumPy backend.
+promoted = dtypes._lattice_result_type
+dtypes._lattice_result_type = lambda *kinds: {"float32": "float64"}.get(promoted(*kinds), promoted(*kinds))
+keras.config.set_floatx("float64")
+CASES = 8
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/nn/layers/reference"
+
+# What a maker returns: a Keras layer, the configuration in a file, shapes of a sample of each input, and the modes.
+TRAINED, INFERRED, BOTH = ("training",), ("inference",), ("training", "inference")
+
+
+def case(layer, config, *shapes, modes=TRAINED, buffers=()):
+    return {"layer": layer, "config": config, "shapes": shapes, "modes": modes, "buffers": buffers}
+
+
+def extents(rng, count, low=1, high=4):
+    return tuple(int(n) for n in rng.integers(low, high + 1, count))
+
+
+def number(rng, low, high):
+    """A float of few digits, the same in f32."""
+    return float(np.round(rng.uniform(low, high) * 16) / 16)
+
+
+def flag(rng):
+    return bool(rng.integers(2))
+
+
+# Each activation: the text of a file, and the same in Keras.
+def activations(rng):
+    a = keras.activations
+    slope, alpha, threshold = number(rng, 0.1, 1), number(rng, 0.5, 2), number(rng, 0.1, 1)
+    high = number(rng, 1, 2)
+    return [
+        ("linear", a.linear), ("relu", a.relu), ("tanh", a.tanh), ("sigmoid", a.sigmoid), ("softmax", a.softmax),
+        ("gelu", a.gelu), ("gelu_tanh", lambda x: a.gelu(x, approximate=True)), ("relu6", a.relu6),
+        (f"relu({slope},{high},{threshold})", lambda x: a.relu(x, slope, high, threshold)),
+        (f"relu({slope},none,0)", lambda x: a.relu(x, slope)),
+        (f"leaky_relu({slope})", lambda x: a.leaky_relu(x, slope)), (f"elu({alpha})", lambda x: a.elu(x, alpha)),
+        ("selu", a.selu), (f"celu({alpha})", lambda x: a.celu(x, alpha)), ("silu", a.silu), ("softplus", a.softplus),
+        ("softsign", a.softsign), ("hard_sigmoid", a.hard_sigmoid), ("hard_silu", a.hard_silu),
+        ("hard_tanh", a.hard_tanh), ("tanh_shrink", a.tanh_shrink),
+        (f"soft_shrink({threshold})", lambda x: a.soft_shrink(x, threshold)),
+        (f"hard_shrink({threshold})", lambda x: a.hard_shrink(x, threshold)), ("exponential", a.exponential),
+        ("log_sigmoid", a.log_sigmoid), ("mish", a.mish), ("log_softmax", a.log_softmax),
+    ]
+
+
+def some_activation(rng):
+    """One that does not lose a weight's gradient to a kink."""
+    smooth = [one for one in activations(rng) if one[0] in ("linear", "tanh", "sigmoid", "mish", "softmax")]
+    return smooth[rng.integers(len(smooth))]
+
+
+def with_bias(rng, activation):
+    return {"activation": activation, "use_bias": flag(rng), "kernel_initializer": "glorot_uniform",
+            "bias_initializer": "zeros"}
+
+
+def dense(rng):
+    units, (text, function) = int(rng.integers(1, 5)), some_activation(rng)
+    config = {"units": units, **with_bias(rng, text)}
+    return case(layers.Dense(units, activation=function, use_bias=config["use_bias"]), config,
+                extents(rng, rng.integers(1, 3)))
+
+
+def windows(rng, rank):
+    """Options that all convolutions have, as in files, and the shape of an image that has room for a window."""
+    equal = int(rng.integers(1, 3))
+    strides = (equal,) * rank
+    dilation = (int(rng.integers(1, 3)) if equal == 1 else 1,) * rank
+    config = {"kernel_size": extents(rng, rank, 1, 3 if rank < 3 else 2), "strides": strides,
+              "padding": ["valid", "same"][rng.integers(2)], "dilation_rate": dilation}
+    shape = tuple((size - 1) * dilation[0] + int(rng.integers(1, 3)) for size in config["kernel_size"])
+    return config, shape
+
+
+def convolution(kind, rank, is_transposed=False):
+    def make(rng):
+        config, shape = windows(rng, rank)
+        text, function = some_activation(rng)
+        # Two-dimensional ones keep to the options that files had first; the others have all.
+        is_plain = is_transposed or rank == 2
+        groups = 1 if is_plain else int(rng.integers(1, 3))
+        config = {"filters": groups * int(rng.integers(1, 3)), **config, "groups": groups, **with_bias(rng, text)}
+        if kind is layers.Conv1D and rng.integers(4) == 0:
+            config["padding"] = "causal"
+        if is_plain:
+            config["dilation_rate"] = (1,) * rank
+        given = {key: value for key, value in config.items() if key not in ("activation", "groups")}
+        if not is_transposed:
+            given["groups"] = groups
+        # A file has these two where they are above 1.
+        if groups == 1:
+            del config["groups"]
+        if max(config["dilation_rate"]) == 1:
+            del config["dilation_rate"]
+        return case(kind(activation=function, **given), config, shape + (groups * int(rng.integers(1, 3)),))
+
+    return make
+
+
+def depthwise(kind, rank, is_separable=False):
+    def make(rng):
+        config, shape = windows(rng, rank)
+        text, function = some_activation(rng)
+        config = {**config, "depth_multiplier": int(rng.integers(1, 3)), "activation": text, "use_bias": flag(rng),
+                  "depthwise_initializer": "glorot_uniform", "bias_initializer": "zeros"}
+        if is_separable:
+            config = {"filters": int(rng.integers(1, 3)), **config, "pointwise_initializer": "glorot_uniform"}
+        given = {key: value for key, value in config.items() if key != "activation"}
+        return case(kind(activation=function, **given), config, shape + extents(rng, 1, 1, 2))
+
+    return make
+
+
+def pooling(kind, rank):
+    def make(rng):
+        config = {"pool_size": extents(rng, rank, 1, 3 if rank < 3 else 2), "strides": extents(rng, rank, 1, 2),
+                  "padding": ["valid", "same"][rng.integers(2)]}
+        # Keras takes one number in place of an axis.
+        given = {key: value[0] if rank == 1 and key != "padding" else value for key, value in config.items()}
+        return case(kind(**given), config, extents(rng, rank, 3, 4) + extents(rng, 1, 1, 2))
+
+    return make
+
+
+def global_pooling(name):
+    def make(rng):
+        rank, keeps = int(rng.integers(1, 4)), flag(rng)
+        layer = getattr(layers, f"Global{name}Pooling{rank}D")(keepdims=keeps)
+        return case(layer, {"keepdims": keeps}, extents(rng, rank, 1, 3) + extents(rng, 1))
+
+    return make
+
+
+def merge(kind, least=2, most=4):
+    def make(rng):
+        shape = extents(rng, rng.integers(1, 3))
+        return case(kind(), {}, *[shape] * int(rng.integers(least, most + 1)))
+
+    return make
+
+
+def concatenate(rng):
+    rank = int(rng.integers(1, 4))
+    axis = int(rng.integers(rank))
+    shapes = [list(extents(rng, rank, 1, 3))] * int(rng.integers(2, 4))
+    shapes = [tuple(int(rng.integers(1, 4)) if i == axis else n for i, n in enumerate(shape)) for shape in shapes]
+    return case(layers.Concatenate(axis=axis + 1), {"axis": axis}, *shapes)
+
+
+def dot(rng):
+    first, second = list(extents(rng, rng.integers(1, 3), 1, 3)), list(extents(rng, rng.integers(1, 3), 1, 3))
+    axes = [int(rng.integers(len(first))), int(rng.integers(len(second)))]
+    second[axes[1]] = first[axes[0]]
+    normalize = flag(rng)
+    return case(layers.Dot(axes=(axes[0] + 1, axes[1] + 1), normalize=normalize),
+                {"axes": axes, "normalize": normalize}, tuple(first), tuple(second))
+
+
+def margins(kind, key, rank):
+    def make(rng):
+        sides = [[int(n) for n in rng.integers(0, 3, 2)] for _ in range(rank)]
+        least = [sum(side) if key == "cropping" else 0 for side in sides]
+        shape = tuple(n + int(rng.integers(1, 3)) for n in least)
+        flat = [n for side in sides for n in side]
+        return case(kind(tuple(sides[0]) if rank == 1 else tuple(map(tuple, sides))), {key: flat},
+                    shape + extents(rng, 1, 1, 2))
+
+    return make
+
+
+def up_sampling(kind, rank):
+    def make(rng):
+        size = extents(rng, rank, 1, 3)
+        return case(kind(size[0] if rank == 1 else size), {"size": size[0] if rank == 1 else size},
+                    extents(rng, rank, 1, 2) + extents(rng, 1, 1, 2))
+
+    return make
+
+
+def permute(rng):
+    order = [int(n) + 1 for n in rng.permutation(int(rng.integers(1, 4)))]
+    return case(layers.Permute(order), {"dims": order}, extents(rng, len(order), 1, 3))
+
+
+def reshape(rng):
+    shape = extents(rng, rng.integers(1, 4), 1, 3)
+    target = [int(np.prod(shape))] if flag(rng) else [shape[-1], -1]
+    return case(layers.Reshape(target), {"target_shape": target}, shape)
+
+
+def repeat_vector(rng):
+    count = int(rng.integers(1, 5))
+    return case(layers.RepeatVector(count), {"n": count}, extents(rng, 1))
+
+
+def rescaling(rng):
+    scale, offset = number(rng, -2, 2), number(rng, -1, 1)
+    return case(layers.Rescaling(scale, offset), {"scale": scale, "offset": offset}, extents(rng, 2, 1, 3))
+
+
+def batch_normalization(rng):
+    momentum, epsilon = 0.75, 0.0625
+    return case(layers.BatchNormalization(momentum=momentum, epsilon=epsilon),
+                {"momentum": momentum, "epsilon": epsilon}, extents(rng, rng.integers(1, 3), 2, 3), modes=BOTH,
+                buffers=("moving_mean", "moving_variance"))
+
+
+def layer_normalization(rng):
+    epsilon, scale, center = 0.0625, flag(rng), flag(rng)
+    return case(layers.LayerNormalization(epsilon=epsilon, scale=scale, center=center),
+                {"epsilon": epsilon, "scale": scale, "center": center}, extents(rng, rng.integers(1, 3), 2, 4))
+
+
+def rms_normalization(rng):
+    return case(layers.RMSNormalization(epsilon=0.0625), {"epsilon": 0.0625}, extents(rng, rng.integers(1, 3), 2, 4))
+
+
+def group_normalization(rng):
+    groups, epsilon, scale, center = int(rng.integers(1, 4)), 0.0625, flag(rng), flag(rng)
+    channels, rank = groups * int(rng.integers(1, 3)), int(rng.integers(1, 4))
+    # Keras counts groups wrongly on axes other than the last one (3.15), so that these are in the unit test alone.
+    shape = list(extents(rng, rank - 1, 1, 2)) + [channels]
+    written = -1 if groups == channels and flag(rng) else groups
+    return case(layers.GroupNormalization(written, epsilon=epsilon, scale=scale, center=center),
+                {"groups": written, "axis": -1, "epsilon": epsilon, "scale": scale, "center": center}, tuple(shape))
+
+
+def normalization(rng):
+    shape = extents(rng, rng.integers(1, 3), 1, 3)
+    axis = [] if flag(rng) else sorted(int(n) for n in rng.choice(len(shape), rng.integers(1, len(shape) + 1), False))
+    invert = flag(rng)
+    count = int(np.prod([shape[n] for n in axis]))
+    mean, variance = [number(rng, -1, 1) for _ in range(count)], [number(rng, 0.25, 2) for _ in range(count)]
+    kept = tuple(shape[n] for n in axis)
+    layer = layers.Normalization(axis=tuple(n + 1 for n in axis) or None, mean=np.reshape(mean, kept),
+                                 variance=np.reshape(variance, kept), invert=invert)
+    return case(layer, {"axis": axis, "mean": mean, "variance": variance, "invert": invert}, shape, modes=BOTH)
+
+
+def relu(rng):
+    high, slope, threshold = (None if flag(rng) else number(rng, 1, 2)), number(rng, 0, 1), number(rng, 0, 1)
+    return case(layers.ReLU(high, slope, threshold),
+                {"max_value": [high], "negative_slope": slope, "threshold": threshold}, extents(rng, 2, 2, 4))
+
+
+def leaky_relu(rng):
+    slope = number(rng, 0, 1)
+    return case(layers.LeakyReLU(slope), {"negative_slope": slope}, extents(rng, 2, 2, 4))
+
+
+def elu(rng):
+    alpha = number(rng, 0.25, 2)
+    return case(layers.ELU(alpha), {"alpha": alpha}, extents(rng, 2, 2, 4))
+
+
+def prelu(rng):
+    shape = extents(rng, 2, 2, 3)
+    axes = [n for n in range(2) if flag(rng)]
+    return case(layers.PReLU(shared_axes=[n + 1 for n in axes]), {"alpha_initializer": "zeros", "shared_axes": axes},
+                shape)
+
+
+def softmax(rng):
+    shape = extents(rng, rng.integers(1, 4), 2, 3)
+    axis = int(rng.integers(len(shape)))
+    return case(layers.Softmax(axis=axis + 1), {"axis": axis}, shape)
+
+
+def random(kind, key, low=0.1, high=0.9):
+    def make(rng):
+        rate = number(rng, low, high)
+        name = kind.__name__
+        rank = int(name[-2]) + 1 if name.endswith("D") else int(rng.integers(1, 4))
+        return case(kind(rate), {key: rate}, extents(rng, rank, 1, 3), modes=INFERRED)
+
+    return make
+
+
+def activation(one):
+    def make(rng):
+        text, function = activations(rng)[one]
+        return case(layers.Activation(function), {"activation": text}, extents(rng, 2, 2, 3))
+
+    return make
+
+
+def flatten(rng):
+    return case(layers.Flatten(), {}, extents(rng, rng.integers(1, 4), 1, 3))
+
+
+MAKERS = {
+    "Add": merge(layers.Add), "AlphaDropout": random(layers.AlphaDropout, "rate"), "Average": merge(layers.Average),
+    "BatchNormalization": batch_normalization,
+    "Concatenate": concatenate,
+    "Cropping1D": margins(layers.Cropping1D, "cropping", 1), "Cropping2D": margins(layers.Cropping2D, "cropping", 2),
+    "Cropping3D": margins(layers.Cropping3D, "cropping", 3), "Dense": dense, "Dot": dot,
+    "Dropout": random(layers.Dropout, "rate"), "ELU": elu, "Flatten": flatten,
+    "GaussianDropout": random(layers.GaussianDropout, "rate"), "GaussianNoise": random(layers.GaussianNoise, "stddev"),
+    "GlobalAveragePooling": global_pooling("Average"), "GlobalMaxPooling": global_pooling("Max"),
+    "GroupNormalization": group_normalization, "LayerNormalization": layer_normalization, "LeakyReLU": leaky_relu,
+    "Maximum": merge(layers.Maximum), "Minimum": merge(layers.Minimum),
+    "Multiply": merge(layers.Multiply), "Normalization": normalization, "PReLU": prelu, "Permute": permute,
+    "RMSNormalization": rms_normalization, "ReLU": relu, "RepeatVector": repeat_vector, "Rescaling": rescaling,
+    "Reshape": reshape, "Softmax": softmax, "SpatialDropout1D": random(layers.SpatialDropout1D, "rate"),
+    "SpatialDropout2D": random(layers.SpatialDropout2D, "rate"),
+    "SpatialDropout3D": random(layers.SpatialDropout3D, "rate"), "Subtract": merge(layers.Subtract, 2, 2),
+    "UpSampling1D": up_sampling(layers.UpSampling1D, 1), "UpSampling2D": up_sampling(layers.UpSampling2D, 2),
+    "UpSampling3D": up_sampling(layers.UpSampling3D, 3), "ZeroPadding1D": margins(layers.ZeroPadding1D, "padding", 1),
+    "ZeroPadding2D": margins(layers.ZeroPadding2D, "padding", 2),
+    "ZeroPadding3D": margins(layers.ZeroPadding3D, "padding", 3),
+}
+for rank in (1, 2, 3):
+    for name in (f"AveragePooling{rank}D", f"MaxPooling{rank}D"):
+        MAKERS[name] = pooling(getattr(layers, name), rank)
+    MAKERS[f"Conv{rank}D"] = convolution(getattr(layers, f"Conv{rank}D"), rank)
+    MAKERS[f"Conv{rank}DTranspose"] = convolution(getattr(layers, f"Conv{rank}DTranspose"), rank, is_transposed=True)
+for rank in (1, 2):
+    MAKERS[f"DepthwiseConv{rank}D"] = depthwise(getattr(layers, f"DepthwiseConv{rank}D"), rank)
+    MAKERS[f"SeparableConv{rank}D"] = depthwise(getattr(layers, f"SeparableConv{rank}D"), rank, is_separable=True)
+
+
+def draw(rng, shape):
+    """Different odd multiples of 1/64: exact in f32, few digits, no equal ones, and never on a kink of a function."""
+    odd = np.arange(-255, 256, 2)
+    count = int(np.prod(shape))
+    return (rng.choice(odd, count, replace=count > len(odd)) / 64).reshape(shape)
+
+
+def as_text(array):
+    array = np.asarray(array, np.float64)
+    return {"shape": list(array.shape), "values": [float(f"{value:.9g}") for value in array.reshape(-1)]}
+
+
+def changed(arguments, index, place, change):
+    copy = arguments[index].copy()
+    copy.reshape(-1)[place] += change
+    return arguments[:index] + [copy] + arguments[index + 1:]
+
+
+def with_magnitudes(rng, function, arguments):
+    """The results of a function of a list of arrays, as text."""
+    results = function(arguments)
+    step = 2.0**-12
+    sizes = [0.0] * len(results)
+    for _ in range(4):
+        moved = function([a * (1 + step * rng.choice([-1, 1], a.shape)) for a in arguments])
+        for i, (after, before) in enumerate(zip(moved, results)):
+            sizes[i] = max(sizes[i], float(np.abs(after - before).max()) / step)
+    return [as_text(r) | {"magnitude": float(f"{size + np.abs(r).max():.4g}")} for r, size in zip(results, sizes)]
+
+
+def solve(rng, made, mode):
+    layer = made["layer"]
+    samples = 3 if mode == "training" and made["buffers"] else int(rng.integers(1, 3))
+    # All numbers of all inputs differ, so that none is larger than another by nothing.
+    shapes = [(samples,) + tuple(shape) for shape in made["shapes"]]
+    joined = draw(rng, (sum(int(np.prod(shape)) for shape in shapes),))
+    inputs, begin = [], 0
+    for shape in shapes:
+        count = int(np.prod(shape))
+        inputs.append(joined[begin:begin + count].reshape(shape))
+        begin += count
+    layer.build([tuple(shape) for shape in shapes] if len(shapes) > 1 else shapes[0])
+    for variable in layer.variables:
+        variable.assign(np.asarray(variable.value, np.float64) if "float" in variable.dtype else variable.value)
+    # Parameters stay below 1, so that sums of products do not saturate the functions after them.
+    parameters = [draw(rng, v.shape) / 4 for v in layer.trainable_variables]
+    names = [v.name for v in layer.trainable_variables]
+    moving = [v for v in layer.non_trainable_variables if v.name in made["buffers"]]
+    buffers = [np.abs(draw(rng, v.shape)) for v in moving]
+
+    def outputs(arguments):
+        for variable, value in zip(layer.trainable_variables, arguments[len(inputs):]):
+            variable.assign(value)
+        for variable, value in zip(moving, buffers):
+            variable.assign(value)
+        values = list(arguments[:len(inputs)])
+        options = {"training": mode == "training"} if layer._call_has_training_arg else {}
+        result = layer(values if len(values) > 1 else values[0], **options)
+        assert result.dtype == np.float64, result.dtype
+        return [result]
+
+    arguments = inputs + parameters
+    text = {
+        "mode": mode, "config": made["config"],
+        "inputs": [as_text(value) for value in inputs],
+        "parameters": {name: as_text(value) for name, value in zip(names, parameters)},
+        "buffers": {variable.name: as_text(value) for variable, value in zip(moving, buffers)},
+        "output": with_magnitudes(rng, outputs, arguments)[0],
+    }
+    if mode == "training":
+        output_gradient = draw(rng, text["output"]["shape"]) / 4
+        step = 2.0**-14
+
+        # Of the sum of output * output_gradient. Those of inputs are added up over the samples: the test moves an
+        # element of all samples at once.
+        def gradients(everything):
+            given, g = everything[:-1], everything[-1]
+            found = []
+            for i, argument in enumerate(given):
+                slopes = np.zeros(argument.size)
+                for place in range(argument.size):
+                    above, below = (outputs(changed(given, i, place, sign * step))[0] for sign in (1, -1))
+                    slopes[place] = ((above - below) * g).sum() / (2 * step)
+                slopes = slopes.reshape(argument.shape)
+                found.append(slopes.sum(axis=0) if i < len(inputs) else slopes)
+            return found
+
+        found = with_magnitudes(rng, gradients, arguments + [output_gradient])
+        text["output_gradient"] = as_text(output_gradient)
+        text["input_gradients"] = found[:len(inputs)]
+        text["parameter_gradients"] = dict(zip(names, found[len(inputs):]))
+    return text
+
+
+def write(kind, makers):
+    cases = []
+    for i, maker in enumerate(makers):
+        # A kind's cases depend on nothing but its name.
+        rng = np.random.default_rng([zlib.crc32(kind.encode()), i])
+        made = maker(rng)
+        cases.append(solve(rng, made, made["modes"][i % len(made["modes"])]))
+    path = FOLDER / f"{kind}.json"
+    lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases)
+    path.write_text(f'{{"kind":"{kind}","cases":[\n{lines}\n]}}\n')
+
+
+def main():
+    chosen = sys.argv[1:]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    count = len(activations(np.random.default_rng(0)))
+    makers = {kind: [maker] * CASES for kind, maker in MAKERS.items()}
+    makers["Activation"] = [activation(one) for one in range(count)]
+    for kind in chosen or sorted(makers):
+        write(kind, makers[kind])
+        print(kind, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -32,7 +32,8 @@ void check_extents(std::string_view kind, std::string_view option, std::span<con
 void check_spatial_axes(const Shape& input, std::size_t spatial_axes) {
   if (input.rank() == spatial_axes + 1) return;
   constexpr std::array kInputs = {"[steps, channels]", "[height, width, channels]", "[depth, height, width, channels]"};
-  throw Error(ErrorCode::invalid_argument, fmt::format("it needs an input {}; a Reshape layer before it can make one", kInputs.at(spatial_axes - 1)));
+  throw Error(ErrorCode::invalid_argument, fmt::format("it needs an input {}; a Reshape layer before it can make one",
+                                                       kInputs.at(spatial_axes - 1)));
 }
 
 std::vector<std::int64_t> window_places(const Shape& input, const SlidingWindows& windows) {

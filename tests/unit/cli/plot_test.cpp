@@ -9,7 +9,6 @@
 #include <fstream>
 
 #include "child_program.h"
-#include "exit_code.h"
 #include "holdfast/holdfast.h"
 #include "support/temporary_folder.h"
 #include "unit/cli/support/command_test.h"

@@ -269,7 +269,7 @@ class FunctionalReader {
   KerasFunctional read(const Json& config) {
     if (!layers_of_config(config).is_array()) {
       refuse_keras_layer(layer_name(config), text_member(config, "class_name"),
-                         "is no Sequential and no functional model; save the model as one of these");
+                         "is neither a Sequential nor a functional model; save the model as one of these");
     }
     result_.graph.outputs = is_sequential(config) ? read_sequential(config) : read_functional(config);
     if (result_.graph.outputs.size() > ModelGraph::kMaxArrays) refuse("has too many outputs");
@@ -304,7 +304,7 @@ class FunctionalReader {
         if (entry.name == reference.layer && entry.class_name == "InputLayer") options = &member(*entry.json, "config");
       }
       if (options == nullptr)
-        refuse(fmt::format("has an input {} that is no InputLayer", quoted_text(reference.layer)));
+        refuse(fmt::format("lists {} among its inputs, which is not an InputLayer", quoted_text(reference.layer)));
       const Json& shape = member(*options, "batch_shape");
       inputs.push_back({.index = result_.graph.inputs.size()});
       add_input(reference.layer, shape.is_array() ? shape : member(*options, "batch_input_shape"), *options);

@@ -27,7 +27,7 @@ std::string unused_name(const ModelGraph& graph, std::string name) {
   return name;
 }
 
-// The layers of a chain. Empty if one of them is no layer in Keras, which a Sequential cannot hold.
+// The layers of a chain. Empty if one of them is a function in Keras, which a Sequential cannot hold.
 std::optional<Json> layers_of_chain(const ModelGraph& graph) {
   const std::vector<MaybeShape> shapes = shapes_of_calls(graph);
   const std::vector<std::string> names = keras_layer_names(graph);

@@ -17,7 +17,7 @@ namespace holdfast::format {
 bool is_savepoint(const Json& metadata);
 
 // Returns {"module": "keras", "class_name": "Sequential", "config": ..., "compile_config": ...}, or the same of class
-// "Functional" for a graph that is no chain. The layers keep their names, except that Keras allows no '/' in them.
+// "Functional" for a graph that is not a chain. The layers keep their names, except that Keras allows no '/' in them.
 // compile_config holds optimizer, loss and metrics if Keras has the same. Throws Error{unsupported} for a graph or a
 // layer that is unknown here.
 Json keras_config_of_savepoint(const Json& metadata);

@@ -1,3 +1,6 @@
+// Both texts become one form, so that nothing else here knows that there are two. A savepoint may come from anybody, so
+// each source is checked to lie before its call, and later code follows sources without a thought of cycles.
+
 #include "keras/model_graph.h"
 
 #include <fmt/format.h>

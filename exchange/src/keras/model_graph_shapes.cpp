@@ -1,5 +1,5 @@
-// The options come from a file of anybody, so every number is checked before it is used. A shape that cannot be is no
-// error here: callers that need it say which layer they need it for.
+// The options come from a file of anybody, so every number is checked before it is used. A shape that cannot be
+// derived is missing here, and callers that need it say which layer they need it for.
 
 #include "keras/model_graph_shapes.h"
 

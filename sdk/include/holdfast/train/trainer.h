@@ -140,8 +140,9 @@ class Trainer {
   std::unique_ptr<Session> session_;
 };
 
-// Reads the base model and its weights from a savepoint, or from the file that `holdfast convert` made of a Keras
-// model. Throws Error{invalid_file} for a damaged file, and Error{unsupported} if it holds an application's own model.
+// Reads the base model and its weights from a savepoint, or from the file that `holdfast convert`
+// made of a Keras model. Throws Error{invalid_file} for a damaged file, and Error{unsupported} if it
+// holds an application's own model.
 Model load_model(const std::string& path);
 
 }  // namespace holdfast

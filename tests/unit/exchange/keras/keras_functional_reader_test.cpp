@@ -179,7 +179,7 @@ TEST(KerasFunctionalReader, RefusesCyclesAndMissingParts) {
                                  {"x", 0, 0}, {"d", 0, 0})),
               HasSubstr("lacks \"y\" among its inputs"));
   EXPECT_THAT(refusal(functional({dense_entry("d", {call_with({output_of("d")})})}, {"d", 0, 0}, {"d", 0, 0})),
-              HasSubstr("that is no InputLayer"));
+              HasSubstr("which is not an InputLayer"));
 }
 
 TEST(KerasFunctionalReader, RefusesArgumentsThatHoldfastDoesNotHave) {
@@ -208,7 +208,7 @@ TEST(KerasFunctionalReader, RefusesNamesInputsAndSizesThatHoldfastDoesNotAccept)
   EXPECT_THAT(refusal(functional({input_entry("x"), dense_entry("two words", {call_with({output_of("x")})})},
                                  {"x", 0, 0}, {"two words", 0, 0})),
               HasSubstr("has a name that Holdfast does not accept"));
-  EXPECT_THAT(refusal({{"class_name", "MyModel"}, {"config", Json::object()}}), HasSubstr("no functional model"));
+  EXPECT_THAT(refusal({{"class_name", "MyModel"}, {"config", Json::object()}}), HasSubstr("nor a functional model"));
 }
 
 TEST(KerasFunctionalReader, RefusesLongChainsWithoutRecursion) {

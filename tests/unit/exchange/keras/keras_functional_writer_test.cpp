@@ -71,7 +71,8 @@ TEST(KerasFunctionalWriter, GivesNamesWithoutSlashesAndWithoutTwins) {
 TEST(KerasFunctionalWriter, WritesOneInputAndOutputWithoutAList) {
   const ModelGraph graph = graph_of_text(R"({"format": "holdfast.model", "version": 1,
       "inputs": [{"name": "x", "shape": [2, 3], "dtype": "f32"}],
-      "layers": [{"kind": "Operation", "name": "multiply", "config": {"operation": "multiply", "constants": [null, 2]}}],
+      "layers": [{"kind": "Operation", "name": "multiply",
+                  "config": {"operation": "multiply", "constants": [null, 2]}}],
       "calls": [{"layer": 0, "inputs": [[-1, 0]]}], "outputs": [[0, 0]]})");
 
   const Json config = keras_functional_config(graph)["config"];

@@ -26,7 +26,7 @@ std::vector<float> values_of(const Tensor& x) {
   return {x.values().begin(), x.values().end()};
 }
 
-std::vector<std::string> names_of(const Model& model) {
+std::vector<std::string> layer_names_of(const Model& model) {
   std::vector<std::string> names;
   for (const ModelLayer& layer : model.layers()) names.push_back(layer.name);
   return names;
@@ -46,7 +46,7 @@ TEST(PartOfAModel, ComputesTheOutputOfALayerWithTheWeightsOfTheModel) {
 
   const Model features = model.output_of("hidden");
 
-  EXPECT_EQ(names_of(features), std::vector<std::string>{"hidden"});
+  EXPECT_EQ(layer_names_of(features), std::vector<std::string>{"hidden"});
   EXPECT_EQ(features.output_shape(), (Shape{8}));
   EXPECT_EQ(values_of(features.predict(samples)), values_of(same.predict(samples)));
   EXPECT_EQ(values_of(model.output_of("head").predict(samples)), values_of(model.predict(samples)));
@@ -75,7 +75,7 @@ TEST(PartOfAModel, NeedsOnlyTheInputsThatItReads) {
 
   ASSERT_EQ(part.inputs().size(), 1U);
   EXPECT_EQ(part.inputs()[0].name, "right");
-  EXPECT_EQ(names_of(part), std::vector<std::string>{"b"});
+  EXPECT_EQ(layer_names_of(part), std::vector<std::string>{"b"});
 }
 
 TEST(PartOfAModel, MayEndAtALaterCallOfALayer) {
@@ -86,7 +86,7 @@ TEST(PartOfAModel, MayEndAtALaterCallOfALayer) {
   const Tensor samples = some_samples(4, 3);
 
   EXPECT_EQ(values_of(model.output_of("shared", 1).predict(samples)), values_of(model.predict(samples)));
-  EXPECT_EQ(names_of(model.output_of("shared", 0)), std::vector<std::string>{"shared"});
+  EXPECT_EQ(layer_names_of(model.output_of("shared", 0)), std::vector<std::string>{"shared"});
   EXPECT_EQ(refusal([&] { model.output_of("shared", 2); }),
             "layer \"shared\" is called 2 times, so it has no call number 2; the first one is number 0");
 }
@@ -103,7 +103,7 @@ TEST(PartOfAModel, NumbersLayersByTheirFirstCallInThePart) {
 
   const Model part = model.output_of("late", 1);
 
-  EXPECT_EQ(names_of(part), (std::vector<std::string>{"early", "late"}));
+  EXPECT_EQ(layer_names_of(part), (std::vector<std::string>{"early", "late"}));
   EXPECT_EQ(Model::from_graph(part.graph()).graph(), part.graph());
   const auto kernel_of = [](const Model& of, std::size_t entry) {
     return of.parameters().view(of.parameter_values(), entry);
@@ -120,7 +120,7 @@ TEST(PartOfAModel, EndsAtLayersOfNestedModelsByTheirPath) {
   const Model model(x, Dense{1}(encoder.call({x}, "encoder")[0]));
 
   EXPECT_EQ(model.output_of("encoder/wide").output_shape(), (Shape{3}));
-  EXPECT_EQ(names_of(model.outputs_of({"encoder/code", "encoder/wide"})),
+  EXPECT_EQ(layer_names_of(model.outputs_of({"encoder/code", "encoder/wide"})),
             (std::vector<std::string>{"encoder/wide", "encoder/code"}));
   EXPECT_EQ(model.outputs_of({"encoder/code", "encoder/wide"}).outputs()[0].name, "encoder/code");
 }

@@ -7,10 +7,10 @@
 
 namespace holdfast {
 
-// An operation on elements joins the only operation that reads its output, if both are of the same pass and their
-// outputs have the same shape. The array between them is then made by no kernel. What the caller reads, and what is
-// kept for the backward pass, is read by others too and stays. The memory that a plan needs does not grow, and no bit
-// changes: numbers between instructions are floats either way.
+// An operation on elements joins the only operation that reads its output. Both are of the same pass, and their outputs
+// have the same shape. The array between them is then made by no kernel. What the caller reads, and what is kept for
+// the backward pass, is read by others too and stays. At no time do more arrays live than before. No bit changes, since
+// numbers between instructions are floats either way.
 Graph fuse_elements(const Graph& graph);
 
 }  // namespace holdfast

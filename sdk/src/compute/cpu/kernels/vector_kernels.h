@@ -118,7 +118,7 @@ struct VectorKernels {
   void (*normalize_backward)(const NormalizationRows& arrays, const float* output_gradient, const float* gamma_gradient,
                              const float* beta_gradient, float statistics_rows, float* input_gradient);
 
-  // result[i] = function of three operands at i; those that the function does not take must be readable, too.
+  // result[i] = function of the three operands at i, of which it reads those that it takes.
   void (*run_instruction)(ElementFunction function, const ElementLane* operands, std::int64_t count, float* result);
   void (*reduce)(const RowReduction& reduction, const float* from, float* to);
 

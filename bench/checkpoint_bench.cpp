@@ -46,6 +46,7 @@ struct Options {
 };
 
 // Normally distributed numbers, as many weights are. Each thread fills a part.
+// One seed for each part, so that every run saves the same bytes.
 std::vector<float> make_weights(std::size_t count) {
   std::vector<float> values(count);
   std::vector<std::jthread> threads;
@@ -128,6 +129,7 @@ void digest_pieces(std::span<const std::byte> bytes, int threads) {
                  [&](std::size_t begin, std::size_t count) { sink += digest(bytes.subspan(begin, count)).bytes[0]; });
 }
 
+// All arrays in one call, as a resume reads them.
 void load(const std::string& path, const std::vector<ArrayView>& views, std::span<std::byte> out, int threads) {
   // Into memory that is there already, since allocating it does not belong to loading.
   const ArrayFile file = ArrayFile::open(posix_file_system(), path, {.threads = threads});
@@ -208,6 +210,7 @@ class Comparison {
     for (const auto& operation : operations) operation();
   }
 
+  // Saving comes first, since loading needs its files.
   void run_round() {
     const auto raw = std::as_bytes(std::span(weights_));
     run_in_turns({[&] {

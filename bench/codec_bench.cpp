@@ -39,6 +39,7 @@ std::vector<Value> normal_values() {
   return values;
 }
 
+// The upper half of each float: cut off, not rounded.
 std::vector<std::byte> normal_bf16() {
   std::mt19937_64 random(1);
   std::normal_distribution<double> draw(0, 0.02);
@@ -116,6 +117,7 @@ void decode(benchmark::State& state, const Content& content, std::optional<int> 
 // 256 MiB, more than any cache holds.
 constexpr std::size_t kChunks = 256;
 
+// The same chunk again and again: chunks are encoded by themselves, so repetition does not help.
 std::vector<std::byte> repeat(const std::vector<std::byte>& chunk) {
   std::vector<std::byte> bytes;
   for (std::size_t i = 0; i < kChunks; ++i) bytes.insert(bytes.end(), chunk.begin(), chunk.end());

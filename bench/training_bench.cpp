@@ -87,6 +87,7 @@ void SnapshotIntoMemory(benchmark::State& state) {
     benchmark::DoNotOptimize(digest(std::as_bytes(std::span(kept))));
     all += Clock::now() - begin;
   }
+  // A share, since the absolute times depend on the machine.
   const double part = std::chrono::duration<double>(compared) / std::chrono::duration<double>(all);
   state.counters["compared_part"] = part;
   state.counters["compared_percent_of_training"] = 100 * part / 200;

@@ -102,6 +102,7 @@ class Passes {
     for (int i = 0; i < kWarm - 1; ++i) act();
     memory_.wait();
     const double once = time([&] { act(); });
+    // At least three, so that one slow call weighs less.
     const int repeats = static_cast<int>(std::min(10'000.0, std::max(3.0, arguments_.seconds / once)));
     return time([&] {
              for (int i = 0; i < repeats; ++i) act();

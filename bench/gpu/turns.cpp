@@ -52,6 +52,7 @@ Turns::Turns(const std::string& prefix)
 
 void Turns::on_step_end(TrainingContext& context, const Logs& logs) {
   const auto now = std::chrono::steady_clock::now();
+  // The first step of the run begins the first turn only.
   const bool is_under_way = !report_.ends.empty();
   if (is_under_way) {
     report_.ends.push_back(now);

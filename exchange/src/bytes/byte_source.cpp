@@ -30,6 +30,7 @@ namespace {
 
 }  // namespace
 
+// The size is asked once: checks compare offsets with one number.
 FileSource::FileSource(FileSystem& files, std::string path)
     : path_(std::move(path)), file_(files.open_for_reading(path_)), size_bytes_(file_->size_bytes()) {}
 

@@ -163,6 +163,7 @@ class Hdf5Source : public TreeSource {
   ForeignHdf5 file_;
 };
 
+// The weights of an archive are an HDF5 member; assets are members of their own.
 class KerasArchiveSource : public TreeSource {
  public:
   KerasArchiveSource(FileSystem& files, const std::string& path, const TreeLimits& limits)
@@ -277,6 +278,7 @@ std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::str
 // Enough for every signature, and for the length and the brace of safetensors.
 constexpr std::size_t kStartBytes = 16;
 
+// Compared as bytes: signatures have values that are not text.
 bool starts_with(std::span<const std::byte> bytes, std::string_view start) {
   return bytes.size() >= start.size() && std::memcmp(bytes.data(), start.data(), start.size()) == 0;
 }
@@ -365,6 +367,7 @@ AnyFile AnyFile::open(FileSystem& files, const std::string& path, const AnyFileO
   // The file is opened twice. If it changes in between, the second reader refuses what it does not expect.
   FileKind kind = recognise(files, path);
   TreeLimits limits;
+  // The other limits are those of every file, so that no caller can lift them.
   limits.max_memory_bytes = options.max_memory_bytes;
   std::unique_ptr<Content> content = within_memory(path, [&] { return open_content(files, path, limits, kind); });
   return AnyFile(path, kind, files.open_for_reading(path)->size_bytes(), std::move(content));

@@ -172,6 +172,7 @@ class Converter {
   }
 
   void report(const std::string& what, std::uint64_t done, std::uint64_t total) const {
+    // Bytes are counted. What cannot be counted goes from 0 to 1.
     if (options_.progress) options_.progress(what, done, total);
   }
 
@@ -291,6 +292,7 @@ class Converter {
         note(fmt::format("array {} is left out: the output has no place for it", quoted_text(array.name)));
       }
     }
+    // The user may expect the optimizer to go on, so its absence is always said.
     if (slots > 0)
       note(fmt::format("the optimizer's state ({}{}) is left out", slots, slots == 1 ? " array" : " arrays"));
   }
@@ -301,6 +303,7 @@ class Converter {
 
   void note(std::string sentence) { result_.notes.push_back(std::move(sentence)); }
 
+  // Counts what is written, which may be less than what was read.
   void count(const ArraySet& set) {
     result_.arrays = set.arrays.size();
     result_.bytes = 0;

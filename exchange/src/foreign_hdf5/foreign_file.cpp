@@ -95,6 +95,7 @@ ForeignHdf5::ForeignHdf5(std::uint64_t bytes, const std::string& label, const Tr
 
 ForeignHdf5::ForeignHdf5(FileSystem& files, const std::string& path, const TreeLimits& limits)
     : label_(path), limits_(limits) {
+  // The size is asked of the open file, so that both belong to one file.
   const std::unique_ptr<File> file = files.open_for_reading(path);
   memory_ = allocate(file->size_bytes(), path, limits);
   if (file->read_at(0, memory_.writable()) < memory_.size_bytes()) {

@@ -1,3 +1,5 @@
+// The whole file at once; AnyFile reads it array by array.
+
 #include "holdfast/format/exchange/hdf5.h"
 
 #include "foreign_hdf5/hdf5_arrays.h"

@@ -83,6 +83,7 @@ class Planner {
     for (const auto& [path, attributes] : plan.groups) paths.push_back(path);
     for (const auto& [path, dataset] : plan.datasets) paths.push_back(path);
     for (const auto& [path, text] : plan.texts) paths.push_back(path);
+    // Every prefix that ends at a slash is a group.
     for (const std::string& path : paths) {
       for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
         plan.groups.try_emplace(path.substr(0, slash));

@@ -70,6 +70,7 @@ void write_safetensors(FileSystem& files, const std::string& path, std::string_v
     }
   }
   std::vector<ArrayView> sorted(arrays.begin(), arrays.end());
+  // The order of the bytes is also that of the header.
   sort_for_safetensors(sorted);
   const std::string header = compose_header(path, metadata_json, sorted);
   // The header's own length comes first, in eight bytes.

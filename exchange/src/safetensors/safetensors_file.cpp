@@ -48,6 +48,7 @@ std::string metadata_of(const std::string& path, const SafetensorsHeader& header
 SafetensorsFile::SafetensorsFile(ByteSource& source) : source_(source) {
   const std::string json = read_header(source);
   data_offset_ = kSafetensorsLengthBytes + json.size();
+  // Names and places are checked here, so reads need no further check.
   SafetensorsHeader header = parse_safetensors_header(source.path(), json, source.size_bytes() - data_offset_);
   metadata_ = metadata_of(source.path(), header);
   entries_ = std::move(header.entries);

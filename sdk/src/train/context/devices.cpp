@@ -19,6 +19,7 @@ namespace {
 constexpr const char* kVariable = "HOLDFAST_DEVICE";
 constexpr const char* kVariableOfAll = "HOLDFAST_DEVICES";
 
+// Names of the user, so the number may still be wrong.
 bool is_cuda(const std::string& device) {
   return device.starts_with("cuda:");
 }
@@ -98,6 +99,7 @@ ReplicaDevices listed_or_counted(const SuperviseOptions& options) {
 }  // namespace
 
 ReplicaDevices devices_of(const SuperviseOptions& options) {
+  // The precision is checked last, when it is known what computes.
   ReplicaDevices devices = listed_or_counted(options);
   check_precision(options.precision, devices.are_cuda());
   return devices;
@@ -110,6 +112,7 @@ void check_device(const std::string& device, Precision precision) {
         fmt::format("a process that trains alone has no device \"{}\"; its devices are named cpu, cuda:0, cuda:1, ...",
                     device));
   }
+  // "cpu" has no number: a process alone uses all cores.
   if (is_cuda(device)) check_listed({device});
   check_precision(precision, is_cuda(device));
 }
@@ -139,6 +142,7 @@ void check_given_devices() {
   if (!names.empty()) check_names(names);
 }
 
+// Other names are for programs of other kinds under `holdfast run`.
 std::string own_device() {
   const char* const device = std::getenv(kVariable);
   return device != nullptr && is_cuda(device) ? device : "cpu";

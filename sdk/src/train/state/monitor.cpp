@@ -12,6 +12,7 @@ namespace holdfast {
 double monitored(const Logs& logs, const std::string& name, const std::string& callback) {
   const auto found = logs.find(name);
   if (found != logs.end()) return found->second;
+  // The most frequent mistake has an advice of its own.
   const bool is_of_validation = name.starts_with("val_") && logs.contains(name.substr(4));
   std::string names;
   for (const auto& [known, value] : logs) names += (names.empty() ? "" : ", ") + known;

@@ -55,6 +55,7 @@ std::vector<std::string> list_savepoint_paths(FileSystem& files, const std::stri
   return paths;
 }
 
+// Only the index is read, so this is quick for gigabytes, too.
 std::string savepoint_metadata(FileSystem& files, const std::string& path) {
   return std::string(format::ArrayFile::open(files, path).metadata());
 }

@@ -43,6 +43,7 @@ Remembered& remembered() {
 std::string key_of(const std::string& run_directory) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(run_directory, error);
+  // The empty part adds a slash, so that both spellings end alike.
   return (absolute / "").lexically_normal().string();
 }
 

@@ -141,6 +141,7 @@ std::optional<std::int64_t> StateFinder::newest_savepoint_step() const {
 
 std::vector<std::string> StateFinder::savepoint_folders() const {
   std::vector<std::string> folders = {context_.run_directory};
+  // The run directory first: of equal savepoints its own is taken.
   folders.insert(folders.end(), context_.savepoint_copies.begin(), context_.savepoint_copies.end());
   return folders;
 }

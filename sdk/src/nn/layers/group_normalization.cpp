@@ -9,6 +9,7 @@
 #include "holdfast/nn/layer_builder.h"
 #include "nn/graph/config.h"
 #include "nn/operations/checks.h"
+#include "nn/operations/operations.h"
 #include "nn/operations/strides.h"
 
 namespace holdfast {

@@ -12,6 +12,7 @@
 #include "holdfast/nn/functions.h"
 #include "nn/graph/config.h"
 #include "nn/operations/elements.h"
+#include "nn/operations/operations.h"
 #include "nn/operations/strides.h"
 
 namespace holdfast {

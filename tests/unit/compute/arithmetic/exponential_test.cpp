@@ -46,27 +46,27 @@ void expect_accuracy(const std::string& name, const std::function<float(float)>&
   EXPECT_LE(worst, bound) << name << " of " << worst_at;
 }
 
-constexpr float kLargest = 3.4e38F;
-constexpr float kSmallest = 0x1p-149F;
+constexpr float kLargestOfFloats = 3.4e38F;
+constexpr float kSmallestOfFloats = 0x1p-149F;
 
 TEST(Exponential, IsWithinTheBoundsThatItsHeaderStates) {
   expect_accuracy(
       "e^x", exponential, [](double x) { return std::exp(x); }, {-200, 200}, 1.1);
   expect_accuracy(
-      "log", logarithm, [](double x) { return std::log(x); }, {kSmallest, kLargest}, 0.8);
+      "log", logarithm, [](double x) { return std::log(x); }, {kSmallestOfFloats, kLargestOfFloats}, 0.8);
   expect_accuracy(
-      "log(1 + x)", logarithm_of_one_plus, [](double x) { return std::log1p(x); }, {0, kLargest}, 1.2);
+      "log(1 + x)", logarithm_of_one_plus, [](double x) { return std::log1p(x); }, {0, kLargestOfFloats}, 1.2);
   expect_accuracy(
-      "tanh", hyperbolic_tangent, [](double x) { return std::tanh(x); }, {-kLargest, kLargest}, 1.4);
+      "tanh", hyperbolic_tangent, [](double x) { return std::tanh(x); }, {-kLargestOfFloats, kLargestOfFloats}, 1.4);
   expect_accuracy(
-      "erf", error_function, [](double x) { return std::erf(x); }, {-kLargest, kLargest}, 1.4);
+      "erf", error_function, [](double x) { return std::erf(x); }, {-kLargestOfFloats, kLargestOfFloats}, 1.4);
 }
 
 TEST(Exponential, OfAnyBaseIsWithinTheBoundThatItsHeaderStates) {
   for (const float exponent : {2.0F, 3.0F, 0.5F, -1.0F, -2.5F, 7.3F, 0.1F, 30.0F}) {
     expect_accuracy(
         "power", [exponent](float base) { return power(base, exponent); },
-        [exponent](double base) { return std::pow(base, static_cast<double>(exponent)); }, {0, kLargest}, 0.8);
+        [exponent](double base) { return std::pow(base, static_cast<double>(exponent)); }, {0, kLargestOfFloats}, 0.8);
   }
 }
 

@@ -13,7 +13,6 @@
 
 #include "bytes/element_bytes.h"
 #include "bytes/little_endian_cursor.h"
-#include "container/byte_order.h"
 #include "foreign_hdf5/foreign_rules.h"
 #include "foreign_hdf5/tree_names.h"
 #include "holdfast/base/shape_bytes.h"

@@ -1,3 +1,6 @@
+// Rows are made of words, since all that moves samples moves floats. An array begins at a word that fits its elements,
+// so that they can be read in place. See docs/decisions/data.md.
+
 #include "holdfast/core/row_layout.h"
 
 #include <fmt/format.h>

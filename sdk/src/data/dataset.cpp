@@ -10,7 +10,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "data/array_json.h"
 #include "data/map_stage.h"
 #include "data/range_stage.h"
 #include "data/repeat_stage.h"

@@ -1,10 +1,12 @@
+// A function of an application sees a sample as it is loaded, and its draws belong to the sample's position. So a
+// sample is the same in whichever replica and thread it is loaded, and after a resume. See docs/decisions/data.md.
+
 #include "data/map_stage.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "data/array_json.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {

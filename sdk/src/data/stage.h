@@ -125,6 +125,13 @@ const Stage& origin_of(const Stage& last);
 // Whether the chain contains a stage of this kind.
 bool has_stage(const Stage& last, StageKind kind);
 
+// [{"name": "ids", "shape": [128], "dtype": "i32"}, ...]
+nlohmann::ordered_json json_of(const RowLayout& layout);
+
+// Models compute with 32-bit integers. Throws Error{invalid_argument} that names the array, the element and the sample
+// of an i64 that is none.
+void check_integers(const SampleLayouts& layouts, Sample sample, std::int64_t position);
+
 // The counter `major` of Random for the draws of a stage: the epoch, with the number of the stage above
 // it.
 inline std::uint64_t draw_major(const Stage& stage, std::int64_t epoch) {

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/tensor_rows.h"
-#include "data/array_json.h"
 #include "data/stage.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"

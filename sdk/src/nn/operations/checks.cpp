@@ -48,8 +48,8 @@ std::vector<std::int64_t> window_places(const Shape& input, const SlidingWindows
   if (std::all_of(places.begin(), places.end(), [](std::int64_t count) { return count >= 1; })) return places;
   const std::vector<std::int64_t> extents(input.extents().begin(), input.extents().end() - 1);
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("it needs an input of at least {}, the size of its window, not {}; take smaller windows or "
-                          "padding same",
+              fmt::format("it needs an input of at least {}, the size of its window, not {}; take a smaller window, or "
+                          "Padding::same",
                           fmt::join(reaches, " x "), fmt::join(extents, " x ")));
 }
 

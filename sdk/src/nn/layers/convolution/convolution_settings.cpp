@@ -1,4 +1,4 @@
-#include "nn/layers/convolution_settings.h"
+#include "nn/layers/convolution/convolution_settings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

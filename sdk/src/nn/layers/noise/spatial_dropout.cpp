@@ -2,7 +2,7 @@
 
 #include "holdfast/nn/functions.h"
 #include "nn/graph/config.h"
-#include "nn/layers/noise.h"
+#include "nn/layers/noise/noise.h"
 #include "nn/operations/checks.h"
 
 namespace holdfast {

@@ -1,6 +1,6 @@
 #include "holdfast/nn/average_pooling2d.h"
 
-#include "nn/layers/pooling.h"
+#include "nn/layers/convolution/pooling.h"
 
 namespace holdfast {
 

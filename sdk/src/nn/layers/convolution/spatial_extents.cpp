@@ -1,4 +1,4 @@
-#include "nn/layers/spatial_extents.h"
+#include "nn/layers/convolution/spatial_extents.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 
 #include "compute/backend.h"
 #include "holdfast/nn/functions.h"
-#include "nn/layers/spatial_extents.h"
+#include "nn/layers/convolution/spatial_extents.h"
 
 namespace holdfast {
 

@@ -2,7 +2,7 @@
 // signs times powers of two, and so one of 2^23 evenly spaced numbers in (-1, 1). The inverse of the normal
 // distribution makes a normal number of it. This takes 23 draws for an element, and no kernel of its own.
 
-#include "nn/layers/noise.h"
+#include "nn/layers/noise/noise.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/nn/functions.h"
-#include "nn/layers/convolution_settings.h"
+#include "nn/layers/convolution/convolution_settings.h"
 #include "nn/operations/operations.h"
 
 namespace holdfast {

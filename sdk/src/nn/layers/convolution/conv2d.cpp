@@ -1,6 +1,6 @@
 #include "holdfast/nn/conv2d.h"
 
-#include "nn/layers/convolution_settings.h"
+#include "nn/layers/convolution/convolution_settings.h"
 
 namespace holdfast {
 

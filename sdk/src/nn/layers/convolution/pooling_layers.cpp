@@ -1,6 +1,6 @@
 #include "holdfast/nn/pooling_layers.h"
 
-#include "nn/layers/pooling.h"
+#include "nn/layers/convolution/pooling.h"
 
 namespace holdfast {
 

@@ -109,8 +109,8 @@ TEST(ConvolutionLayers, RefuseInputsThatTheyCannotTake) {
   EXPECT_THAT(refusal([] {
                 (Sequential{Input{8, 3}, Conv1D{4, 5, {.dilation_rate = 2}}});
               }),
-              HasSubstr("it needs an input of at least 9, the size of its window, not 8; take smaller windows or "
-                        "padding same"));
+              HasSubstr("it needs an input of at least 9, the size of its window, not 8; take a smaller window, or "
+                        "Padding::same"));
   EXPECT_THAT(refusal([] {
                 (Sequential{Input{8, 3}, Conv1D{4, 2, {.groups = 2}}});
               }),

@@ -1,4 +1,4 @@
-#include "nn/layers/pooling.h"
+#include "nn/layers/convolution/pooling.h"
 
 #include <fmt/format.h>
 

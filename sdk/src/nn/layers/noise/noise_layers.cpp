@@ -10,7 +10,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/nn/functions.h"
 #include "nn/graph/config.h"
-#include "nn/layers/noise.h"
+#include "nn/layers/noise/noise.h"
 #include "nn/operations/checks.h"
 #include "nn/operations/elements.h"
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
-#include "nn/layers/convolution_settings.h"
+#include "nn/layers/convolution/convolution_settings.h"
 #include "nn/operations/operations.h"
 
 namespace holdfast {

@@ -4,7 +4,7 @@
 
 #include "holdfast/nn/convolution_options.h"
 #include "holdfast/nn/layer_builder.h"
-#include "nn/layers/spatial_extents.h"
+#include "nn/layers/convolution/spatial_extents.h"
 #include "nn/operations/checks.h"
 
 namespace holdfast {

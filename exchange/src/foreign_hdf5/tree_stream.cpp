@@ -40,8 +40,8 @@ constexpr std::uint64_t kReceivedBytes = std::uint64_t{4} << 20;
 class PayloadWriter {
  public:
   void write_u8(std::uint8_t value) { bytes_.push_back(static_cast<std::byte>(value)); }
-  void write_u32(std::size_t value) { append(bytes_, static_cast<std::uint32_t>(value)); }
-  void write_u64(std::uint64_t value) { append(bytes_, value); }
+  void write_u32(std::size_t value) { write_integer(static_cast<std::uint32_t>(value)); }
+  void write_u64(std::uint64_t value) { write_integer(value); }
   void write_text(std::string_view text) {
     write_u32(text.size());
     write_bytes(std::as_bytes(std::span(text)));
@@ -75,6 +75,11 @@ class PayloadWriter {
   void write_value(const NamedArray& array) {
     write_numbers_head(array);
     write_bytes(array.bytes);
+  }
+
+  template <typename Integer>
+  void write_integer(Integer value) {
+    for (std::size_t i = 0; i < sizeof value; ++i) write_u8(static_cast<std::uint8_t>(value >> (8 * i)));
   }
 
   std::vector<std::byte> bytes_;

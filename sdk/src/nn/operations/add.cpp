@@ -1,3 +1,5 @@
+// Differentiation adds gradients with these operations. Their operands have equal specs, so nothing is broadcast.
+
 #include "nn/graph/operation.h"
 #include "nn/operations/operations.h"
 
@@ -28,12 +30,14 @@ class AddOperation final : public Operation {
     return make_function_kernel(
         [&memory = maker.backend.memory(), floats = floats_of(maker)](const KernelArrays& arrays) {
           const std::span<float> sum(arrays.output(0), floats);
+          // A plan may give the sum the memory of the first operand, and then only the second one is read.
           if (arrays.input(0) != arrays.output(0)) memory.copy({arrays.input(0), floats}, sum);
           memory.add({arrays.input(1), floats}, sum);
         });
   }
 };
 
+// It is not a view: it exists to give a gradient memory of its own.
 class CopyOperation final : public Operation {
  public:
   std::string name() const override { return "copy"; }

@@ -50,7 +50,7 @@ std::vector<std::shared_ptr<const ValueNode>> nodes_in_order(const std::vector<V
   };
   std::vector<std::shared_ptr<const ValueNode>> nodes;
   std::unordered_set<const ValueNode*> seen;
-  // Without recursion, since a graph may be deeper than a stack.
+  // The walk does without recursion, since a graph may be deeper than a stack.
   std::vector<Visit> visits;
   const auto enter = [&](const std::shared_ptr<const ValueNode>& node) {
     // A node counts as seen when it is entered. So a node with several readers is listed once, before the first of

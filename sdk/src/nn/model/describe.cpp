@@ -107,7 +107,7 @@ CallInput Describer::source_of(const Value& value) const {
   return source;
 }
 
-// Numbered from 1 by their first calls.
+// Segments are numbered from 1 by their first calls.
 std::size_t Describer::segment_of(const ValueNode& node) {
   // Files hold these numbers, so they must not depend on addresses.
   if (!node.recomputed_segment) return 0;

@@ -1,4 +1,4 @@
-// A box for each call, not for each layer: a layer that is called twice would make cycles. Identifiers are numbers of
+// Each call has a box, and not each layer: a layer that is called twice would make cycles. Identifiers are numbers of
 // our own. Names, which may come from a stranger's file, stand in labels alone. The text is fit for Graphviz, whatever
 // the names are: nothing of a name can end a label or begin a statement.
 

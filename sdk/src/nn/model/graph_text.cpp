@@ -34,7 +34,7 @@ static constexpr std::string_view kModelFormat = "holdfast.model";
 static constexpr std::int64_t kGraphVersion = 1;
 // A layer takes a few hundred bytes. The limit bounds what parsing can cost.
 static constexpr std::size_t kMaximumBytes = 4096 * Model::kMaximumLayers;
-// As many inputs as a model may have, and a call, and outputs.
+// A model of a text has at most so many inputs and so many outputs, and each call so many inputs.
 static constexpr std::size_t kMaximumArrays = 256;
 
 static OrderedJson layers_as_json(std::span<const ModelLayer> layers) {

@@ -94,8 +94,8 @@ bool Model::is_chain() const {
 }
 
 std::optional<Activation> Model::output_activation(std::size_t output) const {
-  // Of each output of each call. A layer with several inputs tells nothing of them. Losses refuse an activation that
-  // does not fit them. Layers such as Dropout hand on that of their input.
+  // Each call has an entry, which is the activation of all of its outputs. A layer with several inputs tells nothing of
+  // them. Losses refuse an activation that does not fit them. Layers such as Dropout hand on that of their input.
   std::vector<std::optional<Activation>> activations;
   const auto of_source = [&](const CallInput& source) {
     return source.call == CallInput::kModelInput ? std::nullopt : activations[source.call];
@@ -122,7 +122,7 @@ static void fill(const ArenaLayout& layout, const std::vector<WeightStart>& star
 
 void Model::initialize(std::uint64_t seed, std::span<float> parameters, std::span<float> buffers) const {
   fill(description_->parameters, description_->parameter_starts, parameters, seed, 0);
-  // Numbered after the parameters, so that no two entries share draws.
+  // Buffers are numbered after the parameters, so that no two entries share draws.
   fill(description_->buffers, description_->buffer_starts, buffers, seed, description_->parameter_starts.size());
 }
 

@@ -20,7 +20,7 @@ static std::size_t batch_bytes(const std::vector<ModelArray>& arrays, std::int64
   return bytes;
 }
 
-// So that sums of sizes fit into 63 bits.
+// The bound keeps sums of sizes within 63 bits.
 static void check_samples(const Graph& graph, std::int64_t samples) {
   std::int64_t elements = 1;  // of a sample, in all arrays; each has at most 2^40
   for (const GraphArray& array : graph.arrays) elements += array.spec.shape.element_count();

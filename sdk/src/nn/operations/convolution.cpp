@@ -139,7 +139,7 @@ class TransposedObject final : public compute::ConvolutionOperation {
   const std::unique_ptr<compute::ConvolutionOperation> convolution_;
 };
 
-// Of a kernel [windows..., filters, channels] and outputs with given extents.
+// The kernel is [windows..., filters, channels], and the outputs have given extents.
 class TransposedProduct final : public ProductOperation<compute::ConvolutionOperation> {
  public:
   TransposedProduct(ConvolutionOptions options, std::vector<std::int64_t> output_extents)
@@ -184,8 +184,8 @@ struct TransposedAxis {
   std::int64_t count = 0;
 };
 
-// Keras's rules (keras/src/backend/common/backend_utils.py). With padding same and a given output padding, Keras cuts
-// the result of padding valid.
+// These are the rules of Keras (keras/src/backend/common/backend_utils.py). With padding same and a given output
+// padding, Keras cuts the result of padding valid.
 TransposedAxis transposed_axis(std::int64_t extent, std::int64_t stride, std::int64_t reach, Padding padding,
                                std::optional<std::int64_t> output_padding) {
   // This is the distance from the first place of a window to the last one. Both factors are below 2^31.

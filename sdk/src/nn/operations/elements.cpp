@@ -40,7 +40,7 @@ ValueSpec broadcast_spec(const ValueSpec& a, const ValueSpec& b) {
 
 namespace {
 
-// For checks of shapes: more than one, for which samples are an axis of their own.
+// Checks of shapes take more than one sample, so that samples count as an axis of their own.
 constexpr std::int64_t kAnySamples = 2;
 
 // Arguments that are values, in order, and constants at their places.
@@ -165,7 +165,7 @@ std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g,
       const ElementArgument lowered = constant != nullptr ? ElementArgument(*constant - 1)
                                                           : ElementArgument(apply_function(subtract, {of[1], 1.0F}));
       const Value by_base = apply_function(multiply, {of[1], apply_function(ElementFunction::power, {a, lowered})});
-      // Of the exponent: y * log(a).
+      // The slope to the exponent is y log(a).
       const float* const base = std::get_if<float>(&a);
       const ElementArgument logarithm_of_base = base != nullptr
                                                     ? ElementArgument(std::log(*base))

@@ -250,7 +250,7 @@ class PermuteOperation final : public Operation {
   const std::vector<std::size_t> order_;
 };
 
-// Of a value that has this axis: outputs() refuses one that is too large.
+// The value may lack the axis: outputs() refuses one that is too large.
 std::size_t axis_from(std::int64_t axis) {
   if (axis >= 0) return static_cast<std::size_t>(axis);
   throw Error(ErrorCode::invalid_argument, fmt::format("axis {} is negative", axis));
@@ -304,7 +304,7 @@ Value permute(const Value& x, const AxisList& order) {
   return apply_one(std::make_shared<const PermuteOperation>(std::move(places)), {x});
 }
 
-// As an axis of extent 1 after it, which is broadcast and joined. The gradient follows from that of its parts.
+// An axis of extent 1 after it is broadcast, and both are joined. The gradient follows from that of its parts.
 Value repeat(const Value& x, std::int64_t axis, std::int64_t count) {
   const std::size_t place = checked_axis(axis, x.shape(), "repeat");
   if (count < 1) {

@@ -1,6 +1,6 @@
-// The back ends pool images. An input with one spatial axis is an image of height 1, and a volume is pooled along its
-// rows first and then over depth and height: the largest of the largest, and the mean of means over windows that are
-// equally wide. Rows come first so that the first of equal elements in row-major order gets the gradient.
+// The back ends pool images. An input with one spatial axis is an image of height 1. A volume is pooled along its rows
+// first and then over depth and height: the largest of the largest, and the mean of means over windows that are equally
+// wide. Rows come first so that the first of equal elements in row-major order gets the gradient.
 // docs/decisions/models.md
 
 #include "nn/graph/config.h"

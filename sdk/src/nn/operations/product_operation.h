@@ -1,7 +1,7 @@
 #pragma once
 
-// What dense and convolution share: an input, a kernel and perhaps a bias, one object of the back end that computes
-// forward and backward passes, and a backward pass that gives the gradients of all three.
+// Dense and convolution share this: an input, a kernel and perhaps a bias, and one object of the back end that computes
+// both passes. One backward operation gives the gradients of all three.
 
 #include "nn/graph/operation.h"
 

@@ -1,4 +1,5 @@
-// Text stands in files, and draws in weights: the names and the order of draws of what exists must never change.
+// Text stands in files, and draws in weights: the names and the order of draws of what exists must never change. An
+// initializer is a kind and some numbers, so that two of them can be compared, written and read.
 
 #include "holdfast/nn/initializer.h"
 

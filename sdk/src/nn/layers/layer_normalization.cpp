@@ -43,6 +43,7 @@ std::vector<Value> LayerNormalization::build(LayerBuilder& builder, std::span<co
 
 void LayerNormalization::write_config(ConfigWriter& config) const {
   config.number("epsilon", options_.epsilon);
+  // Files name the options as Keras does.
   config.boolean("scale", options_.has_scale);
   config.boolean("center", options_.has_center);
 }

@@ -8,8 +8,10 @@
 
 namespace holdfast {
 
+// Functions of values broadcast their operands and refuse shapes that do not fit.
 template <class Function>
 static Value fold(std::span<const Value> inputs, const Function& function) {
+  // A merge of one value does nothing, so a second one was forgotten.
   if (inputs.size() < 2) {
     throw Error(
         ErrorCode::invalid_argument,

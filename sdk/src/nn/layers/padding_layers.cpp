@@ -80,6 +80,7 @@ Margins1D read_margins1d(ConfigReader& config, std::string_view key) {
 }
 
 Margins3D read_margins3d(ConfigReader& config, std::string_view key) {
+  // Depth comes first, then height and width, each with its margins before and after.
   const std::vector<std::int64_t> m = read_margin_list(config, key, 6);
   return {{m[0], m[1]}, {m[2], m[3]}, {m[4], m[5]}};
 }

@@ -83,7 +83,7 @@ static OrderedJson model_as_json(const ModelDescription& model) {
 
 std::string Model::graph() const {
   // The text of a chain has no type of the input, and no segments. A chain has the same text whichever way it was
-  // described, so that its files and their digests stay equal.
+  // described, so that equal chains have equal files.
   const auto is_recomputed = [](const ModelCall& call) { return call.segment != 0; };
   const bool has_segments = std::any_of(description_->calls.begin(), description_->calls.end(), is_recomputed);
   const bool is_plain = is_chain() && !has_segments && inputs().front().spec.dtype == DType::f32;

@@ -1,6 +1,7 @@
 // A part of a model is described anew from the calls that its outputs need. Layers keep their names and identities, so
 // that weights are found by name. Calls keep their order, but layers are numbered by their first call in the part.
-// Neither an operation nor a layer changes, so the part computes the same bits as the whole. docs/decisions/models.md
+// Neither an operation nor a layer changes, so a prediction of the part has the bits that the whole computes.
+// docs/decisions/models.md
 
 #include <fmt/format.h>
 

@@ -8,6 +8,7 @@ namespace holdfast {
 namespace {
 
 std::size_t floats_of(const KernelMaker& maker) {
+  // Gradients are f32, with samples or without.
   const ValueSpec& spec = *maker.inputs[0];
   return static_cast<std::size_t>((spec.has_samples ? maker.samples : 1) * spec.shape.element_count());
 }
@@ -16,6 +17,7 @@ class AddOperation final : public Operation {
  public:
   std::string name() const override { return "add"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    // Both are gradients of one array.
     HOLDFAST_ASSERT(*inputs[0] == *inputs[1]);
     return {*inputs[0]};
   }

@@ -1,5 +1,6 @@
 // Most functions are one operation on elements each, so that a file can name them and a plan can join them. A float
 // operand becomes a constant of the operation. It needs no array, and its gradient is never asked for.
+// docs/decisions/models.md
 
 #include "holdfast/nn/functions.h"
 
@@ -92,6 +93,7 @@ Value less_equal(const Value& a, const Value& b) {
 Value equal(const Value& a, const Value& b) {
   return element_function(ElementFunction::equal, {a, b});
 }
+// A condition is a number, and each one but 0 counts as true. So comparisons need no type of their own.
 Value where(const Value& condition, const Value& a, const Value& b) {
   return element_function(ElementFunction::select, {condition, a, b});
 }
@@ -142,6 +144,7 @@ Value reshape(const Value& x, const std::vector<std::int64_t>& extents) {
   for (const std::int64_t extent : complete) known *= extent == -1 ? 1 : extent;
   // The division may leave a rest. The comparison of element counts below finds it.
   if (unknown != complete.end() && known > 0) *unknown = x.shape().element_count() / known;
+  // Extents may come from a file, so any of them may be negative or 0.
   const bool is_possible = std::count(extents.begin(), extents.end(), -1) <= 1 &&
                            std::all_of(complete.begin(), complete.end(), [](std::int64_t e) { return e >= 1; });
   if (is_possible && Shape(complete).element_count() == x.shape().element_count()) return reshape(x, Shape(complete));

@@ -1,5 +1,6 @@
 // Kernels walk along few axes, and long rows are fast. So axes of extent 1 are left out, and neighbours are joined
 // where all arrays allow. The samples are the first axis; an array without samples is repeated along it.
+// docs/decisions/models.md
 
 #include "nn/operations/strides.h"
 

@@ -1,6 +1,7 @@
 // Besides its kernel, a step costs two additions an array and one virtual call. It allocates nothing, because steps of
 // small models are counted in microseconds. The plan keeps places and kernels, and drops the graph that they were made
 // from. Addresses come with each pass, because arenas and the caller's arrays may move between passes.
+// docs/decisions/models.md
 
 #include "nn/plan/model_plan.h"
 

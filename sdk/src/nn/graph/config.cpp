@@ -30,6 +30,7 @@ void JsonConfigWriter::number(std::string_view key, float value) {
 }
 
 void JsonConfigWriter::numbers(std::string_view key, const std::vector<std::optional<float>>& values) {
+  // A list may have gaps, such as the arguments of an operation that are values. JSON's null marks them.
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const std::optional<float>& value : values) {
     list.push_back(value ? nlohmann::ordered_json(shortest_double(*value)) : nlohmann::ordered_json());
@@ -49,6 +50,7 @@ void JsonConfigReader::reject(std::string_view key, std::string_view needed) con
 const Json& JsonConfigReader::value(std::string_view key) {
   const auto found = object_.find(std::string(key));
   if (found == object_.end()) reject(key, "which is missing");
+  // Readers ask for each key once, so a count is enough to tell finish() whether a member was left unread.
   ++keys_read_;
   return *found;
 }
@@ -60,6 +62,7 @@ bool JsonConfigReader::boolean(std::string_view key) {
 }
 
 std::int64_t JsonConfigReader::as_integer(std::string_view key, const Json& json) const {
+  // The JSON library reads integers up to 2^64, and its get() would turn those above 2^63 into negative ones.
   constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const bool is_too_large = json.is_number_unsigned() && json.get<std::uint64_t>() > kLargest;
   if (!json.is_number_integer() || is_too_large) reject(key, "an integer of 64 bits, or a list of them");
@@ -71,6 +74,7 @@ std::int64_t JsonConfigReader::integer(std::string_view key) {
 }
 
 float JsonConfigReader::as_number(std::string_view key, const Json& json) const {
+  // A larger double would become an infinity as a float, and no option is infinite.
   if (!json.is_number() || std::abs(json.get<double>()) > std::numeric_limits<float>::max()) {
     reject(key, "a number in the range of 32-bit floats");
   }
@@ -106,12 +110,14 @@ std::vector<std::int64_t> JsonConfigReader::integers(std::string_view key) {
 }
 
 Extent2D JsonConfigReader::extent(std::string_view key) {
+  // The height comes first, as in JsonConfigWriter::extent().
   const std::vector<std::int64_t> extents = integers(key);
   if (extents.size() != 2) reject(key, "a list of two integers");
   return {extents[0], extents[1]};
 }
 
 void JsonConfigReader::finish() const {
+  // A member that this version does not know may change what the known ones mean, so that the file is refused.
   if (keys_read_ == object_.size()) return;
   throw Error(ErrorCode::invalid_file, place_ + " of the model graph holds " + std::to_string(object_.size()) +
                                            " values, of which only " + std::to_string(keys_read_) + " are known");

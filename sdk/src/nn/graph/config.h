@@ -13,6 +13,7 @@ class JsonConfigWriter final : public ConfigWriter {
  public:
   void boolean(std::string_view key, bool value) override { object_[std::string(key)] = value; }
   void integer(std::string_view key, std::int64_t value) override { object_[std::string(key)] = value; }
+  // Floats are written with the fewest digits that give the same float again. A missing number of a list is null.
   void number(std::string_view key, float value) override;
   void text(std::string_view key, std::string_view value) override { object_[std::string(key)] = value; }
   void extent(std::string_view key, Extent2D value) override {
@@ -23,6 +24,7 @@ class JsonConfigWriter final : public ConfigWriter {
   }
   void numbers(std::string_view key, const std::vector<std::optional<float>>& values) override;
 
+  // All that was written, in the order of the calls.
   const nlohmann::ordered_json& object() const { return object_; }
 
  private:
@@ -36,6 +38,8 @@ class JsonConfigReader final : public ConfigReader {
   // must outlive the reader.
   JsonConfigReader(const nlohmann::json& object, std::string place);
 
+  // Each key may be read once. All of these throw Error{invalid_file} for a missing key or a value of another type or
+  // range.
   bool boolean(std::string_view key) override;
   std::int64_t integer(std::string_view key) override;
   float number(std::string_view key) override;
@@ -44,6 +48,7 @@ class JsonConfigReader final : public ConfigReader {
   std::vector<std::int64_t> integers(std::string_view key) override;
   std::vector<std::optional<float>> numbers(std::string_view key) override;
   bool has(std::string_view key) const override { return object_.contains(std::string(key)); }
+  // The member itself, for texts that hold more than options.
   const nlohmann::json& value(std::string_view key);
 
   // Throws Error{invalid_file} if the object holds more than was read: what a reader skips, it

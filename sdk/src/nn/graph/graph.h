@@ -24,6 +24,7 @@ struct GraphArray {
 
 inline constexpr std::size_t kNoOperation = std::numeric_limits<std::size_t>::max();
 
+// An operation reads arrays of the caller and of operations before it alone.
 struct GraphOperation {
   std::shared_ptr<const Operation> operation;
   std::vector<ArrayId> inputs;  // kNoArray: missing
@@ -45,6 +46,7 @@ struct BufferUpdate {
   float momentum = 0;
 };
 
+// Arrays and operations refer to each other by their places in these lists.
 struct Graph {
   std::vector<GraphArray> arrays;
   std::vector<GraphOperation> operations;

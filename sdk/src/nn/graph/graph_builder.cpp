@@ -1,3 +1,6 @@
+// The builder remembers each node that it has appended. So a value with several readers becomes one operation, and the
+// kernels of a layer run once for each call.
+
 #include "nn/graph/graph_builder.h"
 
 #include "holdfast/base/error.h"
@@ -10,6 +13,8 @@ ArrayId GraphBuilder::add_array(GraphArray::Source source, std::size_t index, co
 }
 
 Value GraphBuilder::bind(ArrayId array) const {
+  // A bound node counts as known in append(), so that a walk through the nodes ends at it. Without this, the operations
+  // of earlier layers would be appended again.
   ValueNode node = {.kind = ValueNode::Kind::bound};
   node.outputs = {graph_.spec(array)};
   node.array = array;
@@ -22,8 +27,11 @@ ArrayId GraphBuilder::array_of(const Value& value) const {
 }
 
 void GraphBuilder::append_node(const std::shared_ptr<const ValueNode>& node) {
+  // Lowering binds the inputs of a model and builds its layers before it appends anything. So only operations are left
+  // here.
   HOLDFAST_ASSERT(node->kind == ValueNode::Kind::operation);
   GraphOperation operation = {.operation = node->operation, .inputs = {}, .outputs = {}, .segment = segment_};
+  // A missing operand keeps its place, because kernels find their arrays by position.
   for (const MaybeValue& input : node->inputs) operation.inputs.push_back(input ? array_of(*input) : kNoArray);
   for (const ValueSpec& spec : node->outputs) {
     operation.outputs.push_back(add_array(GraphArray::Source::operation, graph_.operations.size(), spec));

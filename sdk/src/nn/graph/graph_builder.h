@@ -15,7 +15,8 @@ class GraphBuilder {
   // A value that stands for an array of the graph.
   Value bind(ArrayId array) const;
 
-  // Appends what `value` needs and what is not there yet. The nodes must be operations and bound ones.
+  // Appends what `value` needs and what is not there yet. The nodes must be operations and bound ones. Returns the
+  // array of `value`.
   ArrayId append(const Value& value);
 
   // The recomputed segment of the operations that are appended from now on; 0: none.

@@ -2,6 +2,7 @@
 
 namespace holdfast {
 
+// A single number counts as one channel. So rows times channels is the number of elements for every shape.
 std::int64_t last_extent(const Shape& shape) {
   return shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
 }
@@ -11,6 +12,7 @@ std::int64_t leading_elements(const Shape& shape) {
 }
 
 std::int64_t KernelMaker::rows(std::size_t input) const {
+  // A value without samples, such as a weight, has the same rows for every number of samples.
   return (inputs[input]->has_samples ? samples : 1) * leading_elements(input_shape(input));
 }
 

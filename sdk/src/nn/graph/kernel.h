@@ -23,6 +23,7 @@ class KernelArrays {
   KernelArrays(std::span<std::byte* const> inputs, std::span<std::byte* const> outputs)
       : inputs_(inputs), outputs_(outputs) {}
 
+  // Null for a missing array. Integers come as pointers to floats too, and the kernel knows their type.
   const float* input(std::size_t index) const { return reinterpret_cast<const float*>(inputs_[index]); }
   float* output(std::size_t index) const { return reinterpret_cast<float*>(outputs_[index]); }
   std::span<std::byte* const> inputs() const { return inputs_; }
@@ -36,6 +37,7 @@ class KernelArrays {
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  // Queues the work of one pass. It must not allocate, and on a device not wait. One thread at a time calls it.
   virtual void run(const KernelArrays& arrays) = 0;
 };
 
@@ -59,6 +61,7 @@ std::unique_ptr<Kernel> make_function_kernel(Function function) {
 using SharedObjects = std::map<const Operation*, std::shared_ptr<void>>;
 
 struct KernelMaker {
+  // Kernels may keep a reference to the back end, which outlives them. All else is valid while the kernel is made.
   compute::Backend& backend;
   std::int64_t samples;
   compute::Use use;
@@ -78,6 +81,7 @@ struct KernelMaker {
     shared[&operation] = kept;
     return kept;
   }
+  // Asserts that the kernel of `operation` was made before, as that of a forward pass is.
   template <class Object>
   std::shared_ptr<Object> made_by(const Operation& operation) const {
     const auto found = shared.find(&operation);

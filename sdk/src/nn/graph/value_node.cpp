@@ -1,3 +1,7 @@
+// A node never changes after it was made, and it holds the nodes that it needs. So graphs have no cycles, and several
+// threads and models may share their nodes without a lock. The order of nodes is a part of the bits of a model: it
+// numbers weights and draws. docs/decisions/models.md
+
 #include "nn/graph/value_node.h"
 
 #include <fmt/format.h>
@@ -14,6 +18,7 @@ const ValueSpec& Value::spec() const {
   return node_->outputs[output_];
 }
 
+// Each thread describes its own models. A segment that one thread opens must not take in the layers of another thread.
 static thread_local std::shared_ptr<const int> described_segment;
 
 const std::shared_ptr<const int>& current_recomputed_segment() {
@@ -21,6 +26,7 @@ const std::shared_ptr<const int>& current_recomputed_segment() {
 }
 
 RecomputedSegment::RecomputedSegment() : is_outer_(described_segment == nullptr) {
+  // The address identifies the segment. Nothing reads the number.
   if (is_outer_) described_segment = std::make_shared<const int>(0);
 }
 
@@ -28,6 +34,8 @@ RecomputedSegment::~RecomputedSegment() {
   if (is_outer_) described_segment.reset();
 }
 
+// An operation that an application can write between layers overrides this. All others are details of layers, which may
+// change without a change of files.
 void Operation::write_config(ConfigWriter&) const {
   throw Error(
       ErrorCode::unsupported,
@@ -42,9 +50,11 @@ std::vector<std::shared_ptr<const ValueNode>> nodes_in_order(const std::vector<V
   };
   std::vector<std::shared_ptr<const ValueNode>> nodes;
   std::unordered_set<const ValueNode*> seen;
-  // Without recursion, since a graph may be deeper than a stack.
+  // The walk does without recursion, since a graph may be deeper than a stack.
   std::vector<Visit> visits;
   const auto enter = [&](const std::shared_ptr<const ValueNode>& node) {
+    // A node counts as seen when it is entered. So a node with several readers is listed once, before the first of
+    // them.
     if (!is_known(node) && seen.insert(node.get()).second) visits.push_back({.node = node});
   };
   for (const Value& output : outputs) {
@@ -52,9 +62,11 @@ std::vector<std::shared_ptr<const ValueNode>> nodes_in_order(const std::vector<V
     while (!visits.empty()) {
       Visit& visit = visits.back();
       if (visit.next_input < visit.node->inputs.size()) {
+        // enter() may move the visits to other memory. `input` stays valid, because it lies in the node.
         const MaybeValue& input = visit.node->inputs[visit.next_input++];
         if (input) enter(input->node());
       } else {
+        // All inputs of the node are listed, so the node itself can follow.
         nodes.push_back(std::move(visit.node));
         visits.pop_back();
       }
@@ -64,6 +76,7 @@ std::vector<std::shared_ptr<const ValueNode>> nodes_in_order(const std::vector<V
 }
 
 static void check_type(const Operation& operation, const std::optional<ValueSpec>& spec) {
+  // A kernel for floats would read the bits of a small integer as a number near 0, and no result would look wrong.
   if (!spec || spec->dtype == DType::f32 || operation.takes_integers()) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} takes values of f32, not of {}; write cast(x, DType::f32) first", operation.name(),
@@ -77,6 +90,7 @@ std::vector<Value> apply(std::shared_ptr<const Operation> operation, std::vector
     check_type(*operation, specs.back());
   }
   ValueNode node = {.kind = ValueNode::Kind::operation, .inputs = std::move(inputs)};
+  // outputs() refuses operands that do not fit, so each node that exists has valid shapes.
   node.outputs = operation->outputs(specs);
   node.operation = std::move(operation);
   node.recomputed_segment = current_recomputed_segment();

@@ -1,5 +1,5 @@
 // Functions of values need no kernels of their own. An exponential that is not used must stay finite nevertheless: its
-// gradient is multiplied by 0, and 0 times infinity is NaN.
+// gradient is multiplied by 0, and 0 times infinity is NaN. docs/decisions/models.md
 
 #include "holdfast/nn/activation_function.h"
 
@@ -23,6 +23,7 @@ namespace {
 using compute::ElementFunction;
 using Numbers = std::span<const float>;
 
+// With a constant operand, these need no array for the limit.
 Value at_most(const Value& x, float limit) {
   return element_function(ElementFunction::minimum, {x, limit});
 }
@@ -35,8 +36,9 @@ Value is_above(const Value& x, float limit) {
   return element_function(ElementFunction::less, {limit, x});
 }
 
-// Slope, maximum and threshold.
+// The numbers are slope, maximum and threshold.
 Value general_relu(const Value& x, Numbers numbers) {
+  // Below the threshold the result is slope * (x - threshold), as in Keras. The maximum holds above it alone.
   const float slope = numbers[0], maximum = numbers[1], threshold = numbers[2];
   Value result =
       threshold == 0 ? relu(x) : element_function(ElementFunction::select, {is_above(x, threshold), x, 0.0F});
@@ -44,27 +46,34 @@ Value general_relu(const Value& x, Numbers numbers) {
   return slope == 0 ? result : result - relu(threshold - x) * slope;
 }
 
+// The slope may be negative or above 1, where the larger of x and slope * x would be the wrong one.
 Value leaky_relu(const Value& x, Numbers numbers) {
   return where(is_above(x, 0), x, x * numbers[0]);
 }
 
+// Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units", 2016. One of the two terms is
+// always 0.
 Value elu(const Value& x, Numbers numbers) {
   return relu(x) + (exponential(at_most(x, 0)) - 1.0F) * numbers[0];
 }
 
+// Klambauer et al., "Self-Normalizing Neural Networks", 2017. Both constants are rounded from those of the paper.
 Value selu(const Value& x, Numbers) {
   constexpr std::array kAlpha = {1.67326324235437728F};
   return elu(x, kAlpha) * 1.05070098735548049F;
 }
 
+// Barron, "Continuously Differentiable Exponential Linear Units", 2017.
 Value celu(const Value& x, Numbers numbers) {
   return relu(x) + (exponential(at_most(x, 0) / numbers[0]) - 1.0F) * numbers[0];
 }
 
+// This is relu6(x + 3) / 6, as in Keras.
 Value hard_sigmoid(const Value& x, Numbers) {
   return at_most(at_least(x / 6.0F + 0.5F, 0), 1);
 }
 
+// The part of x from -threshold to threshold is taken away.
 Value soft_shrink(const Value& x, Numbers numbers) {
   return x - at_most(at_least(x, -numbers[0]), numbers[0]);
 }
@@ -82,6 +91,7 @@ Value log_softmax(const Value& x, Numbers) {
   return shifted - logarithm(sum(exponential(shifted), {-1}, ReducedAxes::keep));
 }
 
+// A function with its arguments. A text without arguments takes the defaults, which are those of Keras.
 struct FunctionEntry {
   std::string_view name;
   std::size_t numbers;
@@ -91,6 +101,7 @@ struct FunctionEntry {
 
 constexpr float kNone = ReLUOptions::kUnlimited;
 
+// The names stand in files, so none of them may change.
 const std::array kFunctions = {
     FunctionEntry{"relu", 3, {0, kNone, 0}, general_relu},
     FunctionEntry{"relu6", 0, {}, [](const Value& x, Numbers) { return at_most(relu(x), 6); }},
@@ -98,7 +109,10 @@ const std::array kFunctions = {
     FunctionEntry{"elu", 1, {1}, elu},
     FunctionEntry{"selu", 0, {}, selu},
     FunctionEntry{"celu", 1, {1}, celu},
+    // Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
     FunctionEntry{"gelu_tanh", 0, {}, [](const Value& x, Numbers) { return gelu_tanh(x); }},
+    // Elfwing et al., "Sigmoid-weighted linear units for neural network function approximation in reinforcement
+    // learning", 2018.
     FunctionEntry{"silu", 0, {}, [](const Value& x, Numbers) { return silu(x); }},
     FunctionEntry{"softplus", 0, {}, [](const Value& x, Numbers) { return softplus(x); }},
     FunctionEntry{"softsign", 0, {}, [](const Value& x, Numbers) { return x / (absolute(x) + 1.0F); }},
@@ -109,14 +123,18 @@ const std::array kFunctions = {
     FunctionEntry{"soft_shrink", 1, {0.5F}, soft_shrink},
     FunctionEntry{"hard_shrink", 1, {0.5F}, hard_shrink},
     FunctionEntry{"exponential", 0, {}, [](const Value& x, Numbers) { return exponential(x); }},
+    // This form never takes the logarithm of a sigmoid, which may round to 0.
     FunctionEntry{"log_sigmoid", 0, {}, [](const Value& x, Numbers) { return -softplus(-x); }},
+    // Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", 2019.
     FunctionEntry{"mish", 0, {}, [](const Value& x, Numbers) { return x * tanh(softplus(x)); }},
     FunctionEntry{"log_softmax", 0, {}, log_softmax},
 };
 
+// These have kernels of their own. "relu" stands in both lists: it is this one where it has no arguments.
 constexpr std::array kBasicNames = {"linear", "relu", "tanh", "sigmoid", "softmax", "gelu"};
 
 const FunctionEntry* find_function(std::string_view name) {
+  // The list is short enough to be searched from its start.
   const auto found = std::find_if(kFunctions.begin(), kFunctions.end(),
                                   [name](const FunctionEntry& entry) { return entry.name == name; });
   return found == kFunctions.end() ? nullptr : &*found;
@@ -133,6 +151,7 @@ const FunctionEntry* find_function(std::string_view name) {
 
 void check_numbers(std::string_view function, Numbers numbers, bool may_be_negative) {
   for (const float number : numbers) {
+    // A NaN or an infinity would reach each output of the layer.
     if (std::isfinite(number) && (may_be_negative || number >= 0)) continue;
     throw Error(ErrorCode::invalid_argument, fmt::format("the activation {} needs a finite number{}, not {}", function,
                                                          may_be_negative ? "" : " of at least 0", number));
@@ -144,12 +163,14 @@ void check_numbers(std::string_view function, Numbers numbers, bool may_be_negat
 ActivationFunction::ActivationFunction(Activation activation) : basic_(activation) {}
 
 ActivationFunction ActivationFunction::relu(const ReLUOptions& options) {
+  // The comparison refuses a NaN too, and accepts infinity, which stands for none.
   if (!(options.max_value >= 0)) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the activation relu needs a max_value of at least 0, not {}", options.max_value));
   }
   check_numbers("relu", std::array{options.negative_slope, options.threshold}, false);
   const std::vector<float> numbers = {options.negative_slope, options.max_value, options.threshold};
+  // The plain function has a kernel of its own, and one name in files.
   if (numbers == std::vector<float>{0, kNone, 0}) return Activation::relu;
   return {"relu", numbers};
 }
@@ -174,6 +195,7 @@ ActivationFunction ActivationFunction::selu() {
 
 ActivationFunction ActivationFunction::celu(float alpha) {
   check_numbers("celu", std::array{alpha}, true);
+  // The formula divides by alpha.
   if (alpha == 0) throw Error(ErrorCode::invalid_argument, "the activation celu needs an alpha other than 0");
   return {"celu", {alpha}};
 }
@@ -215,11 +237,13 @@ ActivationFunction ActivationFunction::tanh_shrink() {
 }
 
 ActivationFunction ActivationFunction::soft_shrink(float threshold) {
+  // With a negative threshold, the two limits would change places.
   check_numbers("soft_shrink", std::array{threshold}, false);
   return {"soft_shrink", {threshold}};
 }
 
 ActivationFunction ActivationFunction::hard_shrink(float threshold) {
+  // With a negative threshold, the function would be the identity.
   check_numbers("hard_shrink", std::array{threshold}, false);
   return {"hard_shrink", {threshold}};
 }
@@ -243,6 +267,7 @@ ActivationFunction ActivationFunction::log_softmax() {
 Value ActivationFunction::operator()(const Value& x) const {
   if (basic_) return activation(x, *basic_);
   const FunctionEntry* const entry = find_function(function_);
+  // Only names of the list reach the constructor.
   HOLDFAST_ASSERT(entry != nullptr);
   return entry->apply(x, numbers_);
 }
@@ -251,6 +276,7 @@ std::string ActivationFunction::name() const {
   if (basic_) return std::string(holdfast::name(*basic_));
   std::string arguments;
   for (const float number : numbers_) {
+    // JSON has no infinity, so the maximum that is not there has a word.
     arguments += (arguments.empty() ? "" : ",") + (number == kNone ? "none" : json_number(number));
   }
   return arguments.empty() ? function_ : fmt::format("{}({})", function_, arguments);
@@ -259,11 +285,13 @@ std::string ActivationFunction::name() const {
 ActivationFunction ActivationFunction::from_name(std::string_view text) {
   const auto basic = std::find(kBasicNames.begin(), kBasicNames.end(), text);
   if (basic != kBasicNames.end()) return activation_from_name(text);
+  // Keras has two names for these functions. Files always get the first one.
   if (text == "swish") return silu();
   if (text == "hard_swish") return hard_silu();
   const std::size_t opening = text.find('(');
   const FunctionEntry* const entry = find_function(text.substr(0, opening));
   if (entry == nullptr) refuse_function(text);
+  // The text may come from a file. Each step below thus refuses what is not a call of a function with numbers.
   std::vector<float> numbers(entry->defaults.begin(), entry->defaults.begin() + static_cast<int>(entry->numbers));
   if (opening != std::string_view::npos) {
     numbers.clear();
@@ -279,7 +307,7 @@ ActivationFunction ActivationFunction::from_name(std::string_view text) {
     }
     if (numbers.size() != entry->numbers || numbers.empty()) refuse_function(text);
   }
-  // Through the functions above, which check the numbers.
+  // The functions above check the numbers.
   if (entry->name == "relu") {
     return relu({.max_value = numbers[1], .negative_slope = numbers[0], .threshold = numbers[2]});
   }

@@ -13,6 +13,7 @@ std::vector<Value> ActivationLayer::build(LayerBuilder&, std::span<const Value> 
 }
 
 void ActivationLayer::write_config(ConfigWriter& config) const {
+  // The name includes the arguments, so a function is one text.
   config.text("activation", activation_.name());
 }
 

@@ -1,5 +1,5 @@
 // Layers around functions of activation_function.h, which check the numbers and know the formulas. In files, a number
-// that is not there is null, as in Keras.
+// that is not there is null, as in Keras. docs/decisions/models.md
 
 #include "holdfast/nn/advanced_activations.h"
 
@@ -48,6 +48,7 @@ std::shared_ptr<const Layer> ReLU::from_config(const std::string& name, ConfigRe
 
 LeakyReLU::LeakyReLU(float negative_slope, const AdvancedActivationOptions& options)
     : LayerOf(options.name), negative_slope_(negative_slope) {
+  // Keras refuses a negative slope for this layer, but not for the function.
   if (negative_slope >= 0 && std::isfinite(negative_slope)) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("LeakyReLU needs a finite slope of at least 0, not {}", negative_slope));
@@ -82,6 +83,7 @@ std::shared_ptr<const Layer> ELU::from_config(const std::string& name, ConfigRea
 }
 
 PReLU::PReLU(const PReLUOptions& options) : LayerOf(options.name), options_(options) {
+  // The number of axes is known when the layer is called. Until then -1 and 2 may be the same axis, which does no harm.
   const std::set<std::int64_t> axes(options.shared_axes.begin(), options.shared_axes.end());
   if (axes.size() == options.shared_axes.size()) return;
   throw Error(ErrorCode::invalid_argument,
@@ -90,9 +92,12 @@ PReLU::PReLU(const PReLUOptions& options) : LayerOf(options.name), options_(opti
 
 std::vector<Value> PReLU::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
+  // An axis of extent 1 is broadcast, so that its positions share a slope (He et al., "Delving Deep into Rectifiers",
+  // 2015).
   std::vector<std::int64_t> extents = input.shape().extents();
   for (const std::int64_t axis : options_.shared_axes) extents[checked_axis(axis, input.shape(), "PReLU")] = 1;
   const Value alpha = builder.parameter("alpha", Shape(extents), options_.alpha_initializer);
+  // Both halves are functions of elements. So the gradient of a shared slope is the sum over all of its positions.
   return {relu(input) - alpha * relu(-input)};
 }
 
@@ -112,6 +117,7 @@ Softmax::Softmax(const SoftmaxOptions& options) : LayerOf(options.name), axis_(o
 std::vector<Value> Softmax::build(LayerBuilder&, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
   const std::size_t axis = checked_axis(axis_, input.shape(), "Softmax");
+  // Kernels of softmax go along the last axis alone.
   if (axis + 1 == input.shape().rank()) return {softmax(input)};
   // The two axes change places, and back.
   AxisList order(input.shape().rank());

@@ -20,6 +20,7 @@ std::vector<Value> Dense::build(LayerBuilder& builder, std::span<const Value> in
     throw Error(ErrorCode::invalid_argument,
                 "it needs an input [..., features]; a Reshape layer before it can make [1] of one number");
   }
+  // The layer multiplies along the last axis, as in Keras, and treats all positions alike.
   const std::int64_t features = last_extent(input.shape());
   const KernelAndBias weights = kernel_and_bias(builder, {features, units_}, {.in = features, .out = units_}, options_);
   return {options_.activation(dense(input, weights.kernel, weights.bias))};

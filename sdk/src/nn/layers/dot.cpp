@@ -1,5 +1,5 @@
 // A product of matrices has no kernel where both have samples, so it is written as all products of elements and their
-// sums.
+// sums. Memory grows with the number of all products, so the layer is meant for vectors and small matrices.
 
 #include "holdfast/nn/dot.h"
 
@@ -42,6 +42,7 @@ Value with_axis_last(const Value& x, std::size_t axis) {
 
 Dot::Dot(const DotAxes& axes, const DotOptions& options)
     : LayerOf(options.name), axes_(axes), normalizes_(options.normalize) {
+  // The rank of the inputs is known when the layer is called. Until then the bound keeps out what no value can have.
   for (const std::int64_t axis : {axes.first, axes.second}) {
     if (axis >= -kMaximumDotAxis && axis < kMaximumDotAxis) continue;
     throw Error(ErrorCode::invalid_argument, fmt::format("Dot needs axes of its inputs, from {} to {}, not {}",
@@ -59,6 +60,7 @@ std::vector<Value> Dot::build(LayerBuilder&, std::span<const Value> inputs) cons
   std::vector<std::int64_t> remaining;  // the product of the other extents of each input
   for (std::size_t i = 0; i < 2; ++i) {
     const std::size_t axis = checked_axis(given[i], inputs[i].shape(), "Dot");
+    // The length is that of the vector along the axis, so it is computed before axes move.
     const Value factor = normalizes_ ? normalized_along(inputs[i], static_cast<std::int64_t>(axis)) : inputs[i];
     factors.push_back(with_axis_last(factor, axis));
     const Shape& shape = factors.back().shape();
@@ -73,7 +75,9 @@ std::vector<Value> Dot::build(LayerBuilder&, std::span<const Value> inputs) cons
                             "the second has {}",
                             given[0], common, given[1], other));
   }
+  // A product of two vectors has one element, for which Keras keeps an axis.
   if (output.empty()) output.push_back(1);
+  // Each vector of the first input meets each vector of the second: [n, 1, k] and [1, m, k] are broadcast to [n, m, k].
   const Value products =
       reshape(factors[0], Shape{remaining[0], 1, common}) * reshape(factors[1], Shape{1, remaining[1], common});
   return {reshape(sum(products, {-1}), output)};

@@ -15,6 +15,7 @@ Embedding::Embedding(std::int64_t vocabulary, std::int64_t width, const Embeddin
 
 std::vector<Value> Embedding::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& ids = only_input(inputs);
+  // Keras takes the fans of a table from its two axes, as for the kernel of Dense.
   const Fans fans = {.in = vocabulary_, .out = width_};
   return {gather(builder.parameter("embeddings", {vocabulary_, width_}, options_.initializer, fans), ids)};
 }

@@ -10,6 +10,7 @@ Flatten::Flatten(const FlattenOptions& options) : LayerOf(options.name) {}
 
 std::vector<Value> Flatten::build(LayerBuilder&, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
+  // A view is enough: elements keep their order.
   return {reshape(input, Shape{input.shape().element_count()})};
 }
 

@@ -16,6 +16,7 @@ namespace holdfast {
 
 GroupNormalization::GroupNormalization(std::int64_t groups, const GroupNormalizationOptions& options)
     : LayerOf(options.name), groups_(groups), options_(options) {
+  // As in Keras, -1 stands for a group of each channel.
   if (groups != -1) check_extent("GroupNormalization", "-1 or a number of groups", groups);
   if (options.epsilon > 0 && std::isfinite(options.epsilon)) return;
   throw Error(ErrorCode::invalid_argument,
@@ -33,14 +34,19 @@ std::vector<Value> GroupNormalization::build(LayerBuilder& builder, std::span<co
                 fmt::format("its {} groups must divide the {} channels of axis {}; choose another number of groups",
                             groups, channels, options_.axis));
   }
+  // Axes before that of the channels are joined, and so are axes after it. So one formula serves any axis.
   std::int64_t inner = 1;  // elements after the axis
   for (std::size_t after = axis + 1; after < shape.rank(); ++after) inner *= shape[after];
   const std::int64_t outer = shape.element_count() / channels / inner;
 
+  // Statistics go over all axes but that of the groups (Wu and He, "Group Normalization", 2018).
   const Value grouped = reshape(input, Shape{outer, groups, channels / groups, inner});
+  // The variance is the mean of squared deviations. A difference of two large squares would lose its digits.
   const Value centered = grouped - mean(grouped, {0, 2, 3}, ReducedAxes::keep);
   const Value variance = mean(square(centered), {0, 2, 3}, ReducedAxes::keep);
   Value output = reshape(centered * reciprocal_root(variance + options_.epsilon), Shape{outer, channels, inner});
+  // Each channel has a factor and an offset. They are aligned with the axis of channels, which is not the last one
+  // here.
   if (options_.has_scale) {
     output = output * reshape(builder.parameter("gamma", {channels}, Initializer::ones()), Shape{channels, 1});
   }

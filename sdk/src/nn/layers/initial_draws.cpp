@@ -25,7 +25,7 @@ void fill_normal(std::span<float> values, double variance, Random& random) {
 
 namespace {
 
-// With the coefficient of the highest power last.
+// The coefficient of the highest power comes last.
 double polynomial_at(double x, std::span<const double> coefficients) {
   double result = 0;
   for (std::size_t i = coefficients.size(); i-- > 0;) result = result * x + coefficients[i];
@@ -37,6 +37,7 @@ double polynomial_at(double x, std::span<const double> coefficients) {
 // M. Wichura, "Algorithm AS 241: The Percentage Points of the Normal Distribution", Applied Statistics 37 (1988),
 // PPND16, without its third range, which begins at exp(-25).
 double normal_quantile(double p) {
+  // The numbers are the coefficients a, b, c and d of the paper.
   constexpr std::array kCentralAbove = {3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
                                         1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
                                         3.3430575583588128105e4, 2.5090809287301226727e3};
@@ -59,12 +60,15 @@ double normal_quantile(double p) {
                                       1.51986665636164571966e-2,
                                       5.47593808499534494600e-4,
                                       1.05075007164441684324e-9};
+  // Draws for a truncated distribution lie between 0.02 and 0.98, far from the range that is left out.
   HOLDFAST_ASSERT(p > 1e-10 && p < 1 - 1e-10);
   const double q = p - 0.5;
+  // Near the middle, the quantile is q times a rational function of q^2.
   if (std::abs(q) <= 0.425) {
     const double r = 0.180625 - q * q;
     return q * polynomial_at(r, kCentralAbove) / polynomial_at(r, kCentralBelow);
   }
+  // The distribution is symmetric, so the lower tail serves both sides.
   const double r = std::sqrt(-std::log(q < 0 ? p : 1 - p)) - 1.6;
   const double magnitude = polynomial_at(r, kOuterAbove) / polynomial_at(r, kOuterBelow);
   return q < 0 ? -magnitude : magnitude;
@@ -74,6 +78,7 @@ void fill_truncated_normal(std::span<float> values, double standard_deviation, R
   // The share of the normal distribution below -2.
   constexpr double kTail = 0.022750131948179207;
   for (float& value : values) {
+    // The half keeps the number between 0 and 1 and the distribution symmetric.
     const double even = (static_cast<double>(random.next_u32()) + 0.5) * 0x1p-32;
     value = static_cast<float>(standard_deviation * normal_quantile(kTail + even * (1 - 2 * kTail)));
   }
@@ -84,18 +89,21 @@ namespace {
 using Vector = std::vector<double>;
 
 double product_of(const Vector& a, const Vector& b) {
+  // The sum runs in one order, so that all replicas begin with the same bits.
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
   return sum;
 }
 
-// Twice, since one pass of Gram and Schmidt leaves what rounding has made of vectors that nearly lie in the plane of
-// the others (Giraud et al., "The Loss of Orthogonality in the Gram-Schmidt Process", 2005). The diagonal of R comes
-// out positive.
+// A vector may nearly lie in the plane of the others, and then one pass of Gram and Schmidt leaves mostly rounding
+// errors. So there are two (Giraud et al., "The Loss of Orthogonality in the Gram-Schmidt Process", 2005). The diagonal
+// of R comes out positive.
 void make_orthonormal(std::vector<Vector>& vectors) {
   for (std::size_t i = 0; i < vectors.size(); ++i) {
     Vector& vector = vectors[i];
     for (int pass = 0; pass < 2; ++pass) {
+      // Each projection is taken from what the ones before it have left (the modified method), which loses fewer
+      // digits.
       for (std::size_t before = 0; before < i; ++before) {
         const double along = product_of(vector, vectors[before]);
         for (std::size_t k = 0; k < vector.size(); ++k) vector[k] -= along * vectors[before][k];
@@ -113,12 +121,15 @@ void fill_orthogonal(std::span<float> values, std::int64_t rows, std::int64_t co
   const auto shorter = static_cast<std::size_t>(std::min(rows, columns));
   HOLDFAST_ASSERT(values.size() == longer * shorter);
   std::vector<Vector> vectors(shorter, Vector(longer));
+  // Draws fill a matrix [longer, shorter] row by row, also where the array has more columns than rows. This order is a
+  // part of the bits.
   for (std::size_t element = 0; element < longer; ++element) {
     for (Vector& vector : vectors) vector[element] = random.normal();
   }
   make_orthonormal(vectors);
   for (std::size_t i = 0; i < shorter; ++i) {
     for (std::size_t element = 0; element < longer; ++element) {
+      // The vectors are the rows of a wide array, and the columns of a tall one.
       const std::size_t place = rows < columns ? i * longer + element : element * shorter + i;
       values[place] = static_cast<float>(vectors[i][element]);
     }

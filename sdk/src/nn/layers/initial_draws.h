@@ -21,7 +21,7 @@ void fill_orthogonal(std::span<float> values, std::int64_t rows, std::int64_t co
 // The standard deviation of a normal distribution of deviation 1 without what is beyond 2.
 inline constexpr double kTruncatedDeviation = 0.87962566103423978;
 
-// The x below which a share p of the standard normal distribution lies. 0 < p < 1.
+// The x below which a share p of the standard normal distribution lies. p is from 1e-10 to 1 - 1e-10.
 double normal_quantile(double p);
 
 }  // namespace holdfast

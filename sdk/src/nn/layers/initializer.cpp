@@ -1,4 +1,5 @@
-// Text stands in files, and draws in weights: the names and the order of draws of what exists must never change.
+// Text stands in files, and draws in weights: the names and the order of draws of what exists must never change. An
+// initializer is a kind and some numbers, so that two of them can be compared, written and read.
 
 #include "holdfast/nn/initializer.h"
 
@@ -17,6 +18,7 @@ namespace holdfast {
 
 namespace {
 
+// Both lists are in the order of their enumerations, whose values are their indices.
 constexpr std::array<std::string_view, 3> kFanModes = {"fan_in", "fan_out", "fan_avg"};
 constexpr std::array<std::string_view, 3> kDistributions = {"truncated_normal", "untruncated_normal", "uniform"};
 
@@ -26,6 +28,7 @@ struct NamedScaling {
   VarianceScalingOptions options;
 };
 
+// Keras truncates what it calls glorot_normal and he_normal. Files rely on what these names mean here.
 constexpr std::array kNamedScalings = {
     NamedScaling{"glorot_uniform", {1, FanMode::fan_avg, ScalingDistribution::uniform}},
     NamedScaling{"glorot_normal", {1, FanMode::fan_avg, ScalingDistribution::untruncated_normal}},
@@ -46,6 +49,7 @@ void check_finite(std::string_view what, std::initializer_list<float> numbers) {
 }
 
 void check_deviation(std::string_view what, float standard_deviation) {
+  // A deviation of 0 makes all elements the mean, which does no harm.
   if (std::isfinite(standard_deviation) && standard_deviation >= 0) return;
   throw Error(
       ErrorCode::invalid_argument,
@@ -53,6 +57,7 @@ void check_deviation(std::string_view what, float standard_deviation) {
 }
 
 double scaled_variance(double scale, FanMode mode, std::int64_t fan_in_count, std::int64_t fan_out_count) {
+  // A layer need not give fans. They are 0 then, by which nothing can be divided.
   const auto inputs = static_cast<double>(std::max<std::int64_t>(1, fan_in_count));
   const auto outputs = static_cast<double>(std::max<std::int64_t>(1, fan_out_count));
   switch (mode) {
@@ -66,6 +71,7 @@ double scaled_variance(double scale, FanMode mode, std::int64_t fan_in_count, st
   HOLDFAST_ASSERT(false);
 }
 
+// The name may come from a file, so the sentence shows only its beginning.
 [[noreturn]] void refuse_name(std::string_view name) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("no initializer is called \"{}\"; there are glorot_uniform, glorot_normal, he_uniform, "
@@ -95,6 +101,7 @@ std::vector<std::string_view> split_at_commas(std::string_view text) {
 
 std::string call_text(std::string_view function, std::span<const float> numbers) {
   std::string text;
+  // json_number() writes the fewest digits that give the same float again, so a file brings back the same bits.
   for (const float number : numbers) text += (text.empty() ? "" : ",") + json_number(number);
   return fmt::format("{}({})", function, text);
 }
@@ -106,10 +113,12 @@ std::string normal_text(std::string_view function, const std::vector<float>& num
 
 }  // namespace
 
+// Copies of a layer copy its initializers, so definitions are shared and never change.
 Initializer::Initializer(Definition definition)
     : definition_(std::make_shared<const Definition>(std::move(definition))) {}
 
 Initializer Initializer::variance_scaling(const VarianceScalingOptions& options) {
+  // The root of the variance is taken, so it must not be negative.
   if (!std::isfinite(options.scale) || options.scale <= 0) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("variance_scaling needs a finite scale above 0, not {}", options.scale));
@@ -158,6 +167,7 @@ Initializer Initializer::constant(float value) {
 }
 
 Initializer Initializer::values(std::vector<float> values) {
+  // One NaN among the weights could reach each output.
   for (const float value : values) check_finite("a value of an initializer", {value});
   return Initializer({.kind = Kind::values, .numbers = std::move(values)});
 }
@@ -167,6 +177,7 @@ Initializer Initializer::normal(float standard_deviation) {
 }
 
 Initializer Initializer::random_normal(float mean, float standard_deviation) {
+  // The deviation comes first among the numbers, as in the text.
   check_finite("the mean of a normal initializer", {mean});
   check_deviation("a normal initializer", standard_deviation);
   return Initializer({.kind = Kind::normal, .numbers = {standard_deviation, mean}});
@@ -203,12 +214,14 @@ std::string Initializer::name() const {
   switch (definition_->kind) {
     case Kind::variance_scaling:
       for (const NamedScaling& named : kNamedScalings) {
+        // The short name goes first, so that equal initializers have equal texts.
         if (variance_scaling(named.options) == *this) return std::string(named.name);
       }
       return fmt::format("variance_scaling({},{},{})", json_number(numbers[0]),
                          kFanModes.at(static_cast<std::size_t>(definition_->mode)),
                          kDistributions.at(static_cast<std::size_t>(definition_->distribution)));
     case Kind::constant:
+      // These two are the most frequent constants and have names of their own.
       if (*this == zeros()) return "zeros";
       return *this == ones() ? "ones" : call_text("constant", numbers);
     case Kind::values:
@@ -235,11 +248,13 @@ Initializer Initializer::from_call(std::string_view function, const std::vector<
   }
   std::vector<float> numbers;
   for (const std::string_view argument : arguments) numbers.push_back(float_from_text(argument));
+  // The functions check the numbers, since the text may come from a file.
   if (function == "values") return values(std::move(numbers));
   if (function == "constant" && count == 1) return constant(numbers[0]);
   if (function == "orthogonal" && count == 1) return orthogonal(numbers[0]);
   if (function == "identity" && count == 1) return identity(numbers[0]);
   if (function == "uniform" && count == 2) return random_uniform(numbers[0], numbers[1]);
+  // A text without a mean has the mean 0. split_at_commas() gives one part at least, so the deviation is there.
   if (count == 1) numbers.push_back(0);
   if (function == "normal" && count <= 2) return random_normal(numbers[1], numbers[0]);
   if (function == "truncated_normal" && count <= 2) return truncated_normal(numbers[1], numbers[0]);
@@ -258,6 +273,8 @@ Initializer Initializer::from_name(std::string_view name) {
 }
 
 void Initializer::check(const Shape& shape) const {
+  // Most initializers fit each shape. The others are refused where a layer declares the weight, before anything is
+  // drawn.
   const Kind kind = definition_->kind;
   if (kind == Kind::orthogonal && shape.rank() < 2) {
     throw Error(ErrorCode::invalid_argument,
@@ -290,16 +307,19 @@ void Initializer::fill(std::span<float> values, const Shape& shape, std::int64_t
   };
   switch (definition_->kind) {
     case Kind::variance_scaling: {
+      // The variance is computed in double, so that a fan loses no digits.
       const double variance = scaled_variance(numbers[0], definition_->mode, fan_in, fan_out);
       if (definition_->distribution == ScalingDistribution::uniform) return fill_uniform(values, variance, random);
       if (definition_->distribution == ScalingDistribution::untruncated_normal)
         return fill_normal(values, variance, random);
+      // Truncation makes a distribution narrower, and the division makes up for it, as in Keras.
       return fill_truncated_normal(values, std::sqrt(variance) / kTruncatedDeviation, random);
     }
     case Kind::constant:
       std::fill(values.begin(), values.end(), numbers[0]);
       return;
     case Kind::values:
+      // check() has compared the counts when the weight was declared.
       HOLDFAST_ASSERT(numbers.size() == values.size());
       std::copy(numbers.begin(), numbers.end(), values.begin());
       return;
@@ -309,6 +329,7 @@ void Initializer::fill(std::span<float> values, const Shape& shape, std::int64_t
       if (numbers[1] != 0) scale_and_shift(1, numbers[1]);
       return;
     case Kind::truncated_normal:
+      // Here the deviation is that before truncation, as in Keras's TruncatedNormal.
       fill_truncated_normal(values, numbers[0], random);
       if (numbers[1] != 0) scale_and_shift(1, numbers[1]);
       return;
@@ -316,6 +337,8 @@ void Initializer::fill(std::span<float> values, const Shape& shape, std::int64_t
       for (float& value : values) value = numbers[0] + (numbers[1] - numbers[0]) * random.uniform();
       return;
     case Kind::orthogonal: {
+      // All axes but the last one count as rows, as in Keras (Saxe et al., "Exact solutions to the nonlinear dynamics
+      // of learning", 2014).
       const std::int64_t columns = shape[shape.rank() - 1];
       fill_orthogonal(values, shape.element_count() / columns, columns, random);
       return scale_and_shift(numbers[0], 0);

@@ -12,7 +12,8 @@ struct KernelAndBias {
   MaybeValue bias;
 };
 
-// The bias has one element for each of the kernel's last axis.
+// The bias has one element for each of the kernel's last axis. `options` has kernel_initializer, use_bias and
+// bias_initializer. The order of both parameters is that of files.
 KernelAndBias kernel_and_bias(LayerBuilder& builder, const Shape& kernel, const Fans& fans, const auto& options) {
   const Value weights = builder.parameter("kernel", kernel, options.kernel_initializer, fans);
   if (!options.use_bias) return {weights, std::nullopt};

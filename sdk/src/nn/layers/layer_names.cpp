@@ -1,3 +1,6 @@
+// Names are chosen as in Keras, so that weights of a model have the same names in both. They become parts of names in
+// files, and may come from files. So few characters are allowed.
+
 #include "nn/layers/layer_names.h"
 
 #include <fmt/format.h>
@@ -31,11 +34,13 @@ static std::string snake_case(std::string_view kind) {
 }
 
 static bool is_name_character(char character) {
+  // std::isalnum() would depend on the locale of the application.
   return is_upper(character) || is_lower(character) || (character >= '0' && character <= '9') || character == '_' ||
          character == '-' || character == '.';
 }
 
 void check_layer_name(std::string_view name) {
+  // A name that begins with a dot could be read as a path, such as "..".
   constexpr std::size_t kMaximumLength = 100;
   const bool is_name = !name.empty() && name.size() <= kMaximumLength && !name.starts_with('.') &&
                        std::all_of(name.begin(), name.end(), is_name_character);
@@ -47,6 +52,7 @@ void check_layer_name(std::string_view name) {
 }
 
 void check_layer_path(std::string_view path) {
+  // An empty part, as in "a//b", is not a name either.
   std::size_t begin = 0;
   for (std::size_t slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/', begin)) {
     check_layer_name(path.substr(begin, slash - begin));
@@ -56,6 +62,7 @@ void check_layer_path(std::string_view path) {
 }
 
 std::vector<std::string> name_layers(const std::vector<LayerName>& layers) {
+  // All names that were given are taken first. So a name that is chosen never takes one of them away.
   std::set<std::string> taken;
   for (const LayerName& layer : layers) {
     if (layer.given.empty() || taken.insert(layer.given).second) continue;
@@ -67,6 +74,7 @@ std::vector<std::string> name_layers(const std::vector<LayerName>& layers) {
   for (const LayerName& layer : layers) {
     std::string name = layer.given;
     while (name.empty() || (layer.given.empty() && !taken.insert(name).second)) {
+      // Each kind counts for itself. The loop goes on where the name is taken.
       const int number = counts[layer.kind]++;
       name = snake_case(layer.kind) + (number == 0 ? "" : "_" + std::to_string(number));
     }
@@ -77,6 +85,7 @@ std::vector<std::string> name_layers(const std::vector<LayerName>& layers) {
 
 // The fewest characters to insert, delete or replace (Levenshtein, 1965).
 static std::size_t edit_distance(std::string_view a, std::string_view b) {
+  // Each cell of the table needs its neighbours alone, so one row of it is enough.
   std::vector<std::size_t> row(b.size() + 1);  // distances of the first characters of `a` to all beginnings of `b`
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -96,10 +105,13 @@ std::vector<std::string> close_names(std::string_view wanted, const std::vector<
   const std::string text(wanted);
   std::vector<std::pair<std::size_t, std::string>> found;
   for (const std::string& name : names) {
+    // Layers of nested models are often asked for by a part of their path.
     const bool is_part = !text.empty() && (name.starts_with(text + "/") || name.ends_with("/" + text));
     const std::size_t distance = is_part ? 0 : edit_distance(wanted, name);
+    // A quarter of the characters may differ. A name that is further away would not help.
     if (distance <= 1 + wanted.size() / 4) found.emplace_back(distance, name);
   }
+  // Equally close names stay in the order of the model.
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> close;
   for (std::size_t i = 0; i < std::min(found.size(), kMostNames); ++i) close.push_back(found[i].second);

@@ -13,6 +13,7 @@
 namespace holdfast {
 
 static void check_epsilon(std::string_view kind, float epsilon) {
+  // With an epsilon of 0, a sample of equal numbers would be divided by 0.
   if (epsilon > 0 && std::isfinite(epsilon)) return;
   throw Error(ErrorCode::invalid_argument, fmt::format("{} needs a finite epsilon above 0, not {}", kind, epsilon));
 }
@@ -30,6 +31,8 @@ LayerNormalization::LayerNormalization(const LayerNormalizationOptions& options)
 std::vector<Value> LayerNormalization::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
   const Shape channels = channels_of(input);
+  // Ba et al., "Layer Normalization", 2016. The variance is the mean of squared deviations: a difference of two large
+  // squares would lose its digits.
   const Value centered = input - mean(input, {-1}, ReducedAxes::keep);
   const Value variance = mean(square(centered), {-1}, ReducedAxes::keep);
   Value output = centered * reciprocal_root(variance + options_.epsilon);
@@ -40,6 +43,7 @@ std::vector<Value> LayerNormalization::build(LayerBuilder& builder, std::span<co
 
 void LayerNormalization::write_config(ConfigWriter& config) const {
   config.number("epsilon", options_.epsilon);
+  // Files name the options as Keras does.
   config.boolean("scale", options_.has_scale);
   config.boolean("center", options_.has_center);
 }
@@ -58,6 +62,7 @@ RMSNormalization::RMSNormalization(const RMSNormalizationOptions& options)
 
 std::vector<Value> RMSNormalization::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
+  // Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019: the mean is not taken away.
   const Value scale = builder.parameter("scale", channels_of(input), Initializer::ones());
   return {input * reciprocal_root(mean(square(input), {-1}, ReducedAxes::keep) + epsilon_) * scale};
 }

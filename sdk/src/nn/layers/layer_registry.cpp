@@ -1,3 +1,6 @@
+// Files name layers by their kinds. The kinds of Holdfast stand in one table: an application links a static library,
+// and its linker drops sources that nothing refers to. So layers cannot register themselves.
+
 #include "nn/layers/layer_registry.h"
 
 #include <fmt/format.h>
@@ -45,6 +48,7 @@ struct Registration {
   LayerFromConfig from_config;
 };
 
+// Kinds stand in files, so none of them may change.
 constexpr std::array kLayers = {
     Registration{"Activation", &ActivationLayer::from_config},
     Registration{"Add", &Add::from_config},
@@ -116,11 +120,14 @@ struct Registry {
 };
 
 Registry& registry() {
+  // Applications register layers while their static objects are made, in any order. So the registry is made at its
+  // first use.
   static Registry registry;
   return registry;
 }
 
 LayerFromConfig find_layer(std::string_view kind) {
+  // Kinds of applications have a dot, so none of them hides one of the table.
   for (const Registration& registration : kLayers) {
     if (registration.kind == kind) return registration.from_config;
   }
@@ -132,16 +139,19 @@ LayerFromConfig find_layer(std::string_view kind) {
 }  // namespace
 
 bool register_layer(const std::string& kind, LayerFromConfig from_config) {
+  // Later versions may bring more kinds, which must not meet those of applications.
   if (kind.find('.') == std::string::npos) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("\"{}\" is not a kind for a layer of an application: it needs a dot, as \"my_app.{}\"",
                             kind, kind));
   }
   const std::lock_guard lock(registry().mutex);
+  // Two libraries of one application must not exchange their layers without a word.
   if (registry().layers.emplace(kind, from_config).second) return true;
   throw Error(ErrorCode::invalid_argument, fmt::format("a layer of kind \"{}\" is registered already", kind));
 }
 
+// A test walks through these kinds, and fails for a layer that is not compared with Keras.
 std::vector<std::string_view> own_layer_kinds() {
   std::vector<std::string_view> kinds;
   for (const Registration& registration : kLayers) kinds.push_back(registration.kind);
@@ -149,6 +159,7 @@ std::vector<std::string_view> own_layer_kinds() {
 }
 
 std::shared_ptr<const Layer> make_layer(const std::string& kind, const std::string& name, ConfigReader& config) {
+  // The kind comes from a file, so the sentence shows only its beginning.
   if (const LayerFromConfig from_config = find_layer(kind)) return from_config(name, config);
   throw Error(
       ErrorCode::invalid_file,

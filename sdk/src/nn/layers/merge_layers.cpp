@@ -8,13 +8,16 @@
 
 namespace holdfast {
 
+// Functions of values broadcast their operands and refuse shapes that do not fit.
 template <class Function>
 static Value fold(std::span<const Value> inputs, const Function& function) {
+  // A merge of one value does nothing, so a second one was forgotten.
   if (inputs.size() < 2) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("it takes two inputs or more, not {}; call it on all of them, as layer(x, y)", inputs.size()));
   }
+  // Inputs are merged from the first to the last. The order of additions is a part of the bits.
   Value result = inputs[0];
   for (const Value& input : inputs.subspan(1)) result = function(result, input);
   return result;
@@ -35,6 +38,7 @@ Value Multiply::merge(std::span<const Value> inputs) {
 }
 
 Value Average::merge(std::span<const Value> inputs) {
+  // One division of the sum rounds less often than a division of each input.
   return Add::merge(inputs) / static_cast<float>(inputs.size());
 }
 

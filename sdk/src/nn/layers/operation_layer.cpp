@@ -9,6 +9,7 @@
 namespace holdfast {
 
 std::vector<Value> OperationLayer::build(LayerBuilder&, std::span<const Value> inputs) const {
+  // A file may call an operation with any inputs. outputs() relies on their number.
   if (!operation_->takes_inputs(inputs.size())) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} does not take {} inputs", operation_->name(), inputs.size()));
@@ -17,6 +18,7 @@ std::vector<Value> OperationLayer::build(LayerBuilder&, std::span<const Value> i
 }
 
 void OperationLayer::write_config(ConfigWriter& config) const {
+  // Options of the operation follow its name in the same object.
   config.text("operation", operation_->name());
   operation_->write_config(config);
 }

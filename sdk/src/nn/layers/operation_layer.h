@@ -11,8 +11,10 @@ class ConfigReader;
 
 class OperationLayer final : public LayerOf<OperationLayer> {
  public:
+  // An empty name lets the model choose one. An operation that stands in no file makes write_config() throw.
   explicit OperationLayer(std::shared_ptr<const Operation> operation, const std::string& name = {})
       : LayerOf(name), operation_(std::move(operation)) {}
+  // Throws Error{invalid_file or invalid_argument} for a name that no operation of a file has, and for wrong options.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
   std::string_view kind() const override { return "Operation"; }

@@ -26,6 +26,7 @@ MarginList margin_list(const Margins3D& margins) {
 
 void check_margin_list(std::string_view kind, const MarginList& list) {
   for (const Margins1D& margins : list) {
+    // The bound keeps sums of margins and extents far from an overflow.
     for (const std::int64_t margin : {margins.before, margins.after}) {
       if (margin >= 0 && margin <= Layer::kMaximumExtent) continue;
       throw Error(ErrorCode::invalid_argument,
@@ -35,6 +36,7 @@ void check_margin_list(std::string_view kind, const MarginList& list) {
 }
 
 Value with_zeros(std::span<const Value> inputs, const MarginList& list) {
+  // Axes are padded one after another. The result does not depend on their order, since all margins are zeros.
   Value result = input_with_positions(inputs, list.size());
   for (std::size_t axis = 0; axis < list.size(); ++axis) {
     result = pad(result, static_cast<std::int64_t>(axis), list[axis].before, list[axis].after);
@@ -43,9 +45,11 @@ Value with_zeros(std::span<const Value> inputs, const MarginList& list) {
 }
 
 Value without_margins(std::span<const Value> inputs, const MarginList& list) {
+  // Channels, the last axis, have no margins.
   Value result = input_with_positions(inputs, list.size());
   for (std::size_t axis = 0; axis < list.size(); ++axis) {
     const std::int64_t extent = result.shape()[axis];
+    // A value without elements is not possible, so something must be left.
     const auto& [before, after] = list[axis];
     if (before + after >= extent) {
       throw Error(ErrorCode::invalid_argument,
@@ -58,6 +62,7 @@ Value without_margins(std::span<const Value> inputs, const MarginList& list) {
 }
 
 void write_margin_list(ConfigWriter& config, std::string_view key, const MarginList& list) {
+  // Margins are one flat list, before and after in turn.
   std::vector<std::int64_t> integers;
   for (const Margins1D& margins : list) integers.insert(integers.end(), {margins.before, margins.after});
   config.integers(key, integers);
@@ -75,6 +80,7 @@ Margins1D read_margins1d(ConfigReader& config, std::string_view key) {
 }
 
 Margins3D read_margins3d(ConfigReader& config, std::string_view key) {
+  // Depth comes first, then height and width, each with its margins before and after.
   const std::vector<std::int64_t> m = read_margin_list(config, key, 6);
   return {{m[0], m[1]}, {m[2], m[3]}, {m[4], m[5]}};
 }

@@ -1,5 +1,5 @@
 // Each layer is a few functions of values, whose gradients come with them. Options are checked when a layer is made,
-// and shapes when it is called.
+// and shapes when it is called. docs/decisions/models.md
 
 #include "holdfast/nn/shape_layers.h"
 
@@ -18,6 +18,7 @@ Reshape::Reshape(std::vector<std::int64_t> extents, const ShapeLayerOptions& opt
     : LayerOf(options.name), extents_(std::move(extents)) {}
 
 std::vector<Value> Reshape::build(LayerBuilder&, std::span<const Value> inputs) const {
+  // The extents may have a -1, so they are kept as they were given, and completed for each input.
   return {reshape(only_input(inputs), extents_)};
 }
 
@@ -32,6 +33,7 @@ std::shared_ptr<const Layer> Reshape::from_config(const std::string& name, Confi
 Permute::Permute(std::vector<std::int64_t> order, const ShapeLayerOptions& options)
     : LayerOf(options.name), order_(std::move(order)) {
   for (const std::int64_t axis : order_) {
+    // Keras counts from 1 here, since its axis 0 is that of the samples.
     if (axis >= 1) continue;
     throw Error(ErrorCode::invalid_argument, fmt::format("Permute counts axes from 1, so there is no axis {}", axis));
   }
@@ -39,6 +41,7 @@ Permute::Permute(std::vector<std::int64_t> order, const ShapeLayerOptions& optio
 
 std::vector<Value> Permute::build(LayerBuilder&, std::span<const Value> inputs) const {
   AxisList order;
+  // Functions of values count the axes of a sample from 0.
   for (const std::int64_t axis : order_) order.push_back(axis - 1);
   return {permute(only_input(inputs), order)};
 }
@@ -61,6 +64,7 @@ std::vector<Value> RepeatVector::build(LayerBuilder&, std::span<const Value> inp
   if (input.shape().rank() != 1) {
     throw Error(ErrorCode::invalid_argument, "it needs an input [features]; a Flatten layer before it makes one");
   }
+  // The vector is aligned at the last axis, so it is repeated along the first one.
   return {broadcast(input, {count_, input.shape()[0]})};
 }
 
@@ -102,6 +106,7 @@ ZeroPadding2D::ZeroPadding2D(const Margins2D& padding, const ShapeLayerOptions& 
 }
 
 std::vector<Value> ZeroPadding2D::build(LayerBuilder&, std::span<const Value> inputs) const {
+  // The margins of rows and columns are independent, so two paddings along one axis each are enough.
   const Value rows = pad(only_image(inputs), 0, margins_.top, margins_.bottom);
   return {pad(rows, 1, margins_.left, margins_.right)};
 }
@@ -123,6 +128,7 @@ std::vector<Value> Cropping2D::build(LayerBuilder&, std::span<const Value> input
   const Value& image = only_image(inputs);
   const std::int64_t height = image.shape()[0];
   const std::int64_t width = image.shape()[1];
+  // slice() would refuse it too, but its sentence knows nothing of margins.
   if (margins_.top + margins_.bottom >= height || margins_.left + margins_.right >= width) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("its margins of {} + {} rows and {} + {} columns leave nothing of {} x {}; take smaller "
@@ -146,6 +152,7 @@ UpSampling2D::UpSampling2D(Extent2D size, const ShapeLayerOptions& options) : La
 }
 
 std::vector<Value> UpSampling2D::build(LayerBuilder&, std::span<const Value> inputs) const {
+  // This is the interpolation "nearest" of Keras.
   return {repeat(repeat(only_image(inputs), 0, size_.height), 1, size_.width)};
 }
 
@@ -159,12 +166,14 @@ std::shared_ptr<const Layer> UpSampling2D::from_config(const std::string& name, 
 
 Rescaling::Rescaling(float scale, float offset, const ShapeLayerOptions& options)
     : LayerOf(options.name), scale_(scale), offset_(offset) {
+  // A NaN or an infinity would reach each output.
   if (std::isfinite(scale) && std::isfinite(offset)) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("Rescaling needs a finite scale and offset, not {} and {}", scale, offset));
 }
 
 std::vector<Value> Rescaling::build(LayerBuilder&, std::span<const Value> inputs) const {
+  // Images often come as u8, and this layer is where they become floats.
   return {cast(only_input(inputs), DType::f32) * scale_ + offset_};
 }
 

@@ -34,6 +34,7 @@ UpSampling3D::UpSampling3D(const Factors3D& size, const ShapeLayerOptions& optio
 
 std::vector<Value> UpSampling3D::build(LayerBuilder&, std::span<const Value> inputs) const {
   const Value& volume = input_with_positions(inputs, 3);
+  // Repetition along one axis at a time needs no kernel of its own.
   return {repeat(repeat(repeat(volume, 0, size_.depth), 1, size_.height), 2, size_.width)};
 }
 

@@ -11,6 +11,7 @@
 namespace holdfast {
 BinaryAccuracy::BinaryAccuracy(BinaryAccuracyOptions options)
     : Metric(options.name.empty() ? "binary_accuracy" : std::move(options.name)), threshold_(options.threshold) {
+  // No output lies above a NaN, so each would count as 0 without an error. An infinity leaves no choice either.
   if (!std::isfinite(threshold_)) {
     throw Error(ErrorCode::invalid_argument,
                 "the threshold of \"" + this->name() + "\" must be finite, but is " + std::to_string(threshold_));
@@ -18,6 +19,7 @@ BinaryAccuracy::BinaryAccuracy(BinaryAccuracyOptions options)
 }
 
 std::string BinaryAccuracy::configuration() const {
+  // The members have one order, so that equal metrics have equal texts. json_number() gives each threshold one text.
   return R"({"kind":"binary_accuracy","threshold":)" + json_number(threshold_) + R"(,"name":)" + json_string(name()) +
          "}";
 }
@@ -29,8 +31,10 @@ std::unique_ptr<Metric> BinaryAccuracy::clone() const {
 float BinaryAccuracy::sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const {
   const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
   if (rows.count == 0) return 0;
+  // Hits are whole numbers, so their sum is exact in any order.
   std::int64_t hits = 0;
   for (std::size_t i = 0; i < outputs.size(); ++i) hits += targets[i] == (outputs[i] > threshold_ ? 1.0F : 0.0F);
+  // Each sample counts with the share of its elements that are right.
   return static_cast<float>(static_cast<double>(hits) / static_cast<double>(rows.output_elements));
 }
 

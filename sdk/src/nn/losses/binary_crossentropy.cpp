@@ -11,6 +11,7 @@ std::string BinaryCrossentropy::name() const {
 }
 
 std::string BinaryCrossentropy::configuration() const {
+  // The other option changes a check and none of the numbers, so a run may resume with another one.
   return std::string(R"({"kind":"binary_crossentropy","from_logits":)") + (options_.from_logits ? "true}" : "false}");
 }
 
@@ -30,8 +31,10 @@ float BinaryCrossentropy::evaluate(std::span<const float> outputs, std::span<con
                                    float scale, std::span<float> gradient) const {
   const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
   check_gradient(name(), rows, gradient);
+  // Scores have a formula of their own, which needs no logarithm of a number near 0. docs/numerics.md
   const compute::VectorKernels& kernels = compute::vector_kernels();
   const auto losses = options_.from_logits ? kernels.binary_loss_of_logits : kernels.binary_loss_of_probabilities;
+  // The loss of a sample is the mean over its elements. Without rows the factor is infinite, and multiplies nothing.
   const float factor = scale / static_cast<float>(rows.output_elements);
   const double sum = losses(outputs.data(), targets.data(), static_cast<std::int64_t>(outputs.size()), factor,
                             gradient.empty() ? nullptr : gradient.data());
@@ -40,6 +43,7 @@ float BinaryCrossentropy::evaluate(std::span<const float> outputs, std::span<con
 
 void BinaryCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
                                      float* gradient) const {
+  // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
   device.loss({.kind = compute::LossKind::binary_crossentropy,
                .from_logits = options_.from_logits,
                .samples = batch.samples,

@@ -1,3 +1,7 @@
+// The loss of a sample is the sum of -t log(p) over its classes. From scores, log(p) is computed without p: a class of
+// a tiny probability then has a large loss, and not an infinite one. Probabilities are divided by their sum first, as
+// in Keras. docs/numerics.md
+
 #include "holdfast/nn/categorical_crossentropy.h"
 
 #include "compute/device_kernels.h"
@@ -11,10 +15,12 @@ namespace {
 // Total over classes of target[c] * (log(sum) + largest - row[c]).
 double evaluate_logits(std::span<const float> row, std::span<const float> target, float scale,
                        std::span<float> gradient) {
+  // The gradient holds the exponentials until it is complete, so no other memory is needed.
   const SoftmaxRow softmax = softmax_row(row, gradient);
   const compute::VectorKernels& kernels = compute::vector_kernels();
   const auto classes = static_cast<std::int64_t>(row.size());
   if (!gradient.empty()) {
+    // The gradient is softmax * (sum of the targets) - target. The targets of a row need not add up to 1.
     const auto factor = static_cast<float>(scale * kernels.sum(target.data(), classes) / softmax.sum);
     kernels.scale_and_subtract(gradient.data(), target.data(), classes, factor, scale);
   }
@@ -27,6 +33,7 @@ double evaluate_probabilities(std::span<const float> row, std::span<const float>
   double loss = 0;
   double moving_target = 0;  // the part of the target whose probabilities are not clipped
   for (std::size_t c = 0; c < row.size(); ++c) {
+    // A clipped probability is constant, so neither its class nor the sum gets a gradient from it.
     const ClippedProbability p = compute::clipped_share(row[c], sum);
     loss += target[c] * compute::loss_of_share(p);
     moving_target += p.is_clipped ? 0.0F : target[c];
@@ -66,6 +73,7 @@ float CategoricalCrossentropy::evaluate(std::span<const float> outputs, std::spa
   const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
   check_gradient(name(), rows, gradient);
   const auto evaluate_row = options_.from_logits ? evaluate_logits : evaluate_probabilities;
+  // Samples are added in their order, which no number of threads changes.
   double sum = 0;
   for (std::size_t row = 0; row < rows.count; ++row) {
     sum += evaluate_row(rows.output(row), rows.target(row), scale, rows.gradient(gradient, row));
@@ -75,6 +83,7 @@ float CategoricalCrossentropy::evaluate(std::span<const float> outputs, std::spa
 
 void CategoricalCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
                                           float* gradient) const {
+  // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
   device.loss({.kind = compute::LossKind::categorical_crossentropy,
                .from_logits = options_.from_logits,
                .samples = batch.samples,

@@ -6,11 +6,14 @@ namespace holdfast {
 
 void check_crossentropy(const std::string& loss, const CrossentropyOptions& options, std::optional<Activation> last,
                         std::string_view fitting) {
+  // An activation that is not known may fit.
   if (options.accept_any_activation || !last) return;
+  // A model with the wrong last layer trains, but badly. The reason would be hard to find later, so it is an error.
   const bool gives_probabilities = *last == Activation::softmax || *last == Activation::sigmoid;
   if (gives_probabilities != options.from_logits) return;
   const std::string activation(name(*last));
   const std::string fit(fitting);
+  // A model may be trained so on purpose, so each sentence names the option for it.
   const std::string accept = "; to train so on purpose, set .accept_any_activation = true";
   if (options.from_logits) {
     throw Error(ErrorCode::invalid_argument,

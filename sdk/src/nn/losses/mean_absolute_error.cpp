@@ -23,8 +23,10 @@ float MeanAbsoluteError::sum(std::span<const float> outputs, std::span<const flo
                              std::int64_t samples) const {
   const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
   if (rows.count == 0) return 0;
+  // A float would lose the digits of small differences in the sum of many.
   double total = 0;
   for (std::size_t i = 0; i < outputs.size(); ++i) total += std::abs(static_cast<double>(outputs[i]) - targets[i]);
+  // Each sample counts with the mean over its elements.
   return static_cast<float>(total / static_cast<double>(rows.output_elements));
 }
 

@@ -25,8 +25,10 @@ float MeanSquaredError::evaluate(std::span<const float> outputs, std::span<const
                                  float scale, std::span<float> gradient) const {
   const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
   check_gradient(name(), rows, gradient);
+  // Without rows the number of elements is 0, by which nothing can be divided.
   if (rows.count == 0) return 0;
   const auto elements = static_cast<double>(rows.output_elements);
+  // The slope of d^2 / n is 2 d / n.
   const double sum = compute::vector_kernels().squared_error(
       outputs.data(), targets.data(), static_cast<std::int64_t>(outputs.size()),
       static_cast<float>(2.0 * scale / elements), gradient.empty() ? nullptr : gradient.data());
@@ -35,6 +37,7 @@ float MeanSquaredError::evaluate(std::span<const float> outputs, std::span<const
 
 void MeanSquaredError::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
                                    float* gradient) const {
+  // Devices compute with the same formula (compute/arithmetic/crossentropy.h).
   device.loss(
       {.kind = compute::LossKind::mean_squared_error, .samples = batch.samples, .outputs = batch.output_elements},
       batch.outputs, batch.targets, scale, gradient, batch.sum);

@@ -16,6 +16,7 @@ namespace {
 
 SampleRows rows(const std::string& what, std::span<const float> outputs, std::span<const float> targets,
                 std::int64_t samples) {
+  // The length of a row follows from both numbers, so that losses need not know the model. A shard may have no samples.
   const bool is_valid = samples > 0 ? !outputs.empty() && outputs.size() % static_cast<std::uint64_t>(samples) == 0
                                     : samples == 0 && outputs.empty();
   if (!is_valid) refuse(what, outputs, targets, samples, "the same number of outputs, one or more, for each sample");
@@ -43,6 +44,7 @@ SampleRows rows_with_equal_targets(const std::string& what, std::span<const floa
 }
 
 void check_gradient(const std::string& what, const SampleRows& rows, std::span<const float> gradient) {
+  // An empty gradient asks for the loss alone.
   if (gradient.empty() || gradient.size() == rows.outputs.size()) return;
   throw Error(ErrorCode::invalid_argument, what + " has " + std::to_string(rows.outputs.size()) +
                                                " outputs, but its gradient has room for " +
@@ -50,6 +52,7 @@ void check_gradient(const std::string& what, const SampleRows& rows, std::span<c
 }
 
 std::size_t index_of_largest(std::span<const float> row) {
+  // std::max_element() finds the first of equal elements, as argmax of NumPy does.
   return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
 }
 

@@ -16,7 +16,8 @@ using compute::clip_probability;
 using compute::ClippedProbability;
 using compute::SoftmaxRow;
 
-// Where `exponentials` is not empty it gets exp(row[c] - largest).
+// Where `exponentials` is not empty it gets exp(row[c] - largest). `row` has one class at least, and `exponentials` is
+// empty or as long.
 inline SoftmaxRow softmax_row(std::span<const float> row, std::span<float> exponentials) {
   float* const into = exponentials.empty() ? nullptr : exponentials.data();
   const compute::SoftmaxSums sums =

@@ -23,6 +23,7 @@ float SparseCategoricalAccuracy::sum(std::span<const float> outputs, std::span<c
   const SampleRows rows = rows_with_scalar_targets(name(), outputs, targets, samples);
   std::int64_t hits = 0;
   for (std::size_t row = 0; row < rows.count; ++row) {
+    // Labels are floats, which hold whole numbers up to 2^24 exactly.
     hits += static_cast<float>(index_of_largest(rows.output(row))) == targets[row];
   }
   return static_cast<float>(hits);

@@ -1,3 +1,6 @@
+// A target is the number of one class, so one logarithm is enough for a sample. The formulas are those of
+// categorical_crossentropy.cpp for a target of 1 at the label. docs/numerics.md
+
 #include "holdfast/nn/sparse_categorical_crossentropy.h"
 
 #include <algorithm>
@@ -14,6 +17,7 @@ namespace {
 std::size_t checked_class(const SampleRows& rows, std::size_t row) {
   const float label = rows.targets[row];
   const auto classes = static_cast<std::int64_t>(rows.output_elements);
+  // A wrong label would read beyond the row, so each one is checked.
   if (compute::is_class_label(label, classes)) return static_cast<std::size_t>(label);
   throw Error(ErrorCode::invalid_argument,
               "sample " + std::to_string(row) + " of " + std::to_string(rows.count) + " has the class label " +
@@ -24,6 +28,7 @@ std::size_t checked_class(const SampleRows& rows, std::size_t row) {
 double evaluate_logits(std::span<const float> row, std::size_t label, float scale, std::span<float> gradient) {
   const SoftmaxRow softmax = softmax_row(row, gradient);
   if (!gradient.empty()) {
+    // The gradient is softmax - 1 at the label and softmax elsewhere.
     const auto factor = static_cast<float>(scale / softmax.sum);
     compute::vector_kernels().scale(gradient.data(), static_cast<std::int64_t>(gradient.size()), factor);
     gradient[label] -= scale;
@@ -59,6 +64,7 @@ std::unique_ptr<Loss> SparseCategoricalCrossentropy::clone() const {
 
 Shape SparseCategoricalCrossentropy::target_shape(const Shape& output) const {
   check_is_row_of_classes(name(), output);
+  // A label is one number, so a target has no axes.
   return {};
 }
 
@@ -71,6 +77,7 @@ float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, st
   const SampleRows rows = rows_with_scalar_targets(name(), outputs, targets, samples);
   check_gradient(name(), rows, gradient);
   const auto evaluate_row = options_.from_logits ? evaluate_logits : evaluate_probabilities;
+  // Samples are added in their order, which no number of threads changes.
   double sum = 0;
   for (std::size_t row = 0; row < rows.count; ++row) {
     sum += evaluate_row(rows.output(row), checked_class(rows, row), scale, rows.gradient(gradient, row));
@@ -80,6 +87,7 @@ float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, st
 
 void SparseCategoricalCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
                                                 float* gradient) const {
+  // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
   device.loss({.kind = compute::LossKind::sparse_categorical_crossentropy,
                .from_logits = options_.from_logits,
                .samples = batch.samples,

@@ -1,4 +1,5 @@
-// A description holds indices instead of values, so that the nodes of a long model are freed as soon as it is made.
+// A description holds indices instead of values, so that the nodes of a long model are freed as soon as it is made. The
+// walk from the outputs gives calls their order, which numbers weights and draws. docs/decisions/models.md
 
 #include "nn/model/describe.h"
 
@@ -16,6 +17,8 @@ namespace holdfast {
 
 namespace {
 
+// Each step has Model::kMaximumLayers sequences of draws, one for each call. More calls would take those of the next
+// step.
 [[noreturn]] void refuse_count(std::size_t layers) {
   throw Error(
       ErrorCode::invalid_argument,
@@ -75,6 +78,7 @@ void Describer::add_input(const Value& input) {
 
 std::size_t Describer::layer_of(const ValueNode& node) {
   if (node.kind == ValueNode::Kind::operation) return add_operation(node);
+  // Copies of a layer share its identity. So they are one layer of the model, with one set of weights.
   const auto [place, is_new] = layers_.try_emplace(node.identity.get(), model_.layers.size());
   if (is_new) {
     if (model_.layers.size() == Model::kMaximumLayers) refuse_count(model_.layers.size() + 1);
@@ -88,6 +92,7 @@ std::size_t Describer::layer_of(const ValueNode& node) {
 // An operation is a layer with one call.
 std::size_t Describer::add_operation(const ValueNode& node) {
   if (model_.layers.size() == Model::kMaximumLayers) refuse_count(model_.layers.size() + 1);
+  // It has no weights that several calls could share.
   auto layer = std::make_shared<const OperationLayer>(node.operation);
   names_.push_back({.given = {}, .kind = layer->label()});
   model_.identities.push_back(layer->identity());
@@ -96,13 +101,15 @@ std::size_t Describer::add_operation(const ValueNode& node) {
 }
 
 CallInput Describer::source_of(const Value& value) const {
+  // An input has one output. Its index already says which input of the model it is.
   CallInput source = sources_.at(value.node().get());
   if (source.call != CallInput::kModelInput) source.index = value.output();
   return source;
 }
 
-// Numbered from 1 by their first calls.
+// Segments are numbered from 1 by their first calls.
 std::size_t Describer::segment_of(const ValueNode& node) {
+  // Files hold these numbers, so they must not depend on addresses.
   if (!node.recomputed_segment) return 0;
   return segments_.try_emplace(node.recomputed_segment.get(), segments_.size() + 1).first->second;
 }
@@ -116,9 +123,11 @@ void Describer::add_call(const std::shared_ptr<const ValueNode>& node) {
                     "it there",
                     name, node->outputs[0].shape.to_string()));
   }
+  // Bound values exist only while a layer is built.
   HOLDFAST_ASSERT(node->kind != ValueNode::Kind::bound);
   if (model_.calls.size() == Model::kMaximumLayers) refuse_count(model_.calls.size() + 1);
   ModelCall call = {.layer = layer_of(*node), .inputs = {}};
+  // The order lists a node after those that it needs, so each input has a source.
   for (const MaybeValue& input : node->inputs) call.inputs.push_back(source_of(*input));
   call.segment = segment_of(*node);
   sources_[node.get()] = {.call = model_.calls.size(), .index = 0};
@@ -131,10 +140,13 @@ ModelDescription Describer::run(const std::vector<Value>& inputs, const std::vec
                 fmt::format("a model needs at least one input and one output, not {} and {}; list them", inputs.size(),
                             outputs.size()));
   }
+  // The walk ends at nodes that have a source, so the inputs come first.
   for (const Value& input : inputs) add_input(input);
   const auto is_input = [this](const auto& node) { return sources_.contains(node.get()); };
   for (const auto& node : nodes_in_order(outputs, is_input)) add_call(node);
   for (const Value& output : outputs) model_.output_sources.push_back(source_of(output));
+  // Names are chosen last. A layer keeps the name that it was given, also where an earlier one would have chosen the
+  // same.
   const std::vector<std::string> names = name_layers(names_);
   for (std::size_t layer = 0; layer < names.size(); ++layer) model_.layers[layer].name = names[layer];
   return std::move(model_);
@@ -150,10 +162,12 @@ ModelDescription describe_chain(const Shape& input, const std::vector<std::share
   if (layers.size() > Model::kMaximumLayers) refuse_count(layers.size());
   check_input(input);
   ModelDescription model;
+  // The text of a chain has neither a name nor a type for its input. So both are always the same.
   model.inputs.push_back({.name = "input", .spec = {.shape = input}});
   std::vector<LayerName> names;
   for (const auto& layer : layers) names.push_back({.given = layer->name(), .kind = std::string(layer->kind())});
   const std::vector<std::string> unique_names = name_layers(names);
+  // A chain has one call for each layer, and each call takes the output of the call before it.
   CallInput last;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     model.layers.push_back({.name = unique_names[i], .layer = layers[i], .input_shape = {}, .output_shape = {}});
@@ -176,6 +190,7 @@ void check_input_type(DType dtype) {
 Value input(const Shape& shape, const ValueOptions& options) {
   ValueNode node = {.kind = ValueNode::Kind::input};
   check_input_type(options.dtype);
+  // Input checks the extents.
   node.outputs = {{.shape = Input(shape).shape(), .dtype = options.dtype}};
   node.name = options.name;
   return {std::make_shared<const ValueNode>(std::move(node)), 0};
@@ -193,6 +208,7 @@ static std::vector<ValueSpec> specs_of_call(const std::shared_ptr<const Layer>& 
   const std::string name = name_layers({{.given = layer->name(), .kind = std::string(layer->kind())}}).front();
   model.layers.push_back({.name = name, .layer = layer, .input_shape = {}, .output_shape = {}});
   model.calls.push_back(std::move(call));
+  // A layer tells its shapes only when it is built. So a wrong shape is reported where the application calls the layer.
   lower(model);
   return model.calls.front().outputs;
 }
@@ -205,6 +221,7 @@ static std::vector<Value> output_values(const std::shared_ptr<const ValueNode>& 
 
 std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vector<Value>& inputs) {
   ValueNode node = {.kind = ValueNode::Kind::layer};
+  // The specs alone are kept: the layer is lowered again with the whole model, in which it has weights.
   node.outputs = specs_of_call(layer, inputs);
   for (const Value& input : inputs) node.inputs.emplace_back(input);
   node.name = layer->name();
@@ -215,6 +232,7 @@ std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vec
 }
 
 std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::string& name) const {
+  // The name stands before the names of the model's layers, as a folder does: "encoder/dense".
   check_layer_name(name);
   const ModelDescription& model = *description_;
   if (inputs.size() != model.inputs.size()) {
@@ -234,6 +252,7 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
   std::vector<std::vector<Value>> outputs;  // of each call
   std::unordered_map<std::size_t, std::shared_ptr<const int>> segments;
   const auto segment_of = [&](const ModelCall& call) -> std::shared_ptr<const int> {
+    // A segment around the call takes in the whole model. Otherwise each call of the model gets segments of its own.
     if (current_recomputed_segment()) return current_recomputed_segment();
     if (call.segment == 0) return nullptr;
     std::shared_ptr<const int>& segment = segments[call.segment];
@@ -244,9 +263,11 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
     return source.call == CallInput::kModelInput ? inputs[source.index] : outputs[source.call][source.index];
   };
   for (const ModelCall& call : model.calls) {
+    // The model was lowered for these inputs, so its specs hold here and nothing is lowered.
     ValueNode node = {.kind = ValueNode::Kind::layer, .outputs = call.outputs};
     for (const CallInput& input : call.inputs) node.inputs.emplace_back(value_of(input));
     node.name = name + "/" + model.layers[call.layer].name;
+    // With the same identities, all calls of a model share its weights.
     node.identity = model.identities[call.layer];
     node.layer = model.layers[call.layer].layer;
     node.recomputed_segment = segment_of(call);

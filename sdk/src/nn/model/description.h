@@ -39,6 +39,7 @@ struct WeightStart {
 };
 
 struct ModelDescription {
+  // Set by describe(), describe_chain() or the reader of a text.
   std::vector<ModelArray> inputs;
   std::vector<ModelLayer> layers;
   std::vector<std::shared_ptr<const int>> identities;  // of layers

@@ -1,5 +1,6 @@
-// A box for each call, not for each layer: a layer that is called twice would make cycles. Identifiers are numbers of
-// our own. Names, which may come from a stranger's file, stand in labels alone.
+// Each call has a box, and not each layer: a layer that is called twice would make cycles. Identifiers are numbers of
+// our own. Names, which may come from a stranger's file, stand in labels alone. The text is fit for Graphviz, whatever
+// the names are: nothing of a name can end a label or begin a statement.
 
 #include <fmt/format.h>
 
@@ -13,6 +14,8 @@ namespace {
 // Text for a label in quotation marks. Graphviz obeys backslashes there, and reads "&lt;" as "<".
 std::string label_text(std::string_view text) {
   std::string label;
+  // shown_text() escapes control characters with backslashes, which are then doubled. So Graphviz shows them and obeys
+  // none.
   for (const char character : shown_text(text)) {
     if (character == '"' || character == '\\') label += '\\';
     label += character == '&' ? "&amp;" : std::string(1, character);
@@ -40,6 +43,7 @@ void Drawing::add_box(const std::string& id, const std::string& name, std::strin
 }
 
 void Drawing::add_edge(const CallInput& from, const std::string& to) {
+  // Shapes stand at the edges, because a call may have several outputs.
   const bool is_input = from.call == CallInput::kModelInput;
   const ValueSpec& spec = is_input ? model_.inputs[from.index].spec : model_.calls[from.call].outputs[from.index];
   const std::string label = options_.shows_shapes ? fmt::format(" [label=\"{}\"]", spec.shape.to_string()) : "";
@@ -48,6 +52,7 @@ void Drawing::add_edge(const CallInput& from, const std::string& to) {
 
 // "dense", and "dense (call 2)" for a layer with several calls.
 std::string Drawing::name_of(std::size_t call) const {
+  // A model has 1024 calls at most, so they may be counted again for each box.
   const std::size_t layer = model_.calls[call].layer;
   std::size_t calls = 0, number = 0;
   for (std::size_t other = 0; other < model_.calls.size(); ++other) {
@@ -73,6 +78,7 @@ std::string Drawing::text() {
     for (const CallInput& input : model_.calls[call].inputs) add_edge(input, fmt::format("call{}", call));
   }
   for (std::size_t output = 0; output < model_.output_sources.size(); ++output) {
+    // An output has a box of its own, because its call may feed other calls too, or make several outputs.
     const std::string id = fmt::format("output{}", output);
     add_box(id, label_text(model_.outputs[output].name), "Output", "#dcf5e1");
     add_edge(model_.output_sources[output], id);

@@ -30,14 +30,16 @@ using Json = nlohmann::json;
 
 static constexpr std::string_view kChainFormat = "holdfast.sequential";
 static constexpr std::string_view kModelFormat = "holdfast.model";
+// A reader refuses other versions: it would misunderstand a text whose meaning has changed.
 static constexpr std::int64_t kGraphVersion = 1;
 // A layer takes a few hundred bytes. The limit bounds what parsing can cost.
 static constexpr std::size_t kMaximumBytes = 4096 * Model::kMaximumLayers;
-// As many inputs as a model may have, and a call, and outputs.
+// A model of a text has at most so many inputs and so many outputs, and each call so many inputs.
 static constexpr std::size_t kMaximumArrays = 256;
 
 static OrderedJson layers_as_json(std::span<const ModelLayer> layers) {
   OrderedJson list = OrderedJson::array();
+  // Members keep this order, so that equal models have equal texts, byte by byte.
   for (const ModelLayer& layer : layers) {
     JsonConfigWriter config;
     layer.layer->write_config(config);
@@ -49,6 +51,7 @@ static OrderedJson layers_as_json(std::span<const ModelLayer> layers) {
 static OrderedJson sources_as_json(const std::vector<CallInput>& sources) {
   OrderedJson list = OrderedJson::array();
   for (const CallInput& source : sources) {
+    // Calls are numbered from 0, so -1 is free for the inputs of the model.
     const bool is_input = source.call == CallInput::kModelInput;
     list.push_back({is_input ? std::int64_t{-1} : static_cast<std::int64_t>(source.call), source.index});
   }
@@ -79,7 +82,8 @@ static OrderedJson model_as_json(const ModelDescription& model) {
 }
 
 std::string Model::graph() const {
-  // The text of a chain has no type of the input, and no segments.
+  // The text of a chain has no type of the input, and no segments. A chain has the same text whichever way it was
+  // described, so that equal chains have equal files.
   const auto is_recomputed = [](const ModelCall& call) { return call.segment != 0; };
   const bool has_segments = std::any_of(description_->calls.begin(), description_->calls.end(), is_recomputed);
   const bool is_plain = is_chain() && !has_segments && inputs().front().spec.dtype == DType::f32;
@@ -90,6 +94,7 @@ namespace {
 
 // Reads the parts that both formats and their lists have. Each function throws Error{invalid_file}.
 const Json& list_of(JsonConfigReader& reader, std::string_view key, std::size_t most) {
+  // A text from outside may list very many entries, so they are counted before anything is built of them.
   const Json& list = reader.value(key);
   if (!list.is_array() || list.size() > most) {
     throw Error(ErrorCode::invalid_file, fmt::format("the model graph needs \"{}\", a list of at most {}", key, most));
@@ -106,9 +111,12 @@ NamedLayer read_layer(const Json& json, std::size_t index) {
   const std::string place = fmt::format("layer {}", index);
   JsonConfigReader reader(json, place);
   const std::string kind = reader.text("kind");
+  // A layer knows the last part of its path alone. Without a slash, rfind() gives the largest number, and one more is
+  // 0.
   const std::string path = reader.text("name");
   JsonConfigReader config(reader.value("config"), place);
   auto layer = make_layer(kind, path.substr(path.rfind('/') + 1), config);
+  // Members that were not read are an error: their meaning would be lost without a word.
   config.finish();
   reader.finish();
   return {path, std::move(layer)};
@@ -119,9 +127,11 @@ std::vector<CallInput> read_sources(JsonConfigReader& reader, std::string_view k
   for (const Json& source : list_of(reader, key, kMaximumArrays)) {
     const bool is_pair =
         source.is_array() && source.size() == 2 && source[0].is_number_integer() && source[1].is_number_integer();
+    // What is not a pair gets numbers that name nothing, so the checks below refuse it.
     const std::int64_t call = is_pair ? source[0].get<std::int64_t>() : -2;
     const std::int64_t index = is_pair ? source[1].get<std::int64_t>() : -1;
     const bool is_input = call == -1 && index >= 0 && index < static_cast<std::int64_t>(model.inputs.size());
+    // How many outputs a call has is known once it is lowered. Lowering checks the index then.
     const bool is_call = call >= 0 && call < static_cast<std::int64_t>(model.calls.size()) && index >= 0;
     if (!is_input && !is_call) {
       throw Error(ErrorCode::invalid_file,
@@ -134,12 +144,14 @@ std::vector<CallInput> read_sources(JsonConfigReader& reader, std::string_view k
 }
 
 ModelDescription read_chain(JsonConfigReader& reader) {
+  // Input refuses extents that no input can have.
   const Input input(Shape(reader.integers("input_shape")));
   const Json& list = list_of(reader, "layers", Model::kMaximumLayers);
   reader.finish();
   std::vector<std::shared_ptr<const Layer>> layers;
   for (const Json& json : list) {
     NamedLayer named = read_layer(json, layers.size());
+    // A chain has no nested models, so its names have no slashes.
     check_layer_name(named.path);
     layers.push_back(std::move(named.layer));
   }
@@ -159,6 +171,8 @@ void read_inputs(JsonConfigReader& reader, ModelDescription& model) {
 }
 
 void read_calls(JsonConfigReader& reader, ModelDescription& model) {
+  // Layers are numbered by their first calls, as describe() does. A text with another order would have a second meaning
+  // for the same model.
   std::size_t layers_called = 0;
   for (const Json& json : list_of(reader, "calls", Model::kMaximumLayers)) {
     JsonConfigReader call(json, fmt::format("call {}", model.calls.size()));
@@ -168,7 +182,9 @@ void read_calls(JsonConfigReader& reader, ModelDescription& model) {
       throw Error(ErrorCode::invalid_file, "a call of the model graph names no layer, or one out of order");
     }
     layers_called = std::max(layers_called, static_cast<std::size_t>(layer) + 1);
+    // The call is not in the list yet, so it can name earlier calls only, and there is never a cycle.
     std::vector<CallInput> inputs = read_sources(call, "inputs", model);
+    // Recomputation counts up to the largest number of a segment, so a text must not choose a huge one.
     const std::int64_t segment = json.contains("segment") ? call.integer("segment") : 0;
     if (json.contains("segment") && (segment < 1 || segment > static_cast<std::int64_t>(Model::kMaximumLayers))) {
       throw Error(ErrorCode::invalid_file,
@@ -180,6 +196,7 @@ void read_calls(JsonConfigReader& reader, ModelDescription& model) {
                            .inputs = std::move(inputs),
                            .segment = static_cast<std::size_t>(segment)});
   }
+  // A layer without a call would have neither shapes nor weights.
   if (layers_called != model.layers.size()) {
     throw Error(ErrorCode::invalid_file, "the model graph has a layer that no call uses");
   }
@@ -191,14 +208,18 @@ ModelDescription read_graph_of_calls(JsonConfigReader& reader) {
   for (const Json& json : list_of(reader, "layers", Model::kMaximumLayers)) {
     NamedLayer named = read_layer(json, model.layers.size());
     check_layer_path(named.path);
+    // Weights are found by the names of layers, so two layers must not share one. All pairs of 1024 layers are compared
+    // quickly.
     for (const ModelLayer& other : model.layers) {
       if (other.name == named.path) throw Error(ErrorCode::invalid_file, "two layers of the model graph have one name");
     }
     model.layers.push_back(
         {.name = named.path, .layer = std::move(named.layer), .input_shape = {}, .output_shape = {}});
+    // Files hold no identities: calls of the same layer name it by its number.
     model.identities.push_back(std::make_shared<const int>(0));
   }
   read_calls(reader, model);
+  // An output may be that of any call, so outputs are read when all calls are there.
   model.output_sources = read_sources(reader, "outputs", model);
   reader.finish();
   if (model.inputs.empty() || model.output_sources.empty()) {
@@ -225,6 +246,7 @@ Model Model::from_graph(std::string_view json) {
     throw Error(ErrorCode::invalid_file,
                 fmt::format("a model graph of {} bytes is longer than any graph that Holdfast writes", json.size()));
   }
+  // The parser reports an error by its result here, so that the sentence is ours.
   const Json parsed = Json::parse(json, nullptr, false);
   if (parsed.is_discarded()) throw Error(ErrorCode::invalid_file, "the model graph is not JSON");
   try {

@@ -59,6 +59,7 @@ class CallBuilder final : public LayerBuilder {
   }
   bool is_training() const override { return lowering_.is_training(); }
   void follow_batch(const Value& sums, const std::vector<Value>& buffers, float momentum) override {
+    // Values of buffers are bound to arrays, and these know their entries.
     BatchStatistics statistics = {.sums = sums, .buffers = {}, .momentum = momentum};
     for (const Value& buffer : buffers) {
       statistics.buffers.push_back(lowering_.builder().graph().arrays[buffer.node()->array].index);
@@ -82,6 +83,7 @@ class CallBuilder final : public LayerBuilder {
   ModelLayer& layer() { return lowering_.description().layers[lowering_.description().calls[call_].layer]; }
 
   Value weight(const Entries& entries, const std::string& name, const Shape& shape, const WeightStart& start) {
+    // Weights of files are found by this name.
     const std::string full_name = layer().name + "/" + name;
     const std::size_t entry = find_or_declare(entries, full_name, name, shape, start);
     const ArrayId array = lowering_.array_of_weight(entries.source, entry, shape);
@@ -90,6 +92,8 @@ class CallBuilder final : public LayerBuilder {
 
   std::size_t find_or_declare(const Entries& entries, const std::string& full_name, const std::string& name,
                               const Shape& shape, const WeightStart& start) {
+    // The first call of a layer declares its weights. Further calls find them here, and so does the graph for
+    // inference.
     for (std::size_t entry = entries.first; entry < entries.first + entries.count; ++entry) {
       const ArenaEntry& found = entries.layout.entries()[entry];
       if (found.name != full_name) continue;
@@ -100,6 +104,8 @@ class CallBuilder final : public LayerBuilder {
                       "need inputs of the same size",
                       name, found.shape.to_string(), shape.to_string()));
     }
+    // The weights of a layer are neighbours, which a beginning and a count describe. Once another layer has declared
+    // some, this layer cannot add more.
     if (entries.count == 0) entries.first = entries.layout.entries().size();
     if (entries.first + entries.count != entries.layout.entries().size()) {
       throw Error(ErrorCode::invalid_argument,
@@ -108,6 +114,7 @@ class CallBuilder final : public LayerBuilder {
                               name));
     }
     start.initializer.check(shape);
+    // With more elements, sizes in bytes could overflow when they are added up.
     const auto elements = static_cast<std::size_t>(shape.element_count());
     if (elements + entries.layout.float_count() > static_cast<std::size_t>(kMaximumElements)) {
       throw Error(ErrorCode::invalid_argument,
@@ -123,7 +130,9 @@ class CallBuilder final : public LayerBuilder {
 };
 
 ArrayId Lowering::array_of_weight(GraphArray::Source source, std::size_t entry, const Shape& shape) {
+  // All calls of a layer use one array, so that the gradients of the calls are added up.
   const auto [place, is_new] = weights_.try_emplace({source, entry}, kNoArray);
+  // A weight has no samples: it is the same for each of them.
   if (is_new) place->second = builder_.add_array(source, entry, {.shape = shape, .has_samples = false});
   return place->second;
 }
@@ -150,12 +159,14 @@ void Lowering::lower_call(std::size_t index) {
   ModelLayer& layer = description_.layers[call.layer];
   std::vector<Value> inputs;
   for (const CallInput& input : call.inputs) inputs.push_back(builder_.bind(array_of(input)));
+  // What the layer appends belongs to the segment of its call.
   builder_.set_segment(call.segment);
   try {
     CallBuilder builder(*this, index);
     std::vector<ArrayId> outputs;
     std::vector<ValueSpec> specs;
     for (const Value& output : layer.layer->build(builder, inputs)) {
+      // A batch is cut into samples, and an output that has none could not be cut.
       if (!output.has_samples()) {
         throw Error(ErrorCode::invalid_argument, "its output does not depend on the samples; compute it from an input");
       }
@@ -167,11 +178,14 @@ void Lowering::lower_call(std::size_t index) {
       specs.push_back(output.spec());
     }
     call_outputs_.push_back(std::move(outputs));
+    // Both graphs set the specs. A layer has the same shapes in training and in inference.
     call.outputs = std::move(specs);
   } catch (const Error& error) {
+    // A layer knows neither the name that the model chose for it nor all of its inputs. So the sentence gets both here.
     throw Error(error.code(), fmt::format("layer \"{}\" ({}) cannot take {}: {}", layer.name, layer.layer->kind(),
                                           shapes_of(inputs), error.what()));
   }
+  // The summary shows the shapes of the first call of a layer.
   if (layer.input_shape.rank() == 0 && !inputs.empty()) layer.input_shape = inputs[0].shape();
   if (layer.output_shape.rank() == 0) layer.output_shape = call.outputs[0].shape;
 }
@@ -187,6 +201,7 @@ namespace {
 
 Graph Lowering::run() {
   for (std::size_t input = 0; input < description_.inputs.size(); ++input) {
+    // Inputs are the first arrays, and array_of() relies on it.
     ValueSpec spec = description_.inputs[input].spec;
     spec.dtype = computed_type(spec.dtype);
     builder_.add_array(GraphArray::Source::input, input, spec);
@@ -196,6 +211,7 @@ Graph Lowering::run() {
   builder_.graph().first_backward = builder_.graph().operations.size();
   builder_.set_segment(0);
   if (is_training_) {
+    // Recomputation must know which arrays the backward pass reads, so it comes last.
     differentiate(builder_, description_.parameters.entries().size(), statistics_);
     recompute_segments(builder_.graph());
   }
@@ -206,6 +222,7 @@ Graph Lowering::run() {
 
 void lower(ModelDescription& description) {
   description.training = Lowering(description, true).run();
+  // A weight that only inference asks for would never be trained.
   const std::size_t weights = description.parameter_starts.size() + description.buffer_starts.size();
   description.inference = Lowering(description, false).run();
   if (description.parameter_starts.size() + description.buffer_starts.size() != weights) {
@@ -213,6 +230,7 @@ void lower(ModelDescription& description) {
                 "a layer asks for other weights in inference than in training; build() must ask for the same ones");
   }
   for (const CallInput& output : description.output_sources) {
+    // A model may hand on an input as it is.
     if (output.call == CallInput::kModelInput) {
       description.outputs.push_back(description.inputs[output.index]);
     } else {

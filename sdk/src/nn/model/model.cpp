@@ -1,3 +1,7 @@
+// A Model is a pointer to a description, which never changes, and one to weights, which may be replaced. All copies
+// share both. So a trainer may keep a copy, and the weights that it sets reach the model of the application.
+// docs/decisions/models.md
+
 #include "holdfast/nn/model.h"
 
 #include <fmt/format.h>
@@ -21,6 +25,7 @@ std::shared_ptr<const ModelWeights::Values> ModelWeights::values_or_error() cons
 }
 
 bool ModelDescription::is_chain() const {
+  // A layer with two calls has no place in a chain either, so both lists must be equally long.
   if (inputs.size() != 1 || output_sources.size() != 1 || calls.size() != layers.size()) return false;
   CallInput last;
   for (std::size_t call = 0; call < calls.size(); ++call) {
@@ -33,6 +38,7 @@ bool ModelDescription::is_chain() const {
 }
 
 std::size_t ModelDescription::contribution_count() const {
+  // A shard hands these floats to the trainer, which adds up those of all shards.
   std::size_t count = 0;
   for (const BufferUpdate& update : training.updates) {
     count += static_cast<std::size_t>(training.spec(update.sums).shape.element_count());
@@ -56,6 +62,7 @@ std::span<const ModelArray> Model::outputs() const {
   return description_->outputs;
 }
 
+// Most models have one input and one output, and their callers need no index.
 static const Shape& shape_of_only(std::span<const ModelArray> arrays, std::string_view what) {
   if (arrays.size() == 1) return arrays.front().spec.shape;
   throw Error(ErrorCode::invalid_argument,
@@ -87,7 +94,8 @@ bool Model::is_chain() const {
 }
 
 std::optional<Activation> Model::output_activation(std::size_t output) const {
-  // Of each output of each call. A layer with several inputs tells nothing of them.
+  // Each call has an entry, which is the activation of all of its outputs. A layer with several inputs tells nothing of
+  // them. Losses refuse an activation that does not fit them. Layers such as Dropout hand on that of their input.
   std::vector<std::optional<Activation>> activations;
   const auto of_source = [&](const CallInput& source) {
     return source.call == CallInput::kModelInput ? std::nullopt : activations[source.call];
@@ -101,8 +109,10 @@ std::optional<Activation> Model::output_activation(std::size_t output) const {
 
 static void fill(const ArenaLayout& layout, const std::vector<WeightStart>& starts, std::span<float> arena,
                  std::uint64_t seed, std::uint64_t first_sequence) {
+  // Entries do not fill the arena: the padding between them must have the same bits on all replicas.
   std::fill(arena.begin(), arena.end(), 0.0F);
   for (std::size_t entry = 0; entry < starts.size(); ++entry) {
+    // Each entry has a sequence of draws of its own. So its numbers do not depend on how many draws other entries take.
     const Random random(seed, Purpose::initial_weights, first_sequence + entry, 0);
     const WeightStart& start = starts[entry];
     start.initializer.fill(layout.view(arena, entry), layout.entries()[entry].shape, start.fans.in, start.fans.out,
@@ -112,7 +122,7 @@ static void fill(const ArenaLayout& layout, const std::vector<WeightStart>& star
 
 void Model::initialize(std::uint64_t seed, std::span<float> parameters, std::span<float> buffers) const {
   fill(description_->parameters, description_->parameter_starts, parameters, seed, 0);
-  // Numbered after the parameters, so that no two entries share draws.
+  // Buffers are numbered after the parameters, so that no two entries share draws.
   fill(description_->buffers, description_->buffer_starts, buffers, seed, description_->parameter_starts.size());
 }
 
@@ -128,10 +138,12 @@ void Model::set_weights(std::vector<float> parameters, std::vector<float> buffer
                     this->parameters().float_count(), this->buffers().float_count(), parameters.size(),
                     buffers.size()));
   }
+  // Both are replaced at once, so that a prediction in another thread never sees a mixture.
   weights_->replace({std::move(parameters), std::move(buffers)});
 }
 
 std::span<const float> Model::parameter_values() const {
+  // The span stays valid until the weights are replaced, because the model holds them too.
   return weights_->values_or_error()->parameters;
 }
 

@@ -10,11 +10,14 @@ namespace holdfast {
 
 class ModelWeights {
  public:
+  // Arenas of the model's layouts, padding included. They never change: a replacement is another object.
   struct Values {
     std::vector<float> parameters;
     std::vector<float> buffers;
   };
 
+  // Null if there are none yet. Any thread may call all functions, and what it gets stays alive while it holds the
+  // pointer.
   std::shared_ptr<const Values> values() const {
     const std::lock_guard lock(mutex_);
     return values_;

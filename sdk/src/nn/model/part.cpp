@@ -1,5 +1,7 @@
 // A part of a model is described anew from the calls that its outputs need. Layers keep their names and identities, so
 // that weights are found by name. Calls keep their order, but layers are numbered by their first call in the part.
+// Neither an operation nor a layer changes, so a prediction of the part has the bits that the whole computes.
+// docs/decisions/models.md
 
 #include <fmt/format.h>
 
@@ -35,6 +37,7 @@ class PartOfModel {
   const ModelDescription& whole_;
   std::vector<bool> is_needed_;    // by call
   std::vector<bool> needs_input_;  // by input
+  // The numbers in the part, by number in the whole; kNone where the part lacks it.
   std::vector<std::size_t> new_layer_, new_call_, new_input_;
   ModelDescription part_;
 };
@@ -52,6 +55,8 @@ void PartOfModel::mark_needed(std::size_t last) {
 
 void PartOfModel::add_inputs() {
   for (std::size_t input = 0; input < whole_.inputs.size(); ++input) {
+    // Inputs that the part does not read are left out, so that callers need not pass them. Their numbers are never
+    // asked for.
     new_input_.push_back(part_.inputs.size());
     if (needs_input_[input]) part_.inputs.push_back(whole_.inputs[input]);
   }
@@ -59,6 +64,7 @@ void PartOfModel::add_inputs() {
 
 void PartOfModel::add_call(std::size_t index) {
   const ModelCall& call = whole_.calls[index];
+  // The first call of a layer gives it its number in the part, as in describe().
   std::size_t& layer = new_layer_[call.layer];
   if (layer == kNone) {
     layer = part_.layers.size();
@@ -66,6 +72,7 @@ void PartOfModel::add_call(std::size_t index) {
     part_.layers.push_back({.name = old.name, .layer = old.layer, .input_shape = {}, .output_shape = {}});
     part_.identities.push_back(whole_.identities[call.layer]);
   }
+  // Segments keep their numbers. Gaps between the numbers do no harm.
   ModelCall moved = {.layer = layer, .inputs = {}, .segment = call.segment};
   for (const CallInput& input : call.inputs) {
     const bool is_input = input.call == CallInput::kModelInput;
@@ -78,6 +85,7 @@ void PartOfModel::add_call(std::size_t index) {
 
 ModelDescription PartOfModel::end_with(const std::vector<std::size_t>& calls) {
   for (const std::size_t call : calls) is_needed_[call] = true;
+  // No call needs a later one, so the walk begins at the last call that is wanted.
   mark_needed(*std::max_element(calls.begin(), calls.end()));
   add_inputs();
   new_call_.assign(whole_.calls.size(), kNone);
@@ -85,6 +93,7 @@ ModelDescription PartOfModel::end_with(const std::vector<std::size_t>& calls) {
     if (is_needed_[call]) add_call(call);
   }
   for (const std::size_t call : calls) {
+    // A layer may have several outputs. The part then has all of them.
     for (std::size_t output = 0; output < whole_.calls[call].outputs.size(); ++output) {
       part_.output_sources.push_back({new_call_[call], output});
     }
@@ -93,6 +102,7 @@ ModelDescription PartOfModel::end_with(const std::vector<std::size_t>& calls) {
 }
 
 [[noreturn]] void refuse_layer(const ModelDescription& model, std::string_view wanted) {
+  // The name may come from outside, and a model may have a thousand layers. The sentence must stay short in both cases.
   constexpr std::size_t kMostListed = 10;
   constexpr std::size_t kMostCharacters = 200;
   std::vector<std::string> names;
@@ -112,6 +122,7 @@ std::size_t find_call(const ModelDescription& model, std::string_view name, std:
   const auto found = std::find_if(model.layers.begin(), model.layers.end(),
                                   [&](const ModelLayer& layer) { return layer.name == name; });
   if (found == model.layers.end()) refuse_layer(model, name);
+  // A layer has several calls where its weights are shared, and each call has another output.
   const auto layer = static_cast<std::size_t>(found - model.layers.begin());
   std::size_t calls = 0;
   for (std::size_t call = 0; call < model.calls.size(); ++call) {
@@ -127,6 +138,7 @@ std::vector<float> weights_of_part(const ArenaLayout& part, const ArenaLayout& w
   std::vector<float> weights(part.float_count(), 0.0F);
   std::size_t entry = 0;
   for (const ArenaEntry& wanted : part.entries()) {
+    // Layers of the part keep their names, so the whole has an entry for each of them.
     std::size_t from = 0;
     while (whole.entries()[from].name != wanted.name) ++from;
     const std::span<const float> found = whole.view(values, from);
@@ -139,6 +151,7 @@ std::vector<float> weights_of_part(const ArenaLayout& part, const ArenaLayout& w
 
 Model Model::part(const std::vector<std::size_t>& calls) const {
   Model part(complete(PartOfModel(*description_).end_with(calls)));
+  // The part gets a copy, so that training one of the two leaves the other as it is.
   if (const auto values = weights_->values()) {
     part.set_weights(weights_of_part(part.parameters(), parameters(), values->parameters),
                      weights_of_part(part.buffers(), buffers(), values->buffers));

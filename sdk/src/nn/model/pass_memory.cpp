@@ -1,3 +1,6 @@
+// The numbers come from the plan that a program would make, so they are exact for the arrays of operations. Nothing is
+// allocated for them.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +20,7 @@ static std::size_t batch_bytes(const std::vector<ModelArray>& arrays, std::int64
   return bytes;
 }
 
-// So that sums of sizes fit into 63 bits.
+// The bound keeps sums of sizes within 63 bits.
 static void check_samples(const Graph& graph, std::int64_t samples) {
   std::int64_t elements = 1;  // of a sample, in all arrays; each has at most 2^40
   for (const GraphArray& array : graph.arrays) elements += array.spec.shape.element_count();
@@ -30,6 +33,7 @@ static void check_samples(const Graph& graph, std::int64_t samples) {
 
 static std::size_t plan_bytes(const ModelDescription& model, const Graph& graph, std::int64_t samples) {
   check_samples(graph, samples);
+  // A program joins operations on elements, so the arrays between them must not be counted.
   const MemoryOptions options = {
       .samples = samples, .inputs = model.inputs.size(), .parameters = model.parameters, .buffers = model.buffers};
   return plan_memory(fuse_elements(graph), options).arena_bytes;
@@ -38,6 +42,7 @@ static std::size_t plan_bytes(const ModelDescription& model, const Graph& graph,
 PassMemory Model::training_memory(std::int64_t samples) const {
   const ModelDescription& model = *description_;
   const std::size_t arrays = plan_bytes(model, model.training, samples);
+  // Each thread has gradients of its own, and the sums for moving averages come with them.
   return {.weights = model.parameters.float_count() * sizeof(float),
           .gradients = (model.parameters.float_count() + model.contribution_count()) * sizeof(float),
           .samples = batch_bytes(model.inputs, samples) + batch_bytes(model.outputs, samples),

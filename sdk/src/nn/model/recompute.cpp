@@ -1,6 +1,6 @@
 // An array stays as it is where something outside of its segment needs it in the backward pass: it lives until then
 // anyway, and what is computed again may start from it. This holds for the inputs of a segment, and for what another
-// segment starts from.
+// segment starts from. docs/decisions/models.md
 
 #include "nn/model/recompute.h"
 
@@ -27,8 +27,10 @@ class Recomputation {
 
   // The segment whose forward pass makes an array; 0: none.
   std::size_t segment_of(ArrayId array) const {
+    // A copy is never copied again.
     if (array == kNoArray || array >= originals_) return 0;
     const GraphArray& one = graph_.arrays[array];
+    // What the backward pass makes is read soon, and not worth computing twice.
     const bool is_forward = one.source == GraphArray::Source::operation && one.index < graph_.first_backward;
     return is_forward ? graph_.operations[one.index].segment : 0;
   }
@@ -45,6 +47,7 @@ class Recomputation {
 
 // What a view shows is kept with the view.
 void Recomputation::keep(ArrayId array) {
+  // A view without the memory that it shows would read what another array has written there.
   while (!is_kept_[array]) {
     is_kept_[array] = true;
     const GraphArray& one = graph_.arrays[array];
@@ -55,9 +58,11 @@ void Recomputation::keep(ArrayId array) {
 
 void Recomputation::find_kept() {
   is_kept_.assign(graph_.arrays.size(), false);
+  // The caller reads outputs until the next forward pass.
   for (const ArrayId output : graph_.outputs) keep(output);
   for (std::size_t index = 0; index < graph_.operations.size(); ++index) {
     const GraphOperation& operation = graph_.operations[index];
+    // An array that is read within its segment alone may go away between the passes.
     const bool is_forward = index < graph_.first_backward;
     for (const ArrayId input : operation.inputs) {
       if (segment_of(input) == 0 || segment_of(input) == operation.segment) continue;
@@ -69,6 +74,7 @@ void Recomputation::find_kept() {
 
 // Marks the operations that compute an array again.
 void Recomputation::need(ArrayId array, std::vector<bool>& operations) const {
+  // A list takes the place of recursion, since a segment may be longer than a stack allows.
   std::vector<ArrayId> needed = {array};
   while (!needed.empty()) {
     const std::size_t maker = graph_.arrays[needed.back()].index;
@@ -76,6 +82,7 @@ void Recomputation::need(ArrayId array, std::vector<bool>& operations) const {
     if (operations[maker]) continue;
     operations[maker] = true;
     for (const ArrayId input : graph_.operations[maker].inputs) {
+      // The walk ends at arrays that are kept: the copies start from them.
       if (input != kNoArray && is_recomputed(input, graph_.operations[maker].segment)) needed.push_back(input);
     }
   }
@@ -83,6 +90,8 @@ void Recomputation::need(ArrayId array, std::vector<bool>& operations) const {
 
 void Recomputation::plan_segment(std::size_t segment) {
   std::vector<bool> operations(graph_.first_backward, false);
+  // All copies of a segment stand before the first backward operation that reads one of them. So they live no longer
+  // than needed, and each runs once.
   std::size_t place = kNoOperation;
   for (std::size_t index = graph_.first_backward; index < graph_.operations.size(); ++index) {
     if (graph_.operations[index].segment != segment) continue;
@@ -92,6 +101,7 @@ void Recomputation::plan_segment(std::size_t segment) {
       if (place == kNoOperation) place = index;
     }
   }
+  // Copies stand in the order of their originals, so each finds its inputs.
   for (std::size_t operation = 0; operation < operations.size(); ++operation) {
     if (operations[operation]) copied_[place].push_back(operation);
   }
@@ -106,7 +116,9 @@ ArrayId Recomputation::moved(ArrayId array, std::size_t segment) const {
 
 void Recomputation::append_copy(std::size_t index, std::vector<GraphOperation>& operations) {
   GraphOperation copy = graph_.operations[index];
+  // Copies are inserted in the backward pass alone. So forward operations keep their numbers.
   copy.repeats = index;
+  // A copy reads copies too, where its inputs were not kept.
   for (ArrayId& input : copy.inputs) input = moved(input, copy.segment);
   for (ArrayId& output : copy.outputs) {
     graph_.arrays.push_back(graph_.arrays[output]);
@@ -119,6 +131,7 @@ void Recomputation::append_copy(std::size_t index, std::vector<GraphOperation>& 
 void Recomputation::run() {
   std::size_t segments = 0;
   for (const GraphOperation& operation : graph_.operations) segments = std::max(segments, operation.segment);
+  // Most models have no segments, and their graph stays as it is.
   if (segments == 0) return;
   find_kept();
   for (std::size_t segment = 1; segment <= segments; ++segment) plan_segment(segment);

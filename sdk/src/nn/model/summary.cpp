@@ -1,3 +1,6 @@
+// The table looks like that of Keras, which readers know. The layers of a chain follow one another in the table too, so
+// only other models have a column of connections.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +21,7 @@ std::string with_separators(std::size_t number) {
 }
 
 std::size_t elements(const ArenaLayout& layout, std::size_t first, std::size_t count) {
+  // Padding between entries does not count as weights.
   std::size_t elements = 0;
   for (std::size_t entry = first; entry < first + count; ++entry) elements += layout.entries()[entry].element_count();
   return elements;
@@ -27,6 +31,7 @@ std::size_t elements(const ArenaLayout& layout, std::size_t first, std::size_t c
 std::string connections(const ModelDescription& model, std::size_t layer) {
   std::string text;
   for (const ModelCall& call : model.calls) {
+    // A layer with several calls lists the inputs of all of them.
     if (call.layer != layer) continue;
     for (const CallInput& input : call.inputs) {
       const bool is_input = input.call == CallInput::kModelInput;
@@ -38,6 +43,7 @@ std::string connections(const ModelDescription& model, std::size_t layer) {
 }
 
 Row row_of(const ModelDescription& model, std::size_t index) {
+  // Buffers count too, as in Keras: they are loaded and saved like parameters.
   const ModelLayer& layer = model.layers[index];
   const std::size_t weights = elements(model.parameters, layer.first_parameter, layer.parameter_count) +
                               elements(model.buffers, layer.first_buffer, layer.buffer_count);
@@ -47,6 +53,7 @@ Row row_of(const ModelDescription& model, std::size_t index) {
 
 // The third column is flush right; further ones are flush left.
 std::string table(const std::vector<Row>& rows) {
+  // Each column is as wide as its longest cell, so that a long name moves a column and cuts nothing.
   std::vector<std::size_t> widths(rows.front().size());
   for (const Row& row : rows) {
     for (std::size_t column = 0; column < row.size(); ++column) {
@@ -61,6 +68,7 @@ std::string table(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     std::string line = row[0] + std::string(widths[0] - row[0].size() + kGap, ' ');
     line += row[1] + std::string(widths[1] - row[1].size() + kGap, ' ');
+    // Numbers end at one place, so that their sizes can be compared by eye.
     line += std::string(widths[2] - row[2].size(), ' ') + row[2];
     for (std::size_t column = 3; column < row.size(); ++column) line += std::string(kGap, ' ') + row[column];
     text += line + "\n";
@@ -91,10 +99,12 @@ std::string Model::summary() const {
   if (shows_connections) {
     rows.front().push_back("Connected to");
     for (std::size_t row = 1; row < rows.size(); ++row) {
+      // Row 0 is the head, and the inputs follow it.
       const bool is_input = row <= inputs().size();
       rows[row].push_back(is_input ? "" : connections(*description_, row - 1 - inputs().size()));
     }
   }
+  // A model has no layers that are frozen, so all parameters are trained.
   const std::size_t trainable = parameters().element_count();
   const std::size_t kept = buffers().element_count();
   return table(rows) + "Total params: " + with_separators(trainable + kept) + "\n" +

@@ -1,3 +1,6 @@
+// These functions have kernels of their own on each back end. All others are made of functions of elements.
+// docs/decisions/models.md
+
 #include "nn/graph/operation.h"
 #include "nn/operations/operation_registry.h"
 #include "nn/operations/operations.h"
@@ -16,6 +19,7 @@ class ActivationForward final : public Operation, public std::enable_shared_from
   }
   std::optional<std::size_t> overwritable_input() const override { return 0; }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
+  // The name says all: an activation has no options.
   void write_config(ConfigWriter&) const override {}
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
@@ -57,6 +61,7 @@ class ActivationBackward final : public Operation {
 };
 
 std::vector<MaybeValue> ActivationForward::gradient(const GradientRequest& request) const {
+  // Where the output is enough, the memory of the input is free after the forward pass.
   const MaybeValue kept = compute::is_differentiated_by_output(activation_) ? request.outputs[0] : request.inputs[0];
   const auto backward = std::make_shared<const ActivationBackward>(shared_from_this());
   return {apply_one(backward, {kept, request.output_gradients[0]})};

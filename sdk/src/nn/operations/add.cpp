@@ -1,3 +1,5 @@
+// Differentiation adds gradients with these operations. Their operands have equal specs, so nothing is broadcast.
+
 #include "nn/graph/operation.h"
 #include "nn/operations/operations.h"
 
@@ -6,6 +8,7 @@ namespace holdfast {
 namespace {
 
 std::size_t floats_of(const KernelMaker& maker) {
+  // Gradients are f32, with samples or without.
   const ValueSpec& spec = *maker.inputs[0];
   return static_cast<std::size_t>((spec.has_samples ? maker.samples : 1) * spec.shape.element_count());
 }
@@ -14,6 +17,7 @@ class AddOperation final : public Operation {
  public:
   std::string name() const override { return "add"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    // Both are gradients of one array.
     HOLDFAST_ASSERT(*inputs[0] == *inputs[1]);
     return {*inputs[0]};
   }
@@ -28,12 +32,14 @@ class AddOperation final : public Operation {
     return make_function_kernel(
         [&memory = maker.backend.memory(), floats = floats_of(maker)](const KernelArrays& arrays) {
           const std::span<float> sum(arrays.output(0), floats);
+          // A plan may give the sum the memory of the first operand, and then only the second one is read.
           if (arrays.input(0) != arrays.output(0)) memory.copy({arrays.input(0), floats}, sum);
           memory.add({arrays.input(1), floats}, sum);
         });
   }
 };
 
+// It is not a view: it exists to give a gradient memory of its own.
 class CopyOperation final : public Operation {
  public:
   std::string name() const override { return "copy"; }

@@ -1,3 +1,7 @@
+// The forward pass of training computes statistics of its shard. The object of the back end keeps them for two later
+// operations: the contribution to the moving averages, and the backward pass. So all three share one object, which
+// KernelMaker::share() hands on. docs/decisions/models.md
+
 #include "nn/graph/operation.h"
 #include "nn/operations/operations.h"
 
@@ -22,6 +26,7 @@ class NormalizationForward final : public Operation, public std::enable_shared_f
     auto made = maker.backend.batch_normalization(
         {.rows = maker.rows(0), .channels = maker.channels(0), .epsilon = epsilon_}, maker.use);
     const auto object = maker.share(*this, std::move(made));
+    // With given statistics the operation is that of inference, and nothing is kept.
     if (maker.inputs.size() == 5) {
       return make_function_kernel([object](const KernelArrays& arrays) {
         object->forward_inference(arrays.input(0), arrays.input(1), arrays.input(2), arrays.input(3), arrays.input(4),
@@ -45,12 +50,15 @@ class NormalizationContribution final : public Operation {
       : forward_(std::move(forward)), channels_(channels) {}
 
   std::string name() const override { return "statistics of batch normalization"; }
+  // The layout is that of NormalizedBatch::contributions. Only sums over rows can be added over shards, and so these
+  // are sums and a count.
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>>) const override {
     return {{.shape = {2 * channels_ + 1}, .has_samples = false}};
   }
   std::vector<MaybeValue> gradient(const GradientRequest&) const override { return {}; }
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    // The operation takes no array that would order it. It belongs to the backward pass, so the forward pass has run.
     return make_function_kernel([object = maker.made_by<BatchNormalizationOperation>(*forward_)](
                                     const KernelArrays& arrays) { object->contribute(arrays.output(0)); });
   }
@@ -68,6 +76,7 @@ class NormalizationBackward final : public Operation {
 
   std::string name() const override { return "gradients of batch normalization"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    // The gradients of gamma and beta are sums that the input's gradient needs too, so they are always computed.
     return {has_input_gradient_ ? *inputs[0] : kNotComputed, *inputs[1], *inputs[1]};
   }
   std::vector<MaybeValue> gradient(const GradientRequest&) const override { HOLDFAST_ASSERT(false); }
@@ -89,6 +98,7 @@ std::vector<MaybeValue> NormalizationForward::gradient(const GradientRequest& re
   const auto backward = std::make_shared<const NormalizationBackward>(shared_from_this(), request.needed[0]);
   const std::vector<Value> gradients =
       apply(backward, {request.inputs[0], request.inputs[1], request.output_gradients[0]});
+  // Mean and variance are inputs in inference alone, where nothing is differentiated.
   std::vector<MaybeValue> by_input(request.inputs.size());
   for (std::size_t input = 0; input < 3; ++input) {
     if (request.needed[input]) by_input[input] = gradients[input];
@@ -101,6 +111,7 @@ std::vector<MaybeValue> NormalizationForward::gradient(const GradientRequest& re
 NormalizedBatch batch_normalization(const Value& input, const Value& gamma, const Value& beta, float epsilon) {
   const auto forward = std::make_shared<const NormalizationForward>(epsilon);
   const Value output = apply_one(forward, {input, gamma, beta});
+  // The contribution is an operation of its own. So it runs once in a step, also where the forward pass is recomputed.
   const std::int64_t channels = last_extent(input.shape());
   return {output, apply_one(std::make_shared<const NormalizationContribution>(forward, channels), {})};
 }

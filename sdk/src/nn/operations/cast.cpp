@@ -1,3 +1,6 @@
+// Integers of samples reach a model as i32. A model that computes with them as numbers says so by a cast, so that ids
+// are never taken for numbers.
+
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
@@ -25,6 +28,7 @@ class CastOperation final : public Operation {
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     const ValueSpec& spec = *maker.inputs[0];
     const std::int64_t elements = spec.shape.element_count();
+    // A value has no gaps between samples, so a row has as many words as elements.
     const compute::RowConversion conversion = {.from = spec.dtype,
                                                .to = DType::f32,
                                                .rows = spec.has_samples ? maker.samples : 1,
@@ -43,6 +47,7 @@ std::shared_ptr<const Operation> make_cast() {
 }
 
 Value cast(const Value& x, DType dtype) {
+  // Inputs of bf16 are converted to f32 before the first operation, so nothing is left to do.
   if (x.dtype() == dtype || (dtype == DType::f32 && x.dtype() == DType::bf16)) return x;
   if (dtype == DType::f32) return apply_one(make_cast(), {x});
   throw Error(ErrorCode::invalid_argument,

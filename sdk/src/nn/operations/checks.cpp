@@ -1,3 +1,6 @@
+// Constructors of layers name their class in an error. What build() finds begins with "it", because lowering puts the
+// layer's name before it.
+
 #include "nn/operations/checks.h"
 
 #include <fmt/format.h>
@@ -14,6 +17,7 @@
 namespace holdfast {
 
 void check_extent(std::string_view kind, std::string_view option, std::int64_t value) {
+  // With larger extents, products of two of them would not fit into 63 bits.
   if (value >= 1 && value <= Layer::kMaximumExtent) return;
   throw Error(ErrorCode::invalid_argument, std::string(kind) + " needs " + std::string(option) + " from 1 to " +
                                                std::to_string(Layer::kMaximumExtent) + ", not " +
@@ -41,10 +45,13 @@ std::vector<std::int64_t> window_places(const Shape& input, const SlidingWindows
   check_spatial_axes(input, axes);
   std::vector<std::int64_t> places, reaches;
   for (std::size_t axis = 0; axis < axes; ++axis) {
+    // A dilated window may reach much further than it has elements, so its reach is bounded too.
     reaches.push_back(compute::dilated_size(windows.sizes[axis], windows.dilation_rate[axis]));
     check_extent("it", "kernel extents that, multiplied by the dilation rate, are", reaches.back());
     places.push_back(compute::slide(input[axis], reaches[axis], windows.strides[axis], windows.padding).count);
   }
+  // The window of padding valid must lie in the input. An output without elements would leave later layers nothing to
+  // compute with.
   if (std::all_of(places.begin(), places.end(), [](std::int64_t count) { return count >= 1; })) return places;
   const std::vector<std::int64_t> extents(input.extents().begin(), input.extents().end() - 1);
   throw Error(ErrorCode::invalid_argument,
@@ -73,6 +80,7 @@ void check_prediction(const Shape& input, const Shape& features, std::int64_t ba
     throw Error(ErrorCode::invalid_argument,
                 "predict() needs a batch size of at least 1, not " + std::to_string(batch_size));
   }
+  // A single sample is easily passed instead of a batch, so the sentence speaks of it.
   if (features.rank() > 0 && features.without_batch() == input) return;
   std::string wanted;
   for (const std::int64_t extent : input.extents()) wanted += ", " + std::to_string(extent);

@@ -1,3 +1,7 @@
+// One operation serves one to three spatial axes: an axis that an input lacks has extent 1 and a window of 1. A
+// transposed convolution runs the passes of an ordinary one in other roles. So back ends need no kernels for it, and
+// libraries bring the fast ones. docs/decisions/models.md
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,6 +24,7 @@ namespace {
 
 // One number for each spatial axis.
 std::vector<std::int64_t> complete_list(std::string_view option, std::vector<std::int64_t> list, std::size_t axes) {
+  // Options of the public function may be left out.
   if (list.empty()) list.assign(axes, 1);
   if (list.size() != axes) {
     refuse_convolution(fmt::format("it needs {} of {} numbers, one for each spatial axis, not {}", option, axes,
@@ -30,6 +35,7 @@ std::vector<std::int64_t> complete_list(std::string_view option, std::vector<std
 }
 
 SlidingWindows windows_of(const Shape& kernel, const ConvolutionOptions& options) {
+  // The last two axes of a kernel are channels and filters. The rank may be below 2, so the difference is signed.
   const auto axes = static_cast<std::ptrdiff_t>(kernel.rank()) - 2;
   if (axes < 1 || axes > 3) {
     refuse_convolution(fmt::format(
@@ -49,6 +55,7 @@ std::int64_t of_axis(std::span<const std::int64_t> list, std::size_t axis) {
 
 compute::ConvolutionShape convolution_shape(std::int64_t samples, const Shape& input, const SlidingWindows& windows,
                                             std::int64_t filters, std::int64_t groups, bool has_bias) {
+  // Lists are aligned at their last axis: the only axis of a sequence is the width of an image.
   const std::span<const std::int64_t> extents = std::span(input.extents()).first(input.rank() - 1);
   return {.samples = samples,
           .height = of_axis(extents, 1),
@@ -78,6 +85,7 @@ class ConvolutionProduct final : public ProductOperation<compute::ConvolutionOpe
 
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     const Shape& kernel = inputs[1]->shape;
+    // window_places() also checks that the input has the axes which the kernel needs.
     std::vector<std::int64_t> extents = window_places(inputs[0]->shape, windows_of(kernel, options_));
     check_groups(inputs[0]->shape, kernel);
     extents.push_back(kernel[kernel.rank() - 1]);
@@ -95,6 +103,7 @@ class ConvolutionProduct final : public ProductOperation<compute::ConvolutionOpe
  private:
   void check_groups(const Shape& input, const Shape& kernel) const {
     const std::int64_t channels = input[input.rank() - 1];
+    // A filter sees the channels of its group alone, so the kernel has as many channels as a group.
     const std::int64_t group_channels = kernel[kernel.rank() - 2];
     const std::int64_t filters = kernel[kernel.rank() - 1];
     if (options_.groups >= 1 && group_channels * options_.groups == channels && filters % options_.groups == 0) return;
@@ -113,12 +122,15 @@ class TransposedObject final : public compute::ConvolutionOperation {
   explicit TransposedObject(std::unique_ptr<compute::ConvolutionOperation> convolution)
       : convolution_(std::move(convolution)) {}
 
+  // A transposed convolution adds each element to all places of its window, as a gradient to the input does. See
+  // Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016.
   void forward(const float* input, const float* kernel, const float*, float* output) override {
     convolution_->backward_input(kernel, input, output);
   }
   void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
     convolution_->forward(output_gradient, kernel, nullptr, input_gradient);
   }
+  // Input and output gradient change places: the input of the transposed pass is the output of the ordinary one.
   void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient, float*) override {
     convolution_->backward_weights(output_gradient, input, kernel_gradient, nullptr);
   }
@@ -127,7 +139,7 @@ class TransposedObject final : public compute::ConvolutionOperation {
   const std::unique_ptr<compute::ConvolutionOperation> convolution_;
 };
 
-// Of a kernel [windows..., filters, channels] and outputs with given extents.
+// The kernel is [windows..., filters, channels], and the outputs have given extents.
 class TransposedProduct final : public ProductOperation<compute::ConvolutionOperation> {
  public:
   TransposedProduct(ConvolutionOptions options, std::vector<std::int64_t> output_extents)
@@ -139,6 +151,7 @@ class TransposedProduct final : public ProductOperation<compute::ConvolutionOper
     const Shape output = output_of(inputs[1]->shape);
     const std::vector<std::int64_t>& extents = inputs[0]->shape.extents();
     const std::vector<std::int64_t> places(extents.begin(), extents.end() - 1);
+    // Several outputs of a stride above 1 lead to the same input. The caller has chosen one of them by its extents.
     HOLDFAST_ASSERT(window_places(output, windows_of(inputs[1]->shape, options_)) == places);
     return {{.shape = output}};
   }
@@ -148,6 +161,7 @@ class TransposedProduct final : public ProductOperation<compute::ConvolutionOper
     const compute::ConvolutionShape shape =
         convolution_shape(maker.samples, output_of(kernel), windows_of(kernel, options_), kernel[kernel.rank() - 1], 1,
                           /*has_bias=*/false);
+    // The forward pass needs the convolution's backward pass to the input, also where nothing is trained.
     return std::make_unique<TransposedObject>(
         maker.backend.convolution(shape, {.training = maker.use.training, .input_gradient = true}));
   }
@@ -170,17 +184,21 @@ struct TransposedAxis {
   std::int64_t count = 0;
 };
 
-// Keras's rules (keras/src/backend/common/backend_utils.py). With padding same and a given output padding, Keras cuts
-// the result of padding valid.
+// These are the rules of Keras (keras/src/backend/common/backend_utils.py). With padding same and a given output
+// padding, Keras cuts the result of padding valid.
 TransposedAxis transposed_axis(std::int64_t extent, std::int64_t stride, std::int64_t reach, Padding padding,
                                std::optional<std::int64_t> output_padding) {
+  // This is the distance from the first place of a window to the last one. Both factors are below 2^31.
   const std::int64_t apart = (extent - 1) * stride;
   if (!output_padding) {
+    // A window that is narrower than its stride leaves a gap after each place, the last one included.
     const std::int64_t whole = padding == Padding::same ? extent * stride : apart + std::max(reach, stride);
     return {whole, 0, whole};
   }
   const std::int64_t more = output_padding.value_or(0);
   if (padding == Padding::valid) return {apart + reach + more, 0, apart + reach + more};
+  // Half of a window is cut off at each end, less the output padding in all. The end loses one element more where the
+  // rest is odd.
   const std::int64_t missing = reach - reach % 2 - more;
   const std::int64_t begin = missing > 0 ? missing / 2 : 0;
   const std::int64_t count = apart + reach % 2 + more;
@@ -193,10 +211,12 @@ std::vector<TransposedAxis> transposed_axes(const Shape& input, const SlidingWin
   for (std::size_t axis = 0; axis < windows.sizes.size(); ++axis) {
     const std::int64_t reach = compute::dilated_size(windows.sizes[axis], windows.dilation_rate[axis]);
     check_extent("it", "kernel extents that, multiplied by the dilation rate, are", reach);
+    // A list is either there for all axes or empty.
     std::optional<std::int64_t> given;
     if (!output_padding.empty()) given = output_padding[axis];
     axes.push_back(transposed_axis(input[axis], windows.strides[axis], reach, windows.padding, given));
     check_extent("it", "output extents", axes.back().extent);
+    // An even window over one element can leave nothing, which is refused here.
     check_extent("it", "output extents", axes.back().count);
   }
   return axes;
@@ -205,6 +225,7 @@ std::vector<TransposedAxis> transposed_axes(const Shape& input, const SlidingWin
 void check_output_padding(const TransposedConvolutionOptions& options, const SlidingWindows& windows) {
   if (windows.padding == Padding::causal) refuse_convolution("it needs padding valid or same, not causal");
   if (options.output_padding.empty()) return;
+  // With a stride or more, the output would have room for one window more than the input has elements.
   bool fits = options.output_padding.size() == windows.strides.size();
   for (std::size_t axis = 0; fits && axis < windows.strides.size(); ++axis) {
     fits = options.output_padding[axis] >= 0 && options.output_padding[axis] < windows.strides[axis];
@@ -217,6 +238,7 @@ void check_output_padding(const TransposedConvolutionOptions& options, const Sli
 }
 
 void check_kernel(std::string_view function, const Value& x, const Value& kernel) {
+  // Back ends take one kernel for all samples.
   if (x.has_samples() && !kernel.has_samples()) return;
   refuse_convolution(fmt::format("{} needs a value with samples and a kernel without, such as a parameter", function));
 }
@@ -244,12 +266,14 @@ Value transposed_convolution(const Value& x, const Value& kernel, const Transpos
                                    kernel.shape().to_string(), x.shape()[x.shape().rank() - 1]));
   }
   const std::vector<TransposedAxis> axes = transposed_axes(x.shape(), windows, options.output_padding);
+  // With a given output padding the result is a slice of that of padding valid.
   ConvolutionOptions computed = convolution_options;
   if (!options.output_padding.empty()) computed.padding = Padding::valid;
   std::vector<std::int64_t> extents;
   for (const TransposedAxis& axis : axes) extents.push_back(axis.extent);
   Value output = apply_one(std::make_shared<const TransposedProduct>(computed, extents), {x, kernel, std::nullopt});
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    // A slice is a function of values, so its gradient comes with it.
     if (axes[axis].count == axes[axis].extent) continue;
     output = slice(output, static_cast<std::int64_t>(axis), axes[axis].begin, axes[axis].begin + axes[axis].count);
   }

@@ -17,11 +17,14 @@ class DropoutForward final : public Operation, public std::enable_shared_from_th
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    // The draws of a sample depend on its number in the global batch, so a batch may be cut into any shards.
     auto object = maker.backend.dropout({.samples = maker.samples,
                                          .elements = maker.input_shape(0).element_count(),
                                          .rate = rate_,
                                          .sequences_per_step = sequence_.sequences_per_step,
                                          .sequence = sequence_.sequence});
+    // The backward pass gets the same object. It draws the same numbers again, so a mask is never stored.
+    // docs/numerics.md
     return make_function_kernel([object = maker.share(*this, std::move(object))](const KernelArrays& arrays) {
       object->forward(arrays.input(0), arrays.output(0));
     });

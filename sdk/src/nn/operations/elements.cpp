@@ -1,5 +1,6 @@
 // An operation is a program of one instruction. Its gradient is described with the same operations, so that no function
-// needs a backward kernel.
+// needs a backward kernel. Where the gradient can be computed from the output, it is: then the memory of the input is
+// free earlier. docs/decisions/models.md
 
 #include "nn/operations/elements.h"
 
@@ -19,6 +20,7 @@ namespace holdfast {
 using compute::ElementFunction;
 
 ValueSpec broadcast_spec(const ValueSpec& a, const ValueSpec& b) {
+  // The rules are those of NumPy. Samples are not an axis here: a value without them is repeated for each sample.
   const std::size_t rank = std::max(a.shape.rank(), b.shape.rank());
   std::vector<std::int64_t> extents(rank, 1);
   for (const ValueSpec* const spec : {&a, &b}) {
@@ -38,7 +40,7 @@ ValueSpec broadcast_spec(const ValueSpec& a, const ValueSpec& b) {
 
 namespace {
 
-// For checks of shapes: more than one, for which samples are an axis of their own.
+// Checks of shapes take more than one sample, so that samples count as an axis of their own.
 constexpr std::int64_t kAnySamples = 2;
 
 // Arguments that are values, in order, and constants at their places.
@@ -64,12 +66,14 @@ class ElementOperation final : public Operation {
   }
   bool passes_gradient() const override {
     using enum ElementFunction;
+    // These functions are constant between their steps, so their derivative is 0 wherever it exists.
     return function_ != sign && function_ != ElementFunction::less && function_ != ElementFunction::less_equal &&
            function_ != ElementFunction::equal;
   }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override;
   bool takes_inputs(std::size_t count) const override {
+    // Arguments that are not constants are inputs.
     return count == static_cast<std::size_t>(std::count(constants_.begin(), constants_.end(), std::nullopt));
   }
   // The constants by argument, null where the argument is a value.
@@ -89,6 +93,7 @@ Value apply_function(ElementFunction function, const std::vector<ElementArgument
 }
 
 std::vector<ElementArgument> ElementOperation::arguments(const GradientRequest& request) const {
+  // Constants keep their places among the arguments, and inputs fill the others in order.
   std::vector<ElementArgument> arguments;
   std::size_t input = 0;
   for (const std::optional<float>& constant : constants_) {
@@ -108,6 +113,7 @@ std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g,
   const ElementArgument& a = of[0];
   const auto times = [&](const ElementArgument& factor) { return apply_function(multiply, {g, factor}); };
   const auto slope = [&](ElementFunction function) { return times(apply_function(function, {a})); };
+  // Gradients of constants are described too. They cost nothing, because only what is asked for is appended to a graph.
   switch (function_) {
     case copy:
       return {g};
@@ -118,16 +124,20 @@ std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g,
     case ElementFunction::square:
       return {times(apply_function(multiply, {a, 2.0F}))};
     case ElementFunction::square_root:
+      // The slope is 1 / (2 y).
       return {apply_function(divide, {g, y}) * 0.5F};
     case ElementFunction::reciprocal_root:
+      // The slope of x^-1/2 is -1/2 x^-3/2.
       return {g * (y * y * y) * -0.5F};
     case ElementFunction::exponential:
       return {g * y};
     case ElementFunction::logarithm:
       return {apply_function(divide, {g, a})};
     case ElementFunction::relu:
+      // A selection, and not a product: g may be infinite where y is 0.
       return {apply_function(select, {apply_function(ElementFunction::less, {0.0F, y}), g, 0.0F})};
     case ElementFunction::sigmoid:
+      // The slopes of sigmoid and tanh are polynomials of their values.
       return {g * (y * (1.0F - y))};
     case ElementFunction::tanh:
       return {g * (1.0F - y * y)};
@@ -138,6 +148,7 @@ std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g,
     case ElementFunction::silu:
       return {slope(silu_slope)};
     case ElementFunction::softplus:
+      // The slope of log(1 + e^x) is e^x / (1 + e^x).
       return {slope(ElementFunction::sigmoid)};
     case add:
       return {g, g};
@@ -146,13 +157,15 @@ std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g,
     case multiply:
       return {times(of[1]), times(a)};
     case divide:
+      // With y = a / b, the slope to b is -y / b, which needs neither a nor the square of b.
       return {apply_function(divide, {g, of[1]}), -apply_function(divide, {g * y, of[1]})};
     case ElementFunction::power: {
+      // The slope to the base is e a^(e - 1). A constant exponent is lowered here, once.
       const float* const constant = std::get_if<float>(&of[1]);
       const ElementArgument lowered = constant != nullptr ? ElementArgument(*constant - 1)
                                                           : ElementArgument(apply_function(subtract, {of[1], 1.0F}));
       const Value by_base = apply_function(multiply, {of[1], apply_function(ElementFunction::power, {a, lowered})});
-      // Of the exponent: y * log(a).
+      // The slope to the exponent is y log(a).
       const float* const base = std::get_if<float>(&a);
       const ElementArgument logarithm_of_base = base != nullptr
                                                     ? ElementArgument(std::log(*base))
@@ -160,6 +173,7 @@ std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g,
       return {g * by_base, g * apply_function(multiply, {y, logarithm_of_base})};
     }
     case ElementFunction::minimum: {
+      // The first of equal operands gets the gradient.
       const Value is_first = apply_function(ElementFunction::less_equal, {a, of[1]});
       return {apply_function(select, {is_first, g, 0.0F}), apply_function(select, {is_first, 0.0F, g})};
     }
@@ -189,7 +203,9 @@ std::vector<MaybeValue> ElementOperation::gradient(const GradientRequest& reques
   std::vector<MaybeValue> by_input;
   for (std::size_t argument = 0; argument < by_argument.size(); ++argument) {
     if (constants_[argument]) continue;
+    // A gradient that is missing keeps its place, so that gradients and inputs have the same numbers.
     const std::size_t input = by_input.size();
+    // An operand that was repeated gets the sum over its repetitions.
     const bool is_wanted = request.needed[input] && by_argument[argument];
     by_input.push_back(is_wanted ? MaybeValue(sum_to(*by_argument[argument], request.inputs[input]->spec()))
                                  : std::nullopt);
@@ -201,6 +217,7 @@ std::unique_ptr<Kernel> make_program_kernel(const compute::ElementProgram& progr
   const compute::ElementShape shape = element_shape(maker.inputs, *maker.outputs[0], maker.samples);
   compute::ArrayKernels& kernels = maker.backend.array_kernels();
   return make_function_kernel([&kernels, program, shape](const KernelArrays& arrays) {
+    // The pointers lie on the stack, so a pass allocates nothing.
     std::array<const float*, compute::ElementProgram::kMaximumInputs> inputs{};
     for (std::size_t i = 0; i < program.input_count; ++i) inputs[i] = arrays.input(i);
     float* const output = arrays.output(0);
@@ -211,6 +228,7 @@ std::unique_ptr<Kernel> make_program_kernel(const compute::ElementProgram& progr
 std::unique_ptr<Kernel> ElementOperation::make_kernel(const KernelMaker& maker) const {
   compute::ElementProgram program;
   program.input_count = static_cast<std::uint8_t>(maker.inputs.size());
+  // A plan may join this operation with others (fusion.cpp). This is the program of one that stays alone.
   program.instruction_count = 1;
   program.output_count = 1;
   program.instructions[0].function = function_;
@@ -263,6 +281,7 @@ class BroadcastOperation final : public Operation {
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
     return {sum_to(*request.output_gradients[0], request.inputs[0]->spec())};
   }
+  // Values of a model have samples, so the shape is the whole spec of a broadcast in a file.
   void write_config(ConfigWriter& config) const override { config.integers("shape", spec_.shape.extents()); }
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     const compute::StridedCopy copy = broadcasting_copy(*maker.inputs[0], spec_, maker.samples);
@@ -284,6 +303,7 @@ class StopGradientOperation final : public Operation {
   }
   std::vector<MaybeValue> gradient(const GradientRequest&) const override { return {}; }
   void write_config(ConfigWriter&) const override {}
+  // Nothing is computed, so the output may lie where the input lies.
   bool is_view() const override { return true; }
   bool passes_gradient() const override { return false; }
   std::unique_ptr<Kernel> make_kernel(const KernelMaker&) const override { return nullptr; }
@@ -295,6 +315,7 @@ Value element_function(ElementFunction function, const std::vector<ElementArgume
   std::vector<std::optional<float>> constants;
   std::vector<MaybeValue> inputs;
   for (const ElementArgument& argument : arguments) {
+    // A constant becomes a part of the operation. It takes no memory, and a file holds it among the options.
     const float* const constant = std::get_if<float>(&argument);
     constants.push_back(constant == nullptr ? std::nullopt : std::optional(*constant));
     if (constant == nullptr) inputs.emplace_back(std::get<Value>(argument));
@@ -312,6 +333,7 @@ std::shared_ptr<const Operation> read_element_operation(ElementFunction function
   if (function == gelu_slope || function == gelu_tanh_slope || function == silu_slope) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} has no gradient, so no model uses it", name_of(function)));
   }
+  // The list of a file has a place for each operand. Without a value among them, the operation would have no shape.
   std::vector<std::optional<float>> constants = config.numbers("constants");
   const auto values = std::count(constants.begin(), constants.end(), std::nullopt);
   if (constants.size() != compute::operand_count(function) || values == 0) {
@@ -335,10 +357,12 @@ Value broadcast_to(const Value& x, const ValueSpec& spec) {
 
 Value sum_to(const Value& x, const ValueSpec& spec) {
   if (x.spec() == spec) return x;
+  // The order of the sums is a part of the bits: samples first, then the axes from the first one.
   Value result = x.has_samples() && !spec.has_samples ? sum_over_samples(x) : x;
   AxisList axes;
   const std::size_t missing = x.shape().rank() - spec.shape.rank();
   for (std::size_t axis = 0; axis < x.shape().rank(); ++axis) {
+    // Axes that the spec lacks come first, because shapes are aligned at their last axes.
     const bool is_repeated = axis < missing || (spec.shape[axis - missing] == 1 && x.shape()[axis] != 1);
     if (is_repeated) axes.push_back(static_cast<std::int64_t>(axis));
   }

@@ -14,7 +14,8 @@ namespace holdfast {
 using ElementArgument = std::variant<Value, float>;
 Value element_function(compute::ElementFunction function, const std::vector<ElementArgument>& arguments);
 
-// Several instructions as one operation. Its inputs are broadcast to its only output.
+// Several instructions as one operation. Its inputs are broadcast to its only output. It has no gradient and stands in
+// no file, since only plans make it.
 std::shared_ptr<const Operation> make_element_program(const compute::ElementProgram& program, const ValueSpec& output);
 
 // `x` repeated to a spec, and its reverse: the sum over what was repeated, samples included.

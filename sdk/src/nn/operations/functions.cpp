@@ -1,3 +1,7 @@
+// Most functions are one operation on elements each, so that a file can name them and a plan can join them. A float
+// operand becomes a constant of the operation. It needs no array, and its gradient is never asked for.
+// docs/decisions/models.md
+
 #include "holdfast/nn/functions.h"
 
 #include <fmt/format.h>
@@ -89,11 +93,12 @@ Value less_equal(const Value& a, const Value& b) {
 Value equal(const Value& a, const Value& b) {
   return element_function(ElementFunction::equal, {a, b});
 }
+// A condition is a number, and each one but 0 counts as true. So comparisons need no type of their own.
 Value where(const Value& condition, const Value& a, const Value& b) {
   return element_function(ElementFunction::select, {condition, a, b});
 }
 
-// The present activations keep the bits of their own operations.
+// These activations have kernels of their own on each back end.
 Value relu(const Value& x) {
   return activation(x, Activation::relu);
 }
@@ -109,6 +114,7 @@ Value gelu(const Value& x) {
 Value softmax(const Value& x) {
   return activation(x, Activation::softmax);
 }
+// These three are functions of elements, so that a plan can join them with their neighbours.
 Value gelu_tanh(const Value& x) {
   return element_function(ElementFunction::gelu_tanh, {x});
 }
@@ -120,6 +126,7 @@ Value softplus(const Value& x) {
 }
 
 Value matmul(const Value& x, const Value& matrix) {
+  // dense() asserts what this function refuses with a sentence.
   const bool fits = x.shape().rank() >= 1 && matrix.shape().rank() == 2 && !matrix.has_samples() &&
                     x.shape()[x.shape().rank() - 1] == matrix.shape()[0];
   if (fits) return dense(x, matrix, std::nullopt);
@@ -135,7 +142,9 @@ Value reshape(const Value& x, const std::vector<std::int64_t>& extents) {
   std::int64_t known = 1;
   const auto unknown = std::find(complete.begin(), complete.end(), -1);
   for (const std::int64_t extent : complete) known *= extent == -1 ? 1 : extent;
+  // The division may leave a rest. The comparison of element counts below finds it.
   if (unknown != complete.end() && known > 0) *unknown = x.shape().element_count() / known;
+  // Extents may come from a file, so any of them may be negative or 0.
   const bool is_possible = std::count(extents.begin(), extents.end(), -1) <= 1 &&
                            std::all_of(complete.begin(), complete.end(), [](std::int64_t e) { return e >= 1; });
   if (is_possible && Shape(complete).element_count() == x.shape().element_count()) return reshape(x, Shape(complete));

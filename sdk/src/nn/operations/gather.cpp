@@ -1,3 +1,7 @@
+// A table is a weight, and ids are integers of samples. The gradient is written for all rows of the table, with zeros
+// where no id points, because optimizers read it as a whole. Ids beyond the table are found when a kernel runs, since
+// numbers are not known before.
+
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
@@ -10,6 +14,7 @@ namespace holdfast {
 namespace {
 
 compute::RowGather row_gather(const KernelMaker& maker, const Shape& table, const ValueSpec& ids) {
+  // The kernel names the sample of a wrong id, for which it needs the ids of a sample.
   return {.ids = maker.samples * ids.shape.element_count(),
           .table_rows = table[0],
           .width = table[1],
@@ -25,6 +30,7 @@ class ScatterOperation final : public Operation {
   bool takes_integers() const override { return true; }
   bool takes_inputs(std::size_t count) const override { return count == 2; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>>) const override {
+    // The rows of all samples of a shard are added up, as for each weight.
     return {{.shape = table_, .dtype = DType::f32, .has_samples = false}};
   }
   std::vector<MaybeValue> gradient(const GradientRequest&) const override {
@@ -62,10 +68,12 @@ class GatherOperation final : public Operation {
                               holdfast::name(ids.dtype)));
     }
     std::vector<std::int64_t> extents = ids.shape.extents();
+    // Each id becomes a row of the table, so the width is one more axis.
     extents.push_back(table.shape[1]);
     return {{.shape = Shape(std::move(extents)), .dtype = DType::f32}};
   }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
+    // Ids are integers, so they have no gradient.
     if (!request.needed[0]) return {std::nullopt, std::nullopt};
     return {apply_one(std::make_shared<const ScatterOperation>(request.inputs[0]->shape()),
                       {*request.output_gradients[0], *request.inputs[1]}),

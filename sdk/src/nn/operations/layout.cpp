@@ -1,4 +1,6 @@
-// Slices, padding, concatenation, permutation and repetition: copies between two arrays along strides.
+// Slices, padding, concatenation, permutation and repetition: copies between two arrays along strides. The gradient of
+// each function is another one of them: a slice leads to padding, and a permutation to its inverse. So no function
+// needs a backward kernel, and one kernel of each back end serves all. docs/decisions/models.md
 
 #include <fmt/format.h>
 
@@ -31,6 +33,8 @@ struct AxisView {
 // `count` places along the axis, from one place to another.
 compute::StridedCopy copy_along(const AxisView& from, std::int64_t from_place, const AxisView& to,
                                 std::int64_t to_place, std::int64_t count) {
+  // The places along the axis and all axes after it lie one after another. So two axes describe the copy, and its rows
+  // are long.
   return {.axes = 2,
           .extents = {from.outer, count * from.inner},
           .from_strides = {from.extent * from.inner, 1},
@@ -64,6 +68,7 @@ class SliceOperation final : public Operation {
   }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
     const std::int64_t extent = request.inputs[0]->shape()[axis_];
+    // Elements outside of the slice have the gradient 0.
     return {pad(*request.output_gradients[0], static_cast<std::int64_t>(axis_), begin_, extent - end_)};
   }
   void write_config(ConfigWriter& config) const override {
@@ -93,6 +98,7 @@ class PadOperation final : public Operation {
   std::string name() const override { return "pad"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     const Shape& shape = inputs[0]->shape;
+    // With larger margins, extents would not fit into 63 bits when they are multiplied.
     if (axis_ >= shape.rank() || before_ < 0 || after_ < 0 || before_ > Layer::kMaximumExtent ||
         after_ > Layer::kMaximumExtent) {
       throw Error(ErrorCode::invalid_argument,
@@ -116,6 +122,7 @@ class PadOperation final : public Operation {
     const compute::StridedCopy copy = copy_along(from, 0, to, before_, from.extent);
     const auto floats = static_cast<std::size_t>(to.outer * to.extent * to.inner);
     return make_function_kernel([&backend = maker.backend, copy, floats](const KernelArrays& arrays) {
+      // All elements are cleared, those of the middle too. This takes one call, whatever the margins are.
       backend.memory().fill_zero({arrays.output(0), floats});
       backend.array_kernels().copy(copy, arrays.input(0), arrays.output(0));
     });
@@ -139,6 +146,7 @@ class ConcatenateOperation final : public Operation {
     std::vector<MaybeValue> gradients;
     std::int64_t begin = 0;
     for (std::size_t input = 0; input < request.inputs.size(); ++input) {
+      // Inputs follow one another along the axis, so each gradient is a slice.
       const std::int64_t end = begin + request.inputs[input]->shape()[axis_];
       gradients.push_back(request.needed[input] ? MaybeValue(slice(*request.output_gradients[0],
                                                                    static_cast<std::int64_t>(axis_), begin, end))
@@ -151,6 +159,7 @@ class ConcatenateOperation final : public Operation {
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     const AxisView to(*maker.outputs[0], axis_, maker.samples);
     std::vector<compute::StridedCopy> copies;
+    // One copy for each input needs no list of pointers on a device.
     std::int64_t place = 0;
     for (const auto& input : maker.inputs) {
       const AxisView from(*input, axis_, maker.samples);
@@ -172,6 +181,8 @@ std::vector<ValueSpec> ConcatenateOperation::outputs(std::span<const std::option
     throw Error(ErrorCode::invalid_argument, fmt::format("there is nothing to concatenate along axis {}", axis_));
   }
   for (const auto& input : inputs) {
+    // With extent 1 along the axis, the specs must be equal in all else. The ranks come first: with_extent() needs the
+    // axis.
     const bool fits = input->shape.rank() == inputs[0]->shape.rank() && input->dtype == inputs[0]->dtype &&
                       with_extent(*input, axis_, 1) == with_extent(*inputs[0], axis_, 1);
     if (!fits) {
@@ -193,6 +204,7 @@ class PermuteOperation final : public Operation {
   bool takes_integers() const override { return true; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     ValueSpec spec = *inputs[0];
+    // Axes are not joined in a permutation. Each takes one of the kernel's axes, and the samples take one more.
     std::vector<std::size_t> sorted = order_;
     std::sort(sorted.begin(), sorted.end());
     std::vector<std::size_t> all(spec.shape.rank());
@@ -208,6 +220,7 @@ class PermuteOperation final : public Operation {
     return {spec};
   }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
+    // The axis that went to place i comes back from it.
     AxisList inverse(order_.size());
     for (std::size_t i = 0; i < order_.size(); ++i) inverse[order_[i]] = static_cast<std::int64_t>(i);
     return {permute(*request.output_gradients[0], inverse)};
@@ -222,6 +235,8 @@ class PermuteOperation final : public Operation {
     copy.extents[0] = spec.has_samples ? maker.samples : 1;
     copy.from_strides[0] = copy.to_strides[0] = spec.shape.element_count();
     for (std::size_t axis = 0; axis < order_.size(); ++axis) {
+      // The copy walks through the output in order. Axis i of it is axis order[i] of the input, so only the strides
+      // differ.
       copy.extents[1 + axis] = to[axis];
       copy.from_strides[1 + axis] = from_strides[order_[axis]];
       copy.to_strides[1 + axis] = to_strides[axis];
@@ -235,7 +250,7 @@ class PermuteOperation final : public Operation {
   const std::vector<std::size_t> order_;
 };
 
-// Of a value that has this axis: outputs() refuses one that is too large.
+// The value may lack the axis: outputs() refuses one that is too large.
 std::size_t axis_from(std::int64_t axis) {
   if (axis >= 0) return static_cast<std::size_t>(axis);
   throw Error(ErrorCode::invalid_argument, fmt::format("axis {} is negative", axis));
@@ -272,6 +287,7 @@ Value slice(const Value& x, std::int64_t axis, std::int64_t begin, std::int64_t 
 
 Value pad(const Value& x, std::int64_t axis, std::int64_t before, std::int64_t after) {
   const std::size_t place = checked_axis(axis, x.shape(), "pad");
+  // A padding of nothing would be a copy that costs memory.
   if (before == 0 && after == 0) return x;
   return apply_one(std::make_shared<const PadOperation>(place, before, after), {x});
 }
@@ -288,7 +304,7 @@ Value permute(const Value& x, const AxisList& order) {
   return apply_one(std::make_shared<const PermuteOperation>(std::move(places)), {x});
 }
 
-// As an axis of extent 1 after it, which is broadcast and joined. The gradient follows from that of its parts.
+// An axis of extent 1 after it is broadcast, and both are joined. The gradient follows from that of its parts.
 Value repeat(const Value& x, std::int64_t axis, std::int64_t count) {
   const std::size_t place = checked_axis(axis, x.shape(), "repeat");
   if (count < 1) {

@@ -1,3 +1,5 @@
+// The names stand in files of models, so none of them may change.
+
 #include "nn/operations/operation_registry.h"
 
 #include <fmt/format.h>
@@ -27,6 +29,8 @@ std::shared_ptr<const Operation> make_operation(const std::string& name, ConfigR
     if (holdfast::name(activation) == name) return read_activation_operation(activation);
   }
   try {
+    // What has no other reader must be a function of elements. Its error does not know that a file is read, so the
+    // sentence says so.
     return read_element_operation(compute::element_function_from_name(name), config);
   } catch (const Error& error) {
     throw Error(ErrorCode::invalid_file, fmt::format("operation \"{}\" of the model graph: {}", name, error.what()));

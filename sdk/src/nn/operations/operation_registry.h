@@ -1,5 +1,8 @@
 #pragma once
 
+// Operations that stand in files of models: those that an application wrote between layers. A file names them, and each
+// source of operations reads the options of its own.
+
 #include <memory>
 #include <string>
 

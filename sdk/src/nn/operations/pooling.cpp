@@ -1,6 +1,7 @@
-// The back ends pool images. An input with one spatial axis is an image of height 1, and a volume is pooled along its
-// rows first and then over depth and height: the largest of the largest, and the mean of means over windows that are
-// equally wide. Rows come first so that the first of equal elements in row-major order gets the gradient.
+// The back ends pool images. An input with one spatial axis is an image of height 1. A volume is pooled along its rows
+// first and then over depth and height: the largest of the largest, and the mean of means over windows that are equally
+// wide. Rows come first so that the first of equal elements in row-major order gets the gradient.
+// docs/decisions/models.md
 
 #include "nn/graph/config.h"
 #include "nn/graph/operation.h"
@@ -20,6 +21,7 @@ class PoolingForward final : public Operation, public std::enable_shared_from_th
 
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     const Shape& input = inputs[0]->shape;
+    // Windows of poolings have no dilation.
     std::vector<std::int64_t> extents = window_places(
         input, {options_.size, options_.strides, std::vector<std::int64_t>(options_.size.size(), 1), options_.padding});
     extents.push_back(input[input.rank() - 1]);
@@ -30,6 +32,7 @@ class PoolingForward final : public Operation, public std::enable_shared_from_th
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     const Shape& input = maker.input_shape(0);
+    // An input with one spatial axis is an image of one row.
     const bool is_image = input.rank() == 3;
     auto object = maker.backend.pooling({.kind = options_.kind,
                                          .samples = maker.samples,
@@ -42,12 +45,14 @@ class PoolingForward final : public Operation, public std::enable_shared_from_th
                                          .stride_width = options_.strides.back(),
                                          .padding = options_.padding},
                                         maker.use);
+    // The backward pass needs this object, which knows where the largest elements were.
     return make_function_kernel([object = maker.share(*this, std::move(object))](const KernelArrays& arrays) {
       object->forward(arrays.input(0), arrays.output(0));
     });
   }
 
   void write_config(ConfigWriter& config) const override {
+    // The public functions of pooling may stand between layers, so files hold the operation too.
     config.text("kind", options_.kind == compute::PoolingKind::maximum ? "maximum" : "average");
     config.integers("pool_size", options_.size);
     config.integers("strides", options_.strides);
@@ -58,7 +63,7 @@ class PoolingForward final : public Operation, public std::enable_shared_from_th
   const PoolingOptions options_;
 };
 
-// Inputs: output gradient, and the input for its shape.
+// Input: output gradient. The spec of the forward pass's input is that of the result.
 class PoolingBackward final : public Operation {
  public:
   PoolingBackward(std::shared_ptr<const PoolingForward> forward, ValueSpec input)
@@ -100,9 +105,12 @@ Value pool(const Value& input, PoolingOptions options) {
 
 Value pool_volume(const Value& input, const PoolingOptions& options) {
   const Shape& volume = input.shape();
+  // This check comes first, so that an error speaks of the volume and not of its rows.
   window_places(volume, {options.size, options.strides, {1, 1, 1}, options.padding});
   const Value rows = pool(reshape(input, Shape{volume[0] * volume[1], volume[2], volume[3]}),
                           {options.kind, {1, options.size[2]}, {1, options.strides[2]}, options.padding});
+  // Each place of a row becomes a channel. So one image of depth and height has all of them, and its windows span both
+  // axes.
   const std::int64_t width = rows.shape()[1];
   const Value pooled = pool(
       reshape(rows, Shape{volume[0], volume[1], width * volume[3]}),
@@ -138,6 +146,7 @@ std::shared_ptr<const Operation> read_pooling_operation(ConfigReader& config) {
                             config.integers("pool_size"), config.integers("strides"),
                             padding_from_name(config.text("padding"))};
   check_pooling_options(options);
+  // A volume is pooled by several operations, so none of a file has three axes.
   if (options.size.size() == 3) {
     throw Error(ErrorCode::invalid_argument, "pooling of a file has one or two spatial axes");
   }

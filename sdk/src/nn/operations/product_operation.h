@@ -1,7 +1,7 @@
 #pragma once
 
-// What dense and convolution share: an input, a kernel and perhaps a bias, one object of the back end that computes
-// forward and backward passes, and a backward pass that gives the gradients of all three.
+// Dense and convolution share this: an input, a kernel and perhaps a bias, and one object of the back end that computes
+// both passes. One backward operation gives the gradients of all three.
 
 #include "nn/graph/operation.h"
 
@@ -14,12 +14,15 @@ class ProductBackward;
 template <class Object>
 class ProductOperation : public Operation, public std::enable_shared_from_this<ProductOperation<Object>> {
  public:
+  // The object computes both passes for the samples and specs of `maker`. Its backward pass is prepared as maker.use
+  // says.
   virtual std::unique_ptr<Object> make_object(const KernelMaker& maker) const = 0;
 
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
     const auto backward = std::make_shared<const ProductBackward<Object>>(this->shared_from_this(), request.needed);
     const std::vector<Value> gradients =
         apply(backward, {request.inputs[0], request.inputs[1], request.inputs[2], request.output_gradients[0]});
+    // One backward operation computes all gradients, because those of kernel and bias come from one call of a library.
     std::vector<MaybeValue> by_input(3);
     if (request.needed[0]) by_input[0] = gradients[0];
     if (request.needed[1]) by_input[1] = gradients[1];
@@ -28,6 +31,7 @@ class ProductOperation : public Operation, public std::enable_shared_from_this<P
   }
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    // The backward operation finds the object by this operation, and may use what the forward pass has kept in it.
     return make_function_kernel([object = maker.share(*this, make_object(maker))](const KernelArrays& arrays) {
       object->forward(arrays.input(0), arrays.input(1), arrays.input(2), arrays.output(0));
     });
@@ -44,6 +48,7 @@ class ProductBackward final : public Operation {
   std::string name() const override { return "gradients of " + forward_->name(); }
 
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    // An output that nobody asked for keeps its place, since kernels find arrays by position.
     std::vector<ValueSpec> specs(3, kNotComputed);
     for (std::size_t input = 0; input < 3; ++input) {
       if (needed_[input]) specs[input] = *inputs[input];
@@ -56,6 +61,7 @@ class ProductBackward final : public Operation {
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     return make_function_kernel(
         [object = maker.made_by<Object>(*forward_), needed = needed_](const KernelArrays& arrays) {
+          // Gradients of the kernel and of the bias come from one call.
           if (needed[1] || needed[2]) {
             object->backward_weights(arrays.input(0), arrays.input(3), arrays.output(1), arrays.output(2));
           }

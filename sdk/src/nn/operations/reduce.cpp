@@ -1,4 +1,5 @@
 // A reduction goes over neighbouring axes. Others are reduced group by group, so that no kernel walks through strides.
+// docs/numerics.md says in which order elements are added.
 
 #include <fmt/format.h>
 
@@ -36,6 +37,7 @@ class ReduceOperation final : public Operation {
 
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     ValueSpec spec = *inputs[0];
+    // Only gradients are added up over samples. A function that a model can name never reaches another sample.
     if (range_.is_over_samples) {
       spec.has_samples = false;
       return {spec};
@@ -55,16 +57,19 @@ class ReduceOperation final : public Operation {
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
     const Value& g = *request.output_gradients[0];
     const Value& x = *request.inputs[0];
+    // Each element has a share of 1 in a sum, and of 1 / n in a mean.
     if (kind_ == ReductionKind::sum) return {broadcast_to(g, x.spec())};
     if (kind_ == ReductionKind::mean) {
       return {broadcast_to(g / static_cast<float>(reduced(x.shape())), x.spec())};
     }
+    // Equal largest elements share the gradient. So it does not matter which of them a kernel finds first.
     const Value is_largest = equal(x, request.outputs[0]);
     const Value count = apply_one(std::make_shared<const ReduceOperation>(ReductionKind::sum, range_), {is_largest});
     return {is_largest * (g / count)};
   }
 
   void write_config(ConfigWriter& config) const override {
+    // A file holds a range as its first axis and the one after its last.
     config.integers("axes", {static_cast<std::int64_t>(range_.begin), static_cast<std::int64_t>(range_.end)});
   }
 
@@ -75,6 +80,7 @@ class ReduceOperation final : public Operation {
       reduction.reduced = maker.samples;
       reduction.inner = spec.shape.element_count();
     } else {
+      // Axes before the range and the samples are one axis, and so are the axes after it.
       reduction.outer = spec.has_samples ? maker.samples : 1;
       for (std::size_t axis = 0; axis < range_.begin; ++axis) reduction.outer *= spec.shape[axis];
       reduction.reduced = reduced(spec.shape);
@@ -98,6 +104,7 @@ class ReduceOperation final : public Operation {
 
 Value reduce(const Value& x, ReductionKind kind, const AxisList& axes, ReducedAxes reduced) {
   const std::size_t rank = x.shape().rank();
+  // An empty list stands for all axes, as in NumPy.
   std::vector<bool> is_reduced(rank, axes.empty());
   for (const std::int64_t axis : axes) {
     const std::size_t place = checked_axis(axis, x.shape(), name_of(kind));
@@ -109,13 +116,17 @@ Value reduce(const Value& x, ReductionKind kind, const AxisList& axes, ReducedAx
   Value result = x;
   for (std::size_t begin = 0; begin < rank; ++begin) {
     if (!is_reduced[begin]) continue;
+    // Each group is a reduction of its own. A mean of means is the mean, because each of them is over equally many
+    // elements.
     std::size_t end = begin;
     while (end < rank && is_reduced[end]) ++end;
     result =
         apply_one(std::make_shared<const ReduceOperation>(kind, ReducedRange{.begin = begin, .end = end}), {result});
+    // Axis `end` is not reduced, so the loop may step over it.
     begin = end;
   }
   if (reduced == ReducedAxes::keep) return result;
+  // Reduced axes have extent 1, so a view removes them.
   std::vector<std::int64_t> kept;
   for (std::size_t axis = 0; axis < rank; ++axis) {
     if (!is_reduced[axis]) kept.push_back(x.shape()[axis]);

@@ -15,6 +15,7 @@ class ReshapeOperation final : public Operation {
 
   std::string name() const override { return "reshape"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    // A file may hold any two shapes, so the counts are compared each time.
     if (inputs[0]->shape.element_count() != shape_.element_count()) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("a value of shape {} cannot be reshaped to {}, which has another number of elements",
@@ -26,6 +27,7 @@ class ReshapeOperation final : public Operation {
     return {reshape(*request.output_gradients[0], request.inputs[0]->shape())};
   }
   void write_config(ConfigWriter& config) const override { config.integers("shape", shape_.extents()); }
+  // No element is read, so its type does not matter.
   bool takes_integers() const override { return true; }
   bool is_view() const override { return true; }
   std::unique_ptr<Kernel> make_kernel(const KernelMaker&) const override { return nullptr; }

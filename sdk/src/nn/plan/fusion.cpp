@@ -1,6 +1,7 @@
 // Each operation begins as a group of its own. A group runs where its last operation, the sink, stood: that is where
 // all of its inputs are there. Producers thus run later than before, and their inputs live longer. So a producer joins
-// only if at most one array of the output's size lives longer in place of the one that goes away.
+// only if at most one array of the output's size lives longer in place of the one that goes away. Joining saves memory
+// traffic: most time of an operation on elements goes into reading and writing its arrays. docs/decisions/models.md
 
 #include "nn/plan/fusion.h"
 
@@ -35,6 +36,7 @@ class Fusion {
   std::optional<FusedGroup> group_of(const std::vector<std::size_t>& members) const;
   GraphOperation fused(std::size_t sink) const;
 
+  // What is kept between the passes would go away if a forward operation joined a backward one.
   bool is_forward(std::size_t operation) const { return operation < graph_.first_backward; }
 
   const Graph& graph_;
@@ -53,12 +55,14 @@ void Fusion::find_readers() {
   is_result_.assign(graph_.arrays.size(), false);
   stays_.assign(graph_.arrays.size(), false);
   for (std::size_t index = 0; index < graph_.operations.size(); ++index) {
+    // Each operation begins as the sink and the only member of its group.
     parts_.push_back(graph_.operations[index].operation->element_part());
     sink_.push_back(index);
     members_.push_back({index});
     for (const ArrayId input : graph_.operations[index].inputs) {
       if (input == kNoArray) continue;
       readers_[input].push_back(index);
+      // A view reads the memory of the array that it shows, so lifetimes are those of memories and not of arrays.
       of_memory_[graph_.memory_of(input)].push_back(index);
     }
   }
@@ -68,6 +72,8 @@ void Fusion::find_readers() {
     if (gradient != kNoArray) is_result_[gradient] = true;
   }
   for (ArrayId array = 0; array < graph_.arrays.size(); ++array) {
+    // A plan gives away neither the memory of the caller nor a result that the caller reads. Such memory costs nothing
+    // if it is read later.
     const bool is_callers = graph_.arrays[array].source != GraphArray::Source::operation;
     if (is_callers || is_result_[array]) stays_[graph_.memory_of(array)] = true;
   }
@@ -75,6 +81,7 @@ void Fusion::find_readers() {
 
 // Whether nothing but `consumer` needs the array.
 bool Fusion::is_between(ArrayId array, std::size_t consumer) const {
+  // One consumer may read the array twice, as in `x * x`.
   const bool is_only_reader =
       std::all_of(readers_[array].begin(), readers_[array].end(), [&](std::size_t one) { return one == consumer; });
   return is_only_reader && !is_result_[array];
@@ -83,6 +90,7 @@ bool Fusion::is_between(ArrayId array, std::size_t consumer) const {
 // Where the memory is last read.
 std::size_t Fusion::last_place(ArrayId root) const {
   std::size_t last = 0;
+  // A member of a group reads its inputs where the sink of the group runs.
   for (const std::size_t reader : of_memory_[root]) last = std::max(last, sink_[reader]);
   return last;
 }
@@ -91,6 +99,7 @@ std::size_t Fusion::last_place(ArrayId root) const {
 std::optional<FusedGroup> Fusion::group_of(const std::vector<std::size_t>& members) const {
   FusedGroup group;
   ElementProgram& program = group.program;
+  // A device takes the program as one argument of a kernel, so each of its lists has a fixed size.
   if (members.size() > ElementProgram::kMaximumInstructions) return std::nullopt;
   const auto constant_operand = [&](float value) -> std::optional<ElementOperand> {
     std::uint8_t place = 0;
@@ -105,6 +114,7 @@ std::optional<FusedGroup> Fusion::group_of(const std::vector<std::size_t>& membe
   };
   const auto array_operand = [&](ArrayId array) -> std::optional<ElementOperand> {
     const GraphArray& one = graph_.arrays[array];
+    // What a member makes stays in a register of the program. It takes no input, and that is what joining gains.
     const auto maker = one.source == GraphArray::Source::operation
                            ? std::find(members.begin(), members.end(), one.index)
                            : members.end();
@@ -129,10 +139,13 @@ std::optional<FusedGroup> Fusion::group_of(const std::vector<std::size_t>& membe
       instruction.operands[argument] = *operand;
     }
   }
+  // Members are in the order of the graph, so the last instruction is that of the sink. All others are read within the
+  // group alone.
   program.input_count = static_cast<std::uint8_t>(group.inputs.size());
   program.outputs[0] = static_cast<std::uint8_t>(program.instruction_count - 1);
   program.output_count = 1;
-  // More arrays may leave fewer axes that can be joined.
+  // More arrays may leave fewer axes that can be joined. Arrays with equal specs are one long row, whatever their rank
+  // is. Others may need each axis, and one for the samples.
   const ValueSpec& output = graph_.spec(graph_.operations[members.back()].outputs[0]);
   const bool are_alike = std::all_of(group.inputs.begin(), group.inputs.end(),
                                      [&](ArrayId input) { return graph_.spec(input) == output; });
@@ -142,6 +155,8 @@ std::optional<FusedGroup> Fusion::group_of(const std::vector<std::size_t>& membe
 
 bool Fusion::keeps_memory(std::size_t producer, std::size_t consumer) const {
   const ValueSpec& output = graph_.spec(graph_.operations[consumer].outputs[0]);
+  // Inputs are broadcast to the output, so those of another spec are smaller as a rule and do not count. The array
+  // between producer and consumer goes away, which pays for one that lives longer.
   std::vector<ArrayId> longer;  // memories that would live longer
   const FusedGroup group = *group_of(members_[producer]);
   for (const ArrayId input : group.inputs) {
@@ -153,6 +168,8 @@ bool Fusion::keeps_memory(std::size_t producer, std::size_t consumer) const {
 }
 
 void Fusion::try_to_join(std::size_t producer, std::size_t consumer) {
+  // An instruction reads results of earlier instructions alone. Both lists are sorted, so the merged one is in the
+  // order of the graph.
   std::vector<std::size_t> members;
   std::merge(members_[producer].begin(), members_[producer].end(), members_[consumer].begin(), members_[consumer].end(),
              std::back_inserter(members));
@@ -185,6 +202,7 @@ GraphOperation Fusion::fused(std::size_t sink) const {
   }
   operation.operation = make_element_program(group.program, output);
   operation.inputs = std::move(group.inputs);
+  // A group has a kernel of its own, also where its sink was a copy of another operation.
   operation.repeats = kNoOperation;
   return operation;
 }
@@ -194,8 +212,10 @@ Graph Fusion::run() {
   for (std::size_t consumer = 0; consumer < graph_.operations.size(); ++consumer) {
     if (!parts_[consumer]) continue;
     for (const ArrayId input : graph_.operations[consumer].inputs) {
+      // Operations on elements have all of their inputs, so none is kNoArray.
       const GraphArray& array = graph_.arrays[input];
       const std::size_t producer = array.index;
+      // The second read of `x * x` finds that the producer of x has joined already. Then its sink is the consumer.
       const bool fits = array.source == GraphArray::Source::operation && parts_[producer] &&
                         sink_[producer] == producer && is_between(input, consumer) &&
                         is_forward(producer) == is_forward(consumer) &&
@@ -205,6 +225,7 @@ Graph Fusion::run() {
   }
   Graph result = graph_;
   result.operations.clear();
+  // Members of groups leave the list, so the operations that stay get other numbers.
   std::vector<std::size_t> moved(graph_.operations.size(), kNoOperation);  // by operation that is still there
   for (std::size_t index = 0; index < graph_.operations.size(); ++index) {
     if (index == graph_.first_backward) result.first_backward = result.operations.size();
@@ -219,6 +240,7 @@ Graph Fusion::run() {
     moved[index] = result.operations.size();
     result.operations.push_back(std::move(operation));
   }
+  // A graph for inference has no backward pass, so the loop never meets its first operation.
   if (graph_.first_backward == graph_.operations.size()) result.first_backward = result.operations.size();
   // No kernel makes an array between operations that were joined; it counts as one of theirs.
   for (std::size_t index = 0; index < graph_.operations.size(); ++index) {

@@ -1,6 +1,7 @@
 // Arrays are placed by decreasing size, each at the lowest offset where it overlaps no array that lives at the same
-// time. This is the usual heuristic for the assignment of offsets, which stays within a few percent of the largest sum
-// of sizes that live at once.
+// time. This is the usual heuristic for the assignment of offsets. It stays within a few percent of the largest sum of
+// sizes that live at once. Sizes of models are known before they run, so nothing is allocated during a pass.
+// docs/decisions/models.md
 
 #include "nn/plan/memory_plan.h"
 
@@ -13,6 +14,7 @@ namespace holdfast {
 
 namespace {
 
+// 64 bytes are a cache line, and the widest vector of x86. So no two arrays share a cache line.
 constexpr std::size_t kAlignmentBytes = 64;
 
 // Memory of the arena that one array has, or several one after another: views, and outputs that overwrite inputs.
@@ -52,6 +54,7 @@ class Planner {
 std::size_t Planner::bytes(ArrayId array) const {
   const ValueSpec& spec = graph_.spec(array);
   const std::int64_t elements = (spec.has_samples ? options_.samples : 1) * spec.shape.element_count();
+  // Each size is rounded up, so that arrays which follow one another stay aligned.
   const std::size_t bytes = static_cast<std::size_t>(elements) * size_bytes(spec.dtype);
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
 }
@@ -61,6 +64,8 @@ void Planner::place_callers_arrays() {
   for (ArrayId array = 0; array < root_.size(); ++array) root_[array] = graph_.memory_of(array);
   is_fixed_.assign(graph_.arrays.size(), false);
   result_.places.resize(graph_.arrays.size());
+  // ModelProgram::bases() lists the addresses in this order: the inputs of the model first, then the gradients of its
+  // outputs.
   const auto at = [](Base base, std::size_t index, std::size_t floats) {
     return ArrayPlace{static_cast<std::size_t>(base) + index, floats * sizeof(float)};
   };
@@ -80,6 +85,7 @@ void Planner::place_callers_arrays() {
       case GraphArray::Source::buffer:
         result_.places[array] = at(Base::buffers, 0, options_.buffers.entries()[one.index].offset);
         break;
+      // make_blocks() finds a place for these arrays.
       case GraphArray::Source::operation:
         break;
     }
@@ -90,6 +96,8 @@ void Planner::place_callers_arrays() {
 void Planner::place_results() {
   const auto place = [&](ArrayId array, Base base, std::size_t floats) {
     const ArrayId root = root_[array];
+    // differentiate() copies a gradient that shares its memory with another one, so that each result has memory of its
+    // own.
     HOLDFAST_ASSERT(!is_fixed_[root]);
     is_fixed_[root] = true;
     result_.places[root] = {static_cast<std::size_t>(base), floats * sizeof(float)};
@@ -105,9 +113,11 @@ void Planner::find_last_uses() {
   last_use_.assign(graph_.arrays.size(), 0);
   for (std::size_t operation = 0; operation < graph_.operations.size(); ++operation) {
     for (const ArrayId input : graph_.operations[operation].inputs) {
+      // Operations come in order, so the last assignment is the last use. A use of a view is a use of its root.
       if (input != kNoArray) last_use_[root_[input]] = operation;
     }
     for (const ArrayId output : graph_.operations[operation].outputs) {
+      // An output that nothing reads still needs memory while its operation writes it.
       last_use_[root_[output]] = std::max(last_use_[root_[output]], operation);
     }
   }
@@ -119,6 +129,8 @@ std::size_t Planner::block_for(std::size_t index, std::size_t output) {
   const GraphOperation& operation = graph_.operations[index];
   const ArrayId array = operation.outputs[output];
   const std::optional<std::size_t> input = operation.operation->overwritable_input();
+  // The output takes over the block of an input that nothing else needs. Kernels allow it where element i of the input
+  // is read for element i of the output alone.
   if (options_.shares_memory && output == 0 && input && operation.inputs[*input] != kNoArray) {
     const ArrayId overwritten = root_[operation.inputs[*input]];
     const std::size_t block = block_of_[overwritten];
@@ -127,6 +139,7 @@ std::size_t Planner::block_for(std::size_t index, std::size_t output) {
       return block;
     }
   }
+  // Where memory is not shared, each block lives from the first operation to the last, so that no two overlap.
   const std::size_t last = options_.shares_memory ? last_use_[array] : graph_.operations.size();
   blocks_.push_back({.bytes = bytes(array), .first = options_.shares_memory ? index : 0, .last = last});
   return blocks_.size() - 1;
@@ -135,6 +148,7 @@ std::size_t Planner::block_for(std::size_t index, std::size_t output) {
 void Planner::make_blocks() {
   block_of_.assign(graph_.arrays.size(), kNoBlock);
   for (std::size_t operation = 0; operation < graph_.operations.size(); ++operation) {
+    // A view lies in the block of its root.
     if (graph_.operations[operation].operation->is_view()) continue;
     for (std::size_t output = 0; output < graph_.operations[operation].outputs.size(); ++output) {
       const ArrayId array = graph_.operations[operation].outputs[output];
@@ -144,6 +158,7 @@ void Planner::make_blocks() {
 }
 
 void Planner::place_blocks() {
+  // Equal sizes stay in the order of operations. So places are the same with each standard library, whose sorts differ.
   std::vector<std::size_t> by_size(blocks_.size());
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});
   std::stable_sort(by_size.begin(), by_size.end(),
@@ -152,13 +167,16 @@ void Planner::place_blocks() {
   for (const std::size_t index : by_size) {
     Block& block = blocks_[index];
     for (const Block* const other : placed) {
+      // An operation reads its inputs while it writes its outputs, so the first and the last operation both count.
       const bool live_together = other->first <= block.last && block.first <= other->last;
       if (!live_together) continue;
+      // Blocks are sorted by offset, so the first gap that is wide enough is the lowest one.
       if (block.offset + block.bytes <= other->offset) break;
       block.offset = std::max(block.offset, other->offset + other->bytes);
     }
     const auto place = std::upper_bound(placed.begin(), placed.end(), block.offset,
                                         [](std::size_t offset, const Block* other) { return offset < other->offset; });
+    // The list of blocks is complete, so the pointers into it stay valid.
     placed.insert(place, &block);
     result_.arena_bytes = std::max(result_.arena_bytes, block.offset + block.bytes);
   }

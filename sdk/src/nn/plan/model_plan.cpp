@@ -1,5 +1,7 @@
-// A step costs two additions an array and one virtual call besides its kernel, and allocates nothing, because steps of
-// small models are counted in microseconds.
+// Besides its kernel, a step costs two additions an array and one virtual call. It allocates nothing, because steps of
+// small models are counted in microseconds. The plan keeps places and kernels, and drops the graph that they were made
+// from. Addresses come with each pass, because arenas and the caller's arrays may move between passes.
+// docs/decisions/models.md
 
 #include "nn/plan/model_plan.h"
 
@@ -19,17 +21,20 @@ ModelPlan::ModelPlan(const Graph& described, const MemoryOptions& options, compu
   arena_bytes_ = memory.arena_bytes;
   for (const ArrayId output : graph.outputs) outputs_.push_back(memory.places[output]);
 
+  // Kernels hold what they share by pointers of their own, so this list is needed only while they are made.
   SharedObjects shared;
   Kernels kernels(graph.operations.size());
   std::vector<std::size_t> step_of_operation;
   for (std::size_t index = 0; index < graph.operations.size(); ++index) {
     if (index == graph.first_backward) first_backward_ = steps_.size();
+    // A view has no step. Its number is that of the next step, by which its array is complete.
     step_of_operation.push_back(steps_.size());
     if (!graph.operations[index].operation->is_view()) {
       add_step(graph, graph.operations[index], memory, backend, shared, kernels);
       kernels[index] = steps_.back().kernel;
     }
   }
+  // A graph for inference has no backward pass, so the loop never meets its first operation.
   if (graph.first_backward == graph.operations.size()) first_backward_ = steps_.size();
   if (is_training) find_complete_gradients(graph, options.parameters, step_of_operation);
 }
@@ -48,8 +53,11 @@ void ModelPlan::add_step(const Graph& graph, const GraphOperation& operation, co
     }
     return specs;
   };
+  // places_ lists the inputs of a step before its outputs, so these two calls must stay in this order.
   const auto inputs = specs_of(operation.inputs);
   const auto outputs = specs_of(operation.outputs);
+  // A copy runs the kernel of its original. The backward pass was made with the objects of that kernel, and finds there
+  // what the second run keeps. docs/decisions/models.md
   if (operation.repeats != kNoOperation) {
     step.kernel = kernels[operation.repeats];
   } else {
@@ -61,6 +69,7 @@ void ModelPlan::add_step(const Graph& graph, const GraphOperation& operation, co
          .outputs = outputs,
          .shared = shared});
   }
+  // A pass must not allocate, so the longest list of pointers is made here.
   pointers_.resize(std::max(pointers_.size(), step.inputs + step.outputs));
   steps_.push_back(std::move(step));
 }
@@ -73,6 +82,8 @@ void ModelPlan::find_complete_gradients(const Graph& graph, const ArenaLayout& p
     const std::size_t maker = gradient == kNoArray ? 0 : graph.arrays[graph.memory_of(gradient)].index;
     steps.push_back(gradient == kNoArray ? 0 : step_of_operation[maker]);
   }
+  // The backward pass makes the gradients of the last layers first, so a part is a range at the end of the arena. An
+  // entry counts only when all entries after it are complete.
   std::size_t incomplete = steps.size();  // entries before this one
   for (std::size_t step = first_backward_; step < steps_.size(); ++step) {
     while (incomplete > 0 && steps[incomplete - 1] <= step) --incomplete;
@@ -83,6 +94,7 @@ void ModelPlan::find_complete_gradients(const Graph& graph, const ArenaLayout& p
 
 void ModelPlan::run(std::size_t first, std::size_t end, const Bases& bases, const BeforeOperation& before) {
   for (std::size_t index = first; index < end; ++index) {
+    // An exception of before() ends the pass between two operations, so no kernel is left half done.
     before();
     const Step& step = steps_[index];
     const ArrayPlace* place = places_.data() + step.first_place;
@@ -108,6 +120,7 @@ std::vector<BackwardPart> ModelPlan::backward_parts(std::size_t least_floats) co
   std::size_t first = first_backward_;
   std::size_t complete_from = parameter_floats_;  // before this part
   for (std::size_t step = first_backward_; step + 1 < steps_.size(); ++step) {
+    // A part that completes few floats would cost a message of its own and save no time.
     const std::size_t begin = steps_[step].gradients_begin;
     // The last part is the one with the first parameters.
     if (begin == 0 || complete_from - begin < std::max<std::size_t>(least_floats, 1)) continue;

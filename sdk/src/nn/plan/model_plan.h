@@ -36,6 +36,7 @@ class ModelPlan {
   // outputs. What a pass does not use may be null.
   using Bases = std::vector<std::byte*>;
 
+  // Queues the forward pass. The memory of `bases` must stay as it is until the work is done.
   void forward(const Bases& bases, const BeforeOperation& before);
   // Where the outputs of the model lie after forward().
   const std::byte* output(std::size_t index, const Bases& bases) const;
@@ -43,6 +44,7 @@ class ModelPlan {
   // All of the backward pass, in its order. Each part but the last completes at least so many floats.
   std::vector<BackwardPart> backward_parts(std::size_t least_floats) const;
   bool is_first(const BackwardPart& part) const { return part.first == first_backward_; }
+  // Parts run in their order, after forward() with the same arena and arrays.
   void backward(const BackwardPart& part, const Bases& bases, const BeforeOperation& before);
 
  private:

@@ -1,3 +1,7 @@
+// A program owns what a pass needs besides the numbers: the plans, an arena for training and one for inference. All
+// plans of an arena share it, since one of them runs at a time. Addresses are collected for each pass, because an arena
+// moves when a larger plan makes it grow. docs/decisions/models.md
+
 #include "nn/program/model_program.h"
 
 #include <algorithm>
@@ -24,6 +28,7 @@ static std::vector<compute::DeviceKernels::Gap> unwritten_gradients(const ArenaL
   const auto add_gap = [&](std::size_t next) {
     if (next > end) gaps.push_back({.begin = end, .end = next});
   };
+  // Entries come in the order of their offsets, so a gap ends where the next written entry begins.
   for (std::size_t index = 0; index < layout.entries().size(); ++index) {
     const ArenaEntry& entry = layout.entries()[index];
     if (graph.parameter_gradients[index] == kNoArray) continue;
@@ -34,6 +39,7 @@ static std::vector<compute::DeviceKernels::Gap> unwritten_gradients(const ArenaL
   return gaps;
 }
 
+// No arena has so many floats, so the backward pass is a single part.
 static constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 
 ModelProgram::ModelProgram(const Model& model, std::unique_ptr<compute::Backend> backend)
@@ -49,10 +55,12 @@ ModelProgram::ModelProgram(const Model& model, int threads) : ModelProgram(model
 ModelProgram::~ModelProgram() = default;
 
 const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, bool is_training) {
+  // Passes of training and of inference have different kernels, so a plan serves only one kind.
   const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const NumberedPlan& numbered) {
     return numbered.plan->samples() == samples && numbered.plan->is_training() == is_training;
   });
   if (found != plans_.end()) {
+    // The list is in the order of use, so that the plan which is dropped is the one that was not used for longest.
     plans_.splice(plans_.begin(), plans_, found);
     return plans_.front();
   }
@@ -61,13 +69,18 @@ const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, bool 
       .samples = samples, .inputs = model.inputs.size(), .parameters = model.parameters, .buffers = model.buffers};
   auto plan =
       std::make_shared<ModelPlan>(is_training ? model.training : model.inference, memory, *backend_, is_training);
+  // An arena never shrinks, so it fits older plans too. Sizes are multiples of 64 bytes, so the division is exact.
   (is_training ? training_arena_ : inference_arena_).grow_to(plan->arena_bytes() / sizeof(float));
+  // A forward pass holds its plan by a pointer of its own, so a plan that is dropped here can still run backward.
   if (plans_.size() == kPlansKept) plans_.pop_back();
+  // Another plan may get the address of one that was dropped. Its number stays unique, so a device does not repeat work
+  // that it recorded for the old plan.
   plans_.push_front({.plan = std::move(plan), .number = plans_made_++});
   return plans_.front();
 }
 
 std::vector<std::uint64_t> ModelProgram::prepare_training(std::int64_t samples, const Draws& draws) {
+  // Recorded work holds addresses, so the address of the arena belongs to the key: the arena moves when it grows.
   const std::uint64_t number = plan(samples, true).number;
   backend_->set_draws(draws);
   return {number, address_of(training_arena_.data())};
@@ -86,9 +99,12 @@ ModelPlan::Bases& ModelProgram::bases(const compute::GrowingFloats& arena, std::
                                       const Inputs& inputs) {
   HOLDFAST_ASSERT(inputs.size() == model_.inputs().size());
   HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count());
+  // The places are those of Base. What a pass does not use stays null, so that a wrong use of it fails at once.
   bases_.assign(static_cast<std::size_t>(Base::first_external), nullptr);
   bases_[static_cast<std::size_t>(Base::arena)] = reinterpret_cast<std::byte*>(arena.data());
   bases_[static_cast<std::size_t>(Base::parameters)] = bytes_of(parameters);
+  // Training reads only buffers that stand still, such as those of Normalization. run_inference() puts its own buffers
+  // here.
   bases_[static_cast<std::size_t>(Base::buffers)] = bytes_of(training_buffers_);
   for (const std::byte* const input : inputs) bases_.push_back(const_cast<std::byte*>(input));
   return bases_;
@@ -96,6 +112,7 @@ ModelPlan::Bases& ModelProgram::bases(const compute::GrowingFloats& arena, std::
 
 ModelProgram::Outputs ModelProgram::run_training(const Inputs& inputs, std::int64_t samples,
                                                  std::span<const float> parameters) {
+  // backward() needs the same plan and inputs again.
   last_plan_ = plan(samples, true).plan;
   last_inputs_ = inputs;
   last_samples_ = samples;
@@ -109,6 +126,7 @@ ModelProgram::Outputs ModelProgram::run_inference(const Inputs& inputs, std::int
   HOLDFAST_ASSERT(buffers.size() == model_.buffers().float_count());
   const std::shared_ptr<ModelPlan> inference = plan(samples, false).plan;
   ModelPlan::Bases& addresses = bases(inference_arena_, parameters, inputs);
+  // Inference reads moving averages, and these are the ones that it was given.
   addresses[static_cast<std::size_t>(Base::buffers)] = bytes_of(buffers);
   inference->forward(addresses, before_);
   return outputs_of(*inference, addresses);
@@ -136,6 +154,7 @@ std::span<const float> ModelProgram::forward_training(std::span<const float> fea
                                                       std::span<const float> parameters) {
   HOLDFAST_ASSERT(samples >= 0 && features.size() == elements(model_.input_shape(), samples));
   last_samples_ = samples;
+  // A shard without samples has no plan. backward() then writes zeros.
   last_plan_ = nullptr;
   if (samples == 0) return {};
   return only_output(run_training({bytes_of(features)}, samples, parameters), samples);
@@ -155,6 +174,7 @@ void ModelProgram::backward(std::span<const float> output_gradient, std::span<co
   HOLDFAST_ASSERT(gradients.size() == model_.parameters().float_count());
   HOLDFAST_ASSERT(contributions.size() == contribution_count_);
   if (last_samples_ == 0) {
+    // Replicas add up all shards, and a shard without samples must add zeros.
     backend_->memory().fill_zero(gradients);
     backend_->memory().fill_zero(contributions);
     return;
@@ -176,10 +196,12 @@ void ModelProgram::backward_part(const BackwardPart& part, std::int64_t samples,
 }
 
 void ModelProgram::run_backward(ModelPlan& plan, const BackwardPart& part, const BackwardArrays& arrays) {
+  // Sums over the whole arena include its padding, which must thus be zero. No part writes there, so once is enough.
   if (plan.is_first(part)) clear_unwritten(arrays.gradients);
   ModelPlan::Bases& addresses = bases(training_arena_, arrays.parameters, arrays.inputs);
   addresses[static_cast<std::size_t>(Base::gradients)] = bytes_of(arrays.gradients);
   addresses[static_cast<std::size_t>(Base::contributions)] = bytes_of(arrays.contributions);
+  // The plan only reads them, as it reads the inputs.
   for (const float* const gradient : arrays.output_gradients) {
     addresses.push_back(reinterpret_cast<std::byte*>(const_cast<float*>(gradient)));
   }
@@ -187,6 +209,7 @@ void ModelProgram::run_backward(ModelPlan& plan, const BackwardPart& part, const
 }
 
 void ModelProgram::clear_unwritten(std::span<float> gradients) const {
+  // A device has one kernel for all gaps, because each launch costs time.
   if (compute::DeviceKernels* const device = backend_->device_kernels()) {
     return device->clear(unwritten_, gradients.data());
   }
@@ -200,10 +223,12 @@ void ModelProgram::update_buffers(std::span<const float> contributions, std::spa
   const Graph& graph = model_.description()->training;
   for (const BufferUpdate& update : graph.updates) {
     const float* sums = contributions.data() + update.offset;
+    // The number of rows comes after all sums.
     const float* const count = sums + graph.spec(update.sums).shape.element_count() - 1;
     for (const std::size_t entry : update.buffers) {
       const std::span<float> moving = model_.buffers().view(buffers, entry);
       update_moving(sums, count, update.momentum, moving);
+      // The sums of the next buffer follow.
       sums += moving.size();
     }
   }
@@ -213,6 +238,8 @@ void ModelProgram::update_moving(const float* sums, const float* count, float mo
   if (compute::DeviceKernels* const device = backend_->device_kernels()) {
     return device->update_moving(sums, count, moving.size(), momentum, moving.data());
   }
+  // A batch without rows leaves the averages as they are: 0 / 0 would make NaN of them. A device checks the count
+  // itself, since the host cannot read its memory.
   if (*count == 0) return;
   for (float& value : moving) value = compute::moving_average(value, momentum, *sums++, *count);
 }

@@ -32,9 +32,9 @@ class ModelProgram {
   ModelProgram(const Model& model, int threads);
   ~ModelProgram();
 
-  // What passes of so many samples need is made; until another number is prepared they only queue work, and may be
-  // repeated (compute::Backend::repeat()) under the numbers that are returned and those of the arrays that they are
-  // given. The draws are those of the training that follows. At least one sample.
+  // What passes of so many samples need is made; until another number is prepared they only queue work. It may be
+  // repeated (compute::Backend::repeat()) under the numbers that are returned, together with the addresses of the
+  // arrays that passes are given. The draws are those of the training that follows. At least one sample.
   std::vector<std::uint64_t> prepare_training(std::int64_t samples, const Draws& draws);
   std::vector<std::uint64_t> prepare_inference(std::int64_t samples);
 

@@ -1,4 +1,6 @@
-// Prediction stands apart from the description of a model, because a model that runs is made of one.
+// Prediction stands apart from the description of a model, because a model that runs is made of one. Each call makes a
+// program of its own: a program is for one thread at a time, and a model is for several. Batches bound the memory that
+// a long tensor takes.
 
 #include <fmt/format.h>
 
@@ -28,8 +30,11 @@ const std::byte* input_of(const Tensor& tensor, DType computed, std::int64_t fir
   const std::int64_t elements = tensor.shape().without_batch().element_count();
   const std::byte* const from =
       tensor.bytes().data() + static_cast<std::size_t>(first * elements) * size_bytes(tensor.dtype());
+  // What the model computes with as it is needs no copy.
   if (tensor.dtype() == computed) return from;
   converted.resize(static_cast<std::size_t>(count * elements));
+  // A tensor has no gaps between samples, so all of them are one row. The kernel takes pointers to floats, whatever
+  // type it reads.
   backend.array_kernels().convert({.from = tensor.dtype(), .to = computed, .rows = 1, .elements = count * elements},
                                   reinterpret_cast<const float*>(from), converted.data());
   return reinterpret_cast<const std::byte*>(converted.data());
@@ -49,6 +54,8 @@ std::vector<Tensor> predict_arrays(const Model& model, std::span<const Tensor* c
   std::vector<Tensor> results;
   for (const ModelArray& output : model.outputs()) results.emplace_back(output.spec.shape.with_batch(samples));
   ModelProgram program(model, compute::default_threads());
+  // The arrays of a batch point into these, so they live outside of the loop. They are also large enough for each
+  // further batch.
   std::vector<std::vector<float>> converted(inputs.size());
   for (std::int64_t first = 0; first < samples; first += batch_size) {
     const std::int64_t count = std::min(batch_size, samples - first);
@@ -72,6 +79,7 @@ std::vector<Tensor> predict_arrays(const Model& model, std::span<const Tensor* c
 Tensor Model::predict(const Tensor& x, std::int64_t batch_size) const {
   check_prediction(input_shape(), x.shape(), batch_size);
   static_cast<void>(output_shape());  // throws if there are several
+  // The pointer keeps these weights alive, even if another thread replaces the weights of the model meanwhile.
   const auto weights = weights_->values_or_error();
   const Tensor* const input = &x;
   return std::move(

@@ -21,6 +21,7 @@ void AveragePooling2D::write_config(ConfigWriter& config) const {
 }
 
 std::shared_ptr<const Layer> AveragePooling2D::from_config(const std::string& name, ConfigReader& config) {
+  // std::make_shared() cannot call the private constructor.
   return std::shared_ptr<const Layer>(new AveragePooling2D(read_pooling(config, 2), name));
 }
 

@@ -20,6 +20,7 @@ void Conv2D::write_config(ConfigWriter& config) const {
 }
 
 std::shared_ptr<const Layer> Conv2D::from_config(const std::string& name, ConfigReader& config) {
+  // std::make_shared() cannot call the private constructor.
   return std::shared_ptr<const Layer>(new Conv2D(read_convolution(config, 2), name));
 }
 

@@ -1,3 +1,6 @@
+// The layers differ in the length of their lists alone, so this code exists once for one to three axes. Options are
+// checked when a layer is made, and shapes when it is called. docs/decisions/models.md
+
 #include "nn/layers/convolution/convolution_settings.h"
 
 #include <fmt/format.h>
@@ -19,10 +22,12 @@ void check_kernel_windows(std::string_view kind, const SlidingWindows& windows) 
   check_extents(kind, "kernel extents", windows.sizes);
   check_extents(kind, "strides", windows.strides);
   check_extents(kind, "dilation rates", windows.dilation_rate);
+  // Causal padding keeps each place from seeing later steps, and only a single axis can be one of steps.
   if (windows.padding == Padding::causal && windows.sizes.size() > 1) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} needs padding valid or same, not causal, which is for layers along one axis", kind));
   }
+  // Keras refuses both together, so a model with both could not be exchanged.
   if (!has_above_one(windows.strides) || !has_above_one(windows.dilation_rate)) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} needs strides or a dilation rate of 1, not strides {} with a dilation rate of {}", kind,
@@ -33,6 +38,7 @@ void check_convolution(std::string_view kind, const ConvolutionSettings& setting
   check_extent(kind, "filters", settings.filters);
   check_extent(kind, "groups", settings.groups);
   check_kernel_windows(kind, {settings.kernel_size, settings.strides, settings.dilation_rate, settings.padding});
+  // Each group makes equally many filters.
   if (settings.filters % settings.groups == 0) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} needs filters that its {} groups divide, not {}; take a multiple of {}", kind,
@@ -43,6 +49,7 @@ std::vector<Value> build_convolution(LayerBuilder& builder, std::span<const Valu
                                      const ConvolutionSettings& settings) {
   const Value& input = only_input(inputs);
   window_places(input.shape(), {settings.kernel_size, settings.strides, settings.dilation_rate, settings.padding});
+  // A filter reads the channels of its group alone, by which its fan is smaller too.
   const std::int64_t channels = input.shape()[input.shape().rank() - 1];
   if (channels % settings.groups != 0) {
     throw Error(ErrorCode::invalid_argument,
@@ -60,6 +67,7 @@ std::vector<Value> build_convolution(LayerBuilder& builder, std::span<const Valu
                                     .padding = settings.padding,
                                     .dilation_rate = settings.dilation_rate,
                                     .groups = settings.groups});
+  // The activation is an operation of its own, so any function may follow.
   return {settings.activation(output)};
 }
 
@@ -77,6 +85,7 @@ void write_convolution(ConfigWriter& config, const ConvolutionSettings& settings
 }
 
 ConvolutionSettings read_convolution(ConfigReader& config, std::size_t spatial_axes) {
+  // A file without dilation and groups means 1: write_convolution() leaves them out then.
   return {.filters = config.integer("filters"),
           .kernel_size = read_extents(config, "kernel_size", spatial_axes),
           .strides = read_extents(config, "strides", spatial_axes),

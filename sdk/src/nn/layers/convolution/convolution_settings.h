@@ -9,6 +9,7 @@
 
 namespace holdfast {
 
+// The options of a class with a list for each extent, so that all further code is the same for one to three axes.
 template <class Extent>
 ConvolutionSettings settings_of(std::int64_t filters, const Extent& kernel_size,
                                 const ConvolutionLayerOptions<Extent>& options) {
@@ -29,11 +30,14 @@ void check_convolution(std::string_view kind, const ConvolutionSettings& setting
 // The same for the windows of any layer that slides a kernel.
 void check_kernel_windows(std::string_view kind, const SlidingWindows& windows);
 
+// Asks the builder for kernel and bias. Throws Error{invalid_argument} for an input that the windows or groups do not
+// fit.
 std::vector<Value> build_convolution(LayerBuilder& builder, std::span<const Value> inputs,
                                      const ConvolutionSettings& settings);
 
 // Dilation and groups are written only where they are not 1: files are older than these options.
 void write_convolution(ConfigWriter& config, const ConvolutionSettings& settings);
+// The reader throws Error{invalid_file or invalid_argument} for lists of another length and for unknown names.
 ConvolutionSettings read_convolution(ConfigReader& config, std::size_t spatial_axes);
 
 }  // namespace holdfast

@@ -1,5 +1,6 @@
 // A depthwise convolution is one with as many groups as channels: the kernel [windows..., channels, multiplier] has the
-// numbers of a kernel [windows..., 1, channels * multiplier] in the same order.
+// numbers of a kernel [windows..., 1, channels * multiplier] in the same order. A separable convolution is a depthwise
+// one, and then one with windows of one element, which mixes the channels. docs/decisions/models.md
 
 #include "holdfast/nn/depthwise_layers.h"
 
@@ -11,6 +12,7 @@
 
 namespace holdfast {
 
+// The options of all classes have the same members, so that one function reads them.
 template <class Extent>
 static DepthwiseSettings depthwise_settings(const Extent& kernel_size, const auto& options) {
   return {.kernel_size = extents_of(kernel_size),
@@ -38,6 +40,7 @@ static SlidingWindows depthwise_windows(const DepthwiseSettings& settings) {
 static void check_depthwise(std::string_view kind, const DepthwiseSettings& settings) {
   check_kernel_windows(kind, depthwise_windows(settings));
   check_extent(kind, "a depth multiplier", settings.depth_multiplier);
+  // check_kernel_windows() accepts causal padding along one axis, but these layers do not.
   if (settings.padding != Padding::causal) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} needs padding valid or same, not causal; take Conv1D with groups", kind));
@@ -58,12 +61,14 @@ struct DepthwiseKernel {
 
 DepthwiseKernel depthwise_kernel(LayerBuilder& builder, const std::string& name, const Value& input,
                                  const DepthwiseSettings& settings) {
+  // The windows are checked first, because their sentence says which input is needed.
   window_places(input.shape(), depthwise_windows(settings));
   const std::int64_t channels = input.shape()[input.shape().rank() - 1];
   std::vector<std::int64_t> extents = settings.kernel_size;
   extents.insert(extents.end(), {channels, settings.depth_multiplier});
   const Shape shape(extents);  // refuses extents whose products do not fit
   const std::int64_t window = Shape(settings.kernel_size).element_count();
+  // Keras takes the fans from the last two axes of a kernel, which are channels and multiplier here.
   const Fans fans = {.in = window * channels, .out = window * settings.depth_multiplier};
   return {builder.parameter(name, shape, settings.depthwise_initializer, fans), fans,
           channels * settings.depth_multiplier};
@@ -72,6 +77,7 @@ DepthwiseKernel depthwise_kernel(LayerBuilder& builder, const std::string& name,
 Value convolve_depthwise(const Value& input, const DepthwiseKernel& kernel, const MaybeValue& bias,
                          const DepthwiseSettings& settings) {
   std::vector<std::int64_t> extents = settings.kernel_size;
+  // Each group has one channel. The reshape is a view, so the kernel is not copied.
   extents.insert(extents.end(), {1, kernel.outputs});
   return convolution(input, reshape(kernel.kernel, Shape(extents)), bias,
                      {.strides = settings.strides,
@@ -95,6 +101,7 @@ static std::vector<Value> build_separable(LayerBuilder& builder, std::span<const
                                           const SeparableSettings& settings) {
   const Value& input = only_input(inputs);
   const DepthwiseKernel kernel = depthwise_kernel(builder, "depthwise_kernel", input, settings.depthwise);
+  // A window of one element sees one position, so this convolution only mixes channels.
   std::vector<std::int64_t> extents(settings.depthwise.kernel_size.size(), 1);
   extents.insert(extents.end(), {kernel.outputs, settings.filters});
   const Fans fans = {.in = kernel.outputs, .out = settings.filters};
@@ -103,11 +110,13 @@ static std::vector<Value> build_separable(LayerBuilder& builder, std::span<const
   if (settings.depthwise.use_bias) {
     bias = builder.parameter("bias", {settings.filters}, settings.depthwise.bias_initializer, fans);
   }
+  // Only the second convolution has a bias, as in Keras.
   const Value mixed =
       convolution(convolve_depthwise(input, kernel, std::nullopt, settings.depthwise), pointwise, bias, {});
   return {settings.depthwise.activation(mixed)};
 }
 
+// Both kinds of layers write these options, with the names of Keras.
 static void write_windows(ConfigWriter& config, const DepthwiseSettings& settings) {
   config.integers("kernel_size", settings.kernel_size);
   config.integers("strides", settings.strides);
@@ -132,6 +141,7 @@ static DepthwiseSettings read_windows(ConfigReader& config, std::size_t spatial_
           .bias_initializer = Initializer::from_name(config.text("bias_initializer"))};
 }
 
+// Files have the options of both convolutions in one object, as Keras does.
 static void write_separable(ConfigWriter& config, const SeparableSettings& settings) {
   config.integer("filters", settings.filters);
   write_windows(config, settings.depthwise);
@@ -144,6 +154,8 @@ static SeparableSettings read_separable(ConfigReader& config, std::size_t spatia
           .pointwise_initializer = Initializer::from_name(config.text("pointwise_initializer"))};
 }
 
+// The classes below differ in their names and in their numbers of axes. Readers use private constructors, which
+// std::make_shared() cannot call.
 DepthwiseConv1D::DepthwiseConv1D(const DepthwiseSettings& settings, const std::string& name)
     : LayerOf(name), settings_(settings) {
   check_depthwise("DepthwiseConv1D", settings);

@@ -33,6 +33,7 @@ std::vector<Value> GlobalAveragePooling::build(LayerBuilder&, std::span<const Va
 }
 
 void GlobalAveragePooling::write_config(ConfigWriter& config) const {
+  // Files name the option as Keras does.
   config.boolean("keepdims", keeps_axes_);
 }
 
@@ -46,6 +47,7 @@ GlobalMaxPooling::GlobalMaxPooling(const GlobalPoolingOptions& options)
 
 std::vector<Value> GlobalMaxPooling::build(LayerBuilder&, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
+  // Equal largest elements share the gradient. So a constant image does not favour its first position.
   return {largest(input, positions_of(input), reduced_axes(keeps_axes_))};
 }
 

@@ -20,6 +20,7 @@ void MaxPooling2D::write_config(ConfigWriter& config) const {
 }
 
 std::shared_ptr<const Layer> MaxPooling2D::from_config(const std::string& name, ConfigReader& config) {
+  // std::make_shared() cannot call the private constructor.
   return std::shared_ptr<const Layer>(new MaxPooling2D(read_pooling(config, 2), name));
 }
 

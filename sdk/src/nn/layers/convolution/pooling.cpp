@@ -11,6 +11,7 @@ namespace holdfast {
 void check_pooling(std::string_view kind, const PoolingWindows& windows) {
   check_extents(kind, "window extents", windows.size);
   check_extents(kind, "strides", windows.strides);
+  // Back ends have no causal pooling, and neither has Keras.
   if (windows.padding != Padding::causal) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} needs padding valid or same, not causal, which is for convolutions", kind));
@@ -18,6 +19,7 @@ void check_pooling(std::string_view kind, const PoolingWindows& windows) {
 
 std::vector<Value> build_pooling(std::span<const Value> inputs, compute::PoolingKind kind,
                                  const PoolingWindows& windows) {
+  // Strides are complete: pooling_windows() and files have one for each axis.
   return {pooling(only_input(inputs),
                   {.kind = kind, .size = windows.size, .strides = windows.strides, .padding = windows.padding})};
 }

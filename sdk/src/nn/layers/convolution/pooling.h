@@ -17,6 +17,7 @@ PoolingWindows pooling_windows(const Extent& size, const auto& options) {
 // Throws Error{invalid_argument} that names `kind` unless all numbers are in [1, Layer::kMaximumExtent] and the padding
 // is valid or same.
 void check_pooling(std::string_view kind, const PoolingWindows& windows);
+// Pools the only input. Throws Error{invalid_argument} for another rank, or if no window fits.
 std::vector<Value> build_pooling(std::span<const Value> inputs, compute::PoolingKind kind,
                                  const PoolingWindows& windows);
 

@@ -1,3 +1,6 @@
+// Each class gives its name and its number of axes, and pooling.h does the rest. Readers use private constructors,
+// which take windows of any rank and which std::make_shared() cannot call.
+
 #include "holdfast/nn/pooling_layers.h"
 
 #include "nn/layers/convolution/pooling.h"

@@ -8,6 +8,7 @@
 
 namespace holdfast {
 
+// The first axis of a sample comes first: steps, or height and width, or depth, height and width.
 inline std::vector<std::int64_t> extents_of(std::int64_t extent) {
   return {extent};
 }

@@ -1,4 +1,6 @@
-// The bias is added by a function of its own, so that back ends need only the passes of a convolution.
+// The bias is added by a function of its own, so that back ends need only the passes of a convolution. Kernels are
+// [windows..., filters, channels], as in Keras: they are those of the convolution that is reversed.
+// docs/decisions/models.md
 
 #include "holdfast/nn/transposed_convolution_layers.h"
 
@@ -30,10 +32,12 @@ static TransposedConvolutionSettings transposed_settings(std::int64_t filters, c
 static void check_transposed(std::string_view kind, const TransposedConvolutionSettings& settings) {
   const ConvolutionSettings& convolution = settings.convolution;
   check_convolution(kind, convolution);
+  // check_convolution() accepts causal padding along one axis, for Conv1D.
   if (convolution.padding == Padding::causal) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} needs padding valid or same, not causal", kind));
   }
   for (std::size_t axis = 0; axis < settings.output_padding.size(); ++axis) {
+    // With a stride or more, the output would have room for another window.
     if (settings.output_padding[axis] >= 0 && settings.output_padding[axis] < convolution.strides[axis]) continue;
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} needs an output padding from 0 to below the stride of its axis, not {} with strides {}",
@@ -60,6 +64,7 @@ static std::vector<Value> build_transposed(LayerBuilder& builder, std::span<cons
                                          .dilation_rate = options.dilation_rate,
                                          .output_padding = settings.output_padding});
   if (options.use_bias) {
+    // The bias is aligned at the last axis, the filters.
     output = output + builder.parameter("bias", {options.filters}, options.bias_initializer, fans);
   }
   return {options.activation(output)};
@@ -67,12 +72,14 @@ static std::vector<Value> build_transposed(LayerBuilder& builder, std::span<cons
 
 static void write_transposed(ConfigWriter& config, const TransposedConvolutionSettings& settings) {
   write_convolution(config, settings.convolution);
+  // A list that is not there lets the layer choose the extents, which no list can say.
   if (!settings.output_padding.empty()) config.integers("output_padding", settings.output_padding);
 }
 
 static TransposedConvolutionSettings read_transposed(ConfigReader& config, std::size_t spatial_axes) {
   TransposedConvolutionSettings settings = {.convolution = read_convolution(config, spatial_axes)};
   if (config.has("output_padding")) settings.output_padding = read_extents(config, "output_padding", spatial_axes);
+  // The options of convolutions may have groups, so a file may name them here.
   if (settings.convolution.groups == 1) return settings;
   throw Error(ErrorCode::invalid_file, "a transposed convolution of the model graph has groups, which it cannot have");
 }

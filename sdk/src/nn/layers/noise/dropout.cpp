@@ -9,12 +9,14 @@
 namespace holdfast {
 
 Dropout::Dropout(float rate, const DropoutOptions& options) : LayerOf(options.name), rate_(rate) {
+  // Elements that are kept are divided by 1 - rate, which must not be 0.
   if (rate >= 0 && rate < 1) return;
   throw Error(ErrorCode::invalid_argument, "Dropout needs a rate from 0 to below 1, not " + std::to_string(rate));
 }
 
 std::vector<Value> Dropout::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
+  // Elements are scaled in training, so inference has nothing to do.
   if (!builder.is_training() || rate_ == 0) return {input};
   // Each call of a layer draws a sequence of its own in each step.
   return {dropout(input, rate_,

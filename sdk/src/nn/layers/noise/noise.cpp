@@ -1,6 +1,7 @@
 // Back ends draw for dropout only, so that a number of many values is put together from draws of two: x is a sum of
 // signs times powers of two, and so one of 2^23 evenly spaced numbers in (-1, 1). The inverse of the normal
 // distribution makes a normal number of it. This takes 23 draws for an element, and no kernel of its own.
+// docs/decisions/models.md
 
 #include "nn/layers/noise/noise.h"
 
@@ -19,6 +20,7 @@
 namespace holdfast {
 
 void check_rate(std::string_view kind, float rate) {
+  // Elements that are kept are divided by 1 - rate, which must not be 0.
   if (rate >= 0 && rate < 1) return;
   throw Error(ErrorCode::invalid_argument, fmt::format("{} needs a rate from 0 to below 1, not {}", kind, rate));
 }
@@ -27,6 +29,7 @@ namespace {
 
 // Zeros in the shape of `like`, also where that is NaN.
 Value zeros_like(const Value& like) {
+  // No gradient passes a comparison. So noise has none, and the input keeps its own.
   return less(like, like);
 }
 
@@ -39,6 +42,7 @@ DropoutSequence sequence_of(const LayerBuilder& builder, std::uint64_t number) {
 
 // An odd multiple of 2^-23 between -1 and 1, all equally likely. Each partial sum is a float.
 Value even_noise(const LayerBuilder& builder, const Value& like) {
+  // A float has 24 bits, so a sum of so many powers of two is exact.
   constexpr std::uint64_t kBits = 23;
   const Value zeros = zeros_like(like);
   // A drawn element is 0 or twice what it was.
@@ -51,6 +55,7 @@ Value even_noise(const LayerBuilder& builder, const Value& like) {
 }
 
 Value polynomial(const Value& x, std::span<const float> from_highest) {
+  // Horner's rule: coefficients come from that of the highest power.
   Value result = x * from_highest[0] + from_highest[1];
   for (const float coefficient : from_highest.subspan(2)) result = result * x + coefficient;
   return result;
@@ -62,7 +67,9 @@ Value inverse_error_function(const Value& x) {
                                    -0.00125372503F, -0.00417768164F, 0.246640727F,    1.50140941F};
   constexpr std::array kTail = {-0.000200214257F, 0.000100950558F, 0.00134934322F, -0.00367342844F, 0.00573950773F,
                                 -0.0076224613F,   0.00943887047F,  1.00167406F,    2.83297682F};
+  // Near 1, 1 - x^2 would lose the digits that 1 - x keeps.
   const Value w = -logarithm((1.0F - x) * (1.0F + x));
+  // Both polynomials are computed for each element, and one is chosen. Both are finite for each x that is drawn.
   const Value is_central = element_function(compute::ElementFunction::less, {w, 5.0F});
   return x * where(is_central, polynomial(w - 2.5F, kCentral), polynomial(square_root(w) - 3.0F, kTail));
 }
@@ -70,10 +77,12 @@ Value inverse_error_function(const Value& x) {
 }  // namespace
 
 Value dropout_mask(const LayerBuilder& builder, const Value& like, float rate) {
+  // Dropout of ones is the mask itself, scaled as dropout scales what it keeps.
   return dropout(zeros_like(like) + 1.0F, rate, sequence_of(builder, 0));
 }
 
 Value normal_noise(const LayerBuilder& builder, const Value& like) {
+  // If x is even in (-1, 1), then sqrt(2) erfinv(x) is normal.
   return inverse_error_function(even_noise(builder, like)) * std::numbers::sqrt2_v<float>;
 }
 

@@ -17,10 +17,13 @@ template <class Self>
 std::vector<Value> SpatialDropoutLayer<Self>::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& input = input_with_positions(inputs, Self::kPositions);
   if (!builder.is_training() || rate_ == 0) return {input};
+  // The mask has one element for each channel. It takes its shape from one position, whichever that is, and is
+  // broadcast over all others (Tompson et al., 2015).
   Value first_position = input;
   for (std::size_t axis = 0; axis < Self::kPositions; ++axis) {
     first_position = slice(first_position, static_cast<std::int64_t>(axis), 0, 1);
   }
+  // A channel is kept or dropped as a whole: neighbours are so alike that a single element would not be missed.
   return {input * dropout_mask(builder, first_position, rate_)};
 }
 
@@ -34,6 +37,7 @@ std::shared_ptr<const Layer> SpatialDropoutLayer<Self>::from_config(const std::s
   return std::make_shared<const Self>(config.number("rate"), SpatialDropoutOptions{.name = name});
 }
 
+// Only these three classes exist, so the template needs no header.
 template class SpatialDropoutLayer<SpatialDropout1D>;
 template class SpatialDropoutLayer<SpatialDropout2D>;
 template class SpatialDropoutLayer<SpatialDropout3D>;

@@ -22,6 +22,7 @@ std::string_view name(Activation activation) {
     case Activation::gelu:
       return "gelu";
   }
+  // Without a default case above, the compiler names the enumerator that is missing.
   HOLDFAST_ASSERT(false);
 }
 

@@ -53,6 +53,7 @@ ElementFunction element_function_from_name(std::string_view text) {
 
 std::size_t operand_count(ElementFunction function) {
   if (function == ElementFunction::select) return 3;
+  // The enumeration has functions of one operand first, then those of two, and `select` last.
   return function >= ElementFunction::add ? 2 : 1;
 }
 

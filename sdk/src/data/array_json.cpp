@@ -1,3 +1,6 @@
+// Models compute with integers of 32 bits. A device could only ignore the upper half of a wider one, so ids are checked
+// where samples are made and can still be named (docs/decisions/data.md).
+
 #include "data/array_json.h"
 
 #include <fmt/format.h>
@@ -12,6 +15,7 @@ namespace {
 void check_row(const RowLayout& layout, std::span<float> words, std::int64_t position) {
   for (std::size_t array = 0; array < layout.arrays().size(); ++array) {
     const ArraySpec& spec = layout.arrays()[array];
+    // Every other type of a sample fits into 32 bits.
     if (spec.dtype != DType::i64) continue;
     const std::span<const std::int64_t> elements = ArrayRow(layout, words).elements<std::int64_t>(array);
     for (std::size_t index = 0; index < elements.size(); ++index) {
@@ -29,6 +33,7 @@ void check_row(const RowLayout& layout, std::span<float> words, std::int64_t pos
 
 }  // namespace
 
+// This text is a part of the data set's description, which a resume compares. Its members keep their order.
 nlohmann::ordered_json json_of(const RowLayout& layout) {
   nlohmann::ordered_json arrays = nlohmann::ordered_json::array();
   for (const ArraySpec& array : layout.arrays()) {

@@ -6,6 +6,7 @@ namespace holdfast {
 
 void Stage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                          std::span<float> targets) const {
+  // A map may change both at once, so the features are made too and thrown away.
   std::vector<float> features(feature_words());
   load(seed, epoch, position, {.features = features, .targets = targets});
 }

@@ -16,6 +16,7 @@ bool is_differentiated_by_output(Activation activation) {
 
 static const ActivationPasses& passes_of(Activation activation) {
   const VectorKernels& kernels = vector_kernels();
+  // Softmax works on rows and has a class of its own. A linear activation has no operation at all.
   switch (activation) {
     case Activation::relu:
       return kernels.relu;

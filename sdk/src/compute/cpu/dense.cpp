@@ -43,6 +43,7 @@ Primitive make_product(CpuContext& context, const std::string& operation, const 
         {DNNL_ARG_WEIGHTS, right, right},
         {DNNL_ARG_DST, result, result, Operand::Role::output},
     };
+    // An empty description means that there is no bias.
     MemoryDesc bias;
     if (product.has_bias) {
       bias = Matrix{1, product.right.columns}.desc();

@@ -54,6 +54,7 @@ class CpuPooling : public PoolingOperation {
     const Forward::primitive_desc forward_desc(
         Forward::desc(kind, algorithm, input, output, strides, pool, pad_before, pad_after), scratch_attributes(),
         context.engine());
+    // Only maximum pooling in training has one: the others keep nothing for a backward pass.
     const MemoryDesc workspace = forward_desc.workspace_desc();
     std::vector<Operand> operands = {{DNNL_ARG_SRC, input, input},
                                      {DNNL_ARG_DST, output, output, Operand::Role::output}};
@@ -61,6 +62,7 @@ class CpuPooling : public PoolingOperation {
     forward_ = Primitive::make<Forward>(context, operation, forward_desc, operands);
     if (!use.input_gradient) return;
 
+    // The memory is ours and lives as long as the operation: the backward pass may come much later.
     workspace_.grow_to((workspace.get_size() + sizeof(float) - 1) / sizeof(float));
     const Backward::primitive_desc backward_desc(
         Backward::desc(algorithm, input, output, strides, pool, pad_before, pad_after), scratch_attributes(),

@@ -86,6 +86,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
     // Only dropout reads the draws, so models without it do not queue the kernel that sets them.
     has_dropout_ = true;
+    // The step may have set its draws before this operation was made.
     set_draws(last_draws_);
     return std::make_unique<LockedDropout>(context_, make_cuda_dropout(shape, draws_, context_.stream()));
   }
@@ -128,6 +129,7 @@ class CudaBackend final : public Backend {
 
 std::unique_ptr<Backend> make_cuda_backend(int device, Precision precision) {
   std::shared_ptr<CudaMemorySpace> memory = CudaMemorySpace::of_device(device);
+  // The back end's constructor queues work: it clears the word for bad labels.
   const CudaContext::StreamLock lock = memory->context().lock_stream();
   return std::make_unique<CudaBackend>(memory, precision);
 }

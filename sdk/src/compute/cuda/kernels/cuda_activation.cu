@@ -81,6 +81,7 @@ __global__ void __launch_bounds__(kSumThreads)
   const auto load = [&](std::int64_t i) { return from[i]; };
   float largest = -INFINITY;
   for_each_of_row(Group{}, channels, load, [&](std::int64_t, float value) { largest = fmaxf(largest, value); });
+  // In a row of minus infinities alone, the difference of two infinities would be NaN.
   const float shift = softmax_shift(Group::largest(largest));
   float sum = 0;
   for_each_of_row(Group{}, channels, load,
@@ -103,6 +104,7 @@ __global__ void __launch_bounds__(kSumThreads)
   const std::int64_t row = row_of_group<Group>();
   if (row >= rows) return;
   const std::int64_t begin = row * channels;
+  // Both arrays are loaded together, so that their loads overlap.
   const auto load = [&](std::int64_t i) { return OutputAndGradient{output[begin + i], output_gradient[begin + i]}; };
   float sum = 0;
   for_each_of_row(Group{}, channels, load,
@@ -153,6 +155,7 @@ std::unique_ptr<ActivationOperation> make_cuda_activation(CudaContext& context, 
     case Activation::gelu:
       return std::make_unique<ElementwiseActivation<Gelu>>(context, shape);
     case Activation::softmax:
+    // A linear activation has no operation, so asking for one is a mistake of ours.
     case Activation::linear:
       break;
   }

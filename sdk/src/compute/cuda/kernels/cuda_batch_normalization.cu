@@ -31,6 +31,7 @@ struct Deviation {
 struct Deviations {
   const float* input;
 
+  // The first row is as near to the mean as any, and every block finds it without a pass before.
   __device__ Deviation of(std::int64_t column) const { return {input, input[column]}; }
 };
 
@@ -44,6 +45,7 @@ struct StoreStatistics {
 
   __device__ void operator()(std::int64_t column, const double* sums) const {
     const double deviation = sums[0] / rows;
+    // Var(x) = E(d^2) - E(d)^2 with d = x - origin. Rounding can make it slightly negative.
     const double difference = sums[1] / rows - deviation * deviation;
     // A NaN stays a NaN, so that it is found.
     const double value = difference < 0 ? 0 : difference;
@@ -95,6 +97,7 @@ struct StoreParameterGradients {
 __global__ void invert_variances(std::int64_t channels, float epsilon, const float* variance, float* inverse) {
   const std::int64_t channel = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (channel >= channels) return;
+  // In double, as in training, so that both passes have the same rounding.
   inverse[channel] = static_cast<float>(1 / std::sqrt(static_cast<double>(variance[channel]) + epsilon));
 }
 
@@ -185,6 +188,7 @@ __global__ void contribute_statistics(MatrixExtent extent, const float* mean, co
   const std::int64_t channel = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const auto rows = static_cast<float>(extent.rows);
   if (channel < extent.columns) {
+    // Weighted with the rows, because the shards of a batch may differ by one sample.
     contributions[channel] = rows * mean[channel];
     contributions[extent.columns + channel] = rows * variance[channel];
   }
@@ -236,6 +240,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
                                              gamma,           gamma_gradient,
                                              beta_gradient,   input,
                                              output_gradient, input_gradient};
+    // Matrices and parameters are aligned each for themselves: a shard may begin anywhere in a batch.
     const std::initializer_list<const float*> matrices = {input, output_gradient, input_gradient};
     if (are_in_vectors({gamma, gamma_gradient, beta_gradient})) {
       return run(NormalizeBackwardPass<true>{arrays}, matrices);

@@ -30,6 +30,7 @@ struct DropoutPass {
 };
 
 __device__ PhiloxSequence sequence_of(const DropoutPass& pass, std::int64_t sample) {
+  // From memory and not from an argument: a recording would repeat the argument of its first step.
   const Draws draws = *pass.draws;
   const std::uint64_t sequence =
       static_cast<std::uint64_t>(draws.step) * pass.shape.sequences_per_step + pass.shape.sequence;
@@ -49,6 +50,7 @@ __device__ void drop_block(const DropoutPass& pass, const PhiloxSequence& sequen
   const std::int64_t first = block * kVectorFloats;
   if constexpr (kVectors) {
     FloatVector<kVectorFloats> values = load<kVectorFloats>(pass.input, sample + first);
+    // A product, and not a choice, as on the host: a dropped NaN stays a NaN on both.
     for (int i = 0; i < kVectorFloats; ++i) values.at[i] *= factor_of(pass, drawn.word[i]);
     store(pass.output, sample + first, values);
   } else {
@@ -62,6 +64,7 @@ __device__ void drop_block(const DropoutPass& pass, const PhiloxSequence& sequen
 template <bool kVectors>
 __global__ void __launch_bounds__(kThreads) dropout_kernel(DropoutPass pass, std::int64_t pieces_of_sample) {
   const std::int64_t piece = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  // A warp never spans two samples, because each sample has a sequence of its own.
   const std::int64_t sample = piece / pieces_of_sample;
   if (sample >= pass.shape.samples) return;
   const PhiloxSequence sequence = sequence_of(pass, sample);

@@ -80,6 +80,7 @@ struct SparseRows : Rows {
   template <class Group>
   __device__ double refuse(Group group, std::int64_t index, float label) const {
     const BadLabel word = static_cast<BadLabel>(index) << 32 | __float_as_uint(label);
+    // The sample is in the upper half of the word, so the first bad sample wins whatever the order of blocks is.
     if (group.rank() == 0) atomicMin(bad_label, word);
     write_gradient(group, row(index), [](std::int64_t, float) { return 0.0F; });
     return NAN;
@@ -94,6 +95,7 @@ struct SparseLogits : SparseRows {
     const auto target = static_cast<std::int64_t>(label);
     const Row scores = row(index);
     const SoftmaxRow softmax = softmax_of(group, scores);
+    // The gradient is (softmax - target) * scale. The division is made once a row instead of for each class.
     const auto factor = static_cast<float>(scale / softmax.sum);
     write_gradient(group, scores, [&](std::int64_t c, float score) {
       const float pull = softmax_exponential(score, softmax.largest) * factor;
@@ -234,6 +236,7 @@ void queue_categorical(const LossShape& shape, const Rows& rows, SumWorkspace* w
 
 void queue_binary(const LossShape& shape, const LossArrays& arrays, float scale, SumWorkspace* workspace,
                   cudaStream_t stream) {
+  // A sample's loss is the mean over its outputs.
   const float factor = scale / static_cast<float>(shape.outputs);
   if (shape.from_logits) {
     return queue_elements("binary_crossentropy of logits", BinaryLogit{}, shape, arrays, factor, workspace, stream);
@@ -254,6 +257,7 @@ void queue_loss(const LossShape& shape, const LossArrays& arrays, float scale, S
     case LossKind::binary_crossentropy:
       return queue_binary(shape, arrays, scale, workspace, stream);
     case LossKind::mean_squared_error:
+      // The derivative of a square, and the mean over outputs, in one factor.
       const auto factor = static_cast<float>(2.0 * scale / static_cast<double>(shape.outputs));
       return queue_elements("mean_squared_error", SquaredError{}, shape, arrays, factor, workspace, stream);
   }

@@ -12,6 +12,7 @@ __device__ std::int64_t index_of_largest(Group group, const float* row, std::int
   Candidate best = {-INFINITY, length};
 #pragma unroll 4
   for (std::int64_t i = group.rank(); i < length; i += Group::kThreads) best = better(best, {row[i], i});
+  // The smaller index wins among equals, so it does not matter which thread had which element.
   best = group.best(best);
   return isnan(row[0]) ? 0 : best.index;
 }
@@ -47,6 +48,7 @@ struct BinaryHits {
 
 struct AbsoluteErrors {
   __device__ double operator()(std::int64_t, const OutputAndTarget& at) const {
+    // In double, which rounds the difference of two floats less than a float does.
     return std::abs(static_cast<double>(at.output) - static_cast<double>(at.target));
   }
 };

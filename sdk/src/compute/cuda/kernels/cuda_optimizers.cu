@@ -59,6 +59,7 @@ struct MomentumPass {
     const FloatVector<kCount> gradient = load<kCount>(gradients, index);
     FloatVector<kCount> velocity = load<kCount>(velocities, index);
     for (int i = 0; i < kCount; ++i) {
+      // At compile time, so the loop over a vector has no branch.
       if constexpr (kNesterov) {
         nesterov_element(step.learning_rate, step.momentum, gradient.at[i], parameter.at[i], velocity.at[i]);
       } else {
@@ -91,6 +92,7 @@ struct MovingPass {
 
   template <int kCount>
   __device__ void run(std::size_t index) const {
+    // No sample contributed to these statistics, so there is nothing to follow.
     if (*count == 0) return;
     for (std::size_t i = index; i < index + kCount; ++i) {
       moving[i] = moving_average(moving[i], momentum, sums[i], *count);

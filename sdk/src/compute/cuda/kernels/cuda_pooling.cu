@@ -58,6 +58,7 @@ __global__ void __launch_bounds__(kElementThreads)
     const auto places = *reinterpret_cast<const Positions<kCount>*>(positions + output);
     const auto gradients = load<kCount>(output_gradient, output);
     for (int i = 0; i < kCount; ++i) {
+      // Windows overlap, so one input may be the maximum of several.
       if (places.at[i] == position) sums.at[i] += gradients.at[i];
     }
   });
@@ -90,6 +91,7 @@ __global__ void __launch_bounds__(kElementThreads)
   const std::int64_t begin = plan.begin_of_outputs(element);
   FloatVector<kCount> sums = {};
   for_each_window_over(plan, element, [&](std::int32_t row, std::int32_t column) {
+    // A window at the border has fewer elements, so each has a larger share.
     const float count = elements_of_window(plan, row, column);
     const auto gradients = load<kCount>(output_gradient, begin + (row * plan.columns.count + column) * plan.channels);
     for (int i = 0; i < kCount; ++i) sums.at[i] += gradients.at[i] / count;
@@ -141,6 +143,7 @@ class CudaPooling final : public PoolingOperation {
  private:
   template <class Action>
   void with_count(std::initializer_list<const float*> arrays, const Action& action) const {
+    // The widest access that channels and addresses allow. The bits are the same with each.
     if (can_take<4>(arrays)) return action.template operator()<4>();
     if (can_take<2>(arrays)) return action.template operator()<2>();
     action.template operator()<1>();

@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(kElementThreads)
     }
   } else {
     for (int i = 0; i < kGroup; ++i) {
+      // The padding of a row is zero, which adds nothing to a product.
       rounded.at[i] = column + i < matrix.columns ? round_to_bfloat16(__float_as_uint(source[i])) : Bfloat16{0};
     }
   }

@@ -69,6 +69,7 @@ class CudaDense final : public DenseOperation {
     if (!rounds_once_) return;
     input_.emplace(context, forward_->left_copy());
     kernel_.emplace(context, forward_->right_copy());
+    // The gradient has the same form as the left factor of the other backward product, so one copy serves both.
     output_gradient_.emplace(context, backward_weights_->right_copy());
   }
 
@@ -78,6 +79,7 @@ class CudaDense final : public DenseOperation {
     if (rounds_once_) {
       input_->set(input, context_.stream());
       kernel_->set(kernel, context_.stream());
+      // The gradient in that memory belongs to the step before.
       is_gradient_rounded_ = false;
       arrays.given_left = input_->data();
       arrays.given_right = kernel_->data();

@@ -74,12 +74,14 @@ class DirectCudaConvolution final : public ConvolutionOperation {
     std::byte* const rest = context_.workspace() + partial_bytes();
     const MatrixExtent extent = partial_sums();
     start(direct_kernel_gradients, extent.rows * extent.columns, part_lines_, input, output_gradient, partial);
+    // The parts are rows of a matrix, so their sum has the order that sums of columns have.
     sum_columns(context_.stream(), operation_, extent, partial, rest, kernel_gradient);
     if (has_bias_) sum_columns(context_.stream(), operation_, outputs(), output_gradient, rest, bias_gradient);
   }
 
  private:
   static std::int64_t lines_of_part(const DirectConvolution& plan) {
+    // A small kernel has few elements. Without parts most of the device would be idle.
     const std::int64_t parts = std::clamp(kPartialSums / plan.kernel_elements(), std::int64_t{1}, plan.lines());
     return (plan.lines() + parts - 1) / parts;
   }

@@ -34,6 +34,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t row = first_row + line, column = first_column + lane;
     if (row < extent.rows && column < extent.columns) part[line][lane] = from[row * extent.columns + column];
   }
+  // Every thread reads what others have loaded.
   __syncthreads();
   for (int line = first_line; line < kSide; line += kLines) {
     const std::int64_t row = first_row + lane, column = first_column + line;

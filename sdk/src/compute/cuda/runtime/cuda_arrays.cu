@@ -19,6 +19,7 @@ struct AddPass {
   __device__ void run(std::size_t index) const {
     const FloatVector<kCount> added = load<kCount>(summand, index);
     FloatVector<kCount> result = load<kCount>(sum, index);
+    // Each sum has two summands, so the order of threads cannot change a bit.
     for (int i = 0; i < kCount; ++i) result.at[i] += added.at[i];
     store(sum, index, result);
   }
@@ -74,6 +75,7 @@ __global__ void __launch_bounds__(kLinkThreads) gather_through_link_kernel(Gathe
 template <int kCount>
 void gather_through_link(const GatherPass& pass, std::size_t floats, cudaStream_t stream) {
   const auto vectors = static_cast<std::int64_t>(floats / kCount);
+  // A small batch needs fewer blocks than the limit.
   const unsigned blocks = std::min(block_count(vectors, kLinkThreads), kLinkBlocks);
   launch(gather_through_link_kernel<kCount>, blocks, kLinkThreads, stream, pass, floats / kCount);
   check_launch("gather_host_rows", {{"floats", static_cast<std::int64_t>(floats)}});

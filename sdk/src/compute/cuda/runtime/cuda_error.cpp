@@ -35,6 +35,7 @@ bool ends_use_of_device(cudaError_t status) {
 }
 
 static ErrorCode code_of(cudaError_t status) {
+  // A new process may find the device healthy, so the watchdog is told of the device and not of a setting.
   if (ends_use_of_device(status)) return ErrorCode::device_failed;
   switch (status) {
     case cudaErrorMemoryAllocation:
@@ -84,6 +85,7 @@ static std::string advice(cudaError_t status) {
 
 void check_cuda(cudaError_t status, const std::string& call) {
   if (status == cudaSuccess) return;
+  // The next check of a launch would find this error again.
   static_cast<void>(cudaGetLastError());
   throw Error(code_of(status), fmt::format("{} failed: {}, {}{}", call, cudaGetErrorName(status),
                                            cudaGetErrorString(status), advice(status)));
@@ -103,6 +105,7 @@ static ErrorCode code_of(cudnnStatus_t status) {
       status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) {
     return ErrorCode::out_of_memory;
   }
+  // The thousands of a status are its category. Single statuses are added with each version.
   const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
   const bool can_never_work = category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM;
   return can_never_work ? ErrorCode::unsupported : ErrorCode::device_failed;

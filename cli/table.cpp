@@ -1,3 +1,6 @@
+// Names come from files of anybody. A cell is printable and has a limit, so that a file cannot move the cursor or fill
+// the disk of somebody who looks at it.
+
 #include "table.h"
 
 #include <algorithm>

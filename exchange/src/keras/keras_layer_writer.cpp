@@ -109,6 +109,7 @@ class LayerWriter {
     config.update({{"name", name_}, {"trainable", true}, {"dtype", "float32"}});
     if (is_among(kImageKinds, class_name)) config["data_format"] = "channels_last";
     Json arguments(inputs_.size(), nullptr);
+    // Layers that merge take one argument, a list of values.
     if (takes_list) arguments = Json::array({arguments});
     return {keras_object("keras.layers", class_name, std::move(config)), std::move(arguments)};
   }
@@ -118,6 +119,7 @@ class LayerWriter {
   KerasObject function(const char* module, const std::string& class_name, Json config, Json arguments) const {
     config["name"] = name_;
     Json object = keras_object(module, class_name, std::move(config));
+    // Functions have their class here, and layers have null.
     object["registered_name"] = class_name;
     return {std::move(object), std::move(arguments)};
   }
@@ -131,6 +133,7 @@ class LayerWriter {
     for (const char* key : {"kernel_initializer", "bias_initializer"}) {
       if (config.contains(key)) config[key] = keras_initializer(text_member(config, key));
     }
+    // Holdfast has no such options, since they are always so.
     if (layer_.kind == "BatchNormalization") config.update({{"axis", -1}, {"center", true}, {"scale", true}});
     if (layer_.kind == "LayerNormalization" || layer_.kind == "RMSNormalization") config["axis"] = -1;
     return config;
@@ -149,6 +152,7 @@ class LayerWriter {
     if (rank() < 2 || rank() > 4) {
       refuse(fmt::format("pools a value with {} axes, and Keras only pools 2 to 4; reshape it", rank()));
     }
+    // One kind here stands for three classes, which differ in the number of axes.
     const std::string class_name = fmt::format("{}{}D", kind, rank() - 1);
     return layer(class_name,
                  {{"keepdims", flag_member(layer_.config, "keepdims", false)}, {"data_format", "channels_last"}});
@@ -183,6 +187,7 @@ class LayerWriter {
     const Json& constants = member(layer_.config, "constants");
     const bool has_constants = constants.is_array() && std::any_of(constants.begin(), constants.end(),
                                                                    [](const Json& value) { return !value.is_null(); });
+    // A layer takes values alone. With a number among the arguments only the function is left.
     const OperationName* merging = find_operation(kOperationLayers, operation);
     if (merging != nullptr && !has_constants) return merging_layer(merging->keras);
     if (const OperationName* name = find_operation(kActivationFunctions, operation);
@@ -229,6 +234,7 @@ class LayerWriter {
       refuse("goes over axes that its input does not have; use another file");
     }
     Json list = Json::array();
+    // The axis of samples comes first in Keras. Reduced axes stay in Holdfast, hence `keepdims`.
     for (std::int64_t axis = begin; axis < end; ++axis) list.push_back(axis + 1);
     return function_of_one(kNumpyOperations, class_name, {{"axis", std::move(list)}, {"keepdims", true}});
   }
@@ -250,6 +256,7 @@ class LayerWriter {
     const auto axis = keras_axis("axis");
     Json widths = Json::array();
     for (std::int64_t i = 0; i <= static_cast<std::int64_t>(rank()); ++i) {
+      // Keras's function pads every axis, with that of the samples, and takes two zeros for the others.
       const bool is_padded = i == (axis < 0 ? axis + static_cast<std::int64_t>(rank()) + 1 : axis);
       widths.push_back(is_padded ? Json::array({member(layer_.config, "before"), member(layer_.config, "after")})
                                  : Json::array({0, 0}));

@@ -39,6 +39,7 @@ std::optional<std::vector<std::int64_t>> integers(const Json& config, const char
 MaybeShape checked(SampleShape shape) {
   std::int64_t elements = 1;
   for (const std::int64_t size : shape) {
+    // Divided first: a product of extents of a stranger's file may overflow.
     if (size < 1 || size > kMaxElements / elements) return std::nullopt;
     elements *= size;
   }
@@ -66,6 +67,7 @@ MaybeShape windows(const SampleShape& image, const Json& config, const char* siz
     const std::int64_t size = (*sizes)[axis];
     const std::int64_t stride = (*strides)[axis];
     const bool is_padded = text_member(config, "padding") == "same";
+    // No window fits, and the formula below would give 1 or less.
     if (!is_padded && image[axis] < size) return std::nullopt;
     result[axis] = is_padded ? (image[axis] - 1) / stride + 1 : (image[axis] - size) / stride + 1;
   }
@@ -94,6 +96,7 @@ MaybeShape reshaped(const SampleShape& shape, const Json& config, const char* ke
   const Json& list = member(config, key);
   if (!target && list.is_array() && list.empty()) target = SampleShape{};
   if (!target) return std::nullopt;
+  // One extent may follow from the others. A second -1 stays and is refused by checked().
   const auto free = std::find(target->begin(), target->end(), -1);
   if (free != target->end()) {
     *free = 1;
@@ -112,6 +115,7 @@ MaybeShape permuted(const SampleShape& shape, const Json& config, const char* ke
   std::vector<bool> is_used(shape.size());
   for (const std::int64_t axis : *order) {
     const auto place = static_cast<std::size_t>(axis - first);
+    // Each axis once, or elements would be lost or doubled.
     if (place >= shape.size() || is_used[place]) return std::nullopt;
     is_used[place] = true;
     result.push_back(shape[place]);
@@ -143,6 +147,7 @@ MaybeShape broadcast(const SampleShape& a, const SampleShape& b) {
   for (const SampleShape* shape : {&a, &b}) {
     for (std::size_t axis = 0; axis < shape->size(); ++axis) {
       std::int64_t& size = result[rank - shape->size() + axis];
+      // An extent of 1 fits any other one, on both sides.
       if (size == 1) size = (*shape)[axis];
       if ((*shape)[axis] != 1 && (*shape)[axis] != size) return std::nullopt;
     }
@@ -266,6 +271,7 @@ constexpr std::array<std::string_view, 6> kMerging = {"Add", "Subtract", "Multip
 
 MaybeShape shape_after(const ModelGraphLayer& layer, Shapes inputs) {
   const bool are_known = std::all_of(inputs.begin(), inputs.end(), [](const MaybeShape& shape) { return !!shape; });
+  // A missing shape goes on through all later layers, up to one that needs it.
   if (inputs.empty() || !are_known) return std::nullopt;
   for (const auto& [kind, function] : kOneInput) {
     if (kind == layer.kind && inputs.size() == 1) return function(*inputs.front(), layer.config);
@@ -282,6 +288,7 @@ std::vector<MaybeShape> input_shapes(const ModelGraph& graph, const ModelGraphCa
     if (source.call == ModelGraphSource::kModelInput) {
       inputs.emplace_back(graph.inputs[source.index].shape);
     } else {
+      // No layer here has a second output, so a file that names one has no shape for it.
       inputs.push_back(source.index == 0 ? shapes[source.call] : std::nullopt);
     }
   }

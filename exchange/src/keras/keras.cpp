@@ -179,6 +179,7 @@ KerasModelGraph keras_model_graph(const ArraySet& keras) {
 ArraySet keras_to_savepoint(const ArraySet& keras, const ArraySet& like) {
   const Json metadata = parse_keras_json(keras.metadata, "the Keras model's metadata");
   const Json like_metadata = parse_keras_json(like.metadata, "the savepoint's metadata");
+  // Only a savepoint says which layers the SDK's model has, and in which order.
   if (!is_savepoint(like_metadata)) {
     throw Error(ErrorCode::invalid_argument,
                 "cannot turn the Keras weights into a savepoint: the file to imitate is not a savepoint (its metadata "

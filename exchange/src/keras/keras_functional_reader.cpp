@@ -1,6 +1,7 @@
-// A functional model lists layers, and for each its calls ("nodes") with the outputs of other calls that they take.
-// The calls are sorted before they are followed, so that neither a long chain nor a cycle needs recursion. Models in
-// models do, within a limit. Each call of a nested model repeats its calls, so their number has a limit, too.
+// A functional model lists layers, and for each its calls ("nodes") with the outputs of other calls that they take. The
+// calls are sorted before they are followed, so that neither a long chain nor a cycle needs recursion. Models in models
+// do, within a limit. Each call of a nested model repeats its calls, so their number has a limit, too. See
+// docs/decisions/exchange.md.
 
 #include "keras/keras_functional_reader.h"
 

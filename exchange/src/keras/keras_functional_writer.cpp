@@ -1,6 +1,7 @@
 // Keras orders the layers of a functional model by depth: how many calls there are at most between a layer and the
 // outputs. Among layers of one depth, the first that a walk from the outputs meets comes first. A shared layer has the
-// depth of its deepest call. This is that walk, over the graph that Keras will build from the configuration.
+// depth of its deepest call. This is that walk, over the graph that Keras will build from the configuration. See
+// docs/decisions/exchange.md.
 
 #include "keras/keras_functional_writer.h"
 

@@ -1,6 +1,6 @@
 // Translates the graph and the configuration in a savepoint's metadata to Keras's configuration of the same model. A
 // chain becomes a Sequential, any other graph a functional model. An optimizer, loss or schedule that Keras lacks is
-// left out; a layer that it lacks is an error.
+// left out; a layer that it lacks is an error. See docs/decisions/exchange.md.
 
 #include "keras/keras_graph.h"
 

@@ -1,6 +1,6 @@
 // Most layers have the same options under the same names on both sides. Keras has more of them, so each that Holdfast
 // lacks must have its default, or else the model would compute something else without a word. What only matters to
-// training, such as a regularizer, becomes a note.
+// training, such as a regularizer, becomes a note. See docs/decisions/exchange.md.
 
 #include "keras/keras_layer_reader.h"
 
@@ -150,6 +150,7 @@ class CallReader {
     const Json& dtype = member(config_, "dtype");
     const std::string name =
         dtype.is_string() ? dtype.get<std::string>() : text_member(member(dtype, "config"), "name");
+    // Files of Keras 2 may not say it, and mean float32.
     if (dtype.is_null() || name == "float32") return;
     refuse(fmt::format("computes in {}, and Holdfast in float32; build the model with the dtype float32",
                        shown(name.empty() ? dtype : Json(name))));
@@ -271,6 +272,7 @@ class CallReader {
     if (value.is_null()) return "linear";
     // Keras 3 may write a function as an object with its name.
     const std::string name = value.is_string() ? value.get<std::string>() : text_member(value, "config");
+    // A function of an application has no name that Holdfast could know.
     if (name.empty()) refuse_option("activation");
     return name;
   }
@@ -286,6 +288,7 @@ class CallReader {
     config["activation"] = *activation;
     if (!kind.empty()) steps.push_back({.suffix = "", .kind = kind, .config = std::move(config)});
     if (kind.empty() && !function) return layer("Activation", std::move(config));
+    // The function is a layer of its own after this one, which keeps its name and its weights.
     if (function) steps.push_back(element_step(kind.empty() ? "" : ".activation", *function, Json::array({nullptr})));
     return steps;
   }
@@ -369,6 +372,7 @@ class CallReader {
     check_channels();
     const std::string& name = call_.class_name;
     const bool is_average = name.starts_with("GlobalAverage");
+    // "GlobalAveragePooling" is 4 characters longer than "GlobalMaxPooling".
     const std::string dimensions = name.substr(std::string_view("GlobalMaxPooling").size() + (is_average ? 4 : 0));
     for (const auto& [text, axes] : {std::pair{"1D", 2U}, {"2D", 3U}, {"3D", 4U}}) {
       if (dimensions != text) continue;
@@ -381,6 +385,7 @@ class CallReader {
   }
 
   Steps rectified() const {
+    // Keras's ReLU is a family of functions, of which Holdfast has the plain one.
     require_option("max_value", nullptr);
     if (number("negative_slope", 0) != 0) refuse_option("negative_slope");
     if (number("threshold", 0) != 0) refuse_option("threshold");
@@ -395,6 +400,7 @@ class CallReader {
   Steps dropout() const {
     require_option("noise_shape", nullptr);
     const double rate = number("rate", 0.5);
+    // Written so that a NaN is refused too.
     if (!(rate >= 0 && rate < 1)) refuse_option("rate");
     return layer("Dropout", {{"rate", rate}});
   }

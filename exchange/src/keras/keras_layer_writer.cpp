@@ -1,5 +1,6 @@
 // Holdfast's options have Keras's names and meanings, so most of them are copied. An operation becomes a layer where
-// Keras has one, because layers align shapes as Holdfast does: at the last axes of a sample.
+// Keras has one, because layers align shapes as Holdfast does: at the last axes of a sample. See
+// docs/decisions/exchange.md.
 
 #include "keras/keras_layer_writer.h"
 
@@ -74,6 +75,7 @@ bool is_among(const std::array<std::string_view, kCount>& kinds, std::string_vie
 Json keras_initializer(const std::string& name) {
   if (!name.starts_with("normal(")) return name;
   double deviation = 0;
+  // from_chars() does not look at the locale.
   std::from_chars(name.data() + std::string_view("normal(").size(), name.data() + name.size(), deviation);
   return keras_object("keras.initializers", "RandomNormal", {{"mean", 0.0}, {"stddev", deviation}, {"seed", nullptr}});
 }
@@ -129,6 +131,7 @@ class LayerWriter {
   }
 
   Json same_options() const {
+    // Only initializers are written in another form.
     Json config = layer_.config;
     for (const char* key : {"kernel_initializer", "bias_initializer"}) {
       if (config.contains(key)) config[key] = keras_initializer(text_member(config, key));
@@ -162,6 +165,7 @@ class LayerWriter {
     const Json& list = member(layer_.config, key);
     if (!list.is_array() || list.size() != 4)
       refuse(fmt::format("lacks the four numbers of {}; use another file", key));
+    // [top, bottom] and [left, right].
     return Json::array({Json::array({list[0], list[1]}), Json::array({list[2], list[3]})});
   }
 
@@ -194,6 +198,7 @@ class LayerWriter {
         name != nullptr && !has_constants) {
       return layer("Activation", {{"activation", name->keras}});
     }
+    // Keras's activation "gelu" is the exact one, so the approximation is a function.
     if (operation == "gelu_tanh" && !has_constants) {
       return function_of_one("keras.src.ops.nn", "Gelu", {{"approximate", true}});
     }

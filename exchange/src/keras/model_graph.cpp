@@ -1,5 +1,6 @@
 // Both texts become one form, so that nothing else here knows that there are two. A savepoint may come from anybody, so
-// each source is checked to lie before its call, and later code follows sources without a thought of cycles.
+// each source is checked to lie before its call, and later code follows sources without a thought of cycles. See
+// docs/decisions/models.md.
 
 #include "keras/model_graph.h"
 
@@ -47,6 +48,8 @@ void read_layers(const Json& json, ModelGraph& graph) {
     const Json& config = member(layer, "config");
     graph.layers.push_back({.kind = text_member(layer, "kind"),
                             .name = text_member(layer, "name"),
+                            // A layer without options has an empty object, so later code looks up options without a
+                            // check.
                             .config = config.is_object() ? config : Json::object()});
   }
 }
@@ -171,6 +174,7 @@ void refuse_savepoint(const std::string& problem) {
 }
 
 bool ModelGraph::is_chain() const {
+  // A layer that is called twice or never makes the two numbers differ.
   if (inputs.size() != 1 || outputs.size() != 1 || calls.size() != layers.size()) return false;
   ModelGraphSource last;
   for (std::size_t call = 0; call < calls.size(); ++call) {
@@ -228,11 +232,13 @@ ModelGraph in_holdfast_order(const ModelGraph& graph) {
   for (const std::size_t place : calls_in_order(graph)) {
     ModelGraphCall call = graph.calls[place];
     std::size_t& layer = layers[call.layer];
+    // A layer gets its number with its first call.
     if (layer == kNone) {
       layer = result.layers.size();
       result.layers.push_back(graph.layers[call.layer]);
     }
     call.layer = layer;
+    // Every source stands before its call in this order, so it has its new number already.
     renumber(call.inputs);
     calls[place] = result.calls.size();
     result.calls.push_back(std::move(call));

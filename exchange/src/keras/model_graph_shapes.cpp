@@ -69,6 +69,7 @@ MaybeShape windows(const SampleShape& image, const Json& config, const char* siz
     const bool is_padded = text_member(config, "padding") == "same";
     // No window fits, and the formula below would give 1 or less.
     if (!is_padded && image[axis] < size) return std::nullopt;
+    // ceil(extent / stride) with padding "same", and otherwise the number of windows that fit.
     result[axis] = is_padded ? (image[axis] - 1) / stride + 1 : (image[axis] - size) / stride + 1;
   }
   return result;
@@ -84,6 +85,7 @@ MaybeShape pooled(const SampleShape& image, const Json& config) {
 }
 
 MaybeShape globally_pooled(const SampleShape& shape, const Json& config) {
+  // There must be at least one axis of positions besides that of the channels.
   if (shape.size() < 2) return std::nullopt;
   if (!flag_member(config, "keepdims", false)) return SampleShape{shape.back()};
   SampleShape result(shape.size(), 1);
@@ -127,6 +129,7 @@ MaybeShape with_margins(const SampleShape& image, const Json& config, const char
   const auto margins = integers(config, key, 4, 0);
   if (image.size() != 3 || !margins) return std::nullopt;
   SampleShape result = image;
+  // A cropping that leaves nothing gives an extent below 1, which checked() refuses.
   result[0] += sign * ((*margins)[0] + (*margins)[1]);
   result[1] += sign * ((*margins)[2] + (*margins)[3]);
   return checked(std::move(result));
@@ -168,6 +171,7 @@ std::optional<std::size_t> axis_member(const Json& config, const SampleShape& sh
   const auto axis = integer_value(member(config, "axis"));
   const auto rank = static_cast<std::int64_t>(shape.size());
   if (!axis || *axis < -rank || *axis >= rank) return std::nullopt;
+  // A negative axis counts from the end.
   return static_cast<std::size_t>(*axis < 0 ? *axis + rank : *axis);
 }
 
@@ -213,6 +217,7 @@ MaybeShape reduced(SampleShape shape, const Json& config) {
 
 MaybeShape repeated(const SampleShape& shape, const Json& config) {
   const auto count = extent(member(config, "n"));
+  // Keras's RepeatVector takes vectors alone.
   if (shape.size() != 1 || !count) return std::nullopt;
   return checked({*count, shape.front()});
 }
@@ -229,8 +234,10 @@ MaybeShape after_operation(Shapes inputs, const Json& config) {
   if (operation == "broadcast") {
     const auto target = integers(config, "shape", 0, 1);
     const MaybeShape result = target ? broadcast(first, *target) : std::nullopt;
+    // A value with larger extents would enlarge the target, which is not what the operation asks for.
     return result == target ? result : std::nullopt;
   }
+  // All other operations are functions of elements.
   return broadcast_all(inputs);
 }
 

@@ -40,6 +40,7 @@ static constexpr std::array<std::string_view, 30> kNames = {"copy",
                                                             "equal",
                                                             "select"};
 
+// Graphs in savepoints have these names, so they never change. The numbers of the enumeration may.
 std::string_view name_of(ElementFunction function) {
   return kNames.at(static_cast<std::size_t>(function));
 }

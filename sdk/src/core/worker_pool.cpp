@@ -1,4 +1,5 @@
-// One mutex guards the tasks' state. A thread holds it except while it runs a task or waits for one.
+// One mutex guards the tasks' state. A thread holds it except while it runs a task or waits for one. See
+// docs/decisions/data.md.
 
 #include "core/worker_pool.h"
 

@@ -16,6 +16,7 @@ void RangeStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posit
 }
 
 std::int64_t RangeStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  // The epoch stays: take() and skip() after a shuffle take other samples in each epoch.
   return before().source_position(seed, epoch, first_ + position);
 }
 

@@ -1,6 +1,6 @@
 // Batch normalization on CPUs (Ioffe and Szegedy, 2015), by loops of ours: mean and variance take one pass over the
 // input, normalizing a second one. The statistics of a forward pass are kept here, because its backward pass needs them
-// and the moving averages are sums over all shards.
+// and the moving averages are sums over all shards. See docs/decisions/models.md.
 
 #include <cmath>
 #include <vector>

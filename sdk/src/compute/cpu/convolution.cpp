@@ -20,6 +20,7 @@ struct Arrays {
     const std::int64_t group_channels = shape.channels / shape.groups;
     const std::int64_t group_filters = shape.filters / shape.groups;
     Dims input_dims = {shape.samples, shape.channels};
+    // oneDNN has an axis of groups in the kernel only if there are several.
     Dims kernel_dims =
         is_grouped ? Dims{shape.groups, group_filters, group_channels} : Dims{shape.filters, shape.channels};
     Dims output_dims = {shape.samples, shape.filters};

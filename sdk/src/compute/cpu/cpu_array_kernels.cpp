@@ -1,6 +1,6 @@
 // An element program runs instruction by instruction over blocks of elements that stay in the first-level cache, so
 // that each instruction is one simple loop. A block lies in one row of the innermost axis, in which an input advances
-// by its stride or, if that is 0, is one number.
+// by its stride or, if that is 0, is one number. See docs/decisions/models.md.
 
 #include "compute/cpu/cpu_array_kernels.h"
 

@@ -76,6 +76,7 @@ class CpuBackend : public Backend {
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return host_memory(); }
   ArrayKernels& array_kernels() override { return array_kernels_; }
+  // Losses, metrics and optimizers run their own loops on the host.
   DeviceKernels* device_kernels() override { return nullptr; }
 
   std::string description() const override {
@@ -104,6 +105,7 @@ std::unique_ptr<Backend> make_cpu_backend(int threads) {
 }
 
 int default_threads() {
+  // Follows OMP_NUM_THREADS and the cores that this process may use.
   return omp_get_max_threads();
 }
 

@@ -23,6 +23,7 @@ class CpuPooling : public PoolingOperation {
  public:
   CpuPooling(CpuContext& context, const PoolingShape& shape, Use use) {
     const std::string operation = describe("a pass", shape);
+    // oneDNN's own sentence names no shape.
     with_named_errors(operation, [&] { make(context, operation, shape, use); });
   }
 
@@ -50,6 +51,7 @@ class CpuPooling : public PoolingOperation {
     const Dims pad_after = {rows.pad_after, columns.pad_after};
     const auto algorithm = shape.kind == PoolingKind::maximum ? dnnl::algorithm::pooling_max
                                                               : dnnl::algorithm::pooling_avg_exclude_padding;
+    // Only a backward pass needs to know where the maxima were.
     const auto kind = use.input_gradient ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
     const Forward::primitive_desc forward_desc(
         Forward::desc(kind, algorithm, input, output, strides, pool, pad_before, pad_after), scratch_attributes(),

@@ -1,6 +1,6 @@
 // A loss computes all samples of a shard at once, unless they have weights: then it computes row by row, so that any
 // loss, also one of an application, can be weighted. A row of weight 0 is not computed at all, since what is masked may
-// hold anything.
+// hold anything. See docs/decisions/data.md.
 
 #include "train/step/output_evaluation.h"
 

@@ -57,6 +57,7 @@ class CudaBackend final : public Backend {
         array_kernels_(context_),
         graphs_(context_, graphs_are_wanted()) {}
 
+  // Making an operation asks libraries and may enlarge the workspace, so it takes the lock, too.
   std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
     const CudaContext::StreamLock lock = context_.lock_stream();
     return make_cuda_dense(context_, precision_, shape, use);
@@ -98,6 +99,7 @@ class CudaBackend final : public Backend {
     draws_.set(draws);
   }
 
+  // Otherwise this overload would hide the one for a single part.
   using Backend::repeat;
   void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
               const std::function<void(std::size_t)>& after_part) override {

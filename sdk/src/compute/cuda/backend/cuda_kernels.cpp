@@ -40,6 +40,7 @@ struct CudaKernels::Workspace {
 
 CudaKernels::CudaKernels(MemorySpace& memory, cudaStream_t stream)
     : memory_(memory), stream_(stream), workspace_(memory.allocate(sizeof(Workspace) / sizeof(float))) {
+  // A memory space gives out floats.
   static_assert(sizeof(Workspace) % sizeof(float) == 0);
   forget_bad_label();
 }
@@ -61,6 +62,7 @@ void CudaKernels::loss(const LossShape& shape, const float* outputs, const float
   // The sample's number has 32 bits in the word of a bad label.
   HOLDFAST_ASSERT(shape.samples >= 1 && shape.outputs >= 1 &&
                   shape.samples < std::numeric_limits<std::uint32_t>::max());
+  // For the sentence of check(), which comes later than the loss and knows nothing of it.
   if (shape.kind == LossKind::sparse_categorical_crossentropy) classes_ = shape.outputs;
   queue_loss(shape, {outputs, targets, gradient, sum}, scale, &workspace()->sums, &workspace()->bad_label, stream_);
 }

@@ -1,6 +1,6 @@
-// Activations on CUDA devices. Element-wise ones use the formulas of arithmetic/activations.h in one pass
-// over memory. A softmax takes a warp or a block for each row and subtracts the row's largest element first,
-// so that no exponential overflows. Its sums have an order that depends on the row's length alone.
+// Activations on CUDA devices. Element-wise ones use the formulas of arithmetic/activations.h in one pass over memory.
+// A softmax takes a warp or a block for each row and subtracts the row's largest element first, so that no exponential
+// overflows. Its sums have an order that depends on the row's length alone. See docs/decisions/devices.md.
 
 #include <cmath>
 
@@ -36,6 +36,7 @@ struct BackwardPass {
   __device__ void run(std::size_t index) const {
     const FloatVector<kCount> at = load<kCount>(kept, index);
     FloatVector<kCount> gradients = load<kCount>(output_gradient, index);
+    // `kept` is the input for GELU and the output for the others (is_differentiated_by_output()).
     for (int i = 0; i < kCount; ++i) gradients.at[i] *= Formula::derivative(at.at[i]);
     store(input_gradient, index, gradients);
   }
@@ -135,6 +136,8 @@ class CudaSoftmax final : public ActivationOperation {
   }
 
  private:
+  // A short row leaves most threads of a block idle. The choice is a part of the order of the sum, so only the shape
+  // decides.
   bool is_row_of_warp() const { return shape_.channels <= kWarpRow; }
   unsigned blocks() const { return block_count(shape_.rows, is_row_of_warp() ? kSumThreads / kWarp : 1); }
 

@@ -1,5 +1,6 @@
 // The general kernels on CUDA devices: a thread computes an element of the output. An element program is interpreted by
-// each thread; all threads take the same way through it. A reduction adds in the host's order, in double.
+// each thread; all threads take the same way through it. A reduction adds in the host's order, in double. See
+// docs/decisions/models.md.
 
 #include <cmath>
 
@@ -20,6 +21,7 @@ struct ElementArrays {
 __device__ std::int64_t strided_offset(std::int64_t index, std::size_t axes, const Axes& extents, const Axes& strides) {
   std::int64_t offset = 0;
   for (std::size_t axis = axes; axis-- > 0;) {
+    // From the last axis on, in which the elements of the output follow each other.
     offset += index % extents[axis] * strides[axis];
     index /= extents[axis];
   }
@@ -122,7 +124,7 @@ std::int64_t element_count(std::size_t axes, const Axes& extents) {
 template <class Kernel, class... Arguments>
 void run_elements(const char* name, Kernel kernel, std::int64_t count, cudaStream_t stream,
                   const Arguments&... arguments) {
-  // A launch without blocks is an error.
+  // A launch that finds nothing to do would still take its time.
   if (count == 0) return;
   launch(kernel, block_count(count, kElementThreads), kElementThreads, stream, arguments...);
   check_launch(name, {{"floats", count}});

@@ -68,6 +68,7 @@ struct ParameterGradientTerm {
   __device__ Loaded load(std::int64_t index) const { return {input[index], output_gradient[index]}; }
   __device__ void add(const Loaded& loaded, double (&sums)[2]) const {
     const double gradient = loaded.output_gradient;
+    // The derivative by gamma, and then that by beta: output = gamma * normalized + beta.
     sums[0] += gradient * normalized(loaded.input, mean, inverse);
     sums[1] += gradient;
   }
@@ -192,6 +193,7 @@ __global__ void contribute_statistics(MatrixExtent extent, const float* mean, co
     contributions[channel] = rows * mean[channel];
     contributions[extent.columns + channel] = rows * variance[channel];
   }
+  // Once for all channels. update_moving() divides by the sum of these over the shards.
   if (channel == 0) contributions[2 * extent.columns] = rows;
 }
 
@@ -208,6 +210,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
         mean_(reinterpret_cast<float*>(statistics_memory_.get())),
         variance_(mean_ + shape.channels),
         inverse_(variance_ + shape.channels) {
+    // Inference is given its statistics and sums nothing.
     if (use.training) context.reserve_workspace(column_sums_bytes(extent_, 2));
   }
 
@@ -234,6 +237,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
     reduce_columns<2>(context_.stream(), operation_, extent_,
                       ParameterGradientTerms{input, output_gradient, mean_, inverse_},
                       StoreParameterGradients{gamma_gradient, beta_gradient}, context_.workspace());
+    // The parameters have their gradients. The first layer of a model needs no other.
     if (!has_input_gradient_) return;
     const NormalizationGradientArrays arrays{columns(),       static_cast<float>(extent_.rows),
                                              mean_,           inverse_,

@@ -1,6 +1,6 @@
-// Dropout on CUDA devices. Draws come from a counter-based generator: each thread computes those of its own
-// elements, and both passes compute the same ones, so no mask is stored. Seed, step and sample are read from
-// device memory, so a recorded graph draws anew in each step.
+// Dropout on CUDA devices. Draws come from a counter-based generator: each thread computes those of its own elements,
+// and both passes compute the same ones, so no mask is stored. Seed, step and sample are read from device memory, so a
+// recorded graph draws anew in each step. See docs/decisions/devices.md.
 
 #include "compute/cuda/kernels/cuda_dropout.h"
 #include "compute/cuda/runtime/cuda_elements.cuh"
@@ -95,6 +95,7 @@ class CudaDropout final : public DropoutOperation {
     const DropoutPass pass = {shape_, 1.0F / (1.0F - shape_.rate), draws_.device(), from, to};
     const std::int64_t pieces = (shape_.elements + kWarpElements - 1) / kWarpElements;
     const unsigned blocks = block_count(shape_.samples * pieces, kThreads / kWarp);
+    // A block of draws is for one vector, so both ways draw the same numbers.
     if (shape_.elements % kVectorFloats == 0 && is_aligned_for_vectors({from, to})) {
       launch(dropout_kernel<true>, blocks, kThreads, stream_, pass, pieces);
     } else {

@@ -1,7 +1,7 @@
-// Losses and their gradients on CUDA devices, each in one kernel. The formulas are those of
-// arithmetic/crossentropy.h. A row of classes is computed by a warp or a block, and samples are added in
-// double in one order. A label that is not a class gives a NaN and is reported through `bad_label`, because a
-// kernel cannot throw.
+// Losses and their gradients on CUDA devices, each in one kernel. The formulas are those of arithmetic/crossentropy.h.
+// A row of classes is computed by a warp or a block, and samples are added in double in one order. A label that is not
+// a class gives a NaN and is reported through `bad_label`, because a kernel cannot throw. See
+// docs/decisions/devices.md.
 
 #include <cmath>
 
@@ -33,6 +33,7 @@ struct Rows {
 // Writes `element(c, output)` as the gradient of each class c of the row.
 template <class Group, class Element>
 __device__ void write_gradient(Group group, const Row& row, const Element& element) {
+  // An evaluation wants the loss alone.
   if (row.gradient == nullptr) return;
   for_each_of_row(
       group, row.length, [&](std::int64_t c) { return row.outputs[c]; },
@@ -91,6 +92,7 @@ struct SparseLogits : SparseRows {
   template <class Group>
   __device__ double operator()(Group group, std::int64_t index) const {
     const float label = arrays.targets[index];
+    // All threads of the group see the same label. So all of them return, and none waits for the others in a sum.
     if (!is_class_label(label, classes)) return refuse(group, index, label);
     const auto target = static_cast<std::int64_t>(label);
     const Row scores = row(index);
@@ -99,6 +101,7 @@ struct SparseLogits : SparseRows {
     const auto factor = static_cast<float>(scale / softmax.sum);
     write_gradient(group, scores, [&](std::int64_t c, float score) {
       const float pull = softmax_exponential(score, softmax.largest) * factor;
+      // The target is 1 for its class and 0 for all others.
       return c == target ? pull - scale : pull;
     });
     return loss_of_logit(softmax, scores.outputs[target]);
@@ -142,6 +145,7 @@ struct CategoricalLogits : Rows {
           if (at.target != 0) loss += at.target * loss_of_logit(softmax, at.output);
           target_sum += at.target;
         });
+    // Targets need not add up to 1. The sum's derivative is their total times softmax.
     target_sum = group.sum(target_sum);
     const auto factor = static_cast<float>(scale * target_sum / softmax.sum);
     write_gradient(group, scores, target, [&](float score, float share) {

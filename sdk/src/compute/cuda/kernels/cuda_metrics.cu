@@ -26,6 +26,7 @@ struct Rows {
 struct SparseHits : Rows {
   template <class Group>
   __device__ double operator()(Group group, std::int64_t row) const {
+    // Labels are floats, which are exact for whole numbers up to 2^24.
     return static_cast<float>(index_of_largest(group, outputs + row * length, length)) == targets[row] ? 1 : 0;
   }
 };
@@ -42,6 +43,7 @@ struct BinaryHits {
   float threshold;
 
   __device__ double operator()(std::int64_t, const OutputAndTarget& at) const {
+    // Strictly above the threshold, as in Keras.
     return at.target == (at.output > threshold ? 1.0F : 0.0F) ? 1 : 0;
   }
 };

@@ -119,6 +119,7 @@ __global__ void clear_kernel(const __grid_constant__ Gaps gaps, float* arena) {
 
 void queue_sgd(const SgdStep& step, std::size_t floats, float* parameters, const float* gradients, float* velocity,
                cudaStream_t stream) {
+  // Without momentum there is no slot, so the pass moves less memory.
   if (velocity == nullptr) {
     return run_pass("sgd", SgdPass{step.learning_rate, parameters, gradients}, floats, {parameters, gradients}, stream);
   }
@@ -145,6 +146,7 @@ void queue_update_moving(const float* sums, const float* count, std::size_t floa
 }
 
 void queue_clear(std::span<const DeviceKernels::Gap> gaps, float* arena, cudaStream_t stream) {
+  // The arguments of one launch hold so many gaps and no more.
   while (!gaps.empty()) {
     const std::size_t count = std::min<std::size_t>(gaps.size(), Gaps::kMost);
     Gaps batch{};

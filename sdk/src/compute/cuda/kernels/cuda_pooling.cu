@@ -51,6 +51,7 @@ __global__ void __launch_bounds__(kElementThreads)
   if (index >= inputs) return;
   const ImageElement element = plan.input(index);
   const std::int64_t begin = plan.begin_of_outputs(element);
+  // In the form in which the forward pass has stored the places of maxima.
   const std::int32_t position = element.row * plan.columns.extent + element.column;
   FloatVector<kCount> sums = {};
   for_each_window_over(plan, element, [&](std::int32_t row, std::int32_t column) {
@@ -110,6 +111,7 @@ class CudaPooling final : public PoolingOperation {
  public:
   CudaPooling(CudaContext& context, const PoolingShape& shape, Use use)
       : context_(context), kind_(shape.kind), plan_(shape), operation_(describe(shape)) {
+    // An average needs no places: each element of a window has the same share.
     if (use.input_gradient && kind_ == PoolingKind::maximum) {
       position_memory_ = context.allocate(static_cast<std::size_t>(plan_.output_elements()) * sizeof(std::int32_t));
     }

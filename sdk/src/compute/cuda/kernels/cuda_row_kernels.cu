@@ -40,6 +40,7 @@ __global__ void __launch_bounds__(kElementThreads)
   for (std::int64_t row = 0; row < gather.table_rows; ++row) table[row * gather.width + column] = 0;
   for (std::int64_t i = 0; i < gather.ids; ++i) {
     const std::int32_t id = read_element<std::int32_t>(ids, i);
+    // A wrong id has given a NaN in the forward pass, and adds nothing here.
     if (is_in_table(gather, id)) table[id * gather.width + column] += from[i * gather.width + column];
   }
 }
@@ -66,6 +67,7 @@ void CudaArrayKernels::gather(const RowGather& gather, const float* table, const
 
 void CudaArrayKernels::scatter_sum(const RowGather& gather, const float* from, const float* ids, float* table) {
   const CudaContext::StreamLock lock = context_.lock_stream();
+  // Also without ids, since the table must become zero.
   launch(row_scatter_kernel, block_count(gather.width, kElementThreads), kElementThreads, context_.stream(), gather,
          from, ids, table);
   check_launch("row scatter", {{"columns", gather.width}});

@@ -30,6 +30,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
         operation_(describe_convolution("a pass", shape)),
         part_samples_(samples_of_part(plan_)) {
     make_products(whole_, part_samples_);
+    // An algorithm is chosen for a number of rows, so the last part has products of its own.
     make_products(rest_, plan_.samples % part_samples_);
     reserve_workspace();
   }

@@ -39,6 +39,7 @@ class CudaDense final : public DenseOperation {
   CudaDense(CudaContext& context, Precision precision, const DenseShape& shape, Use use)
       : context_(context),
         shape_(shape),
+        // In inference each factor is used once, and a copy that is kept would only take memory.
         rounds_once_(precision == Precision::bf16 && use.training),
         bias_operation_(describe("the gradient of the bias", shape)) {
     make(forward_, describe("the forward pass", shape),
@@ -114,6 +115,7 @@ class CudaDense final : public DenseOperation {
  private:
   void make(std::optional<MatrixProduct>& product, const std::string& operation, const ProductShape& shape) {
     product.emplace(context_, operation, shape);
+    // The products run one after another, so they share the workspace of the largest.
     context_.reserve_workspace(product->workspace_bytes());
   }
 

@@ -162,6 +162,7 @@ CudnnConvolution::CudnnConvolution(const std::string& operation, Precision preci
     return Operand{.extent = {.rows = 1, .columns = elements_of(layout)},
                    .alignment = layout.alignment,
                    .is_result = pass == pass_to_it,
+                   // Images have the channels last on both sides, so at f32 they need no copy.
                    .copy = precision == Precision::bf16 ? Copy::rounded : Copy::none};
   };
   const Operand kernel = {
@@ -169,6 +170,7 @@ CudnnConvolution::CudnnConvolution(const std::string& operation, Precision preci
       .extent = {.rows = elements_of(layout_of_kernel_copy(shape)) / shape.filters, .columns = shape.filters},
       .alignment = sizeof(float),
       .is_result = pass == ConvolutionPass::backward_weights,
+      // [window, filter] becomes [filter, window], the order of cuDNN's fast engines.
       .copy = Copy::transposed};
   operands_ = {images(layout_of_input(shape), ConvolutionPass::backward_input), kernel,
                images(layout_of_output(shape), ConvolutionPass::forward)};
@@ -251,6 +253,7 @@ void CudnnConvolution::run(CudaContext& context, const CudnnConvolutionArrays& a
       pointers[i] = const_cast<float*>(callers[i]);
       continue;
     }
+    // The copy of a result is written as a whole, so it may hold anything before.
     if (!operand.is_result) copy_in(operand, callers[i], copy, context.stream());
     pointers[i] = copy;
     copy += copy_bytes(operand);

@@ -1,6 +1,6 @@
-// Wraps the descriptors of cuDNN's graph API, whose attributes are untyped arrays. While an engine is looked
-// for, a descriptor that the library cannot finalize is not an error: the next engine is tried. A lack of memory
-// is an error, because it may pass, and the choice would depend on the moment.
+// Wraps the descriptors of cuDNN's graph API, whose attributes are untyped arrays. While an engine is looked for, a
+// descriptor that the library cannot finalize is not an error: the next engine is tried. A lack of memory is an error,
+// because it may pass, and the choice would depend on the moment. See docs/decisions/devices.md.
 
 #include "compute/cuda/products/cudnn_descriptor.h"
 
@@ -119,6 +119,7 @@ std::vector<CudnnDescriptor> CudnnDescriptor::descriptors_of(cudnnBackendAttribu
   std::vector<cudnnBackendDescriptor_t> raw;
   for (std::int64_t i = 0; i < limit; ++i) raw.push_back(inner.emplace_back(type, "a part of " + what_).get());
   const std::int64_t count = read(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, limit, raw.data());
+  // There may be fewer than the limit, and the rest were never filled in.
   inner.erase(inner.begin() + count, inner.end());
   return inner;
 }

@@ -45,6 +45,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class From, class To>
 void queue_transpose(const MatrixExtent& extent, const From* from, To* to, cudaStream_t stream) {
   if (extent.rows == 0 || extent.columns == 0) return;
+  // Tiles at the edges are cut off in the kernel, so any extent is allowed.
   const std::int64_t parts_of_a_row = (extent.columns + kSide - 1) / kSide;
   const std::int64_t parts_of_a_column = (extent.rows + kSide - 1) / kSide;
   launch(transpose_kernel<From, To>, block_count(parts_of_a_row * parts_of_a_column, 1), kThreads, stream, extent,

@@ -40,6 +40,7 @@ static ErrorCode code_of(cudaError_t status) {
   switch (status) {
     case cudaErrorMemoryAllocation:
       return ErrorCode::out_of_memory;
+    // The device cannot do what was asked, and could not in a new process.
     case cudaErrorInvalidValue:
     case cudaErrorInvalidConfiguration:
     case cudaErrorInvalidDevicePointer:
@@ -95,6 +96,7 @@ void check_cublas(cublasStatus_t status, const std::string& call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const std::string sentence = fmt::format("{} failed: {}", call, cublasLtGetStatusName(status));
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw Error(ErrorCode::out_of_memory, sentence);
+  // A new process would ask for the same product and get the same answer.
   const bool can_never_work = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
                               status == CUBLAS_STATUS_ARCH_MISMATCH;
   throw Error(can_never_work ? ErrorCode::unsupported : ErrorCode::device_failed, sentence);

@@ -32,6 +32,7 @@ bool is_in_words(const void* from, const void* to, std::size_t bytes) {
 }  // namespace
 
 void copy_small_to_host(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
+  // For more bytes the copy engine is faster, and a wait for it is worth it.
   HOLDFAST_ASSERT(bytes <= kMostSmallBytes);
   if (is_in_words(from, to, bytes)) {
     launch_for_words<std::uint32_t>(from, to, bytes, stream);

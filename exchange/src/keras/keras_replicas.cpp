@@ -65,6 +65,7 @@ const Json* base_of(const Json& config) {
     if (is_class(layer, "InputLayer")) {
       parts.inputs.insert(layer_name(layer));
     } else if (is_class(layer, "Lambda")) {
+      // multi_gpu_model cut its batches with Lambda layers, whose code is not looked at.
       parts.slices.insert(layer_name(layer));
     } else if (layers_of_config(layer).is_array() && parts.base == nullptr) {
       parts.base = &layer;

@@ -71,6 +71,7 @@ void* open_library() {
     if (void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     const char* const reason = ::dlerror();
     reasons.push_back(reason == nullptr ? path + " cannot be loaded" : reason);
+    // The user must hear why this file cannot be loaded. A library from a later place would hide it.
     if (is_file) break;
   }
   throw unavailable(fmt::format("{}; build Holdfast with CUDA, or set HOLDFAST_CUDA_LIBRARY, and see `holdfast doctor`",

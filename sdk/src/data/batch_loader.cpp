@@ -139,7 +139,6 @@ bool load_part(const Destination& to, const std::stop_token& stop, WorkerPool& p
   const std::size_t pieces = std::min(count, kPiecesPerThread * static_cast<std::size_t>(pool.size()));
   FirstFailure failure;
   pool.run(static_cast<int>(pieces), [&](int, int index) {
-    // A worker that got its index before the failure may come here later. Its piece is a later one, so it may go.
     if (failure.is_there()) return;
     const auto piece = static_cast<std::size_t>(index);
     std::size_t sample = piece * count / pieces;

@@ -228,7 +228,7 @@ std::string Dataset::description() const {
   nlohmann::ordered_json stages = nlohmann::ordered_json::array();
   stage_->describe(stages);
   nlohmann::ordered_json description = {{"size", size()}};
-  // The text of data sets that could be described before there were several arrays. Their runs go on.
+  // Data sets of one f32 array and one target have a shorter text, which is in the savepoints of their runs.
   if (stage_->layouts().are_plain()) {
     description["features"] = feature_shape().extents();
     description["targets"] = target_shape().extents();

@@ -31,8 +31,8 @@ class IdxSource : public Stage {
     const auto sample = static_cast<std::size_t>(position);
     const std::size_t pixels = destination.features.size();
     const std::uint8_t* const __restrict image = images_.data() + sample * pixels;
+    // One product for each pixel, so vectors of any width give the same bits.
     float* const __restrict features = destination.features.data();
-// One product for each pixel, so vectors of any width give the same bits.
 #pragma omp simd
     for (std::size_t i = 0; i < pixels; ++i) features[i] = static_cast<float>(image[i]) * scale_;
     destination.targets[0] = labels_[sample];

@@ -78,7 +78,7 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
 
   void invert(const float* variance) {
     for (std::size_t c = 0; c < inverse_.size(); ++c) {
-      // In double: an epsilon that is small beside the variance would be lost in a float.
+      // In double: an epsilon that is small compared with the variance would be lost in a float.
       inverse_[c] = static_cast<float>(1 / std::sqrt(static_cast<double>(variance[c]) + shape_.epsilon));
     }
   }

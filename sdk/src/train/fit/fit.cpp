@@ -149,7 +149,7 @@ StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, cons
   // Rank 0 alone looks at its clock. The others learn it from the sums, so all compare their states after the same
   // step.
   const bool is_due = memory_saver_.is_due();
-  // The samples are read anew, since the buffer of the first computation may be what is wrong.
+  // Samples of a check are read anew, since the buffer of the first computation may be what is wrong.
   const auto load = [&context = *training_.context, &data, epoch = batch.epoch,
                      index = batch.index](ShardRange shards) {
     return LoadedShards(data, context.seed, context.shards, shards.begin, shards.end, epoch, index);

@@ -343,8 +343,7 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
   const Columns in = columns(state, batch);
   const std::span<float> gradients = sink.gradients();
   compute::DeviceKernels* const device = state.program->backend().device_kernels();
-  // The device looks while the gradients are still in its caches. On a CPU the sum is checked later, as for several
-  // shards.
+  // Only a device looks here. On a CPU the sum over the shards is looked at instead.
   const bool looks = device != nullptr && sink.asks_if_finite();
   std::vector<std::uint64_t> key = state.program->prepare_training(
       batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});

@@ -199,7 +199,6 @@ void OutputEvaluation::evaluate(const Shard& shard, std::span<float> sums) const
 
 void OutputEvaluation::add_losses(std::span<float> sums) const {
   if (!has_several()) {
-    // Without a weight the sum keeps its bits and its NaN as they are.
     if (losses_.front().weight() != 1) sums[0] *= losses_.front().weight();
     return;
   }

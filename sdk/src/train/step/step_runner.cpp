@@ -106,7 +106,7 @@ StepRunner::Sum StepRunner::reduce(std::int64_t step) {
   context_.supervision->reach(FaultPoint::reduce, step);
   const std::vector<int> slots = shards_->covering_slots();
   const std::optional<bool> is_lone_finite = shards_->lone_shard_is_finite();
-  // Copying and checking them would be a pass over all gradients, which for one replica gives nothing.
+  // The gradients are complete and checked where they lie. To copy and check them would be a pass over all of them.
   const std::size_t begin = is_lone_finite ? layout_.gradient_floats() : 0;
   Sum sum{.block = communicator_->reduce(slots, {.begin = begin, .end = layout_.block_floats()}, deadline())};
   sum.is_finite = communicator_->was_finite() && is_lone_finite.value_or(true);

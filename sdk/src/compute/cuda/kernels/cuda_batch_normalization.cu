@@ -49,6 +49,7 @@ struct StoreStatistics {
     const double difference = sums[1] / rows - deviation * deviation;
     // A NaN stays a NaN, so that it is found.
     const double value = difference < 0 ? 0 : difference;
+    // Added in double and rounded once.
     mean[column] = static_cast<float>(input[column] + deviation);
     variance[column] = static_cast<float>(value);
     inverse[column] = static_cast<float>(1 / std::sqrt(value + epsilon));

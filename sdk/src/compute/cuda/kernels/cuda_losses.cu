@@ -57,6 +57,7 @@ __device__ SoftmaxRow softmax_of(Group group, const Row& row) {
   const auto load = [&](std::int64_t c) { return row.outputs[c]; };
   float largest = -INFINITY;
   for_each_of_row(group, row.length, load, [&](std::int64_t, float output) { largest = fmaxf(largest, output); });
+  // Every thread gets the largest, since each computes the exponentials of its own elements.
   largest = group.largest(largest);
   double sum = 0;
   for_each_of_row(group, row.length, load,

@@ -9,6 +9,7 @@ namespace {
 // The result of std::max_element: the first of equal elements. A NaN wins if it is the first element, and else never.
 template <class Group>
 __device__ std::int64_t index_of_largest(Group group, const float* row, std::int64_t length) {
+  // An index after the row loses against every element of it.
   Candidate best = {-INFINITY, length};
 #pragma unroll 4
   for (std::int64_t i = group.rank(); i < length; i += Group::kThreads) best = better(best, {row[i], i});

@@ -27,6 +27,7 @@ __global__ void __launch_bounds__(kElementThreads)
   if (index >= outputs) return;
   const ImageElement element = plan.output(index);
   const float* const image = input + plan.begin_of_inputs(element);
+  // The first of equal elements stays, in the order of the window.
   Maximum found[kCount];
   for_each_of_window(plan, element, [&](std::int32_t position) {
     const auto values = load<kCount>(image, position * plan.channels);

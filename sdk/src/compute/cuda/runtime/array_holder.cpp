@@ -1,9 +1,7 @@
 // A snapshot or savepoint needs the state of one moment, but the next update changes it. Copying within the device is
-// faster than to the host by far, so training waits only for that. The memory of the second copy is allocated once. If
-// less than a sixteenth of the device would stay free, no second copy is made, and training waits for the copy to the
-// host.
-//
-// The digest is that of the copy, not of the state. The copy is what is kept, so it is what replicas must compare.
+// faster than to the host by far, so training waits only for that. The second copy is allocated once, and only if a
+// sixteenth of the device's memory stays free. Otherwise training waits for the copy to the host. The digest is that of
+// the copy and not of the state: the copy is what is kept, so it is what replicas must compare.
 // See docs/decisions/devices.md.
 
 #include "compute/cuda/runtime/array_holder.h"
@@ -147,6 +145,7 @@ bool ArrayHolder::make_room(std::size_t bytes) {
 // Does not wait for a copy or a digest. They need the stream lock, which the thread that allocates may hold. Freeing
 // the memory waits for the device, as every allocation on a full device must.
 bool ArrayHolder::give_back_idle() {
+  // A state may still be on its way from there.
   if (place_ == nullptr || held_ > 0) return false;
   if (is_digest_queued_ && cudaEventQuery(digested_.get()) != cudaSuccess) {
     // The runtime stores "not ready" as its last error.

@@ -52,6 +52,7 @@ template <int kCount>
 __global__ void __launch_bounds__(kLinkThreads) gather_through_link_kernel(GatherPass pass, std::size_t vectors) {
   const std::size_t threads = static_cast<std::size_t>(gridDim.x) * kLinkThreads;
   std::size_t first = static_cast<std::size_t>(blockIdx.x) * kLinkThreads + threadIdx.x;
+  // There are fewer threads than vectors, so each goes on to further ones.
   for (; first < vectors; first += kLinkLoads * threads) {
     // All addresses come first and then all loads, so that the loads overlap. Between divisions they would not.
     const float* sources[kLinkLoads] = {};

@@ -173,6 +173,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocksPerProcessor)
   const std::uint64_t index = (static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x) / xxh3::kLanes;
   const std::uint64_t begin = index * kLeafBytes;
   if (begin >= bytes) return;
+  // All leaves have one size, except the last one.
   const std::uint64_t rest = bytes - begin;
   const Leaf leaf = {begin, rest < kLeafBytes ? static_cast<std::uint32_t>(rest) : kLeafBytes};
   const Hash128 hash = hash_leaf(pieces, piece_count, leaf);
@@ -213,6 +214,7 @@ std::uint32_t write_pieces(std::span<const std::span<const float>> arrays, Piece
   for (const std::span<const float> array : arrays) {
     // A piece without bytes would end where it begins, and the search for a word's piece would stop there.
     if (array.empty()) continue;
+    // Begin and end count over all arrays, because leaves do not end where arrays do.
     pieces[count++] = {reinterpret_cast<const std::uint32_t*>(array.data()), begin, begin + array.size_bytes()};
     begin += array.size_bytes();
   }
@@ -273,6 +275,7 @@ void CudaDigester::queue(std::span<const std::span<const float>> arrays, cudaStr
   const std::size_t leaves = leaf_count(bytes);
   reserve(arrays.size(), leaves);
   const Memory& memory = memories_.back();
+  // The stream has read the last list by now, as queue() asks of its caller.
   const std::uint32_t pieces = write_pieces(arrays, memory.host_pieces);
   fetch_pieces(memory.host_pieces, memory.pieces, pieces, stream);
   const unsigned blocks = block_count(static_cast<std::int64_t>(leaves * xxh3::kLanes), kThreads);

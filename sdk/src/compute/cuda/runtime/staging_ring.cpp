@@ -77,6 +77,7 @@ void StagingRing::fetch(const std::byte* from, std::span<std::byte> to, std::opt
       Piece& target = piece(first + queued);
       queue(target, target.memory.get(), from + queued * kPieceBytes, part_of(queued).size(), cudaMemcpyDeviceToHost);
     }
+    // In order: while this part is copied to its place, the next ones travel.
     const Piece& ready = piece(first + part);
     wait_for_piece(ready, deadline);
     std::memcpy(part_of(part).data(), ready.memory.get(), part_of(part).size());

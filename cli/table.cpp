@@ -1,5 +1,5 @@
-// Names come from files of anybody. A cell is printable and has a limit, so that a file cannot move the cursor or fill
-// the disk of somebody who looks at it.
+// Names may come from an unknown file. A cell is printable and has a limit, so that a file can neither move the cursor
+// nor print gigabytes.
 
 #include "table.h"
 

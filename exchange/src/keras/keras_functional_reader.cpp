@@ -182,7 +182,7 @@ class Container {
                 .class_name = text_member(json, "class_name"),
                 .is_operation = is_operation_entry(json),
                 .is_model = false};
-    // A class of that name without layers is somebody's own layer, and is refused as such later.
+    // A class of that name without layers is an application's own layer, and is refused as such later.
     entry.is_model = is_model_class(entry.class_name) && layers_of_config(json).is_array();
     if (entry.class_name.empty()) refuse("has a layer without a class");
     if (entry.name.empty()) refuse(fmt::format("has a {} without a name", quoted_text(entry.class_name)));
@@ -238,7 +238,7 @@ class Container {
 
   void collect_references(const Json& json, std::size_t depth, const char* place, std::vector<Reference>& found) const {
     if (auto reference = reference_from(json)) return found.push_back(std::move(*reference));
-    // A limit on the depth, because the file is a stranger's and this function calls itself.
+    // A limit on the depth, because the file is not trusted and this function calls itself.
     const bool is_nested = (json.is_array() || json.is_object()) && depth < kMaxArgumentDepth;
     if (!is_nested) refuse(fmt::format("has an entry of {} that names no output of a layer", place));
     for (const Json& element : json) collect_references(element, depth + 1, place, found);

@@ -39,7 +39,7 @@ std::optional<std::vector<std::int64_t>> integers(const Json& config, const char
 MaybeShape checked(SampleShape shape) {
   std::int64_t elements = 1;
   for (const std::int64_t size : shape) {
-    // Divided first: a product of extents of a stranger's file may overflow.
+    // Divided first: a product of extents of an unknown file may overflow.
     if (size < 1 || size > kMaxElements / elements) return std::nullopt;
     elements *= size;
   }

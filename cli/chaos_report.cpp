@@ -1,5 +1,6 @@
 // The same findings three times: as a table for people, as JSON for programs, and as JUnit XML for build servers. Names
-// and sentences may quote what a program printed, so each form escapes them in its own way.
+// and sentences may quote what a program printed, so each form escapes them in its own way. See
+// docs/decisions/testing.md.
 
 #include "chaos_report.h"
 

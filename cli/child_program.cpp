@@ -41,12 +41,14 @@ void write_input(int file, std::string_view text) {
     if (count < 0) throw system_error(errno, "cannot write the input of another program");
     text.remove_prefix(static_cast<std::size_t>(count));
   }
+  // The child shares the position in the file, and would begin to read at the end.
   if (::lseek(file, 0, SEEK_SET) != 0) throw system_error(errno, "cannot rewind the input of another program");
 }
 
 std::string stream_content(int file) {
   struct stat status {};
   if (::fstat(file, &status) != 0) throw system_error(errno, "cannot read the output of another program");
+  // The size is what another program wrote, so it has a limit.
   std::string text(static_cast<std::size_t>(std::min(status.st_size, kMaxStreamBytes)), '\0');
   const ssize_t count = ::pread(file, text.data(), text.size(), 0);
   if (count < 0) throw system_error(errno, "cannot read the output of another program");
@@ -70,8 +72,10 @@ class ChildPlan {
     sigset_t all;
     ::sigemptyset(&none);
     ::sigfillset(&all);
+    // Masks and ignored signals are inherited. A child with SIGTERM blocked could not be ended by its user.
     require_success(posix_spawnattr_setsigmask(&attributes_, &none));
     require_success(posix_spawnattr_setsigdefault(&attributes_, &all));
+    // A group of its own, so that programs that the child starts can be killed with it.
     require_success(posix_spawnattr_setpgroup(&attributes_, 0));
     require_success(
         posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));
@@ -106,6 +110,7 @@ std::optional<int> wait_for_child(pid_t pid, Deadline deadline) {
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!has_ended) return std::nullopt;
+  // As shells count it.
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -122,6 +127,7 @@ std::optional<ChildResult> run_child(const std::vector<std::string>& command, st
   const ChildPlan plan(in.value(), out.value(), problems.value());
   pid_t pid = -1;
   const int result = ::posix_spawnp(&pid, pointers[0], plan.actions(), plan.attributes(), pointers.data(), ::environ);
+  // A program that is not installed is not an error here: the caller has another way.
   if (result == ENOENT) return std::nullopt;
   if (result != 0) throw system_error(result, fmt::format("cannot start {}", command[0]));
   const std::optional<int> exit_code = wait_for_child(pid, deadline);

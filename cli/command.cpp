@@ -1,6 +1,6 @@
 // Parses the command line and runs the subcommand that it names. A subcommand declares its options in its own source
 // (`add_...`), so that this file knows the names of these functions alone. Whatever goes wrong becomes one sentence and
-// exit code 2.
+// exit code 2. See docs/decisions/exchange.md.
 
 #include "command.h"
 

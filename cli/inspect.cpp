@@ -60,6 +60,7 @@ Table make_table(const AnyFile& file) {
   for (const ArrayInfo& array : file.arrays()) {
     const std::uint64_t bytes = format::size_bytes(array);
     table.add({array.name, std::string(name(array.dtype)), describe_shape(array.shape), std::to_string(bytes),
+               // A foreign file may not say it, and 0 would look like an array that takes no room.
                array.stored_bytes == 0 ? "-" : std::to_string(array.stored_bytes),
                describe_ratio(bytes, array.stored_bytes), describe_storage(file, array)});
   }

@@ -85,6 +85,7 @@ std::string describe_keys(const std::string& text, const Json& metadata) {
 std::string name_at(const Json& list, const Json& place) {
   const bool is_place = list.is_array() && place.is_number_integer() && place >= 0 && place < list.size();
   const std::string name = is_place ? text_or_empty(member(list[place.get<std::size_t>()], "name")) : "";
+  // A wrong place is shown and not refused: people inspect files in order to find such mistakes.
   return name.empty() ? "?" : name;
 }
 
@@ -148,6 +149,7 @@ class Differences {
 }  // namespace
 
 nlohmann::ordered_json parse_metadata(const std::string& text) {
+  // Destroying deep JSON recurses, and a file could overflow the stack with it.
   const auto is_shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kMaxDepth; };
   Json parsed = Json::parse(text, is_shallow, false);
   return parsed.is_discarded() ? Json() : parsed;
@@ -159,6 +161,7 @@ std::vector<std::pair<std::string, std::string>> summarise_metadata(const format
   add_if_there(metadata, "kind", "kind", lines);
   const std::string maker = describe_maker(file, metadata);
   if (!maker.empty()) lines.emplace_back("made by", maker);
+  // What people ask of a savepoint first. The rest is in the JSON form.
   for (const char* key : {"step", "epoch", "batch", "seed", "shards", "metrics"}) {
     add_if_there(metadata, key, key, lines);
   }

@@ -1,3 +1,6 @@
+// CLI11's own checks accept "nan" and "inf" for numbers, and a minus sign before a size. These validators refuse what
+// no option here means, in sentences of ours.
+
 #include "option_checks.h"
 
 #include <fmt/format.h>

@@ -43,6 +43,7 @@ Model read_described_model(FileSystem& files, const std::string& path) {
   const std::string format = graph.is_object() && graph.contains("format") && graph["format"].is_string()
                                  ? graph["format"].get<std::string>()
                                  : std::string();
+  // Any JSON may stand there: the graph of an application's own Trainable is its own matter.
   if (!format.starts_with("holdfast.")) {
     throw Error(
         ErrorCode::unsupported,
@@ -53,6 +54,7 @@ Model read_described_model(FileSystem& files, const std::string& path) {
   try {
     return Model::from_graph(graph.dump());
   } catch (const Error& error) {
+    // A layer of an application is not known to this program, which links Holdfast's own alone.
     throw Error(error.code(), fmt::format("{}: {}; a program that knows the layers can write model.drawing() itself",
                                           path, error.what()));
   }
@@ -66,6 +68,7 @@ void write_drawing(FileSystem& files, const std::filesystem::path& path, std::st
 std::optional<std::string> render(const PlotOptions& options, const std::string& drawing) {
   const auto result = run_child({options.renderer, "-Tsvg"}, drawing, Deadline::after(options.time_limit));
   if (!result) return std::nullopt;
+  // The exit code alone does not show that the program drew anything.
   if (result->exit_code == 0 && result->output.find("<svg") != std::string::npos) return result->output;
   constexpr std::size_t kMostBytes = 400;
   throw Error(ErrorCode::unavailable,
@@ -89,6 +92,7 @@ int plot(FileSystem& files, const PlotOptions& options, Console& console) {
   const std::optional<std::string> image =
       output.extension() == kImageExtension ? render(options, drawing) : std::optional<std::string>();
   const bool lacks_renderer = output.extension() == kImageExtension && !image;
+  // The text is worth having and can be drawn elsewhere. An error would leave the user with nothing.
   if (lacks_renderer) output.replace_extension(kTextExtension);
   write_drawing(files, output, image ? *image : drawing);
   console.out << "wrote " << printable(output.string()) << ": " << describe_count(model.layers().size(), "layer")

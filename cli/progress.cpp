@@ -1,3 +1,6 @@
+// A line that is overwritten in place, for a person who waits. It only appears after a moment, so that quick commands
+// print nothing but their result.
+
 #include "progress.h"
 
 #include <utility>

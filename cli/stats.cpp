@@ -81,6 +81,7 @@ class Measurement {
   explicit Measurement(const AnyFile& file) : file_(file) {
     for (const ArrayInfo& array : file.arrays()) {
       builders_.emplace_back(array.dtype);
+      // So that the progress line does not stand at 100 % while large arrays are read again.
       total_ += format::size_bytes(array) * (is_small(array) ? 1 : StatisticsBuilder::kPasses);
     }
   }
@@ -102,6 +103,7 @@ class Measurement {
         }
         progress.show(done_ += piece.size(), total_);
       });
+      // A later pass uses what the one before found, such as the range of a histogram.
       for (StatisticsBuilder& builder : builders_) builder.end_pass();
     }
     for (const ArrayInfo& array : file_.arrays()) {

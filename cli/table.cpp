@@ -1,3 +1,6 @@
+// Names may come from an unknown file. A cell is printable and has a limit, so that a file can neither move the cursor
+// nor print gigabytes.
+
 #include "table.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Texts of unknown files reach a terminal through printable(), which leaves no control characters. Otherwise a name in
+// a file could change the colours, the title or the content of the user's terminal.
+
 #include "text.h"
 
 #include <fmt/format.h>

@@ -35,6 +35,7 @@ std::string config_label(const std::string& path) {
 std::string take_text(Hdf5Tree& tree, const std::string& name) {
   std::vector<Hdf5Attribute>& attributes = tree.groups.front().attributes;
   std::string text = text_attribute(attributes, name);
+  // The text would otherwise be written twice: as the configuration, and as an attribute of some group.
   if (!text.empty()) std::erase_if(attributes, [&](const Hdf5Attribute& attribute) { return attribute.name == name; });
   return text;
 }
@@ -73,6 +74,7 @@ ArraySet read_legacy_model(Hdf5Tree tree, const std::string& path) {
   std::string& config = content.description.config = take_text(tree, "model_config");
   Json parsed = config.empty() ? Json() : parse_keras_json(config, config_label(path));
   content.description.replicated = unwrap_replicas(tree, kModelWeights, parsed, path);
+  // Only a changed configuration is written anew. Otherwise its text stays as Keras wrote it.
   if (content.description.replicated > 0 && !config.empty()) config = parsed.dump();
   std::optional<KerasModel> model;
   if (!config.empty()) model.emplace(parsed, config_label(path));
@@ -94,6 +96,7 @@ std::vector<ArrayInfo> infos_of_savepoint(const std::vector<NamedArray>& arrays,
   const std::string_view prefix = kModelPrefix;
   std::vector<ArrayInfo> result = infos(arrays);
   for (ArrayInfo& info : result) {
+    // The last part is the variable. What lies between is the path of the layer.
     const std::size_t end = info.name.rfind('/');
     if (!info.name.starts_with(prefix) || end < prefix.size()) continue;
     const auto found = names.find(info.name.substr(prefix.size(), end - prefix.size()));
@@ -115,7 +118,9 @@ ArraySet read_keras_tree(Hdf5Tree tree, const std::string& path) {
                     " is not a Keras file: it has neither groups \"vars\" (as .weights.h5 has) nor an attribute "
                     "layer_names (as older files have); save the model with Keras");
   }
+  // The other forms could not hold them, so they would be lost without a word.
   require_no_texts(tree, path);
+  // A whole model has its weights in a group below the root, so it is looked for first.
   if (is_legacy_weights(tree, kModelWeights)) return read_legacy_model(std::move(tree), path);
   return is_legacy_weights(tree, "") ? read_legacy_weights(std::move(tree), path) : read_weights(std::move(tree));
 }
@@ -151,6 +156,7 @@ std::vector<ArrayInfo> write_keras(FileSystem& files, const std::string& path, c
     write_keras_archive(files, path, content);
   } else {
     KerasDescription description = content.description;
+    // Only in the file: the description itself keeps the text at one place.
     if (form == KerasForm::legacy_model) add_config(description);
     write_hdf5_tree(files, path, keras_tree(content.arrays, description));
   }
@@ -173,6 +179,7 @@ KerasModelGraph keras_model_graph(const ArraySet& keras) {
 ArraySet keras_to_savepoint(const ArraySet& keras, const ArraySet& like) {
   const Json metadata = parse_keras_json(keras.metadata, "the Keras model's metadata");
   const Json like_metadata = parse_keras_json(like.metadata, "the savepoint's metadata");
+  // Only a savepoint says which layers the SDK's model has, and in which order.
   if (!is_savepoint(like_metadata)) {
     throw Error(ErrorCode::invalid_argument,
                 "cannot turn the Keras weights into a savepoint: the file to imitate is not a savepoint (its metadata "

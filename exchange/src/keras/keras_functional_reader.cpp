@@ -1,6 +1,7 @@
-// A functional model lists layers, and for each its calls ("nodes") with the outputs of other calls that they take.
-// The calls are sorted before they are followed, so that neither a long chain nor a cycle needs recursion. Models in
-// models do, within a limit. Each call of a nested model repeats its calls, so their number has a limit, too.
+// A functional model lists layers, and for each its calls ("nodes") with the outputs of other calls that they take. The
+// calls are sorted before they are followed, so that neither a long chain nor a cycle needs recursion. Models in models
+// do, within a limit. Each call of a nested model repeats its calls, so their number has a limit, too. See
+// docs/decisions/exchange.md.
 
 #include "keras/keras_functional_reader.h"
 
@@ -61,6 +62,7 @@ bool is_model_class(const std::string& class_name) {
 
 // Operations have a module, or in older files no options but a name. Every layer has more.
 bool is_operation_entry(const Json& entry) {
+  // Keras 3 writes the module of each object, which says it without a guess.
   const std::string module = text_member(entry, "module");
   if (!module.empty()) return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
   const Json& config = member(entry, "config");
@@ -83,6 +85,7 @@ class Container {
     for (std::size_t entry = 0; entry < entries_.size(); ++entry) {
       const Json& list = member(*entries_[entry].json, "inbound_nodes");
       if (!list.is_array()) refuse(fmt::format("has no list of calls of {}", shown(entry)));
+      // The order of the list is the number of a call, by which other calls name its outputs.
       for (const Json& json : list) add_node(entry, json);
       // An input has one call, which has no arguments and is not written.
       if (list.empty() && entries_[entry].class_name == "InputLayer") add_node(entry, Json::array());
@@ -103,10 +106,12 @@ class Container {
     if (found == by_name_.end()) refuse(fmt::format("names a layer {} that it lacks", quoted_text(reference.layer)));
     const Entry& entry = entries_[found->second];
     std::int64_t node = reference.node;
+    // The call that built a nested model has a number, and is not in the list.
     if (counts_model && entry.is_model) {
       if (entry.class_name != "Sequential") {
         --node;
       } else if (entry.has_old_nodes) {
+        // A Sequential of Keras 2 counts from 0 or from 1. With several calls the two cannot be told apart.
         if (entry.nodes.size() > 1) refuse_keras_layer(shown(entry), "Sequential", kSharedSequential);
         if (node == 1) node = 0;
       }
@@ -129,8 +134,10 @@ class Container {
     };
     std::vector<Mark> marks(nodes_.size(), Mark::unseen);
     std::vector<std::size_t> order;
+    // The stack of a depth-first search, in memory: a file may hold a chain that is longer than any stack.
     std::vector<Visit> visits;
     const auto enter = [&](std::size_t node) {
+      // An open node is on the way from the output to here, so it depends on itself.
       if (marks[node] == Mark::open) {
         refuse(fmt::format("has a cycle through layer {}", shown(nodes_[node].entry)));
       }
@@ -175,9 +182,11 @@ class Container {
                 .class_name = text_member(json, "class_name"),
                 .is_operation = is_operation_entry(json),
                 .is_model = false};
+    // A class of that name without layers is an application's own layer, and is refused as such later.
     entry.is_model = is_model_class(entry.class_name) && layers_of_config(json).is_array();
     if (entry.class_name.empty()) refuse("has a layer without a class");
     if (entry.name.empty()) refuse(fmt::format("has a {} without a name", quoted_text(entry.class_name)));
+    // Calls name layers by their names, so two of one name could be mistaken for each other.
     if (!by_name_.emplace(entry.name, entries_.size()).second) {
       refuse(fmt::format("has two layers named {}", quoted_text(entry.name)));
     }
@@ -190,6 +199,7 @@ class Container {
       entries_[entry].has_old_nodes = true;
       collect_references(json, 0, "inbound_nodes", node.inputs);
       for (const Json& input : json) check_options(entry, input.is_array() && input.size() > 3 ? input[3] : Json());
+      // Lists of Keras 2 have no numbers among the arguments: they are all values.
       node.arguments.resize(node.inputs.size());
     } else {
       const Json& arguments = member(json, "args");
@@ -198,6 +208,7 @@ class Container {
       }
       check_options(entry, member(json, "kwargs"));
     }
+    // A file may repeat one call without end, and each argument becomes an entry here.
     if (node.arguments.size() > ModelGraph::kMaxArrays) {
       refuse(fmt::format("calls layer {} with more than {} values", shown(entry), ModelGraph::kMaxArrays));
     }
@@ -227,6 +238,7 @@ class Container {
 
   void collect_references(const Json& json, std::size_t depth, const char* place, std::vector<Reference>& found) const {
     if (auto reference = reference_from(json)) return found.push_back(std::move(*reference));
+    // A limit on the depth, because the file is not trusted and this function calls itself.
     const bool is_nested = (json.is_array() || json.is_object()) && depth < kMaxArgumentDepth;
     if (!is_nested) refuse(fmt::format("has an entry of {} that names no output of a layer", place));
     for (const Json& element : json) collect_references(element, depth + 1, place, found);
@@ -236,6 +248,7 @@ class Container {
     if (text_member(argument, "class_name") == "__keras_tensor__") {
       auto reference = reference_from(member(member(argument, "config"), "keras_history"));
       if (!reference) refuse(fmt::format("calls layer {} with an output of no layer", shown(entry)));
+      // An argument without a number stands for the next of the inputs.
       node.inputs.push_back(std::move(*reference));
       node.arguments.emplace_back();
     } else if (argument.is_number()) {
@@ -245,6 +258,7 @@ class Container {
     } else if (argument.is_object() && !argument.contains("class_name") && depth < kMaxArgumentDepth) {
       for (const Json& element : argument) collect_argument(entry, element, depth + 1, node);
     } else if (!argument.is_null()) {
+      // A null stands for a default. Everything else would change what the layer computes.
       refuse_keras_layer(path_of(entries_[entry]), entries_[entry].class_name,
                          "is called with an argument that is neither a value nor a number; call it without");
     }
@@ -268,6 +282,7 @@ class FunctionalReader {
 
   KerasFunctional read(const Json& config) {
     if (!layers_of_config(config).is_array()) {
+      // A subclassed model is code of an application, of which the file has a name and no graph.
       refuse_keras_layer(layer_name(config), text_member(config, "class_name"),
                          "is neither a Sequential nor a functional model; save the model as one of these");
     }
@@ -286,6 +301,7 @@ class FunctionalReader {
     const Json& layers = layers_of_config(config);
     if (!layers.empty()) {
       const Json& first = member(layers[0], "config");
+      // Keras 2 wrote the shape of the input at the first layer, and not at the model.
       for (const char* key : {"batch_shape", "batch_input_shape"}) {
         if (member(first, key).is_array()) shape = &member(first, key);
       }
@@ -319,8 +335,10 @@ class FunctionalReader {
     }
     std::int64_t elements = 1;
     constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+    // Axis 0 counts samples, and no shape of Holdfast has it.
     for (std::size_t axis = 1; axis < batch_shape.size(); ++axis) {
       const std::int64_t extent = integer_value(batch_shape[axis]).value_or(0);
+      // Divided first, so that the product of the extents cannot overflow.
       if (extent < 1 || extent > kMostElements / elements) {
         refuse_keras_layer(name, "InputLayer",
                            fmt::format("has no fixed extent along axis {}, which Holdfast needs; give it one", axis));
@@ -329,6 +347,7 @@ class FunctionalReader {
       elements *= extent;
     }
     const Json& dtype = member(options, "dtype");
+    // Keras would convert the values before the first layer. Here that takes a layer of its own.
     if (!dtype.is_null() && dtype != "float32") {
       refuse_keras_layer(name, "InputLayer", "is not of float32; give the model an input of float32");
     }
@@ -341,6 +360,7 @@ class FunctionalReader {
   // Adds the calls of a model's layers and returns its outputs.
   Values call_model(const Json& config, const std::string& path, const Values& inputs) {
     if (++nesting_ > kMaxNestedModels) refuse(fmt::format("nests models deeper than {} levels", kMaxNestedModels));
+    // Counted over the whole file: a model that is called twice on each level doubles the number each time.
     entries_ += layers_of_config(config).size();
     if (entries_ > kMaxEntries) refuse(fmt::format("has more than {} layers and calls of layers", kMaxEntries));
     Container model(config, path, label_);
@@ -355,6 +375,7 @@ class FunctionalReader {
     }
     Values values = inputs;
     for (const Entry& entry : model.entries()) {
+      // A Sequential may have one, which only says its shape.
       if (entry.class_name == "InputLayer") continue;
       values = call_entry(model, entry, {.entry = 0, .inputs = {}, .arguments = {std::nullopt}}, 0, values);
       if (values.size() != 1) refuse_keras_layer(model.path_of(entry), entry.class_name, "has several outputs");
@@ -384,6 +405,7 @@ class FunctionalReader {
       const Entry& entry = model.entries()[node.entry];
       if (entry.class_name == "InputLayer") {
         const auto input = places.find(entry.name);
+        // An InputLayer that is not an input of the model would have no value.
         if (input == places.end()) model.refuse(fmt::format("lacks {} among its inputs", quoted_text(entry.name)));
         values[place] = {inputs[input->second]};
         continue;
@@ -410,6 +432,7 @@ class FunctionalReader {
                    .config = member(*entry.json, "config"),
                    .inputs = {},
                    .arguments = node.arguments};
+    // Some options count axes from the end, or are only right for a number of axes.
     for (const ModelGraphSource& input : inputs) call.inputs.push_back(shape_of(input));
     std::vector<std::string> notes;
     const std::vector<HoldfastStep> steps = steps_of_keras_call(call, notes);
@@ -431,6 +454,7 @@ class FunctionalReader {
   void note_training(const Entry& entry, const std::string& path) {
     if (flag_member(member(*entry.json, "config"), "trainable", true)) return;
     const auto variables = keras_variables(entry.class_name, member(*entry.json, "config"));
+    // A layer without weights has nothing that could be trained.
     if (!variables || variables->empty()) return;
     result_.notes.push_back(fmt::format("layer {} is frozen in Keras; Holdfast trains it", quoted_text(path)));
   }
@@ -438,6 +462,7 @@ class FunctionalReader {
   void check_name(const Entry& entry, const std::string& path) const {
     const std::string& name = entry.name;
     constexpr std::size_t kMaxName = 80;
+    // The name becomes a part of names of arrays and of paths in files.
     const bool is_name =
         name.size() <= kMaxName && name.front() != '.' && std::all_of(name.begin(), name.end(), is_part_of_name);
     if (is_name) return;
@@ -450,6 +475,7 @@ class FunctionalReader {
   // The layer of this name, which may have been called before.
   std::size_t layer_named(const std::string& name, const std::string& path, const HoldfastStep& step) {
     const auto [place, is_new] = layers_.emplace(name, result_.graph.layers.size());
+    // A second call of one Keras layer shares the layer here too, and with it the weights.
     const bool is_same = !is_new && owners_.at(name) == path;
     if (!is_new && !is_same) {
       refuse(fmt::format("needs a layer {} for {}, but another layer has that name", quoted_text(name),
@@ -468,6 +494,7 @@ class FunctionalReader {
     if (graph.calls.size() == ModelGraph::kMaxCalls) refuse_size();
     std::vector<MaybeShape> shapes;
     for (const ModelGraphSource& input : inputs) shapes.push_back(shape_of(input));
+    // A shape that cannot be derived is an error only for a layer that needs it.
     shapes_.push_back(shape_after(graph.layers[layer], shapes));
     graph.calls.push_back({.layer = layer, .inputs = inputs});
     return {.call = graph.calls.size() - 1, .index = 0};

@@ -1,6 +1,7 @@
 // Keras orders the layers of a functional model by depth: how many calls there are at most between a layer and the
 // outputs. Among layers of one depth, the first that a walk from the outputs meets comes first. A shared layer has the
-// depth of its deepest call. This is that walk, over the graph that Keras will build from the configuration.
+// depth of its deepest call. This is that walk, over the graph that Keras will build from the configuration. See
+// docs/decisions/exchange.md.
 
 #include "keras/keras_functional_writer.h"
 
@@ -35,6 +36,7 @@ class KerasOrder {
     for (std::size_t layer = 0; layer < order.size(); ++layer) order[layer] = layer;
     // An input that no output needs has depth 0 and comes before all others of that depth.
     const auto rank = [&](std::size_t layer) { return met_[layer] == kUnmet ? 0 : met_[layer] + 1; };
+    // The deepest layers come first. The number of the walk decides among layers of one depth.
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return depths_[a] != depths_[b] ? depths_[a] > depths_[b] : rank(a) < rank(b);
     });
@@ -68,6 +70,7 @@ class KerasOrder {
     const auto enter = [&](std::size_t node) {
       if (is_seen[node]) return;
       is_seen[node] = true;
+      // A shared layer keeps the number of its first call.
       if (met_[layer_of(node)] == kUnmet) met_[layer_of(node)] = met++;
       visits.push_back({.node = node});
     };
@@ -86,11 +89,13 @@ class KerasOrder {
   }
 
   void measure() {
+    // From the outputs back: the depth of a node is only known when all calls that take its output are.
     for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
       std::size_t& depth = depths_[layer_of(*node)];
       depth = std::max(depth, node_depths_[*node]);
       for (const ModelGraphSource& input : inputs_of(*node)) {
         std::size_t& above = node_depths_[node_of(input)];
+        // With the depth of the layer and not of the call, as Keras does. They differ for shared layers.
         above = std::max(above, depth + 1);
       }
     }
@@ -106,6 +111,7 @@ class KerasOrder {
 std::string name_for_keras(std::string name, std::set<std::string>& taken) {
   std::replace(name.begin(), name.end(), '/', '.');
   if (name.empty()) name = "layer";
+  // "a/b" and "a.b" are two names here and would be one for Keras.
   while (!taken.insert(name).second) name += '_';
   return name;
 }
@@ -117,6 +123,7 @@ class FunctionalWriter {
         shapes_(shapes_of_calls(graph)),
         names_(keras_layer_names(graph)),
         calls_of_(graph.layers.size()) {
+    // Inputs are layers for Keras, so they must not have a layer's name.
     std::set<std::string> taken(names_.begin(), names_.end());
     for (const ModelGraphInput& input : graph.inputs) {
       input_names_.push_back(name_for_keras(input.name.empty() ? "input_layer" : input.name, taken));
@@ -126,6 +133,7 @@ class FunctionalWriter {
       }
     }
     for (std::size_t call = 0; call < graph.calls.size(); ++call) {
+      // Keras names an output by its layer and the number of the call.
       numbers_.push_back(calls_of_[graph.calls[call].layer].size());
       calls_of_[graph.calls[call].layer].push_back(call);
     }
@@ -177,6 +185,7 @@ class FunctionalWriter {
       const std::vector<MaybeShape> inputs = input_shapes(graph_, graph_.calls[call], shapes_);
       KerasObject object = keras_layer_object(graph_.layers[layer], names_[layer], inputs);
       nodes.push_back(node(graph_.calls[call], object.arguments));
+      // The layer is written once, and its other calls only add nodes.
       if (entry.is_null()) entry = std::move(object.object);
     }
     entry["name"] = names_[layer];
@@ -190,6 +199,7 @@ class FunctionalWriter {
     for (const Json& argument : arguments) {
       Json list = Json::array();
       for (const Json& element : argument.is_array() ? argument : Json::array({argument})) {
+        // A null stands for the next input, anything else for a number that is an argument itself.
         list.push_back(element.is_null() ? tensor(call.inputs.at(next++)) : element);
       }
       args.push_back(argument.is_array() ? std::move(list) : std::move(list[0]));

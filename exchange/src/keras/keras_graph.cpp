@@ -1,6 +1,6 @@
 // Translates the graph and the configuration in a savepoint's metadata to Keras's configuration of the same model. A
 // chain becomes a Sequential, any other graph a functional model. An optimizer, loss or schedule that Keras lacks is
-// left out; a layer that it lacks is an error.
+// left out; a layer that it lacks is an error. See docs/decisions/exchange.md.
 
 #include "keras/keras_graph.h"
 
@@ -53,6 +53,7 @@ Json sequential_config(const ModelGraph& graph, const Json& layers) {
   list.push_back(keras_object(
       "keras.layers", "InputLayer",
       {{"batch_shape", std::move(shape)}, {"dtype", "float32"}, {"name", unused_name(graph, "input_layer")}}));
+  // The InputLayer gives the shape, so Keras builds the weights while it loads the model.
   list.insert(list.end(), layers.begin(), layers.end());
   return keras_object("keras", "Sequential",
                       {{"name", "sequential"}, {"trainable", true}, {"dtype", "float32"}, {"layers", std::move(list)}});
@@ -104,6 +105,7 @@ std::optional<Json> optimizer_object(const Json& configuration) {
   const Json& rate = member(configuration, "learning_rate");
   if (rate.is_object()) {
     const auto schedule = object_of_kind(rate, "keras.optimizers.schedules", kSchedules);
+    // A constant rate in its place would train otherwise without a word.
     if (!schedule) return std::nullopt;
     config["learning_rate"] = *schedule;
   }
@@ -123,6 +125,7 @@ Json compile_config(const Json& configuration) {
   Json metrics = Json::array();
   const Json& list = member(configuration, "metrics");
   for (const Json& metric : list.is_array() ? list : Json::array()) {
+    // A metric that Keras lacks is left out: it changes nothing of what the model computes.
     if (auto object = object_of_kind(metric, "keras.metrics", kMetrics)) metrics.push_back(std::move(*object));
   }
   return {{"optimizer", *optimizer},     {"loss", *loss},
@@ -142,6 +145,7 @@ Json keras_config_of_savepoint(const Json& metadata) {
   const std::optional<Json> chain = graph.is_chain() ? layers_of_chain(graph) : std::nullopt;
   Json config = chain ? sequential_config(graph, *chain) : keras_functional_config(graph);
   Json compile = compile_config(member(metadata, "configuration"));
+  // Without it the model loads uncompiled, and its user chooses optimizer and loss.
   if (compile.is_object()) config["compile_config"] = std::move(compile);
   return config;
 }
@@ -157,8 +161,10 @@ std::map<std::string, std::string> savepoint_layer_names(const Json& metadata) {
 std::vector<SlotName> optimizer_slots(const Json& metadata) {
   const Json& optimizer = member(member(metadata, "configuration"), "optimizer");
   const std::string kind = text_member(optimizer, "kind");
+  // Keras calls Adam's first moment momentum, and its second one velocity.
   if (kind == "adam" || kind == "adamw") return {{"m", "momentum"}, {"v", "velocity"}};
   const Json& momentum = member(optimizer, "momentum");
+  // Without momentum neither side keeps anything for a weight.
   if (kind == "sgd" && momentum.is_number() && momentum.get<double>() > 0) return {{"momentum", "momentum"}};
   return {};
 }

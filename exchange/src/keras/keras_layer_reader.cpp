@@ -1,6 +1,6 @@
 // Most layers have the same options under the same names on both sides. Keras has more of them, so each that Holdfast
 // lacks must have its default, or else the model would compute something else without a word. What only matters to
-// training, such as a regularizer, becomes a note.
+// training, such as a regularizer, becomes a note. See docs/decisions/exchange.md.
 
 #include "keras/keras_layer_reader.h"
 
@@ -85,6 +85,7 @@ class CallReader {
       : call_(call), config_(call.config), notes_(notes) {}
 
   Steps read() {
+    // A function has neither weights nor a type of its own, so the checks of layers are not for it.
     if (call_.is_operation) return read_operation();
     check_dtype();
     note_training();
@@ -132,6 +133,7 @@ class CallReader {
                                                                "Average", "Maximum",  "Minimum"};
     if (std::find(kMergingKinds.begin(), kMergingKinds.end(), kind) != kMergingKinds.end()) return layer(kind);
     if (kind == "Concatenate") return layer(kind, {{"axis", sample_axis("axis", -1)}});
+    // With channels first the flattened elements would have another order, and so would the next weights.
     if (kind == "Flatten") return check_channels(), layer(kind);
     if (kind == "Reshape") return layer(kind, {{"target_shape", integer_list("target_shape", -1)}});
     if (kind == "Permute") return layer(kind, {{"dims", integer_list("dims", 1)}});
@@ -148,6 +150,7 @@ class CallReader {
     const Json& dtype = member(config_, "dtype");
     const std::string name =
         dtype.is_string() ? dtype.get<std::string>() : text_member(member(dtype, "config"), "name");
+    // Files of Keras 2 may not say it, and mean float32.
     if (dtype.is_null() || name == "float32") return;
     refuse(fmt::format("computes in {}, and Holdfast in float32; build the model with the dtype float32",
                        shown(name.empty() ? dtype : Json(name))));
@@ -175,6 +178,7 @@ class CallReader {
   void check_channels() const { require_option("data_format", "channels_last"); }
 
   void check_weights() const {
+    // Weights of such layers are stored in parts, and the kernel alone would be another one.
     require_option("lora_rank", nullptr);
     require_option("quantization_config", nullptr);
   }
@@ -189,6 +193,7 @@ class CallReader {
   std::optional<std::int64_t> integer(const Json& value) const {
     constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
     const auto number = integer_value(value);
+    // In 32 bits, so that later arithmetic on such numbers cannot overflow.
     return number && *number >= -kMost && *number <= kMost ? number : std::nullopt;
   }
 
@@ -203,6 +208,7 @@ class CallReader {
     if (!list.is_array()) refuse_option(key);
     for (const Json& value : list) {
       const auto number = integer(value);
+      // -1 stands for an extent that follows from the others. Zero is never meant.
       if (!number || *number < least || *number == 0) refuse_option(key);
     }
     return list;
@@ -232,6 +238,7 @@ class CallReader {
     Json flat = Json::array();
     for (std::size_t axis = 0; axis < 2; ++axis) {
       const Json& side = value.is_array() && value.size() == 2 ? value[axis] : value;
+      // A single number is the margin of both ends.
       const bool is_pair = side.is_array() && side.size() == 2;
       flat.push_back(is_pair ? side[0] : side);
       flat.push_back(is_pair ? side[1] : side);
@@ -246,6 +253,7 @@ class CallReader {
   std::int64_t sample_axis(const char* key, std::int64_t otherwise) const {
     const Json& value = member(config_, key);
     const auto axis = value.is_null() ? std::optional(otherwise) : integer(value);
+    // Axis 0 counts the samples in Keras, and no layer of Holdfast may mix them.
     if (!axis || *axis == 0 || *axis < -static_cast<std::int64_t>(rank())) refuse_option(key);
     return *axis < 0 ? *axis : *axis - 1;
   }
@@ -254,6 +262,7 @@ class CallReader {
   void check_last_axis() const {
     const Json& value = member(config_, "axis");
     const Json& axis = value.is_array() && value.size() == 1 ? value[0] : value;
+    // Keras counts the axis of samples, so the last axis has the number of axes of a sample.
     const bool is_last = axis.is_null() || axis == -1 || axis == rank();
     if (!is_last) refuse_option("axis");
   }
@@ -263,6 +272,7 @@ class CallReader {
     if (value.is_null()) return "linear";
     // Keras 3 may write a function as an object with its name.
     const std::string name = value.is_string() ? value.get<std::string>() : text_member(value, "config");
+    // A function of an application has no name that Holdfast could know.
     if (name.empty()) refuse_option("activation");
     return name;
   }
@@ -278,6 +288,7 @@ class CallReader {
     config["activation"] = *activation;
     if (!kind.empty()) steps.push_back({.suffix = "", .kind = kind, .config = std::move(config)});
     if (kind.empty() && !function) return layer("Activation", std::move(config));
+    // The function is a layer of its own after this one, which keeps its name and its weights.
     if (function) steps.push_back(element_step(kind.empty() ? "" : ".activation", *function, Json::array({nullptr})));
     return steps;
   }
@@ -291,12 +302,14 @@ class CallReader {
     if (value.is_null()) return otherwise;
     const std::string name = value.is_string() ? value.get<std::string>() : text_member(value, "class_name");
     const Json& options = member(value, "config");
+    // Its other options are a seed, which means nothing here: Holdfast draws from the seed of the run.
     if (auto found = holdfast_name(kInitializers, name)) return *found;
     const Json& deviation = member(options, "stddev");
     if (name == "RandomNormal" && number_member(options, "mean") == 0 && deviation.is_number() && deviation >= 0) {
       return fmt::format("normal({})", deviation.get<float>());
     }
     if (const std::string scaled = variance_scaling(name, options); !scaled.empty()) return scaled;
+    // Not an error: the weights of the file replace what an initializer drew.
     note(fmt::format("has the {} {}, which Holdfast does not have: if it draws new weights, it takes {}", key,
                      quoted_text(name), otherwise));
     return otherwise;
@@ -308,6 +321,7 @@ class CallReader {
     const std::string distribution = text_member(options, "distribution");
     const bool is_uniform = distribution == "uniform";
     if (!is_uniform && distribution != "normal" && distribution != "truncated_normal") return "";
+    // Glorot: variance 1 / mean of both fans. He: variance 2 / fan of the inputs.
     const double scale = number_member(options, "scale");
     if (text_member(options, "mode") == "fan_avg" && scale == 1) return is_uniform ? "glorot_uniform" : "glorot_normal";
     if (text_member(options, "mode") == "fan_in" && scale == 2) return is_uniform ? "he_uniform" : "he_normal";
@@ -350,6 +364,7 @@ class CallReader {
   Steps pooling(const std::string& kind) const {
     check_channels();
     const Json size = extents("pool_size", {2, 2});
+    // Missing strides are the size of the window, as in Keras.
     return layer(kind, {{"pool_size", size}, {"strides", extents("strides", size)}, {"padding", padding()}});
   }
 
@@ -357,6 +372,7 @@ class CallReader {
     check_channels();
     const std::string& name = call_.class_name;
     const bool is_average = name.starts_with("GlobalAverage");
+    // "GlobalAveragePooling" is 4 characters longer than "GlobalMaxPooling".
     const std::string dimensions = name.substr(std::string_view("GlobalMaxPooling").size() + (is_average ? 4 : 0));
     for (const auto& [text, axes] : {std::pair{"1D", 2U}, {"2D", 3U}, {"3D", 4U}}) {
       if (dimensions != text) continue;
@@ -369,6 +385,7 @@ class CallReader {
   }
 
   Steps rectified() const {
+    // Keras's ReLU is a family of functions, of which Holdfast has the plain one.
     require_option("max_value", nullptr);
     if (number("negative_slope", 0) != 0) refuse_option("negative_slope");
     if (number("threshold", 0) != 0) refuse_option("threshold");
@@ -383,6 +400,7 @@ class CallReader {
   Steps dropout() const {
     require_option("noise_shape", nullptr);
     const double rate = number("rate", 0.5);
+    // Written so that a NaN is refused too.
     if (!(rate >= 0 && rate < 1)) refuse_option("rate");
     return layer("Dropout", {{"rate", rate}});
   }
@@ -397,6 +415,7 @@ class CallReader {
   Steps batch_normalization() const {
     check_last_axis();
     for (const char* key : {"center", "scale"}) {
+      // Without one of them the file has no array for it, which this layer always has.
       if (!flag_member(config_, key, true)) refuse_option(key);
     }
     require_option("renorm", false);
@@ -429,6 +448,7 @@ class CallReader {
     if (const auto function = holdfast_name(kElementOperations, name)) return element_operation(*function);
     if (const auto kind = holdfast_name(kReductions, name)) return reduction(*kind);
     if (name == "Gelu") {
+      // The exact form is an activation with a kernel of its own. The approximation uses tanh.
       if (!flag_member(config_, "approximate", true)) return layer("Activation", {{"activation", "gelu"}});
       return {element_step("", "gelu_tanh", Json::array({nullptr}))};
     }
@@ -470,6 +490,7 @@ class CallReader {
     std::vector<bool> is_reduced(rank());
     const Json& value = member(config_, "axis");
     for (const Json& entry : value.is_array() ? value : Json::array({value})) {
+      // Null means all axes, with that of the samples, and is refused as axis 0 is.
       const std::int64_t axis = integer(entry).value_or(0);
       const std::int64_t place = axis < 0 ? axis + axes : axis - 1;
       if (axis == 0 || place < 0 || place >= axes) {
@@ -489,11 +510,13 @@ class CallReader {
       steps.push_back({.suffix = fmt::format(".{}", steps.size()),
                        .kind = "Operation",
                        .config = {{"operation", kind}, {"axes", {begin, end}}}});
+      // The loop steps over the axes that this step has reduced.
       begin = end - 1;
     }
     if (!flag_member(config_, "keepdims", false)) {
       steps.push_back({.suffix = "", .kind = "Operation", .config = {{"operation", "reshape"}, {"shape", Json(kept)}}});
     }
+    // The last step has the name of the Keras layer, so that its output is found under that name.
     steps.back().suffix = "";
     return steps;
   }

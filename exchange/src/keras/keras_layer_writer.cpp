@@ -1,5 +1,6 @@
 // Holdfast's options have Keras's names and meanings, so most of them are copied. An operation becomes a layer where
-// Keras has one, because layers align shapes as Holdfast does: at the last axes of a sample.
+// Keras has one, because layers align shapes as Holdfast does: at the last axes of a sample. See
+// docs/decisions/exchange.md.
 
 #include "keras/keras_layer_writer.h"
 
@@ -74,6 +75,7 @@ bool is_among(const std::array<std::string_view, kCount>& kinds, std::string_vie
 Json keras_initializer(const std::string& name) {
   if (!name.starts_with("normal(")) return name;
   double deviation = 0;
+  // from_chars() does not look at the locale.
   std::from_chars(name.data() + std::string_view("normal(").size(), name.data() + name.size(), deviation);
   return keras_object("keras.initializers", "RandomNormal", {{"mean", 0.0}, {"stddev", deviation}, {"seed", nullptr}});
 }
@@ -109,6 +111,7 @@ class LayerWriter {
     config.update({{"name", name_}, {"trainable", true}, {"dtype", "float32"}});
     if (is_among(kImageKinds, class_name)) config["data_format"] = "channels_last";
     Json arguments(inputs_.size(), nullptr);
+    // Layers that merge take one argument, a list of values.
     if (takes_list) arguments = Json::array({arguments});
     return {keras_object("keras.layers", class_name, std::move(config)), std::move(arguments)};
   }
@@ -118,6 +121,7 @@ class LayerWriter {
   KerasObject function(const char* module, const std::string& class_name, Json config, Json arguments) const {
     config["name"] = name_;
     Json object = keras_object(module, class_name, std::move(config));
+    // Functions have their class here, and layers have null.
     object["registered_name"] = class_name;
     return {std::move(object), std::move(arguments)};
   }
@@ -127,10 +131,12 @@ class LayerWriter {
   }
 
   Json same_options() const {
+    // Only initializers are written in another form.
     Json config = layer_.config;
     for (const char* key : {"kernel_initializer", "bias_initializer"}) {
       if (config.contains(key)) config[key] = keras_initializer(text_member(config, key));
     }
+    // Holdfast has no such options, since they are always so.
     if (layer_.kind == "BatchNormalization") config.update({{"axis", -1}, {"center", true}, {"scale", true}});
     if (layer_.kind == "LayerNormalization" || layer_.kind == "RMSNormalization") config["axis"] = -1;
     return config;
@@ -149,6 +155,7 @@ class LayerWriter {
     if (rank() < 2 || rank() > 4) {
       refuse(fmt::format("pools a value with {} axes, and Keras only pools 2 to 4; reshape it", rank()));
     }
+    // One kind here stands for three classes, which differ in the number of axes.
     const std::string class_name = fmt::format("{}{}D", kind, rank() - 1);
     return layer(class_name,
                  {{"keepdims", flag_member(layer_.config, "keepdims", false)}, {"data_format", "channels_last"}});
@@ -158,6 +165,7 @@ class LayerWriter {
     const Json& list = member(layer_.config, key);
     if (!list.is_array() || list.size() != 4)
       refuse(fmt::format("lacks the four numbers of {}; use another file", key));
+    // [top, bottom] and [left, right].
     return Json::array({Json::array({list[0], list[1]}), Json::array({list[2], list[3]})});
   }
 
@@ -183,12 +191,14 @@ class LayerWriter {
     const Json& constants = member(layer_.config, "constants");
     const bool has_constants = constants.is_array() && std::any_of(constants.begin(), constants.end(),
                                                                    [](const Json& value) { return !value.is_null(); });
+    // A layer takes values alone. With a number among the arguments only the function is left.
     const OperationName* merging = find_operation(kOperationLayers, operation);
     if (merging != nullptr && !has_constants) return merging_layer(merging->keras);
     if (const OperationName* name = find_operation(kActivationFunctions, operation);
         name != nullptr && !has_constants) {
       return layer("Activation", {{"activation", name->keras}});
     }
+    // Keras's activation "gelu" is the exact one, so the approximation is a function.
     if (operation == "gelu_tanh" && !has_constants) {
       return function_of_one("keras.src.ops.nn", "Gelu", {{"approximate", true}});
     }
@@ -229,6 +239,7 @@ class LayerWriter {
       refuse("goes over axes that its input does not have; use another file");
     }
     Json list = Json::array();
+    // The axis of samples comes first in Keras. Reduced axes stay in Holdfast, hence `keepdims`.
     for (std::int64_t axis = begin; axis < end; ++axis) list.push_back(axis + 1);
     return function_of_one(kNumpyOperations, class_name, {{"axis", std::move(list)}, {"keepdims", true}});
   }
@@ -250,6 +261,7 @@ class LayerWriter {
     const auto axis = keras_axis("axis");
     Json widths = Json::array();
     for (std::int64_t i = 0; i <= static_cast<std::int64_t>(rank()); ++i) {
+      // Keras's function pads every axis, with that of the samples, and takes two zeros for the others.
       const bool is_padded = i == (axis < 0 ? axis + static_cast<std::int64_t>(rank()) + 1 : axis);
       widths.push_back(is_padded ? Json::array({member(layer_.config, "before"), member(layer_.config, "after")})
                                  : Json::array({0, 0}));

@@ -21,6 +21,7 @@ struct ReorderWalk {
 
 void visit(const KerasLayer& layer, ReorderWalk& walk) {
   if (layer.class_name == "Flatten") {
+    // A Flatten that knows of channels first has turned the elements itself, so rows need no other order.
     const bool is_turned = walk.is_channels_first && layer.data_format != "channels_first";
     walk.turned_flatten = is_turned ? std::optional(walk.flattens) : std::nullopt;
     walk.is_channels_first = false;
@@ -31,6 +32,7 @@ void visit(const KerasLayer& layer, ReorderWalk& walk) {
   if (walk.turned_flatten) {
     const bool is_dense = layer.class_name == "Dense";
     for (const KerasVariable& variable : layer.variables) {
+      // The bias belongs to the outputs of the layer.
       const bool sees_input = !is_dense || variable.name == "kernel";
       if (sees_input) walk.found.emplace(layer.array_path + "/" + variable.name, *walk.turned_flatten);
     }
@@ -45,7 +47,9 @@ float from_half(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits >> 15) << 31;
   const std::uint32_t exponent = (bits >> 10) & 31;
   std::uint32_t mantissa = bits & 1023;
+  // Infinity and NaN keep their meaning and the bits of the mantissa.
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7F80'0000 | mantissa << 13);
+  // The exponents differ in their bias: 127 - 15 = 112.
   if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
   // A subnormal is its mantissa times 2^-24.
   const float value = static_cast<float>(mantissa) * 0x1p-24F;
@@ -75,6 +79,7 @@ bool reorder_rows(NamedArray& array, const std::array<std::uint64_t, 3>& image) 
   std::byte* to = turned.data();
   for (std::uint64_t position = 0; position < height * width; ++position) {
     for (std::uint64_t channel = 0; channel < channels; ++channel, to += row_bytes) {
+      // Rows come in the order [channel, position] and go to [position, channel].
       std::memcpy(to, array.bytes.data() + (channel * height * width + position) * row_bytes, row_bytes);
     }
   }
@@ -84,6 +89,7 @@ bool reorder_rows(NamedArray& array, const std::array<std::uint64_t, 3>& image) 
 
 bool widen_to_f32(NamedArray& array) {
   if (array.dtype == DType::f32) return true;
+  // Every 16-bit value is a float exactly. Numbers of 64 bits would have to be rounded.
   if (array.dtype != DType::f16 && array.dtype != DType::bf16) return false;
   std::vector<std::byte> wide(2 * array.bytes.size());
   for (std::size_t i = 0; i < array.bytes.size() / 2; ++i) {

@@ -65,6 +65,7 @@ const Json* base_of(const Json& config) {
     if (is_class(layer, "InputLayer")) {
       parts.inputs.insert(layer_name(layer));
     } else if (is_class(layer, "Lambda")) {
+      // multi_gpu_model cut its batches with Lambda layers, whose code is not looked at.
       parts.slices.insert(layer_name(layer));
     } else if (layers_of_config(layer).is_array() && parts.base == nullptr) {
       parts.base = &layer;
@@ -100,6 +101,7 @@ std::vector<Share> shares_by_position(const KerasModel& model, const std::vector
   if (!model.is_complete() || slots.size() != weights.size()) return shares;
   std::map<std::string, std::size_t> positions;
   for (std::size_t i = 0; i < slots.size(); ++i) {
+    // A wrong position would give a layer the weights of another one of the same shape.
     if (!is_same_variable(legacy_variable_name(weights[i]), slots[i].variable)) return {};
     positions.emplace(slots[i].array, i);
   }
@@ -154,6 +156,7 @@ std::vector<Share> shares_by_name(const KerasModel& model, const std::vector<std
   }
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const auto owner = owner_of(weights[i], owners);
+    // One weight without a layer shows that the names do not follow the pattern at all.
     if (!owner) return {};
     shares[*owner].weights.push_back(i);
   }
@@ -196,6 +199,7 @@ void move_datasets(Hdf5Tree& tree, std::map<std::string, std::string> moves, con
     const auto move = moves.find(dataset.array.name);
     if (move == moves.end()) continue;
     dataset.array.name = move->second;
+    // What is left in the end is listed by a layer and missing in the file.
     moves.erase(move);
   }
   if (!moves.empty()) {
@@ -203,6 +207,7 @@ void move_datasets(Hdf5Tree& tree, std::map<std::string, std::string> moves, con
                 fmt::format("{} lists the weight {}, which it does not have; save the model again with Keras", label,
                             quoted_text(moves.begin()->first)));
   }
+  // A tree is sorted by name, and some names have changed.
   std::sort(tree.datasets.begin(), tree.datasets.end(),
             [](const Hdf5Dataset& a, const Hdf5Dataset& b) { return a.array.name < b.array.name; });
 }
@@ -271,6 +276,7 @@ std::size_t unwrap_replicas(Hdf5Tree& tree, const std::string& root, Json& confi
   if (config.is_null()) return unwrap_by_names(tree, root, label);
   std::size_t wrappers = 0;
   const Json* base = &config;
+  // A wrapper may be wrapped again.
   for (const Json* inner = base_of(config); inner != nullptr; inner = base_of(*inner), ++wrappers) base = inner;
   if (wrappers == 0) return 0;
 

@@ -74,6 +74,7 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
   };
   const Json& optimizer = member(member(metadata, "configuration"), "optimizer");
   const Json& step = member(metadata, "step");
+  // Keras assigns these arrays by position: the count, the rate, and then the slots of each weight.
   add(iteration(step.is_number_integer() ? step.get<std::int64_t>() : 0));
   // Keras has no variable for a schedule.
   if (!member(optimizer, "learning_rate").is_object()) {
@@ -81,6 +82,7 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
     add(scalar(std::string(kOptimizerPrefix) + "learning_rate", DType::f32, rate));
   }
   for (const KerasSlot& slot : model.slots()) {
+    // An optimizer keeps nothing for moving averages.
     if (!slot.is_trainable) continue;
     for (const SlotName& name : optimizer_slots(metadata)) {
       NamedArray array = get(savepoint, kOptimizerPrefix + name.holdfast + "/" + savepoint_array(slot, names));
@@ -129,9 +131,11 @@ class Matcher {
     if (!is_chain_) {
       const auto ours = [&](const KerasSlot& slot) { return savepoint_array(slot, names_); };
       const auto theirs = [](const KerasSlot& slot) { return slot.array; };
+      // The savepoint's own names first, and then those that it has in its Keras configuration.
       if (auto matches = match_names(found, ours); !matches.empty()) return matches;
       if (auto matches = match_names(found, theirs); !matches.empty()) return matches;
     }
+    // By position, where names say nothing. Kinds of variables and shapes are still compared.
     return match_lists(target_.slots(), found);
   }
 
@@ -146,6 +150,7 @@ class Matcher {
       if (names.erase(name) == 0) return {};
       result.push_back({&slot, name});
     }
+    // A Keras layer that is left over shows that the models are not the same.
     return names.empty() ? result : std::vector<Match>{};
   }
 
@@ -162,6 +167,7 @@ class Matcher {
         found.push_back({.array = array->second,
                          .variable = legacy_variable_name(weight),
                          .weights_path = "",
+                         // A legacy file does not say it, and nothing here asks.
                          .is_trainable = true});
       }
     }
@@ -220,6 +226,7 @@ class Matcher {
   static std::vector<Match> match_lists(const std::vector<KerasSlot>& expected, const std::vector<KerasSlot>& found) {
     std::vector<Match> result;
     for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
+      // The kind of the variable tells a wrong order of layers, also where the shapes agree.
       if (!is_same_variable(found[i].variable, expected[i].variable)) {
         differ(fmt::format("layer \"{}\" has a {} where the Keras model has {}", layer_of(expected[i]),
                            expected[i].variable, quoted_text(found[i].array)));
@@ -270,6 +277,7 @@ class Merger {
         target_(target_config_, "the savepoint's graph"),
         names_(savepoint_layer_names(metadata)),
         result_{.arrays = like.arrays, .metadata = like.metadata} {
+    // A file of weights has no configuration. Then paths or positions decide.
     if (description.config.empty()) return;
     config_ = parse_keras_json(description.config, "the Keras model's configuration");
     source_.emplace(config_, "the Keras model's configuration");
@@ -322,6 +330,7 @@ class Merger {
 
   void merge_optimizer() {
     const std::vector<SlotName> slots = optimizer_slots(metadata_);
+    // Whole or not at all: momentum of other weights would push these in a wrong direction.
     const auto state = optimizer_state(slots.size());
     std::size_t next = 0;
     for (const Match& match : matches_) {
@@ -335,6 +344,7 @@ class Merger {
         }
       }
     }
+    // The step belongs to the optimizer's state. Without that it stays the step of the savepoint.
     if (state) take_step();
   }
 
@@ -416,6 +426,7 @@ KerasContent keras_from_savepoint(const ArraySet& savepoint, const Json& metadat
     const auto found = renamed.find(array.name);
     if (found != renamed.end()) content.arrays.back().name = found->second;
   }
+  // Without an optimizer in the configuration, Keras would not know what these arrays are.
   if (config.contains("compile_config")) add_optimizer(by_name(savepoint.arrays), metadata, model, names, content);
   return content;
 }

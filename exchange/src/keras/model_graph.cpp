@@ -1,5 +1,6 @@
 // Both texts become one form, so that nothing else here knows that there are two. A savepoint may come from anybody, so
-// each source is checked to lie before its call, and later code follows sources without a thought of cycles.
+// each source is checked to lie before its call, and later code follows sources without a thought of cycles. See
+// docs/decisions/models.md.
 
 #include "keras/model_graph.h"
 
@@ -31,6 +32,7 @@ SampleShape shape_member(const Json& object, const char* key) {
   std::int64_t elements = 1;
   for (const Json& extent : list.is_array() ? list : Json::array()) {
     const std::int64_t size = integer_value(extent).value_or(0);
+    // Divided first, so that no product of extents overflows.
     if (size < 1 || size > kMostElements / elements) {
       refuse_savepoint("its graph has an input shape with an impossible extent; use another savepoint");
     }
@@ -46,6 +48,8 @@ void read_layers(const Json& json, ModelGraph& graph) {
     const Json& config = member(layer, "config");
     graph.layers.push_back({.kind = text_member(layer, "kind"),
                             .name = text_member(layer, "name"),
+                            // A layer without options has an empty object, so later code looks up options without a
+                            // check.
                             .config = config.is_object() ? config : Json::object()});
   }
 }
@@ -57,9 +61,11 @@ std::optional<std::int64_t> integer_at(const Json& list, std::size_t place) {
 std::vector<ModelGraphSource> read_sources(const Json& object, const char* key, const ModelGraph& graph) {
   std::vector<ModelGraphSource> sources;
   for (const Json& source : list_member(object, key)) {
+    // -1 stands for an input of the model. -2 is never valid, so a missing number is refused below.
     const std::int64_t call = integer_at(source, 0).value_or(-2);
     const std::int64_t index = integer_at(source, 1).value_or(-1);
     const bool is_input = call == -1 && index >= 0 && index < static_cast<std::int64_t>(graph.inputs.size());
+    // Only earlier calls are in the list by now, so a graph that passes has no cycle.
     const bool is_call = call >= 0 && call < static_cast<std::int64_t>(graph.calls.size()) && index >= 0;
     if (!is_input && !is_call) {
       refuse_savepoint(
@@ -85,6 +91,7 @@ void read_calls(const Json& json, ModelGraph& graph) {
 
 ModelGraph read_chain(const Json& json) {
   ModelGraph graph;
+  // The text of a chain has no name for its input.
   graph.inputs.push_back({.name = "input", .shape = shape_member(json, "input_shape")});
   read_layers(json, graph);
   ModelGraphSource last;
@@ -167,6 +174,7 @@ void refuse_savepoint(const std::string& problem) {
 }
 
 bool ModelGraph::is_chain() const {
+  // A layer that is called twice or never makes the two numbers differ.
   if (inputs.size() != 1 || outputs.size() != 1 || calls.size() != layers.size()) return false;
   ModelGraphSource last;
   for (std::size_t call = 0; call < calls.size(); ++call) {
@@ -190,6 +198,7 @@ ModelGraph read_model_graph(const Json& metadata) {
 }
 
 Json model_graph_json(const ModelGraph& graph) {
+  // A chain has a text of its own, which the SDK writes for it as well.
   if (graph.is_chain()) {
     return {{"format", kChainFormat},
             {"version", 1},
@@ -219,14 +228,17 @@ ModelGraph in_holdfast_order(const ModelGraph& graph) {
       if (source.call != ModelGraphSource::kModelInput) source.call = calls[source.call];
     }
   };
+  // Calls and layers get the numbers that the SDK gives them. The order of layers is that of the weights.
   for (const std::size_t place : calls_in_order(graph)) {
     ModelGraphCall call = graph.calls[place];
     std::size_t& layer = layers[call.layer];
+    // A layer gets its number with its first call.
     if (layer == kNone) {
       layer = result.layers.size();
       result.layers.push_back(graph.layers[call.layer]);
     }
     call.layer = layer;
+    // Every source stands before its call in this order, so it has its new number already.
     renumber(call.inputs);
     calls[place] = result.calls.size();
     result.calls.push_back(std::move(call));

@@ -39,6 +39,7 @@ std::optional<std::vector<std::int64_t>> integers(const Json& config, const char
 MaybeShape checked(SampleShape shape) {
   std::int64_t elements = 1;
   for (const std::int64_t size : shape) {
+    // Divided first: a product of extents of an unknown file may overflow.
     if (size < 1 || size > kMaxElements / elements) return std::nullopt;
     elements *= size;
   }
@@ -66,7 +67,9 @@ MaybeShape windows(const SampleShape& image, const Json& config, const char* siz
     const std::int64_t size = (*sizes)[axis];
     const std::int64_t stride = (*strides)[axis];
     const bool is_padded = text_member(config, "padding") == "same";
+    // No window fits, and the formula below would give 1 or less.
     if (!is_padded && image[axis] < size) return std::nullopt;
+    // ceil(extent / stride) with padding "same", and otherwise the number of windows that fit.
     result[axis] = is_padded ? (image[axis] - 1) / stride + 1 : (image[axis] - size) / stride + 1;
   }
   return result;
@@ -82,6 +85,7 @@ MaybeShape pooled(const SampleShape& image, const Json& config) {
 }
 
 MaybeShape globally_pooled(const SampleShape& shape, const Json& config) {
+  // There must be at least one axis of positions besides that of the channels.
   if (shape.size() < 2) return std::nullopt;
   if (!flag_member(config, "keepdims", false)) return SampleShape{shape.back()};
   SampleShape result(shape.size(), 1);
@@ -94,6 +98,7 @@ MaybeShape reshaped(const SampleShape& shape, const Json& config, const char* ke
   const Json& list = member(config, key);
   if (!target && list.is_array() && list.empty()) target = SampleShape{};
   if (!target) return std::nullopt;
+  // One extent may follow from the others. A second -1 stays and is refused by checked().
   const auto free = std::find(target->begin(), target->end(), -1);
   if (free != target->end()) {
     *free = 1;
@@ -112,6 +117,7 @@ MaybeShape permuted(const SampleShape& shape, const Json& config, const char* ke
   std::vector<bool> is_used(shape.size());
   for (const std::int64_t axis : *order) {
     const auto place = static_cast<std::size_t>(axis - first);
+    // Each axis once, or elements would be lost or doubled.
     if (place >= shape.size() || is_used[place]) return std::nullopt;
     is_used[place] = true;
     result.push_back(shape[place]);
@@ -123,6 +129,7 @@ MaybeShape with_margins(const SampleShape& image, const Json& config, const char
   const auto margins = integers(config, key, 4, 0);
   if (image.size() != 3 || !margins) return std::nullopt;
   SampleShape result = image;
+  // A cropping that leaves nothing gives an extent below 1, which checked() refuses.
   result[0] += sign * ((*margins)[0] + (*margins)[1]);
   result[1] += sign * ((*margins)[2] + (*margins)[3]);
   return checked(std::move(result));
@@ -143,6 +150,7 @@ MaybeShape broadcast(const SampleShape& a, const SampleShape& b) {
   for (const SampleShape* shape : {&a, &b}) {
     for (std::size_t axis = 0; axis < shape->size(); ++axis) {
       std::int64_t& size = result[rank - shape->size() + axis];
+      // An extent of 1 fits any other one, on both sides.
       if (size == 1) size = (*shape)[axis];
       if ((*shape)[axis] != 1 && (*shape)[axis] != size) return std::nullopt;
     }
@@ -163,6 +171,7 @@ std::optional<std::size_t> axis_member(const Json& config, const SampleShape& sh
   const auto axis = integer_value(member(config, "axis"));
   const auto rank = static_cast<std::int64_t>(shape.size());
   if (!axis || *axis < -rank || *axis >= rank) return std::nullopt;
+  // A negative axis counts from the end.
   return static_cast<std::size_t>(*axis < 0 ? *axis + rank : *axis);
 }
 
@@ -208,6 +217,7 @@ MaybeShape reduced(SampleShape shape, const Json& config) {
 
 MaybeShape repeated(const SampleShape& shape, const Json& config) {
   const auto count = extent(member(config, "n"));
+  // Keras's RepeatVector takes vectors alone.
   if (shape.size() != 1 || !count) return std::nullopt;
   return checked({*count, shape.front()});
 }
@@ -224,8 +234,10 @@ MaybeShape after_operation(Shapes inputs, const Json& config) {
   if (operation == "broadcast") {
     const auto target = integers(config, "shape", 0, 1);
     const MaybeShape result = target ? broadcast(first, *target) : std::nullopt;
+    // A value with larger extents would enlarge the target, which is not what the operation asks for.
     return result == target ? result : std::nullopt;
   }
+  // All other operations are functions of elements.
   return broadcast_all(inputs);
 }
 
@@ -266,6 +278,7 @@ constexpr std::array<std::string_view, 6> kMerging = {"Add", "Subtract", "Multip
 
 MaybeShape shape_after(const ModelGraphLayer& layer, Shapes inputs) {
   const bool are_known = std::all_of(inputs.begin(), inputs.end(), [](const MaybeShape& shape) { return !!shape; });
+  // A missing shape goes on through all later layers, up to one that needs it.
   if (inputs.empty() || !are_known) return std::nullopt;
   for (const auto& [kind, function] : kOneInput) {
     if (kind == layer.kind && inputs.size() == 1) return function(*inputs.front(), layer.config);
@@ -282,6 +295,7 @@ std::vector<MaybeShape> input_shapes(const ModelGraph& graph, const ModelGraphCa
     if (source.call == ModelGraphSource::kModelInput) {
       inputs.emplace_back(graph.inputs[source.index].shape);
     } else {
+      // No layer here has a second output, so a file that names one has no shape for it.
       inputs.push_back(source.index == 0 ? shapes[source.call] : std::nullopt);
     }
   }

@@ -7,6 +7,7 @@
 
 namespace holdfast {
 
+// Configurations in savepoints have these names, so they never change.
 std::string_view name(Activation activation) {
   switch (activation) {
     case Activation::linear:
@@ -22,6 +23,7 @@ std::string_view name(Activation activation) {
     case Activation::gelu:
       return "gelu";
   }
+  // Without a default case above, the compiler names the enumerator that is missing.
   HOLDFAST_ASSERT(false);
 }
 

@@ -40,6 +40,7 @@ static constexpr std::array<std::string_view, 30> kNames = {"copy",
                                                             "equal",
                                                             "select"};
 
+// Graphs in savepoints have these names, so they never change. The numbers of the enumeration may.
 std::string_view name_of(ElementFunction function) {
   return kNames.at(static_cast<std::size_t>(function));
 }
@@ -53,6 +54,7 @@ ElementFunction element_function_from_name(std::string_view text) {
 
 std::size_t operand_count(ElementFunction function) {
   if (function == ElementFunction::select) return 3;
+  // The enumeration has functions of one operand first, then those of two, and `select` last.
   return function >= ElementFunction::add ? 2 : 1;
 }
 

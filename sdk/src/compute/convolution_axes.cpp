@@ -22,6 +22,7 @@ ConvolutionAxes::ConvolutionAxes(const ConvolutionShape& shape)
                            shape.padding),
           convolution_axis(shape.width, shape.kernel_width, shape.stride_width, shape.dilation_width, shape.padding)} {}
 
+// Only such shapes can be written as a product with a column matrix (columns_convolution.cpp).
 bool is_plain(const ConvolutionShape& shape) {
   return shape.groups == 1 && shape.dilation_height == 1 && shape.dilation_width == 1 &&
          !ConvolutionAxes(shape).is_volume();
@@ -37,6 +38,7 @@ std::string describe_convolution(const std::string& pass, const ConvolutionShape
     dilations.push_back(axis.dilation);
   }
   input.push_back(shape.channels);
+  // A filter sees the channels of its own group only.
   kernel.insert(kernel.end(), {shape.channels / shape.groups, shape.filters});
   std::string text = fmt::format("{} of convolution {} x {}, strides {}, padding {}", pass, input, kernel, strides,
                                  name(shape.padding));

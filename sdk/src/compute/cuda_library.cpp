@@ -20,6 +20,7 @@ constexpr const char* kFileName = "libholdfast_cuda.so";
 
 // The paths to try, in this order. The system's loader looks for the last one, which has no folder.
 std::vector<std::string> candidates() {
+  // Nothing else is tried then: a program that took another library than asked would compute other bits.
   if (const char* const given = std::getenv("HOLDFAST_CUDA_LIBRARY")) return {given};
   std::vector<std::string> paths;
   std::error_code failure;
@@ -29,6 +30,7 @@ std::vector<std::string> candidates() {
     paths.push_back(program.parent_path().parent_path() / HOLDFAST_LIBRARY_FOLDER / kFileName);
   }
   Dl_info info{};
+  // Finds the library if Holdfast itself is a shared one, next to which it was installed.
   if (::dladdr(reinterpret_cast<const void*>(&cuda_library), &info) != 0 && info.dli_fname != nullptr) {
     paths.push_back(std::filesystem::path(info.dli_fname).parent_path() / kFileName);
   }
@@ -46,6 +48,7 @@ void load_what_it_needs() {
   const char* const folders = std::getenv("HOLDFAST_LIBRARY_PATH");
   if (folders == nullptr) return;
   for (const char* const name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcudnn.so.9"}) {
+    // Only the name without a folder is left, so none of the folders has the library.
     if (library_candidates(name, folders).size() == 1) continue;
     try {
       SharedLibrary::load(name);
@@ -64,9 +67,11 @@ void* open_library() {
       reasons.push_back(path + " does not exist");
       continue;
     }
+    // RTLD_LOCAL: symbols of the CUDA runtime in there must not replace those of the program.
     if (void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     const char* const reason = ::dlerror();
     reasons.push_back(reason == nullptr ? path + " cannot be loaded" : reason);
+    // The user must hear why this file cannot be loaded. A library from a later place would hide it.
     if (is_file) break;
   }
   throw unavailable(fmt::format("{}; build Holdfast with CUDA, or set HOLDFAST_CUDA_LIBRARY, and see `holdfast doctor`",
@@ -79,6 +84,7 @@ CudaLibrary& load() {
   if (make == nullptr)
     throw unavailable(fmt::format("{} has no symbol {}; build it anew, or correct HOLDFAST_CUDA_LIBRARY", kFileName,
                                   kMakeCudaLibrary));
+  // The library gets our function for the log, since its own copy would not know what the user set.
   CudaLibrary* const made =
       make(CudaLibrary::kInterface, [](LogLevel level, std::string_view line) { log(level, line); });
   if (made == nullptr)

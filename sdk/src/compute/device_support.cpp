@@ -10,6 +10,7 @@ CudaSupport look_for_cuda() {
   try {
     for (const compute::CudaDevice& device : compute::cuda_library().devices()) support.devices.push_back(device.name);
   } catch (const Error& error) {
+    // A machine without CUDA is not an error here: the caller asks whether there are devices.
     support.problem = error.what();
   }
   return support;

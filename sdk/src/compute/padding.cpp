@@ -7,6 +7,7 @@
 
 namespace holdfast {
 
+// Configurations in savepoints have these names, so they never change.
 std::string_view name(Padding padding) {
   switch (padding) {
     case Padding::valid:

@@ -25,6 +25,7 @@ class HeldInPlace final : public HeldArrays {
     HOLDFAST_ASSERT(to.size() == arrays_.size());
     for (std::size_t i = 0; i < to.size(); ++i) memory_.copy_to_host(arrays_[i], to[i]);
   }
+  // begin_copy() has copied everything already.
   void finish_copy() override {}
   std::string obstacle() const override { return why_; }
 

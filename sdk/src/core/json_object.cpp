@@ -36,6 +36,7 @@ JsonObject& JsonObject::number(std::string_view key, float value) {
   return this->value(key, json_number(value));
 }
 
+// A number that was not given is null and not absent, so each kind of object always has the same members.
 JsonObject& JsonObject::number_or_null(std::string_view key, std::optional<float> value) {
   return this->value(key, value ? json_number(*value) : "null");
 }

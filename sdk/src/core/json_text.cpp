@@ -32,6 +32,7 @@ float float_from_text(std::string_view text) {
 }
 
 std::string json_string(std::string_view text) {
+  // Names may come from a user in any encoding. Bytes that are not UTF-8 are replaced, because dump() would throw.
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -1,3 +1,7 @@
+// Draw i of a sequence is a function of its seed, its purpose and two numbers. So no file holds the state of a
+// generator, and replicas that never talk to each other draw the same. The rounds are in philox.h, because kernels of
+// devices draw with the same code.
+
 #include "holdfast/core/random.h"
 
 #include <cmath>
@@ -30,6 +34,7 @@ std::uint32_t Random::next_u32() {
 }
 
 std::uint64_t Random::next_u64() {
+  // Two statements: an expression with two draws may evaluate them in either order, and compilers differ.
   const std::uint64_t low = next_u32();
   return low | static_cast<std::uint64_t>(next_u32()) << 32;
 }

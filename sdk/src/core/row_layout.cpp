@@ -1,5 +1,6 @@
-// Rows are made of words, since all that moves samples moves floats. An array begins at a word that fits its elements,
-// so that they can be read in place. See docs/decisions/data.md.
+// Only this source knows where an array lies in the row of a sample. Everything between a data set and a model copies
+// whole rows. Arrays that no model could read are refused here, when the data set is described, and not in its first
+// step. See docs/decisions/data.md.
 
 #include "holdfast/core/row_layout.h"
 
@@ -59,8 +60,10 @@ RowLayout::RowLayout(std::vector<ArraySpec> arrays) : arrays_(std::move(arrays))
     words_ += round_up(array.bytes(), kWordBytes) / kWordBytes;
     row_alignment = std::max(row_alignment, alignment_of(array));
   }
+  // Rows lie one after another, so the array of 8-byte elements in the next row is aligned only if a row ends so.
   words_ = round_up(words_, row_alignment);
   for (const ArraySpec& array : arrays_) {
+    // Names are optional, so any number of arrays may have none. A name that two arrays had would find the first only.
     const auto has_its_name = [&](const ArraySpec& other) { return !array.name.empty() && other.name == array.name; };
     if (std::ranges::count_if(arrays_, has_its_name) < 2) continue;
     throw Error(ErrorCode::invalid_argument,
@@ -87,6 +90,8 @@ std::span<std::byte> ArrayRow::bytes(std::size_t array) const {
                                                 layout_->arrays()[array].bytes());
 }
 
+// Only the array's own type is given out. Bits that are read as another type are numbers too, so nothing later would
+// notice the mistake.
 std::span<std::byte> ArrayRow::typed_bytes(std::size_t array, DType asked) const {
   if (array >= layout_->arrays().size()) {
     throw Error(ErrorCode::invalid_argument,

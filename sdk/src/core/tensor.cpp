@@ -1,4 +1,6 @@
-// A tensor owns its values; samples are views of them. Sizes are checked at construction, so views need no check.
+// A tensor owns its values; samples are views of them. Sizes are checked at construction, so views need no check. Its
+// type is checked where elements are asked for. Bits of one type are numbers in any other, so nothing later would show
+// the mistake. See docs/decisions/data.md.
 
 #include "holdfast/core/tensor.h"
 
@@ -22,6 +24,7 @@ Tensor::Tensor(Shape shape, DType dtype) : shape_(std::move(shape)), dtype_(dtyp
   }
   const auto elements = static_cast<std::size_t>(shape_.element_count());
   if (dtype == DType::f32) {
+    // Floats have a vector of their own, so values() can give it out without a cast. A tensor uses one of the two.
     values_.resize(elements);
   } else {
     bytes_.resize(elements * size_bytes(dtype));
@@ -34,6 +37,7 @@ void Tensor::require_count(std::size_t given) const {
                                                        shape_.to_string(), shape_.element_count(), given));
 }
 
+// A tensor of another type has no floats. An empty vector instead of an error would look like a tensor without samples.
 std::vector<float>& Tensor::checked_values() {
   if (dtype_ == DType::f32) return values_;
   throw Error(
@@ -48,6 +52,7 @@ std::span<std::byte> Tensor::bytes() & {
 }
 
 std::span<const std::byte> Tensor::bytes() const& {
+  // The other overload changes nothing, so the cast only saves a second copy of the rule.
   return const_cast<Tensor&>(*this).bytes();
 }
 

@@ -1,4 +1,5 @@
-// One mutex guards the tasks' state. A thread holds it except while it runs a task or waits for one.
+// One mutex guards the tasks' state. A thread holds it except while it runs a task or waits for one. Tasks are whole
+// shards or pieces of a batch, so nothing is gained by handing them out without a lock. See docs/decisions/data.md.
 
 #include "core/worker_pool.h"
 
@@ -66,6 +67,7 @@ void WorkerPool::serve(int worker) {
 
 void WorkerPool::work(int worker, std::unique_lock<std::mutex>& lock) {
   while (next_index_ < count_) {
+    // Under the lock, so tasks start in the order of their indices. FirstFailure of batch_loader.cpp relies on it.
     const int index = next_index_++;
     ++running_;
     lock.unlock();
@@ -79,6 +81,7 @@ void WorkerPool::work(int worker, std::unique_lock<std::mutex>& lock) {
     --running_;
     if (failure) {
       if (!failure_) failure_ = failure;
+      // The tasks that have not begun are left out: their result would be thrown away with the exception.
       next_index_ = count_;
     }
   }

@@ -21,6 +21,7 @@ std::int64_t samples_of_batch(const Dataset& dataset, std::int64_t index) {
 }
 
 std::int64_t begin_of_shard(std::int64_t batch_samples, int shard, int shards) {
+  // Shards differ by one sample at most. The border is a function of the batch alone, never of the replicas.
   return batch_samples * shard / shards;
 }
 
@@ -52,6 +53,7 @@ Positions positions_of(const Dataset& dataset, const Part& part) {
           .count = static_cast<std::size_t>(begin_of(part, samples, part.end) - begin)};
 }
 
+// Samples on a device or in a pinned source are found by their number there. No user function runs for it.
 std::vector<std::int64_t> source_positions_of(const Dataset& dataset, std::uint64_t seed, const Part& part) {
   const Positions in_epoch = positions_of(dataset, part);
   std::vector<std::int64_t> positions(in_epoch.count);
@@ -70,6 +72,7 @@ struct LoadedRows {
 LoadedRows resized(const Dataset& dataset, const Part& part, std::vector<float>& features,
                    std::vector<float>& targets) {
   const std::size_t count = positions_of(dataset, part).count;
+  // A buffer is used again, so it only allocates until it has held the largest batch.
   features.resize(count * dataset.last_stage()->feature_words());
   targets.resize(count * dataset.last_stage()->target_words());
   return {features, targets};
@@ -132,6 +135,7 @@ class FirstFailure {
 bool load_part(const Destination& to, const std::stop_token& stop, WorkerPool& pool) {
   constexpr std::size_t kPiecesPerThread = 8;  // more than one, since some samples take longer than others
   const std::size_t count = positions_of(to.dataset, to.part).count;
+  // The pieces depend on the number of threads, and the samples do not: each one is a function of its position.
   const std::size_t pieces = std::min(count, kPiecesPerThread * static_cast<std::size_t>(pool.size()));
   FirstFailure failure;
   pool.run(static_cast<int>(pieces), [&](int, int index) {
@@ -159,6 +163,7 @@ Batch view_of(const Dataset& dataset, const Part& part, std::span<const float> f
                .samples = samples_of_batch(dataset, part.index),
                .shards = {},
                .layouts = &dataset.last_stage()->layouts()};
+  // The arrays begin with the first sample of this replica, and not with that of the batch.
   const std::int64_t loaded_begin = begin_of(part, result.samples, part.first);
   for (int shard = part.first; shard < part.end; ++shard) {
     const std::int64_t begin = begin_of(part, result.samples, shard);
@@ -204,23 +209,29 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
   HOLDFAST_ASSERT(epoch >= 0 && batch_index >= 0 && batch_index <= dataset_.batches());
   HOLDFAST_ASSERT(resident_ == nullptr || resident_->are_source_of(dataset_));
   HOLDFAST_ASSERT(!is_fed() || dataset_.prefetch_depth() > 0);
+  // A run that stopped after the last batch of an epoch resumes here. following() never makes such a cursor.
   if (batch_index == dataset_.batches()) cursor_ = {.epoch = epoch + 1, .index = 0};
   if (dataset_.prefetch_depth() == 0) return;
+  // The other two ways send from memory that holds all samples, so they need no rows of their own.
   if (resident_ == nullptr && !is_fed() && ways.stage) stage(ways);
   // With feeds, one more batch is on its way to the device.
   std::size_t count = static_cast<std::size_t>(dataset_.prefetch_depth()) + (is_fed() ? 1 : 0);
+  // The thread wakes when half of the places are free: once for several steps, and not in each.
   if (needs_positions_only()) {
     count = std::max(count, kPlacesOfPositions);
     wakes_at_ = count / 2;
   }
   for (std::size_t i = 0; i < count; ++i) free_.push_back(std::make_unique<LoadedBatch>());
+  // Each buffer keeps its rows for its whole life. So a batch that is being loaded never touches rows on their way.
   if (staged_ != nullptr) {
     current_->room = staged_->room(0);
     for (std::size_t i = 0; i < free_.size(); ++i) free_[i]->room = staged_->room(1 + i);
   }
+  // Finding positions takes less time than handing them to a thread.
   if (dataset_.prefetch_threads() > 1 && !needs_positions_only()) {
     pool_ = std::make_unique<WorkerPool>(dataset_.prefetch_threads());
   }
+  // Last, because it reads every other member.
   thread_ = start_thread<std::jthread>("the thread that prepares batches",
                                        [this](const std::stop_token& stop) { run(stop); });
 }
@@ -230,10 +241,12 @@ BatchLoader::~BatchLoader() = default;
 // Makes room for the batches that are loaded ahead, for one on its way to the device and for one in
 // use.
 void BatchLoader::stage(SampleWays& ways) {
+  // The last batch may be smaller, and shards differ by one sample. This is the most that a batch of this replica has.
   const std::int64_t most = std::min(dataset_.batch_size(), dataset_.size());
   const std::int64_t own_shards = end_shard_ - first_shard_;
   const std::int64_t samples = (most * own_shards + total_shards_ - 1) / total_shards_;
   if (samples == 0) return;
+  // free_ and current_ have as many buffers together: one more than the depth with feeds, and one in use.
   const auto batches = static_cast<std::size_t>(dataset_.prefetch_depth() + 2);
   staged_ = std::make_unique<StagedBatches>(dataset_, static_cast<std::size_t>(samples), batches);
   feeds_ = ways.stage(staged_->rows());
@@ -260,6 +273,7 @@ bool BatchLoader::load(const Cursor& cursor, LoadedBatch& batch, const std::stop
   LoadedRows arrays;
   if (batch.room) {
     batch.positions.resize(positions_of(dataset_, part).count);
+    // The feed reads by position. For staged rows, that is the number of the row and not that of the sample.
     std::iota(batch.positions.begin(), batch.positions.end(), batch.room->first_row);
     arrays = {batch.room->features, batch.room->targets};
   } else {
@@ -277,12 +291,14 @@ Batch BatchLoader::view(const LoadedBatch& batch, std::span<const float> feature
                   .epoch = batch.cursor.epoch,
                   .index = batch.cursor.index};
   Batch result = view_of(dataset_, part, features, targets);
+  // Otherwise the step would send the samples once more.
   result.is_on_device = needs_positions_only() || is_fed();
   return result;
 }
 
 Batch BatchLoader::view(const LoadedBatch& batch) const {
   if (resident_ == nullptr) return view(batch, batch.features, batch.targets);
+  // In the caller's thread: the gather is queued on the device in the order of the steps.
   const ResidentSamples::Views samples = resident_->take(batch.positions);
   return view(batch, samples.features, samples.targets);
 }
@@ -300,6 +316,7 @@ void BatchLoader::give_back(std::unique_ptr<LoadedBatch> batch) {
   if (batch == nullptr) return;
   const std::lock_guard lock(mutex_);
   free_.push_back(std::move(batch));
+  // The thread may sleep on although a buffer is free. It still has batches ahead, and is woken before they run out.
   if (free_.size() >= wakes_at_) changed_.notify_all();
 }
 
@@ -311,6 +328,7 @@ std::unique_ptr<BatchLoader::LoadedBatch> BatchLoader::wait_for_loaded() {
     loaded_.pop_front();
     return batch;
   }
+  // Only after all loaded batches are used: the failure belongs to the batch that comes after them.
   if (failure_ != nullptr) std::rethrow_exception(failure_);
   return nullptr;
 }
@@ -321,6 +339,7 @@ bool BatchLoader::is_any_loaded() {
 }
 
 void BatchLoader::send_next() {
+  // The buffer stays out of free_ until it was used. The device may read its rows until then.
   sent_ = wait_for_loaded();
   if (sent_ == nullptr) return;
   feeds_.features->begin(sent_->positions);
@@ -348,6 +367,7 @@ std::optional<Batch> BatchLoader::load_in_this_thread() {
 }
 
 void BatchLoader::run(const std::stop_token& stop) {
+  // An exception that left the thread would end the process. next() throws it where the program can see it.
   std::exception_ptr failure;
   try {
     load_all(stop);
@@ -368,6 +388,7 @@ void BatchLoader::load_all(const std::stop_token& stop) {
     free_.pop_front();
     lock.unlock();
 
+    // Without the lock, since a sample may take long and next() must be able to fetch the batches before it.
     if (!load(cursor_, *batch, stop)) return;
 
     lock.lock();

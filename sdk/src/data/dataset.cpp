@@ -29,6 +29,7 @@ void check_count(const std::string& stage, std::int64_t count, std::int64_t leas
 
 // The arrays of a sample, for messages.
 std::string text_of(std::span<const ArraySpec> arrays) {
+  // One array of f32 is what most data sets have. There the type would only make the message longer.
   if (arrays.size() == 1 && arrays[0].dtype == DType::f32) return arrays[0].shape.to_string();
   std::vector<std::string> texts;
   for (const ArraySpec& array : arrays) texts.push_back(array.to_string());
@@ -58,6 +59,7 @@ std::span<const ArraySpec> Dataset::inputs() const {
 }
 std::span<const ArraySpec> Dataset::targets() const {
   const std::span<const ArraySpec> arrays = stage_->layouts().targets.arrays();
+  // Weights travel as the last target. For the user they are not one.
   return arrays.first(arrays.size() - (has_sample_weights() ? 1 : 0));
 }
 bool Dataset::has_sample_weights() const {
@@ -105,6 +107,7 @@ Dataset Dataset::map(std::vector<ArraySpec> new_inputs, InputMapFunction functio
 }
 
 Dataset Dataset::shuffle() const {
+  // A window of all samples is a full shuffle. An empty data set still needs a window of at least one.
   return shuffle(std::max<std::int64_t>(1, size()));
 }
 
@@ -116,6 +119,7 @@ Dataset Dataset::shuffle(std::int64_t window) const {
 Dataset Dataset::take(std::int64_t count) const {
   check_is_open("take");
   check_count("take", count, 0);
+  // More than there are means all, as in tf.data.
   return Dataset(std::make_shared<RangeStage>(stage_, 0, std::min(count, size())));
 }
 
@@ -128,7 +132,9 @@ Dataset Dataset::skip(std::int64_t count) const {
 
 DatasetSplit Dataset::split_off_fraction(double fraction, const SplitOptions& options) const {
   check_is_open("split");
+  // The shortest text that gives the same double, so the message shows what the program wrote.
   const std::string given = "split(" + nlohmann::json(fraction).dump() + ")";
+  // Written so that a NaN is refused too.
   if (!(fraction > 0 && fraction < 1)) {
     throw Error(ErrorCode::invalid_argument,
                 given +
@@ -181,6 +187,7 @@ Dataset Dataset::prefetch(int depth, PrefetchOptions options) const {
 
 Dataset Dataset::keep_on_device() const {
   if (is_kept_on_device_) throw Error(ErrorCode::invalid_argument, "keep_on_device() is given twice");
+  // The device keeps what the source has. A map() runs on the host, after that copy was made.
   if (stage_->source() == nullptr) {
     throw Error(
         ErrorCode::invalid_argument,
@@ -193,6 +200,7 @@ Dataset Dataset::keep_on_device() const {
 
 std::int64_t Dataset::batches() const {
   if (batch_size_ == 0) return 0;
+  // The remainder is one smaller batch. Its gradient is divided by its own number of samples.
   const bool has_remainder = size() % batch_size_ != 0;
   return size() / batch_size_ + (has_remainder && !drop_remainder_ ? 1 : 0);
 }
@@ -203,6 +211,7 @@ void Dataset::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position
                 fmt::format("there is no sample {} in epoch {}; epochs count from 0 and have {} samples", position,
                             epoch, size()));
   }
+  // Checked once here, for the whole chain: stages copy rows without a check.
   if (destination.features.size() != stage_->feature_words() || destination.targets.size() != stage_->target_words()) {
     throw Error(
         ErrorCode::invalid_argument,
@@ -218,6 +227,7 @@ std::string Dataset::description() const {
   nlohmann::ordered_json stages = nlohmann::ordered_json::array();
   stage_->describe(stages);
   nlohmann::ordered_json description = {{"size", size()}};
+  // Data sets of one f32 array and one target have a shorter text, which is in the savepoints of their runs.
   if (stage_->layouts().are_plain()) {
     description["features"] = feature_shape().extents();
     description["targets"] = target_shape().extents();
@@ -229,6 +239,7 @@ std::string Dataset::description() const {
   description["stages"] = std::move(stages);
   description["batch"] = batch_size_;
   description["drop_remainder"] = drop_remainder_;
+  // Names of maps may hold any bytes, and dump() would throw for those that are not UTF-8.
   return description.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

@@ -31,6 +31,7 @@ class IdxSource : public Stage {
     const auto sample = static_cast<std::size_t>(position);
     const std::size_t pixels = destination.features.size();
     const std::uint8_t* const __restrict image = images_.data() + sample * pixels;
+    // One product for each pixel, so vectors of any width give the same bits.
     float* const __restrict features = destination.features.data();
 #pragma omp simd
     for (std::size_t i = 0; i < pixels; ++i) features[i] = static_cast<float>(image[i]) * scale_;
@@ -89,6 +90,7 @@ Dataset read_idx(const std::string& images_path, const std::string& labels_path,
   check_rank(images_path, images, 3, "images [count, rows, columns]");
   IdxFile labels = read_idx_file(labels_path);
   check_rank(labels_path, labels, 1, "labels [count]");
+  // Files of two data sets, or of training and test, are easily mixed. Their counts usually show it.
   if (images.shape[0] != labels.shape[0]) {
     throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" holds {} images, but \"{}\" holds {} labels", images_path,
                                                      images.shape[0], labels_path, labels.shape[0]));

@@ -36,6 +36,7 @@ class GzipReader {
     errno = 0;
     file_ = gzdopen(file.value(), "rb");
     if (file_ == nullptr) throw system_error(errno != 0 ? errno : ENOMEM, "cannot open \"" + path + "\"");
+    // zlib closes the descriptor from here on. Before, a failure of gzdopen() leaves it to `file`.
     static_cast<void>(file.release());
   }
   ~GzipReader() { gzclose_r(file_); }
@@ -46,6 +47,7 @@ class GzipReader {
   std::size_t read(std::span<std::uint8_t> bytes) {
     errno = 0;
     const int count = gzread(file_, bytes.data(), static_cast<unsigned>(bytes.size()));
+    // gzerror() may change errno.
     const int read_errno = errno;
     int code = Z_OK;
     const char* message = gzerror(file_, &code);
@@ -85,12 +87,15 @@ Shape read_shape(const std::string& path, GzipReader& reader) {
   std::array<std::uint8_t, 4> magic;
   if (reader.read(magic) < magic.size()) refuse(path, "it ends within its first 4 bytes");
   check_magic(path, magic);
+  // The number of axes is one byte, so this is at most 1020 bytes whatever the file says.
   std::vector<std::uint8_t> bytes(4 * static_cast<std::size_t>(magic[3]));
   if (reader.read(bytes) < bytes.size()) refuse(path, "it ends within the extents of its axes");
   std::vector<std::int64_t> extents;
   for (std::size_t i = 0; i < bytes.size(); i += 4) {
+    // Extents are big-endian in this format.
     extents.push_back(std::int64_t{bytes[i]} << 24 | bytes[i + 1] << 16 | bytes[i + 2] << 8 | bytes[i + 3]);
   }
+  // Shape counts its elements and notices an overflow. Here that is a damaged file, and not a wrong argument.
   try {
     return Shape(std::move(extents));
   } catch (const Error& error) {

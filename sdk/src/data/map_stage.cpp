@@ -1,5 +1,6 @@
-// A function of an application sees a sample as it is loaded, and its draws belong to the sample's position. So a
-// sample is the same in whichever replica and thread it is loaded, and after a resume. See docs/decisions/data.md.
+// User functions run on any thread, in any order, and again after a recovery. So each call gets draws of its own, named
+// by stage, epoch and position. A function that kept a generator of its own would give other samples each time. See
+// docs/decisions/data.md.
 
 #include "data/map_stage.h"
 
@@ -58,6 +59,7 @@ void ArrayMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t po
   Random random = draws_of(*this, seed, epoch, position);
   function_({.inputs = {layouts().inputs, destination.features}, .targets = {layouts().targets, destination.targets}},
             random);
+  // The function may have written integers of 64 bits, like any source.
   check_integers(layouts(), destination, position);
 }
 
@@ -102,6 +104,7 @@ FeatureMapStage::FeatureMapStage(std::shared_ptr<const Stage> before, Shape feat
 }
 
 void FeatureMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  // The stage before has rows of another size, so it cannot write to the destination.
   std::vector<float> features(before().feature_words());
   before().load(seed, epoch, position, {.features = features, .targets = destination.targets});
   Random random = draws_of(*this, seed, epoch, position);

@@ -50,6 +50,7 @@ SampleFeeds feeds_of_rows(const Dataset& dataset, const HostRows& rows, MemorySp
                                     memory.device()));
     return {};
   }
+  // Feeds may be read until the last of them is destroyed, so they keep the registration themselves.
   const auto pinned = std::make_shared<PinnedMemory>(rows.memory, memory);
   SampleFeeds feeds = feeds_from(dataset, rows.features, rows.targets, memory);
   feeds.pinned = pinned;
@@ -66,6 +67,7 @@ PinnedSamples::PinnedSamples(const Dataset& dataset, MemorySpace& memory)
                                     memory.device()));
     return;
   }
+  // A source that stores samples in another form has no arrays. Then nothing is pinned, and make_feeds() returns none.
   for (const std::span<const float> array : {arrays.features, arrays.targets}) {
     if (array.empty()) continue;
     // Pinning does not write; the cast is needed because the interface takes writable bytes.

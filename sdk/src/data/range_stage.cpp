@@ -16,9 +16,11 @@ void RangeStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posit
 }
 
 std::int64_t RangeStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  // The epoch stays: take() and skip() after a shuffle take other samples in each epoch.
   return before().source_position(seed, epoch, first_ + position);
 }
 
+// A range moves positions and neither adds nor loses any, so the answer is exact.
 PositionSet RangeStage::reach(const PositionSet& positions) const {
   std::vector<PositionSet::Range> moved;
   for (const PositionSet::Range& range : positions.ranges())

@@ -1,3 +1,6 @@
+// A round of the repetition is an epoch of the stages before. So a shuffle or a map before repeat() draws anew in each
+// round, and (seed, epoch) still names every sample.
+
 #include "data/repeat_stage.h"
 
 #include <fmt/format.h>
@@ -28,6 +31,7 @@ RepeatStage::RepeatStage(std::shared_ptr<const Stage> before, std::int64_t count
 
 void RepeatStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   const std::int64_t round = position / before().size();
+  // The rounds of all epochs have numbers of their own: epoch 1 goes on where the rounds of epoch 0 end.
   before().load(seed, epoch * count_ + round, position % before().size(), destination);
 }
 
@@ -40,10 +44,12 @@ PositionSet RepeatStage::reach(const PositionSet& positions) const {
   const std::int64_t round = before().size();
   std::vector<PositionSet::Range> wrapped;
   for (const PositionSet::Range& range : positions.ranges()) {
+    // As long as a whole round, so it reaches every sample wherever it begins.
     if (range.end - range.begin >= round) return PositionSet::below(round);
     const std::int64_t begin = range.begin % round;
     const std::int64_t end = begin + (range.end - range.begin);
     wrapped.push_back({begin, std::min(end, round)});
+    // The range crosses the border of two rounds and goes on at the first sample.
     if (end > round) wrapped.push_back({0, end - round});
   }
   return PositionSet(std::move(wrapped));

@@ -27,6 +27,7 @@ ResidentSamples::Column::Column(std::size_t floats, std::int64_t samples, Memory
   try {
     all = memory.allocate(size);
   } catch (const Error& failure) {
+    // Another failure, such as a lost device, has nothing to do with the size of the samples.
     if (failure.code() != ErrorCode::out_of_memory) throw;
     throw Error(
         ErrorCode::out_of_memory,
@@ -49,6 +50,7 @@ ResidentSamples::ResidentSamples(const Dataset& dataset, MemorySpace& memory)
     : last_stage_(dataset.last_stage()),
       source_(dataset.last_stage()->source()),
       memory_(memory),
+      // The assertion below comes after these members, which must not follow a null pointer before it.
       features_(last_stage_->feature_words(), source_ == nullptr ? 0 : source_->size(), memory),
       targets_(last_stage_->target_words(), source_ == nullptr ? 0 : source_->size(), memory) {
   HOLDFAST_ASSERT(source_ != nullptr);
@@ -72,6 +74,7 @@ void ResidentSamples::load(const Stage& source) {
     features.resize(count * features_.width);
     targets.resize(count * targets_.width);
     for (std::size_t i = 0; i < count; ++i) {
+      // A source has the same samples for every seed and epoch.
       source.load(0, 0, first + static_cast<std::int64_t>(i),
                   {.features = std::span(features).subspan(i * features_.width, features_.width),
                    .targets = std::span(targets).subspan(i * targets_.width, targets_.width)});

@@ -1,3 +1,7 @@
+// Finds out whether training and validation have samples in common, from the stages alone: no sample is read. The
+// answer must hold for every seed and every number of epochs, so it is about what stages can reach. See
+// docs/decisions/data.md.
+
 #include "data/shared_samples.h"
 
 #include <algorithm>
@@ -26,9 +30,11 @@ bool read_one_file(const std::vector<std::string>& maps_of_a, const std::vector<
 bool have_one_source(const Stage& a, const Stage& b) {
   const Stage& source_of_a = origin_of(a);
   const Stage& source_of_b = origin_of(b);
+  // The usual case, and it saves the comparison of contents.
   if (&source_of_a == &source_of_b) return true;
   const std::vector<std::string> maps_of_a = feature_maps_of(a);
   const std::vector<std::string> maps_of_b = feature_maps_of(b);
+  // If only one side has such a map, the other one has the samples themselves. Equal contents are then one source.
   if (!maps_of_a.empty() && !maps_of_b.empty() && !read_one_file(maps_of_a, maps_of_b)) return false;
   return source_of_a.content() == source_of_b.content();
 }
@@ -55,6 +61,7 @@ std::optional<SharedSamples> shared_samples(const Dataset& training, const Datas
   const PositionSet of_validation = reached_by(validation, Shuffles::heed);
   const PositionSet shared = reached_by(training, Shuffles::heed).intersection(of_validation);
   if (shared.is_empty()) return std::nullopt;
+  // What would be shared if no order changed. If that is nothing, the shuffle is the mistake, and the message says so.
   const PositionSet shared_anyway =
       reached_by(training, Shuffles::pass_over).intersection(reached_by(validation, Shuffles::pass_over));
   return SharedSamples{.shared = shared.count(),

@@ -1,3 +1,6 @@
+// Each window is permuted by a draw of its own, so a position can be looked up in any order and from any epoch. A
+// shuffle buffer, as other frameworks have it, would be state that a savepoint must hold. See docs/decisions/data.md.
+
 #include "data/shuffle_stage.h"
 
 #include <fmt/format.h>
@@ -17,6 +20,7 @@ ShuffleStage::ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t win
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("shuffle() needs a window of one sample or more, not {}", window));
   }
+  // An order has 4 bytes a sample. With 8 a full shuffle of a large data set would take twice the memory.
   if (window_ > std::numeric_limits<std::uint32_t>::max()) {
     throw Error(
         ErrorCode::unsupported,
@@ -26,6 +30,7 @@ ShuffleStage::ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t win
 
 // Fisher and Yates: every permutation is equally likely.
 ShuffleStage::Order ShuffleStage::draw_order(const Key& key) const {
+  // The last window of an epoch may be smaller.
   Order order(static_cast<std::size_t>(std::min(window_, size() - key.window * window_)));
   std::iota(order.begin(), order.end(), 0U);
   Random random(key.seed, Purpose::shuffle, draw_major(*this, key.epoch), static_cast<std::uint64_t>(key.window));
@@ -34,9 +39,11 @@ ShuffleStage::Order ShuffleStage::draw_order(const Key& key) const {
 }
 
 std::uint32_t ShuffleStage::source_in_window(const Key& key, std::size_t index) const {
+  // Held while an order is drawn: several threads want the same one at once, and it is drawn once.
   const std::lock_guard lock(mutex_);
   const auto is_wanted = [&](const CachedOrder& cached) { return !cached.order.empty() && cached.key == key; };
   if (!is_wanted(cache_[0])) {
+    // The order that was used last stays in the second place. Threads at the border of two windows need both in turns.
     std::swap(cache_[0], cache_[1]);
     if (!is_wanted(cache_[0])) cache_[0] = {.key = key, .order = draw_order(key)};
   }

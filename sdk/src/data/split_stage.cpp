@@ -38,6 +38,7 @@ std::string text_of_class(const SampleClass& of) {
   const auto number = [](float value) { return nlohmann::json(value).dump(); };
   if (of.targets.size() == 1) return "class " + number(of.targets[0]);
   std::string row;
+  // A target may be an image, which would fill the log.
   constexpr std::size_t kShown = 10;
   for (std::size_t i = 0; i < std::min(of.targets.size(), kShown); ++i) {
     row += (i == 0 ? "" : ", ") + number(of.targets[i]);
@@ -85,8 +86,9 @@ std::vector<float> integer_label(const RowLayout& layout, std::span<float> words
 
 // Sorted by their targets, so the order of the samples does not matter.
 std::vector<SampleClass> classes_of(const Stage& stage, std::uint64_t seed) {
+  // An ordered map, because the order of the classes decides which draws each of them gets.
   std::map<std::vector<float>, SamplePositions> samples;
-  // Words of other types are compared as bits, which are never a NaN here: classes are integers.
+  // Targets of other types, and of samples with weights, are read by integer_label().
   const bool are_floats = stage.layouts().targets.is_plain();
   if (!are_floats) require_integer_labels(stage.layouts());
   std::vector<float> targets(stage.target_words());
@@ -110,6 +112,7 @@ std::vector<SampleClass> classes_of(const Stage& stage, std::uint64_t seed) {
 }
 
 std::string digest_of_classes(const std::vector<SampleClass>& classes, std::int64_t samples) {
+  // By sample and not by class, so that samples which trade their labels change the digest.
   SamplePositions class_of(static_cast<std::size_t>(samples));
   for (std::size_t i = 0; i < classes.size(); ++i) {
     for (const std::uint32_t position : classes[i].samples) class_of[position] = static_cast<std::uint32_t>(i);
@@ -128,6 +131,7 @@ void require_samples_of_each_class(const std::vector<SampleClass>& classes, std:
         classes.size() > 1000 ? ", which is for classes, not for targets of a regression" : ""));
   }
   const auto count = static_cast<std::int64_t>(classes.size());
+  // Under this condition allot() always finds the numbers: each class can have one sample in both parts.
   if (count <= validation_samples && count <= samples - validation_samples) return;
   throw refused_split(fmt::format(
       "split() by label puts at least one sample of each of the {} classes into both parts, which are to have {} and "
@@ -140,6 +144,7 @@ void require_samples_of_each_class(const std::vector<SampleClass>& classes, std:
 // lose a sample first.
 std::vector<std::int64_t> allot(const std::vector<SampleClass>& classes, std::int64_t samples,
                                 std::int64_t validation_samples) {
+  // The product of two numbers of samples may have more than 63 bits.
   __extension__ using Wide = __int128;
   const auto size_of = [&](std::size_t i) { return static_cast<std::int64_t>(classes[i].samples.size()); };
   std::vector<std::int64_t> counts(classes.size());
@@ -161,6 +166,7 @@ std::vector<std::int64_t> allot(const std::vector<SampleClass>& classes, std::in
   std::priority_queue<Candidate, std::vector<Candidate>, decltype(is_later)> candidates(is_later);
   const auto enter = [&](std::size_t i) {
     const std::int64_t next = counts[i] + change;
+    // A class that is at its limit never comes back: all changes have one sign.
     if (next >= 1 && next <= size_of(i) - 1) candidates.emplace(change * lack(i), i);
   };
   if (left != 0) {
@@ -193,6 +199,7 @@ struct SplitPositions {
     validation.insert(validation.end(), positions.begin(), border);
     training.insert(training.end(), border, positions.end());
   }
+  // Rising positions keep the order of the data, and a file is read from its begin to its end.
   void sort() {
     std::ranges::sort(training);
     std::ranges::sort(validation);
@@ -248,6 +255,7 @@ std::int64_t SplitStage::source_position(std::uint64_t seed, std::int64_t epoch,
 PositionSet SplitStage::reach(const PositionSet& positions) const {
   std::vector<PositionSet::Range> drawn;
   for (const PositionSet::Range& range : positions.ranges()) {
+    // Positions rise, so neighbours join here and the list stays as short as it can be.
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const std::int64_t position = positions_[static_cast<std::size_t>(i)];
       if (!drawn.empty() && drawn.back().end == position) {
@@ -284,6 +292,7 @@ DatasetSplit split(const std::shared_ptr<const Stage>& before, std::int64_t vali
     for (std::size_t i = 0; i < classes.size(); ++i) parts.add(classes[i].samples, counts[i], draws(i));
     draw.class_digest = digest_of_classes(classes, before->size());
   } else {
+    // Without classes, all samples are one class, with the draws of the first.
     SamplePositions all(static_cast<std::size_t>(before->size()));
     std::iota(all.begin(), all.end(), 0U);
     parts.add(std::move(all), validation_samples, draws(0));

@@ -46,6 +46,7 @@ void check_integers(const SampleLayouts& layouts, Sample sample, std::int64_t po
 
 void Stage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                          std::span<float> targets) const {
+  // A map may change both at once, so the features are made too and thrown away.
   std::vector<float> features(feature_words());
   load(seed, epoch, position, {.features = features, .targets = targets});
 }

@@ -1,3 +1,6 @@
+// All batches share one block of memory, so one registration with the device covers them all. Features and targets are
+// an array each, because a feed reads rows of one width. See docs/decisions/data.md.
+
 #include "data/staged_batches.h"
 
 #include "data/stage.h"

@@ -1,5 +1,5 @@
-// A source of tensors in memory. Digests of their content stand in the description, so that a run which
-// resumes with other data is refused.
+// A source of tensors in memory. Digests of their content stand in the description, so that a run which resumes with
+// other data is refused. See docs/decisions/data.md.
 
 #include <fmt/format.h>
 
@@ -69,6 +69,7 @@ class ArraySource : public Stage {
   ArraySource(SampleLayouts layouts, std::int64_t size, std::vector<Tensor> inputs, std::vector<Tensor> targets)
       : Stage(std::move(layouts), size, 0), inputs_(std::move(inputs)), targets_(std::move(targets)) {
     for (const std::vector<Tensor>* tensors : {&inputs_, &targets_}) {
+      // Once, when the source is made: the tensors never change afterwards, so the digest stays true.
       for (const Tensor& tensor : *tensors) digests_.push_back(digest(tensor.bytes()).hex());
     }
   }
@@ -76,6 +77,7 @@ class ArraySource : public Stage {
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override {
     read_row(this->layouts().inputs, input_pointers_, position, destination.features);
     load_targets(seed, epoch, position, destination.targets);
+    // At each load, as after a map(), so that the message names the sample.
     check_integers(this->layouts(), destination, position);
   }
   void load_targets(std::uint64_t, std::int64_t, std::int64_t position, std::span<float> targets) const override {
@@ -120,6 +122,7 @@ void check_weights(const Tensor& weights) {
   }
   for (std::size_t index = 0; index < weights.values().size(); ++index) {
     const float weight = weights.values()[index];
+    // The sum of the weights divides the gradient. A NaN or a negative weight would spoil a whole batch.
     if (weight >= 0 && std::isfinite(weight)) continue;
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("sample weight {} is {}; weights are numbers from 0 on", index, weight));
@@ -135,6 +138,7 @@ Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> t
   }
   if (sample_weights) {
     check_weights(*sample_weights);
+    // Weights are the last target, so they take the way of every other target to the device.
     targets.push_back({.name = "sample_weight", .tensor = std::move(*sample_weights)});
   }
   const std::int64_t samples = inputs[0].tensor.shape()[0];
@@ -166,6 +170,7 @@ Dataset from_tensors(Tensor features, Tensor targets) {
             "features and targets need the same first axis, one entry per sample, but their shapes are {} and {}",
             features.shape().to_string(), targets.shape().to_string()));
   }
+  // Two tensors of f32 keep the plain source, whose arrays can be pinned as they are.
   if (features.dtype() != DType::f32 || targets.dtype() != DType::f32) {
     std::vector<NamedTensor> inputs;
     std::vector<NamedTensor> outputs;

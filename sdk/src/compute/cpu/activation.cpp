@@ -1,5 +1,5 @@
 // Activations on CPUs, by our own loops. Except for GELU the derivative is computed from the output, so the input need
-// not be kept for the backward pass.
+// not be kept for the backward pass. See docs/decisions/devices.md.
 
 #include "holdfast/compute/activation.h"
 
@@ -15,7 +15,9 @@ bool is_differentiated_by_output(Activation activation) {
 }
 
 static const ActivationPasses& passes_of(Activation activation) {
+  // The table for this machine. All tables give the same bits.
   const VectorKernels& kernels = vector_kernels();
+  // Softmax works on rows and has a class of its own. A linear activation has no operation at all.
   switch (activation) {
     case Activation::relu:
       return kernels.relu;
@@ -63,6 +65,7 @@ class CpuSoftmax : public ActivationOperation {
       : threads_(context.threads()),
         kernels_(vector_kernels()),
         channels_(shape.channels),
+        // Parts are whole rows: a sum over a part of a row would have another order.
         rows_{.count = shape.rows, .floats_each = shape.channels} {}
 
   void forward(const float* input, float* output) override {

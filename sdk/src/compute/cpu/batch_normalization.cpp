@@ -1,6 +1,6 @@
 // Batch normalization on CPUs (Ioffe and Szegedy, 2015), by loops of ours: mean and variance take one pass over the
 // input, normalizing a second one. The statistics of a forward pass are kept here, because its backward pass needs them
-// and the moving averages are sums over all shards.
+// and the moving averages are sums over all shards. See docs/decisions/models.md.
 
 #include <cmath>
 #include <vector>
@@ -40,10 +40,12 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
 
   void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
                 float* gamma_gradient, float* beta_gradient) override {
+    // The sums are gradients of parameters, and the gradient of the input needs them as well. So they come first.
     const NormalizationRows all = rows_from(input, 0, shape_.rows, mean_.data(), gamma);
     for_each_column_part(threads_, shape_.rows, shape_.channels, [&](ColumnRange range) {
       kernels_.normalization_sums(all, output_gradient, range, gamma_gradient, beta_gradient);
     });
+    // The first layer of a model needs none.
     if (!has_input_gradient_) return;
     for_each_part(threads_, rows_of_work(), [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t offset = begin * shape_.channels;
@@ -55,6 +57,7 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
 
   void contribute(float* contributions) override {
     const auto rows = static_cast<float>(shape_.rows);
+    // Weighted with the rows, since shards may differ by one sample. The sum over shards is divided by the last number.
     for (const float mean : mean_) *contributions++ = rows * mean;
     for (const float variance : variance_) *contributions++ = rows * variance;
     *contributions = rows;
@@ -75,6 +78,7 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
 
   void invert(const float* variance) {
     for (std::size_t c = 0; c < inverse_.size(); ++c) {
+      // In double: an epsilon that is small compared with the variance would be lost in a float.
       inverse_[c] = static_cast<float>(1 / std::sqrt(static_cast<double>(variance[c]) + shape_.epsilon));
     }
   }

@@ -20,6 +20,7 @@ struct Arrays {
     const std::int64_t group_channels = shape.channels / shape.groups;
     const std::int64_t group_filters = shape.filters / shape.groups;
     Dims input_dims = {shape.samples, shape.channels};
+    // oneDNN has an axis of groups in the kernel only if there are several.
     Dims kernel_dims =
         is_grouped ? Dims{shape.groups, group_filters, group_channels} : Dims{shape.filters, shape.channels};
     Dims output_dims = {shape.samples, shape.filters};
@@ -63,6 +64,7 @@ using BackwardData = dnnl::convolution_backward_data;
 using BackwardWeights = dnnl::convolution_backward_weights;
 
 Forward::primitive_desc forward_desc(const CpuContext& context, const Arrays& arrays, Use use) {
+  // Training keeps what the backward passes ask for. Inference may choose a kernel that keeps nothing.
   const auto kind = use.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const auto desc =
@@ -90,6 +92,7 @@ Primitive make_backward_input(CpuContext& context, const std::string& operation,
   const BackwardData::desc backward(dnnl::algorithm::convolution_direct, arrays.chosen_input, arrays.chosen_kernel,
                                     arrays.chosen_output, arrays.strides, arrays.extra_distances, arrays.pad_before,
                                     arrays.pad_after);
+  // The kernel's layout may differ from that of the forward pass. Primitive reorders the caller's array for each.
   const BackwardData::primitive_desc desc(backward, scratch_attributes(), context.engine(), hint);
   return Primitive::make<BackwardData>(
       context, operation, desc,
@@ -128,6 +131,7 @@ class CpuConvolution : public ConvolutionOperation {
     const std::string forward = describe_convolution("the forward pass", shape);
     with_named_errors(forward, [&] {
       const Arrays arrays(shape);
+      // oneDNN asks for the description of the forward pass when it makes a backward one.
       const Forward::primitive_desc hint = forward_desc(context, arrays, use);
       forward_ = make_forward(context, forward, arrays, hint);
       if (use.input_gradient) {

@@ -1,6 +1,6 @@
 // An element program runs instruction by instruction over blocks of elements that stay in the first-level cache, so
 // that each instruction is one simple loop. A block lies in one row of the innermost axis, in which an input advances
-// by its stride or, if that is 0, is one number.
+// by its stride or, if that is 0, is one number. See docs/decisions/models.md.
 
 #include "compute/cpu/cpu_array_kernels.h"
 
@@ -30,6 +30,7 @@ class Odometer {
       const bool wraps = ++index_[axis] == extents_[axis];
       for (std::size_t i = 0; i < kOffsets; ++i) {
         if (strides[i] == nullptr) continue;
+        // Going back from the last index to the first is one step of the same kind, so nothing is multiplied out anew.
         offsets[i] += wraps ? -(extents_[axis] - 1) * (*strides[i])[axis] : (*strides[i])[axis];
       }
       if (!wraps) return true;
@@ -65,6 +66,7 @@ class ElementRun {
   const std::span<const float* const> inputs_;
   const std::span<float* const> outputs_;
   std::array<ElementLane, ElementProgram::kMaximumInputs> lanes_{};
+  // On the stack of the thread, so a run allocates nothing.
   float gathered_[ElementProgram::kMaximumInputs][kBlockElements];
   float results_[ElementProgram::kMaximumInstructions][kBlockElements];
 };
@@ -87,6 +89,7 @@ void ElementRun::load_inputs(const std::array<std::int64_t, ElementProgram::kMax
     const std::int64_t stride = shape_.strides[i][shape_.axes - 1];
     const float* const from = inputs_[i] + offsets[i] + first * stride;
     lanes_[i] = {.values = from, .is_scalar = stride == 0};
+    // The loops read whole vectors or one number. Other strides are gathered into a block first.
     if (stride == 0 || stride == 1) continue;
     for (std::int64_t element = 0; element < count; ++element) gathered_[i][element] = from[element * stride];
     lanes_[i].values = gathered_[i];
@@ -100,6 +103,7 @@ void ElementRun::run_block(const std::array<std::int64_t, ElementProgram::kMaxim
     const ElementInstruction& instruction = program_.instructions[i];
     const ElementLane operands[] = {lane(instruction.operands[0]), lane(instruction.operands[1]),
                                     lane(instruction.operands[2])};
+    // Each instruction writes a block of its own, since a later one may read any earlier result.
     kernels_.run_instruction(instruction.function, operands, count, results_[i]);
   }
   for (std::size_t i = 0; i < program_.output_count; ++i) {
@@ -112,6 +116,7 @@ void ElementRun::run() {
   const std::int64_t row = shape_.extents[shape_.axes - 1];
   std::int64_t elements = 1;
   for (std::size_t axis = 0; axis < shape_.axes; ++axis) elements *= shape_.extents[axis];
+  // The loop below runs at least once.
   if (elements == 0) return;
   Odometer<kInputs> odometer(shape_.axes - 1, shape_.extents);
   std::array<const Axes*, kInputs> strides{};
@@ -143,6 +148,7 @@ void CpuArrayKernels::copy(const StridedCopy& copy, const float* from, float* to
   do {
     const float* const source = from + copy.from_offset + odometer.offsets[0];
     float* const target = to + copy.to_offset + odometer.offsets[1];
+    // One memcpy for a row whose elements lie side by side in both arrays.
     if (from_stride == 1 && to_stride == 1) {
       std::copy_n(source, copy.extents[last], target);
     } else {

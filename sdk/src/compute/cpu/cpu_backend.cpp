@@ -1,8 +1,7 @@
-// The back end for CPUs: it makes the operations on one oneDNN engine. Sums depend on the number of threads,
-// so oneDNN's primitives are made and run under the thread count of the back end. description() names
-// library, its instruction set, the version of our own
-// kernels, and threads, which a resume compares. Our own kernels give the same bits on all instruction sets.
-// docs/decisions/runs.md
+// The back end for CPUs: it makes the operations on one oneDNN engine. Sums depend on the number of threads, so
+// oneDNN's primitives are made and run under the thread count of the back end. description() names the library, its
+// instruction set, the version of our own kernels and the threads, which a resume compares. Our own kernels give the
+// same bits on all instruction sets. docs/decisions/runs.md
 
 #include <fmt/format.h>
 #include <omp.h>
@@ -32,6 +31,7 @@ static std::string_view isa_name(dnnl::cpu_isa isa) {
       return "avx512_core_bf16";
     case dnnl::cpu_isa::avx512_core_amx:
       return "avx512_core_amx";
+    // A set that this list does not know still counts as one set. Two of these would not be told apart.
     default:
       return "other";
   }
@@ -72,14 +72,17 @@ class CpuBackend : public Backend {
   }
 
   void set_draws(const Draws& draws) override { draws_ = draws; }
+  // Nothing is recorded on CPUs, so nothing can stand in the way of it.
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return host_memory(); }
   ArrayKernels& array_kernels() override { return array_kernels_; }
+  // Losses, metrics and optimizers run their own loops on the host.
   DeviceKernels* device_kernels() override { return nullptr; }
 
   std::string description() const override {
     const dnnl_version_t& version = *dnnl::version();
     const int threads = context_.threads();
+    // The effective instruction set, because ONEDNN_MAX_CPU_ISA may forbid a part of what the processor has.
     return fmt::format("oneDNN {}.{}.{}, isa {}, kernels {}, {} {} per shard", version.major, version.minor,
                        version.patch, isa_name(dnnl::get_effective_cpu_isa()), kKernelsVersion, threads,
                        threads == 1 ? "thread" : "threads");
@@ -102,6 +105,7 @@ std::unique_ptr<Backend> make_cpu_backend(int threads) {
 }
 
 int default_threads() {
+  // Follows OMP_NUM_THREADS and the cores that this process may use.
   return omp_get_max_threads();
 }
 

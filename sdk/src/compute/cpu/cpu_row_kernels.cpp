@@ -15,6 +15,7 @@ void CpuArrayKernels::convert(const RowConversion& conversion, const float* from
   const bool is_to_float = conversion.to == DType::f32;
   for (std::int64_t row = 0; row < conversion.rows; ++row) {
     const float* const array = from + row * conversion.row_words + conversion.first_word;
+    // A copy of words keeps the bits of every number, also those of a NaN.
     if (conversion.from == conversion.to) {
       to = std::copy_n(array, conversion.elements, to);
       continue;
@@ -41,9 +42,11 @@ void CpuArrayKernels::gather(const RowGather& gather, const float* table, const 
 }
 
 void CpuArrayKernels::scatter_sum(const RowGather& gather, const float* from, const float* ids, float* table) {
+  // Most rows of a table have no id in a batch, and their gradient is zero.
   std::fill_n(table, gather.table_rows * gather.width, 0.0F);
   for (std::int64_t i = 0; i < gather.ids; ++i) {
     float* const row = table + checked_id(gather, ids, i) * gather.width;
+    // One thread, since two of them could meet in one row, and then the order would be theirs.
     for (std::int64_t column = 0; column < gather.width; ++column) row[column] += from[i * gather.width + column];
   }
 }

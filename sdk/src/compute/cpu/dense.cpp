@@ -43,6 +43,7 @@ Primitive make_product(CpuContext& context, const std::string& operation, const 
         {DNNL_ARG_WEIGHTS, right, right},
         {DNNL_ARG_DST, result, result, Operand::Role::output},
     };
+    // An empty description means that there is no bias.
     MemoryDesc bias;
     if (product.has_bias) {
       bias = Matrix{1, product.right.columns}.desc();
@@ -62,10 +63,13 @@ class CpuDense : public DenseOperation {
                             {.left = {rows, inputs}, .right = {inputs, outputs}, .has_bias = shape.has_bias});
     if (use.input_gradient) {
       backward_input_ = make_product(context, describe("the gradient of the input", shape),
+                                     // The kernel is [inputs, outputs] in memory and is read as its transpose.
                                      {.left = {rows, outputs}, .right = {outputs, inputs, Tag::ba}});
     }
     if (use.training) {
       backward_weights_ = make_product(context, describe("the gradient of the weights", shape),
+                                       // The sum over rows is the inner one of the product, so samples of a shard add
+                                       // up in it.
                                        {.left = {inputs, rows, Tag::ba}, .right = {rows, outputs}});
     }
   }

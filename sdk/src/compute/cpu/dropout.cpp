@@ -16,6 +16,7 @@ class CpuDropout : public DropoutOperation {
       : threads_(context.threads()), shape_(shape), draws_(draws) {}
 
   void forward(const float* input, float* output) override {
+    // The backward pass must draw the same numbers, whatever set_draws() was given since.
     drawn_ = draws_;
     drop(input, output);
   }
@@ -25,7 +26,9 @@ class CpuDropout : public DropoutOperation {
  private:
   void drop(const float* from, float* to) const {
     const VectorKernels& kernels = vector_kernels();
+    // Each layer of each step has a sequence of its own, so two layers never drop the same pattern.
     const std::uint64_t number = static_cast<std::uint64_t>(drawn_.step) * shape_.sequences_per_step + shape_.sequence;
+    // What is kept is scaled, so that the expected sum stays and inference needs no dropout at all.
     const float kept = 1.0F / (1.0F - shape_.rate);
     const DividedWork samples = {.count = shape_.samples, .floats_each = shape_.elements};
     for_each_part(threads_, samples, [&](std::int64_t begin, std::int64_t end) {

@@ -23,6 +23,7 @@ class CpuPooling : public PoolingOperation {
  public:
   CpuPooling(CpuContext& context, const PoolingShape& shape, Use use) {
     const std::string operation = describe("a pass", shape);
+    // oneDNN's own sentence names no shape.
     with_named_errors(operation, [&] { make(context, operation, shape, use); });
   }
 
@@ -50,10 +51,12 @@ class CpuPooling : public PoolingOperation {
     const Dims pad_after = {rows.pad_after, columns.pad_after};
     const auto algorithm = shape.kind == PoolingKind::maximum ? dnnl::algorithm::pooling_max
                                                               : dnnl::algorithm::pooling_avg_exclude_padding;
+    // Only a backward pass needs to know where the maxima were.
     const auto kind = use.input_gradient ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
     const Forward::primitive_desc forward_desc(
         Forward::desc(kind, algorithm, input, output, strides, pool, pad_before, pad_after), scratch_attributes(),
         context.engine());
+    // Only maximum pooling in training has one: the others keep nothing for a backward pass.
     const MemoryDesc workspace = forward_desc.workspace_desc();
     std::vector<Operand> operands = {{DNNL_ARG_SRC, input, input},
                                      {DNNL_ARG_DST, output, output, Operand::Role::output}};
@@ -61,6 +64,7 @@ class CpuPooling : public PoolingOperation {
     forward_ = Primitive::make<Forward>(context, operation, forward_desc, operands);
     if (!use.input_gradient) return;
 
+    // The memory is ours and lives as long as the operation: the backward pass may come much later.
     workspace_.grow_to((workspace.get_size() + sizeof(float) - 1) / sizeof(float));
     const Backward::primitive_desc backward_desc(
         Backward::desc(algorithm, input, output, strides, pool, pad_before, pad_after), scratch_attributes(),

@@ -18,6 +18,7 @@ MemoryDesc float_desc(const Dims& dims, Tag tag) {
 
 dnnl::primitive_attr scratch_attributes() {
   dnnl::primitive_attr attributes;
+  // Otherwise each primitive would own scratch memory, though only one of them runs at a time.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attributes;
 }
@@ -81,6 +82,7 @@ Primitive::Slot Primitive::make_slot(const Operand& operand) {
   slot.argument = operand.argument;
   slot.role = operand.role;
   slot.primitives = dnnl::memory(operand.primitives, engine, DNNL_MEMORY_NONE);
+  // One memory object under two names, unless a reorder stands between them.
   slot.callers = slot.primitives;
   if (operand.role == Operand::Role::discarded_output || operand.callers == operand.primitives) return slot;
   slot.callers = dnnl::memory(operand.callers, engine, DNNL_MEMORY_NONE);
@@ -112,6 +114,7 @@ void Primitive::place_in_scratch() {
     slot.scratch_offset = round_up(end);
     end = slot.scratch_offset + slot.primitives.get_desc().get_size();
   }
+  // For the largest primitive: they all use the same block.
   context_->reserve_scratch(end);
 }
 
@@ -120,6 +123,7 @@ void Primitive::bind(Slot& slot, std::initializer_list<Binding> bindings) {
   if (slot.role == Operand::Role::discarded_output) return bind_if_moved(slot.primitives, place, context_->stream());
   const auto binding =
       std::find_if(bindings.begin(), bindings.end(), [&](const Binding& b) { return b.argument == slot.argument; });
+  // A run that leaves out an array would compute with that of the run before.
   HOLDFAST_ASSERT(binding != bindings.end() && binding->data != nullptr);
   slot.callers.set_data_handle(const_cast<float*>(binding->data), context_->stream());
   if (slot.reorder) bind_if_moved(slot.primitives, place, context_->stream());
@@ -132,12 +136,14 @@ void Primitive::run_reorders(Operand::Role role) {
 }
 
 void Primitive::run(std::initializer_list<Binding> bindings) {
+  // oneDNN divides sums by the number of threads that OpenMP has now, so it must be that of the back end.
   const ThreadCount threads(context_->threads());
   with_named_errors(operation_, [&] {
     for (Slot& slot : slots_) bind(slot, bindings);
     run_reorders(Operand::Role::input);
     step_.execute(*context_);
     run_reorders(Operand::Role::output);
+    // The caller's arrays may change as soon as this returns, so no work may be left in the stream.
     context_->stream().wait();
   });
 }

@@ -29,6 +29,7 @@ nlohmann::json json_given_by(const std::string& whose, const std::string& functi
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& failure) {
+    // The library's own text speaks of its grammar, and is of little help to a user.
     position = failure.byte;
   }
   constexpr std::size_t kShown = 120;

@@ -37,6 +37,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   require_fitting_data(data, training_.trainable, "fit()");
   if (options.validation) require_fitting_data(*options.validation, training_.trainable, "fit() for validation");
   require_sensible_options(data, options, training_.trainable);
+  // After the checks of the arguments: a mistake is told at once, and not when all replicas have met.
   generation_.join(data, WarmUp::training);
   const CallRecord begun = new_call("fit", data, options.epochs);
   const std::size_t call = join_call(begun);
@@ -52,6 +53,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   if (!is_over()) {
     const RunningFit running(training_, options);
     FitContext context(training_, call, data.batches());
+    // Outside of the loop: a callback that was told of the beginning is not told again after a recovery.
     begin_fit(context);
     while (!is_over()) {
       try {
@@ -60,9 +62,11 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
       } catch (const GenerationEnded&) {
         begin_next_generation(begun);
       } catch (const RollBack&) {
+        // The replicas disagree about this state, so none of them may offer it to the next generation.
         generation_.give_up_state();
         begin_next_generation(begun);
       }
+      // A savepoint that was asked for may be of a state that has been given up.
       if (!record_of(call).is_finished) context.forget_pending();
     }
   }
@@ -73,6 +77,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
 // A callback learns of a recovery through restore(), and not by a second on_fit_begin(): a run with a failure makes the
 // same calls as one without.
 void Trainer::Session::begin_fit(FitContext& context) {
+  // A process that joins later gets the callbacks' state from a peer, and with it what on_fit_begin() had done.
   const bool is_at_start = training_.state.epoch == 0 && training_.state.batch == 0;
   restore_callbacks_of_fit();
   for (const CallbackHandle& callback : training_.running_fit->callbacks) {
@@ -83,6 +88,7 @@ void Trainer::Session::begin_fit(FitContext& context) {
 void Trainer::Session::restore_callbacks_of_fit() {
   generation_.take_news_of_state();
   restore_callbacks(training_, *training_.running_fit);
+  // After restore_callbacks(), which would overwrite what a callback does here.
   if (!std::exchange(is_extended_, false)) return;
   const TrainState& state = training_.state;
   const Logs& last_epoch = record_of(training_.calls_made - 1).history.back();
@@ -96,6 +102,7 @@ void Trainer::Session::train_epochs(std::size_t call, FitContext& context, const
   CallRecord& record = record_of(call);
   TrainState& state = training_.state;
   const auto is_epoch_done = [&] { return state.batch == data.batches(); };
+  // A state at the end of an epoch has its callbacks still to come. Loading may begin with the next epoch meanwhile.
   const auto loader =
       samples_.open(data, state.epoch + (is_epoch_done() ? 1 : 0), is_epoch_done() ? 0 : state.batch, record.epochs);
   while (!record.is_finished) {
@@ -105,10 +112,12 @@ void Trainer::Session::train_epochs(std::size_t call, FitContext& context, const
       training_.enter(TrainingPhase::reading_data);
       training_.runner->reach(FaultPoint::data, state.step);
       const std::optional<Batch> batch = loader->next();
+      // The loader and the state count for themselves. A difference would train on other samples without a message.
       HOLDFAST_ASSERT(batch.has_value() && batch->epoch == state.epoch && batch->index == state.batch);
       count_step(record, *batch, training_.runner->train(*batch, state.step, step_options(*batch, data)));
       end_step(record, context);
     }
+    // A savepoint or the result of fit() must not come from a state that differs between the ranks.
     if (is_epoch_done() || state.stage == FitStage::ending) agreement_.agree();
     if (is_epoch_done()) {
       end_epoch(record, context);
@@ -120,6 +129,7 @@ void Trainer::Session::train_epochs(std::size_t call, FitContext& context, const
     // After all callbacks of this moment: otherwise the savepoint would hold the state of later callbacks one call
     // late.
     saver_.save(context.take_pending());
+    // The request came with the sums of the step, so every rank is here with the state of the same step.
     if (std::exchange(asked_.comparison, false)) memory_saver_.keep();
     if (std::exchange(asked_.savepoint, false)) saver_.save_on_request();
     end_where_asked();
@@ -136,7 +146,10 @@ StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, cons
   const FitOptions& options = *training_.running_fit;
   const std::int64_t step = training_.state.step;
   const bool is_disputed = agreement_.is_disputed(step + 1);
+  // Rank 0 alone looks at its clock. The others learn it from the sums, so all compare their states after the same
+  // step.
   const bool is_due = memory_saver_.is_due();
+  // Samples of a check are read anew, since the buffer of the first computation may be what is wrong.
   const auto load = [&context = *training_.context, &data, epoch = batch.epoch,
                      index = batch.index](ShardRange shards) {
     return LoadedShards(data, context.seed, context.shards, shards.begin, shards.end, epoch, index);
@@ -149,14 +162,17 @@ StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, cons
 
 // A skipped step counts, and its samples do not.
 void Trainer::Session::count_step(CallRecord& record, const Batch& batch, const StepRunner::Outcome& outcome) {
+  // First: it throws where this step must not count, because its gradients are disputed or not finite.
   agreement_.judge(outcome);
   TrainState& state = training_.state;
   ++state.step;
   ++state.batch;
   const bool is_skipped = !outcome.not_finite.empty();
+  // The number of sums is not known before the first step of an epoch.
   record.epoch_sums.resize(outcome.sums.size());
   for (std::size_t i = 0; i < outcome.sums.size(); ++i) record.epoch_sums[i] += is_skipped ? 0 : outcome.sums[i];
   if (batch.has_weights()) record.epoch_weight = record.epoch_weight.value_or(0) + (is_skipped ? 0 : outcome.weight);
+  // Skipped samples count here as well, since this number tells callbacks how far the epoch is.
   record.epoch_samples += batch.samples;
   if (is_skipped) record.epoch_skipped_samples += batch.samples;
   asked_ |= outcome.requests;
@@ -169,6 +185,7 @@ void Trainer::Session::end_step(const CallRecord& record, FitContext& context) {
   const Logs logs = means_of_epoch(record);
   training_.runner->reach(FaultPoint::callback, training_.state.step - 1);
   training_.enter(TrainingPhase::callbacks);
+  // A callback asked for the end at the beginning of the epoch, when no step had been made that it could end after.
   if (training_.state.stage == FitStage::last_step) training_.state.stage = FitStage::ending;
   for (const CallbackHandle& callback : training_.running_fit->callbacks) callback->on_step_end(context, logs);
 }
@@ -185,6 +202,7 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context) {
   const FitOptions& options = *training_.running_fit;
   TrainState& state = training_.state;
   Logs logs = means_of_epoch(record);
+  // If the generation ends in here, the state still says that the epoch is done. The next generation comes back here.
   if (options.validation) {
     for (const auto& [name, value] : evaluate_once(*options.validation)) logs["val_" + name] = value;
   }
@@ -210,6 +228,7 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context) {
 void Trainer::Session::end_fit(CallRecord& record, FitContext& context) {
   TrainState& state = training_.state;
   record.is_finished = true;
+  // The number of epochs alone does not show it. Such a fit() does not go on if it gets more epochs.
   record.is_ended_by_callback = state.stage == FitStage::ending && state.epoch == record.epochs;
   state.stage = FitStage::closing;
   training_.enter(TrainingPhase::callbacks);
@@ -218,9 +237,11 @@ void Trainer::Session::end_fit(CallRecord& record, FitContext& context) {
   }
   // On every rank, so that the state is the same whichever of them saves it.
   collect_callback_states(training_);
+  // The savepoint of an earlier end of this call, to which more epochs were given since.
   const bool has_moved_on = record.own_savepoint_step >= 0 && record.own_savepoint_step != state.step;
   if (has_moved_on) saver_.replace_final_savepoint(record.own_savepoint_step);
   const std::string& run_directory = training_.context->run_directory;
+  // A callback that saves this state to the same path has taken it over, so it is not fit()'s to delete.
   const bool is_kept_by_callback = context.is_asked_to_save(run_directory + "/" + savepoint_name(state.step));
   record.own_savepoint_step = !training_.is_supervised() || is_kept_by_callback ? -1 : state.step;
   if (!training_.is_primary()) return;
@@ -232,6 +253,7 @@ void Trainer::Session::end_fit(CallRecord& record, FitContext& context) {
 // memory meanwhile, and no other rank keeps the state if this is cut off: a run that went on from a finished fit()
 // would never write its last savepoints. The ranks train to the end of fit() once more instead.
 void Trainer::Session::close_fit(FitContext& context) {
+  // No snapshot of this call may still be on its way when the call counts as closed.
   memory_saver_.finish();
   agreement_.agree();
   if (training_.is_primary() && training_.context->writes_files) saver_.submit_all(context.take_pending());
@@ -239,6 +261,7 @@ void Trainer::Session::close_fit(FitContext& context) {
   if (asked_.stop) saver_.stop();
   saver_.finish_fit();
   training_.enter(TrainingPhase::callbacks);
+  // From here on any rank may keep this state: everything that rank 0 owed is durable.
   training_.state.stage = FitStage::between_calls;
   training_.context->results = results_text(training_.state, training_.weights_digest());
 }

@@ -28,6 +28,7 @@ std::string advice_on_targets(const Shape& given, const Shape& wanted) {
     return text;
   };
   std::string advice = fmt::format(": pass a tensor of shape [{}], not [{}]", counted(wanted), counted(given));
+  // The usual mistake is [n] for [n, 1], or the other way round.
   if (given.element_count() == wanted.element_count()) {
     advice += fmt::format("; the numbers may stay as they are: Tensor(Shape{{{}}}, numbers)", counted(wanted));
   } else if (wanted.rank() == 0 && given.rank() == 1) {
@@ -85,6 +86,7 @@ std::optional<std::string> problem_of_target(const ArraySpec& given, const std::
     return fmt::format("has targets of shape {} a sample{}, the loss takes {}{}", given.shape.to_string(), which,
                        wanted.shape.to_string(), advice_on_targets(given.shape, wanted.shape));
   }
+  // Holdfast's own models convert targets to f32. A Trainable of an application sees the words as they are.
   if (converts || given.dtype == wanted.dtype) return std::nullopt;
   return fmt::format("has targets of {}{}, the model takes {}", name(given.dtype), which, name(wanted.dtype));
 }
@@ -107,11 +109,13 @@ void require_monitored_names(const std::vector<std::string>& sum_names, const Fi
     if (options.validation) logged["val_" + name] = 0;
   }
   for (const CallbackHandle& callback : options.callbacks) {
+    // monitored() throws with the names that there are. Without this look it would do so after the first epoch.
     for (const std::string& name : callback->monitors()) monitored(logged, name, callback->name());
   }
 }
 
 void require_samples_apart(const Dataset& data, const FitOptions& options) {
+  // Only stages are compared, so the check costs as little for a large data set as for a small one.
   if (!options.validation || options.accept_shared_samples) return;
   const std::optional<SharedSamples> common = shared_samples(data, *options.validation);
   if (!common) return;
@@ -139,6 +143,7 @@ void require_distinct_sums(const std::vector<std::string>& names) {
                              name));
   }
   for (const std::string& name : names) {
+    // Logs of training and validation share one map. One of the two would overwrite the other.
     if (!logged.contains("val_" + name)) continue;
     refuse(fmt::format(
         "a metric is called \"val_{0}\", as the validation's {0} is; give it another name: {{.name = ...}}", name));
@@ -150,6 +155,7 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
     if (!condition) refuse_data(purpose, sentence);
   };
   require(data.batch_size() > 0, "has no batch size: end it with batch(n)");
+  // With drop_remainder, fewer samples than a batch leave nothing to train on, and fit() would end at once.
   require(data.batches() > 0, fmt::format("has no whole batch: it has {} samples", data.size()));
   const std::vector<ArraySpec> inputs = trainable.inputs();
   const std::vector<ArraySpec> targets = trainable.targets();

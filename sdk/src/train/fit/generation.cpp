@@ -25,6 +25,7 @@ void Generation::join() {
 
 void Generation::join(const Dataset& data, WarmUp what) {
   if (!has_joined_) samples_.prepare(data);
+  // Kernels are loaded and memory is found while no other rank waits. Else the first step would be the slow one.
   if (!has_joined_ && training_.is_supervised()) {
     warm_up(*training_.context, training_.trainable, data, prepared_workers_, what);
   }
@@ -34,6 +35,7 @@ void Generation::join(const Dataset& data, WarmUp what) {
 void Generation::prepare_workers() {
   Replica::Context& context = *training_.context;
   const int workers = shard_workers(context);
+  // Workers of an earlier generation stay, and with them the kernels that they have made.
   if (workers <= prepared_workers_) return;
   training_.trainable.prepare({.count = workers,
                                .threads_per_shard = context.threads_per_shard,
@@ -53,8 +55,10 @@ void Generation::enter() {
       // Only the rank that writes its savepoints can finish a fit(). The others train to its end once more, if it dies.
       if (training_.state.stage == FitStage::closing && !training_.is_primary()) has_state_ = false;
       training_.supervision.reach(FaultPoint::rendezvous, -1);
+      // The watchdog learns whether this process has a state, and from which step. It never sees the state itself.
       context.enter_generation(has_state_ ? training_.state.step : -1);
       prepare_workers();
+      // The runner belongs to one generation, because its communicator does.
       training_.runner.emplace(context, training_.trainable);
       settle_state();
       warn_of_other_order();
@@ -94,6 +98,7 @@ Generation::Progress Generation::progress() const {
   const auto finished =
       std::count_if(state.calls.begin(), state.calls.end(), [](const auto& call) { return call.is_finished; });
   return {.has_state = 1,
+          // Calls come before steps: a later call may begin at a smaller epoch, and is newer all the same.
           .calls = static_cast<std::int64_t>(state.calls.size()),
           .finished_calls = finished,
           .epoch = state.epoch,
@@ -107,6 +112,7 @@ std::vector<Generation::Introduction> Generation::introduce() {
                          .is_doubtful = agreement_.is_doubtful() ? 1 : 0,
                          .rolled_back_step = agreement_.rolled_back_step()};
   std::vector<Introduction> all(static_cast<std::size_t>(training_.context->size));
+  // Every rank gets the same list, and so picks the same one as the newest without a further message.
   training_.runner->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
                                               training_.runner->deadline());
   return all;
@@ -118,6 +124,7 @@ void Generation::drop_rolled_back_state(std::vector<Introduction>& ranks) {
   for (const Introduction& rank : ranks) step = std::max(step, rank.rolled_back_step);
   if (step == 0) return;
   agreement_.share_roll_back(step, has_state_);
+  // A step that gave a NaN was not applied, so the ranks that found it are one step before it.
   const bool is_disputed = training_.state.step >= step - 1;
   has_state_ = has_state_ && !is_disputed;
   if (!has_state_) {
@@ -138,6 +145,7 @@ void Generation::share_newest_state(const std::vector<Introduction>& ranks) {
   const bool is_doubtful = std::any_of(ranks.begin(), ranks.end(), [&](const Introduction& rank) {
     return rank.progress == newest->progress && rank.is_doubtful != 0;
   });
+  // All ranks take part, also those that have the newest state: a broadcast needs everyone.
   share_state(static_cast<int>(newest - ranks.begin()), progress() < newest->progress);
   agreement_.forget_doubt();
   if (is_doubtful) agreement_.agree();
@@ -148,12 +156,14 @@ void Generation::load_state() {
   std::string text;
   if (training_.is_primary()) {
     training_.enter(TrainingPhase::starting);
+    // Only rank 0 looks: a file that changes meanwhile would give the ranks different states.
     StateFinder finder(*training_.context, training_.trainable, training_.state);
     finder.check_arithmetic();
     text = wanted_end_ ? finder.find_before_later_fit(*wanted_end_) : finder.find();
     training_.enter(TrainingPhase::waiting_for_peers);
   }
   text = share_text(std::move(text), 0);
+  // Each rank draws the initial weights by itself. They are a function of the seed.
   if (text.empty()) return begin_anew();
   share_arrays(0, true);
   take_state(train_state_from_json(text, "the state that another replica sent"));
@@ -180,6 +190,7 @@ void Generation::share_state(int root, bool takes) {
   std::string text;
   if (training_.context->rank == root) text = to_replica_json(training_.state);
   text = share_text(std::move(text), root);
+  // The arrays are half old and half new if the generation ends within the next line.
   has_state_ = has_state_ && !takes;
   share_arrays(root, takes);
   if (takes) take_state(train_state_from_replica_json(text));
@@ -212,6 +223,7 @@ void Generation::take_state(TrainState state) {
 }
 
 void Generation::go_back_before_later_fit(std::size_t call) {
+  // Also for enter(): if the generation ends while it loads, the next one must look for the same state.
   wanted_end_ = call;
   has_state_ = false;
   try {
@@ -225,6 +237,7 @@ void Generation::go_back_before_later_fit(std::size_t call) {
 // Before the first step whose bits differ from those of a run without failures.
 void Generation::warn_of_other_order() {
   const Replica::Context& context = *training_.context;
+  // On CPUs, sums are taken in the shards' order whatever was asked for.
   const bool depends_on_replicas = context.reduction == Reduction::fastest && !training_.trainable.memory().is_host();
   if (!depends_on_replicas || !training_.is_primary() || context.assignment() == context.first_assignment()) return;
   log(LogLevel::warning,

@@ -19,6 +19,7 @@ std::vector<float> collect(const Snapshot& snapshot, const ArenaLayout& layout, 
                            const std::string& origin) {
   std::vector<float> arena(layout.float_count());
   for (std::size_t entry = 0; entry < layout.entries().size(); ++entry) {
+    // Arrays are found by name and not by position, since a savepoint also has those of the optimizer.
     const std::string name = prefix + layout.entries()[entry].name;
     const auto array = std::find_if(snapshot.arrays.begin(), snapshot.arrays.end(),
                                     [&](const SnapshotArray& candidate) { return candidate.name == name; });
@@ -38,6 +39,7 @@ Model load_model(const std::string& path) {
   const Snapshot snapshot = read_model(posix_file_system(), path);
   const nlohmann::json graph = nlohmann::json::parse(snapshot.state.graph);
   const nlohmann::json format = graph.is_object() ? graph.value("format", nlohmann::json()) : nlohmann::json();
+  // The graph of an application's own Trainable may be any JSON, so it may have no "format" at all.
   if (format != "holdfast.sequential" && format != "holdfast.model") {
     throw Error(
         ErrorCode::unsupported,

@@ -21,6 +21,7 @@ Replica Replica::alone(const AloneOptions& options) {
   context->seed = options.seed;
   context->shards = options.shards;
   context->threads_per_shard = options.threads_per_shard;
+  // A meeting of one: a program without a watchdog takes the same steps as a run of several replicas.
   context->meeting = MemoryMeeting::alone();
   return Replica(std::move(context));
 }

@@ -16,7 +16,9 @@ std::unique_ptr<BatchLoader> SampleSupply::open(const Dataset& data, std::int64_
 SampleWays SampleSupply::ways_of(const Dataset& data) {
   MemorySpace& memory = training_.trainable.memory();
   if (memory.is_host() || !training_.trainable.reads_samples_on_device()) return {};
+  // A map() makes samples on the host, for one epoch. The device cannot have them beforehand.
   const bool is_changed = data.last_stage()->source() == nullptr;
+  // Training and validation are often parts of one source, which then is on the device, or pinned, once.
   const auto of_source = [&](auto& all) -> auto& {
     for (const auto& samples : all) {
       if (samples->are_source_of(data)) return *samples;
@@ -25,6 +27,7 @@ SampleWays SampleSupply::ways_of(const Dataset& data) {
     return *all.emplace_back(std::make_unique<Samples>(data, memory));
   };
   if (!is_changed && data.is_kept_on_device()) return {.resident = &of_source(resident_)};
+  // Without a thread that loads ahead, nothing could travel while a step is computed.
   if (data.prefetch_depth() == 0) return {};
   SampleWays ways;
   if (can_stage_) ways.stage = [this, data](const HostRows& rows) { return stage(data, rows); };

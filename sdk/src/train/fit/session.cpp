@@ -41,6 +41,7 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
       samples_(training_),
       generation_(training_, agreement_, saver_, memory_saver_, samples_) {
   Replica::Context& context = *training_.context;
+  // What follows may take long, and the watchdog has a limit of its own for a start.
   training_.supervision.enter(TrainingPhase::starting, 0);
   training_.supervision.reach(FaultPoint::start, -1);
   generation_.prepare_workers();
@@ -49,6 +50,7 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
   state.shards = context.shards;
   state.threads_per_shard = context.threads_per_shard;
   state.reduction = context.reduction;
+  // Logs are a map by name, so two sums of one name would become one without a message.
   require_distinct_sums(trainable.sum_names());
   const std::string whose = name_of_class("model", "", typeid(trainable));
   state.graph = json_given_by(whose, "graph()", trainable.graph()).dump();
@@ -66,12 +68,14 @@ Trainer::Session::~Session() {
 CallRecord Trainer::Session::new_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
   CallRecord call;
   call.kind = kind;
+  // With sorted members, as a savepoint gives it back: a resume compares texts.
   call.data = nlohmann::json::parse(data.description()).dump();
   call.epochs = epochs;
   return call;
 }
 
 std::size_t Trainer::Session::join_call(const CallRecord& call) {
+  // A savepoint of the last call may still be written from the state itself, which changes now.
   saver_.take_state_back();
   ++training_.calls_made;
   rejoin_call(call);
@@ -97,6 +101,7 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
     state.stage = call.kind == "fit" ? FitStage::before_epoch : FitStage::between_calls;
     return;
   }
+  // Before the comparison, since more epochs than recorded are not another choice.
   if (call.kind == "fit" && state.calls[index].kind == "fit") give_more_epochs(index, call.epochs);
   // The program may have been edited since the call was recorded.
   TrainState now = state;
@@ -124,6 +129,7 @@ void Trainer::Session::give_more_epochs(std::size_t call, std::int64_t epochs) {
   TrainState& state = training_.state;
   if (ended_by_its_epochs(record_of(call))) {
     const auto later = state.calls.begin() + static_cast<std::ptrdiff_t>(call) + 1;
+    // A later fit() has trained these weights further, so the state of this call's end is only in a savepoint.
     const bool has_later_fit =
         std::any_of(later, state.calls.end(), [](const CallRecord& record) { return record.kind == "fit"; });
     if (has_later_fit) {
@@ -187,6 +193,7 @@ Logs Trainer::Session::evaluate_once(const Dataset& data) {
 Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size) {
   const Tensor* const input = &features;
   std::vector<Tensor> outputs = predict_arrays(std::span(&input, 1), batch_size);
+  // A Tensor is returned for one output, and the caller could not see which of several it is.
   if (outputs.size() == 1) return std::move(outputs.front());
   throw Error(ErrorCode::invalid_argument,
               fmt::format("the model has {} outputs; call predict() with a list of its inputs", outputs.size()));
@@ -233,6 +240,7 @@ std::vector<Tensor> Trainer::Session::predict_arrays(std::span<const Tensor* con
   std::vector<float> outputs;
   for (std::int64_t first = 0; first < all; first += batch_size) {
     const std::int64_t samples = std::min(batch_size, all - first);
+    // Rows are made as a data set makes them, so a model reads inputs of any types in one way.
     rows.resize(static_cast<std::size_t>(samples) * layout.words());
     for (std::int64_t i = 0; i < samples; ++i) {
       read_row(layout, inputs, first + i,

@@ -1,3 +1,6 @@
+// The public class holds a Session alone, so that a program's headers know nothing of generations, agreements and
+// savers.
+
 #include "holdfast/train/trainer.h"
 
 #include "train/fit/session.h"

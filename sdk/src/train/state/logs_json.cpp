@@ -11,6 +11,7 @@
 namespace holdfast {
 
 nlohmann::json number_json(double value) {
+  // JSON has no such numbers, and the library would write null for each of them.
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   return value;

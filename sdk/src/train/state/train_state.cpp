@@ -287,6 +287,7 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
   try {
     if (object.is_discarded()) throw unreadable_state("it is not JSON");
     TrainState state;
+    // As text again, as the Trainable gives it. Only require_same_choices() looks inside.
     state.graph = member(object, "graph").dump();
     state.configuration = member(object, "configuration").dump();
     state.seed = integer_at<std::uint64_t>(object, "seed");

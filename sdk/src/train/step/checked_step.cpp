@@ -32,6 +32,7 @@ StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
   StepCheck check = prepare(&batch, step);
   runner_.computation().compute(batch, step, {.asks_comparison = options_.asks_comparison, .check = &check});
   const StepRunner::Sum sum = runner_.reduce(step);
+  // The sum is the same on every rank, so all of them come to the same conclusion without a message.
   if (is_agreed(runner_.layout().check(sum.block.tail))) return runner_.agree_and_update(sum, batch, step, options_);
   // Requests are not lost: each rank makes its own again.
   return train_again(gather_reports(check), step);
@@ -40,6 +41,7 @@ StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
 // The update is applied only if all agree now. By then every rank knows what the others computed.
 StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& first, std::int64_t step) {
   StepCheck check = prepare(nullptr, step);
+  // Own samples are read anew as well: a flipped bit may be in the buffer that the first time used.
   const LoadedShards loaded = options_.load(runner_.shards());
   runner_.computation().compute(loaded.batch(), step, {.asks_comparison = options_.asks_comparison, .check = &check});
   const StepRunner::Sum reduced = runner_.reduce(step);
@@ -60,6 +62,7 @@ StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& fir
                                     : runner_.outcome_of(sum);
   const int size = runner_.context().size;
   outcome.check = verdict;
+  // Both times, because a rank that was wrong once may agree with the others the second time.
   outcome.check_reports =
       "first " + describe(first, recomputations(false, size)) + "; then " + describe(again, recomputations(true, size));
   return outcome;
@@ -74,6 +77,7 @@ StepCheck CheckedStep::prepare(const Batch* own, std::int64_t step) const {
                   .own = drawn(context.rank),
                   .own_digests = std::vector<Digest>(static_cast<std::size_t>(local.count())),
                   .others = {}};
+  // In a ring, so every rank computes as many shards more as any other, and none waits longer.
   for (int distance = 1; distance <= check.recomputations; ++distance) {
     const int rank = rank_before(context.rank, distance, context.size);
     for (const int shard : drawn(rank)) {

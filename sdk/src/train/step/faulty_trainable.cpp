@@ -1,3 +1,6 @@
+// Injected faults must take the path of real ones. So bits are changed where the step reads them next, and nothing here
+// tells the training that it happened. See docs/decisions/testing.md.
+
 #include "train/step/faulty_trainable.h"
 
 namespace holdfast {
@@ -59,6 +62,7 @@ bool FaultyTrainable::corrupt(FaultPoint point, std::int64_t step,
     }
     return floats.on_host;
   });
+  // After corrupt() has changed the copies: the device then goes on with the changed bits.
   for (const Copy& copy : copies) memory().copy_from_host(copy.values, copy.original);
   return is_changed;
 }

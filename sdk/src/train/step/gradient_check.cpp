@@ -29,6 +29,7 @@ std::vector<Opinion> opinions_of(const std::vector<CheckReport>& reports, int ow
   const int size = static_cast<int>(reports.size());
   std::vector<Opinion> opinions = {{owner, reports[static_cast<std::size_t>(owner)].own}};
   for (int distance = 1; distance <= recomputations; ++distance) {
+    // The inverse of rank_before(): these ranks computed the owner's shards.
     const int rank = (owner + distance) % size;
     opinions.push_back(
         {rank, reports[static_cast<std::size_t>(rank)].of_before[static_cast<std::size_t>(distance - 1)]});
@@ -44,6 +45,7 @@ std::ptrdiff_t votes_for(const Digest& digest, const std::vector<Opinion>& opini
 // The digest of more than half of the opinions.
 std::optional<Digest> majority_of(const std::vector<Opinion>& opinions) {
   for (const Opinion& opinion : opinions) {
+    // More than half, and not the most: with two opinions that differ, neither may be believed.
     if (2 * votes_for(opinion.digest, opinions) > static_cast<std::ptrdiff_t>(opinions.size())) return opinion.digest;
   }
   return std::nullopt;
@@ -67,11 +69,13 @@ std::vector<int> drawn_shards(std::uint64_t seed, std::int64_t step, ShardRange 
   std::vector<int> shards(static_cast<std::size_t>(assigned.count()));
   std::iota(shards.begin(), shards.end(), assigned.begin);
   const std::size_t drawn = std::min(shards.size(), static_cast<std::size_t>(count));
+  // Every rank draws for every other one, and no message says which shards are checked.
   Random random(seed, Purpose::gradient_check, static_cast<std::uint64_t>(step),
                 static_cast<std::uint64_t>(assigned.begin));
   // The first draws of a Fisher-Yates shuffle.
   for (std::size_t i = 0; i < drawn; ++i) std::swap(shards[i], shards[i + random.below(shards.size() - i)]);
   shards.resize(drawn);
+  // The digest of several shards depends on their order, which must not be that of the draw.
   std::sort(shards.begin(), shards.end());
   return shards;
 }
@@ -87,6 +91,8 @@ int recomputations(bool is_repeated, int size) {
 void add_to_sum(const CheckReport& report, int recomputations, std::span<float> sum) {
   HOLDFAST_ASSERT(sum.size() == kCheckFloats);
   for (std::size_t i = 0; i < kCheckFloats; ++i) {
+    // The owner counts as often as others computed its shards, so equal digests give zero. Numbers of some hundreds per
+    // rank are exact in floats, in any order of the sum.
     int difference = recomputations * report.own.bytes[i];
     for (int distance = 1; distance <= recomputations; ++distance) {
       difference -= report.of_before[static_cast<std::size_t>(distance - 1)].bytes[i];
@@ -117,11 +123,13 @@ CheckVerdict judge(const std::vector<CheckReport>& first, const std::vector<Chec
     const std::vector<Opinion> opinions = opinions_of(again, owner, recomputations(true, size));
     const std::optional<Digest> right = majority_of(opinions);
     if (!right) {
+      // Undecided for one owner is undecided for the step: no later owner can lower the kind again.
       verdict.kind = CheckVerdict::Kind::undecided;
       continue;
     }
     const bool is_unanimous = votes_for(*right, opinions) == static_cast<std::ptrdiff_t>(opinions.size());
     if (!is_unanimous) verdict.kind = std::max(verdict.kind, CheckVerdict::Kind::outvoted);
+    // Both times: a rank that was wrong only once gave a wrong sum nevertheless.
     add_wrong(opinions_of(first, owner, recomputations(false, size)), owner, *right, verdict.wrong);
     add_wrong(opinions, owner, *right, verdict.wrong);
   }

@@ -71,6 +71,7 @@ std::string ModelTrainable::configuration() const {
   nlohmann::json configuration = {
       {"optimizer", json_given_by(name_of_class("optimizer", optimizer_->name(), typeid(*optimizer_)),
                                   "configuration()", optimizer_->configuration())},
+      // A run that began with given weights is not the run that draws them, though all later choices are equal.
       {"initial_weights", has_given_weights_ ? "given" : "drawn"}};
   evaluation_.append_configuration(configuration);
   return configuration.dump();
@@ -96,6 +97,7 @@ void ModelTrainable::prepare(const Workers& workers) {
     }
     workers_.push_back(std::move(state));
   }
+  // Once: the state must stay where it is when a later generation needs more workers.
   if (!parameters_.floats) allocate();
   for (WorkerState& worker : workers_) worker.program->read_buffers_from(buffers_.span());
 }
@@ -108,6 +110,7 @@ void ModelTrainable::allocate() {
   const GradientClipping clipping = optimizer_->clipping();
   if (!clipping.value && !clipping.norm && !clipping.global_norm) return;
   std::vector<compute::NormRange> arrays;
+  // Norms are of each array without its padding, which is zero but would move the chunks of the sum.
   for (const ArenaEntry& entry : model_.parameters().entries()) {
     arrays.push_back({.begin = entry.offset, .end = entry.offset + entry.element_count()});
   }
@@ -127,6 +130,7 @@ void ModelTrainable::initialize(std::uint64_t seed) {
     memory().copy_from_host(model_.buffer_values(), buffers_.span());
     return;
   }
+  // Drawn on the host, so a device begins with the same bits as a CPU.
   std::vector<float> parameters(parameters_.size);
   std::vector<float> buffers(buffers_.size);
   model_.initialize(seed, parameters, buffers);
@@ -138,6 +142,7 @@ std::vector<StateSpan> ModelTrainable::state() {
   std::vector<StateSpan> spans;
   append_spans(model_.parameters(), parameters_.span(), "model/", StateKind::parameter, spans);
   append_spans(model_.buffers(), buffers_.span(), "model/", StateKind::buffer, spans);
+  // The order of the spans is that in which states are compared, sent and saved.
   const std::vector<std::string> names = optimizer_->slot_names();
   for (std::size_t slot = 0; slot < names.size(); ++slot) {
     append_spans(model_.parameters(), slots_[slot].span(), "optimizer/" + names[slot] + "/", StateKind::optimizer_slot,
@@ -158,6 +163,7 @@ std::size_t ModelTrainable::gradient_count() const {
 ModelTrainable::WorkerState& ModelTrainable::worker(const ShardBatch& batch) {
   HOLDFAST_ASSERT(batch.worker >= 0 && batch.worker < static_cast<int>(workers_.size()));
   WorkerState& state = workers_[static_cast<std::size_t>(batch.worker)];
+  // A shard may take long. When the generation has ended, its result would be thrown away.
   state.program->call_before_operations(batch.check_cancelled);
   return state;
 }
@@ -173,6 +179,7 @@ const RowLayout& plain_layout() {
 std::optional<compute::RowConversion> conversion_of(const RowLayout& layout, std::size_t array, DType to,
                                                     std::int64_t samples) {
   const ArraySpec& spec = layout.arrays()[array];
+  // The rows are the array already, so the most common data sets need no copy.
   if (layout.arrays().size() == 1 && spec.dtype == to) return std::nullopt;
   return compute::RowConversion{.from = spec.dtype,
                                 .to = to,
@@ -219,6 +226,7 @@ ModelTrainable::Columns ModelTrainable::columns(WorkerState& state, const ShardB
   for (std::size_t array = 0; array < model_.inputs().size(); ++array) {
     add(features, inputs, array, computed_type(model_.inputs()[array].spec.dtype), columns.inputs);
   }
+  // predict() has no targets.
   if (!batch.targets.empty() || batch.target_layout != nullptr) {
     const float* const rows = moved(batch.targets, &DeviceShard::targets);
     for (std::size_t array = 0; array < targets.arrays().size(); ++array) {
@@ -226,6 +234,7 @@ ModelTrainable::Columns ModelTrainable::columns(WorkerState& state, const ShardB
     }
     if (batch.has_sample_weights) columns.weights_each = targets.arrays().back().shape.element_count();
   }
+  // All arrays in one block, sized before the first of them gets its place: growing moves the block.
   state.converted.grow_to(converted);
   float* next = state.converted.data();
   for (std::vector<Column>* list : {&columns.inputs, &columns.targets}) {
@@ -269,6 +278,7 @@ void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const
     shard.outputs.push_back(reinterpret_cast<const float*>(outputs[output]));
     shard.targets.push_back(columns.targets[output].array);
   }
+  // Weights are the last array of the targets, after one for each output.
   if (columns.has_weights) shard.weights = columns.targets.back().array;
   if (has_gradients) shard.gradients = output_gradients(state, batch.samples);
   if (compute::DeviceKernels* const device = state.program->backend().device_kernels()) {
@@ -280,6 +290,7 @@ void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const
 // The key names all that the passes depend on, except what never changes: parameters, loss and metrics.
 void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key,
                             const PartsToQueue& parts, const std::function<void(std::size_t)>& after_part) {
+  // A recording that is repeated calls no operation on the host, so this is the only look before it.
   batch.check_cancelled();
   compute::Backend& backend = state.program->backend();
   const auto add = [&](const float* array) { key.push_back(address_of(array)); };
@@ -295,6 +306,7 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::ve
   key.push_back(parts.size());
   backend.repeat(key, parts, after_part);
   if (has_told_obstacle_ || backend.repeat_obstacle().empty()) return;
+  // Once for a run: every step would say the same.
   has_told_obstacle_ = true;
   log(LogLevel::warning,
       fmt::format("steps are queued kernel by kernel, with the same bits, because {} cannot record them: {}",
@@ -331,14 +343,17 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
   const Columns in = columns(state, batch);
   const std::span<float> gradients = sink.gradients();
   compute::DeviceKernels* const device = state.program->backend().device_kernels();
+  // Only a device looks here. On a CPU the sum over the shards is looked at instead.
   const bool looks = device != nullptr && sink.asks_if_finite();
   std::vector<std::uint64_t> key = state.program->prepare_training(
       batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
   key.push_back(address_of(gradients.data()));
+  // Another kernel is queued at the end, so this is another recording.
   key.push_back(looks ? 1 : 0);
   const std::vector<float*> output_gradients = this->output_gradients(state, batch.samples);
   if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
 
+  // The gradients of parameters come first, then what each shard contributes to the statistics of the batch.
   const ModelProgram::BackwardArrays arrays = {.inputs = addresses_of(in.inputs),
                                                .output_gradients = {output_gradients.begin(), output_gradients.end()},
                                                .parameters = parameters_.span(),
@@ -350,6 +365,7 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
   PartsToQueue parts;
   for (std::size_t part = 0; part < backward.size(); ++part) {
     parts.emplace_back([&, part] {
+      // The forward pass belongs to the first part, so a single key covers the whole shard.
       if (part == 0) queue_to_loss(state, batch, in, sums);
       state.program->backward_part(backward[part], batch.samples, arrays);
       if (looks && part + 1 == backward.size()) {
@@ -379,6 +395,7 @@ void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums
     take_apart(state, in);
     const ModelProgram::Outputs outputs =
         state.program->run_inference(addresses_of(in.inputs), batch.samples, parameters_.span(), buffers_.span());
+    // The scale is for gradients alone, and none are computed here.
     evaluate(state, batch, in, outputs, 1.0F, false, sums);
   };
   std::vector<std::uint64_t> key = state.program->prepare_inference(batch.samples);
@@ -396,6 +413,7 @@ bool ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std
   std::copy_n(fetched.begin(), sums.size(), sums.begin());
   evaluation_.add_losses(sums);
   if (std::isnan(sums[0])) state.program->backend().device_kernels()->check();
+  // The device counts in an integer. It travels with the sums, so it needs no copy of its own.
   return std::bit_cast<std::uint32_t>(fetched.back()) == 0;
 }
 
@@ -416,6 +434,7 @@ void ModelTrainable::predict(const ShardBatch& batch, std::span<float> outputs) 
 std::span<const float> ModelTrainable::final_gradients(const Update& update) {
   std::span<const float> gradients = update.gradients.first(parameters_.size);
   if (update.is_weighted) {
+    // Into an array of its own: the sum lies in memory that other ranks are still reading.
     weighted_gradients_.resize(gradients.size());
     for (std::size_t i = 0; i < gradients.size(); ++i) weighted_gradients_[i] = gradients[i] / update.weight;
     gradients = weighted_gradients_;
@@ -429,6 +448,7 @@ void ModelTrainable::apply_update(const Update& update) {
   std::vector<std::span<float>> slots;
   for (const Arena& slot : slots_) slots.push_back(slot.span());
   const std::span<const float> gradients = final_gradients(update);
+  // One worker is enough: an update is one pass over the arenas, not one for each shard.
   ModelProgram& program = *workers_.front().program;
   if (compute::DeviceKernels* const device = program.backend().device_kernels()) {
     optimizer_->update_on(*device, update.step, parameters_.span(), gradients, slots);

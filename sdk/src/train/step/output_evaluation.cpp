@@ -1,6 +1,6 @@
 // A loss computes all samples of a shard at once, unless they have weights: then it computes row by row, so that any
 // loss, also one of an application, can be weighted. A row of weight 0 is not computed at all, since what is masked may
-// hold anything.
+// hold anything. See docs/decisions/data.md.
 
 #include "train/step/output_evaluation.h"
 
@@ -33,6 +33,7 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
   }
   for (std::size_t output = 0; output < outputs_.size(); ++output) {
     target_shapes_.push_back(losses_[output].get()->target_shape(outputs_[output].spec.shape));
+    // Here, since a loss of logits after a softmax trains, only worse, and nothing later would show it.
     losses_[output].get()->check_last_activation(model.output_activation(output));
   }
   for (const MetricHandle& metric : metrics) {
@@ -67,8 +68,10 @@ void OutputEvaluation::check_weights(const ArraySpec& weights) const {
   if (weights.shape.rank() == 0) return;
   const Shape& output = outputs_.front().spec.shape;
   const auto positions = weights.shape.extents();
+  // Weights may stand for the first axes of the output, as a mask of positions does in a sequence.
   const bool leads = positions.size() <= output.rank() &&
                      std::ranges::equal(positions, std::span(output.extents()).first(positions.size()));
+  // A row of the targets belongs to each weight, so their elements must divide evenly.
   const bool divides = target_elements(0) % static_cast<std::size_t>(weights.shape.element_count()) == 0;
   if (!has_several() && leads && divides) return;
   throw Error(ErrorCode::invalid_argument,
@@ -80,6 +83,7 @@ void OutputEvaluation::check_weights(const ArraySpec& weights) const {
 
 std::vector<std::string> OutputEvaluation::sum_names() const {
   std::vector<std::string> names = {"loss"};
+  // The names that Keras uses for models of several outputs.
   if (has_several()) {
     for (const ModelArray& output : outputs_) names.push_back(output.name + "_loss");
   }
@@ -99,6 +103,7 @@ void OutputEvaluation::append_configuration(nlohmann::json& configuration) const
   configuration["metrics"] = metrics;
   nlohmann::json losses = nlohmann::json::array();
   for (const LossHandle& loss : losses_) losses.push_back(json_of("loss", loss.get()->name(), *loss.get()));
+  // The plain form stays as it is, because savepoints of such runs have it and a resume compares it.
   if (!has_several() && losses_.front().weight() == 1) {
     configuration["loss"] = losses.front();
     return;
@@ -123,6 +128,7 @@ struct WeightedRows {
   float sum(const RowValue& value) const {
     double sum = 0;
     for (std::size_t row = 0; row < count; ++row) {
+      // Not a product with 0: what is masked may be NaN, and so would be the product.
       if (weights[row] != 0) sum += static_cast<double>(weights[row]) * static_cast<double>(value(row));
     }
     return static_cast<float>(sum);
@@ -156,6 +162,7 @@ void OutputEvaluation::evaluate(const Shard& shard, std::span<float> sums) const
       sum = loss.evaluate(outputs_of(output), targets_of(output), shard.samples, scale, {gradient, count});
       continue;
     }
+    // Rows of weight 0 are not computed, so nothing else writes their gradients.
     std::fill_n(gradient, count, 0.0F);
     const WeightedRows weighted = rows_of(output);
     sum = weighted.sum([&](std::size_t row) {
@@ -182,6 +189,7 @@ void OutputEvaluation::evaluate(const Shard& shard, std::span<float> sums) const
     });
   }
   if (shard.weights != nullptr) {
+    // The divisor of the whole batch is the sum over all shards, so each shard adds its own.
     double weight = 0;
     for (std::size_t row = 0; row < rows; ++row) weight += static_cast<double>(shard.weights[row]);
     sums.back() = static_cast<float>(weight);

@@ -1,6 +1,7 @@
 // Shards of one rank may run at once, each with a worker's own memory, in any order: the accumulator adds them in the
 // order of the shard tree, so that bits do not depend on which one ends first. What surrounds the arithmetic is here,
-// too: injected slowness, requests, checks, and gradients that go to other ranks before the shard is done.
+// too: injected slowness, requests, checks, and gradients that go to other ranks before the shard is done. See
+// docs/decisions/training.md.
 
 #include "train/step/shard_computation.h"
 
@@ -27,6 +28,7 @@ class InjectedSlowness {
 
   void delay() const {
     const double factor = supervision_.slowdown(step_);
+    // A slow processor is imitated, not a fixed delay: the factor holds for steps of any length.
     if (factor > 1) std::this_thread::sleep_for((std::chrono::steady_clock::now() - begin_) * (factor - 1));
   }
 
@@ -64,6 +66,7 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
   const int recomputed = check == nullptr ? 0 : static_cast<int>(check->others.size());
   const InjectedSlowness slowness(*context_.supervision, step);
 
+  // Own shards first. Checks of others fill the workers that would otherwise wait for the last own shard.
   workers_.run(local_.count() + recomputed, [&](int worker, int index) {
     if (index < local_.count()) return compute_shard(batch, step, worker, index);
     recompute_shard(batch, check->others[static_cast<std::size_t>(index - local_.count())], step, worker);
@@ -72,6 +75,7 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
   slowness.delay();
   options_ = {};
   if (check == nullptr) return;
+  // The comparison joins one slot of this rank, so it counts once in the sum over all ranks.
   const Slot slot = communicator_.slots()[static_cast<std::size_t>(covering_slots().front())];
   add_to_sum(check->report(local_.begin), check->recomputations, layout_.check(slot.tail));
 }
@@ -95,17 +99,20 @@ void ShardComputation::compute_shard(const Batch& batch, std::int64_t step, int 
   require_all_ready(sink);
   if (is_lone_shard()) lone_shard_is_finite_ = sink.is_finite();
   if (options_.check != nullptr) options_.check->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
+  // Gradients that were sent ahead are added already.
   complete(index, slot, !is_sent_ahead);
 }
 
 void ShardComputation::compute_sums_of_shard(const Batch& batch, std::int64_t step, int worker, int index) {
   const Slot slot = acquire(index);
   trainable_.compute_sums(shard_batch(batch, static_cast<std::size_t>(index), step, worker), sums_of(batch, slot));
+  // An evaluation has no gradients, so only the tails are added.
   complete(index, slot, false);
 }
 
 Slot ShardComputation::acquire(int index) {
   const Slot slot = accumulator_.acquire(local_.begin + index);
+  // The slot may have the numbers of an earlier shard, and whatever is not written now would be added again.
   std::fill(slot.tail.begin(), slot.tail.end(), 0.0F);
   return slot;
 }
@@ -154,6 +161,7 @@ ShardBatch ShardComputation::shard_batch(const Batch& batch, std::size_t index, 
 // The padding is added with the gradients, and must be zero.
 GradientSink ShardComputation::open_sink(const Slot& slot, GradientSink::Wishes wishes) {
   memory().fill_zero(slot.gradients.subspan(layout_.gradient_count()));
+  // In other cases the sum over shards is what must be finite, and the reduction looks at it.
   wishes.asks_if_finite = is_lone_shard();
   return GradientSink(slot.gradients.first(layout_.gradient_count()), std::move(wishes));
 }
@@ -188,6 +196,7 @@ GradientSink::Wishes ShardComputation::send_when_ready(int index, std::int64_t s
     communicator_.mark_ready(slots, bucket);
     if (missing > 0) return;
     context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+    // Only after the last bucket: this may wait for other ranks, and all that they need is queued by then.
     communicator_.begin_reduce(slots, Deadline::after(context_.collective_timeout));
     context_.supervision->enter(TrainingPhase::computing, step);
   };
@@ -205,6 +214,8 @@ void ShardComputation::write_requests(std::span<float> tail) const {
 Digest ShardComputation::digest_of(const Slot& slot) const {
   const std::span<const float> gradients = slot.gradients;
   const std::array<Digest, 2> parts{memory().digest_of(std::span(&gradients, 1)),
+                                    // Sums are compared too: a wrong loss with right gradients would still end in the
+                                    // results.
                                     digest(std::as_bytes(layout_.sums(slot.tail)))};
   return digest(std::as_bytes(std::span(parts)));
 }

@@ -46,6 +46,7 @@ CommunicatorShape shape_of(const Replica::Context& context, Trainable& trainable
 std::unique_ptr<Communicator> connect(Replica::Context& context, Trainable& trainable) {
   const BlockLayout layout = layout_of(trainable);
   std::unique_ptr<Communicator> host = context.meeting->connect(shape_of(context, trainable));
+  // The host's communicator stays underneath: it alone knows whether the generation lives.
   if (trainable.memory().is_host()) return host;
   return make_device_communicator(
       std::move(host), trainable.memory(),
@@ -54,6 +55,7 @@ std::unique_ptr<Communicator> connect(Replica::Context& context, Trainable& trai
        .gradient_floats = layout.gradient_floats(),
        .tail_floats = layout.tail_floats(),
        .library_order = context.reduction == Reduction::fastest,
+       // To let go of NCCL takes seconds, which the watchdog must not take for a hang.
        .leaving = [supervision = context.supervision] { supervision->regroup(); },
        .connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(context.collective_timeout)});
 }
@@ -104,6 +106,7 @@ StepRunner::Sum StepRunner::reduce(std::int64_t step) {
   context_.supervision->reach(FaultPoint::reduce, step);
   const std::vector<int> slots = shards_->covering_slots();
   const std::optional<bool> is_lone_finite = shards_->lone_shard_is_finite();
+  // The gradients are complete and checked where they lie. To copy and check them would be a pass over all of them.
   const std::size_t begin = is_lone_finite ? layout_.gradient_floats() : 0;
   Sum sum{.block = communicator_->reduce(slots, {.begin = begin, .end = layout_.block_floats()}, deadline())};
   sum.is_finite = communicator_->was_finite() && is_lone_finite.value_or(true);
@@ -118,6 +121,7 @@ void StepRunner::update(const Sum& sum, const Batch& batch, std::int64_t step) {
                                   .gradients = sum.block.gradients.first(layout_.gradient_count()),
                                   .is_weighted = batch.has_weights(),
                                   .weight = layout_.weighted_sums(sum.block.tail).back()});
+  // Own samples only: each process counts what it has trained on itself.
   context_.supervision->count_samples(samples_of(batch.shards));
 }
 

@@ -1,3 +1,6 @@
+// A first computation of some size loads kernels, makes plans and finds memory. It happens here, before the process
+// joins the others, so no rank waits for it. Nothing of the state changes, and the results are thrown away.
+
 #include "train/step/warm_up.h"
 
 #include <vector>
@@ -16,6 +19,7 @@ void compute_shard(Trainable& trainable, const ShardBatch& shard, WarmUp what) {
   const std::shared_ptr<float[]> gradients = trainable.memory().allocate(count);
   GradientSink sink({gradients.get(), count});
   trainable.compute_gradients(shard, sink, sums);
+  // The gradients are freed at the end of this function, which must not be before the device has written them.
   trainable.memory().wait();
 }
 
@@ -33,6 +37,7 @@ std::vector<int> shards_of_other_sizes(int own, int shards, std::int64_t batch_s
   };
   std::vector<int> chosen = {own};
   for (int shard = 0; shard < shards && chosen.size() < 2; ++shard) {
+    // Shards differ by one sample at most, so there are two sizes.
     if (size(shard) != size(own)) chosen.push_back(shard);
   }
   return chosen;
@@ -43,6 +48,7 @@ void compute_on_each(const Replica::Context& context, Trainable& trainable, cons
   const LoadedShards loaded(data, context.seed, context.shards, shard, shard + 1, 0, number);
   const ShardSlice& slice = loaded.batch().shards.front();
   if (slice.samples == 0) return;
+  // Each worker has kernels and memory of its own.
   WorkerPool(workers).run(workers, [&](int, int worker) {
     compute_shard(trainable,
                   {.worker = worker,

@@ -63,6 +63,7 @@ Reduction recorded_reduction(const json& object, const std::string& path) {
 }
 
 RunChoices recorded_choices(const std::string& path) {
+  // Without exceptions: damaged text gets the same kind of sentence as a wrong member.
   const json object = json::parse(read_text_file(posix_file_system(), path), nullptr, false);
   if (!object.is_object()) throw damaged_choices(path, "it is not a JSON object");
   return {.seed = recorded_number<std::uint64_t>(object, "seed", 0, path),
@@ -124,6 +125,7 @@ RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
     require_same_choices(recorded, choices, path);
   }
   choices.shards_are_chosen = choices.shards != 0;
+  // The first start decides. From then on the number is in run.json.
   if (choices.shards == 0) choices.shards = replicas;
   return choices;
 }

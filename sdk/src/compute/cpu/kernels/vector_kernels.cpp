@@ -53,6 +53,7 @@ std::span<const InstructionSet> supported_instruction_sets() {
 
 const VectorKernels& vector_kernels() {
   static const VectorKernels& best = table_of(supported_instruction_sets().back());
+  // All tables give the same bits, so it does not matter when a thread sees a change.
   const VectorKernels* const forced = forced_kernels.load(std::memory_order_relaxed);
   return forced == nullptr ? best : *forced;
 }

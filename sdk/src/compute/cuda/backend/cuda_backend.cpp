@@ -57,6 +57,7 @@ class CudaBackend final : public Backend {
         array_kernels_(context_),
         graphs_(context_, graphs_are_wanted()) {}
 
+  // Making an operation asks libraries and may enlarge the workspace, so it takes the lock, too.
   std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
     const CudaContext::StreamLock lock = context_.lock_stream();
     return make_cuda_dense(context_, precision_, shape, use);
@@ -86,6 +87,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
     // Only dropout reads the draws, so models without it do not queue the kernel that sets them.
     has_dropout_ = true;
+    // The step may have set its draws before this operation was made.
     set_draws(last_draws_);
     return std::make_unique<LockedDropout>(context_, make_cuda_dropout(shape, draws_, context_.stream()));
   }
@@ -97,6 +99,7 @@ class CudaBackend final : public Backend {
     draws_.set(draws);
   }
 
+  // Otherwise this overload would hide the one for a single part.
   using Backend::repeat;
   void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
               const std::function<void(std::size_t)>& after_part) override {
@@ -128,6 +131,7 @@ class CudaBackend final : public Backend {
 
 std::unique_ptr<Backend> make_cuda_backend(int device, Precision precision) {
   std::shared_ptr<CudaMemorySpace> memory = CudaMemorySpace::of_device(device);
+  // The back end's constructor queues work: it clears the word for bad labels.
   const CudaContext::StreamLock lock = memory->context().lock_stream();
   return std::make_unique<CudaBackend>(memory, precision);
 }

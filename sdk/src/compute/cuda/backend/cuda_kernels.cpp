@@ -27,6 +27,7 @@ Error bad_label_error(BadLabel word, std::int64_t classes) {
       ErrorCode::invalid_argument,
       fmt::format("sample {} of a shard has the class label {}; the model has {} classes, so labels must be whole "
                   "numbers from 0 to {}",
+                  // The sample is in the upper half, so the smallest word is that of the first bad sample.
                   word >> 32, label, classes, classes - 1));
 }
 
@@ -39,6 +40,7 @@ struct CudaKernels::Workspace {
 
 CudaKernels::CudaKernels(MemorySpace& memory, cudaStream_t stream)
     : memory_(memory), stream_(stream), workspace_(memory.allocate(sizeof(Workspace) / sizeof(float))) {
+  // A memory space gives out floats.
   static_assert(sizeof(Workspace) % sizeof(float) == 0);
   forget_bad_label();
 }
@@ -51,13 +53,16 @@ CudaKernels::Workspace* CudaKernels::workspace() const {
 
 void CudaKernels::forget_bad_label() {
   static_assert(kNoBadLabel == std::numeric_limits<BadLabel>::max());
+  // All ones are the largest word, which a minimum over samples never keeps.
   check_cuda(cudaMemsetAsync(&workspace()->bad_label, 0xFF, sizeof(BadLabel), stream_), "cudaMemsetAsync");
 }
 
 void CudaKernels::loss(const LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
                        float* sum) {
+  // The sample's number has 32 bits in the word of a bad label.
   HOLDFAST_ASSERT(shape.samples >= 1 && shape.outputs >= 1 &&
                   shape.samples < std::numeric_limits<std::uint32_t>::max());
+  // For the sentence of check(), which comes later than the loss and knows nothing of it.
   if (shape.kind == LossKind::sparse_categorical_crossentropy) classes_ = shape.outputs;
   queue_loss(shape, {outputs, targets, gradient, sum}, scale, &workspace()->sums, &workspace()->bad_label, stream_);
 }
@@ -92,6 +97,7 @@ void CudaKernels::update_moving(const float* sums, const float* count, std::size
 }
 
 void CudaKernels::find_not_finite(const float* array, std::size_t floats, float* found) {
+  // The kernel only ever sets the flag, so it begins with zero.
   check_cuda(cudaMemsetAsync(found, 0, sizeof *found, stream_), "cudaMemsetAsync of 4 bytes");
   if (floats > 0) flag_not_finite(array, floats, reinterpret_cast<std::uint32_t*>(found), stream_);
 }

@@ -16,6 +16,7 @@ RowChunks row_chunks(const MatrixExtent& extent) {
   const std::int64_t tiles = TileWidth(extent.columns, kTileBits).tiles(extent.columns);
   const std::int64_t most = std::max(extent.rows / kLeastRows, std::int64_t{1});
   const std::int64_t wanted = std::min(std::max(kBlocks / tiles, kLeastChunks), most);
+  // The chunks depend on the shape alone, and never on the device: they are a part of the order of the sum.
   const std::int64_t rows = std::max((extent.rows + wanted - 1) / wanted, std::int64_t{1});
   return {.count = std::max((extent.rows + rows - 1) / rows, std::int64_t{1}), .rows = rows};
 }
@@ -38,6 +39,7 @@ struct AddBiasPass {
     std::size_t column = index % columns;
     for (int i = 0; i < kCount; ++i) {
       values.at[i] += bias[column];
+      // A division for each element would take longer than the addition.
       column = column + 1 == columns ? 0 : column + 1;
     }
     store(matrix, index, values);

@@ -1,6 +1,6 @@
-// Activations on CUDA devices. Element-wise ones use the formulas of arithmetic/activations.h in one pass
-// over memory. A softmax takes a warp or a block for each row and subtracts the row's largest element first,
-// so that no exponential overflows. Its sums have an order that depends on the row's length alone.
+// Activations on CUDA devices. Element-wise ones use the formulas of arithmetic/activations.h in one pass over memory.
+// A softmax takes a warp or a block for each row and subtracts the row's largest element first, so that no exponential
+// overflows. Its sums have an order that depends on the row's length alone. See docs/decisions/devices.md.
 
 #include <cmath>
 
@@ -36,6 +36,7 @@ struct BackwardPass {
   __device__ void run(std::size_t index) const {
     const FloatVector<kCount> at = load<kCount>(kept, index);
     FloatVector<kCount> gradients = load<kCount>(output_gradient, index);
+    // `kept` is the input for GELU and the output for the others (is_differentiated_by_output()).
     for (int i = 0; i < kCount; ++i) gradients.at[i] *= Formula::derivative(at.at[i]);
     store(input_gradient, index, gradients);
   }
@@ -81,6 +82,7 @@ __global__ void __launch_bounds__(kSumThreads)
   const auto load = [&](std::int64_t i) { return from[i]; };
   float largest = -INFINITY;
   for_each_of_row(Group{}, channels, load, [&](std::int64_t, float value) { largest = fmaxf(largest, value); });
+  // In a row of minus infinities alone, the difference of two infinities would be NaN.
   const float shift = softmax_shift(Group::largest(largest));
   float sum = 0;
   for_each_of_row(Group{}, channels, load,
@@ -103,6 +105,7 @@ __global__ void __launch_bounds__(kSumThreads)
   const std::int64_t row = row_of_group<Group>();
   if (row >= rows) return;
   const std::int64_t begin = row * channels;
+  // Both arrays are loaded together, so that their loads overlap.
   const auto load = [&](std::int64_t i) { return OutputAndGradient{output[begin + i], output_gradient[begin + i]}; };
   float sum = 0;
   for_each_of_row(Group{}, channels, load,
@@ -133,6 +136,8 @@ class CudaSoftmax final : public ActivationOperation {
   }
 
  private:
+  // A short row leaves most threads of a block idle. The choice is a part of the order of the sum, so only the shape
+  // decides.
   bool is_row_of_warp() const { return shape_.channels <= kWarpRow; }
   unsigned blocks() const { return block_count(shape_.rows, is_row_of_warp() ? kSumThreads / kWarp : 1); }
 
@@ -153,6 +158,7 @@ std::unique_ptr<ActivationOperation> make_cuda_activation(CudaContext& context, 
     case Activation::gelu:
       return std::make_unique<ElementwiseActivation<Gelu>>(context, shape);
     case Activation::softmax:
+    // A linear activation has no operation, so asking for one is a mistake of ours.
     case Activation::linear:
       break;
   }

@@ -1,5 +1,6 @@
 // The general kernels on CUDA devices: a thread computes an element of the output. An element program is interpreted by
-// each thread; all threads take the same way through it. A reduction adds in the host's order, in double.
+// each thread; all threads take the same way through it. A reduction adds in the host's order, in double. See
+// docs/decisions/models.md.
 
 #include <cmath>
 
@@ -20,6 +21,7 @@ struct ElementArrays {
 __device__ std::int64_t strided_offset(std::int64_t index, std::size_t axes, const Axes& extents, const Axes& strides) {
   std::int64_t offset = 0;
   for (std::size_t axis = axes; axis-- > 0;) {
+    // From the last axis on, in which the elements of the output follow each other.
     offset += index % extents[axis] * strides[axis];
     index /= extents[axis];
   }
@@ -59,6 +61,7 @@ __global__ void __launch_bounds__(kElementThreads)
   float results[ElementProgram::kMaximumInstructions];
   for (std::size_t i = 0; i < program.instruction_count; ++i) {
     const ElementInstruction& instruction = program.instructions[i];
+    // An operand that a function does not have may be anything, and must not be read.
     const std::size_t operands = instruction.function == ElementFunction::select ? 3
                                  : instruction.function >= ElementFunction::add  ? 2
                                                                                  : 1;
@@ -67,6 +70,7 @@ __global__ void __launch_bounds__(kElementThreads)
     for (std::size_t k = 0; k < 3; ++k) {
       if (k < operands) values[k] = operand_value(instruction.operands[k], program, shape, arrays, results, index);
     }
+    // All threads have the same instruction, so the branch does not divide a warp.
     visit_function(instruction.function, RunFunction{values[0], values[1], values[2], &results[i]});
   }
   for (std::size_t i = 0; i < program.output_count; ++i) arrays.outputs[i][index] = results[program.outputs[i]];
@@ -85,6 +89,7 @@ __device__ float reduced_row(const RowReduction& reduction, const float* values)
   const double divisor = reduction.kind == ReductionKind::mean ? static_cast<double>(reduction.reduced) : 1.0;
   const bool is_largest = reduction.kind == ReductionKind::maximum;
   if (reduction.inner == 1) {
+    // The last axis is reduced in 16 lanes, like on the host (docs/numerics.md).
     const auto value_of = [values](std::int64_t r) { return values[r]; };
     return is_largest ? largest_of_row(reduction.reduced, value_of)
                       : static_cast<float>(sum_of_row(reduction.reduced, value_of) / divisor);
@@ -95,6 +100,7 @@ __device__ float reduced_row(const RowReduction& reduction, const float* values)
     return largest;
   }
   double sum = 0;
+  // Other axes in the order of their elements. Neighbouring threads read neighbouring addresses here.
   for (std::int64_t r = 0; r < reduction.reduced; ++r) sum += values[r * reduction.inner];
   return static_cast<float>(sum / divisor);
 }
@@ -118,6 +124,7 @@ std::int64_t element_count(std::size_t axes, const Axes& extents) {
 template <class Kernel, class... Arguments>
 void run_elements(const char* name, Kernel kernel, std::int64_t count, cudaStream_t stream,
                   const Arguments&... arguments) {
+  // A launch that finds nothing to do would still take its time.
   if (count == 0) return;
   launch(kernel, block_count(count, kElementThreads), kElementThreads, stream, arguments...);
   check_launch(name, {{"floats", count}});

@@ -31,6 +31,7 @@ struct Deviation {
 struct Deviations {
   const float* input;
 
+  // The first row is as near to the mean as any, and every block finds it without a pass before.
   __device__ Deviation of(std::int64_t column) const { return {input, input[column]}; }
 };
 
@@ -44,9 +45,11 @@ struct StoreStatistics {
 
   __device__ void operator()(std::int64_t column, const double* sums) const {
     const double deviation = sums[0] / rows;
+    // Var(x) = E(d^2) - E(d)^2 with d = x - origin. Rounding can make it slightly negative.
     const double difference = sums[1] / rows - deviation * deviation;
     // A NaN stays a NaN, so that it is found.
     const double value = difference < 0 ? 0 : difference;
+    // Added in double and rounded once.
     mean[column] = static_cast<float>(input[column] + deviation);
     variance[column] = static_cast<float>(value);
     inverse[column] = static_cast<float>(1 / std::sqrt(value + epsilon));
@@ -66,6 +69,7 @@ struct ParameterGradientTerm {
   __device__ Loaded load(std::int64_t index) const { return {input[index], output_gradient[index]}; }
   __device__ void add(const Loaded& loaded, double (&sums)[2]) const {
     const double gradient = loaded.output_gradient;
+    // The derivative by gamma, and then that by beta: output = gamma * normalized + beta.
     sums[0] += gradient * normalized(loaded.input, mean, inverse);
     sums[1] += gradient;
   }
@@ -95,6 +99,7 @@ struct StoreParameterGradients {
 __global__ void invert_variances(std::int64_t channels, float epsilon, const float* variance, float* inverse) {
   const std::int64_t channel = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (channel >= channels) return;
+  // In double, as in training, so that both passes have the same rounding.
   inverse[channel] = static_cast<float>(1 / std::sqrt(static_cast<double>(variance[channel]) + epsilon));
 }
 
@@ -185,9 +190,11 @@ __global__ void contribute_statistics(MatrixExtent extent, const float* mean, co
   const std::int64_t channel = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const auto rows = static_cast<float>(extent.rows);
   if (channel < extent.columns) {
+    // Weighted with the rows, because the shards of a batch may differ by one sample.
     contributions[channel] = rows * mean[channel];
     contributions[extent.columns + channel] = rows * variance[channel];
   }
+  // Once for all channels. update_moving() divides by the sum of these over the shards.
   if (channel == 0) contributions[2 * extent.columns] = rows;
 }
 
@@ -204,6 +211,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
         mean_(reinterpret_cast<float*>(statistics_memory_.get())),
         variance_(mean_ + shape.channels),
         inverse_(variance_ + shape.channels) {
+    // Inference is given its statistics and sums nothing.
     if (use.training) context.reserve_workspace(column_sums_bytes(extent_, 2));
   }
 
@@ -230,12 +238,14 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
     reduce_columns<2>(context_.stream(), operation_, extent_,
                       ParameterGradientTerms{input, output_gradient, mean_, inverse_},
                       StoreParameterGradients{gamma_gradient, beta_gradient}, context_.workspace());
+    // The parameters have their gradients. The first layer of a model needs no other.
     if (!has_input_gradient_) return;
     const NormalizationGradientArrays arrays{columns(),       static_cast<float>(extent_.rows),
                                              mean_,           inverse_,
                                              gamma,           gamma_gradient,
                                              beta_gradient,   input,
                                              output_gradient, input_gradient};
+    // Matrices and parameters are aligned each for themselves: a shard may begin anywhere in a batch.
     const std::initializer_list<const float*> matrices = {input, output_gradient, input_gradient};
     if (are_in_vectors({gamma, gamma_gradient, beta_gradient})) {
       return run(NormalizeBackwardPass<true>{arrays}, matrices);

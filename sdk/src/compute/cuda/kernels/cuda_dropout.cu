@@ -1,6 +1,6 @@
-// Dropout on CUDA devices. Draws come from a counter-based generator: each thread computes those of its own
-// elements, and both passes compute the same ones, so no mask is stored. Seed, step and sample are read from
-// device memory, so a recorded graph draws anew in each step.
+// Dropout on CUDA devices. Draws come from a counter-based generator: each thread computes those of its own elements,
+// and both passes compute the same ones, so no mask is stored. Seed, step and sample are read from device memory, so a
+// recorded graph draws anew in each step. See docs/decisions/devices.md.
 
 #include "compute/cuda/kernels/cuda_dropout.h"
 #include "compute/cuda/runtime/cuda_elements.cuh"
@@ -30,6 +30,7 @@ struct DropoutPass {
 };
 
 __device__ PhiloxSequence sequence_of(const DropoutPass& pass, std::int64_t sample) {
+  // From memory and not from an argument: a recording would repeat the argument of its first step.
   const Draws draws = *pass.draws;
   const std::uint64_t sequence =
       static_cast<std::uint64_t>(draws.step) * pass.shape.sequences_per_step + pass.shape.sequence;
@@ -49,6 +50,7 @@ __device__ void drop_block(const DropoutPass& pass, const PhiloxSequence& sequen
   const std::int64_t first = block * kVectorFloats;
   if constexpr (kVectors) {
     FloatVector<kVectorFloats> values = load<kVectorFloats>(pass.input, sample + first);
+    // A product, and not a choice, as on the host: a dropped NaN stays a NaN on both.
     for (int i = 0; i < kVectorFloats; ++i) values.at[i] *= factor_of(pass, drawn.word[i]);
     store(pass.output, sample + first, values);
   } else {
@@ -62,6 +64,7 @@ __device__ void drop_block(const DropoutPass& pass, const PhiloxSequence& sequen
 template <bool kVectors>
 __global__ void __launch_bounds__(kThreads) dropout_kernel(DropoutPass pass, std::int64_t pieces_of_sample) {
   const std::int64_t piece = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  // A warp never spans two samples, because each sample has a sequence of its own.
   const std::int64_t sample = piece / pieces_of_sample;
   if (sample >= pass.shape.samples) return;
   const PhiloxSequence sequence = sequence_of(pass, sample);
@@ -92,6 +95,7 @@ class CudaDropout final : public DropoutOperation {
     const DropoutPass pass = {shape_, 1.0F / (1.0F - shape_.rate), draws_.device(), from, to};
     const std::int64_t pieces = (shape_.elements + kWarpElements - 1) / kWarpElements;
     const unsigned blocks = block_count(shape_.samples * pieces, kThreads / kWarp);
+    // A block of draws is for one vector, so both ways draw the same numbers.
     if (shape_.elements % kVectorFloats == 0 && is_aligned_for_vectors({from, to})) {
       launch(dropout_kernel<true>, blocks, kThreads, stream_, pass, pieces);
     } else {

@@ -46,6 +46,7 @@ constexpr auto kNormThreads = static_cast<unsigned>(kNormLanes);
 __device__ double sum_of_lanes(double value) {
   __shared__ double lanes[kNormThreads];
   lanes[threadIdx.x] = value;
+  // The tree of gradient_clipping.h: lane i and lane i + half, so the host adds the same pairs.
   for (unsigned half = kNormThreads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) lanes[threadIdx.x] += lanes[threadIdx.x + half];
@@ -66,6 +67,7 @@ __global__ void __launch_bounds__(kNormThreads)
   double sum = 0;
 #pragma unroll 4
   for (std::size_t i = chunk.begin + threadIdx.x; i < chunk.end; i += kNormThreads) {
+    // In double, in which the square of a float is exact.
     const double gradient = gradients[i];
     sum += gradient * gradient;
   }
@@ -79,6 +81,7 @@ __global__ void __launch_bounds__(kNormThreads)
   const NormTable::Entry& entry = table.at[blockIdx.x];
   const std::size_t chunks = norm_chunks(entry.range);
   double sum = 0;
+  // A range may have many chunks, as a global norm has. One block adds them, in the same lanes.
   for (std::size_t i = threadIdx.x; i < chunks; i += kNormThreads) sum += chunk_sums[entry.first_chunk + i];
   sum = sum_of_lanes(sum);
   if (threadIdx.x == 0) scales[blockIdx.x] = norm_scale(sum, limit);

@@ -1,7 +1,7 @@
-// Losses and their gradients on CUDA devices, each in one kernel. The formulas are those of
-// arithmetic/crossentropy.h. A row of classes is computed by a warp or a block, and samples are added in
-// double in one order. A label that is not a class gives a NaN and is reported through `bad_label`, because a
-// kernel cannot throw.
+// Losses and their gradients on CUDA devices, each in one kernel. The formulas are those of arithmetic/crossentropy.h.
+// A row of classes is computed by a warp or a block, and samples are added in double in one order. A label that is not
+// a class gives a NaN and is reported through `bad_label`, because a kernel cannot throw. See
+// docs/decisions/devices.md.
 
 #include <cmath>
 
@@ -33,6 +33,7 @@ struct Rows {
 // Writes `element(c, output)` as the gradient of each class c of the row.
 template <class Group, class Element>
 __device__ void write_gradient(Group group, const Row& row, const Element& element) {
+  // An evaluation wants the loss alone.
   if (row.gradient == nullptr) return;
   for_each_of_row(
       group, row.length, [&](std::int64_t c) { return row.outputs[c]; },
@@ -56,6 +57,7 @@ __device__ SoftmaxRow softmax_of(Group group, const Row& row) {
   const auto load = [&](std::int64_t c) { return row.outputs[c]; };
   float largest = -INFINITY;
   for_each_of_row(group, row.length, load, [&](std::int64_t, float output) { largest = fmaxf(largest, output); });
+  // Every thread gets the largest, since each computes the exponentials of its own elements.
   largest = group.largest(largest);
   double sum = 0;
   for_each_of_row(group, row.length, load,
@@ -80,6 +82,7 @@ struct SparseRows : Rows {
   template <class Group>
   __device__ double refuse(Group group, std::int64_t index, float label) const {
     const BadLabel word = static_cast<BadLabel>(index) << 32 | __float_as_uint(label);
+    // The sample is in the upper half of the word, so the first bad sample wins whatever the order of blocks is.
     if (group.rank() == 0) atomicMin(bad_label, word);
     write_gradient(group, row(index), [](std::int64_t, float) { return 0.0F; });
     return NAN;
@@ -90,13 +93,16 @@ struct SparseLogits : SparseRows {
   template <class Group>
   __device__ double operator()(Group group, std::int64_t index) const {
     const float label = arrays.targets[index];
+    // All threads of the group see the same label. So all of them return, and none waits for the others in a sum.
     if (!is_class_label(label, classes)) return refuse(group, index, label);
     const auto target = static_cast<std::int64_t>(label);
     const Row scores = row(index);
     const SoftmaxRow softmax = softmax_of(group, scores);
+    // The gradient is (softmax - target) * scale. The division is made once a row instead of for each class.
     const auto factor = static_cast<float>(scale / softmax.sum);
     write_gradient(group, scores, [&](std::int64_t c, float score) {
       const float pull = softmax_exponential(score, softmax.largest) * factor;
+      // The target is 1 for its class and 0 for all others.
       return c == target ? pull - scale : pull;
     });
     return loss_of_logit(softmax, scores.outputs[target]);
@@ -140,6 +146,7 @@ struct CategoricalLogits : Rows {
           if (at.target != 0) loss += at.target * loss_of_logit(softmax, at.output);
           target_sum += at.target;
         });
+    // Targets need not add up to 1. The sum's derivative is their total times softmax.
     target_sum = group.sum(target_sum);
     const auto factor = static_cast<float>(scale * target_sum / softmax.sum);
     write_gradient(group, scores, target, [&](float score, float share) {
@@ -234,6 +241,7 @@ void queue_categorical(const LossShape& shape, const Rows& rows, SumWorkspace* w
 
 void queue_binary(const LossShape& shape, const LossArrays& arrays, float scale, SumWorkspace* workspace,
                   cudaStream_t stream) {
+  // A sample's loss is the mean over its outputs.
   const float factor = scale / static_cast<float>(shape.outputs);
   if (shape.from_logits) {
     return queue_elements("binary_crossentropy of logits", BinaryLogit{}, shape, arrays, factor, workspace, stream);
@@ -254,6 +262,7 @@ void queue_loss(const LossShape& shape, const LossArrays& arrays, float scale, S
     case LossKind::binary_crossentropy:
       return queue_binary(shape, arrays, scale, workspace, stream);
     case LossKind::mean_squared_error:
+      // The derivative of a square, and the mean over outputs, in one factor.
       const auto factor = static_cast<float>(2.0 * scale / static_cast<double>(shape.outputs));
       return queue_elements("mean_squared_error", SquaredError{}, shape, arrays, factor, workspace, stream);
   }

@@ -9,9 +9,11 @@ namespace {
 // The result of std::max_element: the first of equal elements. A NaN wins if it is the first element, and else never.
 template <class Group>
 __device__ std::int64_t index_of_largest(Group group, const float* row, std::int64_t length) {
+  // An index after the row loses against every element of it.
   Candidate best = {-INFINITY, length};
 #pragma unroll 4
   for (std::int64_t i = group.rank(); i < length; i += Group::kThreads) best = better(best, {row[i], i});
+  // The smaller index wins among equals, so it does not matter which thread had which element.
   best = group.best(best);
   return isnan(row[0]) ? 0 : best.index;
 }
@@ -25,6 +27,7 @@ struct Rows {
 struct SparseHits : Rows {
   template <class Group>
   __device__ double operator()(Group group, std::int64_t row) const {
+    // Labels are floats, which are exact for whole numbers up to 2^24.
     return static_cast<float>(index_of_largest(group, outputs + row * length, length)) == targets[row] ? 1 : 0;
   }
 };
@@ -41,12 +44,14 @@ struct BinaryHits {
   float threshold;
 
   __device__ double operator()(std::int64_t, const OutputAndTarget& at) const {
+    // Strictly above the threshold, as in Keras.
     return at.target == (at.output > threshold ? 1.0F : 0.0F) ? 1 : 0;
   }
 };
 
 struct AbsoluteErrors {
   __device__ double operator()(std::int64_t, const OutputAndTarget& at) const {
+    // In double, which rounds the difference of two floats less than a float does.
     return std::abs(static_cast<double>(at.output) - static_cast<double>(at.target));
   }
 };

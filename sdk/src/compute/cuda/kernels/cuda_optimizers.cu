@@ -59,6 +59,7 @@ struct MomentumPass {
     const FloatVector<kCount> gradient = load<kCount>(gradients, index);
     FloatVector<kCount> velocity = load<kCount>(velocities, index);
     for (int i = 0; i < kCount; ++i) {
+      // At compile time, so the loop over a vector has no branch.
       if constexpr (kNesterov) {
         nesterov_element(step.learning_rate, step.momentum, gradient.at[i], parameter.at[i], velocity.at[i]);
       } else {
@@ -91,6 +92,7 @@ struct MovingPass {
 
   template <int kCount>
   __device__ void run(std::size_t index) const {
+    // No sample contributed to these statistics, so there is nothing to follow.
     if (*count == 0) return;
     for (std::size_t i = index; i < index + kCount; ++i) {
       moving[i] = moving_average(moving[i], momentum, sums[i], *count);
@@ -117,6 +119,7 @@ __global__ void clear_kernel(const __grid_constant__ Gaps gaps, float* arena) {
 
 void queue_sgd(const SgdStep& step, std::size_t floats, float* parameters, const float* gradients, float* velocity,
                cudaStream_t stream) {
+  // Without momentum there is no slot, so the pass moves less memory.
   if (velocity == nullptr) {
     return run_pass("sgd", SgdPass{step.learning_rate, parameters, gradients}, floats, {parameters, gradients}, stream);
   }
@@ -143,6 +146,7 @@ void queue_update_moving(const float* sums, const float* count, std::size_t floa
 }
 
 void queue_clear(std::span<const DeviceKernels::Gap> gaps, float* arena, cudaStream_t stream) {
+  // The arguments of one launch hold so many gaps and no more.
   while (!gaps.empty()) {
     const std::size_t count = std::min<std::size_t>(gaps.size(), Gaps::kMost);
     Gaps batch{};

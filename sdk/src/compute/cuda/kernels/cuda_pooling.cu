@@ -27,6 +27,7 @@ __global__ void __launch_bounds__(kElementThreads)
   if (index >= outputs) return;
   const ImageElement element = plan.output(index);
   const float* const image = input + plan.begin_of_inputs(element);
+  // The first of equal elements stays, in the order of the window.
   Maximum found[kCount];
   for_each_of_window(plan, element, [&](std::int32_t position) {
     const auto values = load<kCount>(image, position * plan.channels);
@@ -51,6 +52,7 @@ __global__ void __launch_bounds__(kElementThreads)
   if (index >= inputs) return;
   const ImageElement element = plan.input(index);
   const std::int64_t begin = plan.begin_of_outputs(element);
+  // In the form in which the forward pass has stored the places of maxima.
   const std::int32_t position = element.row * plan.columns.extent + element.column;
   FloatVector<kCount> sums = {};
   for_each_window_over(plan, element, [&](std::int32_t row, std::int32_t column) {
@@ -58,6 +60,7 @@ __global__ void __launch_bounds__(kElementThreads)
     const auto places = *reinterpret_cast<const Positions<kCount>*>(positions + output);
     const auto gradients = load<kCount>(output_gradient, output);
     for (int i = 0; i < kCount; ++i) {
+      // Windows overlap, so one input may be the maximum of several.
       if (places.at[i] == position) sums.at[i] += gradients.at[i];
     }
   });
@@ -90,6 +93,7 @@ __global__ void __launch_bounds__(kElementThreads)
   const std::int64_t begin = plan.begin_of_outputs(element);
   FloatVector<kCount> sums = {};
   for_each_window_over(plan, element, [&](std::int32_t row, std::int32_t column) {
+    // A window at the border has fewer elements, so each has a larger share.
     const float count = elements_of_window(plan, row, column);
     const auto gradients = load<kCount>(output_gradient, begin + (row * plan.columns.count + column) * plan.channels);
     for (int i = 0; i < kCount; ++i) sums.at[i] += gradients.at[i] / count;
@@ -108,6 +112,7 @@ class CudaPooling final : public PoolingOperation {
  public:
   CudaPooling(CudaContext& context, const PoolingShape& shape, Use use)
       : context_(context), kind_(shape.kind), plan_(shape), operation_(describe(shape)) {
+    // An average needs no places: each element of a window has the same share.
     if (use.input_gradient && kind_ == PoolingKind::maximum) {
       position_memory_ = context.allocate(static_cast<std::size_t>(plan_.output_elements()) * sizeof(std::int32_t));
     }
@@ -141,6 +146,7 @@ class CudaPooling final : public PoolingOperation {
  private:
   template <class Action>
   void with_count(std::initializer_list<const float*> arrays, const Action& action) const {
+    // The widest access that channels and addresses allow. The bits are the same with each.
     if (can_take<4>(arrays)) return action.template operator()<4>();
     if (can_take<2>(arrays)) return action.template operator()<2>();
     action.template operator()<1>();

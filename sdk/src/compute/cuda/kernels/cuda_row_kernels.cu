@@ -28,6 +28,7 @@ __global__ void __launch_bounds__(kElementThreads)
   const std::int64_t index = first_element<1>();
   if (index >= gather.ids * gather.width) return;
   const std::int32_t id = read_element<std::int32_t>(ids, index / gather.width);
+  // A kernel cannot throw. A NaN reaches the loss, where the step notices it.
   to[index] = is_in_table(gather, id) ? table[id * gather.width + index % gather.width] : float_of_bits(0x7FC00000U);
 }
 
@@ -35,9 +36,11 @@ __global__ void __launch_bounds__(kElementThreads)
     row_scatter_kernel(const __grid_constant__ RowGather gather, const float* from, const float* ids, float* table) {
   const std::int64_t column = first_element<1>();
   if (column >= gather.width) return;
+  // The thread owns its column, so no other one needs to have cleared it before.
   for (std::int64_t row = 0; row < gather.table_rows; ++row) table[row * gather.width + column] = 0;
   for (std::int64_t i = 0; i < gather.ids; ++i) {
     const std::int32_t id = read_element<std::int32_t>(ids, i);
+    // A wrong id has given a NaN in the forward pass, and adds nothing here.
     if (is_in_table(gather, id)) table[id * gather.width + column] += from[i * gather.width + column];
   }
 }
@@ -64,6 +67,7 @@ void CudaArrayKernels::gather(const RowGather& gather, const float* table, const
 
 void CudaArrayKernels::scatter_sum(const RowGather& gather, const float* from, const float* ids, float* table) {
   const CudaContext::StreamLock lock = context_.lock_stream();
+  // Also without ids, since the table must become zero.
   launch(row_scatter_kernel, block_count(gather.width, kElementThreads), kElementThreads, context_.stream(), gather,
          from, ids, table);
   check_launch("row scatter", {{"columns", gather.width}});

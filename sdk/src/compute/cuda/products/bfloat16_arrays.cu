@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(kElementThreads)
     }
   } else {
     for (int i = 0; i < kGroup; ++i) {
+      // The padding of a row is zero, which adds nothing to a product.
       rounded.at[i] = column + i < matrix.columns ? round_to_bfloat16(__float_as_uint(source[i])) : Bfloat16{0};
     }
   }
@@ -69,6 +70,7 @@ void round_to_bfloat16(const Bfloat16Matrix& matrix, const float* from, Bfloat16
   const Bfloat16Matrix flat = flattened(matrix);
   const std::int64_t groups = flat.rows * flat.row_groups();
   if (groups == 0) return;
+  // In a single row, only the begin of the array must be aligned.
   const bool are_rows_aligned = flat.rows == 1 || flat.columns % kVectorFloats == 0;
   const auto kernel = are_rows_aligned && is_aligned_for_vectors({from}) ? round_kernel<true> : round_kernel<false>;
   launch(kernel, block_count(groups, kElementThreads), kElementThreads, stream, flat, from, to);

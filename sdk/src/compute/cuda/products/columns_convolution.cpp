@@ -30,6 +30,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
         operation_(describe_convolution("a pass", shape)),
         part_samples_(samples_of_part(plan_)) {
     make_products(whole_, part_samples_);
+    // An algorithm is chosen for a number of rows, so the last part has products of its own.
     make_products(rest_, plan_.samples % part_samples_);
     reserve_workspace();
   }
@@ -47,6 +48,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
     const CudaContext::StreamLock lock = context_.lock_stream();
     for_each_part([&](std::int64_t first, std::int64_t samples, Products& products) {
       float* const gradient = input_gradient + first * plan_.sample_inputs();
+      // With windows of one element the images are the column matrix, and nothing is copied.
       float* const columns = plan_.is_pointwise() ? gradient : column_memory();
       products.backward_input->run({.left = outputs_of(output_gradient, first), .right = kernel, .result = columns},
                                    context_.workspace());
@@ -62,6 +64,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
     for_each_part([&](std::int64_t first, std::int64_t samples, Products& products) {
       const float* const columns = columns_of(input + first * plan_.sample_inputs(), samples);
       products.backward_weights->run(
+          // Parts are added in the order of the images, so the bits depend on the shape and not on when a part ends.
           {.left = columns, .right = outputs_of(output_gradient, first), .result = kernel_gradient, .adds = first > 0},
           context_.workspace());
     });
@@ -80,6 +83,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
   static std::int64_t samples_of_part(const ConvolutionPlan& plan) {
     if (plan.is_pointwise()) return plan.samples;
     const std::int64_t sample_floats = plan.sample_windows() * plan.window_elements();
+    // A single image may exceed the limit, and must be computed all the same.
     return std::clamp(kColumnFloats / sample_floats, std::int64_t{1}, plan.samples);
   }
 
@@ -112,6 +116,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
 
   void make(std::optional<MatrixProduct>& product, const ProductShape& shape) {
     product.emplace(context_, operation_, shape);
+    // Products run one after another, so they share their part of the workspace.
     product_bytes_ = std::max(product_bytes_, round_to_block(product->workspace_bytes()));
   }
 

@@ -26,6 +26,7 @@ class CudaConvolution final : public ConvolutionOperation {
       find(backward_weights_, precision, ConvolutionPass::backward_weights);
       context.reserve_workspace(column_sums_bytes(outputs()));
     }
+    // Chosen for each pass by itself: a library may have an engine for one pass of a shape and none for another.
     const ConvolutionPasses rest = {.forward = !forward_,
                                     .backward_input = use.input_gradient && !backward_input_,
                                     .backward_weights = use.training && !backward_weights_};
@@ -39,6 +40,7 @@ class CudaConvolution final : public ConvolutionOperation {
     if (!forward_) return rest_->forward(input, kernel, bias, output);
     const CudaContext::StreamLock lock = context_.lock_stream();
     forward_->run(context_, {.images = input, .kernel = kernel, .outputs = output}, context_.workspace());
+    // The engine was chosen for the convolution alone, so the bias is a pass of its own.
     if (shape_.has_bias) add_to_columns(context_.stream(), operation_, outputs(), bias, output);
   }
 

@@ -39,6 +39,7 @@ class CudaDense final : public DenseOperation {
   CudaDense(CudaContext& context, Precision precision, const DenseShape& shape, Use use)
       : context_(context),
         shape_(shape),
+        // In inference each factor is used once, and a copy that is kept would only take memory.
         rounds_once_(precision == Precision::bf16 && use.training),
         bias_operation_(describe("the gradient of the bias", shape)) {
     make(forward_, describe("the forward pass", shape),
@@ -69,6 +70,7 @@ class CudaDense final : public DenseOperation {
     if (!rounds_once_) return;
     input_.emplace(context, forward_->left_copy());
     kernel_.emplace(context, forward_->right_copy());
+    // The gradient has the same form as the left factor of the other backward product, so one copy serves both.
     output_gradient_.emplace(context, backward_weights_->right_copy());
   }
 
@@ -78,6 +80,7 @@ class CudaDense final : public DenseOperation {
     if (rounds_once_) {
       input_->set(input, context_.stream());
       kernel_->set(kernel, context_.stream());
+      // The gradient in that memory belongs to the step before.
       is_gradient_rounded_ = false;
       arrays.given_left = input_->data();
       arrays.given_right = kernel_->data();
@@ -112,6 +115,7 @@ class CudaDense final : public DenseOperation {
  private:
   void make(std::optional<MatrixProduct>& product, const std::string& operation, const ProductShape& shape) {
     product.emplace(context_, operation, shape);
+    // The products run one after another, so they share the workspace of the largest.
     context_.reserve_workspace(product->workspace_bytes());
   }
 

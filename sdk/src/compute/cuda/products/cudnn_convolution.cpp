@@ -70,6 +70,7 @@ CudnnDescriptor make_convolution(const ConvolutionShape& shape, const std::strin
   CudnnDescriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, what);
   convolution.integer(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, static_cast<std::int64_t>(strides.size()))
       .choice(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+      // What other frameworks call a convolution: the kernel is not reversed.
       .choice(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION)
       .integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, before)
       .integers(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, after)
@@ -143,8 +144,10 @@ CudnnConvolution::Graph::Graph(const CudnnTarget& target, const std::string& nam
       .descriptor(names.kernel, kernel)
       .descriptor(names.outputs, outputs)
       .number(names.alpha, 1)
+      // Results replace what the arrays held, so undefined memory needs no clearing.
       .number(names.beta, 0)
       .finalize();
+  // A test describes a device to the library instead of having one.
   if (target.handle != nullptr) graph.handle(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
   graph.descriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation).finalize();
 }
@@ -159,12 +162,15 @@ CudnnConvolution::CudnnConvolution(const std::string& operation, Precision preci
     return Operand{.extent = {.rows = 1, .columns = elements_of(layout)},
                    .alignment = layout.alignment,
                    .is_result = pass == pass_to_it,
+                   // Images have the channels last on both sides, so at f32 they need no copy.
                    .copy = precision == Precision::bf16 ? Copy::rounded : Copy::none};
   };
   const Operand kernel = {
+      // The whole window and its channels count as rows, so the transposition to cuDNN's order is one of a matrix.
       .extent = {.rows = elements_of(layout_of_kernel_copy(shape)) / shape.filters, .columns = shape.filters},
       .alignment = sizeof(float),
       .is_result = pass == ConvolutionPass::backward_weights,
+      // [window, filter] becomes [filter, window], the order of cuDNN's fast engines.
       .copy = Copy::transposed};
   operands_ = {images(layout_of_input(shape), ConvolutionPass::backward_input), kernel,
                images(layout_of_output(shape), ConvolutionPass::forward)};
@@ -187,6 +193,7 @@ std::optional<CudnnConvolution> CudnnConvolution::find(const CudnnTarget& target
   const std::string operation = describe_convolution(name_of(pass), shape);
   CudnnConvolution found(operation, precision, shape, pass,
                          std::make_unique<Graph>(target, operation, precision, shape, pass));
+  // The heuristic's list is in the order of expected speed. The fallback's only has what works.
   if (found.choose_engine(target, CUDNN_HEUR_MODE_A)) return found;
   if (found.choose_engine(target, CUDNN_HEUR_MODE_FALLBACK)) return found;
   return std::nullopt;
@@ -201,6 +208,7 @@ bool CudnnConvolution::choose_engine(const CudnnTarget& target, cudnnBackendHeur
   auto configurations =
       heuristic.descriptors_of(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMaximumEngines);
   if (mode == CUDNN_HEUR_MODE_FALLBACK) {
+    // Engine 0 goes last. The order of the others stays, so that the choice is the same each time.
     std::stable_partition(configurations.begin(), configurations.end(), std::not_fn(is_plainest));
   }
   for (CudnnDescriptor& configuration : configurations) {
@@ -211,6 +219,7 @@ bool CudnnConvolution::choose_engine(const CudnnTarget& target, cudnnBackendHeur
 
 bool CudnnConvolution::take(const CudnnTarget& target, CudnnDescriptor configuration) {
   const auto engines = engine_of(configuration);
+  // Whether a machine can compile would be a part of the bits.
   if (engines.empty() || engines.front().is_compiled_at_run_time() ||
       !may_run(engines.front().numerical_notes(), precision_)) {
     return false;
@@ -235,6 +244,7 @@ bool CudnnConvolution::take(const CudnnTarget& target, CudnnDescriptor configura
 void CudnnConvolution::run(CudaContext& context, const CudnnConvolutionArrays& arrays, std::byte* workspace) const {
   const std::array<const float*, 3> callers = {arrays.images, arrays.kernel, arrays.outputs};
   std::array<void*, 3> pointers{};
+  // The copies follow the library's part, in the order of the operands.
   std::byte* copy = workspace + library_bytes_;
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     const Operand& operand = operands_[i];
@@ -243,6 +253,7 @@ void CudnnConvolution::run(CudaContext& context, const CudnnConvolutionArrays& a
       pointers[i] = const_cast<float*>(callers[i]);
       continue;
     }
+    // The copy of a result is written as a whole, so it may hold anything before.
     if (!operand.is_result) copy_in(operand, callers[i], copy, context.stream());
     pointers[i] = copy;
     copy += copy_bytes(operand);

@@ -1,6 +1,6 @@
-// Wraps the descriptors of cuDNN's graph API, whose attributes are untyped arrays. While an engine is looked
-// for, a descriptor that the library cannot finalize is not an error: the next engine is tried. A lack of memory
-// is an error, because it may pass, and the choice would depend on the moment.
+// Wraps the descriptors of cuDNN's graph API, whose attributes are untyped arrays. While an engine is looked for, a
+// descriptor that the library cannot finalize is not an error: the next engine is tried. A lack of memory is an error,
+// because it may pass, and the choice would depend on the moment. See docs/decisions/devices.md.
 
 #include "compute/cuda/products/cudnn_descriptor.h"
 
@@ -20,6 +20,7 @@ CudnnDescriptor::CudnnDescriptor(cudnnBackendDescriptorType_t type, const std::s
 void CudnnDescriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
                           const void* values) {
   const cudnnStatus_t status = cudnnBackendSetAttribute(descriptor_.get(), name, type, count, values);
+  // The text of the error is only made if there is one: attributes are set in each run.
   if (status == CUDNN_STATUS_SUCCESS) return;
   check_cudnn(status, fmt::format("cudnnBackendSetAttribute {} of {}", static_cast<int>(name), what_));
 }
@@ -29,6 +30,7 @@ std::int64_t CudnnDescriptor::read(cudnnBackendAttributeName_t name, cudnnBacken
   std::int64_t count = 0;
   check_cudnn(cudnnBackendGetAttribute(descriptor_.get(), name, type, limit, &count, values),
               fmt::format("cudnnBackendGetAttribute {} of {}", static_cast<int>(name), what_));
+  // `count` is what the library has, which may be more than it wrote.
   return std::min(count, limit);
 }
 
@@ -93,6 +95,7 @@ template <class Note>
 std::vector<Note> CudnnDescriptor::notes(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                                          std::int64_t kinds) const {
   std::vector<Note> notes(static_cast<std::size_t>(kinds));
+  // The library tells how many there are only after the call.
   notes.resize(static_cast<std::size_t>(read(name, type, kinds, notes.data())));
   return notes;
 }
@@ -116,6 +119,7 @@ std::vector<CudnnDescriptor> CudnnDescriptor::descriptors_of(cudnnBackendAttribu
   std::vector<cudnnBackendDescriptor_t> raw;
   for (std::int64_t i = 0; i < limit; ++i) raw.push_back(inner.emplace_back(type, "a part of " + what_).get());
   const std::int64_t count = read(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, limit, raw.data());
+  // There may be fewer than the limit, and the rest were never filled in.
   inner.erase(inner.begin() + count, inner.end());
   return inner;
 }

@@ -1,6 +1,6 @@
 // Convolution by kernels in which a thread sums one element, for shapes with groups, dilation or a depth that cuDNN has
 // no engine for. A thread of the kernel's gradient sums some rows of windows, and those sums are then added in one
-// order.
+// order. See docs/decisions/devices.md.
 
 #include <algorithm>
 
@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(kElementThreads)
   const std::int64_t index = first_element<1>();
   if (index >= count) return;
   const std::int64_t first = index / plan.kernel_elements() * part_lines;
+  // The last part may be shorter.
   const std::int64_t end = first + part_lines < plan.lines() ? first + part_lines : plan.lines();
   partial_sums[index] =
       direct_kernel_gradient(plan, index % plan.kernel_elements(), first, end, input, output_gradient);
@@ -51,6 +52,7 @@ class DirectCudaConvolution final : public ConvolutionOperation {
         part_lines_(lines_of_part(plan_)) {
     if (passes.backward_weights) {
       context.reserve_workspace(partial_bytes() +
+                                // The sums for kernel and bias follow each other, so they use the same memory.
                                 std::max(column_sums_bytes(partial_sums()), column_sums_bytes(outputs())));
     }
   }
@@ -74,12 +76,14 @@ class DirectCudaConvolution final : public ConvolutionOperation {
     std::byte* const rest = context_.workspace() + partial_bytes();
     const MatrixExtent extent = partial_sums();
     start(direct_kernel_gradients, extent.rows * extent.columns, part_lines_, input, output_gradient, partial);
+    // The parts are rows of a matrix, so their sum has the order that sums of columns have.
     sum_columns(context_.stream(), operation_, extent, partial, rest, kernel_gradient);
     if (has_bias_) sum_columns(context_.stream(), operation_, outputs(), output_gradient, rest, bias_gradient);
   }
 
  private:
   static std::int64_t lines_of_part(const DirectConvolution& plan) {
+    // A small kernel has few elements. Without parts most of the device would be idle.
     const std::int64_t parts = std::clamp(kPartialSums / plan.kernel_elements(), std::int64_t{1}, plan.lines());
     return (plan.lines() + parts - 1) / parts;
   }

@@ -12,6 +12,7 @@ __global__ void __launch_bounds__(kElementThreads)
   if (index >= elements) return;
   const std::int64_t from = input_of_column_element(plan, index);
   FloatVector<kCount> values = {};
+  // Padding counts as zero, which adds nothing to a product.
   if (from != kPadding) values = load<kCount>(input, from);
   store(columns, index, values);
 }
@@ -22,6 +23,7 @@ __global__ void __launch_bounds__(kElementThreads)
   const std::int64_t index = first_element<kCount>();
   if (index >= inputs) return;
   FloatVector<kCount> sums = {};
+  // Gathered and not scattered: each input has one thread, and its sum one order.
   for_each_column_element(plan, index, [&](std::int64_t at) {
     const auto gradients = load<kCount>(column_gradient, at);
     for (int i = 0; i < kCount; ++i) sums.at[i] += gradients.at[i];
@@ -30,6 +32,7 @@ __global__ void __launch_bounds__(kElementThreads)
 }
 
 bool can_take_vectors(const ConvolutionPlan& plan, std::initializer_list<const float*> arrays) {
+  // Then a vector never reaches into another place of the image.
   return plan.channels % kVectorFloats == 0 && is_aligned_for_vectors(arrays);
 }
 

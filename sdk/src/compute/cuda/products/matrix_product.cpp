@@ -21,6 +21,7 @@ static constexpr std::size_t kMaximumWorkspaceBytes = std::size_t{32} << 20;
 static cublasLtMatrixLayout_t make_layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns,
                                           std::int64_t row_stride) {
   cublasLtMatrixLayout_t made = nullptr;
+  // Rows and columns change places, because the library reads by columns.
   check_cublas(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(columns),
                                           static_cast<std::uint64_t>(rows), row_stride),
                fmt::format("cublasLtMatrixLayoutCreate of [{}, {}]", rows, columns));
@@ -118,6 +119,7 @@ bool MatrixProduct::choose_algorithm(std::uint32_t reduction_schemes) {
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       context_.cublas(), desc_.get(), right_.layout.get(), left_.layout.get(), result_.layout.get(),
       result_.layout.get(), made, static_cast<int>(results.size()), results.data(), &count);
+  // Not an error yet: the next mask, or the product without its bias, may have an algorithm.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
   check_cublas(status, "cublasLtMatmulAlgoGetHeuristic for " + operation_);
   for (const auto& result : std::span(results).first(static_cast<std::size_t>(count))) {
@@ -130,6 +132,7 @@ bool MatrixProduct::choose_algorithm(std::uint32_t reduction_schemes) {
                                 &checked) != CUBLAS_STATUS_SUCCESS) {
       continue;
     }
+    // The check may ask for more than the heuristic said.
     const std::size_t bytes = std::max(result.workspaceSize, checked.workspaceSize);
     if (bytes > kMaximumWorkspaceBytes) continue;
     algorithm_ = result.algo;
@@ -175,10 +178,12 @@ void MatrixProduct::run(const ProductArrays& arrays, std::byte* workspace) {
   check_alignment(arrays.result, result_.alignment, "result");
   const bool adds_bias = shape_.has_bias && !adds_bias_after_;
   if (adds_bias) {
+    // The address under which the algorithm was chosen promised so much.
     check_alignment(arrays.bias, kWidestAccess, "bias");
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, arrays.bias);
   }
   const float alpha = 1;
+  // With 0 the library does not read the result, so undefined memory there is harmless.
   const float beta = arrays.adds ? 1 : 0;
   check_cublas(cublasLtMatmul(context_.cublas(), desc_.get(), &alpha, right, right_.layout.get(), left,
                               left_.layout.get(), &beta, arrays.result, result_.layout.get(), arrays.result,

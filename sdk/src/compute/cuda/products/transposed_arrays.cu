@@ -34,6 +34,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t row = first_row + line, column = first_column + lane;
     if (row < extent.rows && column < extent.columns) part[line][lane] = from[row * extent.columns + column];
   }
+  // Every thread reads what others have loaded.
   __syncthreads();
   for (int line = first_line; line < kSide; line += kLines) {
     const std::int64_t row = first_row + lane, column = first_column + line;
@@ -44,6 +45,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class From, class To>
 void queue_transpose(const MatrixExtent& extent, const From* from, To* to, cudaStream_t stream) {
   if (extent.rows == 0 || extent.columns == 0) return;
+  // Tiles at the edges are cut off in the kernel, so any extent is allowed.
   const std::int64_t parts_of_a_row = (extent.columns + kSide - 1) / kSide;
   const std::int64_t parts_of_a_column = (extent.rows + kSide - 1) / kSide;
   launch(transpose_kernel<From, To>, block_count(parts_of_a_row * parts_of_a_column, 1), kThreads, stream, extent,

@@ -1,9 +1,7 @@
 // A snapshot or savepoint needs the state of one moment, but the next update changes it. Copying within the device is
-// faster than to the host by far, so training waits only for that. The memory of the second copy is allocated once. If
-// less than a sixteenth of the device would stay free, no second copy is made, and training waits for the copy to the
-// host.
-//
-// The digest is that of the copy, not of the state. The copy is what is kept, so it is what replicas must compare.
+// faster than to the host by far, so training waits only for that. The second copy is allocated once, and only if a
+// sixteenth of the device's memory stays free. Otherwise training waits for the copy to the host. The digest is that of
+// the copy and not of the state: the copy is what is kept, so it is what replicas must compare.
 // See docs/decisions/devices.md.
 
 #include "compute/cuda/runtime/array_holder.h"
@@ -64,7 +62,9 @@ class ArrayHolder::Held final : public HeldArrays {
 
 std::unique_ptr<HeldArrays> ArrayHolder::hold(std::span<const std::span<const float>> arrays) {
   await_last();
+  // In the order of the arrays. Neighbours become one run, since many small copies take longer than the bytes do.
   const Layout layout = lay_out(arrays);
+  // The caller then holds the arrays in place, and training waits for the copy.
   if (!make_room(layout.bytes)) return nullptr;
   begin_use();
   std::vector<std::span<const float>> places;
@@ -97,6 +97,7 @@ ArrayHolder::Layout ArrayHolder::lay_out(std::span<const std::span<const float>>
     }
     Run& run = layout.runs.back();
     const auto offset = static_cast<std::size_t>(bytes.data() - run.from);
+    // The padding before this array travels along.
     run.bytes = offset + bytes.size();
     layout.places.push_back(run.place + offset);
     layout.bytes = run.place + run.bytes;
@@ -107,6 +108,7 @@ ArrayHolder::Layout ArrayHolder::lay_out(std::span<const std::span<const float>>
 bool ArrayHolder::can_join(const Run& run, std::span<const std::byte> next) const {
   const std::byte* const end = run.from + run.bytes;
   if (next.data() < end || next.data() > end + kLargestGap) return false;
+  // Two neighbours may belong to different allocations. A copy across their border is an error of the runtime.
   return allocated_.contain({run.from, next.data() + next.size()});
 }
 
@@ -114,6 +116,7 @@ bool ArrayHolder::make_room(std::size_t bytes) {
   if (place_ != nullptr && bytes <= place_bytes_) return true;
   // What did not fit once will not fit later, because training frees nothing.
   if (!obstacle_.empty()) return false;
+  // Given back first: the old copy counts as used memory until then.
   place_.reset();
   place_bytes_ = 0;
   std::size_t free_bytes = 0;
@@ -124,6 +127,7 @@ bool ArrayHolder::make_room(std::size_t bytes) {
   }
   const std::size_t left_free = total_bytes / kShareLeftFree;
   try {
+    // Another program may take the memory between the question and the answer, so allocate() may still fail.
     if (free_bytes >= bytes + left_free) place_ = context_.allocate(bytes);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::out_of_memory) throw;
@@ -141,6 +145,7 @@ bool ArrayHolder::make_room(std::size_t bytes) {
 // Does not wait for a copy or a digest. They need the stream lock, which the thread that allocates may hold. Freeing
 // the memory waits for the device, as every allocation on a full device must.
 bool ArrayHolder::give_back_idle() {
+  // A state may still be on its way from there.
   if (place_ == nullptr || held_ > 0) return false;
   if (is_digest_queued_ && cudaEventQuery(digested_.get()) != cudaSuccess) {
     // The runtime stores "not ready" as its last error.
@@ -176,6 +181,8 @@ void ArrayHolder::queue(const Layout& layout, std::span<const std::span<const fl
         fmt::format("cudaMemcpyAsync of {} within {}", in_bytes(run.bytes), context_.device()));
   }
   check_cuda(cudaEventRecord(taken_.get(), context_.stream()), "cudaEventRecord after a copy");
+  // The copies within the device are in training's stream, before its next update. All else follows in the other
+  // stream.
   check_cuda(cudaStreamWaitEvent(stream_.get(), taken_.get(), 0), "cudaStreamWaitEvent for a copy");
   digester_->queue(places, stream_.get());
   check_cuda(cudaEventRecord(digested_.get(), stream_.get()), "cudaEventRecord after a digest");
@@ -183,6 +190,7 @@ void ArrayHolder::queue(const Layout& layout, std::span<const std::span<const fl
 }
 
 Digest ArrayHolder::Held::digest() {
+  // Fetched once: the digester is used again by the next hold().
   if (!digest_) {
     holder_.context_.wait_for(holder_.digested_.get(), holder_.context_.deadline(),
                               "a digest of " + holder_.context_.device());
@@ -205,10 +213,12 @@ void ArrayHolder::Held::begin_copy(std::span<const std::span<float>> to) {
     const std::span<std::byte> bytes = std::as_writable_bytes(to[i]);
     targets.push_back({bytes, !bytes.empty() && holder_.registered_.contain(bytes)});
   }
+  // A large state takes longer than the limit of a step, even over a link that works.
   const auto slowest = std::chrono::seconds((total_bytes() >> 30U) * kSlowestLink);
   const Deadline deadline = Deadline::at(holder_.context_.deadline().moment() + slowest);
   copying_ =
       std::async(std::launch::async, [this, targets = std::move(targets), deadline] { copy(targets, deadline); });
+  // The next hold() waits for it, even if this object is gone by then.
   holder_.copying_ = copying_;
 }
 

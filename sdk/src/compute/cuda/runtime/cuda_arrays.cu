@@ -19,6 +19,7 @@ struct AddPass {
   __device__ void run(std::size_t index) const {
     const FloatVector<kCount> added = load<kCount>(summand, index);
     FloatVector<kCount> result = load<kCount>(sum, index);
+    // Each sum has two summands, so the order of threads cannot change a bit.
     for (int i = 0; i < kCount; ++i) result.at[i] += added.at[i];
     store(sum, index, result);
   }
@@ -51,6 +52,7 @@ template <int kCount>
 __global__ void __launch_bounds__(kLinkThreads) gather_through_link_kernel(GatherPass pass, std::size_t vectors) {
   const std::size_t threads = static_cast<std::size_t>(gridDim.x) * kLinkThreads;
   std::size_t first = static_cast<std::size_t>(blockIdx.x) * kLinkThreads + threadIdx.x;
+  // There are fewer threads than vectors, so each goes on to further ones.
   for (; first < vectors; first += kLinkLoads * threads) {
     // All addresses come first and then all loads, so that the loads overlap. Between divisions they would not.
     const float* sources[kLinkLoads] = {};
@@ -74,6 +76,7 @@ __global__ void __launch_bounds__(kLinkThreads) gather_through_link_kernel(Gathe
 template <int kCount>
 void gather_through_link(const GatherPass& pass, std::size_t floats, cudaStream_t stream) {
   const auto vectors = static_cast<std::int64_t>(floats / kCount);
+  // A small batch needs fewer blocks than the limit.
   const unsigned blocks = std::min(block_count(vectors, kLinkThreads), kLinkBlocks);
   launch(gather_through_link_kernel<kCount>, blocks, kLinkThreads, stream, pass, floats / kCount);
   check_launch("gather_host_rows", {{"floats", static_cast<std::int64_t>(floats)}});

@@ -37,6 +37,7 @@ static void poll(cudaEvent_t event, Deadline deadline, const std::string& what, 
   const Deadline nap_from = Deadline::after(kSpinsFor);
   for (;;) {
     check();
+    // Asked before the query: a thread that was suspended for long must look once more before it gives up.
     const bool is_last = deadline.has_passed();
     const cudaError_t status = cudaEventQuery(event);
     if (status == cudaSuccess) return;
@@ -64,6 +65,7 @@ static cudaDeviceProp properties_of(int device) {
   }
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  // Products at bf16 and tf32 take tensor cores, which know these types from this generation on.
   constexpr int kOldestMajor = 8;
   if (properties.major < kOldestMajor) {
     throw Error(ErrorCode::unavailable,
@@ -81,6 +83,7 @@ CudaContext::CudaContext(int device) : device_(device) {
   check_cuda(cudaSetDevice(device), "cudaSetDevice to " + this->device());
 
   cudaStream_t stream = nullptr;
+  // Not ordered with the default stream, which other libraries of the process may use.
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   stream_.reset(stream);
   cublasLtHandle_t cublas = nullptr;
@@ -90,6 +93,7 @@ CudaContext::CudaContext(int device) : device_(device) {
 
 CudaContext::~CudaContext() {
   if (!lost_device_.is_set()) return;
+  // Destroying a handle waits for the device without a deadline.
   static_cast<void>(cublas_.release());
   static_cast<void>(cudnn_.release());
 }
@@ -113,6 +117,7 @@ std::string CudaContext::description() const {
 std::byte* CudaContext::try_allocate(std::size_t bytes) const {
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
+  // The device goes on after this failure, and the caller may have memory to give back.
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
     return nullptr;
@@ -155,6 +160,7 @@ std::shared_ptr<std::byte[]> CudaContext::allocate(std::size_t bytes) {
 }
 
 OwnedEvent CudaContext::take_event() {
+  // Events are used again: there is a wait in each step.
   if (idle_events_.empty()) return make_event();
   OwnedEvent event = std::move(idle_events_.back());
   idle_events_.pop_back();
@@ -180,6 +186,7 @@ void CudaContext::wait_for(cudaEvent_t event, Deadline deadline, const std::stri
     // Another thread may find the device lost meanwhile.
     poll(event, deadline, what, [&] { require_not_lost(lost_device_, device(), what); });
   } catch (const Error& error) {
+    // From here on no other wait begins, and nothing of the device is freed.
     if (error.code() == ErrorCode::deadline_exceeded) lost_device_.set();
     throw;
   }
@@ -196,6 +203,7 @@ Deadline CudaContext::deadline() {
 }
 
 cudnnHandle_t CudaContext::cudnn() {
+  // Made when the first convolution asks: a handle takes time and memory that other models need not spend.
   if (cudnn_ == nullptr) {
     cudnnHandle_t handle = nullptr;
     check_cudnn(cudnnCreate(&handle), "cudnnCreate on " + device());

@@ -43,6 +43,7 @@ class LeafWords {
   // the leaf's end are zeros. Blocks must be read in order.
   __device__ BlockWords read_block(std::uint32_t block, std::uint32_t offset) const {
     const std::uint64_t begin = leaf_.begin + block;
+    // Blocks are read in order, so the search goes on where the last one ended.
     while (begin >= piece_.end) piece_ = pieces_[++index_];
     // If so, the block does not reach beyond the leaf either: a leaf that is cut short ends with the last array.
     const bool is_in_piece = begin + kBlockBytes <= piece_.end;
@@ -83,6 +84,7 @@ class LeafWords {
 #pragma unroll 1
     for (std::uint32_t stripe = 0; stripe < xxh3::kStripesOfBlock; ++stripe) {
       const std::uint32_t at = offset + stripe * xxh3::kStripeBytes;
+      // The last block may end in the middle of a stripe. Nothing after the leaf is read.
       if (at + sizeof(std::uint64_t) <= leaf_.bytes) found[stripe] = words.read64(at);
     }
     BlockWords read;
@@ -102,6 +104,7 @@ class LaneOfGroup {
  public:
   __device__ LaneOfGroup() : lane_(threadIdx.x % xxh3::kLanes), accumulator_(xxh3::kFirstAccumulators[lane_]) {
     constexpr unsigned kWarp = 32;
+    // Only eight threads of the warp exchange words. The others may have left the kernel already.
     group_ = 0xFFU << (threadIdx.x % kWarp / xxh3::kLanes * xxh3::kLanes);
 #pragma unroll
     for (std::uint32_t stripe = 0; stripe < xxh3::kStripesOfBlock; ++stripe) {
@@ -153,6 +156,7 @@ class LaneOfGroup {
 
 __device__ Hash128 hash_leaf(const Piece* pieces, std::uint32_t piece_count, const Leaf& leaf) {
   const LeafWords words(pieces, piece_count, leaf);
+  // All eight threads compute a short leaf, and the first one stores it. Such a leaf is the last one of all.
   if (leaf.bytes <= xxh3::kLargestShort) return xxh3::short_hash(words.any(), leaf.bytes);
   LaneOfGroup lane;
   return xxh3::long_hash(lane, words, leaf.bytes);
@@ -169,6 +173,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocksPerProcessor)
   const std::uint64_t index = (static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x) / xxh3::kLanes;
   const std::uint64_t begin = index * kLeafBytes;
   if (begin >= bytes) return;
+  // All leaves have one size, except the last one.
   const std::uint64_t rest = bytes - begin;
   const Leaf leaf = {begin, rest < kLeafBytes ? static_cast<std::uint32_t>(rest) : kLeafBytes};
   const Hash128 hash = hash_leaf(pieces, piece_count, leaf);
@@ -207,7 +212,9 @@ std::uint32_t write_pieces(std::span<const std::span<const float>> arrays, Piece
   std::uint32_t count = 0;
   std::uint64_t begin = 0;
   for (const std::span<const float> array : arrays) {
+    // A piece without bytes would end where it begins, and the search for a word's piece would stop there.
     if (array.empty()) continue;
+    // Begin and end count over all arrays, because leaves do not end where arrays do.
     pieces[count++] = {reinterpret_cast<const std::uint32_t*>(array.data()), begin, begin + array.size_bytes()};
     begin += array.size_bytes();
   }
@@ -245,6 +252,7 @@ void CudaDigester::reserve(std::size_t pieces, std::size_t leaves) {
   if (!memories_.empty()) {
     const Memory& last = memories_.back();
     if (pieces <= last.piece_capacity && leaves <= last.leaf_capacity) return;
+    // At least twice as much, so what is kept adds up to no more than what is used.
     grown.piece_capacity = 2 * last.piece_capacity;
     grown.leaf_capacity = 2 * last.leaf_capacity;
   }
@@ -260,12 +268,14 @@ void CudaDigester::reserve(std::size_t pieces, std::size_t leaves) {
 }
 
 void CudaDigester::queue(std::span<const std::span<const float>> arrays, cudaStream_t stream) {
+  // If queueing fails, result() must not read the leaves of an earlier digest.
   bytes_ = 0;
   const std::uint64_t bytes = total_bytes(arrays);
   if (bytes == 0) return;
   const std::size_t leaves = leaf_count(bytes);
   reserve(arrays.size(), leaves);
   const Memory& memory = memories_.back();
+  // The stream has read the last list by now, as queue() asks of its caller.
   const std::uint32_t pieces = write_pieces(arrays, memory.host_pieces);
   fetch_pieces(memory.host_pieces, memory.pieces, pieces, stream);
   const unsigned blocks = block_count(static_cast<std::int64_t>(leaves * xxh3::kLanes), kThreads);

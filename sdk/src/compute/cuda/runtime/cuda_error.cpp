@@ -35,10 +35,12 @@ bool ends_use_of_device(cudaError_t status) {
 }
 
 static ErrorCode code_of(cudaError_t status) {
+  // A new process may find the device healthy, so the watchdog is told of the device and not of a setting.
   if (ends_use_of_device(status)) return ErrorCode::device_failed;
   switch (status) {
     case cudaErrorMemoryAllocation:
       return ErrorCode::out_of_memory;
+    // The device cannot do what was asked, and could not in a new process.
     case cudaErrorInvalidValue:
     case cudaErrorInvalidConfiguration:
     case cudaErrorInvalidDevicePointer:
@@ -84,6 +86,7 @@ static std::string advice(cudaError_t status) {
 
 void check_cuda(cudaError_t status, const std::string& call) {
   if (status == cudaSuccess) return;
+  // The next check of a launch would find this error again.
   static_cast<void>(cudaGetLastError());
   throw Error(code_of(status), fmt::format("{} failed: {}, {}{}", call, cudaGetErrorName(status),
                                            cudaGetErrorString(status), advice(status)));
@@ -93,6 +96,7 @@ void check_cublas(cublasStatus_t status, const std::string& call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const std::string sentence = fmt::format("{} failed: {}", call, cublasLtGetStatusName(status));
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw Error(ErrorCode::out_of_memory, sentence);
+  // A new process would ask for the same product and get the same answer.
   const bool can_never_work = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
                               status == CUBLAS_STATUS_ARCH_MISMATCH;
   throw Error(can_never_work ? ErrorCode::unsupported : ErrorCode::device_failed, sentence);
@@ -103,6 +107,7 @@ static ErrorCode code_of(cudnnStatus_t status) {
       status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) {
     return ErrorCode::out_of_memory;
   }
+  // The thousands of a status are its category. Single statuses are added with each version.
   const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
   const bool can_never_work = category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM;
   return can_never_work ? ErrorCode::unsupported : ErrorCode::device_failed;

@@ -19,6 +19,7 @@ namespace holdfast::compute {
 std::shared_ptr<CudaMemorySpace> CudaMemorySpace::of_device(int device) {
   // The callers own the memory spaces; this map only finds the living ones.
   static std::mutex mutex;
+  // One for each device, since stream, workspace and pinned memory belong to it and not to a back end.
   static std::map<int, std::weak_ptr<CudaMemorySpace>> spaces;
   const std::lock_guard lock(mutex);
   std::shared_ptr<CudaMemorySpace> space = spaces[device].lock();
@@ -34,9 +35,11 @@ std::shared_ptr<float[]> CudaMemorySpace::allocate(std::size_t floats) {
   const std::size_t bytes = floats * sizeof(float);
   std::shared_ptr<std::byte[]> memory = context_.allocate(bytes);
   const CudaContext::StreamLock lock = context_.lock_stream();
+  // Zeros, as on the host: padding between arrays must add nothing to a norm or a digest.
   check_cuda(cudaMemsetAsync(memory.get(), 0, bytes, context_.stream()), "cudaMemsetAsync of " + in_bytes(bytes));
   auto* const floats_of_it = reinterpret_cast<float*>(memory.get());
   allocated_.add({memory.get(), bytes});
+  // The list of allocations forgets it first. Else a run of ArrayHolder could reach into memory that is freed.
   return {floats_of_it, [this, bytes, memory = std::move(memory)](float*) { forget({memory.get(), bytes}); }};
 }
 
@@ -91,6 +94,7 @@ void CudaMemorySpace::gather(std::span<const float> from, std::span<const std::i
   const std::size_t row_floats = gathered_row_floats(from, rows, to);
   if (row_floats == 0) return;
   const std::span<const std::byte> numbers = std::as_bytes(rows);
+  // Memory that is too small is freed, which waits for the device. It happens only until the largest batch came.
   if (numbers.size() > row_numbers_bytes_) {
     row_numbers_ = context_.allocate(numbers.size());
     row_numbers_bytes_ = numbers.size();
@@ -139,6 +143,7 @@ Digest CudaMemorySpace::digest_of(std::span<const std::span<const float>> arrays
 }
 
 std::unique_ptr<RowFeed> CudaMemorySpace::feed(std::span<const float> from, std::size_t row_floats) {
+  // Without pinned memory a feed would have to wait for each copy, and a plain copy is as good.
   if (from.empty() || row_floats == 0 || !pinned_.contain(std::as_bytes(from))) return nullptr;
   return std::make_unique<CudaRowFeed>(context_, from, row_floats);
 }
@@ -153,6 +158,7 @@ void CudaMemorySpace::pin(std::span<std::byte> memory) {
   const cudaError_t status =
       cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable | cudaHostRegisterMapped);
   static_cast<void>(cudaGetLastError());
+  // This is not about the memory: the device has failed, and going on without pinning would hide it.
   if (ends_use_of_device(status)) check_cuda(status, "cudaHostRegister of " + in_bytes(memory.size()));
   if (status == cudaSuccess) {
     pinned_.add(memory);

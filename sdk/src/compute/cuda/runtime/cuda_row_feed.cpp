@@ -66,8 +66,10 @@ void CudaRowFeed::make_room(Buffer& buffer, std::size_t floats) {
 }
 
 void CudaRowFeed::begin(std::span<const std::int64_t> rows) {
+  // One buffer is being filled while the other one is read. A third batch would overwrite one of them.
   HOLDFAST_ASSERT(begun_ - taken_ < buffers_.size());
   const auto row_count = static_cast<std::int64_t>(from_.size() / row_floats_);
+  // A kernel reads these rows. It would read other memory of the host without a message.
   for (const std::int64_t row : rows) HOLDFAST_ASSERT(row >= 0 && row < row_count);
   Buffer& buffer = buffers_[begun_++ % buffers_.size()];
   make_room(buffer, rows.size() * row_floats_);
@@ -78,6 +80,7 @@ void CudaRowFeed::begin(std::span<const std::int64_t> rows) {
     check_cuda(cudaEventRecord(read_.get(), context_.stream()), "cudaEventRecord after a reader of samples");
     check_cuda(cudaStreamWaitEvent(stream_.get(), read_.get(), 0), "cudaStreamWaitEvent for a reader of samples");
   }
+  // Without an address of its own for the host's memory, the device can only copy.
   if (from_on_device_ == nullptr || are_at_most(kMostRuns, rows)) {
     copy_runs(rows, buffer.data());
   } else {
@@ -117,6 +120,7 @@ std::span<const float> CudaRowFeed::take() {
   HOLDFAST_ASSERT(taken_ < begun_);
   const Buffer& buffer = buffers_[taken_++ % buffers_.size()];
   const CudaContext::StreamLock lock = context_.lock_stream();
+  // The stream waits, and not this thread: it goes on to queue the step.
   check_cuda(cudaStreamWaitEvent(context_.stream(), buffer.filled.get(), 0), "cudaStreamWaitEvent for samples");
   return {buffer.data(), buffer.floats};
 }

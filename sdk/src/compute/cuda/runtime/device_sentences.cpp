@@ -22,6 +22,7 @@ std::string describe(const MemoryShortage& shortage) {
       fmt::format("{} of its {} are free", in_bytes(shortage.free_bytes), in_bytes(shortage.total_bytes));
   const std::string start =
       fmt::format("allocating {} on {} failed: ", in_bytes(shortage.asked_bytes), shortage.device);
+  // The free memory is in pieces, so a smaller batch might not help.
   if (shortage.asked_bytes <= shortage.free_bytes) {
     return start + there + ", but not in one piece; restarting what runs on the device would help";
   }

@@ -16,6 +16,7 @@ void GraphCache::run(std::span<const std::uint64_t> key, std::span<const std::fu
                      const std::function<void(std::size_t part)>& after_part) {
   Entry* const entry = is_wanted_ && obstacle_.empty() ? find(key) : nullptr;
   const bool is_new = entry == nullptr && is_wanted_ && obstacle_.empty();
+  // The second time: the first time, libraries load kernels and find memory, which a recording does not allow.
   if (entry != nullptr && entry->graphs.size() != parts.size()) record(*entry, parts);
   const bool is_recorded = entry != nullptr && entry->graphs.size() == parts.size();
   for (std::size_t part = 0; part < parts.size(); ++part) {
@@ -39,6 +40,7 @@ GraphCache::Entry* GraphCache::find(std::span<const std::uint64_t> key) {
     return std::equal(entry.key.begin(), entry.key.end(), key.begin(), key.end());
   });
   if (found == entries_.end()) return nullptr;
+  // The list is in the order of use, so the last entry is the one to drop.
   entries_.splice(entries_.begin(), entries_, found);
   return &entries_.front();
 }
@@ -54,6 +56,7 @@ void GraphCache::make_room(const std::vector<std::uint64_t>& key) {
   const auto again = std::find(forgotten_.begin(), forgotten_.end(), key);
   if (again != forgotten_.end()) {
     forgotten_.erase(again);
+    // A key that comes back after it was dropped shows that the cache is too small for this training.
     kept_ = std::min(2 * kept_, kMostGraphsKept);
   }
   if (entries_.size() < kept_) return;
@@ -95,6 +98,7 @@ GraphCache::OwnedGraph GraphCache::capture(const std::function<void()>& queue) {
   // Also after a failure, because the stream accepts nothing else before its capture has ended.
   cudaGraph_t graph = nullptr;
   const cudaError_t status = cudaStreamEndCapture(context_.stream(), &graph);
+  // Owned before anything throws, or a failed capture would leave a graph.
   OwnedGraph captured(graph);
   if (failure) {
     static_cast<void>(cudaGetLastError());

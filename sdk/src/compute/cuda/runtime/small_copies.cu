@@ -23,6 +23,7 @@ void launch_for_words(const void* from, void* to, std::size_t bytes, cudaStream_
          static_cast<const Word*>(from), static_cast<Word*>(to), words);
 }
 
+// Arrays begin at any float, and their bytes may be of any number: then each byte is copied by itself.
 bool is_in_words(const void* from, const void* to, std::size_t bytes) {
   const auto remainder = reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to) | bytes;
   return remainder % sizeof(std::uint32_t) == 0;
@@ -31,6 +32,7 @@ bool is_in_words(const void* from, const void* to, std::size_t bytes) {
 }  // namespace
 
 void copy_small_to_host(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
+  // For more bytes the copy engine is faster, and a wait for it is worth it.
   HOLDFAST_ASSERT(bytes <= kMostSmallBytes);
   if (is_in_words(from, to, bytes)) {
     launch_for_words<std::uint32_t>(from, to, bytes, stream);

@@ -1,3 +1,7 @@
+// Copies from memory that is not pinned block inside CUDA without a deadline. So they go through pinned pieces, and
+// every wait is for an event, which context_.wait_for() gives up in time. While one piece travels, the host copies the
+// next. See docs/decisions/devices.md.
+
 #include "compute/cuda/runtime/staging_ring.h"
 
 #include <fmt/format.h>
@@ -11,11 +15,13 @@ namespace holdfast::compute {
 
 StagingRing::~StagingRing() {
   if (!context_.lost_device().is_set()) return;
+  // A kernel that hangs may still use the pieces, and to free them would wait for it.
   for (Piece& piece : pieces_) static_cast<void>(piece.memory.release());
 }
 
 StagingRing::Piece& StagingRing::piece(std::size_t number) {
   Piece& piece = pieces_[number % kPieces];
+  // Made when first needed: a ring that only moves a few bytes needs one piece.
   if (piece.memory != nullptr) return piece;
   const CudaContext::StreamLock lock = context_.lock_stream();
   piece.copied = make_event();
@@ -47,6 +53,7 @@ void StagingRing::send(std::span<const std::byte> from, std::byte* to) {
   while (!from.empty()) {
     const std::span<const std::byte> part = from.first(std::min(from.size(), kPieceBytes));
     Piece& free = piece(next_++);
+    // The device may still read what the host is about to overwrite.
     wait_for_piece(free);
     std::memcpy(free.memory.get(), part.data(), part.size());
     queue(free, to, free.memory.get(), part.size(), cudaMemcpyHostToDevice);
@@ -70,6 +77,7 @@ void StagingRing::fetch(const std::byte* from, std::span<std::byte> to, std::opt
       Piece& target = piece(first + queued);
       queue(target, target.memory.get(), from + queued * kPieceBytes, part_of(queued).size(), cudaMemcpyDeviceToHost);
     }
+    // In order: while this part is copied to its place, the next ones travel.
     const Piece& ready = piece(first + part);
     wait_for_piece(ready, deadline);
     std::memcpy(part_of(part).data(), ready.memory.get(), part_of(part).size());

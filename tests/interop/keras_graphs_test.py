@@ -262,7 +262,6 @@ def test_a_layer_that_holdfast_lacks_is_refused_by_name(tmp_path):
 
 
 @pytest.mark.parametrize("make, word", [
-    (lambda x: layers.Conv2D(2, 3, dilation_rate=2, name="c")(x), "dilation_rate"),
     (lambda x: layers.BatchNormalization(axis=1, name="c")(x), "axis"),
     (lambda x: layers.BatchNormalization(scale=False, name="c")(x), "scale"),
     (lambda x: layers.Dense(2, activation="elu", name="c")(x), "activation"),

@@ -350,9 +350,13 @@ class CallReader {
 
   Json convolution() {
     check_channels();
-    require_option("groups", 1);
-    if (extents("dilation_rate", {1, 1}) != Json({1, 1})) refuse_option("dilation_rate");
     Json config = kernel_and_bias();
+    // A file of Holdfast has these two only where they are not 1.
+    const Json dilation = extents("dilation_rate", {1, 1});
+    if (dilation != Json({1, 1})) config["dilation_rate"] = dilation;
+    if (!member(config_, "groups").is_null() && integer_option("groups") != 1) {
+      config["groups"] = integer_option("groups");
+    }
     config["filters"] = integer_option("filters");
     config["kernel_size"] = extents("kernel_size", nullptr);
     if (config["kernel_size"].is_null()) refuse_option("kernel_size");

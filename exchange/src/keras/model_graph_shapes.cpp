@@ -61,10 +61,15 @@ MaybeShape with_last(SampleShape shape, std::optional<std::int64_t> last) {
 MaybeShape windows(const SampleShape& image, const Json& config, const char* size_key) {
   const auto sizes = integers(config, size_key, 2, 1);
   const auto strides = integers(config, "strides", 2, 1);
-  if (image.size() != 3 || !sizes || !strides) return std::nullopt;
+  const auto dilation = member(config, "dilation_rate").is_null() ? std::optional(std::vector<std::int64_t>{1, 1})
+                                                                  : integers(config, "dilation_rate", 2, 1);
+  if (image.size() != 3 || !sizes || !strides || !dilation) return std::nullopt;
   SampleShape result = image;
   for (std::size_t axis = 0; axis < 2; ++axis) {
-    const std::int64_t size = (*sizes)[axis];
+    // What a window with gaps reaches over. An extent of 2^20 is more than any image has.
+    constexpr std::int64_t kMost = std::int64_t{1} << 20;
+    if ((*sizes)[axis] > kMost || (*dilation)[axis] > kMost) return std::nullopt;
+    const std::int64_t size = ((*sizes)[axis] - 1) * (*dilation)[axis] + 1;
     const std::int64_t stride = (*strides)[axis];
     const bool is_padded = text_member(config, "padding") == "same";
     // No window fits, and the formula below would give 1 or less.

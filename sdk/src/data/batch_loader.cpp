@@ -115,9 +115,9 @@ class FirstFailure {
     sample_ = sample;
     failure_ = std::current_exception();
   }
-  bool is_there() const {
+  bool is_before(std::size_t sample) const {
     const std::lock_guard lock(mutex_);
-    return failure_ != nullptr;
+    return failure_ != nullptr && sample_ < sample;
   }
   void rethrow_if_there() {
     const std::lock_guard lock(mutex_);
@@ -139,9 +139,9 @@ bool load_part(const Destination& to, const std::stop_token& stop, WorkerPool& p
   const std::size_t pieces = std::min(count, kPiecesPerThread * static_cast<std::size_t>(pool.size()));
   FirstFailure failure;
   pool.run(static_cast<int>(pieces), [&](int, int index) {
-    if (failure.is_there()) return;
     const auto piece = static_cast<std::size_t>(index);
     std::size_t sample = piece * count / pieces;
+    if (failure.is_before(sample)) return;
     try {
       for (const std::size_t end = (piece + 1) * count / pieces; sample < end && !stop.stop_requested(); ++sample) {
         load_sample(to, sample);

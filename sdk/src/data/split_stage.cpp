@@ -94,17 +94,20 @@ std::vector<SampleClass> classes_of(const Stage& stage, std::uint64_t seed) {
   std::vector<float> targets(stage.target_words());
   for (std::int64_t position = 0; position < stage.size(); ++position) {
     stage.load_targets(seed, 0, position, targets);
-    if (!are_floats) {
-      samples[integer_label(stage.layouts().targets, targets)].push_back(static_cast<std::uint32_t>(position));
-      continue;
+    const std::vector<float> label = are_floats ? targets : integer_label(stage.layouts().targets, targets);
+    // Above 2^24, several integers are one float.
+    constexpr float kMost = 1 << 24;
+    if (!are_floats && std::ranges::any_of(label, [](float value) { return std::abs(value) >= kMost; })) {
+      throw refused_split(
+          fmt::format("split() by label: sample {} has a label of 2^24 or more; number the classes from 0", position));
     }
-    if (std::ranges::any_of(targets, [](float value) { return std::isnan(value); })) {
+    if (std::ranges::any_of(label, [](float value) { return std::isnan(value); })) {
       throw refused_split(
           fmt::format("split() by label: sample {} has a target that is NaN and belongs to no class; "
                       "leave it out, or split without by_label",
                       position));
     }
-    samples[targets].push_back(static_cast<std::uint32_t>(position));
+    samples[label].push_back(static_cast<std::uint32_t>(position));
   }
   std::vector<SampleClass> classes;
   for (auto& [key, positions] : samples) classes.push_back({key, std::move(positions)});

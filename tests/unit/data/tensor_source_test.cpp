@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "data/batch_loader.h"
 #include "holdfast/base/error.h"
 #include "holdfast/data/dataset.h"
@@ -123,6 +125,18 @@ TEST(Split, ByLabelTakesIntegers) {
 
   EXPECT_NE(ArrayRow(validation.target_layout(), first.targets).elements<std::int32_t>(0)[0],
             ArrayRow(validation.target_layout(), second.targets).elements<std::int32_t>(0)[0]);
+}
+
+TEST(Split, ByLabelRefusesLabelsThatAreNoClasses) {
+  const auto refusal = [](Tensor labels) {
+    const Dataset data =
+        from_tensors({{"x", Tensor(Shape{4, 1})}}, {{"y", std::move(labels)}}, Tensor(Shape{4}, {1, 1, 1, 1}));
+    return sentence_thrown_by([&] { data.split(2, {.by_label = true}); });
+  };
+
+  EXPECT_THAT(refusal(Tensor(Shape{4}, {0, 0, 1, NAN})), HasSubstr("sample 3 has a target that is NaN"));
+  EXPECT_THAT(refusal(Tensor(Shape{4}, std::vector<std::int32_t>{0, 0, 1 << 24, 1})),
+              HasSubstr("sample 2 has a label of 2^24 or more"));
 }
 
 // The ways of a batch know words alone, whatever they mean.

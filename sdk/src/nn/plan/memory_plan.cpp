@@ -134,7 +134,10 @@ std::size_t Planner::block_for(std::size_t index, std::size_t output) {
   if (options_.shares_memory && output == 0 && input && operation.inputs[*input] != kNoArray) {
     const ArrayId overwritten = root_[operation.inputs[*input]];
     const std::size_t block = block_of_[overwritten];
-    if (block != kNoBlock && last_use_[overwritten] == index && bytes(overwritten) == bytes(array)) {
+    // Sizes are rounded up, so they do not tell an input that is repeated along an axis from one that is not.
+    const bool has_each_element = graph_.spec(operation.inputs[*input]) == graph_.spec(array);
+    if (block != kNoBlock && has_each_element && last_use_[overwritten] == index &&
+        bytes(overwritten) == bytes(array)) {
       blocks_[block].last = last_use_[array];
       return block;
     }

@@ -150,7 +150,8 @@ CallRecord call_from(const json& object) {
   }
   if (object.contains("epoch_weight")) {
     const std::vector<double> weight = numbers_from(member(object, "epoch_weight"));
-    if (weight.size() == 1) record.epoch_weight = weight.front();
+    if (weight.size() != 1) throw Error(ErrorCode::invalid_file, "its epoch_weight is not one number");
+    record.epoch_weight = weight.front();
   }
   if (object.contains("own_savepoint_step")) {
     record.own_savepoint_step = integer_at<std::int64_t>(object, "own_savepoint_step");

@@ -26,6 +26,8 @@ TEST(ModelGraphShapes, FollowEachKindOfLayer) {
   EXPECT_EQ(shape_after_layer("Flatten", "{}", {kImage}), (SampleShape{144}));
   const char* window = R"({"filters": 5, "kernel_size": [3, 2], "strides": [2, 3], "padding": "same"})";
   EXPECT_EQ(shape_after_layer("Conv2D", window, {kImage}), (SampleShape{5, 3, 5}));
+  const char* dilated = R"({"filters": 5, "kernel_size": [3, 2], "strides": [1, 1], "dilation_rate": [4, 1]})";
+  EXPECT_EQ(shape_after_layer("Conv2D", dilated, {kImage}), (SampleShape{1, 7, 5}));
   EXPECT_EQ(
       shape_after_layer("MaxPooling2D", R"({"pool_size": [2, 2], "strides": [1, 2], "padding": "valid"})", {kImage}),
       (SampleShape{8, 4, 2}));

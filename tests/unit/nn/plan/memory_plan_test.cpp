@@ -27,6 +27,18 @@ TEST(MemoryPlan, ArraysThatShareMemoryHaveTheBitsOfArraysThatDoNot) {
   }
 }
 
+// Both arrays of the sum fill one line of memory, and the first is read for each row of the second.
+TEST(MemoryPlan, DoesNotOverwriteWhatIsRepeated) {
+  const Value x = input({4}), y = input({3, 4});
+  Model model({x, y}, {exponential(x) + y});
+  model.set_weights(std::vector<float>(model.parameters().float_count()), {});
+  const Tensor ones(Shape{1, 3, 4}, std::vector<float>(12, 1));
+
+  const std::vector<Tensor> sums = model.predict({Tensor(Shape{1, 4}), ones});
+
+  for (const float sum : sums[0].values()) EXPECT_EQ(sum, 2.0F);
+}
+
 TEST(RecomputedSegments, HaveTheBitsOfSegmentsThatAreKept) {
   std::size_t recomputed = 0;
   for (std::uint64_t number = 0; number < 200; ++number) {

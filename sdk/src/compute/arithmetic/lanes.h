@@ -14,6 +14,12 @@
 #else
 #define HOLDFAST_VECTOR_LOOP
 #endif
+// Unrolls the loop that follows on a device. Its lanes are registers then, and would lie on a stack otherwise.
+#ifdef __CUDACC__
+#define HOLDFAST_UNROLLED_ON_DEVICE _Pragma("unroll")
+#else
+#define HOLDFAST_UNROLLED_ON_DEVICE
+#endif
 
 namespace holdfast::compute {
 
@@ -24,16 +30,21 @@ template <class Number, class Value, class Combine>
 HOLDFAST_HOST_DEVICE inline Number combined_in_lanes(std::int64_t count, Number first, const Value& value_of,
                                                      const Combine& combine) {
   Number lanes[kLanes];
+  HOLDFAST_UNROLLED_ON_DEVICE
   for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = first;
   std::int64_t begin = 0;
   for (; begin + kLanes <= count; begin += kLanes) {
     HOLDFAST_VECTOR_LOOP
+    HOLDFAST_UNROLLED_ON_DEVICE
     for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = combine(lanes[lane], value_of(begin + lane));
   }
-  for (std::int64_t lane = 0; lane < count - begin; ++lane) {
-    lanes[lane] = combine(lanes[lane], value_of(begin + lane));
+  HOLDFAST_UNROLLED_ON_DEVICE
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+    if (begin + lane < count) lanes[lane] = combine(lanes[lane], value_of(begin + lane));
   }
+  HOLDFAST_UNROLLED_ON_DEVICE
   for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
+    HOLDFAST_UNROLLED_ON_DEVICE
     for (std::int64_t lane = 0; lane < half; ++lane) lanes[lane] = combine(lanes[lane], lanes[lane + half]);
   }
   return lanes[0];

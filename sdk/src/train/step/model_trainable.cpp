@@ -68,10 +68,10 @@ std::vector<ArraySpec> ModelTrainable::outputs() const {
 }
 
 std::string ModelTrainable::configuration() const {
+  const Optimizer& optimizer = *optimizer_;
   nlohmann::json configuration = {
-      {"optimizer", json_given_by(name_of_class("optimizer", optimizer_->name(), typeid(*optimizer_)),
-                                  "configuration()", optimizer_->configuration())},
-      // A run that began with given weights is not the run that draws them, though all later choices are equal.
+      {"optimizer", json_given_by(name_of_class("optimizer", optimizer.name(), typeid(optimizer)), "configuration()",
+                                  optimizer.configuration())},
       {"initial_weights", has_given_weights_ ? "given" : "drawn"}};
   evaluation_.append_configuration(configuration);
   return configuration.dump();

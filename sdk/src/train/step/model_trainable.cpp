@@ -72,6 +72,7 @@ std::string ModelTrainable::configuration() const {
   nlohmann::json configuration = {
       {"optimizer", json_given_by(name_of_class("optimizer", optimizer.name(), typeid(optimizer)), "configuration()",
                                   optimizer.configuration())},
+      // A run that began with given weights is not the run that draws them, though all later choices are equal.
       {"initial_weights", has_given_weights_ ? "given" : "drawn"}};
   evaluation_.append_configuration(configuration);
   return configuration.dump();

@@ -189,7 +189,7 @@ TEST(KerasLayerReader, RefusesOptionsThatHoldfastLacks) {
       {"ZeroPadding2D", R"({"padding": [[1, -2], [3, 4]]})"},
   };
   for (const auto& [class_name, config] : cases) {
-    const std::string error = error_of([&] { steps_of(class_name, config); });
+    const std::string error = error_of([&, class_name = class_name, config = config] { steps_of(class_name, config); });
     EXPECT_THAT(error, HasSubstr("unsupported: ")) << class_name << config;
     EXPECT_THAT(error, HasSubstr("its layer \"net/x\" (\"" + std::string(class_name))) << config;
     EXPECT_THAT(error, HasSubstr("has the option")) << config;

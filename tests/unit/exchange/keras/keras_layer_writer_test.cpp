@@ -79,7 +79,7 @@ TEST(KerasLayerWriter, RefusesWhatKerasDoesNotHaveByName) {
       {"ZeroPadding2D", R"({"padding": [1, 2]})"},
   };
   for (const auto& [kind, config] : cases) {
-    const std::string error = error_of([&] { written(kind, config); });
+    const std::string error = error_of([&, kind = kind, config = config] { written(kind, config); });
     EXPECT_THAT(error, HasSubstr("unsupported: the savepoint cannot become a Keras model: its layer \"net/x\""))
         << kind << config;
   }

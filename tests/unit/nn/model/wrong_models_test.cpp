@@ -74,7 +74,7 @@ TEST(WrongModels, OfWrongOptionsNameTheLayerAndTheRange) {
          ZeroPadding2D({-1, 0, 0, 0});
        },
        "ZeroPadding2D needs", "margins", "not -1", "from 0 to"},
-      {"a scale of NaN", [] { Rescaling(std::numeric_limits<float>::quiet_NaN()); }, "Rescaling needs", "scale",
+      {"a scale of NaN", [] { Rescaling{std::numeric_limits<float>::quiet_NaN()}; }, "Rescaling needs", "scale",
        "not nan", "a finite scale"},
       {"a spread of infinity", [] { Initializer::normal(std::numeric_limits<float>::infinity()); },
        "a normal initializer", "standard deviation", "is inf", "must be finite and not negative"},

@@ -24,11 +24,13 @@ Json output_of(const std::string& layer, int node = 0, int output = 0) {
   return {{"class_name", "__keras_tensor__"}, {"config", {{"keras_history", {layer, node, output}}}}};
 }
 
-Json call_with(Json arguments) {
+// Lists are vectors: compilers do not agree about a Json in braces, which is itself or a list of it.
+Json call_with(std::vector<Json> arguments) {
   return {{"args", std::move(arguments)}, {"kwargs", Json::object()}};
 }
 
-Json layer_entry(const std::string& class_name, const std::string& name, Json calls, Json config = Json::object()) {
+Json layer_entry(const std::string& class_name, const std::string& name, std::vector<Json> calls,
+                 Json config = Json::object()) {
   config.update({{"name", name}, {"trainable", true}});
   return {{"module", "keras.layers"},
           {"class_name", class_name},
@@ -37,12 +39,12 @@ Json layer_entry(const std::string& class_name, const std::string& name, Json ca
           {"inbound_nodes", std::move(calls)}};
 }
 
-Json dense_entry(const std::string& name, Json calls) {
+Json dense_entry(const std::string& name, std::vector<Json> calls) {
   return layer_entry("Dense", name, std::move(calls), {{"units", 2}});
 }
 
 Json input_entry(const std::string& name = "x") {
-  return layer_entry("InputLayer", name, Json::array(), {{"batch_shape", {nullptr, 2}}, {"dtype", "float32"}});
+  return layer_entry("InputLayer", name, {}, {{"batch_shape", {nullptr, 2}}, {"dtype", "float32"}});
 }
 
 Json functional(std::vector<Json> layers, Json inputs, Json outputs) {
@@ -55,7 +57,7 @@ Json functional(std::vector<Json> layers, Json inputs, Json outputs) {
 }
 
 // A model that is a layer of another one.
-Json nested_model(const std::string& name, Json model, Json calls) {
+Json nested_model(const std::string& name, Json model, std::vector<Json> calls) {
   model["config"]["name"] = name;
   model["name"] = name;
   model["inbound_nodes"] = std::move(calls);
@@ -110,10 +112,15 @@ TEST(KerasFunctionalReader, ReadsTheListsOfKeras2) {
 Json model_of_models(bool is_old) {
   const Json inner = functional({input_entry("i"), dense_entry("d", {call_with({output_of("i")})})}, {"i", 0, 0},
                                 {{"d", 0, 0}, {"i", 0, 0}});
-  const Json calls = is_old ? Json({{{"x", 0, 0, Json::object()}}, {{"sum", 0, 0, Json::object()}}})
-                            : Json({call_with({output_of("x")}), call_with({output_of("sum")})});
-  const Json sum = is_old ? Json({{{"inner", 1, 0, Json::object()}, {"inner", 1, 1, Json::object()}}})
-                          : Json({call_with({{output_of("inner", 0, 0), output_of("inner", 0, 1)}})});
+  using Calls = std::vector<Json>;
+  // Keras 2 writes a call as a list of its arguments.
+  const auto old_source = [](const char* layer, int node, int output) {
+    return Json::array({layer, node, output, Json::object()});
+  };
+  const Calls calls = is_old ? Calls{Json::array({old_source("x", 0, 0)}), Json::array({old_source("sum", 0, 0)})}
+                             : Calls{call_with({output_of("x")}), call_with({output_of("sum")})};
+  const Calls sum = is_old ? Calls{Json::array({old_source("inner", 1, 0), old_source("inner", 1, 1)})}
+                           : Calls{call_with({Json::array({output_of("inner", 0, 0), output_of("inner", 0, 1)})})};
   return functional({input_entry("x"), nested_model("inner", inner, calls), layer_entry("Add", "sum", sum)},
                     {"x", 0, 0}, {{"inner", 2, 0}});
 }

@@ -15,7 +15,7 @@
 #define HOLDFAST_VECTOR_LOOP
 #endif
 // Unrolls the loop that follows on a device. Its lanes are registers then, and would lie on a stack otherwise.
-#ifdef __CUDACC__
+#ifdef __CUDA_ARCH__
 #define HOLDFAST_UNROLLED_ON_DEVICE _Pragma("unroll")
 #else
 #define HOLDFAST_UNROLLED_ON_DEVICE
@@ -24,6 +24,14 @@
 namespace holdfast::compute {
 
 inline constexpr std::int64_t kLanes = 16;
+
+// Lane 0 with lane kHalf, and so on, until one is left.
+template <int kHalf, class Number, class Combine>
+HOLDFAST_HOST_DEVICE inline void combine_pairs(Number* lanes, const Combine& combine) {
+  HOLDFAST_UNROLLED_ON_DEVICE
+  for (int lane = 0; lane < kHalf; ++lane) lanes[lane] = combine(lanes[lane], lanes[lane + kHalf]);
+  if constexpr (kHalf > 1) combine_pairs<kHalf / 2>(lanes, combine);
+}
 
 // Combines value_of(i) for i from 0 to count - 1 in that order. A lane begins with `first`.
 template <class Number, class Value, class Combine>
@@ -42,11 +50,7 @@ HOLDFAST_HOST_DEVICE inline Number combined_in_lanes(std::int64_t count, Number 
   for (std::int64_t lane = 0; lane < kLanes; ++lane) {
     if (begin + lane < count) lanes[lane] = combine(lanes[lane], value_of(begin + lane));
   }
-  HOLDFAST_UNROLLED_ON_DEVICE
-  for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
-    HOLDFAST_UNROLLED_ON_DEVICE
-    for (std::int64_t lane = 0; lane < half; ++lane) lanes[lane] = combine(lanes[lane], lanes[lane + half]);
-  }
+  combine_pairs<kLanes / 2>(lanes, combine);
   return lanes[0];
 }
 

@@ -1,4 +1,4 @@
-// Times our own loops on one thread, for each instruction set of the machine, beside a copy of memory. The counter of
+// Times our own loops on one thread, for each instruction set of the machine, next to a copy of memory. The counter of
 // bytes a second counts what a loop must read and write; its ratio to that of Copy is the rate that
 // docs/measurements.md gives. Former* are loops as they were before, with the functions of the C library.
 

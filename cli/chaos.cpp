@@ -39,7 +39,7 @@ struct ChaosOptions {
   std::optional<int> replicas{};
   std::optional<std::int64_t> steps{};  // the last step of random faults; empty: that of the undisturbed run
   bool is_one_run_each = false;         // one run for each fault, not one for all of them
-  bool allows_missed = false;           // a fault that never struck is reported, and is no failure
+  bool allows_missed = false;           // a fault that never struck is reported, and does not count as a failure
   resilience::FaultMatrix matrix{};     // for --matrix and --pairs
   std::optional<std::size_t> sample{};  // of the cases of the matrix
 

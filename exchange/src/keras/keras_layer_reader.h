@@ -18,7 +18,7 @@ struct KerasCall {
   bool is_operation = false;
   const Json& config;
   std::vector<MaybeShape> inputs{};  // of one sample of each value
-  // Of an operation: the arguments in order, missing where one is a value.
+  // The arguments of an operation in order, missing where one is a value.
   std::vector<std::optional<double>> arguments{};
 };
 

@@ -62,7 +62,7 @@ class DenseOperation {
                                 float* bias_gradient) = 0;
 };
 
-// Of images [sample, height, width, channel], or of volumes [sample, depth, height, width, channel].
+// Takes images [sample, height, width, channel], or volumes [sample, depth, height, width, channel].
 struct ConvolutionShape {
   std::int64_t samples = 0;
   std::int64_t height = 0;

@@ -129,7 +129,7 @@ bool has_stage(const Stage& last, StageKind kind);
 nlohmann::ordered_json json_of(const RowLayout& layout);
 
 // Models compute with 32-bit integers. Throws Error{invalid_argument} that names the array, the element and the sample
-// of an i64 that is none.
+// of an i64 that does not fit.
 void check_integers(const SampleLayouts& layouts, Sample sample, std::int64_t position);
 
 // The counter `major` of Random for the draws of a stage: the epoch, with the number of the stage above

@@ -19,8 +19,8 @@ namespace holdfast {
 
 class ConfigReader;
 
-// Of the first and of the second input. Axis 0 is the first axis of a sample; a negative axis counts from the last one.
-// (Keras counts the axis of samples too, so that its axis 1 is axis 0 here.) A single number stands for both.
+// The axes of the first and of the second input. Axis 0 is the first axis of a sample; a negative axis counts from the
+// last one. (Keras counts the axis of samples too, so that its axis 1 is axis 0 here.) A single number stands for both.
 struct DotAxes {
   DotAxes(std::int64_t both) : DotAxes(both, both) {}  // NOLINT(google-explicit-constructor): Dot{-1}
   DotAxes(std::int64_t of_first, std::int64_t of_second) : first(of_first), second(of_second) {}

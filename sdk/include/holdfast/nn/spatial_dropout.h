@@ -40,7 +40,7 @@ class SpatialDropoutLayer : public LayerOf<Self> {
   float rate_;
 };
 
-// Of sequences [steps, channels].
+// Takes sequences [steps, channels].
 class SpatialDropout1D final : public SpatialDropoutLayer<SpatialDropout1D> {
  public:
   static constexpr std::string_view kKind = "SpatialDropout1D";
@@ -48,7 +48,7 @@ class SpatialDropout1D final : public SpatialDropoutLayer<SpatialDropout1D> {
   using SpatialDropoutLayer::SpatialDropoutLayer;
 };
 
-// Of images [height, width, channels].
+// Takes images [height, width, channels].
 class SpatialDropout2D final : public SpatialDropoutLayer<SpatialDropout2D> {
  public:
   static constexpr std::string_view kKind = "SpatialDropout2D";
@@ -56,7 +56,7 @@ class SpatialDropout2D final : public SpatialDropoutLayer<SpatialDropout2D> {
   using SpatialDropoutLayer::SpatialDropoutLayer;
 };
 
-// Of volumes [depth, height, width, channels].
+// Takes volumes [depth, height, width, channels].
 class SpatialDropout3D final : public SpatialDropoutLayer<SpatialDropout3D> {
  public:
   static constexpr std::string_view kKind = "SpatialDropout3D";

@@ -25,7 +25,7 @@ struct DirectAxis {
     const std::int64_t at = window * stride + of_kernel * dilation - pad_before;
     return at >= 0 && at < extent ? at : -1;
   }
-  // The window whose element `of_kernel` lies on an element of the input, or -1 if there is none.
+  // The window whose element `of_kernel` lies on an element of the input, or -1 without one.
   HOLDFAST_HOST_DEVICE std::int64_t window_over(std::int64_t input, std::int64_t of_kernel) const {
     const std::int64_t begin = input + pad_before - of_kernel * dilation;
     if (begin < 0 || begin % stride != 0) return -1;

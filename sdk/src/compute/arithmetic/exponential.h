@@ -52,7 +52,7 @@ struct FloatParts {
   float fraction;
 };
 
-// Of a positive number, which may be subnormal.
+// Takes a positive number, which may be subnormal.
 HOLDFAST_HOST_DEVICE inline FloatParts float_parts(float x) {
   constexpr std::uint32_t kRootOfHalf = 0x3F3504F3;
   constexpr float kSmallestNormal = 0x1p-126F;

@@ -37,7 +37,7 @@ struct ValueNode {
   std::shared_ptr<const Operation> operation{};  // operation
   ArrayId array = 0;                             // bound
 
-  // Of a layer or an operation: equal for those of one segment that is recomputed; null outside of any.
+  // For a layer or an operation: equal for those of one segment that is recomputed; null outside of any.
   std::shared_ptr<const int> recomputed_segment{};
 };
 

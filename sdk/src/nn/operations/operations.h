@@ -23,7 +23,7 @@ struct PoolingOptions {
   std::vector<std::int64_t> strides;
   Padding padding = Padding::valid;
 };
-// Of an input [steps, channels], [height, width, channels] or [depth, height, width, channels].
+// Takes an input [steps, channels], [height, width, channels] or [depth, height, width, channels].
 Value pooling(const Value& input, const PoolingOptions& options);
 
 // Element by element, softmax along the last axis. Returns `input` for Activation::linear.

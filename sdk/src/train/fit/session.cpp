@@ -205,7 +205,7 @@ std::vector<Tensor> Trainer::Session::predict(const std::vector<Tensor>& inputs,
   return predict_arrays(pointers, batch_size);
 }
 
-// Of so many samples.
+// The elements that so many samples have.
 static std::size_t elements_of(const Tensor& tensor, std::int64_t samples) {
   return static_cast<std::size_t>(samples * tensor.shape().without_batch().element_count());
 }

@@ -125,7 +125,7 @@ std::string best_savepoint(const std::string& folder, const std::string& name, B
   for (const format::SavepointEntry& entry : format::list_savepoints(files, folder)) {
     const std::string path = folder + "/" + entry.name;
     const std::optional<double> value = metric_in(files, path, name);
-    // Of equal values the oldest wins, as in ModelCheckpoint.
+    // The oldest of equal values wins, as in ModelCheckpoint.
     if (!value || std::isnan(*value) || (best_value && !is_better(*value, *best_value, best, 0))) continue;
     best_value = value;
     path_of_best = path;

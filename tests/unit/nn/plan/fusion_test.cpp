@@ -21,7 +21,7 @@ std::vector<std::string> names_of(const Graph& graph) {
 
 using Names = std::vector<std::string>;
 
-// Of a prediction.
+// What a prediction needs.
 Names fused(const Value& x, const Value& y) {
   return names_of(fuse_elements(Model(x, y).description()->inference));
 }

@@ -84,7 +84,7 @@ TEST(SeveralOutputs, AreLoggedByNameAndAddUpToTheLoss) {
   EXPECT_TRUE(logs.contains("value_mean_absolute_error"));
 }
 
-// What a sample of weight 0 holds cannot be seen in any bit, even if its label is none.
+// What a sample of weight 0 holds cannot be seen in any bit, even if its label names no class.
 TEST(SampleWeights, MaskSamples) {
   Arrays changed = arrays();
   for (std::size_t i = 0; i < changed.weights.size(); i += 5) {

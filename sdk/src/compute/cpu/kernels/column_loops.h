@@ -112,7 +112,7 @@ struct Moments {
   double squares;
 };
 
-// Of both together (Chan, Golub and LeVeque: "Algorithms for Computing the Sample Variance", 1983).
+// The moments of both together (Chan, Golub and LeVeque: "Algorithms for Computing the Sample Variance", 1983).
 [[gnu::always_inline]] inline Moments merged(const Moments& a, const Moments& b) {
   const double count = a.count + b.count;
   const double difference = b.mean - a.mean;

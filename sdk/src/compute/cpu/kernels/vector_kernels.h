@@ -84,7 +84,7 @@ struct VectorKernels {
   ActivationPasses sigmoid;
   ActivationPasses gelu;
 
-  // Of each row of [rows, channels].
+  // For each row of [rows, channels].
   void (*softmax)(const float* input, std::int64_t rows, std::int64_t channels, float* output);
   // input_gradient = output * (output_gradient - sum of output * output_gradient)
   void (*softmax_backward)(const float* output, const float* output_gradient, std::int64_t rows, std::int64_t channels,
@@ -105,7 +105,7 @@ struct VectorKernels {
   // array[c] = array[c] * factor - other[c] * other_factor
   void (*scale_and_subtract)(float* array, const float* other, std::int64_t count, float factor, float other_factor);
 
-  // Of each column of [rows, columns] in the range; `sums`, `mean` and so on have a place for every column.
+  // For each column of [rows, columns] in the range; `sums`, `mean` and so on have a place for every column.
   void (*column_sums)(const float* values, std::int64_t rows, std::int64_t columns, ColumnRange range, float* sums);
   // The mean and the biased variance, in one pass over memory.
   void (*column_moments)(const float* values, std::int64_t rows, std::int64_t columns, ColumnRange range, float* mean,

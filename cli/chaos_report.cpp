@@ -19,7 +19,7 @@
 namespace holdfast::cli {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using resilience::CaseResult;
 using resilience::RunResult;
 using resilience::WatchdogSize;
@@ -66,14 +66,14 @@ std::string struck(const CaseResult& result) {
   return fmt::format("{}/{}", result.run.faults_struck, result.test.faults.size());
 }
 
-json to_json(const std::optional<resilience::FinishedFit>& fit) {
+Json to_json(const std::optional<resilience::FinishedFit>& fit) {
   // null if no fit() finished.
-  return fit ? json{{"step", fit->step}, {"weights_digest", fit->weights_digest}} : json();
+  return fit ? Json{{"step", fit->step}, {"weights_digest", fit->weights_digest}} : Json();
 }
 
 // Numbers of the run are in each case, so that a script needs no other file.
-json to_json(const RunResult& run) {
-  json lost = json::array();
+Json to_json(const RunResult& run) {
+  Json lost = Json::array();
   for (const resilience::LostReplica& replica : run.lost) {
     lost.push_back(
         {{"generation", replica.generation}, {"rank", replica.rank}, {"step", replica.step}, {"cause", replica.cause}});
@@ -91,18 +91,18 @@ json to_json(const RunResult& run) {
           {"processes_left", run.processes_left}};
 }
 
-json to_json(const WatchdogSize& size) {
+Json to_json(const WatchdogSize& size) {
   return {{"resident_kilobytes", size.resident_kilobytes},
           {"descriptors", size.descriptors},
           {"threads", size.threads},
           {"zombies", size.zombies}};
 }
 
-json to_json(const ChaosReport& report) {
-  json cases = json::array();
+Json to_json(const ChaosReport& report) {
+  Json cases = Json::array();
   for (const ChaosCase& entry : report.cases) {
     const CaseResult& result = entry.result;
-    json line = to_json(result.run);
+    Json line = to_json(result.run);
     line["name"] = result.test.name;
     line["faults"] = result.test.faults;
     line["verdict"] = to_string(result.verdict);
@@ -116,8 +116,8 @@ json to_json(const ChaosReport& report) {
 }
 
 // A program's output may contain any byte, so invalid UTF-8 is replaced.
-std::string dump(const json& object) {
-  return object.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+std::string dump(const Json& object) {
+  return object.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 // XML 1.0 cannot hold most control characters, not even escaped, so printable() replaces them
@@ -222,7 +222,7 @@ void write_soak(const resilience::SoakResult& soak, std::ostream& out) {
 }
 
 std::string to_json_text(const resilience::SoakResult& soak, const ChaosReport& report) {
-  json object = to_json(report);
+  Json object = to_json(report);
   object["soak"] = {{"kills", soak.kills},
                     {"first", to_json(soak.first)},
                     {"last", to_json(soak.last)},

@@ -16,7 +16,7 @@
 namespace holdfast::cli {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using recovery::GpuFacts;
 
 // One sign for everything that is not known, so that a table has no empty cells.
@@ -147,31 +147,31 @@ void tell_finding(std::ostream& out, const Finding& finding) {
 
 // null and not 0: a monitor must not take an unknown temperature for a cold device.
 template <class Value>
-json or_null(const std::optional<Value>& value) {
-  return value ? json(*value) : json(nullptr);
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
 
 // An empty text would look like a value in a monitor's table.
-json text_or_null(const std::string& text) {
-  return text.empty() ? json(nullptr) : json(text);
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
 }
 
 // Names of fields are data that programs read, so they stay as they are.
-json to_json(const LibraryFacts& library) {
+Json to_json(const LibraryFacts& library) {
   return {{"name", library.name},
           {"path", text_or_null(library.path)},
-          {"version", library.version ? json(to_string(*library.version)) : json(nullptr)},
+          {"version", library.version ? Json(to_string(*library.version)) : Json(nullptr)},
           {"problem", text_or_null(library.problem)}};
 }
 
-json to_json(const MachineFacts& facts, const GpuFacts& device) {
+Json to_json(const MachineFacts& facts, const GpuFacts& device) {
   return {{"index", device.index},
           {"device", text_or_null(cuda_name_of(facts, device))},
           {"problem", text_or_null(device.problem)},
           {"name", text_or_null(device.name)},
           {"uuid", text_or_null(device.uuid)},
           {"pci_bus_id", text_or_null(device.pci_bus_id)},
-          {"compute_capability", device.major ? json::array({*device.major, device.minor.value_or(0)}) : json(nullptr)},
+          {"compute_capability", device.major ? Json::array({*device.major, device.minor.value_or(0)}) : Json(nullptr)},
           {"memory_bytes", or_null(device.memory_bytes)},
           {"used_memory_bytes", or_null(device.used_memory_bytes)},
           {"temperature_celsius", or_null(device.temperature_celsius)},
@@ -192,11 +192,11 @@ json to_json(const MachineFacts& facts, const GpuFacts& device) {
 }
 
 // null stands for a driver that does not answer, and an empty list for a driver without devices.
-json gpus_as_json(const MachineFacts& facts) {
+Json gpus_as_json(const MachineFacts& facts) {
   if (!facts.gpus) return nullptr;
-  json devices = json::array();
+  Json devices = Json::array();
   for (const GpuFacts& device : facts.gpus->devices) devices.push_back(to_json(facts, device));
-  json peers = json::array();
+  Json peers = Json::array();
   for (const recovery::PeerAccess& peer : facts.gpus->peers) {
     peers.push_back({{"from", peer.from},
                      {"to", peer.to},
@@ -207,13 +207,13 @@ json gpus_as_json(const MachineFacts& facts) {
           {"nvml", text_or_null(facts.gpus->library)},
           {"nvml_version", text_or_null(facts.gpus->library_version)},
           {"cuda_version",
-           facts.gpus->cuda_version ? json(to_string(version_of_cuda(*facts.gpus->cuda_version))) : json(nullptr)},
+           facts.gpus->cuda_version ? Json(to_string(version_of_cuda(*facts.gpus->cuda_version))) : Json(nullptr)},
           {"devices", devices},
           {"peers", peers}};
 }
 
-json findings_as_json(const Diagnosis& diagnosis) {
-  json findings = json::array();
+Json findings_as_json(const Diagnosis& diagnosis) {
+  Json findings = Json::array();
   for (const Finding& finding : diagnosis.findings) {
     findings.push_back(
         {{"severity", to_string(finding.severity)}, {"what", finding.what}, {"remedy", text_or_null(finding.remedy)}});
@@ -239,7 +239,7 @@ std::string describe_machine(const MachineFacts& facts, const Diagnosis& diagnos
 }
 
 std::string machine_as_json(const MachineFacts& facts, const Diagnosis& diagnosis) {
-  const json body = {
+  const Json body = {
       {"host",
        {{"cores", facts.cores},
         {"memory_bytes", facts.memory_bytes},
@@ -258,7 +258,7 @@ std::string machine_as_json(const MachineFacts& facts, const Diagnosis& diagnosi
       {"plan", diagnosis.plan},
       {"can_train", diagnosis.can_train}};
   // Texts of drivers and paths may not be UTF-8. They are replaced, because dump() would throw.
-  return body.dump(1, ' ', false, json::error_handler_t::replace);
+  return body.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
 namespace {

@@ -13,13 +13,13 @@
 #include "text.h"
 
 namespace holdfast::cli {
-using nlohmann::json;
+using Json = nlohmann::json;
 
-json ask(const std::string& run, const json& request, std::chrono::seconds patience) {
+Json ask(const std::string& run, const Json& request, std::chrono::seconds patience) {
   const std::string text =
-      recovery::ask_run(run, request.dump(-1, ' ', false, json::error_handler_t::replace), Deadline::after(patience));
+      recovery::ask_run(run, request.dump(-1, ' ', false, Json::error_handler_t::replace), Deadline::after(patience));
   // What is not JSON becomes a discarded value and not an exception, and fails the check below.
-  json answer = json::parse(text, nullptr, false);
+  Json answer = Json::parse(text, nullptr, false);
   if (!answer.is_object() || !answer.contains("ok")) {
     throw Error(
         ErrorCode::input_output,
@@ -44,7 +44,7 @@ struct SnapshotOptions {
 };
 
 int scale(const ScaleOptions& options, Console& console) {
-  const json answer = ask(options.run, {{"command", "scale"}, {"replicas", options.replicas}}, kAnswerPatience);
+  const Json answer = ask(options.run, {{"command", "scale"}, {"replicas", options.replicas}}, kAnswerPatience);
   console.out << printable(options.run) << ": " << describe_count(answer.at("target").get<std::int64_t>(), "replica")
               << " from the next step at which all are ready\n";
   return kDone;
@@ -52,7 +52,7 @@ int scale(const ScaleOptions& options, Console& console) {
 
 int snapshot(const SnapshotOptions& options, Console& console) {
   // Wait longer than the watchdog does: its own refusal says more than a timeout here.
-  const json answer = ask(options.run, {{"command", "snapshot"}, {"seconds", options.seconds}},
+  const Json answer = ask(options.run, {{"command", "snapshot"}, {"seconds", options.seconds}},
                           std::chrono::seconds(options.seconds) + kAnswerPatience);
   console.out << printable(answer.at("path").get<std::string>()) << ": durable, step "
               << answer.at("step").get<std::int64_t>() << "\n";

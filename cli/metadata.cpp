@@ -10,7 +10,7 @@
 namespace holdfast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
 constexpr int kMaxDepth = 100;
@@ -28,30 +28,30 @@ std::string brief(const AnyJson& value) {
 }
 
 // Missing keys give null, so that chains of lookups need no checks.
-const Json& member(const Json& object, const char* key) {
-  static const Json nothing;
+const OrderedJson& member(const OrderedJson& object, const char* key) {
+  static const OrderedJson nothing;
   if (!object.is_object()) return nothing;
   const auto found = object.find(key);
   return found == object.end() ? nothing : *found;
 }
 
-std::string text_or_empty(const Json& value) {
+std::string text_or_empty(const OrderedJson& value) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-void add_if_there(const Json& metadata, const char* key, const std::string& name, Lines& lines) {
-  const Json& value = member(metadata, key);
+void add_if_there(const OrderedJson& metadata, const char* key, const std::string& name, Lines& lines) {
+  const OrderedJson& value = member(metadata, key);
   if (!value.is_null()) lines.emplace_back(name, value.is_string() ? text_or_empty(value) : brief(value));
 }
 
-std::string describe_keras(const Json& keras) {
+std::string describe_keras(const OrderedJson& keras) {
   std::string text = "Keras";
   // Keras's own metadata is kept as a text that is JSON.
-  const Json archive = parse_metadata(text_or_empty(member(keras, "archive_metadata")));
+  const OrderedJson archive = parse_metadata(text_or_empty(member(keras, "archive_metadata")));
   const std::string version = text_or_empty(member(archive, "keras_version"));
   if (!version.empty()) text += " " + version;
   text += fmt::format(" ({})", text_or_empty(member(keras, "form")));
-  const Json& replicated = member(keras, "replicated");
+  const OrderedJson& replicated = member(keras, "replicated");
   if (replicated.is_number_unsigned() && replicated.get<std::uint64_t>() > 0) {
     text += fmt::format(", from a model of multi_gpu_model, wrapped {} times", dumped(replicated));
   }
@@ -59,8 +59,8 @@ std::string describe_keras(const Json& keras) {
 }
 
 // Each kind of file records its maker in another way, and some do not.
-std::string describe_maker(const format::AnyFile& file, const Json& metadata) {
-  const Json& keras = member(metadata, "keras");
+std::string describe_maker(const format::AnyFile& file, const OrderedJson& metadata) {
+  const OrderedJson& keras = member(metadata, "keras");
   if (keras.is_object()) return describe_keras(keras);
   const std::string holdfast = text_or_empty(member(metadata, "holdfast"));
   if (!holdfast.empty()) return "Holdfast " + holdfast;
@@ -72,7 +72,7 @@ std::string describe_maker(const format::AnyFile& file, const Json& metadata) {
 }
 
 // Names of keys alone, because a value such as the model's graph fills many screens.
-std::string describe_keys(const std::string& text, const Json& metadata) {
+std::string describe_keys(const std::string& text, const OrderedJson& metadata) {
   std::string keys = describe_count(text.size(), "byte");
   if (metadata.is_object() && !metadata.empty()) {
     const char* separator = ": ";
@@ -82,7 +82,7 @@ std::string describe_keys(const std::string& text, const Json& metadata) {
 }
 
 // "?" unless `list` has an object with a name at this place.
-std::string name_at(const Json& list, const Json& place) {
+std::string name_at(const OrderedJson& list, const OrderedJson& place) {
   const bool is_place = list.is_array() && place.is_number_integer() && place >= 0 && place < list.size();
   const std::string name = is_place ? text_or_empty(member(list[place.get<std::size_t>()], "name")) : "";
   // A wrong place is shown and not refused: people inspect files in order to find such mistakes.
@@ -90,18 +90,18 @@ std::string name_at(const Json& list, const Json& place) {
 }
 
 // What a call of a graph takes: [call, output] or [-1, input], each once.
-std::string describe_inputs(const Json& graph, const Json& call) {
-  const Json& calls = member(graph, "calls");
+std::string describe_inputs(const OrderedJson& graph, const OrderedJson& call) {
+  const OrderedJson& calls = member(graph, "calls");
   std::vector<std::string> names;
-  const Json& inputs = member(call, "inputs");
-  for (const Json& input : inputs.is_array() ? inputs : Json::array()) {
+  const OrderedJson& inputs = member(call, "inputs");
+  for (const OrderedJson& input : inputs.is_array() ? inputs : OrderedJson::array()) {
     const bool is_pair = input.is_array() && input.size() == 2;
     if (is_pair && input[0] == -1) {
       names.push_back(name_at(member(graph, "inputs"), input[1]));
     } else {
       const bool is_call =
           is_pair && calls.is_array() && input[0].is_number_integer() && input[0] >= 0 && input[0] < calls.size();
-      const Json layer = is_call ? member(calls[input[0].get<std::size_t>()], "layer") : Json();
+      const OrderedJson layer = is_call ? member(calls[input[0].get<std::size_t>()], "layer") : OrderedJson();
       names.push_back(name_at(member(graph, "layers"), layer));
     }
   }
@@ -150,13 +150,13 @@ class Differences {
 
 nlohmann::ordered_json parse_metadata(const std::string& text) {
   // Destroying deep JSON recurses, and a file could overflow the stack with it.
-  const auto is_shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kMaxDepth; };
-  Json parsed = Json::parse(text, is_shallow, false);
-  return parsed.is_discarded() ? Json() : parsed;
+  const auto is_shallow = [](int depth, OrderedJson::parse_event_t, OrderedJson&) { return depth <= kMaxDepth; };
+  OrderedJson parsed = OrderedJson::parse(text, is_shallow, false);
+  return parsed.is_discarded() ? OrderedJson() : parsed;
 }
 
 std::vector<std::pair<std::string, std::string>> summarise_metadata(const format::AnyFile& file) {
-  const Json metadata = parse_metadata(file.metadata());
+  const OrderedJson metadata = parse_metadata(file.metadata());
   Lines lines;
   add_if_there(metadata, "kind", "kind", lines);
   const std::string maker = describe_maker(file, metadata);
@@ -165,25 +165,25 @@ std::vector<std::pair<std::string, std::string>> summarise_metadata(const format
   for (const char* key : {"step", "epoch", "batch", "seed", "shards", "metrics"}) {
     add_if_there(metadata, key, key, lines);
   }
-  const Json& configuration = member(metadata, "configuration");
+  const OrderedJson& configuration = member(metadata, "configuration");
   add_if_there(member(configuration, "optimizer"), "kind", "optimizer", lines);
   lines.emplace_back("metadata", describe_keys(file.metadata(), metadata));
   return lines;
 }
 
-std::vector<LayerRow> model_layers(const Json& metadata) {
-  const Json& graph = member(metadata, "graph");
-  const Json& layers = member(graph, "layers");
+std::vector<LayerRow> model_layers(const OrderedJson& metadata) {
+  const OrderedJson& graph = member(metadata, "graph");
+  const OrderedJson& layers = member(graph, "layers");
   std::vector<LayerRow> rows;
-  for (const Json& layer : layers.is_array() ? layers : Json::array()) {
+  for (const OrderedJson& layer : layers.is_array() ? layers : OrderedJson::array()) {
     // A chain does not say its calls: each layer is called on the one before it.
     const bool is_chain = member(graph, "calls").is_null();
     const std::string before = !is_chain ? "" : rows.empty() ? "input" : rows.back().name;
     rows.push_back({text_or_empty(member(layer, "name")), text_or_empty(member(layer, "kind")), before});
   }
-  const Json& calls = member(graph, "calls");
-  for (const Json& call : calls.is_array() ? calls : Json::array()) {
-    const Json& layer = member(call, "layer");
+  const OrderedJson& calls = member(graph, "calls");
+  for (const OrderedJson& call : calls.is_array() ? calls : OrderedJson::array()) {
+    const OrderedJson& layer = member(call, "layer");
     if (!layer.is_number_integer() || layer < 0 || layer >= rows.size()) continue;
     std::string& inputs = rows[layer.get<std::size_t>()].inputs;
     inputs += (inputs.empty() ? "" : "; ") + describe_inputs(graph, call);

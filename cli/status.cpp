@@ -20,7 +20,7 @@
 namespace holdfast::cli {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 struct StatusOptions {
   std::string run;
@@ -37,18 +37,18 @@ std::string with_digits(double value, int digits) {
   return fmt::format("{:.{}f}", value, digits);
 }
 
-std::string describe_step(const json& step) {
+std::string describe_step(const Json& step) {
   return step.get<std::int64_t>() < 0 ? "-" : std::to_string(step.get<std::int64_t>());
 }
 
-bool has_shards(const json& member) {
+bool has_shards(const Json& member) {
   return member.contains("shards") && member.at("shards").is_number_integer();
 }
 
 // Counts of shards that differ by one are as even as possible.
-bool are_shards_uneven(const json& members) {
+bool are_shards_uneven(const Json& members) {
   std::vector<std::int64_t> counts;
-  for (const json& member : members) {
+  for (const Json& member : members) {
     if (has_shards(member)) counts.push_back(member.at("shards").get<std::int64_t>());
   }
   if (counts.empty()) return false;
@@ -56,17 +56,17 @@ bool are_shards_uneven(const json& members) {
   return *most - *fewest > 1;
 }
 
-bool has_device(const json& place) {
+bool has_device(const Json& place) {
   return place.contains("device") && place.at("device").is_string();
 }
 
 // The name of the device, or the number of the device slot if the device has no name.
-std::string describe_place(const json& place) {
+std::string describe_place(const Json& place) {
   if (has_device(place)) return printable(place.at("device").get<std::string>());
   return std::to_string(place.at("place").get<int>());
 }
 
-void add_row(Table& table, const json& member, bool with_shards) {
+void add_row(Table& table, const Json& member, bool with_shards) {
   const auto number = [&](const char* name) { return std::to_string(member.at(name).get<std::int64_t>()); };
   std::vector<std::string> row{member.at("rank").is_null() ? "-" : number("rank"),
                                number("member"),
@@ -83,7 +83,7 @@ void add_row(Table& table, const json& member, bool with_shards) {
   table.add(row);
 }
 
-void tell_rest(std::ostream& out, const json& rest) {
+void tell_rest(std::ostream& out, const Json& rest) {
   const auto left = rest.at("seconds_left").get<double>();
   out << (has_device(rest) ? "" : "device slot ") << describe_place(rest)
       << " is left out: " << printable(rest.at("why").get<std::string>()) << "; ";
@@ -96,16 +96,16 @@ void tell_rest(std::ostream& out, const json& rest) {
   }
 }
 
-void tell_device_event(std::ostream& out, const json& event) {
+void tell_device_event(std::ostream& out, const Json& event) {
   out << printable(event.at("device").get<std::string>()) << " had "
       << describe_count(event.at("count").get<std::int64_t>(), "event") << ", the last "
       << with_digits(event.at("seconds_ago").get<double>(), 0)
       << " s ago: " << printable(event.at("what").get<std::string>()) << "\n";
 }
 
-void show(const json& status, const StatusOptions& options, bool is_drawn_over, Console& console) {
+void show(const Json& status, const StatusOptions& options, bool is_drawn_over, Console& console) {
   if (options.as_json) {
-    console.out << status.dump(-1, ' ', false, json::error_handler_t::replace) << "\n" << std::flush;
+    console.out << status.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n" << std::flush;
     return;
   }
   console.out << (is_drawn_over ? kHome : "") << printable(options.run) << ": " << describe_status(status)
@@ -142,7 +142,7 @@ int status(const StatusOptions& options, Console& console) {
 
 }  // namespace
 
-std::string describe_status(const json& status) {
+std::string describe_status(const Json& status) {
   std::ostringstream text;
   text << status.at("phase").get<std::string>() << ", generation " << status.at("generation").get<int>() << ", "
        << describe_count(status.at("target").get<std::int64_t>(), "replica") << " wanted, step "
@@ -155,14 +155,14 @@ std::string describe_status(const json& status) {
   const bool with_shards = are_shards_uneven(status.at("members"));
   if (with_shards) header.emplace_back(">SHARDS");
   Table table(header);
-  for (const json& member : status.at("members")) add_row(table, member, with_shards);
+  for (const Json& member : status.at("members")) add_row(table, member, with_shards);
   table.write(text);
   // The watchdog may be of a version that does not send these.
   if (status.contains("rests")) {
-    for (const json& rest : status.at("rests")) tell_rest(text, rest);
+    for (const Json& rest : status.at("rests")) tell_rest(text, rest);
   }
   if (status.contains("device_events")) {
-    for (const json& event : status.at("device_events")) tell_device_event(text, event);
+    for (const Json& event : status.at("device_events")) tell_device_event(text, event);
   }
   return text.str();
 }

@@ -6,7 +6,9 @@ target_compile_options(holdfast_options INTERFACE
   # Contraction into fused multiply-add is a choice of the compiler's version: bits must not depend on it.
   -ffp-contract=off
   # Nobody reads errno after a square root, and g++ vectorises none that might set it.
-  -fno-math-errno)
+  -fno-math-errno
+  # Objects name sources as seen from the root of the tree: those of one clone are good for every other one.
+  -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 takes "a" + std::string for a memcpy over itself (its bug 105651), at -O3.
   target_compile_options(holdfast_options INTERFACE -Wno-restrict)
@@ -91,7 +93,6 @@ function(holdfast_test name folder)
     set(level $<IF:$<CONFIG:Sanitize>,-O0,-O1>)
   endif()
   target_compile_options(${name} PRIVATE ${level})
-  target_compile_definitions(${name} PRIVATE HOLDFAST_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   if(argument_PROGRAMS)
     add_dependencies(${name} ${argument_PROGRAMS})
   endif()

@@ -17,29 +17,29 @@
 namespace holdfast::resilience {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using ReplicasOfGenerations = std::map<int, int>;
 
-void for_each_line(const std::string& run_directory, const std::function<void(const json&)>& look) {
+void for_each_line(const std::string& run_directory, const std::function<void(const Json&)>& look) {
   // A run that ended before its watchdog began has no journal, and then there are no lines.
   std::ifstream file(run_directory + "/journal.jsonl");
   for (std::string text; std::getline(file, text);) {
-    const json line = json::parse(text, nullptr, false);
+    const Json line = Json::parse(text, nullptr, false);
     if (line.is_object() && line.contains("event") && line.at("event").is_string()) look(line);
   }
 }
 
 // The line's actions of one kind, such as {"action": "finish", "exit_code": 70, "sentence": "..."}.
-std::vector<json> actions_of(const json& line, const std::string& kind) {
-  std::vector<json> found;
-  for (const json& action : line.value("actions", json::array())) {
+std::vector<Json> actions_of(const Json& line, const std::string& kind) {
+  std::vector<Json> found;
+  for (const Json& action : line.value("actions", Json::array())) {
     if (action.is_object() && action.value("action", "") == kind) found.push_back(action);
   }
   return found;
 }
 
 // Other savepoints than the run's own have names that the application chose, and no fault strikes there.
-void take_savepoint(const json& details, std::vector<std::int64_t>& steps) {
+void take_savepoint(const Json& details, std::vector<std::int64_t>& steps) {
   const std::filesystem::path path = details.at("path").get<std::string>();
   const auto step = details.at("step").get<std::int64_t>();
   const auto place = std::lower_bound(steps.begin(), steps.end(), step);
@@ -48,7 +48,7 @@ void take_savepoint(const json& details, std::vector<std::int64_t>& steps) {
 }
 
 // Generations are collected on the way, because a corruption is judged by how many replicas were left.
-void take(const json& line, ReplicasOfGenerations& replicas_of, RunResult& result) {
+void take(const Json& line, ReplicasOfGenerations& replicas_of, RunResult& result) {
   const std::string event = line.at("event");
   if (event == "watchdog_started" && result.replicas == 0) result.replicas = line.at("replicas").get<int>();
   if (event == "corruption_injected") {
@@ -62,21 +62,21 @@ void take(const json& line, ReplicasOfGenerations& replicas_of, RunResult& resul
   if (event == "rolled_back") ++result.roll_backs;
   if (event == "savepoint") take_savepoint(line.at("details"), result.savepoint_steps);
   if (event == "fit_finished") {
-    const json& details = line.at("details");
+    const Json& details = line.at("details");
     result.last_fit = FinishedFit{.step = details.at("step").get<std::int64_t>(),
                                   .weights_digest = details.at("weights_digest").get<std::string>()};
   }
   if (line.contains("restart")) {
-    const json& lost = line.at("restart");
+    const Json& lost = line.at("restart");
     result.lost.push_back({.generation = lost.at("generation").get<int>(),
                            .rank = lost.at("rank").get<int>(),
                            .step = lost.at("step").get<std::int64_t>(),
                            .cause = lost.at("cause").get<std::string>()});
   }
-  for (const json& action : actions_of(line, "open_generation")) {
+  for (const Json& action : actions_of(line, "open_generation")) {
     replicas_of[action.at("generation").get<int>()] = static_cast<int>(action.at("members").size());
   }
-  for (const json& action : actions_of(line, "finish")) result.sentence = action.at("sentence");
+  for (const Json& action : actions_of(line, "finish")) result.sentence = action.at("sentence");
 }
 
 // A mark is a file with the name "INDEX-DIGEST.fired".
@@ -104,10 +104,10 @@ std::string last_line(const std::string& output) {
 
 void read_record(const std::string& run_directory, RunResult& result) {
   ReplicasOfGenerations replicas_of;
-  for_each_line(run_directory, [&](const json& line) {
+  for_each_line(run_directory, [&](const Json& line) {
     try {
       take(line, replicas_of, result);
-    } catch (const json::exception&) {
+    } catch (const Json::exception&) {
       // A program may report events of any form through its replicas.
     }
   });
@@ -119,7 +119,7 @@ void read_record(const std::string& run_directory, RunResult& result) {
 // The last one counts: a run may have been started several times.
 int watchdog_pid(const std::string& run_directory) {
   int pid = 0;
-  for_each_line(run_directory, [&](const json& line) {
+  for_each_line(run_directory, [&](const Json& line) {
     if (line.at("event") == "watchdog_started" && line.contains("pid") && line.at("pid").is_number_integer())
       pid = line.at("pid").get<int>();
   });

@@ -28,7 +28,7 @@ namespace holdfast::recovery {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::HasSubstr;
 
 class LiveRun : public testing::Test {
@@ -41,22 +41,22 @@ class LiveRun : public testing::Test {
     ASSERT_TRUE(comes_true([&] { return members_in("training") == that_get_to_train; }));
   }
 
-  json ask(const json& request) const {
-    return json::parse(ask_run(folder_.path(), request.dump(), Deadline::after(kPatience)));
+  Json ask(const Json& request) const {
+    return Json::parse(ask_run(folder_.path(), request.dump(), Deadline::after(kPatience)));
   }
 
-  json status() const {
+  Json status() const {
     try {
       return ask({{"command", "status"}});
     } catch (const Error&) {
-      return {{"members", json::array()}};  // not yet
+      return {{"members", Json::array()}};  // not yet
     }
   }
 
   int members_in(const std::string& stage) const {
-    const json now = status();
+    const Json now = status();
     int count = 0;
-    for (const json& member : now.at("members")) count += member.at("stage") == stage ? 1 : 0;
+    for (const Json& member : now.at("members")) count += member.at("stage") == stage ? 1 : 0;
     return count;
   }
 
@@ -71,11 +71,11 @@ class LiveRun : public testing::Test {
 
 TEST_F(LiveRun, ShowsEveryProcess) {
   start(2, {"until_stop"});
-  json told;
-  const auto has_rate = [](const json& member) { return member.at("samples_per_second").get<double>() > 0; };
+  Json told;
+  const auto has_rate = [](const Json& member) { return member.at("samples_per_second").get<double>() > 0; };
   ASSERT_TRUE(comes_true([&] {
     told = status();
-    const json& members = told.at("members");
+    const Json& members = told.at("members");
     return members.size() == 2 && std::all_of(members.begin(), members.end(), has_rate);
   }));
 
@@ -86,7 +86,7 @@ TEST_F(LiveRun, ShowsEveryProcess) {
   EXPECT_EQ(told.at("watchdog_pid"), program_->pid());
   ASSERT_EQ(told.at("members").size(), 2U);
   for (int rank = 0; rank < 2; ++rank) {
-    const json& member = told.at("members").at(rank);
+    const Json& member = told.at("members").at(rank);
     EXPECT_EQ(member.at("rank"), rank);
     EXPECT_EQ(member.at("phase"), "computing");
     EXPECT_GT(member.at("pid"), 0);
@@ -98,9 +98,9 @@ TEST_F(LiveRun, ShowsEveryProcess) {
 
 TEST_F(LiveRun, SaysWhyADeviceSlotIsLeftOutAndForHowLong) {
   start(2, {"fails=3", "place_rest=600000", "until_stop"}, 1);
-  json rests;
+  Json rests;
   ASSERT_TRUE(comes_true([&] {
-    rests = status().value("rests", json::array());
+    rests = status().value("rests", Json::array());
     return !rests.empty();
   }));
 
@@ -116,13 +116,13 @@ TEST_F(LiveRun, SaysWhyADeviceSlotIsLeftOutAndForHowLong) {
 TEST_F(LiveRun, GrowsAndShrinksWhenItIsScaled) {
   start(2, {"until_stop"});
 
-  const json answer = ask({{"command", "scale"}, {"replicas", 3}});
+  const Json answer = ask({{"command", "scale"}, {"replicas", 3}});
 
   EXPECT_EQ(answer.at("target"), 3);
   EXPECT_TRUE(comes_true([&] { return members_in("training") == 3; }));
   ask({{"command", "scale"}, {"replicas", 1}});
   EXPECT_TRUE(comes_true([&] {
-    const json now = status();
+    const Json now = status();
     return now.at("members").size() == 1 && now.at("phase") == "running";
   }));
   EXPECT_EQ(stop(), kExitStopped);
@@ -132,8 +132,8 @@ TEST_F(LiveRun, GrowsAndShrinksWhenItIsScaled) {
 TEST_F(LiveRun, AnswersARequestForASavepointWhenItIsDurable) {
   start(2, {"until_stop"});
 
-  const json first = ask({{"command", "snapshot"}});
-  const json second = ask({{"command", "snapshot"}});
+  const Json first = ask({{"command", "snapshot"}});
+  const Json second = ask({{"command", "snapshot"}});
 
   EXPECT_EQ(first.at("ok"), true);
   EXPECT_EQ(first.at("path"), folder_ / "a.h5");
@@ -143,7 +143,7 @@ TEST_F(LiveRun, AnswersARequestForASavepointWhenItIsDurable) {
 TEST_F(LiveRun, PassesOnTheErrorOfAFailedSavepoint) {
   start(1, {"refuse_savepoint", "until_stop"});
 
-  const json answer = ask({{"command", "snapshot"}});
+  const Json answer = ask({{"command", "snapshot"}});
 
   EXPECT_EQ(answer.at("ok"), false);
   EXPECT_EQ(answer.at("error"), "the disk is full");
@@ -152,7 +152,7 @@ TEST_F(LiveRun, PassesOnTheErrorOfAFailedSavepoint) {
 TEST_F(LiveRun, AsksTheNextGenerationWhenTheFirstRankDiesWithTheRequest) {
   start(1, {"die_when_asked@0:0", "until_stop"});
 
-  const json answer = ask({{"command", "snapshot"}});
+  const Json answer = ask({{"command", "snapshot"}});
 
   EXPECT_EQ(answer.at("ok"), true) << answer;
   EXPECT_EQ(read_run_report(folder_ / "journal.jsonl").incidents.size(), 1U);
@@ -161,7 +161,7 @@ TEST_F(LiveRun, AsksTheNextGenerationWhenTheFirstRankDiesWithTheRequest) {
 TEST_F(LiveRun, GivesUpOnASavepointThatNoReplicaWrites) {
   start(1, {"ignore_stop"});
 
-  const json answer = ask({{"command", "snapshot"}, {"seconds", 1}});
+  const Json answer = ask({{"command", "snapshot"}, {"seconds", 1}});
 
   EXPECT_EQ(answer.at("ok"), false);
   EXPECT_THAT(answer.at("error").get<std::string>(), HasSubstr("in time"));
@@ -169,7 +169,7 @@ TEST_F(LiveRun, GivesUpOnASavepointThatNoReplicaWrites) {
 
 TEST_F(LiveRun, AnswersARequestForASavepointWhenItEnds) {
   start(1, {"ignore_stop"});
-  json answer;
+  Json answer;
   {
     std::jthread asks([&] { answer = ask({{"command", "snapshot"}}); });
     ASSERT_TRUE(comes_true([&] { return status().value("open_savepoint_requests", 0) == 1; }));
@@ -205,7 +205,7 @@ TEST_F(LiveRun, SurvivesGarbageOnItsSocket) {
     ::send(crowd.back().value(), garbage.data(), garbage.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
-  const json told = status();
+  const Json told = status();
 
   EXPECT_EQ(told.at("generation"), 0);
   EXPECT_EQ(told.at("restarts"), 0);

@@ -30,6 +30,7 @@
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/recovery/run_report.h"
 #include "support/comes_true.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 #include "support/whole_lines.h"
 
@@ -37,25 +38,25 @@ namespace holdfast::recovery {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-const std::string kProgram = std::string(HOLDFAST_BINARY_DIR) + "/recovery_worker";
+const std::string kProgram = program_folder() + "/recovery_worker";
 
 class RunDirectory : public TemporaryFolder {
  public:
-  std::vector<json> journal() const {
-    std::vector<json> lines;
-    for (const std::string& text : whole_lines(path() + "/journal.jsonl")) lines.push_back(json::parse(text));
+  std::vector<Json> journal() const {
+    std::vector<Json> lines;
+    for (const std::string& text : whole_lines(path() + "/journal.jsonl")) lines.push_back(Json::parse(text));
     return lines;
   }
 
-  std::vector<json> events(const std::string& name) const {
-    std::vector<json> found;
-    for (const json& line : journal()) {
+  std::vector<Json> events(const std::string& name) const {
+    std::vector<Json> found;
+    for (const Json& line : journal()) {
       if (line.at("event") == name) found.push_back(line);
     }
     return found;
@@ -63,7 +64,7 @@ class RunDirectory : public TemporaryFolder {
 
   std::vector<std::string> causes() const {
     std::vector<std::string> causes;
-    for (const json& line : events("restart")) causes.push_back(line.at("restart").at("cause"));
+    for (const Json& line : events("restart")) causes.push_back(line.at("restart").at("cause"));
     return causes;
   }
 };
@@ -123,9 +124,9 @@ class Program {
   pid_t pid_ = -1;
 };
 
-std::vector<FileDescriptor> watch_processes(const std::vector<json>& lines) {
+std::vector<FileDescriptor> watch_processes(const std::vector<Json>& lines) {
   std::vector<FileDescriptor> descriptors;
-  for (const json& line : lines) {
+  for (const Json& line : lines) {
     descriptors.emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, line.at("pid").get<int>(), 0)));
   }
   return descriptors;
@@ -171,7 +172,7 @@ TEST(Watchdog, RestartsAllReplicasWhenOneIsKilled) {
 
   EXPECT_EQ(outcome.exit_code, kExitFinished);
   EXPECT_THAT(directory.causes(), ElementsAre("killed by signal 9 (SIGKILL)"));
-  const json restart = directory.events("restart").at(0).at("restart");
+  const Json restart = directory.events("restart").at(0).at("restart");
   EXPECT_EQ(restart.at("rank"), 1);
   EXPECT_EQ(restart.at("generation"), 0);
   EXPECT_EQ(restart.at("step"), 7);
@@ -207,9 +208,9 @@ TEST(Watchdog, StartsASuccessorAfterTheConfirmedEndOnRequest) {
 
   EXPECT_EQ(outcome.exit_code, kExitFinished) << outcome.sentence;
   std::vector<std::string> starters;
-  for (const json& line : directory.journal()) {
-    const json actions = line.value("actions", json::array());
-    const json start{{"action", "start_process"}, {"member", 2}, {"place", 1}};
+  for (const Json& line : directory.journal()) {
+    const Json actions = line.value("actions", Json::array());
+    const Json start{{"action", "start_process"}, {"member", 2}, {"place", 1}};
     if (std::find(actions.begin(), actions.end(), start) != actions.end()) starters.push_back(line.at("event"));
   }
   EXPECT_THAT(starters, ElementsAre("exited"));
@@ -219,9 +220,9 @@ TEST(Watchdog, TriesADeviceSlotAgainThatWasLeftOutAndUsesItWhenItWorks) {
   const RunDirectory directory;
   Program program(directory, 2, {"fails=3", "place_rest=200", "until_stop"});
   const auto is_said = [&](const std::string& text) {
-    const std::vector<json> lines = directory.journal();
+    const std::vector<Json> lines = directory.journal();
     return std::any_of(lines.begin(), lines.end(),
-                       [&](const json& line) { return line.value("reason", "").find(text) != std::string::npos; });
+                       [&](const Json& line) { return line.value("reason", "").find(text) != std::string::npos; });
   };
 
   EXPECT_TRUE(comes_true([&] { return is_said("device slot 1 is used again"); }));
@@ -401,7 +402,7 @@ TEST(Watchdog, ShowsTheMemoryOfSurvivorsAgain) {
 
   EXPECT_EQ(outcome.exit_code, kExitFinished) << outcome.sentence;
   std::vector<int> again;
-  for (const json& line : directory.events("seen_again")) {
+  for (const Json& line : directory.events("seen_again")) {
     if (line.at("generation") == 1) again.push_back(line.at("details").get<int>());
   }
   EXPECT_THAT(again, UnorderedElementsAre(0, 2, 2));
@@ -457,9 +458,9 @@ TEST(Watchdog, ContinuesARunWhosePastIsLongerThanAMessage) {
   {
     std::ofstream past(directory.path() + "/journal.jsonl");
     for (int generation = 0; generation < 20; ++generation) {
-      const json restart = {
+      const Json restart = {
           {"generation", generation}, {"rank", 0}, {"cause", cause}, {"detected", 0.0}, {"step", generation}};
-      past << json{{"event", "restart"}, {"generation", generation}, {"restart", restart}} << "\n";
+      past << Json{{"event", "restart"}, {"generation", generation}, {"restart", restart}} << "\n";
     }
   }
 

@@ -15,7 +15,7 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::HasSubstr;
 
 DigitsRun long_run(int replicas, int epochs) {
@@ -53,9 +53,9 @@ class SteeredRun : public testing::Test {
   bool has_ended() const { return std::filesystem::exists(folder_ / "report.json"); }
 
   // An empty object when no run is live.
-  json status() const {
+  Json status() const {
     const ProgramResult result = holdfast({"status", run_, "--json", "--once"});
-    return result.exit_code == 0 ? json::parse(result.output) : json(json::object());
+    return result.exit_code == 0 ? Json::parse(result.output) : Json(Json::object());
   }
 
   void expect_the_undisturbed_end() {
@@ -106,7 +106,7 @@ TEST_F(SteeredRun, EndsWithTheSameBitsWhenItIsScaled) {
     };
     if (!scale("4")) return false;
     EXPECT_TRUE(comes_true([&] {
-      const json now = status();
+      const Json now = status();
       return has_ended() || (now.contains("members") && now.at("members").size() == 4 &&
                              now.at("members").at(3).at("stage") == "training");
     }));

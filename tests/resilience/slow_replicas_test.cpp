@@ -18,7 +18,7 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
@@ -57,17 +57,17 @@ class SlowReplicas : public testing::Test {
     journal_ = journal_of(folder_);
   }
 
-  std::vector<json> events(const std::string& name) const {
-    std::vector<json> found;
+  std::vector<Json> events(const std::string& name) const {
+    std::vector<Json> found;
     std::copy_if(journal_.begin(), journal_.end(), std::back_inserter(found),
-                 [&](const json& line) { return line.at("event") == name; });
+                 [&](const Json& line) { return line.at("event") == name; });
     return found;
   }
 
   // All deals in their order; an even one is empty.
   std::vector<std::vector<int>> assignments() const {
     std::vector<std::vector<int>> all;
-    for (const json& line : events("dealt")) all.push_back(line.value("shards", std::vector<int>{}));
+    for (const Json& line : events("dealt")) all.push_back(line.value("shards", std::vector<int>{}));
     return all;
   }
 
@@ -86,7 +86,7 @@ class SlowReplicas : public testing::Test {
   std::string report_text() const { return run_program(built_program("holdfast"), {"report", folder_ / "run"}).output; }
 
   TemporaryFolder folder_;
-  std::vector<json> journal_;
+  std::vector<Json> journal_;
 };
 
 std::string slow(int rank, const std::string& rest = "") {
@@ -147,7 +147,7 @@ TEST_F(SlowReplicas, AreReplacedByASpare) {
   run({"--when-slow", "replace", "--spares", "1"}, {slow(1)});
 
   ASSERT_EQ(events("restart").size(), 1U);
-  const json restart = events("restart")[0].at("restart");
+  const Json restart = events("restart")[0].at("restart");
   EXPECT_EQ(restart.at("rank"), 1);
   EXPECT_TRUE(restart.at("cause").get<std::string>().starts_with("was slow: it computes ")) << restart.dump();
   EXPECT_THAT(report_text(), ContainsRegex("it was ended, and process [012] replaced it"));

@@ -12,7 +12,7 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 // Runs to the end, reads the journal, and compares the weights with those of an undisturbed run.
 class Survivors : public testing::Test {
@@ -34,18 +34,18 @@ class Survivors : public testing::Test {
     EXPECT_EQ(report_of(folder).at("steps"), 27);
   }
 
-  std::vector<json> events(const std::string& name) const {
-    std::vector<json> found;
+  std::vector<Json> events(const std::string& name) const {
+    std::vector<Json> found;
     std::copy_if(journal_.begin(), journal_.end(), std::back_inserter(found),
-                 [&](const json& line) { return line.at("event") == name; });
+                 [&](const Json& line) { return line.at("event") == name; });
     return found;
   }
 
   // The members of each generation, by rank.
   std::vector<std::vector<int>> generations() const {
     std::vector<std::vector<int>> opened;
-    for (const json& line : journal_) {
-      for (const json& action : line.value("actions", json::array())) {
+    for (const Json& line : journal_) {
+      for (const Json& action : line.value("actions", Json::array())) {
         if (action.at("action") == "open_generation") opened.push_back(action.at("members"));
       }
     }
@@ -55,12 +55,12 @@ class Survivors : public testing::Test {
   // The origins of all states that no survivor brought along, in order.
   std::vector<std::string> origins() const {
     std::vector<std::string> paths;
-    for (const json& line : events("resumed")) paths.push_back(line.at("details").at("path"));
+    for (const Json& line : events("resumed")) paths.push_back(line.at("details").at("path"));
     return paths;
   }
 
   TemporaryFolder folder_;
-  std::vector<json> journal_;
+  std::vector<Json> journal_;
 };
 
 // Which of the three processes is the spare is known only when two are ready.

@@ -10,7 +10,7 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 class WrongNumbers : public testing::Test {
  protected:
@@ -40,22 +40,22 @@ class WrongNumbers : public testing::Test {
     EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
   }
 
-  std::vector<json> events(const std::string& name) const {
-    std::vector<json> found;
+  std::vector<Json> events(const std::string& name) const {
+    std::vector<Json> found;
     std::copy_if(journal_.begin(), journal_.end(), std::back_inserter(found),
-                 [&](const json& line) { return line.at("event") == name; });
+                 [&](const Json& line) { return line.at("event") == name; });
     return found;
   }
 
   // The ranks that were replaced.
   std::vector<int> guilty() const {
     std::vector<int> ranks;
-    for (const json& line : events("restart")) ranks.push_back(line.at("restart").at("rank"));
+    for (const Json& line : events("restart")) ranks.push_back(line.at("restart").at("rank"));
     return ranks;
   }
 
   TemporaryFolder folder_;
-  std::vector<json> journal_;
+  std::vector<Json> journal_;
 };
 
 TEST_F(WrongNumbers, InAWeightOfOneReplicaAreUndoneAndTheReplicaIsReplaced) {

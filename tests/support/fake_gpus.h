@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast {
@@ -93,7 +94,7 @@ class FakeGpus {
   const TemporaryFolder folder_;
   const std::string library_;
   const Variable facts_{"HOLDFAST_FAKE_NVML", folder_ / "facts.json"};
-  const Variable nvml_{"HOLDFAST_NVML", HOLDFAST_BINARY_DIR "/" + library_};
+  const Variable nvml_{"HOLDFAST_NVML", program_folder() + "/" + library_};
 };
 
 }  // namespace holdfast

@@ -1,6 +1,7 @@
 // Starts programs in process groups of their own, so that a test that gives up leaves no process of theirs running.
 
 #include "support/program.h"
+#include "support/folders.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -102,7 +103,7 @@ ProgramResult run_program(const std::string& path, const std::vector<std::string
 }
 
 std::string built_program(const std::string& name) {
-  return std::string(HOLDFAST_BINARY_DIR) + "/" + name;
+  return program_folder() + "/" + name;
 }
 
 std::string read_file(const std::string& path) {

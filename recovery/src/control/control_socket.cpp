@@ -22,7 +22,7 @@ namespace holdfast::recovery {
 namespace {
 
 namespace asio = boost::asio;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr const char* kSocketName = "/control";
 constexpr int kBacklog = 64;
@@ -142,15 +142,15 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
     input_.erase(0, end + 1);
     is_answering_ = true;
     timer_.cancel();  // the handler that answers has a deadline of its own
-    const json request = json::parse(line, nullptr, false);
+    const Json request = Json::parse(line, nullptr, false);
     if (!request.is_object()) return answer_and_hang_up("the request is not a JSON object in one line");
-    handler_(request, [self = shared_from_this()](const json& body) { self->answer(body); });
+    handler_(request, [self = shared_from_this()](const Json& body) { self->answer(body); });
   }
 
   // An answer may come minutes later, when the peer has hung up.
-  void answer(const json& body) {
+  void answer(const Json& body) {
     if (has_ended()) return;
-    output_ = body.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    output_ = body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
     sent_ = 0;
     limit_time();
     send();

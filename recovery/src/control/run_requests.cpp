@@ -14,7 +14,7 @@
 namespace holdfast::recovery {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr int kSavepointSeconds = 600;
 constexpr int kMostSavepointSeconds = 3600;
@@ -23,8 +23,8 @@ constexpr const char* kIsPlain =
     "the program does not register with the watchdog, so its processes can only start and end together";
 
 // 0 for a value that is not an int; no request may ask for 0.
-int number_in(const json& request, const char* name, int otherwise) {
-  const json value = request.value(name, json(otherwise));
+int number_in(const Json& request, const char* name, int otherwise) {
+  const Json value = request.value(name, Json(otherwise));
   if (!value.is_number_integer()) return 0;
   const auto number = value.get<std::int64_t>();
   return number == static_cast<int>(number) ? static_cast<int>(number) : 0;
@@ -33,15 +33,15 @@ int number_in(const json& request, const char* name, int otherwise) {
 }  // namespace
 
 // A peer may send any JSON. A wrong type is its mistake, and gets a sentence.
-void RunRequests::take(const json& request, const Answer& answer, Moment now) {
+void RunRequests::take(const Json& request, const Answer& answer, Moment now) {
   try {
     obey(request, answer, now);
-  } catch (const json::exception& error) {
+  } catch (const Json::exception& error) {
     answer(refusal(std::string("the request cannot be read: ") + error.what()));
   }
 }
 
-void RunRequests::obey(const json& request, const Answer& answer, Moment now) {
+void RunRequests::obey(const Json& request, const Answer& answer, Moment now) {
   const auto command = request.at("command").get<std::string>();
   if (command == "status") return answer(status(now));
   if (command == "scale") return answer(scale(number_in(request, "replicas", 0)));
@@ -55,11 +55,11 @@ void RunRequests::look(Moment now) {
 }
 
 // Looks now, so that the answer is not older than the question.
-json RunRequests::status(Moment now) {
+Json RunRequests::status(Moment now) {
   const std::map<int, Sight> sights = run_.sights();
   status_.look(sights, now);
-  json body = status_.describe(run_.state(), sights, run_.restarts(), now);
-  body["device_events"] = run_.device_events ? run_.device_events(now) : json::array();
+  Json body = status_.describe(run_.state(), sights, run_.restarts(), now);
+  body["device_events"] = run_.device_events ? run_.device_events(now) : Json::array();
   body["ok"] = true;
   body["watchdog_pid"] = ::getpid();
   body["max_replicas"] = run_.max_replicas;
@@ -67,7 +67,7 @@ json RunRequests::status(Moment now) {
   return body;
 }
 
-json RunRequests::scale(int replicas) {
+Json RunRequests::scale(int replicas) {
   if (replicas < 1 || replicas > run_.max_replicas) {
     return refusal(
         fmt::format("this run can have 1 to {} replicas; ask for a number in this range", run_.max_replicas));

@@ -16,7 +16,7 @@
 namespace holdfast::recovery {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 double count_seconds(Moment::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -28,11 +28,11 @@ std::int64_t restarts_of(const RestartCounts& restarts, int rank) {
 }
 
 // The member that tries the device slot, or null.
-json tried_by(const State& state, int place) {
+Json tried_by(const State& state, int place) {
   const auto found = std::find_if(state.members.begin(), state.members.end(), [&](const Member& member) {
     return member.device_slot == place && is_able(member) && is_on_trial(state, member);
   });
-  return found == state.members.end() ? json(nullptr) : json(found->id);
+  return found == state.members.end() ? Json(nullptr) : Json(found->id);
 }
 
 }  // namespace
@@ -66,13 +66,13 @@ void RunStatus::look(const std::map<int, Sight>& sights, Moment now) {
   }
 }
 
-json RunStatus::device_of(std::size_t place) const {
-  return place < devices_.size() ? json(devices_[place]) : json(nullptr);
+Json RunStatus::device_of(std::size_t place) const {
+  return place < devices_.size() ? Json(devices_[place]) : Json(nullptr);
 }
 
 // Describes the device slots that are left out.
-json RunStatus::describe_rests(const State& state, Moment now) const {
-  json rests = json::array();
+Json RunStatus::describe_rests(const State& state, Moment now) const {
+  Json rests = Json::array();
   for (std::size_t i = 0; i < state.device_slots.size(); ++i) {
     const DeviceSlot& place = state.device_slots[i];
     if (!place.rest_ends) continue;
@@ -86,9 +86,9 @@ json RunStatus::describe_rests(const State& state, Moment now) const {
   return rests;
 }
 
-json RunStatus::describe(const State& state, const std::map<int, Sight>& sights, const RestartCounts& restarts,
+Json RunStatus::describe(const State& state, const std::map<int, Sight>& sights, const RestartCounts& restarts,
                          Moment now) const {
-  json members = json::array();
+  Json members = Json::array();
   double rate = 0;
   std::int64_t step = -1;
   for (const Member& member : state.members) {
@@ -110,7 +110,7 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
                        {"seconds_since_progress", count_seconds(now - course->second.last_progress)},
                        {"samples_per_second", own_rate},
                        {"resident_bytes", resident_bytes(sight->second.pid)},
-                       {"shards", sight->second.shards == 0 ? json(nullptr) : json(sight->second.shards)},
+                       {"shards", sight->second.shards == 0 ? Json(nullptr) : Json(sight->second.shards)},
                        {"restarts", member.rank < 0 ? 0 : restarts_of(restarts, member.rank)}});
   }
   return {{"phase", to_string(state.phase)},

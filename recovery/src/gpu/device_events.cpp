@@ -16,7 +16,7 @@
 namespace holdfast::recovery {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::string_view kCudaPrefix = "cuda:";
 
@@ -53,7 +53,7 @@ std::vector<int> DeviceEvents::cuda_numbers() const {
 }
 
 void DeviceEvents::watched(const std::vector<WatchedGpu>& gpus) {
-  json list = json::array();
+  Json list = Json::array();
   for (const WatchedGpu& gpu : gpus) {
     list.push_back({{"device", device_of(gpu.cuda_number)},
                     {"index", gpu.facts.index},
@@ -110,7 +110,7 @@ void DeviceEvents::add_failures(const std::string& device, const std::string& wh
 
 void DeviceEvents::write_down(const std::string& device, const GpuEvent& event, XidAction action,
                               const std::string& what) {
-  json line{{"event", "device_event"}, {"device", device}, {"what", what}, {"action", to_string(action)}};
+  Json line{{"event", "device_event"}, {"device", device}, {"what", what}, {"action", to_string(action)}};
   if (event.kind == GpuEvent::Kind::xid) line["xid"] = event.xid;
   if (last_[device].count == kMostLines) {
     line["what"] = what + "; of the further ones of this device, nothing is written down but what is done";
@@ -119,8 +119,8 @@ void DeviceEvents::write_down(const std::string& device, const GpuEvent& event, 
 }
 
 // Durations and not times, since the moments are those of a monotonic clock.
-json DeviceEvents::describe(Moment now) const {
-  json list = json::array();
+Json DeviceEvents::describe(Moment now) const {
+  Json list = Json::array();
   for (const auto& [device, last] : last_) {
     list.push_back({{"device", device},
                     {"what", last.what},

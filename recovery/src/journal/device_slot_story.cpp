@@ -12,7 +12,7 @@
 namespace holdfast::recovery {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using Kind = DeviceSlotChange::Kind;
 using Rest = RunReport::Rest;
 
@@ -29,10 +29,10 @@ Rest rest_of(double time, const DeviceSlotChange& change, int incident) {
 
 }  // namespace
 
-void DeviceSlotStory::take_decision(double time, const json& line, int incident) {
+void DeviceSlotStory::take_decision(double time, const Json& line, int incident) {
   const auto changes = line.find("places");
   if (changes == line.end()) return;
-  for (const json& entry : *changes) {
+  for (const Json& entry : *changes) {
     const DeviceSlotChange change = device_slot_change_from_json(entry);
     if (change.kind == Kind::left_out) {
       open_[change.device_slot] = rests_.size();
@@ -48,7 +48,7 @@ void DeviceSlotStory::take_decision(double time, const json& line, int incident)
   }
 }
 
-json to_json(const Rest& rest) {
+Json to_json(const Rest& rest) {
   return {{"place", rest.place},
           {"began", rest.began},
           {"seconds", rest.seconds},
@@ -60,7 +60,7 @@ json to_json(const Rest& rest) {
           {"tried_by", number_or_null(rest.tried_by)},
           {"used_again", or_null(rest.used_again)},
           {"shown_well_by", number_or_null(rest.shown_well_by)},
-          {"device", rest.device.empty() ? json(nullptr) : json(rest.device)}};
+          {"device", rest.device.empty() ? Json(nullptr) : Json(rest.device)}};
 }
 
 }  // namespace holdfast::recovery

@@ -28,7 +28,7 @@
 namespace holdfast::recovery {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using Incident = RunReport::Incident;
 
 // Events that tell of a failure, and what the watchdog saw then. Where the text ends with a colon, the event says more.
@@ -45,7 +45,7 @@ bool tells_of_failure(const std::string& event) {
 }
 
 // For the reader of the report.
-std::string evidence_of(const std::string& event, const json& line) {
+std::string evidence_of(const std::string& event, const Json& line) {
   for (const auto& [name, seen] : kEvidence) {
     if (name == event) return fmt::format("{}{}", seen, seen.ends_with(": ") ? line.value("what", "") : "");
   }
@@ -60,11 +60,11 @@ class Reader {
   // A line that is torn, or that Holdfast did not write, is counted and skipped. It must not hide the rest of the
   // story.
   void take(const std::string& text) {
-    const json line = json::parse(text, nullptr, false);
+    const Json line = Json::parse(text, nullptr, false);
     try {
       if (!line.is_object()) throw Error(ErrorCode::invalid_file, "a line is torn");
       take_line(line);
-    } catch (const json::exception&) {
+    } catch (const Json::exception&) {
       ++report_.skipped_lines;
     } catch (const Error&) {
       ++report_.skipped_lines;
@@ -79,7 +79,7 @@ class Reader {
 
  private:
   // Only decisions of the watchdog have a "reason". Names of events that workers report are free.
-  void take_line(const json& line) {
+  void take_line(const Json& line) {
     const auto event = line.at("event").get<std::string>();
     const auto time = line.at("time").get<double>();
     if (line.contains("reason")) {
@@ -102,7 +102,7 @@ class Reader {
   }
 
   // The processes of the last watchdog are gone, so nothing more can happen to its incidents.
-  void begin_start(double time, const json& line) {
+  void begin_start(double time, const Json& line) {
     report_.starts.push_back(
         {.time = time, .pid = line.at("pid").get<int>(), .replicas = line.at("replicas").get<int>()});
     open_.clear();
@@ -115,8 +115,8 @@ class Reader {
   }
 
   // Workers choose the details of their events, so only those of known events are read.
-  void take_note(const std::string& event, const json& line) {
-    const json& details = line.at("details");
+  void take_note(const std::string& event, const Json& line) {
+    const Json& details = line.at("details");
     if (!details.is_object()) return;
     RunReport::Savepoints& savepoints = report_.savepoints;
     if (event == "savepoint") {
@@ -155,7 +155,7 @@ class Reader {
   }
 
   // The line of a crash comes after the line of the exit.
-  void take_crash(const json& line) {
+  void take_crash(const Json& line) {
     const int member = line.at("member").get<int>();
     const auto incident = std::find_if(report_.incidents.rbegin(), report_.incidents.rend(),
                                        [member](const Incident& other) { return other.member == member; });
@@ -163,7 +163,7 @@ class Reader {
     incident->frames = line.at("frames").get<std::vector<std::string>>();
   }
 
-  void take_decision(const std::string& event, double time, const json& line) {
+  void take_decision(const std::string& event, double time, const Json& line) {
     const RecordedActions actions = recorded_actions(line);
     const auto step = line.value("step", std::int64_t{-1});
     report_.furthest_step = std::max(report_.furthest_step, step);
@@ -184,7 +184,7 @@ class Reader {
 
   // The first evidence of a failure begins an incident. Later evidence joins it by member: a death is seen before its
   // exit.
-  void note_failure(const std::string& event, double time, const json& line, const RecordedActions& actions) {
+  void note_failure(const std::string& event, double time, const Json& line, const RecordedActions& actions) {
     const int member = line.value("member", -1);
     const bool is_new = actions.has_failure_of(member) || (tells_of_failure(event) && actions.killed.contains(member));
     Incident* incident = open_incident_of(member);
@@ -206,7 +206,7 @@ class Reader {
 
   // Training waits for a lost member of the generation, so its incident stays open until training goes on. A newcomer
   // has no rank, and its incident is complete at once.
-  Incident& begin_incident(int member, double time, const json& line) {
+  Incident& begin_incident(int member, double time, const Json& line) {
     Incident incident{.member = member, .pid = line.value("pid", 0), .step = line.value("step", std::int64_t{-1})};
     incident.noticed = time;
     incident.replicas = is_training_ ? static_cast<int>(by_rank_.size()) : 0;
@@ -313,23 +313,23 @@ class Reader {
   DeviceSlotStory slot_story_;
 };
 
-json to_json(const std::optional<RunReport::Origin>& origin) {
+Json to_json(const std::optional<RunReport::Origin>& origin) {
   if (!origin) return nullptr;
   return {{"path", origin->path}, {"step", origin->step}};
 }
 
 // The exit code is null while the run is live. A 0 would be taken for success.
-json to_json(const RunReport::Start& start) {
+Json to_json(const RunReport::Start& start) {
   return {{"time", start.time},
           {"pid", start.pid},
           {"replicas", start.replicas},
           {"resumed", to_json(start.resumed)},
           {"ended", or_null(start.ended)},
-          {"exit_code", start.ended ? json(start.exit_code) : json(nullptr)},
+          {"exit_code", start.ended ? Json(start.exit_code) : Json(nullptr)},
           {"sentence", start.sentence}};
 }
 
-json to_json(const Incident& incident) {
+Json to_json(const Incident& incident) {
   return {{"cause", incident.cause},
           {"evidence", incident.evidence},
           {"frames", incident.frames},
@@ -352,13 +352,13 @@ json to_json(const Incident& incident) {
           {"ended_run", incident.ended_run}};
 }
 
-json to_json(const RunReport::Remark& remark) {
+Json to_json(const RunReport::Remark& remark) {
   return {{"time", remark.time}, {"sentence", remark.sentence}};
 }
 
 template <class Part>
-json list_of(const std::vector<Part>& parts) {
-  json list = json::array();
+Json list_of(const std::vector<Part>& parts) {
+  Json list = Json::array();
   for (const Part& part : parts) list.push_back(to_json(part));
   return list;
 }
@@ -376,7 +376,7 @@ RunReport read_run_report(const std::string& journal_path) {
 }
 
 std::string to_json(const RunReport& report) {
-  const json body = {{"starts", list_of(report.starts)},
+  const Json body = {{"starts", list_of(report.starts)},
                      {"incidents", list_of(report.incidents)},
                      {"remarks", list_of(report.remarks)},
                      {"slow_replicas", list_of(report.slow_replicas)},
@@ -391,7 +391,7 @@ std::string to_json(const RunReport& report) {
                      {"generations", report.generations},
                      {"skipped_lines", report.skipped_lines}};
   // Texts of a program may not be UTF-8. The report is written all the same.
-  return body.dump(1, ' ', false, json::error_handler_t::replace);
+  return body.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace holdfast::recovery

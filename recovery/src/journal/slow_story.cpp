@@ -14,7 +14,7 @@
 namespace holdfast::recovery {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using SlowReplica = RunReport::SlowReplica;
 
 std::string name_of(SlowReplica::Ending ending) {
@@ -22,7 +22,7 @@ std::string name_of(SlowReplica::Ending ending) {
   return kNames.at(static_cast<std::size_t>(ending));
 }
 
-json to_json(const RunReport::Assignment& assignment) {
+Json to_json(const RunReport::Assignment& assignment) {
   return {{"time", assignment.time},
           {"generation", assignment.generation},
           {"shards", assignment.shards},
@@ -30,7 +30,7 @@ json to_json(const RunReport::Assignment& assignment) {
           {"why", assignment.why}};
 }
 
-RunReport::Assignment assignment_of(double time, const json& line) {
+RunReport::Assignment assignment_of(double time, const Json& line) {
   return {.time = time,
           .generation = line.at("generation").get<int>(),
           .shards = line.value("shards", std::vector<int>{}),
@@ -72,7 +72,7 @@ void SlowStory::end(int member, Ending ending, double time) {
 }
 
 // The watchdog writes such a line for every member whenever one becomes slow, or is no longer slow.
-void SlowStory::take_straggler(double time, const json& line) {
+void SlowStory::take_straggler(double time, const Json& line) {
   const int member = line.at("member").get<int>();
   if (!line.at("is_straggler").get<bool>()) return end(member, Ending::quick_again, time);
   // Not a second beginning: the line was written because another member's state changed.
@@ -94,7 +94,7 @@ void SlowStory::take_straggler(double time, const json& line) {
 
 // An assignment is made for the replicas that are slow. The next one also belongs to the replicas of the one before it,
 // since it ends their uneven assignment.
-void SlowStory::take_assignment(double time, const json& line) {
+void SlowStory::take_assignment(double time, const Json& line) {
   const RunReport::Assignment assignment = assignment_of(time, line);
   std::vector<std::size_t> concerned = std::exchange(unevenly_, {});
   for (const auto& [member, index] : open_) concerned.push_back(index);
@@ -106,7 +106,7 @@ void SlowStory::take_assignment(double time, const json& line) {
 }
 
 // The end of a slow replica's process ends its slowness. A decision about a slow replica that kept it says why.
-void SlowStory::take_decision(const std::string& event, double time, const json& line, const RecordedActions& actions) {
+void SlowStory::take_decision(const std::string& event, double time, const Json& line, const RecordedActions& actions) {
   for (const auto& [member, slot] : actions.started) device_slots_[member] = slot;
   const int member = line.value("member", -1);
   if (event == "slow" && actions.has_failure_of(member)) end(member, Ending::replaced, time);
@@ -128,10 +128,10 @@ void SlowStory::note_successors(const std::vector<int>& by_rank) {
   }
 }
 
-json to_json(const SlowReplica& replica) {
-  json assignments = json::array();
+Json to_json(const SlowReplica& replica) {
+  Json assignments = Json::array();
   for (const RunReport::Assignment& assignment : replica.assignments) assignments.push_back(to_json(assignment));
-  json left_alone = json::array();
+  Json left_alone = Json::array();
   for (const RunReport::Remark& remark : replica.left_alone) {
     left_alone.push_back({{"time", remark.time}, {"sentence", remark.sentence}});
   }

@@ -24,7 +24,7 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -50,9 +50,9 @@ class Run : public ::testing::Test {
 
   std::string in_run(const std::string& name) const { return folder_ / "run/" + name; }
 
-  std::vector<json> events(const std::string& name) const {
-    std::vector<json> found;
-    for (const json& line : journal_of(folder_)) {
+  std::vector<Json> events(const std::string& name) const {
+    std::vector<Json> found;
+    for (const Json& line : journal_of(folder_)) {
       if (line.at("event") == name) found.push_back(line);
     }
     return found;
@@ -169,7 +169,7 @@ TEST_F(RunDigits, TrainsToTheSameBitsAsOnItsOwnAlthoughOneReplicaIsKilled) {
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
   EXPECT_EQ(report_of(folder_).at("restarts").size(), 1U);
-  EXPECT_EQ(json::parse(read_file(in_run("run.json"))).at("shards"), 4);
+  EXPECT_EQ(Json::parse(read_file(in_run("run.json"))).at("shards"), 4);
 }
 
 TEST_F(RunDigits, StrikesOnceWithEachFaultOfTheEnvironment) {
@@ -187,7 +187,7 @@ TEST_F(RunDigits, StrikesOnceWithEachFaultOfTheEnvironment) {
 TEST_F(RunDigits, AssignsOneShardToEachReplicaByDefault) {
   ASSERT_EQ(run({"--replicas", "3"}, digits({{"--shards", "0"}})).exit_code, 0);
 
-  EXPECT_EQ(json::parse(read_file(in_run("run.json"))).at("shards"), 3);
+  EXPECT_EQ(Json::parse(read_file(in_run("run.json"))).at("shards"), 3);
 }
 
 TEST_F(RunDigits, RefusesToResumeWithAnOptionThatChangesTheBits) {
@@ -315,7 +315,7 @@ class RunInC : public Run {
 
   std::set<int> pids() const {
     std::set<int> pids;
-    for (const json& line : events("ready")) pids.insert(line.at("pid").get<int>());
+    for (const Json& line : events("ready")) pids.insert(line.at("pid").get<int>());
     return pids;
   }
 
@@ -363,9 +363,9 @@ class RunInCOnGpus : public RunInC {
     });
   }
 
-  int device_of(const json& exited) const {
-    for (const json& line : journal_of(folder_)) {
-      for (const json& action : line.value("actions", json::array())) {
+  int device_of(const Json& exited) const {
+    for (const Json& line : journal_of(folder_)) {
+      for (const Json& action : line.value("actions", Json::array())) {
         const bool is_start = action.at("action") == "start_process" && action.at("member") == exited.at("member");
         if (is_start) return action.at("place");
       }
@@ -449,7 +449,7 @@ TEST_F(RunInCOnGpus, TrainsWithoutADriverAndSaysSo) {
 }
 
 TEST_F(RunInCOnGpus, DoesNotWaitForADriverThatHangs) {
-  json facts = gpus(2);
+  Json facts = gpus(2);
   facts["hangs_in"] = "nvmlInit_v2";
   const FakeGpus fake(facts);
 
@@ -516,7 +516,7 @@ TEST_F(Run, AssignsFewerShardsToASlowProcessInC) {
   EXPECT_EQ(assigned[0] + assigned[1], 6);
   // 2 shards, or fewer when a busy machine makes the slow process even slower.
   EXPECT_LT(assigned[1], 3);
-  for (const json& line : events("shards_dealt")) EXPECT_EQ(line.at("details").get<std::vector<int>>(), assigned);
+  for (const Json& line : events("shards_dealt")) EXPECT_EQ(line.at("details").get<std::vector<int>>(), assigned);
   EXPECT_EQ(events("shards_dealt").size(), 2U);
   EXPECT_TRUE(events("restart").empty());
 }

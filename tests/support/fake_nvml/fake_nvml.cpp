@@ -34,7 +34,7 @@
 
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr int kSuccess = 0;
 constexpr int kUninitialized = 1;
@@ -77,7 +77,7 @@ struct EventSet {
 // The watchdog and the survey may call from several threads.
 std::mutex mutex;
 // Never destroyed: a watching thread may still call while the process ends.
-json& facts = *new json;
+Json& facts = *new Json;
 int users = 0;
 std::string& path_of_facts = *new std::string;
 
@@ -94,11 +94,11 @@ void hang_if_asked(const char* function) {
   if (hangs) hang();
 }
 
-json facts_of_the_file(const char* path) {
+Json facts_of_the_file(const char* path) {
   if (path == nullptr) return {{"init", 9}};
   std::ifstream file(path);
-  json read = json::parse(file, nullptr, false);
-  return read.is_object() ? read : json{{"init", kUnknown}};
+  Json read = Json::parse(file, nullptr, false);
+  return read.is_object() ? read : Json{{"init", kUnknown}};
 }
 
 // Handles of devices count from 1, so that no handle is null. An instance's handle is its device's times this, plus its
@@ -114,7 +114,7 @@ int index_of(Handle handle) {
 }
 
 bool is_lost(int index) {
-  const json& device = facts.at("devices").at(static_cast<std::size_t>(index));
+  const Json& device = facts.at("devices").at(static_cast<std::size_t>(index));
   return device.value("lost", false) || std::filesystem::exists(device.value("lost_when", ""));
 }
 
@@ -124,7 +124,7 @@ int answer(Handle handle, const char* name, const Take& take) {
   const int index = index_of(handle);
   if (index < 0 || index >= static_cast<int>(facts["devices"].size())) return kInvalidArgument;
   if (is_lost(index)) return kGpuIsLost;
-  const json& device = facts["devices"][static_cast<std::size_t>(index)];
+  const Json& device = facts["devices"][static_cast<std::size_t>(index)];
   const auto fact = device.find(name);
   if (fact == device.end()) return kNotSupported;
   take(*fact);
@@ -133,7 +133,7 @@ int answer(Handle handle, const char* name, const Take& take) {
 
 template <class Number>
 int answer_number(Handle handle, const char* name, Number* number) {
-  return answer(handle, name, [number](const json& fact) { *number = fact.get<Number>(); });
+  return answer(handle, name, [number](const Json& fact) { *number = fact.get<Number>(); });
 }
 
 void copy(const std::string& text, char* to, std::size_t size) {
@@ -142,7 +142,7 @@ void copy(const std::string& text, char* to, std::size_t size) {
 }
 
 int answer_text(Handle handle, const char* name, char* text, unsigned int size) {
-  return answer(handle, name, [=](const json& fact) { copy(fact.get<std::string>(), text, size); });
+  return answer(handle, name, [=](const Json& fact) { copy(fact.get<std::string>(), text, size); });
 }
 
 int say(const char* name, char* text, unsigned int size) {
@@ -174,7 +174,7 @@ bool has_lost_device(const EventSet& set) {
   return std::any_of(set.types.begin(), set.types.end(), [](const auto& entry) { return is_lost(entry.first); });
 }
 
-bool take_event(const EventSet& set, const json& event, EventData& data) {
+bool take_event(const EventSet& set, const Json& event, EventData& data) {
   const int device = event.at("device").get<int>();
   const unsigned long long type = event.value("type", kXidCriticalError);
   const auto registered = set.types.find(device);
@@ -253,13 +253,13 @@ FAKE_NVML int nvmlDeviceGetName(Handle device, char* text, unsigned int size) {
 FAKE_NVML int nvmlDeviceGetUUID(Handle device, char* text, unsigned int size) {
   const auto number = reinterpret_cast<std::intptr_t>(device);
   if (number < kInstances) return answer_text(device, "uuid", text, size);
-  return answer(reinterpret_cast<Handle>(number / kInstances), "instances", [&](const json& instances) {
+  return answer(reinterpret_cast<Handle>(number / kInstances), "instances", [&](const Json& instances) {
     copy(instances.at(static_cast<std::size_t>(number % kInstances)).get<std::string>(), text, size);
   });
 }
 
 FAKE_NVML int nvmlDeviceGetMemoryInfo(Handle device, Memory* memory) {
-  return answer(device, "memory", [memory](const json& fact) {
+  return answer(device, "memory", [memory](const Json& fact) {
     memory->total = fact.at("total");
     memory->used = fact.at("used");
     memory->free = memory->total - memory->used;
@@ -281,11 +281,11 @@ FAKE_NVML int nvmlSystemGetCudaDriverVersion_v2(int* version) {
 
 FAKE_NVML int nvmlDeviceGetPciInfo_v3(Handle device, Pci* pci) {
   return answer(device, "bus_id",
-                [pci](const json& fact) { copy(fact.get<std::string>(), pci->bus_id, sizeof pci->bus_id); });
+                [pci](const Json& fact) { copy(fact.get<std::string>(), pci->bus_id, sizeof pci->bus_id); });
 }
 
 FAKE_NVML int nvmlDeviceGetCudaComputeCapability(Handle device, int* major, int* minor) {
-  return answer(device, "compute_capability", [=](const json& fact) {
+  return answer(device, "compute_capability", [=](const Json& fact) {
     *major = fact.at(0);
     *minor = fact.at(1);
   });
@@ -319,7 +319,7 @@ FAKE_NVML int nvmlDeviceGetRetiredPagesPendingStatus(Handle device, int* is_pend
 
 FAKE_NVML int nvmlDeviceGetRemappedRows(Handle device, unsigned int* corrected, unsigned int* uncorrected,
                                         unsigned int* pending, unsigned int* failed) {
-  return answer(device, "remapped_rows", [=](const json& fact) {
+  return answer(device, "remapped_rows", [=](const Json& fact) {
     *corrected = fact.value("corrected", 0U);
     *uncorrected = fact.value("uncorrected", 0U);
     *pending = fact.value("pending", 0U);
@@ -363,14 +363,14 @@ FAKE_NVML int nvmlDeviceGetMigMode(Handle device, unsigned int* current, unsigne
 FAKE_NVML int nvmlDeviceGetMaxMigDeviceCount(Handle device, unsigned int* count) {
   *count = 0;
   const int code =
-      answer(device, "instances", [count](const json& uuids) { *count = static_cast<unsigned int>(uuids.size()); });
+      answer(device, "instances", [count](const Json& uuids) { *count = static_cast<unsigned int>(uuids.size()); });
   return code == kNotSupported ? kSuccess : code;
 }
 
 FAKE_NVML int nvmlDeviceGetMigDeviceHandleByIndex(Handle device, unsigned int number, Handle* instance) {
   bool is_there = false;
   const int code =
-      answer(device, "instances", [&](const json& uuids) { is_there = number < uuids.size() && uuids[number] != ""; });
+      answer(device, "instances", [&](const Json& uuids) { is_there = number < uuids.size() && uuids[number] != ""; });
   if (code != kSuccess) return code;
   if (!is_there) return kNotFound;
   *instance = reinterpret_cast<Handle>(reinterpret_cast<std::intptr_t>(device) * kInstances + number);
@@ -407,7 +407,7 @@ FAKE_NVML int nvmlEventSetWait_v2(EventSet* set, EventData* data, unsigned int m
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
   do {
     for (std::string line; read_line(*set, line);) {
-      if (take_event(*set, json::parse(line), *data)) return kSuccess;
+      if (take_event(*set, Json::parse(line), *data)) return kSuccess;
     }
     if (has_lost_device(*set)) return kGpuIsLost;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

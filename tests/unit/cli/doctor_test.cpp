@@ -13,7 +13,7 @@
 namespace holdfast::cli {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -24,7 +24,7 @@ class DoctorTest : public testing::CommandTest {
 };
 
 TEST_F(DoctorTest, ShowsDevicesAndWhatIsWrongWithThem) {
-  json facts = gpus(2);
+  Json facts = gpus(2);
   facts["devices"][1].update({{"link_width", 8}, {"clocks_event_reasons", 0x40}, {"uncorrected_errors", 2}});
   const FakeGpus fake(facts);
 
@@ -45,7 +45,7 @@ TEST_F(DoctorTest, ShowsThatThereIsNoDriver) {
 
   const int code = run({"doctor", "--json"});
 
-  const json said = json::parse(out());
+  const Json said = Json::parse(out());
   EXPECT_EQ(code, said["host"]["nvidia_cards"] == 0 ? kDone : kCannotTrain);
   EXPECT_EQ(said["can_train"], said["host"]["nvidia_cards"] == 0);
   EXPECT_EQ(said["gpus"], nullptr);
@@ -53,14 +53,14 @@ TEST_F(DoctorTest, ShowsThatThereIsNoDriver) {
 }
 
 TEST_F(DoctorTest, PrintsTheSameAsJson) {
-  json facts = gpus(2);
+  Json facts = gpus(2);
   facts["peers"] = 1;
   facts["devices"][1].erase("temperature");
   const FakeGpus fake(facts);
 
   EXPECT_EQ(run({"doctor", "--json"}), kCannotTrain);
 
-  const json said = json::parse(out());
+  const Json said = Json::parse(out());
   EXPECT_EQ(said["gpus"]["driver_version"], "580.65.06");
   EXPECT_EQ(said["gpus"]["cuda_version"], "13.0.0");
   EXPECT_EQ(said["gpus"]["devices"][0]["device"], "cuda:0");
@@ -70,11 +70,11 @@ TEST_F(DoctorTest, PrintsTheSameAsJson) {
   EXPECT_EQ(said["can_train"], false);
   EXPECT_EQ(said["libraries"].size(), 4U);
   EXPECT_GE(said["findings"].size(), 2U);
-  for (const json& finding : said["findings"]) EXPECT_TRUE(finding["what"].is_string());
+  for (const Json& finding : said["findings"]) EXPECT_TRUE(finding["what"].is_string());
 }
 
 TEST_F(DoctorTest, ShowsMissingValuesAsUnknown) {
-  json facts = gpus(0);
+  Json facts = gpus(0);
   facts["devices"].push_back({{"name", "NVIDIA H200"}});
   const FakeGpus fake(facts, "libfake_nvml_old.so");
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "support/fake_gpus.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::cli {
@@ -60,7 +61,7 @@ TEST(MachineFacts, SayWhyThereAreNoGpus) {
 TEST(MachineFacts, AskCudaWhenTheDriverHasNoManagementLibrary) {
   const TemporaryFolder folder;
   // Any library will do.
-  std::filesystem::create_symlink(HOLDFAST_BINARY_DIR "/libfake_nvml.so", folder / "libcuda.so.1");
+  std::filesystem::create_symlink(program_folder() + "/libfake_nvml.so", folder / "libcuda.so.1");
   const Variable libraries("HOLDFAST_LIBRARY_PATH", folder.path());
   const Variable nvml("HOLDFAST_NVML", "/nowhere/libnvidia-ml.so.1");
   const Variable back_end("HOLDFAST_CUDA_LIBRARY", "/nowhere/libholdfast_cuda.so");

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "support/folders.h"
+
 namespace holdfast::format {
 namespace {
 
@@ -22,7 +24,7 @@ class ZstdFilter : public ::testing::Test {
   };
 
   ZstdFilter()
-      : module_(dlopen(HOLDFAST_BINARY_DIR "/../hdf5-plugins/libholdfast_hdf5_zstd.so", RTLD_NOW | RTLD_LOCAL)) {
+      : module_(dlopen(program_folder() + "/../hdf5-plugins/libholdfast_hdf5_zstd.so", RTLD_NOW | RTLD_LOCAL)) {
     if (module_ == nullptr) throw std::runtime_error(dlerror());
     const auto info = reinterpret_cast<const void* (*)()>(dlsym(module_, "H5PLget_plugin_info"));
     filter_ = static_cast<const H5Z_class2_t*>(info());

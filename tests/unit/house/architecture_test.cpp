@@ -9,10 +9,12 @@
 #include <sstream>
 #include <string>
 
+#include "support/folders.h"
+
 namespace holdfast {
 namespace {
 
-const std::filesystem::path kSource = HOLDFAST_SOURCE_DIR;
+const std::filesystem::path kSource = source_folder();
 
 std::string map() {
   std::ifstream file(kSource / "ARCHITECTURE.md");

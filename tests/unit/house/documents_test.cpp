@@ -12,11 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "support/folders.h"
+
 namespace holdfast {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kTree = HOLDFAST_SOURCE_DIR;
+const fs::path kTree = source_folder();
 
 std::string document_text(const fs::path& path) {
   std::ifstream file(path);

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "support/folders.h"
+
 namespace holdfast {
 namespace {
 
@@ -54,13 +56,13 @@ bool is_source(const fs::path& path) {
 std::vector<Include> includes_below(const std::string& folder) {
   static const std::regex pattern("^\\s*#\\s*include\\s*[<\"]([^>\"]+)[>\"]");
   std::vector<Include> includes;
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(HOLDFAST_SOURCE_DIR) / folder)) {
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_folder()) / folder)) {
     if (!is_source(entry.path())) continue;
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);) {
       std::smatch match;
       if (std::regex_search(line, match, pattern)) {
-        includes.push_back({fs::relative(entry.path(), HOLDFAST_SOURCE_DIR).string(), match[1].str()});
+        includes.push_back({fs::relative(entry.path(), source_folder()).string(), match[1].str()});
       }
     }
   }
@@ -99,8 +101,8 @@ std::string part_of_file(const std::string& file) {
 
 std::vector<std::string> sources_below(const std::string& folder) {
   std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(HOLDFAST_SOURCE_DIR) / folder)) {
-    if (is_source(entry.path())) files.push_back(fs::relative(entry.path(), HOLDFAST_SOURCE_DIR).string());
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_folder()) / folder)) {
+    if (is_source(entry.path())) files.push_back(fs::relative(entry.path(), source_folder()).string());
   }
   return files;
 }

@@ -12,12 +12,14 @@
 #include <string_view>
 #include <vector>
 
+#include "support/folders.h"
+
 namespace holdfast {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRepository = HOLDFAST_SOURCE_DIR;
+const fs::path kRepository = source_folder();
 const std::vector<std::string> kParts = {"base", "format", "exchange", "recovery", "sdk", "cli", "testing"};
 
 std::vector<std::string> lines_of(const fs::path& path) {

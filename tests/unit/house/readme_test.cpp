@@ -7,18 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "support/folders.h"
 #include "support/program.h"
 
 namespace holdfast {
 namespace {
 
 std::string example(const std::string& name) {
-  return read_file(std::string(HOLDFAST_SOURCE_DIR) + "/examples/" + name + "/main.cpp");
+  return read_file(source_folder() + "/examples/" + name + "/main.cpp");
 }
 
 std::vector<std::string> code_in(const std::string& page) {
   const std::string begin = "```cpp\n";
-  const std::string text = read_file(std::string(HOLDFAST_SOURCE_DIR) + "/" + page);
+  const std::string text = read_file(source_folder() + "/" + page);
   std::vector<std::string> blocks;
   for (std::size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
     at += begin.size();
@@ -38,7 +39,7 @@ TEST(Readme, ShowsTheFirstProgramAsItIsBuilt) {
 }
 
 TEST(Readme, CanBeReadInOneGo) {
-  const std::string readme = read_file(std::string(HOLDFAST_SOURCE_DIR) + "/README.md");
+  const std::string readme = read_file(source_folder() + "/README.md");
 
   EXPECT_LE(std::count(readme.begin(), readme.end(), '\n'), 110);
 }

@@ -16,7 +16,7 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 // Next to the savepoints: another folder may lie on another disk.
 std::string record_path(const std::string& folder) {
@@ -29,7 +29,7 @@ std::string sentence(const CompressionFigures& figures) {
 }
 
 std::string record_of(const CompressionChoices::Choice& choice, const CompressionFigures& figures) {
-  const json object = {{"compression", to_string(choice.compression)},
+  const Json object = {{"compression", to_string(choice.compression)},
                        {"why", choice.why},
                        {"sample_bytes", figures.sample_bytes},
                        {"fast", {{"seconds", figures.fast_seconds}, {"file_bytes", figures.fast_file_bytes}}},
@@ -39,9 +39,9 @@ std::string record_of(const CompressionChoices::Choice& choice, const Compressio
 
 // Empty for text that record_of() did not write.
 std::optional<SavepointCompression> recorded_compression(const std::string& text) {
-  const json object = json::parse(text, nullptr, false);
+  const Json object = Json::parse(text, nullptr, false);
   if (!object.is_object()) return std::nullopt;
-  const json name = object.value("compression", json());
+  const Json name = object.value("compression", Json());
   for (const SavepointCompression known : {SavepointCompression::fast, SavepointCompression::none}) {
     if (name == to_string(known)) return known;
   }

@@ -13,14 +13,14 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using Kind = SavepointEvent::Kind;
 
 constexpr auto kProgressPeriod = std::chrono::seconds(10);
 constexpr double kLongWaitSeconds = 1;
 
-json details_of(const SavepointEvent& event) {
-  json details = {{"path", event.path}, {"step", event.step}};
+Json details_of(const SavepointEvent& event) {
+  Json details = {{"path", event.path}, {"step", event.step}};
   // Only members that the kind has; zeros would look like measurements.
   if (event.kind == Kind::progress) details["done_bytes"] = event.done_bytes;
   if (event.kind == Kind::progress || event.kind == Kind::durable) details["total_bytes"] = event.total_bytes;

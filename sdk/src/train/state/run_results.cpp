@@ -21,7 +21,7 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 std::string results_path(const std::string& run_directory) {
   return run_directory + "/results.json";
@@ -55,15 +55,15 @@ std::optional<std::string> remembered_results(const std::string& run_directory) 
 
 // What is missing or of another type throws, and the caller says that the file is damaged.
 RunResults results_from_text(const std::string& text) {
-  const json object = json::parse(text);
+  const Json object = Json::parse(text);
   RunResults results;
   results.steps = object.at("steps").get<std::int64_t>();
   results.weights_digest = object.at("weights_digest").get<std::string>();
-  for (const json& call : object.at("calls")) {
+  for (const Json& call : object.at("calls")) {
     CallResults& read = results.calls.emplace_back();
     read.kind = call.at("kind").get<std::string>();
     read.results = logs_from(call.at("results"));
-    for (const json& epoch : call.at("history")) read.history.push_back(logs_from(epoch));
+    for (const Json& epoch : call.at("history")) read.history.push_back(logs_from(epoch));
   }
   return results;
 }
@@ -71,13 +71,13 @@ RunResults results_from_text(const std::string& text) {
 }  // namespace
 
 std::string results_text(const TrainState& state, const Digest& weights) {
-  json calls = json::array();
+  Json calls = Json::array();
   for (const CallRecord& call : state.calls) {
-    json history = json::array();
+    Json history = Json::array();
     for (const Logs& epoch : call.history) history.push_back(logs_json(epoch));
     calls.push_back({{"kind", call.kind}, {"results", logs_json(call.results)}, {"history", history}});
   }
-  return json{{"steps", state.step}, {"weights_digest", weights.hex()}, {"calls", calls}}.dump(1) + "\n";
+  return Json{{"steps", state.step}, {"weights_digest", weights.hex()}, {"calls", calls}}.dump(1) + "\n";
 }
 
 void keep_results(const Replica::Context& context) {

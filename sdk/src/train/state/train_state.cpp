@@ -17,7 +17,7 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 // The error for text that to_json() did not write.
 Error unreadable_state(const std::string& why) {
@@ -25,7 +25,7 @@ Error unreadable_state(const std::string& why) {
 }
 
 // Every reader of a key goes through here, so that a missing one is named.
-const json& member(const json& object, const std::string& key) {
+const Json& member(const Json& object, const std::string& key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   if (!object.is_object() || found == object.end()) {
     throw unreadable_state(fmt::format("it has no \"{}\"", key));
@@ -34,60 +34,60 @@ const json& member(const json& object, const std::string& key) {
 }
 
 // The member `key`, of the type that `is_wanted` asks for and `wanted` names.
-const json& typed_member(const json& object, const std::string& key, bool (json::*is_wanted)() const noexcept,
+const Json& typed_member(const Json& object, const std::string& key, bool (Json::*is_wanted)() const noexcept,
                          const char* wanted) {
-  const json& value = member(object, key);
+  const Json& value = member(object, key);
   if ((value.*is_wanted)()) return value;
   throw unreadable_state(fmt::format("its \"{}\" is of type {} and not {}", key, value.type_name(), wanted));
 }
 
 template <typename Integer>
-Integer integer_at(const json& object, const std::string& key) {
-  return typed_member(object, key, &json::is_number_integer, "a whole number").get<Integer>();
+Integer integer_at(const Json& object, const std::string& key) {
+  return typed_member(object, key, &Json::is_number_integer, "a whole number").get<Integer>();
 }
 
-std::string text_at(const json& object, const std::string& key) {
-  return typed_member(object, key, &json::is_string, "a text").get<std::string>();
+std::string text_at(const Json& object, const std::string& key) {
+  return typed_member(object, key, &Json::is_string, "a text").get<std::string>();
 }
 
-bool bool_at(const json& object, const std::string& key) {
-  return typed_member(object, key, &json::is_boolean, "true or false").get<bool>();
+bool bool_at(const Json& object, const std::string& key) {
+  return typed_member(object, key, &Json::is_boolean, "true or false").get<bool>();
 }
 
-const json& array_at(const json& object, const std::string& key) {
-  return typed_member(object, key, &json::is_array, "a list");
+const Json& array_at(const Json& object, const std::string& key) {
+  return typed_member(object, key, &Json::is_array, "a list");
 }
 
 // Sums of an epoch may have overflowed, so they are written like means.
-json numbers(const std::vector<double>& values) {
-  json array = json::array();
+Json numbers(const std::vector<double>& values) {
+  Json array = Json::array();
   for (const double value : values) array.push_back(number_json(value));
   return array;
 }
 
-std::vector<double> numbers_from(const json& array) {
+std::vector<double> numbers_from(const Json& array) {
   if (!array.is_array()) throw unreadable_state(fmt::format("it has {} where a list belongs", array.type_name()));
   std::vector<double> values;
-  for (const json& value : array) values.push_back(number_from(value));
+  for (const Json& value : array) values.push_back(number_from(value));
   return values;
 }
 
 // The kind is written, too, since JSON cannot tell 1 from 1.0, nor an infinity from the text "inf".
-json callback_value(const CallbackValue& value) {
+Json callback_value(const CallbackValue& value) {
   struct Writer {
-    json operator()(std::int64_t v) const { return {{"integer", v}}; }
-    json operator()(double v) const { return {{"real", number_json(v)}}; }
-    json operator()(const std::string& v) const { return {{"text", v}}; }
-    json operator()(const std::vector<double>& v) const { return {{"reals", numbers(v)}}; }
+    Json operator()(std::int64_t v) const { return {{"integer", v}}; }
+    Json operator()(double v) const { return {{"real", number_json(v)}}; }
+    Json operator()(const std::string& v) const { return {{"text", v}}; }
+    Json operator()(const std::vector<double>& v) const { return {{"reals", numbers(v)}}; }
   };
   return std::visit(Writer{}, value);
 }
 
-CallbackValue callback_value_from(const json& object) {
+CallbackValue callback_value_from(const Json& object) {
   if (!object.is_object() || object.size() != 1) throw unreadable_state("a callback's value is not a single value");
   // A kind of a later version is refused: its value might mean anything.
   const std::string& kind = object.begin().key();
-  const json& value = object.begin().value();
+  const Json& value = object.begin().value();
   if (kind == "integer") return integer_at<std::int64_t>(object, kind);
   if (kind == "real") return number_from(value);
   if (kind == "text") return text_at(object, kind);
@@ -95,32 +95,32 @@ CallbackValue callback_value_from(const json& object) {
   throw unreadable_state(fmt::format("a callback's value has the unknown kind \"{}\"", kind));
 }
 
-json callbacks(const std::map<std::string, CallbackState>& states) {
-  json object = json::object();
+Json callbacks(const std::map<std::string, CallbackState>& states) {
+  Json object = Json::object();
   for (const auto& [name, state] : states) {
-    object[name] = json::object();
+    object[name] = Json::object();
     for (const auto& [key, value] : state) object[name][key] = callback_value(value);
   }
   return object;
 }
 
-std::map<std::string, CallbackState> callbacks_from(const json& object) {
+std::map<std::string, CallbackState> callbacks_from(const Json& object) {
   std::map<std::string, CallbackState> states;
   for (const auto& [name, state] : object.items()) {
     // A callback without values is listed, too: it differs from one that was never there.
     states[name];
-    typed_member(object, name, &json::is_object, "the state of a callback");
+    typed_member(object, name, &Json::is_object, "the state of a callback");
     for (const auto& [key, value] : state.items()) states[name][key] = callback_value_from(value);
   }
   return states;
 }
 
 // Left out at their defaults, so that runs without these features keep the bytes that they had.
-json call(const CallRecord& record) {
-  json history = json::array();
+Json call(const CallRecord& record) {
+  Json history = Json::array();
   for (const Logs& epoch : record.history) history.push_back(logs_json(epoch));
-  json object = {{"kind", record.kind},
-                 {"data", json::parse(record.data)},
+  Json object = {{"kind", record.kind},
+                 {"data", Json::parse(record.data)},
                  {"epochs", record.epochs},
                  {"finished", record.is_finished},
                  {"results", logs_json(record.results)},
@@ -135,14 +135,14 @@ json call(const CallRecord& record) {
 }
 
 // Keys that only some records have are optional here.
-CallRecord call_from(const json& object) {
+CallRecord call_from(const Json& object) {
   CallRecord record;
   record.kind = text_at(object, "kind");
   record.data = member(object, "data").dump();
   record.epochs = integer_at<std::int64_t>(object, "epochs");
   record.is_finished = bool_at(object, "finished");
   record.results = logs_from(member(object, "results"));
-  for (const json& epoch : array_at(object, "history")) record.history.push_back(logs_from(epoch));
+  for (const Json& epoch : array_at(object, "history")) record.history.push_back(logs_from(epoch));
   record.epoch_sums = numbers_from(member(object, "epoch_sums"));
   record.epoch_samples = integer_at<std::int64_t>(object, "epoch_samples");
   if (object.contains("epoch_skipped_samples")) {
@@ -161,25 +161,25 @@ CallRecord call_from(const json& object) {
 }
 
 // The logs that belong to exactly this state. There are some from the end of an epoch until the next step.
-json metrics(const TrainState& state) {
+Json metrics(const TrainState& state) {
   // They are for readers of the file, such as best_savepoint(); a resume does not read them.
   const bool is_between_epochs = state.batch == 0 && !state.calls.empty() && !state.calls.back().history.empty();
-  return is_between_epochs ? logs_json(state.calls.back().history.back()) : json::object();
+  return is_between_epochs ? logs_json(state.calls.back().history.back()) : Json::object();
 }
 
 // Adds a sentence such as "training/optimizer/learning_rate was 0.001 and is 0.002" for each leaf that differs.
-void describe_differences(const std::string& path, const json& saved, const json& now,
+void describe_differences(const std::string& path, const Json& saved, const Json& now,
                           std::vector<std::string>& sentences) {
   if (saved == now) return;
   if (saved.is_structured() && saved.type() == now.type()) {
     // Leaf by leaf, so that the sentence names an option and not a whole model.
-    const json saved_leaves = saved.flatten();
-    const json now_leaves = now.flatten();
-    json all = saved_leaves;
+    const Json saved_leaves = saved.flatten();
+    const Json now_leaves = now.flatten();
+    Json all = saved_leaves;
     all.update(now_leaves);
     for (const auto& [pointer, unused] : all.items()) {
-      const json before = saved_leaves.value(pointer, json("absent"));
-      const json after = now_leaves.value(pointer, json("absent"));
+      const Json before = saved_leaves.value(pointer, Json("absent"));
+      const Json after = now_leaves.value(pointer, Json("absent"));
       if (before == after) continue;
       sentences.push_back(fmt::format("{}{} was {} and is {}", path, pointer, before.dump(), after.dump()));
     }
@@ -189,18 +189,18 @@ void describe_differences(const std::string& path, const json& saved, const json
 }
 
 // Names the part of a state that JSON cannot hold.
-std::string text_that_is_not_utf8(const json& state) {
+std::string text_that_is_not_utf8(const Json& state) {
   // Only dump() looks at the bytes, so it is tried for each part.
-  const auto is_text = [](const json& part) {
+  const auto is_text = [](const Json& part) {
     try {
       part.dump();
       return true;
-    } catch (const json::type_error&) {
+    } catch (const Json::type_error&) {
       return false;
     }
   };
   for (const auto& [name, callback] : state.at("callbacks").items()) {
-    if (is_text(json(name)) && !is_text(callback)) return "the state of the callback " + name;
+    if (is_text(Json(name)) && !is_text(callback)) return "the state of the callback " + name;
   }
   return "the name of a callback or a metric";
 }
@@ -224,13 +224,13 @@ FitStage stage_from_name(const std::string& name) {
 }
 
 // Graph and configuration are JSON already. As objects they can be compared and read.
-json state_json(const TrainState& state) {
-  json calls = json::array();
+Json state_json(const TrainState& state) {
+  Json calls = Json::array();
   for (const CallRecord& record : state.calls) calls.push_back(call(record));
-  json object = {{"kind", "savepoint"},
+  Json object = {{"kind", "savepoint"},
                  {"holdfast", HOLDFAST_VERSION},
-                 {"graph", json::parse(state.graph)},
-                 {"configuration", json::parse(state.configuration)},
+                 {"graph", Json::parse(state.graph)},
+                 {"configuration", Json::parse(state.configuration)},
                  {"seed", state.seed},
                  {"shards", state.shards},
                  {"threads_per_shard", state.threads_per_shard},
@@ -245,10 +245,10 @@ json state_json(const TrainState& state) {
   return object;
 }
 
-std::string text_of(const json& object) {
+std::string text_of(const Json& object) {
   try {
     return object.dump(1);
-  } catch (const json::type_error&) {
+  } catch (const Json::type_error&) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has bytes that are not UTF-8, which a savepoint cannot hold; keep bytes as numbers, or "
                             "write them as hexadecimal digits",
@@ -263,7 +263,7 @@ std::string to_json(const TrainState& state) {
 }
 
 std::string to_replica_json(const TrainState& state) {
-  json object = state_json(state);
+  Json object = state_json(state);
   object["stage"] = kStageNames[static_cast<std::size_t>(state.stage)];
   return text_of(object);
 }
@@ -271,14 +271,14 @@ std::string to_replica_json(const TrainState& state) {
 TrainState train_state_from_replica_json(const std::string& text) {
   TrainState state = train_state_from_json(text, "the state that another replica sent");
   // Parsed a second time, which costs little once a generation.
-  state.stage = stage_from_name(text_at(json::parse(text), "stage"));
+  state.stage = stage_from_name(text_at(Json::parse(text), "stage"));
   return state;
 }
 
 TrainState train_state_from_json(const std::string& text, const std::string& origin) {
   // Parsed without exceptions: damaged text must end in the same sentence as a wrong member.
-  const json object = json::parse(text, nullptr, false);
-  if (object.is_object() && object.value("kind", json()) != "savepoint") {
+  const Json object = Json::parse(text, nullptr, false);
+  if (object.is_object() && object.value("kind", Json()) != "savepoint") {
     throw Error(ErrorCode::invalid_file,
                 fmt::format("{0} holds arrays, as `holdfast convert` writes them, but no training state: no model, no "
                             "options, no step. To make it a savepoint, write it with `holdfast convert FILE {0} --like "
@@ -298,8 +298,8 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     state.step = integer_at<std::int64_t>(object, "step");
     state.epoch = integer_at<std::int64_t>(object, "epoch");
     state.batch = integer_at<std::int64_t>(object, "batch");
-    for (const json& record : array_at(object, "calls")) state.calls.push_back(call_from(record));
-    state.callbacks = callbacks_from(typed_member(object, "callbacks", &json::is_object, "an object"));
+    for (const Json& record : array_at(object, "calls")) state.calls.push_back(call_from(record));
+    state.callbacks = callbacks_from(typed_member(object, "callbacks", &Json::is_object, "an object"));
     state.stage = stage_between_steps(state);
     return state;
   } catch (const Error& failure) {
@@ -312,8 +312,8 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
 
 void require_same_choices(const TrainState& saved, const TrainState& now, const std::string& origin) {
   std::vector<std::string> sentences;
-  describe_differences("model", json::parse(saved.graph), json::parse(now.graph), sentences);
-  describe_differences("training", json::parse(saved.configuration), json::parse(now.configuration), sentences);
+  describe_differences("model", Json::parse(saved.graph), Json::parse(now.graph), sentences);
+  describe_differences("training", Json::parse(saved.configuration), Json::parse(now.configuration), sentences);
   describe_differences("seed", saved.seed, now.seed, sentences);
   describe_differences("shards", saved.shards, now.shards, sentences);
   describe_differences("threads_per_shard", saved.threads_per_shard, now.threads_per_shard, sentences);
@@ -323,7 +323,7 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
     const std::string call_name = fmt::format("call {} of the Trainer", i + 1);
     describe_differences(call_name + " (fit or evaluate)", saved.calls[i].kind, now.calls[i].kind, sentences);
     describe_differences(call_name + ": epochs", saved.calls[i].epochs, now.calls[i].epochs, sentences);
-    describe_differences(call_name + ": data", json::parse(saved.calls[i].data), json::parse(now.calls[i].data),
+    describe_differences(call_name + ": data", Json::parse(saved.calls[i].data), Json::parse(now.calls[i].data),
                          sentences);
   }
   if (sentences.empty()) return;

@@ -19,7 +19,7 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 // More than any machine has cores: a larger number is a mistake.
 constexpr int kMostThreadsPerShard = 4096;
@@ -43,28 +43,28 @@ Error damaged_choices(const std::string& path, const std::string& why) {
 
 // JSON's own conversion would wrap -1 and cut 1.5, so the text is read strictly.
 template <class Number>
-Number recorded_number(const json& object, const char* name, Number lowest, const std::string& path) {
+Number recorded_number(const Json& object, const char* name, Number lowest, const std::string& path) {
   if (!object.contains(name)) throw damaged_choices(path, fmt::format("it has no \"{}\"", name));
-  const std::string text = object.at(name).dump(-1, ' ', true, json::error_handler_t::replace);
+  const std::string text = object.at(name).dump(-1, ' ', true, Json::error_handler_t::replace);
   const auto number = whole_number<Number>(text);
   if (number && *number >= lowest) return *number;
   throw damaged_choices(path, fmt::format("its \"{}\" is {}, not a whole number from {} to {}", name,
                                           shown_text(text, 40), lowest, std::numeric_limits<Number>::max()));
 }
 
-Reduction recorded_reduction(const json& object, const std::string& path) {
+Reduction recorded_reduction(const Json& object, const std::string& path) {
   // Runs from before this option have no such member.
-  const json recorded = object.value("reduction", json(name(Reduction::shard_order)));
+  const Json recorded = object.value("reduction", Json(name(Reduction::shard_order)));
   for (const Reduction reduction : {Reduction::shard_order, Reduction::fastest}) {
     if (recorded == name(reduction)) return reduction;
   }
   throw damaged_choices(
-      path, "its \"reduction\" is " + shown_text(recorded.dump(-1, ' ', true, json::error_handler_t::replace), 40));
+      path, "its \"reduction\" is " + shown_text(recorded.dump(-1, ' ', true, Json::error_handler_t::replace), 40));
 }
 
 RunChoices recorded_choices(const std::string& path) {
   // Without exceptions: damaged text gets the same kind of sentence as a wrong member.
-  const json object = json::parse(read_text_file(posix_file_system(), path), nullptr, false);
+  const Json object = Json::parse(read_text_file(posix_file_system(), path), nullptr, false);
   if (!object.is_object()) throw damaged_choices(path, "it is not a JSON object");
   return {.seed = recorded_number<std::uint64_t>(object, "seed", 0, path),
           .shards = recorded_number<int>(object, "shards", 1, path),
@@ -142,7 +142,7 @@ void record_choices(const SuperviseOptions& options, const RunChoices& choices, 
                     "depend on that number: with shards = {} a run computes the same bits on fewer replicas, too",
                     shards, shards));
   }
-  json object = {{"seed", choices.seed}, {"shards", choices.shards}, {"threads_per_shard", choices.threads_per_shard}};
+  Json object = {{"seed", choices.seed}, {"shards", choices.shards}, {"threads_per_shard", choices.threads_per_shard}};
   // Only then do they matter, and other runs keep the file that they had.
   if (choices.reduction == Reduction::fastest) {
     object["reduction"] = name(choices.reduction);

@@ -25,7 +25,7 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::chrono::seconds kMemoryTimeout(30);
 constexpr std::size_t kSpareSnapshotBytes = std::size_t{256} * 1024;
@@ -51,7 +51,7 @@ class WorkerSupervision final : public Supervision {
     while (const std::optional<recovery::Corruption> due = worker_.faults().corruption(point, step)) {
       const std::string what = recovery::corrupt(*due, floats(due->target));
       worker_.report_event("corruption_injected",
-                           json{{"step", step}, {"target", recovery::to_string(due->target)}, {"what", what}}.dump());
+                           Json{{"step", step}, {"target", recovery::to_string(due->target)}, {"what", what}}.dump());
     }
   }
   bool may_corrupt(FaultPoint point, std::int64_t step) override { return worker_.faults().may_corrupt(point, step); }
@@ -169,7 +169,7 @@ void require_same_shards(const Replica::Context& context) {
 
 // Cores are passed on, so that all replicas of a run divide the same number of them.
 std::string worker_config(const SuperviseOptions& options, const RunChoices& choices, const AssignedCalls& calls) {
-  return json{{"seed", choices.seed},
+  return Json{{"seed", choices.seed},
               {"shards", choices.shards},
               {"threads_per_shard", choices.threads_per_shard},
               {"reduction", name(choices.reduction)},
@@ -185,13 +185,13 @@ std::string worker_config(const SuperviseOptions& options, const RunChoices& cho
 
 std::optional<AssignedCalls> calls_of(const recovery::Worker& worker) {
   if (worker.config().empty()) return std::nullopt;
-  return assigned_calls_from(json::parse(worker.config()).at("calls").get<std::string>());
+  return assigned_calls_from(Json::parse(worker.config()).at("calls").get<std::string>());
 }
 
 std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const SuperviseOptions& options) {
   std::shared_ptr<const OwnChoices> own;
   if (worker.config().empty()) own = std::make_shared<OwnChoices>(options, worker);
-  const json config = json::parse(own ? own->config() : worker.config());
+  const Json config = Json::parse(own ? own->config() : worker.config());
   auto context = std::make_shared<Replica::Context>();
   context->shards = config.at("shards").get<int>();
   context->threads_per_shard = config.at("threads_per_shard").get<int>();

@@ -9,6 +9,7 @@
 #include <random>
 #include <string_view>
 
+#include "support/folders.h"
 #include "unit/exchange/support/trees.h"
 
 namespace holdfast::format {
@@ -56,7 +57,7 @@ TEST(ForeignCheck, PassesGoodFiles) {
 
 TEST(ForeignCheck, PassesFilesOfOurOwn) {
   for (const char* name : {"version-2-fast.h5", "version-2-none.h5", "version-2-zstd-3.h5"}) {
-    const std::string path = std::string(HOLDFAST_SOURCE_DIR) + "/tests/golden/" + name;
+    const std::string path = source_folder() + "/tests/golden/" + name;
     EXPECT_NO_THROW(check_foreign_hdf5(testing::read_bytes(path), {})) << name;
   }
 }

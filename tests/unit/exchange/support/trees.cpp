@@ -6,6 +6,7 @@
 #include <array>
 
 #include "holdfast/base/shape_bytes.h"
+#include "support/folders.h"
 
 namespace holdfast::format::testing {
 namespace {
@@ -112,7 +113,7 @@ Hdf5Tree every_kind_of_content() {
 }
 
 std::string path_of(const std::string& name) {
-  return std::string(HOLDFAST_SOURCE_DIR) + "/tests/unit/exchange/foreign_hdf5/files/" + name;
+  return source_folder() + "/tests/unit/exchange/foreign_hdf5/files/" + name;
 }
 
 std::vector<std::byte> damaged(std::vector<std::byte> bytes, std::mt19937_64& random) {

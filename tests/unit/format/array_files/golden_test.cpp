@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "holdfast/format/array_file.h"
+#include "support/folders.h"
 #include "unit/format/support/array_files.h"
 #include "unit/format/support/views.h"
 
@@ -52,7 +53,7 @@ std::vector<Array> golden_arrays(bool has_large_array) {
 }
 
 std::string path_of(const std::string& name) {
-  return std::string(HOLDFAST_SOURCE_DIR) + "/tests/golden/" + name;
+  return source_folder() + "/tests/golden/" + name;
 }
 
 void expect_golden(const std::string& path, bool has_large_array) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/folders.h"
 #include "unit/format/support/array_files.h"
 #include "unit/format/support/views.h"
 
@@ -59,7 +60,7 @@ TEST(View, IsTheSameForTenThousandArrays) {
 
 TEST(View, IsTheSameForTheGoldenFiles) {
   for (const char* name : {"version-2-fast.h5", "version-2-none.h5", "version-2-zstd-3.h5"}) {
-    testing::expect_views_equal(std::string(HOLDFAST_SOURCE_DIR) + "/tests/golden/" + name);
+    testing::expect_views_equal(source_folder() + "/tests/golden/" + name);
   }
 }
 

@@ -13,26 +13,27 @@
 #include "nn/graph/config.h"
 #include "nn/layers/layer_registry.h"
 #include "nn/program/model_program.h"
+#include "support/folders.h"
 #include "unit/nn/support/function_layer.h"
 
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using Floats = std::vector<float>;
 
 std::filesystem::path file_of_cases(std::string_view kind) {
-  return std::filesystem::path(HOLDFAST_SOURCE_DIR) / "tests/unit/nn/layers/reference" / (std::string(kind) + ".json");
+  return std::filesystem::path(source_folder()) / "tests/unit/nn/layers/reference" / (std::string(kind) + ".json");
 }
 
 // A sum of n products in f32 is off by about sqrt(n) 2^-24 of its magnitude (Higham and Mary, 2019), and the cases have
 // at most 100 terms in a sum. Functions take some 16 roundings more. Gradients of the cases are right to 1e-8.
 // Terms of a gradient that cancel each other have no magnitude together, so that of the output's gradient is added.
-double tolerance_of(const json& expected, double cancelled) {
+double tolerance_of(const Json& expected, double cancelled) {
   return (expected.at("magnitude").get<double>() + cancelled) * (10 + 16) * 0x1p-24 + 2e-8;
 }
 
-void expect_close(std::span<const float> values, const json& expected, const std::string& what, double cancelled = 0) {
+void expect_close(std::span<const float> values, const Json& expected, const std::string& what, double cancelled = 0) {
   const auto wanted = expected.at("values").get<std::vector<double>>();
   ASSERT_EQ(values.size(), wanted.size()) << what;
   std::size_t worst = 0;
@@ -44,18 +45,18 @@ void expect_close(std::span<const float> values, const json& expected, const std
                                                              << " is " << values[worst] << ", not " << wanted[worst];
 }
 
-Shape shape_in(const json& array) {
+Shape shape_in(const Json& array) {
   return Shape(array.at("shape").get<std::vector<std::int64_t>>());
 }
 
-Floats floats_in(const json& array) {
+Floats floats_in(const Json& array) {
   return array.at("values").get<Floats>();
 }
 
 // One layer, each of whose inputs is shifted by a parameter: the gradient of the shift is that of the input.
 class ReferenceCase {
  public:
-  ReferenceCase(const std::string& kind, const json& text) : text_(text), model_(describe_layer(kind, text)) {}
+  ReferenceCase(const std::string& kind, const Json& text) : text_(text), model_(describe_layer(kind, text)) {}
 
   void run() {
     ModelProgram program(model_, 1);
@@ -66,7 +67,7 @@ class ReferenceCase {
     program.read_buffers_from(buffers);
     std::vector<Floats> inputs;
     ModelProgram::Inputs addresses;
-    for (const json& input : text_.at("inputs")) inputs.push_back(floats_in(input));
+    for (const Json& input : text_.at("inputs")) inputs.push_back(floats_in(input));
     for (const Floats& input : inputs) addresses.push_back(reinterpret_cast<const std::byte*>(input.data()));
     const std::int64_t samples = shape_in(text_.at("inputs").at(0))[0];
 
@@ -92,9 +93,9 @@ class ReferenceCase {
   }
 
  private:
-  static Model describe_layer(const std::string& kind, const json& text) {
+  static Model describe_layer(const std::string& kind, const Json& text) {
     std::vector<Value> inputs, shifted;
-    for (const json& array : text.at("inputs")) {
+    for (const Json& array : text.at("inputs")) {
       inputs.push_back(input(shape_in(array).without_batch()));
       shifted.push_back(FunctionLayer([](const Value& x) { return x; })(inputs.back()));
     }
@@ -103,11 +104,11 @@ class ReferenceCase {
   }
 
   // The entries that the case has. Others begin as in any model: the shifts with 0, given statistics as they are.
-  static void fill_from_case(const ArenaLayout& layout, const json& arrays, Floats& arena) {
+  static void fill_from_case(const ArenaLayout& layout, const Json& arrays, Floats& arena) {
     for (std::size_t entry = 0; entry < layout.entries().size(); ++entry) {
       const std::string& name = layout.entries()[entry].name;
       if (!name.starts_with("layer/") || !arrays.contains(name.substr(6))) continue;
-      const json& array = arrays.at(name.substr(6));
+      const Json& array = arrays.at(name.substr(6));
       EXPECT_EQ(layout.entries()[entry].shape, shape_in(array)) << name;
       const Floats values = floats_in(array);
       std::copy(values.begin(), values.end(), layout.view(std::span<float>(arena), entry).begin());
@@ -138,7 +139,7 @@ class ReferenceCase {
     EXPECT_EQ(parameters, text_.at("parameter_gradients").size());
   }
 
-  const json& text_;
+  const Json& text_;
   const Model model_;
 };
 
@@ -150,7 +151,7 @@ TEST(ReferenceCases, EveryLayerComputesWhatKerasDoes) {
     std::ifstream file(path);
     ASSERT_TRUE(file) << "layer " << kind << " has no cases in " << path
                       << "; add it to scripts/tests/reference_cases.py and run this script";
-    const json cases = json::parse(file).at("cases");
+    const Json cases = Json::parse(file).at("cases");
     EXPECT_GE(cases.size(), 8U) << kind;
     for (std::size_t i = 0; i < cases.size(); ++i) {
       SCOPED_TRACE(std::string(kind) + " case " + std::to_string(i) + " " + cases[i].at("config").dump());

@@ -25,7 +25,7 @@ namespace holdfast::recovery {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::HasSubstr;
 
 // A peer that the test controls step by step.
@@ -62,15 +62,15 @@ class ControlSocketTest : public testing::Test {
     control_.reset();
     control_.emplace(
         io_, directory_.path(),
-        [this](const json& request, const ControlSocket::Answer& answer) {
+        [this](const Json& request, const ControlSocket::Answer& answer) {
           requests_.push_back(request);
           if (handler_) handler_(request, answer);
         },
         limits);
   }
 
-  void answer_with(const json& body) {
-    handler_ = [body](const json&, const ControlSocket::Answer& answer) { answer(body); };
+  void answer_with(const Json& body) {
+    handler_ = [body](const Json&, const ControlSocket::Answer& answer) { answer(body); };
   }
 
   // Lets the socket work until `condition` holds.
@@ -106,14 +106,14 @@ class ControlSocketTest : public testing::Test {
 
   const TemporaryFolder directory_;
   boost::asio::io_context io_{1};
-  std::function<void(const json&, const ControlSocket::Answer&)> handler_;
-  std::vector<json> requests_;
+  std::function<void(const Json&, const ControlSocket::Answer&)> handler_;
+  std::vector<Json> requests_;
   std::optional<ControlSocket> control_;  // last: it uses the other members
 };
 
 TEST_F(ControlSocketTest, AnswersLineForLine) {
   open();
-  handler_ = [](const json& request, const ControlSocket::Answer& answer) {
+  handler_ = [](const Json& request, const ControlSocket::Answer& answer) {
     answer({{"twice", 2 * request.at("n").get<int>()}});
   };
   const Peer peer(directory_.path());
@@ -189,7 +189,7 @@ TEST_F(ControlSocketTest, WorksInAFolderWhosePathIsTooLongForASocket) {
   std::filesystem::create_directories(folder);
   control_.emplace(
       io_, folder,
-      [](const json&, const ControlSocket::Answer& answer) {
+      [](const Json&, const ControlSocket::Answer& answer) {
         answer({{"ok", true}});
       },
       ControlSocket::Limits{});
@@ -267,7 +267,7 @@ TEST_F(ControlSocketTest, ClosesAConnectionWhosePeerNeverReads) {
 TEST_F(ControlSocketTest, ReadsNoFurtherRequestBeforeTheAnswer) {
   open();
   std::vector<ControlSocket::Answer> open_answers;
-  handler_ = [&](const json&, const ControlSocket::Answer& answer) { open_answers.push_back(answer); };
+  handler_ = [&](const Json&, const ControlSocket::Answer& answer) { open_answers.push_back(answer); };
   const Peer peer(directory_.path());
   peer.send("{\"n\":1}\n{\"n\":2}\n");
   ASSERT_TRUE(comes_true([&] { return open_answers.size() == 1; }));
@@ -282,7 +282,7 @@ TEST_F(ControlSocketTest, ReadsNoFurtherRequestBeforeTheAnswer) {
 TEST_F(ControlSocketTest, ForgetsThePeerThatLeftBeforeItsAnswer) {
   open();
   ControlSocket::Answer late;
-  handler_ = [&](const json&, const ControlSocket::Answer& answer) { late = answer; };
+  handler_ = [&](const Json&, const ControlSocket::Answer& answer) { late = answer; };
   {
     const Peer peer(directory_.path());
     peer.send("{}\n");
@@ -315,7 +315,7 @@ TEST_F(ControlSocketTest, ServesOnePeerAmongAHundredSilentOnes) {
 TEST_F(ControlSocketTest, RefusesNewPeersWhileAllWaitForAnswers) {
   open({.clients = 2});
   std::vector<ControlSocket::Answer> open_answers;
-  handler_ = [&](const json&, const ControlSocket::Answer& answer) { open_answers.push_back(answer); };
+  handler_ = [&](const Json&, const ControlSocket::Answer& answer) { open_answers.push_back(answer); };
   const Peer first(directory_.path());
   const Peer second(directory_.path());
   first.send("{}\n");

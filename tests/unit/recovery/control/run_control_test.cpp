@@ -20,7 +20,7 @@ namespace holdfast::recovery {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::HasSubstr;
 
 Error failure_of(const std::string& directory, const std::string& request, Deadline deadline) {
@@ -55,11 +55,11 @@ class LiveRun {
 
 TEST(AskRun, ReturnsTheAnswer) {
   const TemporaryFolder directory;
-  const LiveRun run(directory.path(), [](const json& request, const ControlSocket::Answer& answer) {
+  const LiveRun run(directory.path(), [](const Json& request, const ControlSocket::Answer& answer) {
     answer({{"heard", request.at("command")}, {"long", std::string(300'000, 'x')}});
   });
 
-  const json answer = json::parse(ask_run(directory.path(), R"({"command": "status"})", Deadline::after(60s)));
+  const Json answer = Json::parse(ask_run(directory.path(), R"({"command": "status"})", Deadline::after(60s)));
 
   EXPECT_EQ(answer.at("heard"), "status");
   EXPECT_EQ(answer.at("long").get<std::string>().size(), 300'000U);
@@ -77,7 +77,7 @@ TEST(AskRun, ReportsThatNoRunIsLive) {
 TEST(AskRun, ReportsThatTheWatchdogDoesNotAnswer) {
   const TemporaryFolder directory;
   std::vector<ControlSocket::Answer> kept;
-  LiveRun run(directory.path(), [&kept](const json&, const ControlSocket::Answer& answer) { kept.push_back(answer); });
+  LiveRun run(directory.path(), [&kept](const Json&, const ControlSocket::Answer& answer) { kept.push_back(answer); });
 
   const Error error = failure_of(directory.path(), "{}", Deadline::after(50ms));
   // An answer must not outlive its io_context.

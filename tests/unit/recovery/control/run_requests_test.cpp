@@ -11,7 +11,7 @@ namespace holdfast::recovery {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -20,15 +20,15 @@ class RunRequestsTest : public testing::Test {
   RunRequestsTest() { state_.phase = RunPhase::running; }
 
   // Null while there is no answer.
-  json ask(const json& request) {
+  Json ask(const Json& request) {
     answer_ = nullptr;
     requests_.take(
-        request, [this](const json& body) { answer_ = body; }, now_);
+        request, [this](const Json& body) { answer_ = body; }, now_);
     return answer_;
   }
 
-  std::string error_of(const json& request) {
-    const json answer = ask(request);
+  std::string error_of(const Json& request) {
+    const Json answer = ask(request);
     EXPECT_EQ(answer.at("ok"), false);
     return answer.at("error");
   }
@@ -39,7 +39,7 @@ class RunRequestsTest : public testing::Test {
   RestartCounts restarts_;
   std::vector<int> scaled_;
   std::vector<int> asked_;
-  json answer_;
+  Json answer_;
   RunRequests requests_{{.max_replicas = 4,
                          .state = [this]() -> const State& { return state_; },
                          .sights = [] { return std::map<int, Sight>(); },
@@ -53,7 +53,7 @@ class RunRequestsTest : public testing::Test {
 };
 
 TEST_F(RunRequestsTest, ReportsTheLargestNumberOfReplicas) {
-  const json answer = ask({{"command", "status"}});
+  const Json answer = ask({{"command", "status"}});
 
   EXPECT_EQ(answer.at("ok"), true);
   EXPECT_EQ(answer.at("phase"), "running");
@@ -84,8 +84,8 @@ TEST_F(RunRequestsTest, RefusesRequestsToAProgramThatDoesNotRegister) {
 }
 
 TEST_F(RunRequestsTest, RefusesImpossibleNumbers) {
-  for (const json& replicas :
-       {json(0), json(-1), json(5), json(1e300), json(4294967298), json("2"), json(nullptr), json::array({2})}) {
+  for (const Json& replicas :
+       {Json(0), Json(-1), Json(5), Json(1e300), Json(4294967298), Json("2"), Json(nullptr), Json::array({2})}) {
     EXPECT_THAT(error_of({{"command", "scale"}, {"replicas", replicas}}), HasSubstr("1 to 4")) << replicas;
   }
   EXPECT_THAT(error_of({{"command", "scale"}}), HasSubstr("1 to 4"));
@@ -101,7 +101,7 @@ TEST_F(RunRequestsTest, RefusesToScaleARunThatEnds) {
 TEST_F(RunRequestsTest, RefusesUnknownCommands) {
   EXPECT_THAT(error_of({{"command", "destroy"}}), HasSubstr("\"destroy\" is not one of"));
   EXPECT_THAT(error_of({{"command", 7}}), HasSubstr("cannot be read"));
-  EXPECT_THAT(error_of(json::object()), HasSubstr("cannot be read"));
+  EXPECT_THAT(error_of(Json::object()), HasSubstr("cannot be read"));
 }
 
 TEST_F(RunRequestsTest, AnswersForASavepointWhenItIsMade) {
@@ -110,7 +110,7 @@ TEST_F(RunRequestsTest, AnswersForASavepointWhenItIsMade) {
 
   requests_.savepoint_made(1, "run/a.h5", 12);
 
-  EXPECT_EQ(answer_, (json{{"ok", true}, {"path", "run/a.h5"}, {"step", 12}}));
+  EXPECT_EQ(answer_, (Json{{"ok", true}, {"path", "run/a.h5"}, {"step", 12}}));
 }
 
 TEST_F(RunRequestsTest, PassesOnTheSentenceOfAFailure) {
@@ -158,7 +158,7 @@ TEST_F(RunRequestsTest, RefusesASavepointOfARunThatEnds) {
 }
 
 TEST_F(RunRequestsTest, RefusesImpossibleTimes) {
-  for (const json& seconds : {json(0), json(-1), json(3601), json("10"), json(0.5)}) {
+  for (const Json& seconds : {Json(0), Json(-1), Json(3601), Json("10"), Json(0.5)}) {
     EXPECT_THAT(error_of({{"command", "snapshot"}, {"seconds", seconds}}), HasSubstr("1 to 3600")) << seconds;
   }
   EXPECT_TRUE(asked_.empty());

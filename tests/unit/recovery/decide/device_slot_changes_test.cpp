@@ -11,7 +11,7 @@ namespace holdfast::recovery {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::HasSubstr;
 
 TEST(DeviceSlotChange, IsReadBackAsItWasWritten) {
@@ -23,7 +23,7 @@ TEST(DeviceSlotChange, IsReadBackAsItWasWritten) {
                                  .times_left_out = 2,
                                  .rest = 1200500ms};
 
-  const DeviceSlotChange read = device_slot_change_from_json(json::parse(to_json(written).dump()));
+  const DeviceSlotChange read = device_slot_change_from_json(Json::parse(to_json(written).dump()));
 
   EXPECT_EQ(read.kind, written.kind);
   EXPECT_EQ(read.device_slot, 3);
@@ -45,7 +45,7 @@ TEST(DeviceSlotChange, HasTheReportOfTheDriver) {
 
 TEST(DeviceSlotChange, HasARestOnlyWhenASlotIsLeftOut) {
   for (const auto kind : {DeviceSlotChange::Kind::tried, DeviceSlotChange::Kind::used_again}) {
-    const json written = to_json({.kind = kind, .device_slot = 1, .member = 5});
+    const Json written = to_json({.kind = kind, .device_slot = 1, .member = 5});
 
     EXPECT_EQ(written.size(), 3U) << written;
     EXPECT_EQ(device_slot_change_from_json(written).kind, kind);
@@ -60,7 +60,7 @@ TEST(DeviceSlotChange, RefusesAnUnknownKindAndNamesIt) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_file);
     EXPECT_THAT(error.what(), HasSubstr("painted"));
   }
-  EXPECT_THROW(device_slot_change_from_json({{"change", "tried"}, {"member", 5}}), json::exception);
+  EXPECT_THROW(device_slot_change_from_json({{"change", "tried"}, {"member", 5}}), Json::exception);
 }
 
 }  // namespace

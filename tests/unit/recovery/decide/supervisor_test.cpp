@@ -18,6 +18,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/folders.h"
 #include "unit/recovery/support/scenario.h"
 
 namespace holdfast::recovery {
@@ -35,7 +36,7 @@ bool is_as_expected(const std::string& actual, const std::string& expected) {
 
 std::vector<std::filesystem::path> scenario_files() {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(HOLDFAST_SOURCE_DIR "/tests/scenarios")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_folder() + "/tests/scenarios")) {
     if (entry.path().extension() == ".scenario") files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
@@ -78,7 +79,7 @@ std::string used_again(int member) {
 
 std::vector<std::string> slot_changes_of(const std::string& scenario) {
   std::vector<std::string> changes;
-  for (const ToldStep& step : tell(read_scenario(HOLDFAST_SOURCE_DIR "/tests/scenarios/" + scenario))) {
+  for (const ToldStep& step : tell(read_scenario(source_folder() + "/tests/scenarios/" + scenario))) {
     for (const DeviceSlotChange& change : step.device_slot_changes) changes.push_back(to_json(change).dump());
   }
   return changes;
@@ -115,7 +116,7 @@ std::string everything_said() {
 std::set<std::string> sentences_in_the_source() {
   std::ostringstream text;
   for (const char* part : {"supervisor", "run_events", "member_events", "failures", "generations"}) {
-    std::ifstream file(std::string(HOLDFAST_SOURCE_DIR "/recovery/src/decide/") + part + ".cpp");
+    std::ifstream file(source_folder() + "/recovery/src/decide/" + part + ".cpp");
     EXPECT_TRUE(file.is_open()) << part;
     text << file.rdbuf();
   }

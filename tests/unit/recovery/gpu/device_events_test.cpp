@@ -13,7 +13,7 @@ namespace holdfast::recovery {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -45,10 +45,10 @@ class DeviceEventsTest : public testing::Test {
     return take({.kind = GpuEvent::Kind::xid, .cuda_number = cuda_number, .xid = xid});
   }
 
-  std::vector<json> lines() const {
-    std::vector<json> lines;
+  std::vector<Json> lines() const {
+    std::vector<Json> lines;
     std::ifstream file(folder_ / "journal.jsonl");
-    for (std::string line; std::getline(file, line);) lines.push_back(json::parse(line));
+    for (std::string line; std::getline(file, line);) lines.push_back(Json::parse(line));
     return lines;
   }
 
@@ -133,7 +133,7 @@ TEST_F(DeviceEventsTest, DescribesTheNewestOfEachDevice) {
   take_xid(4, 45);
   now_ += 3s;
 
-  const json list = events_.describe(now_);
+  const Json list = events_.describe(now_);
 
   ASSERT_EQ(list.size(), 1U);
   EXPECT_EQ(list[0]["device"], "cuda:4");

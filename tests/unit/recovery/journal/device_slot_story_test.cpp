@@ -14,14 +14,14 @@ namespace holdfast::recovery {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::IsEmpty;
 using Kind = DeviceSlotChange::Kind;
 
 class DeviceSlotStoryTest : public testing::Test {
  protected:
   void change(double time, const DeviceSlotChange& change, int incident = -1) {
-    json line;
+    Json line;
     line["places"].push_back(to_json(change));
     story_.take_decision(time, line, incident);
   }
@@ -98,7 +98,7 @@ TEST_F(DeviceSlotStoryTest, RefusesAnUnknownChange) {
 TEST_F(DeviceSlotStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
   leave_out(10, 1, 1, -1);
 
-  const json body = to_json(rests().at(0));
+  const Json body = to_json(rests().at(0));
 
   EXPECT_EQ(body.at("place"), 1);
   EXPECT_TRUE(body.at("incident").is_null());

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/folders.h"
 #include "unit/recovery/support/scenario.h"
 
 namespace holdfast::recovery {
@@ -287,7 +288,7 @@ TEST(IncidentStory, TellsAPlainProgramsFailureOnceAllRunAgain) {
 // No line of any scenario has a word that only the watchdog uses.
 TEST(IncidentStory, UsesOnlyWordsThatUsersKnow) {
   std::size_t lines = 0;
-  for (const auto& file : std::filesystem::directory_iterator(HOLDFAST_SOURCE_DIR "/tests/scenarios")) {
+  for (const auto& file : std::filesystem::directory_iterator(source_folder() + "/tests/scenarios")) {
     if (file.path().extension() != ".scenario") continue;
     const Scenario scenario = read_scenario(file.path());
     State state = initial_state(scenario.policy, 0);

@@ -12,14 +12,14 @@
 namespace holdfast::recovery {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::ElementsAre;
 using testing::Pair;
 
 // The actions of one decision in both forms: as they are written, and as text in journals of old runs.
-std::vector<json> lines_of(const std::vector<Action>& actions) {
-  json line;
-  json earlier;
+std::vector<Json> lines_of(const std::vector<Action>& actions) {
+  Json line;
+  Json earlier;
   for (const Action& action : actions) {
     line["actions"].push_back(to_json(action, Moment{}));
     earlier["actions"].push_back(describe(action, Moment{}));
@@ -28,7 +28,7 @@ std::vector<json> lines_of(const std::vector<Action>& actions) {
 }
 
 TEST(RecordedActions, AreReadBackAsWritten) {
-  for (const json& line : lines_of({{.kind = ActionKind::start_process, .member = 12, .device_slot = 3},
+  for (const Json& line : lines_of({{.kind = ActionKind::start_process, .member = 12, .device_slot = 3},
                                     {.kind = ActionKind::kill_process, .member = 4},
                                     {.kind = ActionKind::cancel_generation, .generation = 6},
                                     {.kind = ActionKind::ask_to_regroup},
@@ -49,7 +49,7 @@ TEST(RecordedActions, AreReadBackAsWritten) {
 }
 
 TEST(RecordedActions, DistinguishMembersFromShards) {
-  for (const json& line :
+  for (const Json& line :
        lines_of({{.kind = ActionKind::open_generation, .generation = 2, .members = {0, 5, 3}, .shards = {4, 1, 1}}})) {
     const RecordedActions actions = recorded_actions(line);
 
@@ -59,12 +59,12 @@ TEST(RecordedActions, DistinguishMembersFromShards) {
 }
 
 TEST(RecordedActions, AreWrittenAsDocumented) {
-  const json generation = to_json({.kind = ActionKind::open_generation, .generation = 2, .members = {0, 5}}, Moment{});
-  const json timer = to_json({.kind = ActionKind::set_timer, .moment = Moment{std::chrono::seconds(2)}},
+  const Json generation = to_json({.kind = ActionKind::open_generation, .generation = 2, .members = {0, 5}}, Moment{});
+  const Json timer = to_json({.kind = ActionKind::set_timer, .moment = Moment{std::chrono::seconds(2)}},
                              Moment{std::chrono::milliseconds(1500)});
 
-  EXPECT_EQ(generation, (json{{"action", "open_generation"}, {"generation", 2}, {"members", {0, 5}}}));
-  EXPECT_EQ(timer, (json{{"action", "set_timer"}, {"seconds", 0.5}}));
+  EXPECT_EQ(generation, (Json{{"action", "open_generation"}, {"generation", 2}, {"members", {0, 5}}}));
+  EXPECT_EQ(timer, (Json{{"action", "set_timer"}, {"seconds", 0.5}}));
 }
 
 TEST(RecordedActions, SkipActionsOfALaterVersion) {
@@ -81,8 +81,8 @@ TEST(RecordedActions, AreEmptyForALineWithoutActions) {
 }
 
 TEST(RecordedActions, RefuseAnActionThatIsNeitherAnObjectNorText) {
-  EXPECT_THROW(recorded_actions({{"actions", {1}}}), json::exception);
-  EXPECT_THROW(recorded_actions({{"actions", {{{"action", "kill_process"}}}}}), json::exception);
+  EXPECT_THROW(recorded_actions({{"actions", {1}}}), Json::exception);
+  EXPECT_THROW(recorded_actions({{"actions", {{{"action", "kill_process"}}}}}), Json::exception);
 }
 
 }  // namespace

@@ -20,28 +20,28 @@
 namespace holdfast::recovery {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
 // Writes a journal like the watchdog, with a clock that the test moves.
 class RunReportTest : public testing::Test {
  protected:
-  void line(json body) {
+  void line(Json body) {
     body["time"] = now_;
     std::ofstream(path_, std::ios::app) << body.dump() << "\n";
   }
 
   void start() { line({{"event", "watchdog_started"}, {"pid", 99}, {"replicas", 2}, {"command", {"train"}}}); }
 
-  void decide(const std::string& event, json more, const std::vector<Action>& actions) {
+  void decide(const std::string& event, Json more, const std::vector<Action>& actions) {
     more["event"] = event;
     more["reason"] = more.value("reason", "because");
     for (const Action& action : actions) more["actions"].push_back(to_json(action, Moment{}));
     line(std::move(more));
   }
 
-  void of(int member, const std::string& event, json more, const std::vector<Action>& actions = {}) {
+  void of(int member, const std::string& event, Json more, const std::vector<Action>& actions = {}) {
     more["member"] = member;
     more["pid"] = 100 + member;
     decide(event, std::move(more), actions);
@@ -58,7 +58,7 @@ class RunReportTest : public testing::Test {
     return {.kind = ActionKind::record_failure, .member = member, .text = cause};
   }
 
-  void note(const std::string& event, const json& details) {
+  void note(const std::string& event, const Json& details) {
     line({{"event", event}, {"member", 0}, {"rank", 0}, {"pid", 100}, {"details", details}});
   }
 
@@ -104,7 +104,7 @@ TEST_F(RunReportTest, LeavesTheEndOpenWhenARunIsLiveOrWasKilled) {
 TEST_F(RunReportTest, HasTheFramesOfACrashWithItsIncident) {
   begin_with_two();
   of(1, "exited", {{"signal", 11}}, {record(1, "killed by signal 11 (SIGSEGV)", 20, 50), cancel(0)});
-  const auto crashed = [this](int pid, const json& frames) {
+  const auto crashed = [this](int pid, const Json& frames) {
     line({{"event", "crashed"}, {"member", 1}, {"pid", pid}, {"signal", 11}, {"frames", frames}});
   };
   crashed(101, {"f() (/a+0x1)", "main (/a+0x2)"});
@@ -344,7 +344,7 @@ TEST_F(RunReportTest, HasASlowReplicaThatWasReplaced) {
   EXPECT_EQ(told.slow_replicas[0].assignments.size(), 1U);
   ASSERT_EQ(told.incidents.size(), 1U);
   EXPECT_THAT(told.incidents[0].evidence, ElementsAre("slow: it computes 2.0 times as long as the others"));
-  EXPECT_EQ(json::parse(to_json(told)).at("slow_replicas").at(0).at("ending"), "replaced");
+  EXPECT_EQ(Json::parse(to_json(told)).at("slow_replicas").at(0).at("ending"), "replaced");
 }
 
 TEST_F(RunReportTest, NamesTheIncidentAfterWhichASlotWasLeftOut) {
@@ -352,14 +352,14 @@ TEST_F(RunReportTest, NamesTheIncidentAfterWhichASlotWasLeftOut) {
   const DeviceSlotChange left_out{
       .device_slot = 1, .member = 1, .failures = 3, .times_left_out = 1, .rest = std::chrono::minutes(10)};
   of(0, "failure_reported", {{"what", "no memory"}}, {kill(0), cancel(0), record(0, "no memory", now_, 50)});
-  of(1, "died", {{"step", 50}, {"places", json::array({to_json(left_out)})}}, {kill(1), cancel(0)});
+  of(1, "died", {{"step", 50}, {"places", Json::array({to_json(left_out)})}}, {kill(1), cancel(0)});
 
   const RunReport told = report();
 
   ASSERT_EQ(told.rests.size(), 1U);
   EXPECT_EQ(told.rests[0].place, 1);
   EXPECT_EQ(told.rests[0].incident, 1);
-  EXPECT_EQ(json::parse(to_json(told)).at("rests").at(0).at("seconds"), 600);
+  EXPECT_EQ(Json::parse(to_json(told)).at("rests").at(0).at("seconds"), 600);
 }
 
 TEST_F(RunReportTest, CountsLinesThatItCannotRead) {
@@ -394,7 +394,7 @@ TEST_F(RunReportTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
   begin_with_two();
   of(1, "died", {{"step", 57}}, {kill(1), cancel(0)});
 
-  const json body = json::parse(to_json(report()));
+  const Json body = Json::parse(to_json(report()));
 
   EXPECT_EQ(body.at("incidents").at(0).at("rank"), 1);
   EXPECT_EQ(body.at("incidents").at(0).at("cancelled"), 10);

@@ -10,7 +10,7 @@
 namespace holdfast::recovery {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -36,13 +36,13 @@ class SlowStoryTest : public testing::Test {
                                  {"waiting_share", 0.25}});
   }
   void assignment(double time, int generation, const std::vector<int>& shards) {
-    json line{{"generation", generation}, {"is_even", shards.empty()}};
+    Json line{{"generation", generation}, {"is_even", shards.empty()}};
     if (!shards.empty()) {
       line.update({{"shards", shards}, {"milliseconds_per_round", {10.0, 20.0}}, {"why", "it is quicker so"}});
     }
     story_.take_assignment(time, line);
   }
-  void decide(const std::string& event, double time, json line, const RecordedActions& actions) {
+  void decide(const std::string& event, double time, Json line, const RecordedActions& actions) {
     line["reason"] = "replica 1 is slow; it stays";
     story_.take_decision(event, time, line, actions);
   }
@@ -149,7 +149,7 @@ TEST_F(SlowStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
   straggler(10, 1, true);
   assignment(11, 1, {4, 2});
 
-  const json body = to_json(only());
+  const Json body = to_json(only());
 
   EXPECT_EQ(body.at("ending"), "open");
   EXPECT_TRUE(body.at("ended").is_null());
@@ -158,8 +158,8 @@ TEST_F(SlowStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
 }
 
 TEST_F(SlowStoryTest, RefusesALineWithoutAMember) {
-  EXPECT_THROW(story_.take_straggler(1, {{"is_straggler", true}}), json::exception);
-  EXPECT_THROW(story_.take_assignment(1, {{"shards", {1, 2}}}), json::exception);
+  EXPECT_THROW(story_.take_straggler(1, {{"is_straggler", true}}), Json::exception);
+  EXPECT_THROW(story_.take_assignment(1, {{"shards", {1, 2}}}), Json::exception);
   EXPECT_THAT(story_.replicas(), IsEmpty());
 }
 

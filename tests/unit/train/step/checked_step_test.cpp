@@ -21,7 +21,7 @@
 namespace holdfast {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::HasSubstr;
 
 constexpr int kEverySample = -1;
@@ -113,10 +113,10 @@ class StepJournal final : public NoSupervision {
   void report_event(const std::string& event, const std::string& detail) override {
     if (event != "wrong_gradient") return;
     const std::lock_guard lock(mutex_);
-    wrong_.push_back(json::parse(detail));
+    wrong_.push_back(Json::parse(detail));
   }
 
-  std::vector<json> wrong() const {
+  std::vector<Json> wrong() const {
     const std::lock_guard lock(mutex_);
     return wrong_;
   }
@@ -129,7 +129,7 @@ class StepJournal final : public NoSupervision {
   std::atomic<bool> is_savepoint_requested_ = false;
   std::atomic<std::int64_t> samples_ = 0;
   mutable std::mutex mutex_;
-  std::vector<json> wrong_;  // guarded by mutex_
+  std::vector<Json> wrong_;  // guarded by mutex_
 };
 
 // 12 steps; the last batch of an epoch is short.
@@ -337,7 +337,7 @@ TEST(CheckedSteps, NameTheOneOfThreeThatIsWrongAgain) {
 
     EXPECT_THAT(end, HasSubstr("computed gradients of step 4 wrongly"));
     ASSERT_FALSE(journal->wrong().empty());
-    for (const json& wrong : journal->wrong()) EXPECT_EQ(wrong.at("rank"), rank);
+    for (const Json& wrong : journal->wrong()) EXPECT_EQ(wrong.at("rank"), rank);
   }
 }
 

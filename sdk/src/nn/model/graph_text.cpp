@@ -17,6 +17,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "holdfast/nn/input.h"
 #include "nn/graph/config.h"
@@ -256,6 +257,7 @@ Model Model::from_graph(std::string_view json) {
     throw Error(ErrorCode::invalid_file,
                 fmt::format("a model graph of {} bytes is longer than any graph that Holdfast writes", json.size()));
   }
+  if (is_deep_json(json)) throw Error(ErrorCode::invalid_file, "the model graph nests its lists too deeply");
   // The parser reports an error by its result here, so that the sentence is ours.
   const Json parsed = Json::parse(json, nullptr, false);
   if (parsed.is_discarded()) throw Error(ErrorCode::invalid_file, "the model graph is not JSON");

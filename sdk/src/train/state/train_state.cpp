@@ -10,6 +10,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "train/context/other_choices.h"
 #include "train/state/logs_json.h"
@@ -284,7 +285,8 @@ TrainState train_state_from_replica_json(const std::string& text) {
 
 TrainState train_state_from_json(const std::string& text, const std::string& origin) {
   // Parsed without exceptions: damaged text must end in the same sentence as a wrong member.
-  const Json object = Json::parse(text, nullptr, false);
+  const bool is_deep = is_deep_json(text);
+  const Json object = is_deep ? Json() : Json::parse(text, nullptr, false);
   if (object.is_object() && object.value("kind", Json()) != "savepoint") {
     throw Error(ErrorCode::invalid_file,
                 fmt::format("{0} holds arrays, as `holdfast convert` writes them, but no training state: no model, no "
@@ -293,6 +295,7 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
                             origin));
   }
   try {
+    if (is_deep) throw unreadable_state("its lists and objects are nested deeper than any that Holdfast writes");
     if (object.is_discarded()) throw unreadable_state("it is not JSON");
     TrainState state;
     // As text again, as the Trainable gives it. Only require_same_choices() looks inside.

@@ -105,6 +105,20 @@ TEST(TrainState, RefusesTextThatItDidNotWrite) {
   EXPECT_THROW(train_state_from_json(broken, "a test"), Error);
 }
 
+TEST(TrainState, RefusesListsSoDeepThatPrintingThemWouldOverflowTheStack) {
+  std::string text = to_json(example());
+  const std::string graph = R"("graph": {)";
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  text.replace(text.find(graph), graph.size(), R"("graph": {"deep": )" + deep + ",");
+
+  try {
+    train_state_from_json(text, "a test");
+    ADD_FAILURE() << "read it";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("nested deeper than any"), std::string::npos) << error.what();
+  }
+}
+
 TEST(TrainState, RefusesEmptyValuesOfCallbacks) {
   std::string broken = to_json(example());
   const std::size_t begin = broken.find("{", broken.find("\"integer\""));

@@ -16,12 +16,12 @@ namespace holdfast::cli {
 using Json = nlohmann::json;
 
 // Any byte may come from a file name, so what is not UTF-8 is replaced.
-static std::string text_of(const Json& json) {
+static std::string as_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Json ask(const std::string& run, const Json& request, std::chrono::seconds patience) {
-  const std::string text = recovery::ask_run(run, text_of(request), Deadline::after(patience));
+  const std::string text = recovery::ask_run(run, as_text(request), Deadline::after(patience));
   // What is not JSON becomes a discarded value and not an exception, and fails the check below.
   Json answer = Json::parse(text, nullptr, false);
   if (!answer.is_object() || !answer.contains("ok")) refuse_answer(run, text);
@@ -44,7 +44,7 @@ std::string describe_scale(const std::string& run, const Json& answer) {
     return fmt::format("{}: {} from the next step at which all are ready\n", printable(run),
                        describe_count(answer.at("target").get<std::int64_t>(), "replica"));
   } catch (const Json::exception&) {
-    refuse_answer(run, text_of(answer));
+    refuse_answer(run, as_text(answer));
   }
 }
 
@@ -53,7 +53,7 @@ std::string describe_snapshot(const std::string& run, const Json& answer) {
     return fmt::format("{}: durable, step {}\n", printable(answer.at("path").get<std::string>()),
                        answer.at("step").get<std::int64_t>());
   } catch (const Json::exception&) {
-    refuse_answer(run, text_of(answer));
+    refuse_answer(run, as_text(answer));
   }
 }
 

@@ -140,7 +140,7 @@ int status(const StatusOptions& options, Console& console) {
   return kDone;
 }
 
-std::string text_of(const Json& status) {
+std::string text_of_status(const Json& status) {
   std::ostringstream text;
   text << status.at("phase").get<std::string>() << ", generation " << status.at("generation").get<int>() << ", "
        << describe_count(status.at("target").get<std::int64_t>(), "replica") << " wanted, step "
@@ -169,7 +169,7 @@ std::string text_of(const Json& status) {
 
 std::string describe_status(const std::string& run, const Json& status) {
   try {
-    return text_of(status);
+    return text_of_status(status);
   } catch (const Json::exception&) {
     // A watchdog of another version may leave out what this command shows.
     refuse_answer(run, status.dump(-1, ' ', false, Json::error_handler_t::replace));

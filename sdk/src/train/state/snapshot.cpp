@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/compression_choice.h"
@@ -279,6 +280,8 @@ Snapshot read_savepoint(FileSystem& files, const std::string& path) {
 
 // The text of the graph in a file that was converted from a Keras model; empty for any other file.
 static std::string converted_graph(const std::string& metadata) {
+  // train_state_from_json() refuses such a text with a sentence.
+  if (is_deep_json(metadata)) return {};
   const nlohmann::json object = nlohmann::json::parse(metadata, nullptr, false);
   const bool is_model = object.is_object() && object.value("kind", nlohmann::json()) == "keras" &&
                         object.value("graph", nlohmann::json()).is_object();

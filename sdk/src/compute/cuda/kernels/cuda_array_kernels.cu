@@ -153,7 +153,7 @@ __device__ void run_flat_program(const FlatProgram& flat, const ElementArrays& a
     for (std::size_t k = 0; k < 3; ++k) {
       if (k < taken) operands[k] = flat_operand<kCount>(instruction.operands[k], flat, arrays, results, index);
     }
-    FloatVector<kCount> result;
+    FloatVector<kCount> result = {};
     visit_function(instruction.function, RunFlatFunction<kCount>{operands, &result});
     results[flat.places[i]] = result;
   }

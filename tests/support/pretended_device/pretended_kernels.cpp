@@ -9,7 +9,7 @@
 #include "compute/arithmetic/gradient_clipping.h"
 #include "holdfast/base/error.h"
 #include "holdfast/holdfast.h"
-#include "optim/adam_pass.h"
+#include "optim/update_pass.h"
 
 namespace holdfast {
 namespace {
@@ -81,8 +81,7 @@ void PretendedKernels::sgd(const compute::SgdStep& step, std::size_t floats, flo
                            float* velocity) {
   memory_.queue([=] {
     const std::span<float> slot(velocity, velocity == nullptr ? 0 : floats);
-    SGD({.learning_rate = step.learning_rate, .momentum = step.momentum, .nesterov = step.nesterov})
-        .update(1, {parameters, floats}, {gradients, floats}, std::span(&slot, velocity == nullptr ? 0 : 1));
+    run_pass({step}, {{parameters, floats}, {gradients, floats}, std::span(&slot, velocity == nullptr ? 0 : 1)});
   });
 }
 
@@ -90,7 +89,7 @@ void PretendedKernels::adam(const compute::AdamStep& step, std::size_t floats, f
                             const float* gradients, float* m, float* v) {
   memory_.queue([=] {
     const std::vector<std::span<float>> slots{{m, floats}, {v, floats}};
-    adam_pass(step, {parameters, floats}, {gradients, floats}, slots);
+    run_pass({step}, {{parameters, floats}, {gradients, floats}, slots});
   });
 }
 

@@ -33,6 +33,7 @@ Value operator*(float a, const Value& b);
 Value operator/(float a, const Value& b);
 
 Value absolute(const Value& x);
+Value sign(const Value& x);  // -1, 0 or 1; without a gradient
 Value square(const Value& x);
 Value square_root(const Value& x);
 Value reciprocal_root(const Value& x);  // 1 / sqrt(x)

@@ -59,6 +59,8 @@ class ElementRun {
   void load_inputs(const std::array<std::int64_t, ElementProgram::kMaximumInputs>& offsets, std::int64_t first,
                    std::int64_t count);
   ElementLane lane(const ElementOperand& operand) const;
+  void place_outputs();
+  float* place_of(std::size_t instruction, std::int64_t output_offset);
 
   const VectorKernels& kernels_ = vector_kernels();
   const ElementProgram& program_;
@@ -69,14 +71,40 @@ class ElementRun {
   // On the stack of the thread, so a run allocates nothing.
   float gathered_[ElementProgram::kMaximumInputs][kBlockElements];
   float results_[ElementProgram::kMaximumInstructions][kBlockElements];
+  // By instruction: the output that its block is written to right away, or null.
+  std::array<float*, ElementProgram::kMaximumInstructions> written_{};
+  // By instruction: where its block of now lies.
+  std::array<const float*, ElementProgram::kMaximumInstructions> blocks_{};
 };
+
+// An output may be an input. Its place is free as soon as no later instruction reads that input.
+void ElementRun::place_outputs() {
+  for (std::size_t output = 0; output < program_.output_count; ++output) {
+    const std::size_t writer = program_.outputs[output];
+    bool is_free = written_[writer] == nullptr;
+    for (std::size_t later = writer + 1; later < program_.instruction_count; ++later) {
+      const ElementInstruction& instruction = program_.instructions[later];
+      for (std::size_t i = 0; i < operand_count(instruction.function); ++i) {
+        const ElementOperand& operand = instruction.operands[i];
+        if (operand.kind == ElementOperand::Kind::input && inputs_[operand.index] == outputs_[output]) is_free = false;
+      }
+    }
+    if (is_free) written_[writer] = outputs_[output];
+  }
+}
+
+float* ElementRun::place_of(std::size_t instruction, std::int64_t output_offset) {
+  float* const place = written_[instruction] == nullptr ? results_[instruction] : written_[instruction] + output_offset;
+  blocks_[instruction] = place;
+  return place;
+}
 
 ElementLane ElementRun::lane(const ElementOperand& operand) const {
   switch (operand.kind) {
     case ElementOperand::Kind::input:
       return lanes_[operand.index];
     case ElementOperand::Kind::result:
-      return {.values = results_[operand.index]};
+      return {.values = blocks_[operand.index]};
     case ElementOperand::Kind::constant:
       return {.values = &program_.constants[operand.index], .is_scalar = true};
   }
@@ -104,10 +132,11 @@ void ElementRun::run_block(const std::array<std::int64_t, ElementProgram::kMaxim
     const ElementLane operands[] = {lane(instruction.operands[0]), lane(instruction.operands[1]),
                                     lane(instruction.operands[2])};
     // Each instruction writes a block of its own, since a later one may read any earlier result.
-    kernels_.run_instruction(instruction.function, operands, count, results_[i]);
+    kernels_.run_instruction(instruction.function, operands, count, place_of(i, output_offset));
   }
   for (std::size_t i = 0; i < program_.output_count; ++i) {
-    std::copy_n(results_[program_.outputs[i]], count, outputs_[i] + output_offset);
+    const std::size_t writer = program_.outputs[i];
+    if (written_[writer] != outputs_[i]) std::copy_n(blocks_[writer], count, outputs_[i] + output_offset);
   }
 }
 
@@ -121,6 +150,7 @@ void ElementRun::run() {
   Odometer<kInputs> odometer(shape_.axes - 1, shape_.extents);
   std::array<const Axes*, kInputs> strides{};
   for (std::size_t i = 0; i < program_.input_count; ++i) strides[i] = &shape_.strides[i];
+  place_outputs();
   std::int64_t output_offset = 0;
   do {
     for (std::int64_t first = 0; first < row; first += kBlockElements) {

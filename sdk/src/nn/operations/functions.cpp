@@ -60,6 +60,9 @@ Value operator/(float a, const Value& b) {
 Value absolute(const Value& x) {
   return element_function(ElementFunction::absolute, {x});
 }
+Value sign(const Value& x) {
+  return element_function(ElementFunction::sign, {x});
+}
 Value square(const Value& x) {
   return element_function(ElementFunction::square, {x});
 }

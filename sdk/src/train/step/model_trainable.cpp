@@ -19,6 +19,7 @@
 #include "holdfast/base/log.h"
 #include "nn/model/description.h"
 #include "optim/clipping_options.h"
+#include "optim/update_pass.h"
 #include "train/context/configuration_json.h"
 
 namespace holdfast {
@@ -49,6 +50,8 @@ ModelTrainable::ModelTrainable(const Model& model, const Optimizer& optimizer, s
       optimizer_(optimizer.clone()),
       evaluation_(model, std::move(losses), metrics) {
   check_clipping(optimizer_->name(), optimizer_->clipping());
+  // A rule that cannot be computed is refused here, and not in the first step.
+  optimizer_->pass(1);
 }
 
 static std::vector<ArraySpec> specs_of(std::span<const ModelArray> arrays) {
@@ -108,6 +111,11 @@ void ModelTrainable::allocate() {
   parameters_ = arena(model_.parameters().float_count());
   buffers_ = arena(model_.buffers().float_count());
   for (std::size_t slot = 0; slot < optimizer_->slot_names().size(); ++slot) slots_.push_back(arena(parameters_.size));
+  if (!memory().is_host() && optimizer_->pass(1) == nullptr) {
+    log(LogLevel::info, fmt::format("optimizer {} is computed on the host, with copies of parameters, gradients and "
+                                    "slots in each step; derive it from DescribedOptimizer to compute on {}",
+                                    optimizer_->name(), memory().device()));
+  }
   const GradientClipping clipping = optimizer_->clipping();
   if (!clipping.value && !clipping.norm && !clipping.global_norm) return;
   std::vector<compute::NormRange> arrays;
@@ -125,7 +133,7 @@ MemorySpace& ModelTrainable::memory() {
 }
 
 void ModelTrainable::initialize(std::uint64_t seed) {
-  for (const Arena& slot : slots_) memory().fill_zero(slot.span());
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) initialize_slot(slot);
   if (has_given_weights_) {
     memory().copy_from_host(model_.parameter_values(), parameters_.span());
     memory().copy_from_host(model_.buffer_values(), buffers_.span());
@@ -137,6 +145,18 @@ void ModelTrainable::initialize(std::uint64_t seed) {
   model_.initialize(seed, parameters, buffers);
   memory().copy_from_host(parameters, parameters_.span());
   memory().copy_from_host(buffers, buffers_.span());
+}
+
+void ModelTrainable::initialize_slot(std::size_t slot) {
+  memory().fill_zero(slots_[slot].span());
+  const float value = optimizer_->initial_value_of_slot(slot);
+  if (value == 0) return;
+  // Padding stays zero, so each array is filled by itself.
+  std::vector<float> values(parameters_.size);
+  for (const ArenaEntry& entry : model_.parameters().entries()) {
+    std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(entry.offset), entry.element_count(), value);
+  }
+  memory().copy_from_host(values, slots_[slot].span());
 }
 
 std::vector<StateSpan> ModelTrainable::state() {
@@ -451,11 +471,7 @@ void ModelTrainable::apply_update(const Update& update) {
   const std::span<const float> gradients = final_gradients(update);
   // One worker is enough: an update is one pass over the arenas, not one for each shard.
   ModelProgram& program = *workers_.front().program;
-  if (compute::DeviceKernels* const device = program.backend().device_kernels()) {
-    optimizer_->update_on(*device, update.step, parameters_.span(), gradients, slots);
-  } else {
-    optimizer_->update(update.step, parameters_.span(), gradients, slots);
-  }
+  update_arrays(program.backend(), *optimizer_, update.step, {parameters_.span(), gradients, slots});
   const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
   if (contributions.empty()) return;
   // A pass that is the same in each step, so it can be recorded, too. No key of a shard begins with this number.

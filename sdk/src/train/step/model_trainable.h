@@ -63,6 +63,7 @@ class ModelTrainable final : public Trainable {
   };
 
   void allocate();
+  void initialize_slot(std::size_t slot);
   // Queues a shard's passes, or has the device repeat its recording of them. Calls `after_part` after each part.
   using PartsToQueue = std::vector<std::function<void()>>;
   void repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key, const PartsToQueue& parts,

@@ -298,6 +298,10 @@ Snapshot read_model(FileSystem& files, const std::string& path) {
   for (const format::ArrayInfo& info : file.arrays()) {
     // Keras's optimizers count in integers, and nothing here needs them.
     if (!info.name.starts_with("model/")) continue;
+    // Its layers count and keep the states of generators in integers, which no layer here has.
+    const bool is_of_floats =
+        info.dtype == DType::f64 || info.dtype == DType::f32 || info.dtype == DType::f16 || info.dtype == DType::bf16;
+    if (!is_of_floats) continue;
     require_f32(info, path);
     targets.push_back({info.name, std::as_writable_bytes(snapshot.add(info.name, shape_of(info)))});
   }

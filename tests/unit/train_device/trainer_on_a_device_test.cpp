@@ -24,6 +24,8 @@
 #include "support/program.h"
 #include "train/state/snapshot.h"
 #include "train/step/model_trainable.h"
+#include "unit/nn/support/function_layer.h"
+#include "unit/nn/support/running_sum.h"
 #include "unit/train/support/small_training.h"
 
 namespace holdfast {
@@ -370,6 +372,23 @@ TEST_F(PassesInParts, AreRecordedForWhereTheyAreCut) {
     }
   }
   EXPECT_EQ(cuts.size(), 2U);
+}
+
+TEST_F(TrainerOnADevice, RefusesAnOperationOfAnApplicationInASentence) {
+  const auto train = [](Replica& replica) {
+    Trainer trainer(replica, Sequential{Input{2}, FunctionLayer(running_sum)}, SGD(0.1F), MeanSquaredError{});
+    trainer.fit(from_tensors(Tensor(Shape{8, 2}), Tensor(Shape{8, 2})).batch(4), {.epochs = 1});
+    return Outcome{};
+  };
+
+  try {
+    outcomes_of({.replicas = 1, .device = "cuda:0"}, train);
+    ADD_FAILURE() << "trains on a device with a function for the host";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    const std::string expected = "\"test.running_sum\" runs on the host, and the model runs on cuda:0";
+    EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

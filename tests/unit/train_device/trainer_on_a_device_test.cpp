@@ -24,6 +24,8 @@
 #include "support/program.h"
 #include "train/state/snapshot.h"
 #include "train/step/model_trainable.h"
+#include "unit/nn/support/function_layer.h"
+#include "unit/nn/support/running_sum.h"
 #include "unit/train/support/small_training.h"
 
 namespace holdfast {
@@ -370,6 +372,63 @@ TEST_F(PassesInParts, AreRecordedForWhereTheyAreCut) {
     }
   }
   EXPECT_EQ(cuts.size(), 2U);
+}
+
+// A pretended device runs what is queued on the host, so the function for the host can serve it.
+class SumOnDevices final : public CustomOperation {
+ public:
+  explicit SumOnDevices(bool is_reversed) : sum_(is_reversed), is_reversed_(is_reversed) {}
+  std::string name() const override { return "test.sum_on_devices"; }
+  std::vector<ValueSpec> infer(std::span<const ValueSpec> inputs) const override { return sum_.infer(inputs); }
+  std::size_t scratch_bytes(std::span<const ValueSpec>, std::int64_t) const override { return 64; }
+  void run(const OperationArrays& arrays) const override { sum_.run(arrays); }
+  bool runs_on_devices() const override { return true; }
+  void queue_on_device(const OperationArrays& arrays, void*) const override {
+    EXPECT_EQ(arrays.scratch.size(), 64U);
+    arrays.scratch.front() = std::byte{1};
+    sum_.run(arrays);
+  }
+  std::vector<std::optional<Value>> gradient(const OperationGradient& at) const override {
+    return {apply_custom(std::make_shared<const SumOnDevices>(!is_reversed_), {*at.output_gradients[0]})[0]};
+  }
+
+ private:
+  const RunningSum sum_;
+  const bool is_reversed_;
+};
+
+TEST_F(TrainerOnADevice, RunsTheDeviceFunctionOfAnOperationOfAnApplication) {
+  const auto train = [](Replica& replica) {
+    const FunctionLayer sum(
+        [](const Value& x) { return apply_custom(std::make_shared<const SumOnDevices>(false), {x})[0]; });
+    const Sequential model{Input{6, 6, 1}, Flatten{}, Dense{12}, sum, Dense{3}, sum};
+    Trainer trainer(replica, model, Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+    const FitResult fit = trainer.fit(small_data().shuffle().batch(10), {.epochs = 2});
+    return Outcome{trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+  };
+  const int before = repeats();
+
+  const Outcome outcome = outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0];
+
+  expect_equal(outcome, outcomes_of({.replicas = 1}, train)[0]);
+  EXPECT_GT(repeats(), before);
+}
+
+TEST_F(TrainerOnADevice, RefusesAnOperationOfAnApplicationInASentence) {
+  const auto train = [](Replica& replica) {
+    Trainer trainer(replica, Sequential{Input{2}, FunctionLayer(running_sum)}, SGD(0.1F), MeanSquaredError{});
+    trainer.fit(from_tensors(Tensor(Shape{8, 2}), Tensor(Shape{8, 2})).batch(4), {.epochs = 1});
+    return Outcome{};
+  };
+
+  try {
+    outcomes_of({.replicas = 1, .device = "cuda:0"}, train);
+    ADD_FAILURE() << "trains on a device with a function for the host";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    const std::string expected = "\"test.running_sum\" runs on the host, and the model runs on cuda:0";
+    EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

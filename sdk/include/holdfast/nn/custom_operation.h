@@ -40,8 +40,9 @@
 //   - It does its work on the calling thread and returns when it is done. It needs neither memory of its own (see
 //     scratch_bytes()) nor another thread, and waits for nothing: the watchdog takes a long pause for a hang.
 //
-// Kernels run on the host. A model with such an operation is refused on a device, before its first step, with
-// Error{unsupported}; copies between host and device in each step would hide a slow model.
+// An operation may have a function for CUDA devices too. A model with an operation that has none is refused on a
+// device, before its first step, with Error{unsupported}; copies between host and device in each step would hide a slow
+// model.
 
 #include <cstddef>
 #include <cstdint>
@@ -127,6 +128,15 @@ class CustomOperation {
   // fit() or predict(), as an Error that names the operation. At the first pass, elements that were not written are
   // found and become Error{invalid_argument}; later passes are not checked.
   virtual void run(const OperationArrays& arrays) const = 0;
+
+  // Whether queue_on_device() computes what run() does.
+  virtual bool runs_on_devices() const;
+  // Queues the work of run() on `stream`, a cudaStream_t of the current device, and returns. Arrays and scratch lie in
+  // the device's memory, so that the host must not read them. It must not wait, use another stream, or allocate memory
+  // of the device: the work may be recorded, and repeated with other numbers at the same addresses. So it must queue
+  // the same for equal shapes. Nothing finds elements that are not written. Never called where runs_on_devices() is
+  // false.
+  virtual void queue_on_device(const OperationArrays& arrays, void* stream) const;
 
   // The gradient of the loss by each input, described with functions of values and with other operations; missing
   // where it is zero or not needed. A gradient has the shape of its input. For an input without samples, such as a

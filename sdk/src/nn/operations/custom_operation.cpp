@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "compute/aligned_floats.h"
 #include "holdfast/base/error.h"
@@ -51,15 +52,39 @@ std::vector<ValueSpec> present(std::span<const std::optional<ValueSpec>> specs) 
   return all;
 }
 
+std::size_t scratch_bytes_of(const CustomOperation& operation, std::span<const ValueSpec> inputs,
+                             std::int64_t samples) {
+  return call_named(operation, [&] { return operation.scratch_bytes(inputs, samples); });
+}
+
+std::size_t floats_for(std::size_t bytes) {
+  return bytes / sizeof(float) + 1;
+}
+
+std::size_t element_count(const ValueSpec& spec, std::int64_t samples) {
+  return static_cast<std::size_t>((spec.has_samples ? samples : 1) * spec.shape.element_count());
+}
+
+void add_arrays(const KernelArrays& arrays, const std::vector<ValueSpec>& input_specs,
+                const std::vector<ValueSpec>& output_specs, std::int64_t samples, std::vector<InputArray>& inputs,
+                std::vector<OutputArray>& outputs) {
+  for (std::size_t i = 0; i < input_specs.size(); ++i) {
+    inputs.emplace_back(arrays.inputs()[i], input_specs[i], element_count(input_specs[i], samples));
+  }
+  for (std::size_t i = 0; i < output_specs.size(); ++i) {
+    outputs.emplace_back(arrays.outputs()[i], output_specs[i], element_count(output_specs[i], samples));
+  }
+}
+
 class CustomKernel final : public Kernel {
  public:
   CustomKernel(std::shared_ptr<const CustomOperation> operation, const KernelMaker& maker)
       : operation_(std::move(operation)),
         samples_(maker.samples),
         input_specs_(present(maker.inputs)),
-        output_specs_(present(maker.outputs)) {
-    scratch_bytes_ = call_named(*operation_, [&] { return operation_->scratch_bytes(input_specs_, samples_); });
-    scratch_.grow_to(scratch_bytes_ / sizeof(float) + 1);
+        output_specs_(present(maker.outputs)),
+        scratch_bytes_(scratch_bytes_of(*operation_, input_specs_, samples_)) {
+    scratch_.grow_to(floats_for(scratch_bytes_));
     inputs_.reserve(input_specs_.size());
     outputs_.reserve(output_specs_.size());
   }
@@ -68,12 +93,7 @@ class CustomKernel final : public Kernel {
     // The lists keep their memory from pass to pass.
     inputs_.clear();
     outputs_.clear();
-    for (std::size_t i = 0; i < input_specs_.size(); ++i) {
-      inputs_.emplace_back(arrays.inputs()[i], input_specs_[i], count(input_specs_[i]));
-    }
-    for (std::size_t i = 0; i < output_specs_.size(); ++i) {
-      outputs_.emplace_back(arrays.outputs()[i], output_specs_[i], count(output_specs_[i]));
-    }
+    add_arrays(arrays, input_specs_, output_specs_, samples_, inputs_, outputs_);
     if (!is_checked_) mark_outputs(arrays);
     call_named(*operation_, [&] {
       operation_->run({.samples = samples_,
@@ -86,28 +106,31 @@ class CustomKernel final : public Kernel {
   }
 
  private:
-  std::size_t count(const ValueSpec& spec) const {
-    return static_cast<std::size_t>((spec.has_samples ? samples_ : 1) * spec.shape.element_count());
-  }
-  std::span<std::uint32_t> bits_of_output(const KernelArrays& arrays, std::size_t output) const {
-    return {reinterpret_cast<std::uint32_t*>(arrays.outputs()[output]), count(output_specs_[output])};
-  }
-
   void mark_outputs(const KernelArrays& arrays) const {
     for (std::size_t output = 0; output < output_specs_.size(); ++output) {
-      std::ranges::fill(bits_of_output(arrays, output), kUnwritten);
+      const std::size_t count = element_count(output_specs_[output], samples_);
+      for (std::size_t i = 0; i < count; ++i) {
+        std::memcpy(arrays.outputs()[output] + i * sizeof(kUnwritten), &kUnwritten, sizeof(kUnwritten));
+      }
     }
   }
 
   void find_marks(const KernelArrays& arrays) const {
     for (std::size_t output = 0; output < output_specs_.size(); ++output) {
-      const std::span<std::uint32_t> bits = bits_of_output(arrays, output);
-      const auto mark = std::ranges::find(bits, kUnwritten);
-      if (mark == bits.end()) continue;
+      const std::size_t count = element_count(output_specs_[output], samples_);
+      std::size_t unwritten = 0, first = 0;
+      // From the end, so that the last one found is the first.
+      for (std::size_t i = count; i-- > 0;) {
+        if (std::memcmp(arrays.outputs()[output] + i * sizeof(kUnwritten), &kUnwritten, sizeof(kUnwritten)) != 0)
+          continue;
+        ++unwritten;
+        first = i;
+      }
+      if (unwritten == 0) continue;
       refuse(*operation_,
              fmt::format("run() left {} of the {} elements of output {} unwritten, the first of them element {}; it "
                          "must write all of them",
-                         std::ranges::count(bits, kUnwritten), bits.size(), output, mark - bits.begin()));
+                         unwritten, count, output, first));
     }
   }
 
@@ -115,11 +138,50 @@ class CustomKernel final : public Kernel {
   const std::int64_t samples_;
   const std::vector<ValueSpec> input_specs_;
   const std::vector<ValueSpec> output_specs_;
+  const std::size_t scratch_bytes_;
   compute::AlignedFloats scratch_;
-  std::size_t scratch_bytes_ = 0;
   std::vector<InputArray> inputs_;
   std::vector<OutputArray> outputs_;
   bool is_checked_ = false;
+};
+
+// Queues the function of an application on a device. What is written is not checked there: that would take a wait.
+class CustomDeviceKernel final : public Kernel {
+ public:
+  CustomDeviceKernel(std::shared_ptr<const CustomOperation> operation, const KernelMaker& maker)
+      : operation_(std::move(operation)),
+        backend_(maker.backend),
+        samples_(maker.samples),
+        input_specs_(present(maker.inputs)),
+        output_specs_(present(maker.outputs)),
+        scratch_bytes_(scratch_bytes_of(*operation_, input_specs_, samples_)) {
+    if (scratch_bytes_ > 0) scratch_ = backend_.memory().allocate(floats_for(scratch_bytes_));
+  }
+
+  void run(const KernelArrays& arrays) override {
+    // The lists belong to the call: the back end may keep it, and a kernel may run several times in one pass.
+    std::vector<InputArray> inputs;
+    std::vector<OutputArray> outputs;
+    add_arrays(arrays, input_specs_, output_specs_, samples_, inputs, outputs);
+    backend_.queue_on_stream([this, inputs, outputs](void* stream) {
+      call_named(*operation_, [&] {
+        operation_->queue_on_device({.samples = samples_,
+                                     .inputs = inputs,
+                                     .outputs = outputs,
+                                     .scratch = {reinterpret_cast<std::byte*>(scratch_.get()), scratch_bytes_}},
+                                    stream);
+      });
+    });
+  }
+
+ private:
+  const std::shared_ptr<const CustomOperation> operation_;
+  compute::Backend& backend_;
+  const std::int64_t samples_;
+  const std::vector<ValueSpec> input_specs_;
+  const std::vector<ValueSpec> output_specs_;
+  const std::size_t scratch_bytes_;
+  std::shared_ptr<float[]> scratch_;
 };
 
 class CustomNode final : public Operation {
@@ -172,13 +234,12 @@ class CustomNode final : public Operation {
   }
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
-    if (!maker.backend.memory().is_host()) {
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("operation \"{}\" runs on the host, and the model runs on {}; train on CPUs, or describe "
-                              "the operation with functions of values",
-                              custom_->name(), maker.backend.memory().device()));
-    }
-    return std::make_unique<CustomKernel>(custom_, maker);
+    if (maker.backend.memory().is_host()) return std::make_unique<CustomKernel>(custom_, maker);
+    if (custom_->runs_on_devices()) return std::make_unique<CustomDeviceKernel>(custom_, maker);
+    throw Error(ErrorCode::unsupported,
+                fmt::format("operation \"{}\" runs on the host, and the model runs on {}; train on CPUs, or give the "
+                            "operation a queue_on_device()",
+                            custom_->name(), maker.backend.memory().device()));
   }
 
  private:
@@ -215,6 +276,14 @@ std::span<std::int32_t> OutputArray::integers() const {
 
 std::size_t CustomOperation::scratch_bytes(std::span<const ValueSpec>, std::int64_t) const {
   return 0;
+}
+
+bool CustomOperation::runs_on_devices() const {
+  return false;
+}
+
+void CustomOperation::queue_on_device(const OperationArrays&, void*) const {
+  throw Error(ErrorCode::unsupported, "it says that it runs on devices, but it has no queue_on_device()");
 }
 
 std::vector<std::optional<Value>> CustomOperation::gradient(const OperationGradient&) const {

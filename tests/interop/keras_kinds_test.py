@@ -170,7 +170,10 @@ def test_initializers_have_the_definitions_of_keras(tmp_path):
         "truncated_he_normal", "truncated_glorot_normal", "lecun_uniform", "uniform(-0.25,0.5)",
         "truncated_normal(0.25,0.5)", "orthogonal(2)", "constant(0.5)", "variance_scaling(3,fan_out,untruncated_normal)"]
     program("write", file, tmp_path / "back.keras", "archive")
-    back = keras.saving.load_model(tmp_path / "back.keras").layers[1:]
+    # Both files give each initializer the same numbers, which Keras would draw with.
+    back = [layer for layer in keras.saving.load_model(tmp_path / "back.keras").layers
+            if isinstance(layer, layers.Dense)]
     for layer, initializer in zip(back, given, strict=True):
         found, expected = layer.kernel_initializer.get_config(), initializer.get_config()
+        assert isinstance(layer.kernel_initializer, type(initializer))
         assert {**found, "seed": None} == {**expected, "seed": None}

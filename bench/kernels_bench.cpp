@@ -64,6 +64,9 @@ const Case kCases[] = {
     {"Sigmoid", 2, [](const VectorKernels& k, Arrays& of) { k.sigmoid.forward(of.a.data(), of.c.data(), kFloats); }},
     {"Gelu", 2, [](const VectorKernels& k, Arrays& of) { k.gelu.forward(of.a.data(), of.c.data(), kFloats); }},
     {"Softmax", 2, [](const VectorKernels& k, Arrays& of) { k.softmax(of.a.data(), kRows, kColumns, of.c.data()); }},
+    // Rows as those of a classifier of ten classes.
+    {"SoftmaxOfTen", 2,
+     [](const VectorKernels& k, Arrays& of) { k.softmax(of.a.data(), kFloats / 10, 10, of.c.data()); }},
     {"BinaryLossOfLogits", 3,
      [](const VectorKernels& k, Arrays& of) {
        benchmark::DoNotOptimize(k.binary_loss_of_logits(of.a.data(), of.b.data(), kFloats, 1, of.c.data()));

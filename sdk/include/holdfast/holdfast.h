@@ -23,6 +23,7 @@
 #include "holdfast/nn/categorical_accuracy.h"
 #include "holdfast/nn/categorical_crossentropy.h"
 #include "holdfast/nn/conv2d.h"
+#include "holdfast/nn/custom_operation.h"
 #include "holdfast/nn/convolution_layers.h"
 #include "holdfast/nn/dense.h"
 #include "holdfast/nn/depthwise_layers.h"

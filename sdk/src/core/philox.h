@@ -22,16 +22,23 @@ HOLDFAST_HOST_DEVICE inline std::uint32_t philox_high(std::uint32_t a, std::uint
   return static_cast<std::uint32_t>(static_cast<std::uint64_t>(a) * b >> 32);
 }
 
-// One of the ten rounds, with the key of that round.
-HOLDFAST_HOST_DEVICE inline PhiloxBlock philox_round(PhiloxBlock counter, PhiloxKey key, std::uint32_t round) {
-  constexpr std::uint32_t kMultiplier0 = 0xD2511F53;
-  constexpr std::uint32_t kMultiplier1 = 0xCD9E8D57;
+inline constexpr std::uint32_t kPhiloxRounds = 10;
+inline constexpr std::uint32_t kPhiloxMultiplier0 = 0xD2511F53;
+inline constexpr std::uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;
+
+HOLDFAST_HOST_DEVICE inline PhiloxKey philox_round_key(PhiloxKey key, std::uint32_t round) {
   constexpr std::uint32_t kWeyl0 = 0x9E3779B9;
   constexpr std::uint32_t kWeyl1 = 0xBB67AE85;
-  return {{philox_high(kMultiplier1, counter.word[2]) ^ counter.word[1] ^ (key.word[0] + round * kWeyl0),
-           kMultiplier1 * counter.word[2],
-           philox_high(kMultiplier0, counter.word[0]) ^ counter.word[3] ^ (key.word[1] + round * kWeyl1),
-           kMultiplier0 * counter.word[0]}};
+  return {{key.word[0] + round * kWeyl0, key.word[1] + round * kWeyl1}};
+}
+
+// One of the ten rounds.
+HOLDFAST_HOST_DEVICE inline PhiloxBlock philox_round(PhiloxBlock counter, PhiloxKey key, std::uint32_t round) {
+  const PhiloxKey of_round = philox_round_key(key, round);
+  return {{philox_high(kPhiloxMultiplier1, counter.word[2]) ^ counter.word[1] ^ of_round.word[0],
+           kPhiloxMultiplier1 * counter.word[2],
+           philox_high(kPhiloxMultiplier0, counter.word[0]) ^ counter.word[3] ^ of_round.word[1],
+           kPhiloxMultiplier0 * counter.word[0]}};
 }
 
 // Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). Without a loop,

@@ -9,6 +9,8 @@
 #include <functional>
 #include <vector>
 
+#include "compute/arithmetic/exponential.h"
+#include "compute/arithmetic/lanes.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
@@ -238,17 +240,38 @@ TEST_F(InstructionSets, GiveTheSameClippedGradients) {
   });
 }
 
-// As Random gives them, draw by draw.
+// As Random gives them, draw by draw, also at rates between two draws, and over the input.
 TEST_F(InstructionSets, DropWhatTheDrawsSay) {
-  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
-    const Floats input(static_cast<std::size_t>(length), 3.0F);
-    Floats output(input.size());
-    kernels.dropout(philox_sequence(7, static_cast<std::uint32_t>(Purpose::dropout), 5, 11), input.data(), length, 0.3F,
-                    2, output.data());
-    Random random(7, Purpose::dropout, 5, 11);
-    for (const float value : output) EXPECT_EQ(value, random.uniform() < 0.3F ? 0.0F : 6.0F);
-    return output;
-  });
+  for (const float rate : {0.3F, 0.0F, 0.5F, 0x1p-24F, 0x1.8p-24F, 1e-3F, 1.0F - 0x1p-24F}) {
+    expect_same_bits([rate](const VectorKernels& kernels, std::int64_t length) {
+      const PhiloxSequence sequence = philox_sequence(7, static_cast<std::uint32_t>(Purpose::dropout), 5, 11);
+      Floats input = normal_numbers(length, 1);
+      Floats output(input.size());
+      kernels.dropout(sequence, input.data(), length, rate, 2, output.data());
+      Random random(7, Purpose::dropout, 5, 11);
+      for (std::size_t i = 0; i < input.size(); ++i) {
+        EXPECT_EQ(output[i], input[i] * (random.uniform() < rate ? 0.0F : 2.0F));
+      }
+      kernels.dropout(sequence, input.data(), length, rate, 2, input.data());
+      EXPECT_EQ(input, output);
+      return output;
+    });
+  }
+}
+
+// A short row is one group of lanes, a longer one several; the order of the sum is that of lanes.h for both.
+TEST_F(InstructionSets, GiveTheSoftmaxOfItsFormula) {
+  for (const std::int64_t length : lengths()) {
+    const Floats row = normal_numbers(length, 4);
+    Floats output(row.size());
+    const float largest = *std::ranges::max_element(row);
+    const auto exponential_at = [&](std::int64_t i) { return exponential(row[static_cast<std::size_t>(i)] - largest); };
+    const double sum = sum_of_row(length, exponential_at);
+    vector_kernels().softmax(row.data(), 1, length, output.data());
+    for (std::int64_t i = 0; i < length; ++i) {
+      ASSERT_EQ(output[static_cast<std::size_t>(i)], exponential_at(i) / static_cast<float>(sum)) << length;
+    }
+  }
 }
 
 TEST_F(InstructionSets, AreForcedByNameOrRefused) {

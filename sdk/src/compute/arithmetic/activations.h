@@ -20,7 +20,7 @@ struct Tanh {
 };
 
 struct Sigmoid {
-  HOLDFAST_HOST_DEVICE static float value(float x) { return 1 / (1 + exponential(-x)); }
+  HOLDFAST_HOST_DEVICE static float value(float x) { return 1 / one_plus_exponential(-x); }
   HOLDFAST_HOST_DEVICE static float derivative(float output) { return output * (1 - output); }
 };
 
@@ -31,7 +31,7 @@ struct Gelu {
   HOLDFAST_HOST_DEVICE static float value(float x) { return x / 2 * (1 + error_function(x * kRootOfHalf)); }
   HOLDFAST_HOST_DEVICE static float derivative(float input) {
     const float distribution = (1 + error_function(input * kRootOfHalf)) / 2;
-    return distribution + input * kDensityAtZero * exponential(-input * input / 2);
+    return distribution + input * kDensityAtZero * exponential_of_negative(-input * input / 2);
   }
 };
 

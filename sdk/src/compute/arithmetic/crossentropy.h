@@ -34,7 +34,7 @@ HOLDFAST_HOST_DEVICE inline ClippedProbability clip_probability(float p) {
 
 // max(x, 0) - x t + log(1 + exp(-|x|)) equals -t log(s) - (1 - t) log(1 - s), s = sigmoid(x), without overflow.
 HOLDFAST_HOST_DEVICE inline ElementLoss binary_loss_of_logit(float x, float target) {
-  const float decay = exponential(-absolute(x));
+  const float decay = exponential_of_negative(-absolute(x));
   const float sigmoid = (x >= 0 ? 1.0F : decay) / (1.0F + decay);
   return {(x > 0 ? x : 0.0F) - x * target + logarithm_of_one_plus(decay), sigmoid - target};
 }

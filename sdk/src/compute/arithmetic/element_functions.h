@@ -11,7 +11,7 @@ namespace holdfast::compute {
 
 // log(1 + exp(x)) without overflow.
 HOLDFAST_HOST_DEVICE inline float softplus(float x) {
-  return (x > 0 ? x : 0.0F) + logarithm_of_one_plus(exponential(-absolute(x)));
+  return (x > 0 ? x : 0.0F) + logarithm_of_one_plus(exponential_of_negative(-absolute(x)));
 }
 
 // The tanh approximation of GELU: sqrt(2 / pi) and 0.044715 are those of Hendrycks and Gimpel, 2016.

@@ -38,6 +38,20 @@ HOLDFAST_HOST_DEVICE inline float with_sign_of(float magnitude, float sign) {
   return float_of_bits(bits_of(magnitude) | (bits_of(sign) & kSignBit));
 }
 
+// The smaller of x and a bound that is positive; the larger of x and a bound that is negative. Floats of one sign are
+// in the order of their bits, and a smallest integer is one instruction where a choice of floats is three. A NaN may
+// become the bound.
+HOLDFAST_HOST_DEVICE inline float at_most_positive(float x, float bound) {
+  const auto bits = static_cast<std::int32_t>(bits_of(x));
+  const auto most = static_cast<std::int32_t>(bits_of(bound));
+  return float_of_bits(static_cast<std::uint32_t>(bits < most ? bits : most));
+}
+
+HOLDFAST_HOST_DEVICE inline float at_least_negative(float x, float bound) {
+  const std::uint32_t least = bits_of(bound);
+  return float_of_bits(bits_of(x) < least ? bits_of(x) : least);
+}
+
 // Correctly rounded, like every square root of IEEE 754.
 HOLDFAST_HOST_DEVICE inline float square_root(float x) {
 #ifdef __CUDA_ARCH__

@@ -28,6 +28,7 @@ inline constexpr std::int64_t kLanes = 16;
 // Lane 0 with lane kHalf, and so on, until one is left.
 template <int kHalf, class Number, class Combine>
 HOLDFAST_HOST_DEVICE inline void combine_pairs(Number* lanes, const Combine& combine) {
+  HOLDFAST_VECTOR_LOOP
   HOLDFAST_UNROLLED_ON_DEVICE
   for (int lane = 0; lane < kHalf; ++lane) lanes[lane] = combine(lanes[lane], lanes[lane + kHalf]);
   if constexpr (kHalf > 1) combine_pairs<kHalf / 2>(lanes, combine);
@@ -61,7 +62,8 @@ HOLDFAST_HOST_DEVICE inline double sum_of_row(std::int64_t count, const Value& v
 
 // A NaN stays a NaN, so that it is found.
 HOLDFAST_HOST_DEVICE inline float larger_or_nan(float largest, float value) {
-  return value > largest || value != value ? value : largest;
+  // Without a branch: || would be one.
+  return ((value > largest) | (value != value)) != 0 ? value : largest;
 }
 
 // The largest of the row, or a NaN of it; minus infinity for an empty one.

@@ -15,7 +15,7 @@ HOLDFAST_HOST_DEVICE inline float softmax_shift(float largest) {
 
 // The exponential in softmax, and in the sum that divides it.
 HOLDFAST_HOST_DEVICE inline float softmax_exponential(float score, float shift) {
-  return exponential(score - shift);
+  return exponential_of_negative(score - shift);
 }
 
 HOLDFAST_HOST_DEVICE inline float softmax_divisor(double sum) {

@@ -144,7 +144,10 @@ Value reshape(const Value& x, const std::vector<std::int64_t>& extents) {
   std::vector<std::int64_t> complete = extents;
   std::int64_t known = 1;
   const auto unknown = std::find(complete.begin(), complete.end(), -1);
-  for (const std::int64_t extent : complete) known *= extent == -1 ? 1 : extent;
+  for (const std::int64_t extent : complete) {
+    // Extents of a file may have any product. 0 stands for one that is too large, and completes no shape.
+    if (extent != -1 && __builtin_mul_overflow(known, extent, &known)) known = 0;
+  }
   // The division may leave a rest. The comparison of element counts below finds it.
   if (unknown != complete.end() && known > 0) *unknown = x.shape().element_count() / known;
   // Extents may come from a file, so any of them may be negative or 0.

@@ -101,8 +101,27 @@ TEST(Exponential, EndsWhereFloatsEnd) {
   EXPECT_TRUE(std::signbit(error_function(-0.0F)));
 }
 
+// The forms for some arguments alone, compared bit by bit with the one for all.
+void expect_same_bits(const std::function<float(float)>& actual, const std::function<float(float)>& expected,
+                      Range range) {
+  for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += kStepOfBits) {
+    const float x = float_of_bits(static_cast<std::uint32_t>(bits));
+    if (!(x >= range.lowest && x <= range.highest)) continue;
+    ASSERT_EQ(bits_of(actual(x)), bits_of(expected(x))) << x;
+  }
+}
+
+TEST(Exponential, GivesTheSameBitsInItsShorterForms) {
+  expect_same_bits(exponential_near<0>, exponential, {-87, 88});
+  expect_same_bits(exponential_near<2>, exponential, {-80, 89});
+  expect_same_bits(exponential_of_negative, exponential, {-kInfiniteFloat, 0});
+  expect_same_bits(one_plus_exponential, [](float x) { return 1.0F + exponential(x); },
+                   {-kInfiniteFloat, kInfiniteFloat});
+}
+
 TEST(Exponential, OfNotANumberIsNotANumber) {
-  for (const auto function : {exponential, logarithm, logarithm_of_one_plus, hyperbolic_tangent, error_function}) {
+  for (const auto function : {exponential, exponential_of_negative, one_plus_exponential, logarithm,
+                              logarithm_of_one_plus, hyperbolic_tangent, error_function}) {
     EXPECT_TRUE(std::isnan(function(NAN)));
     EXPECT_TRUE(std::isnan(function(-NAN)));
   }

@@ -1,47 +1,60 @@
 #pragma once
 
-// See vector_kernels.h. Draws are made for a block of counters at a time and then laid out in their order, which is
-// that of the elements.
+// See vector_kernels.h. A draw decides as an integer, which is what its float says: unit_float(draw) < rate holds where
+// draw / 2^8 is below rate * 2^24, and both products with powers of two are exact.
 
+#include "compute/arithmetic/float_bits.h"
+#include "compute/cpu/kernels/philox_lanes.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
 namespace {
 
+// Which draws drop, and what the others multiply by.
+struct DropoutLanes {
+  SignedLanes least_kept;
+  SignedLanes kept;
+};
+
+[[gnu::always_inline]] inline DropoutLanes dropout_lanes(float rate, float kept) {
+  const float scaled = rate * 0x1p24F;
+  const auto whole = static_cast<std::int32_t>(scaled);
+  // The least whole number that is not below the rate.
+  const std::int32_t least = static_cast<float>(whole) < scaled ? whole + 1 : whole;
+  return {SignedLanes{} + least, SignedLanes{} + static_cast<std::int32_t>(bits_of(kept))};
+}
+
+// A dropped number is multiplied by 0, so that a NaN stays one.
+[[gnu::always_inline]] inline void drop_vector(const DropoutLanes& lanes, DrawLanes draws, const float* input,
+                                               float* output) {
+  FloatLanes numbers;
+  __builtin_memcpy(&numbers, input, sizeof(numbers));
+  const auto is_dropped = reinterpret_cast<SignedLanes>(draws >> 8) < lanes.least_kept;
+  const FloatLanes result = numbers * reinterpret_cast<FloatLanes>(lanes.kept & ~is_dropped);
+  __builtin_memcpy(output, &result, sizeof(result));
+}
+
 void dropout(const PhiloxSequence& sequence, const float* input, std::int64_t count, float rate, float kept,
              float* output) {
-  constexpr std::int32_t kCounters = 64;
-  constexpr std::int32_t kWords = 4;
+  constexpr std::int64_t kStep = 2 * kDrawLanes;
   const PhiloxSequence same = sequence;
-  alignas(64) std::uint32_t words[kWords][kCounters];
-  alignas(64) std::uint32_t draws[kCounters * kWords];
-  for (std::int64_t first = 0; first < count; first += kCounters * kWords) {
-    // The lower word of the counter does not overflow within a block.
-    const auto counter = static_cast<std::uint64_t>(first / kWords);
-    const auto low = static_cast<std::uint32_t>(counter);
-    const auto high = static_cast<std::uint32_t>(counter >> 32);
-#pragma omp simd
-    for (std::int32_t i = 0; i < kCounters; ++i) {
-      const PhiloxBlock block =
-          philox({{low + static_cast<std::uint32_t>(i), high, same.high[0], same.high[1]}}, same.key);
-      words[0][i] = block.word[0];
-      words[1][i] = block.word[1];
-      words[2][i] = block.word[2];
-      words[3][i] = block.word[3];
-    }
-#pragma omp simd
-    for (std::int32_t i = 0; i < kCounters; ++i) {
-      draws[kWords * i] = words[0][i];
-      draws[kWords * i + 1] = words[1][i];
-      draws[kWords * i + 2] = words[2][i];
-      draws[kWords * i + 3] = words[3][i];
-    }
-    const std::int64_t width = count - first < kCounters * kWords ? count - first : kCounters * kWords;
-#pragma omp simd
-    for (std::int64_t i = 0; i < width; ++i) {
-      output[first + i] = input[first + i] * (unit_float(draws[i]) < rate ? 0.0F : kept);
-    }
+  const PhiloxKeyLanes keys = philox_key_lanes(same.key);
+  const DropoutLanes lanes = dropout_lanes(rate, kept);
+  std::int64_t first = 0;
+  std::uint64_t counter = 0;
+  for (; first + kStep <= count; first += kStep, counter += kCounterLanes) {
+    const PhiloxDraws draws = philox_draw_lanes(same, keys, counter);
+    drop_vector(lanes, draws.first, input + first, output + first);
+    drop_vector(lanes, draws.second, input + first + kDrawLanes, output + first + kDrawLanes);
   }
+  if (first == count) return;
+  // The last numbers are worked on in a block of their own.
+  float block[kStep] = {};
+  for (std::int64_t i = first; i < count; ++i) block[i - first] = input[i];
+  const PhiloxDraws draws = philox_draw_lanes(same, keys, counter);
+  drop_vector(lanes, draws.first, block, block);
+  drop_vector(lanes, draws.second, block + kDrawLanes, block + kDrawLanes);
+  for (std::int64_t i = first; i < count; ++i) output[i] = block[i - first];
 }
 
 }  // namespace

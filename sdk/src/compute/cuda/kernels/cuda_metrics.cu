@@ -1,3 +1,6 @@
+// Metrics on a device are sums over rows or elements. cuda_sums.cuh adds them in an order that depends on the shape
+// alone, so that a metric has the same bits at each run.
+
 #include <cmath>
 
 #include "compute/cuda/kernels/cuda_metrics.h"

@@ -1,33 +1,24 @@
-// Holdfast's options have Keras's names and meanings, so most of them are copied. An operation becomes a layer where
+// The table of layers says how options are written. An operation becomes a layer where
 // Keras has one, because layers align shapes as Holdfast does: at the last axes of a sample. See
 // docs/decisions/exchange.md.
 
-#include "keras/keras_layer_writer.h"
+#include "keras_layers/keras_layer_writer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 
 #include "bytes/byte_source.h"
+#include "keras_layers/keras_activation.h"
+#include "keras_layers/keras_initializer.h"
+#include "keras_layers/keras_layer_table.h"
 
 namespace holdfast::format {
 namespace {
 
 constexpr const char* kNumpyOperations = "keras.src.ops.numpy";
-
-// Kinds that have the same name, and options of the same names, in Keras.
-constexpr std::array<std::string_view, 13> kSameKinds = {
-    "Dense",           "Conv2D",  "MaxPooling2D",       "AveragePooling2D",
-    "Flatten",         "Dropout", "BatchNormalization", "Activation",
-    "Reshape",         "Permute", "RepeatVector",       "LayerNormalization",
-    "RMSNormalization"};
-constexpr std::array<std::string_view, 6> kMergingLayers = {"Add",     "Subtract", "Multiply",
-                                                            "Average", "Maximum",  "Minimum"};
-constexpr std::array<std::string_view, 7> kImageKinds = {"Conv2D",        "MaxPooling2D", "AveragePooling2D", "Flatten",
-                                                         "ZeroPadding2D", "Cropping2D",   "UpSampling2D"};
 
 struct OperationName {
   std::string_view holdfast;
@@ -66,20 +57,6 @@ const OperationName* find_operation(const std::array<OperationName, kCount>& nam
   return found == names.end() ? nullptr : &*found;
 }
 
-template <std::size_t kCount>
-bool is_among(const std::array<std::string_view, kCount>& kinds, std::string_view kind) {
-  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-}
-
-// Only "normal(0.05)" has another name in Keras.
-Json keras_initializer(const std::string& name) {
-  if (!name.starts_with("normal(")) return name;
-  double deviation = 0;
-  // from_chars() does not look at the locale.
-  std::from_chars(name.data() + std::string_view("normal(").size(), name.data() + name.size(), deviation);
-  return keras_object("keras.initializers", "RandomNormal", {{"mean", 0.0}, {"stddev", deviation}, {"seed", nullptr}});
-}
-
 class LayerWriter {
  public:
   LayerWriter(const ModelGraphLayer& layer, const std::string& name, std::span<const MaybeShape> inputs)
@@ -87,19 +64,11 @@ class LayerWriter {
 
   KerasObject write() const {
     const std::string& kind = layer_.kind;
-    if (is_among(kSameKinds, kind)) return layer(kind, same_options());
-    if (is_among(kMergingLayers, kind)) return merging_layer(kind);
-    if (kind == "Concatenate") return concatenation();
-    if (kind == "GlobalAveragePooling") return global_pooling("GlobalAveragePooling");
-    if (kind == "GlobalMaxPooling") return global_pooling("GlobalMaxPooling");
-    if (kind == "ZeroPadding2D") return layer(kind, {{"padding", margins("padding")}});
-    if (kind == "Cropping2D") return layer(kind, {{"cropping", margins("cropping")}});
-    if (kind == "UpSampling2D")
-      return layer(kind, {{"size", member(layer_.config, "size")}, {"interpolation", "nearest"}});
-    if (kind == "Rescaling") return layer(kind, layer_.config);
     if (kind == "Operation") return operation(text_member(layer_.config, "operation"));
-    refuse(fmt::format("is of kind {}, which cannot be written as a Keras layer; write another kind of file",
-                       quoted_text(kind)));
+    const bool is_activation = kind == "Activation";
+    const std::string text = is_activation ? text_member(layer_.config, "activation") : "";
+    if (is_activation && !keras_activation_name(text)) return activation_with_numbers(text);
+    return table_layer(row());
   }
 
  private:
@@ -107,13 +76,89 @@ class LayerWriter {
     refuse_savepoint(fmt::format("its layer {} {}", quoted_text(layer_.name), problem));
   }
 
-  KerasObject layer(const std::string& class_name, Json config, bool takes_list = false) const {
-    config.update({{"name", name_}, {"trainable", true}, {"dtype", "float32"}});
-    if (is_among(kImageKinds, class_name)) config["data_format"] = "channels_last";
+  const LayerRow& row() const {
+    const bool is_chosen = has_row_for_each_rank(layer_.kind);
+    const LayerRow* row = row_of_kind(layer_.kind, is_chosen && rank() > 0 ? rank() - 1 : 0);
+    if (row != nullptr) return *row;
+    if (is_chosen) refuse(fmt::format("pools a value with {} axes, and Keras only pools 2 to 4; reshape it", rank()));
+    refuse(fmt::format("is of kind {}, which cannot be written as a Keras layer; write another kind of file",
+                       quoted_text(layer_.kind)));
+  }
+
+  KerasObject table_layer(const LayerRow& row) const {
+    Json config = Json::object();
+    for (const LayerOption& option : row.options) config[std::string(option.keras)] = option_for_keras(row, option);
+    if (row.has_data_format) config["data_format"] = "channels_last";
+    return layer(std::string(row.keras), std::move(config), row.takes_list, row.takes_trainable);
+  }
+
+  KerasObject layer(const std::string& class_name, Json config, bool takes_list = false,
+                    bool takes_trainable = true) const {
+    config.update({{"name", name_}, {"dtype", "float32"}});
+    if (takes_trainable) config["trainable"] = true;
     Json arguments(inputs_.size(), nullptr);
     // Layers that merge take one argument, a list of values.
     if (takes_list) arguments = Json::array({arguments});
     return {keras_object("keras.layers", class_name, std::move(config)), std::move(arguments)};
+  }
+
+  Json option_for_keras(const LayerRow& row, const LayerOption& option) const {
+    const std::string key(option.holdfast_name());
+    const Json& value = member(layer_.config, key);
+    // Missing are only options that files leave out where they have the value of Keras's default.
+    const Json otherwise = option.otherwise == nullptr ? Json() : Json::parse(option.otherwise);
+    switch (option.form) {
+      case OptionForm::always:
+        return true;
+      case OptionForm::last_axis:
+        // Holdfast has such an option for one kind only.
+        if (!value.is_null() && value != -1 && value != static_cast<std::int64_t>(rank()) - 1) {
+          refuse(fmt::format("has the {} {}, and only the last one can be written for Keras", key, value.dump()));
+        }
+        return -1;
+      case OptionForm::axis:
+        return keras_axis(value, key, rank());
+      case OptionForm::axes:
+        return keras_axes(value, key);
+      case OptionForm::two_axes:
+        return keras_two_axes(value, key);
+      case OptionForm::margins:
+        return margins(value, key, row.positions);
+      case OptionForm::limit:
+        return value.is_array() && value.size() == 1 ? value[0] : Json();
+      case OptionForm::statistics:
+        return nullptr;
+      case OptionForm::initializer:
+        return value.is_string() ? keras_initializer(value.get<std::string>()) : otherwise;
+      case OptionForm::activation:
+        return keras_activation(value);
+      case OptionForm::fraction:
+      case OptionForm::at_least_0:
+        // Holdfast has larger ones for some kinds.
+        if (!fits_form(option.form, value)) {
+          refuse(fmt::format("has the {} {}, which Keras does not accept; choose another one", key, value.dump()));
+        }
+        return value;
+      default:
+        return value.is_null() ? otherwise : value;
+    }
+  }
+
+  Json keras_activation(const Json& value) const {
+    if (value.is_null()) return "linear";
+    const auto name = value.is_string() ? keras_activation_name(value.get<std::string>()) : std::nullopt;
+    // Those with numbers of their own have become layers of their own.
+    if (!name) refuse(fmt::format("has the activation {}, which Keras does not have", value.dump()));
+    return *name;
+  }
+
+  KerasObject activation_with_numbers(const std::string& text) const {
+    const auto activation = keras_activation_object(text);
+    if (!activation) refuse(fmt::format("is the activation {}, which Keras does not have", quoted_text(text)));
+    if (activation->module == std::string_view("keras.layers")) {
+      return layer(activation->class_name, activation->config);
+    }
+    return function_of_one(activation->module, activation->class_name, activation->config);
   }
 
   KerasObject merging_layer(const std::string& class_name) const { return layer(class_name, Json::object(), true); }
@@ -130,18 +175,6 @@ class LayerWriter {
     return function(module, class_name, std::move(config), Json::array({nullptr}));
   }
 
-  Json same_options() const {
-    // Only initializers are written in another form.
-    Json config = layer_.config;
-    for (const char* key : {"kernel_initializer", "bias_initializer"}) {
-      if (config.contains(key)) config[key] = keras_initializer(text_member(config, key));
-    }
-    // Holdfast has no such options, since they are always so.
-    if (layer_.kind == "BatchNormalization") config.update({{"axis", -1}, {"center", true}, {"scale", true}});
-    if (layer_.kind == "LayerNormalization" || layer_.kind == "RMSNormalization") config["axis"] = -1;
-    return config;
-  }
-
   const SampleShape& input_shape() const {
     if (inputs_.empty() || !inputs_.front()) {
       refuse("gets a value whose shape cannot be derived from the graph; write another kind of file");
@@ -151,35 +184,53 @@ class LayerWriter {
 
   std::size_t rank() const { return input_shape().size(); }
 
-  KerasObject global_pooling(const std::string& kind) const {
-    if (rank() < 2 || rank() > 4) {
-      refuse(fmt::format("pools a value with {} axes, and Keras only pools 2 to 4; reshape it", rank()));
+  // [[top, bottom], [left, right]]; along one axis, [left, right].
+  Json margins(const Json& list, const std::string& key, std::size_t positions) const {
+    if (!list.is_array() || list.size() != 2 * positions) {
+      refuse(fmt::format("lacks the {} numbers of {}; use another file", 2 * positions, key));
     }
-    // One kind here stands for three classes, which differ in the number of axes.
-    const std::string class_name = fmt::format("{}{}D", kind, rank() - 1);
-    return layer(class_name,
-                 {{"keepdims", flag_member(layer_.config, "keepdims", false)}, {"data_format", "channels_last"}});
-  }
-
-  Json margins(const char* key) const {
-    const Json& list = member(layer_.config, key);
-    if (!list.is_array() || list.size() != 4)
-      refuse(fmt::format("lacks the four numbers of {}; use another file", key));
-    // [top, bottom] and [left, right].
-    return Json::array({Json::array({list[0], list[1]}), Json::array({list[2], list[3]})});
+    Json pairs = Json::array();
+    for (std::size_t place = 0; place < positions; ++place) {
+      pairs.push_back(Json::array({list[2 * place], list[2 * place + 1]}));
+    }
+    return positions == 1 ? pairs[0] : pairs;
   }
 
   // Keras counts the axis of samples, Holdfast does not.
-  std::int64_t keras_axis(const char* key) const {
-    const auto axis = integer_value(member(layer_.config, key));
-    const auto axes = static_cast<std::int64_t>(rank());
+  std::int64_t keras_axis(const Json& value, const std::string& key, std::size_t rank) const {
+    const auto axis = integer_value(value);
+    const auto axes = static_cast<std::int64_t>(rank);
     if (!axis || *axis < -axes || *axis >= axes) {
       refuse(fmt::format("has no axis {} among the {} of its input; use another file", key, axes));
     }
     return *axis < 0 ? *axis : *axis + 1;
   }
 
-  KerasObject concatenation() const { return layer("Concatenate", {{"axis", keras_axis("axis")}}, true); }
+  // Counted from the first axis, because Keras counts some lists otherwise from the last.
+  Json keras_axes(const Json& list, const std::string& key) const {
+    Json result = Json::array();
+    for (const Json& entry : list.is_array() ? list : Json::array()) {
+      const std::int64_t axis = keras_axis(entry, key, rank());
+      result.push_back(axis < 0 ? axis + static_cast<std::int64_t>(rank()) + 1 : axis);
+    }
+    return result;
+  }
+
+  Json keras_two_axes(const Json& list, const std::string& key) const {
+    const bool fits = list.is_array() && list.size() == 2 && inputs_.size() == 2 && inputs_[0] && inputs_[1];
+    if (!fits) refuse(fmt::format("lacks two values of known shapes, or the two {}; use another file", key));
+    Json result = Json::array();
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::size_t axes = inputs_[i]->size();
+      const std::int64_t axis = keras_axis(list[i], key, axes);
+      result.push_back(axis < 0 ? axis + static_cast<std::int64_t>(axes) + 1 : axis);
+    }
+    return result;
+  }
+
+  KerasObject concatenation() const {
+    return layer("Concatenate", {{"axis", keras_axis(member(layer_.config, "axis"), "axis", rank())}}, true);
+  }
 
   KerasObject operation(const std::string& operation) const {
     if (const OperationName* name = find_operation(kReducingOperations, operation)) return reduction(name->keras);
@@ -187,6 +238,7 @@ class LayerWriter {
     if (operation == "reshape") return layer("Reshape", {{"target_shape", member(layer_.config, "shape")}});
     if (operation == "permute") return permutation();
     if (operation == "pad") return padding();
+    if (operation == "cast") return function_of_one("keras.src.ops.core", "Cast", {{"dtype", "float32"}});
     if (operation == "stop_gradient") return function_of_one("keras.src.ops.core", "StopGradient", Json::object());
     const Json& constants = member(layer_.config, "constants");
     const bool has_constants = constants.is_array() && std::any_of(constants.begin(), constants.end(),
@@ -258,7 +310,7 @@ class LayerWriter {
   }
 
   KerasObject padding() const {
-    const auto axis = keras_axis("axis");
+    const auto axis = keras_axis(member(layer_.config, "axis"), "axis", rank());
     Json widths = Json::array();
     for (std::int64_t i = 0; i <= static_cast<std::int64_t>(rank()); ++i) {
       // Keras's function pads every axis, with that of the samples, and takes two zeros for the others.

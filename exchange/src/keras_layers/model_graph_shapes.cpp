@@ -1,7 +1,7 @@
 // The options come from a file of anybody, so every number is checked before it is used. A shape that cannot be
 // derived is missing here, and callers that need it say which layer they need it for.
 
-#include "keras/model_graph_shapes.h"
+#include "keras_layers/model_graph_shapes.h"
 
 #include <algorithm>
 #include <array>
@@ -58,24 +58,42 @@ MaybeShape with_last(SampleShape shape, std::optional<std::int64_t> last) {
   return checked(std::move(shape));
 }
 
+// The lists that say how a window moves along the axes of positions.
+struct WindowLists {
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> strides;
+  std::vector<std::int64_t> dilation;
+};
+
+std::optional<WindowLists> window_lists(const SampleShape& image, const Json& config, const char* size_key) {
+  // What a window with gaps reaches over. An extent of 2^20 is more than any image has.
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  if (image.size() < 2) return std::nullopt;
+  const std::size_t positions = image.size() - 1;
+  const auto sizes = integers(config, size_key, positions, 1);
+  const auto strides = integers(config, "strides", positions, 1);
+  const auto dilation = member(config, "dilation_rate").is_null()
+                            ? std::optional(std::vector<std::int64_t>(positions, 1))
+                            : integers(config, "dilation_rate", positions, 1);
+  if (!sizes || !strides || !dilation) return std::nullopt;
+  for (std::size_t axis = 0; axis < positions; ++axis) {
+    if ((*sizes)[axis] > kMost || (*strides)[axis] > kMost || (*dilation)[axis] > kMost) return std::nullopt;
+  }
+  return WindowLists{*sizes, *strides, *dilation};
+}
+
 MaybeShape windows(const SampleShape& image, const Json& config, const char* size_key) {
-  const auto sizes = integers(config, size_key, 2, 1);
-  const auto strides = integers(config, "strides", 2, 1);
-  const auto dilation = member(config, "dilation_rate").is_null() ? std::optional(std::vector<std::int64_t>{1, 1})
-                                                                  : integers(config, "dilation_rate", 2, 1);
-  if (image.size() != 3 || !sizes || !strides || !dilation) return std::nullopt;
+  const auto lists = window_lists(image, config, size_key);
+  if (!lists) return std::nullopt;
+  // Causal padding keeps as many places as "same", all of them before the first.
+  const bool is_padded = text_member(config, "padding") != "valid" && !text_member(config, "padding").empty();
   SampleShape result = image;
-  for (std::size_t axis = 0; axis < 2; ++axis) {
-    // What a window with gaps reaches over. An extent of 2^20 is more than any image has.
-    constexpr std::int64_t kMost = std::int64_t{1} << 20;
-    if ((*sizes)[axis] > kMost || (*dilation)[axis] > kMost) return std::nullopt;
-    const std::int64_t size = ((*sizes)[axis] - 1) * (*dilation)[axis] + 1;
-    const std::int64_t stride = (*strides)[axis];
-    const bool is_padded = text_member(config, "padding") == "same";
+  for (std::size_t axis = 0; axis + 1 < image.size(); ++axis) {
+    const std::int64_t size = (lists->sizes[axis] - 1) * lists->dilation[axis] + 1;
     // No window fits, and the formula below would give 1 or less.
     if (!is_padded && image[axis] < size) return std::nullopt;
     // ceil(extent / stride) with padding "same", and otherwise the number of windows that fit.
-    result[axis] = is_padded ? (image[axis] - 1) / stride + 1 : (image[axis] - size) / stride + 1;
+    result[axis] = ((is_padded ? image[axis] - 1 : image[axis] - size)) / lists->strides[axis] + 1;
   }
   return result;
 }
@@ -83,6 +101,38 @@ MaybeShape windows(const SampleShape& image, const Json& config, const char* siz
 MaybeShape convolved(const SampleShape& image, const Json& config) {
   const MaybeShape result = windows(image, config, "kernel_size");
   return result ? with_last(*result, extent(member(config, "filters"))) : std::nullopt;
+}
+
+MaybeShape convolved_by_channel(const SampleShape& image, const Json& config) {
+  const MaybeShape result = windows(image, config, "kernel_size");
+  const auto multiplier = extent(member(config, "depth_multiplier"));
+  if (!result || !multiplier || result->back() > kMaxElements / *multiplier) return std::nullopt;
+  return with_last(*result, result->back() * *multiplier);
+}
+
+// As keras.layers.Conv2DTranspose: without an output padding, each step adds a stride, and "valid" what a window has
+// beyond it.
+MaybeShape convolved_back(const SampleShape& image, const Json& config) {
+  const auto lists = window_lists(image, config, "kernel_size");
+  if (!lists) return std::nullopt;
+  const bool is_same = text_member(config, "padding") == "same";
+  const bool has_padding = !member(config, "output_padding").is_null();
+  const auto padding = has_padding ? integers(config, "output_padding", image.size() - 1, 0) : std::nullopt;
+  if (has_padding && !padding) return std::nullopt;
+  SampleShape result = image;
+  for (std::size_t axis = 0; axis + 1 < image.size(); ++axis) {
+    const std::int64_t size = (lists->sizes[axis] - 1) * lists->dilation[axis] + 1;
+    const std::int64_t stride = lists->strides[axis];
+    // An extent has at most 40 bits and a stride 20, so no product overflows.
+    if (has_padding) {
+      const std::int64_t removed = is_same ? 2 * (size / 2) : 0;
+      result[axis] = (image[axis] - 1) * stride + size - removed + (*padding)[axis];
+    } else {
+      result[axis] = image[axis] * stride + (is_same ? 0 : std::max<std::int64_t>(size - stride, 0));
+    }
+  }
+  const MaybeShape whole = checked(std::move(result));
+  return whole ? with_last(*whole, extent(member(config, "filters"))) : std::nullopt;
 }
 
 MaybeShape pooled(const SampleShape& image, const Json& config) {
@@ -131,21 +181,27 @@ MaybeShape permuted(const SampleShape& shape, const Json& config, const char* ke
 }
 
 MaybeShape with_margins(const SampleShape& image, const Json& config, const char* key, std::int64_t sign) {
-  const auto margins = integers(config, key, 4, 0);
-  if (image.size() != 3 || !margins) return std::nullopt;
+  const auto margins = integers(config, key, 0, 0);
+  if (!margins || margins->size() % 2 != 0 || image.size() != margins->size() / 2 + 1) return std::nullopt;
   SampleShape result = image;
   // A cropping that leaves nothing gives an extent below 1, which checked() refuses.
-  result[0] += sign * ((*margins)[0] + (*margins)[1]);
-  result[1] += sign * ((*margins)[2] + (*margins)[3]);
+  for (std::size_t axis = 0; axis + 1 < image.size(); ++axis) {
+    result[axis] += sign * ((*margins)[2 * axis] + (*margins)[2 * axis + 1]);
+  }
   return checked(std::move(result));
 }
 
 MaybeShape enlarged(const SampleShape& image, const Json& config) {
-  const auto factors = integers(config, "size", 2, 1);
-  if (image.size() != 3 || !factors) return std::nullopt;
-  // Each is checked first, so that no product overflows.
-  return checked({image[0] > kMaxElements / (*factors)[0] ? 0 : image[0] * (*factors)[0],
-                  image[1] > kMaxElements / (*factors)[1] ? 0 : image[1] * (*factors)[1], image[2]});
+  const auto one = extent(member(config, "size"));
+  const auto list = one ? std::optional(std::vector<std::int64_t>{*one}) : integers(config, "size", 0, 1);
+  if (!list || image.size() != list->size() + 1) return std::nullopt;
+  SampleShape result = image;
+  for (std::size_t axis = 0; axis < list->size(); ++axis) {
+    // Checked first, so that no product overflows.
+    if (image[axis] > kMaxElements / (*list)[axis]) return std::nullopt;
+    result[axis] *= (*list)[axis];
+  }
+  return checked(std::move(result));
 }
 
 // Aligned at the last axes.
@@ -227,6 +283,35 @@ MaybeShape repeated(const SampleShape& shape, const Json& config) {
   return checked({*count, shape.front()});
 }
 
+// All axes but those that are multiplied; a product of two vectors keeps an axis.
+MaybeShape dotted(Shapes inputs, const Json& config) {
+  const Json& axes = member(config, "axes");
+  if (inputs.size() != 2 || !axes.is_array() || axes.size() != 2) return std::nullopt;
+  SampleShape result;
+  std::array<std::int64_t, 2> common = {};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto rank = static_cast<std::int64_t>(inputs[i]->size());
+    const auto axis = integer_value(axes[i]);
+    if (!axis || *axis < -rank || *axis >= rank) return std::nullopt;
+    const auto place = static_cast<std::size_t>(*axis < 0 ? *axis + rank : *axis);
+    common[i] = (*inputs[i])[place];
+    for (std::size_t other = 0; other < inputs[i]->size(); ++other) {
+      if (other != place) result.push_back((*inputs[i])[other]);
+    }
+  }
+  if (common[0] != common[1]) return std::nullopt;
+  if (result.empty()) result.push_back(1);
+  return checked(std::move(result));
+}
+
+MaybeShape embedded(const SampleShape& shape, const Json& config) {
+  SampleShape result = shape;
+  const auto width = extent(member(config, "width"));
+  if (!width) return std::nullopt;
+  result.push_back(*width);
+  return checked(std::move(result));
+}
+
 MaybeShape after_operation(Shapes inputs, const Json& config) {
   const SampleShape& first = *inputs.front();
   const std::string operation = text_member(config, "operation");
@@ -248,34 +333,58 @@ MaybeShape after_operation(Shapes inputs, const Json& config) {
 
 using ShapeOfOne = MaybeShape (*)(const SampleShape&, const Json&);
 
-MaybeShape same(const SampleShape& shape, const Json&) {
-  return shape;
+// Kinds of one to three axes of positions have one formula, and the same name but for the number.
+std::string_view without_rank(std::string_view kind) {
+  for (const std::string_view rank : {"1D", "2D", "3D"}) {
+    if (kind.ends_with(rank)) return kind.substr(0, kind.size() - rank.size());
+  }
+  return kind;
 }
 
 constexpr std::array<std::pair<std::string_view, ShapeOfOne>, 19> kOneInput = {{
-    {"Activation", same},
-    {"BatchNormalization", same},
-    {"Dropout", same},
-    {"LayerNormalization", same},
-    {"RMSNormalization", same},
-    {"Rescaling", same},
     {"Dense",
      [](const SampleShape& shape, const Json& config) { return with_last(shape, extent(member(config, "units"))); }},
-    {"Conv2D", convolved},
-    {"MaxPooling2D", pooled},
-    {"AveragePooling2D", pooled},
+    {"Embedding", embedded},
+    {"Conv", convolved},
+    {"SeparableConv", convolved},
+    {"DepthwiseConv", convolved_by_channel},
+    {"Conv1DTranspose", convolved_back},
+    {"Conv2DTranspose", convolved_back},
+    {"Conv3DTranspose", convolved_back},
+    {"MaxPooling", pooled},
+    {"AveragePooling", pooled},
     {"GlobalAveragePooling", globally_pooled},
     {"GlobalMaxPooling", globally_pooled},
     {"Flatten", [](const SampleShape& shape, const Json&) -> MaybeShape { return SampleShape{elements_of(shape)}; }},
     {"Reshape", [](const SampleShape& shape, const Json& config) { return reshaped(shape, config, "target_shape"); }},
     {"Permute", [](const SampleShape& shape, const Json& config) { return permuted(shape, config, "dims", 1); }},
     {"RepeatVector", repeated},
-    {"ZeroPadding2D",
+    {"ZeroPadding",
      [](const SampleShape& shape, const Json& config) { return with_margins(shape, config, "padding", 1); }},
-    {"Cropping2D",
+    {"Cropping",
      [](const SampleShape& shape, const Json& config) { return with_margins(shape, config, "cropping", -1); }},
-    {"UpSampling2D", enlarged},
+    {"UpSampling", enlarged},
 }};
+
+constexpr std::array<std::string_view, 19> kSameShape = {"Activation",
+                                                         "AlphaDropout",
+                                                         "BatchNormalization",
+                                                         "Dropout",
+                                                         "ELU",
+                                                         "GaussianDropout",
+                                                         "GaussianNoise",
+                                                         "GroupNormalization",
+                                                         "LeakyReLU",
+                                                         "LayerNormalization",
+                                                         "Normalization",
+                                                         "PReLU",
+                                                         "RMSNormalization",
+                                                         "ReLU",
+                                                         "Rescaling",
+                                                         "Softmax",
+                                                         "SpatialDropout1D",
+                                                         "SpatialDropout2D",
+                                                         "SpatialDropout3D"};
 
 constexpr std::array<std::string_view, 6> kMerging = {"Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"};
 
@@ -285,9 +394,13 @@ MaybeShape shape_after(const ModelGraphLayer& layer, Shapes inputs) {
   const bool are_known = std::all_of(inputs.begin(), inputs.end(), [](const MaybeShape& shape) { return !!shape; });
   // A missing shape goes on through all later layers, up to one that needs it.
   if (inputs.empty() || !are_known) return std::nullopt;
+  const bool is_same = std::find(kSameShape.begin(), kSameShape.end(), layer.kind) != kSameShape.end();
+  if (is_same) return inputs.size() == 1 ? inputs.front() : std::nullopt;
   for (const auto& [kind, function] : kOneInput) {
-    if (kind == layer.kind && inputs.size() == 1) return function(*inputs.front(), layer.config);
+    const bool is_kind = kind == layer.kind || kind == without_rank(layer.kind);
+    if (is_kind && inputs.size() == 1) return function(*inputs.front(), layer.config);
   }
+  if (layer.kind == "Dot") return dotted(inputs, layer.config);
   if (layer.kind == "Concatenate") return concatenated(inputs, layer.config);
   if (layer.kind == "Operation") return after_operation(inputs, layer.config);
   return std::find(kMerging.begin(), kMerging.end(), layer.kind) == kMerging.end() ? std::nullopt

@@ -1,6 +1,6 @@
 // The layers and functions of Keras for Holdfast's layers.
 
-#include "keras/keras_layer_writer.h"
+#include "keras_layers/keras_layer_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,15 +31,37 @@ TEST(KerasLayerWriter, HasTheOptionsThatKerasNamesOtherwise) {
             R"(Concatenate {"axis":2} [[null,null]])");
   EXPECT_EQ(object_line(written("ZeroPadding2D", R"({"padding": [1, 2, 3, 4]})")),
             R"(ZeroPadding2D {"padding":[[1,2],[3,4]]} [null])");
+  EXPECT_EQ(object_line(written("Cropping1D", R"({"cropping": [1, 2]})", {SampleShape{9, 2}})),
+            R"(Cropping1D {"cropping":[1,2]} [null])");
+  EXPECT_EQ(object_line(written("PReLU", R"({"alpha_initializer": "zeros", "shared_axes": [-2, 0]})")),
+            R"(PReLU {"alpha_initializer":"zeros","shared_axes":[2,1]} [null])");
+  EXPECT_EQ(object_line(written("Dot", R"({"axes": [0, -1], "normalize": true})", {SampleShape{3}, SampleShape{2, 3}})),
+            R"(Dot {"axes":[1,2],"normalize":true} [[null,null]])");
+  EXPECT_EQ(object_line(written("Embedding", R"({"vocabulary": 5, "width": 3, "initializer": "ones"})")),
+            R"(Embedding {"embeddings_initializer":"ones","input_dim":5,"output_dim":3} [null])");
   EXPECT_EQ(object_line(written("GlobalMaxPooling", R"({"keepdims": true})")),
             R"(GlobalMaxPooling2D {"keepdims":true} [null])");
   EXPECT_EQ(object_line(written("GlobalAveragePooling", R"({"keepdims": false})", {SampleShape{4, 2}})),
             R"(GlobalAveragePooling1D {"keepdims":false} [null])");
   EXPECT_EQ(object_line(written("RMSNormalization", R"({"epsilon": 0.5})")),
             R"(RMSNormalization {"axis":-1,"epsilon":0.5} [null])");
-  EXPECT_EQ(object_line(written("UpSampling2D", R"({"size": [2, 3]})")),
-            R"(UpSampling2D {"interpolation":"nearest","size":[2,3]} [null])");
+  EXPECT_EQ(object_line(written("UpSampling2D", R"({"size": [2, 3]})")), R"(UpSampling2D {"size":[2,3]} [null])");
   EXPECT_EQ(written("Conv2D", "{}").object["config"]["data_format"], "channels_last");
+}
+
+TEST(KerasLayerWriter, MakesLayersOrFunctionsOfActivationsWithNumbers) {
+  const auto activation = [](const std::string& text) {
+    return object_line(written("Activation", Json{{"activation", text}}.dump().c_str()));
+  };
+  EXPECT_EQ(activation("elu(1)"), R"(Activation {"activation":"elu"} [null])");
+  EXPECT_EQ(activation("elu(0.1)"), R"(ELU {"alpha":0.1} [null])");
+  EXPECT_EQ(activation("leaky_relu(-0.5)"), R"(LeakyRelu {"negative_slope":-0.5} [null])");
+  EXPECT_EQ(activation("relu(0.5,none,0)"), R"(ReLU {"max_value":null,"negative_slope":0.5,"threshold":0.0} [null])");
+  EXPECT_EQ(activation("celu(2)"), R"(Celu {"alpha":2.0} [null])");
+  EXPECT_EQ(activation("gelu_tanh"), R"(Gelu {"approximate":true} [null])");
+  for (const char* text : {"glu", "elu(", "elu(x)", "elu(1,2)", "relu(1,2)", "selu(1)", "elu(none)", ""}) {
+    EXPECT_THAT(error_of([&] { activation(text); }), HasSubstr("which Keras does not have")) << text;
+  }
 }
 
 TEST(KerasLayerWriter, PrefersLayersToFunctions) {
@@ -77,6 +99,10 @@ TEST(KerasLayerWriter, RefusesWhatKerasDoesNotHaveByName) {
       {"Operation", "{}"},
       {"Concatenate", R"({"axis": 3})"},
       {"ZeroPadding2D", R"({"padding": [1, 2]})"},
+      {"GroupNormalization", R"({"groups": 2, "axis": 0})"},
+      {"GaussianNoise", R"({"stddev": 2})"},
+      {"Dot", R"({"axes": [0]})"},
+      {"Softmax", "{}"},
   };
   for (const auto& [kind, config] : cases) {
     const std::string error = error_of([&, kind = kind, config = config] { written(kind, config); });

@@ -1,6 +1,6 @@
 // Both texts of a model's graph, read and written, and what no such text may say.
 
-#include "keras/model_graph.h"
+#include "keras_layers/model_graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,13 +2,17 @@
 // each source is checked to lie before its call, and later code follows sources without a thought of cycles. See
 // docs/decisions/models.md.
 
-#include "keras/model_graph.h"
+#include "keras_layers/model_graph.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
 
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
@@ -18,6 +22,14 @@ namespace {
 
 constexpr const char* kChainFormat = "holdfast.sequential";
 constexpr const char* kModelFormat = "holdfast.model";
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kInputTypes = {{{"float32", "f32"},
+                                                                                       {"bfloat16", "bf16"},
+                                                                                       {"int32", "i32"},
+                                                                                       {"int64", "i64"},
+                                                                                       {"uint8", "u8"},
+                                                                                       {"uint16", "u16"},
+                                                                                       {"bool", "boolean"}}};
 
 const Json& list_member(const Json& graph, const char* key) {
   const Json& list = member(graph, key);
@@ -169,6 +181,28 @@ std::vector<std::size_t> calls_in_order(const ModelGraph& graph) {
 
 }  // namespace
 
+std::optional<std::string> input_type_of_keras(std::string_view name) {
+  for (const auto& [keras, holdfast] : kInputTypes) {
+    if (keras == name) return std::string(holdfast);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> keras_input_type(std::string_view name) {
+  for (const auto& [keras, holdfast] : kInputTypes) {
+    if (holdfast == name) return std::string(keras);
+  }
+  return std::nullopt;
+}
+
+std::string known_keras_input_types() {
+  std::string words;
+  for (const auto& [keras, holdfast] : kInputTypes) {
+    words += fmt::format("{}{}", words.empty() ? "" : keras == kInputTypes.back().first ? " or " : ", ", keras);
+  }
+  return words;
+}
+
 void refuse_savepoint(const std::string& problem) {
   throw Error(ErrorCode::unsupported, "the savepoint cannot become a Keras model: " + problem);
 }
@@ -176,6 +210,8 @@ void refuse_savepoint(const std::string& problem) {
 bool ModelGraph::is_chain() const {
   // A layer that is called twice or never makes the two numbers differ.
   if (inputs.size() != 1 || outputs.size() != 1 || calls.size() != layers.size()) return false;
+  // Nor has it one for the type of its input.
+  if (inputs.front().dtype != "f32") return false;
   ModelGraphSource last;
   for (std::size_t call = 0; call < calls.size(); ++call) {
     // The text of a chain has no place for the path of a layer in a nested model.
@@ -216,6 +252,42 @@ Json model_graph_json(const ModelGraph& graph) {
   return {{"format", kModelFormat},      {"version", 1},
           {"inputs", std::move(inputs)}, {"layers", layers_json(graph)},
           {"calls", std::move(calls)},   {"outputs", sources_json(graph.outputs)}};
+}
+
+ModelGraph with_activation_layers(const ModelGraph& graph, const std::function<bool(const std::string&)>& is_option) {
+  ModelGraph result{.inputs = graph.inputs, .layers = graph.layers, .calls = {}, .outputs = graph.outputs};
+  std::set<std::string> names;
+  for (const ModelGraphLayer& layer : graph.layers) names.insert(layer.name);
+  constexpr std::size_t kNone = ModelGraphSource::kModelInput;
+  std::vector<std::size_t> activations(graph.layers.size(), kNone);  // by layer: the layer of its activation
+  for (std::size_t layer = 0; layer < graph.layers.size(); ++layer) {
+    Json& config = result.layers[layer].config;
+    const std::string text = text_member(config, "activation");
+    if (graph.layers[layer].kind == "Activation" || text.empty() || is_option(text)) continue;
+    std::string name = graph.layers[layer].name + ".activation";
+    while (!names.insert(name).second) name += '_';
+    activations[layer] = result.layers.size();
+    config["activation"] = "linear";
+    result.layers.push_back({.kind = "Activation", .name = std::move(name), .config = {{"activation", text}}});
+  }
+  std::vector<std::size_t> last(graph.calls.size());  // by call: the call with its output
+  const auto moved = [&](ModelGraphSource source) {
+    if (source.call != kNone) source.call = last[source.call];
+    return source;
+  };
+  for (std::size_t place = 0; place < graph.calls.size(); ++place) {
+    ModelGraphCall call = graph.calls[place];
+    std::transform(call.inputs.begin(), call.inputs.end(), call.inputs.begin(), moved);
+    const std::size_t activation = activations[call.layer];
+    result.calls.push_back(std::move(call));
+    if (activation != kNone) {
+      result.calls.push_back({.layer = activation, .inputs = {{.call = result.calls.size() - 1, .index = 0}}});
+    }
+    last[place] = result.calls.size() - 1;
+  }
+  std::transform(result.outputs.begin(), result.outputs.end(), result.outputs.begin(), moved);
+  // Without a new layer nothing moves, so that a graph keeps its own order.
+  return result.layers.size() == graph.layers.size() ? graph : in_holdfast_order(result);
 }
 
 ModelGraph in_holdfast_order(const ModelGraph& graph) {

@@ -1,6 +1,6 @@
 // The shape after each kind of layer, and no shape where the options do not fit.
 
-#include "keras/model_graph_shapes.h"
+#include "keras_layers/model_graph_shapes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,6 +39,21 @@ TEST(ModelGraphShapes, FollowEachKindOfLayer) {
   EXPECT_EQ(shape_after_layer("ZeroPadding2D", R"({"padding": [1, 2, 0, 3]})", {kImage}), (SampleShape{12, 11, 2}));
   EXPECT_EQ(shape_after_layer("Cropping2D", R"({"cropping": [1, 2, 0, 3]})", {kImage}), (SampleShape{6, 5, 2}));
   EXPECT_EQ(shape_after_layer("UpSampling2D", R"({"size": [2, 3]})", {kImage}), (SampleShape{18, 24, 2}));
+  EXPECT_EQ(shape_after_layer("Cropping1D", R"({"cropping": [1, 2]})", {MaybeShape(SampleShape{9, 2})}),
+            (SampleShape{6, 2}));
+  EXPECT_EQ(shape_after_layer("UpSampling1D", R"({"size": 3})", {MaybeShape(SampleShape{9, 2})}), (SampleShape{27, 2}));
+  EXPECT_EQ(shape_after_layer("Embedding", R"({"vocabulary": 5, "width": 3})", {kVector}), (SampleShape{6, 3}));
+  EXPECT_EQ(shape_after_layer("DepthwiseConv2D", R"({"kernel_size": [3, 2], "strides": [1, 1], "depth_multiplier": 4})",
+                              {kImage}),
+            (SampleShape{7, 7, 8}));
+  const char* back = R"({"filters": 5, "kernel_size": [3, 2], "strides": [2, 3], "padding": "valid"})";
+  EXPECT_EQ(shape_after_layer("Conv2DTranspose", back, {kImage}), (SampleShape{19, 24, 5}));
+  const char* padded =
+      R"({"filters": 5, "kernel_size": [3, 2], "strides": [2, 3], "padding": "same", "output_padding": [1, 0]})";
+  EXPECT_EQ(shape_after_layer("Conv2DTranspose", padded, {kImage}), (SampleShape{18, 21, 5}));
+  EXPECT_EQ(shape_after_layer("Dot", R"({"axes": [2, -1]})", {kImage, MaybeShape(SampleShape{5, 2})}),
+            (SampleShape{9, 8, 5}));
+  EXPECT_EQ(shape_after_layer("Dot", R"({"axes": [0, 0]})", {kVector, kVector}), SampleShape{1});
   EXPECT_EQ(shape_after_layer("Add", "{}", {kImage, SampleShape{8, 1}, SampleShape{}}), kImage);
   EXPECT_EQ(shape_after_layer("Concatenate", R"({"axis": -1})", {kImage, SampleShape{9, 8, 3}}),
             (SampleShape{9, 8, 5}));
@@ -70,6 +85,9 @@ TEST(ModelGraphShapes, AreUnknownWhereOptionsDoNotFit) {
       shape_after_layer("MaxPooling2D", R"({"pool_size": [10, 2], "strides": [1, 1], "padding": "valid"})", {kImage}),
       kNone);
   EXPECT_EQ(shape_after_layer("Reshape", R"({"target_shape": [-1, 4]})", {kVector}), kNone);
+  EXPECT_EQ(shape_after_layer("Dot", R"({"axes": [0, 0]})", {kImage, kVector}), kNone);
+  EXPECT_EQ(shape_after_layer("UpSampling2D", R"({"size": [1099511627776, 2]})", {kImage}), kNone);
+  EXPECT_EQ(shape_after_layer("Conv1D", R"({"filters": 1, "kernel_size": [2], "strides": [1]})", {kImage}), kNone);
   EXPECT_EQ(shape_after_layer("Reshape", R"({"target_shape": [-1, -1]})", {kVector}), kNone);
   EXPECT_EQ(shape_after_layer("Reshape", R"({"target_shape": [0, -1]})", {kVector}), kNone);
   EXPECT_EQ(shape_after_layer("Permute", R"({"dims": [1, 1, 2]})", {kImage}), kNone);

@@ -5,8 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "keras_files/keras_json.h"
@@ -54,6 +57,13 @@ struct ModelGraph {
   bool is_chain() const;
 };
 
+// The type of an input by its name in Keras: "i32" for "int32". Missing for one that no model of Holdfast has.
+std::optional<std::string> input_type_of_keras(std::string_view name);
+// The reverse.
+std::optional<std::string> keras_input_type(std::string_view name);
+// Keras's names of these types, as words of a sentence.
+std::string known_keras_input_types();
+
 // Reads the member "graph" of a savepoint's metadata. Sources are checked, options of layers are not. Throws
 // Error{unsupported} for an application's own model, and for a text that is not such a graph.
 ModelGraph read_model_graph(const Json& metadata);
@@ -62,6 +72,9 @@ Json model_graph_json(const ModelGraph& graph);
 
 // Numbers calls and layers as Holdfast does, depth first from the outputs, and leaves out what no output needs.
 ModelGraph in_holdfast_order(const ModelGraph& graph);
+
+// Makes a layer of each option `activation` that `is_option` does not accept: "dense.activation" after "dense".
+ModelGraph with_activation_layers(const ModelGraph& graph, const std::function<bool(const std::string&)>& is_option);
 
 // Throws Error{unsupported} with the sentence "the savepoint cannot become a Keras model: PROBLEM".
 [[noreturn]] void refuse_savepoint(const std::string& problem);

@@ -1,6 +1,6 @@
 // Each class of Keras that Holdfast has, with options away from their defaults, and the options that it lacks.
 
-#include "keras/keras_layer_reader.h"
+#include "keras_layers/keras_layer_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,10 +53,11 @@ std::vector<std::string> step_lines(const FoundSteps& found) {
 }
 
 TEST(KerasLayerReader, HasTheOptionsOfDenseAndConv2D) {
-  EXPECT_THAT(step_lines(steps_of("Dense", R"({"units": 3, "activation": "tanh", "use_bias": false,
+  EXPECT_THAT(
+      step_lines(steps_of("Dense", R"({"units": 3, "activation": "tanh", "use_bias": false,
                                       "kernel_initializer": {"class_name": "HeNormal", "config": {"seed": null}}})")),
-              ElementsAre(R"(Dense {"activation":"tanh","bias_initializer":"zeros","kernel_initializer":"he_normal",)"
-                          R"("units":3,"use_bias":false})"));
+      ElementsAre(R"(Dense {"activation":"tanh","bias_initializer":"zeros","kernel_initializer":"truncated_he_normal",)"
+                  R"("units":3,"use_bias":false})"));
   EXPECT_THAT(step_lines(steps_of("Conv2D", R"({"filters": 4, "kernel_size": [3, 2], "strides": 2, "padding": "same",
                                        "data_format": "channels_last", "dilation_rate": [1, 1], "groups": 1,
                                        "activation": "linear", "use_bias": true})")),
@@ -83,16 +84,15 @@ TEST(KerasLayerReader, KnowsInitializersOfEveryVersion) {
             "glorot_uniform");
   EXPECT_EQ(initializer(R"({"class_name": "VarianceScaling",
                             "config": {"scale": 2.0, "mode": "fan_in", "distribution": "truncated_normal"}})"),
-            "he_normal");
-  EXPECT_THAT(steps_of("Dense", R"({"units": 3, "kernel_initializer": {"class_name": "LecunNormal"}})").notes,
-              ElementsAre(HasSubstr("layer \"net/x\" has the kernel_initializer \"LecunNormal\"")));
+            "truncated_he_normal");
+  EXPECT_THAT(steps_of("Dense", R"({"units": 3, "kernel_initializer": {"class_name": "Mine"}})").notes,
+              ElementsAre(HasSubstr("layer \"net/x\" has the kernel_initializer \"Mine\"")));
 }
 
 TEST(KerasLayerReader, HasEveryOtherLayer) {
   EXPECT_THAT(step_lines(steps_of("ReLU", R"({"max_value": null, "negative_slope": 0.0, "threshold": 0.0})")),
-              ElementsAre(R"(Activation {"activation":"relu"})"));
-  EXPECT_THAT(step_lines(steps_of("Softmax", R"({"axis": -1})")),
-              ElementsAre(R"(Activation {"activation":"softmax"})"));
+              ElementsAre(R"(ReLU {"max_value":[null],"negative_slope":0.0,"threshold":0.0})"));
+  EXPECT_THAT(step_lines(steps_of("Softmax", R"({"axis": -1})")), ElementsAre(R"(Softmax {"axis":-1})"));
   EXPECT_THAT(step_lines(steps_of("Dropout", R"({"rate": 0.25, "noise_shape": null})")),
               ElementsAre(R"(Dropout {"rate":0.25})"));
   EXPECT_THAT(step_lines(steps_of("BatchNormalization",
@@ -127,11 +127,40 @@ TEST(KerasLayerReader, HasEveryOtherLayer) {
   }
 }
 
-TEST(KerasLayerReader, AddsAnOperationForAnActivationThatIsNoOption) {
-  const char* silu = R"(Operation {"constants":[null],"operation":"silu"})";
-  EXPECT_THAT(step_lines(steps_of("Activation", R"({"activation": "swish"})")), ElementsAre(silu));
-  EXPECT_THAT(step_lines(steps_of("Dense", R"({"units": 3, "activation": "silu"})")),
-              ElementsAre(HasSubstr(R"("activation":"linear")"), ".activation " + std::string(silu)));
+TEST(KerasLayerReader, HasActivationsWithTheNumbersOfKeras) {
+  const auto activation = [](const std::string& json) {
+    return steps_of("Dense", (R"({"units": 3, "activation": )" + json + "}").c_str())
+        .steps[0]
+        .config["activation"]
+        .get<std::string>();
+  };
+  EXPECT_EQ(activation(R"("swish")"), "silu");
+  EXPECT_EQ(activation(R"("elu")"), "elu(1)");
+  EXPECT_EQ(activation(R"("leaky_relu")"), "leaky_relu(0.2)");
+  EXPECT_EQ(activation(R"({"class_name": "function", "config": "mish"})"), "mish");
+  EXPECT_EQ(activation(R"({"class_name": "LeakyReLU", "config": {"negative_slope": 0.5}})"), "leaky_relu(0.5)");
+  EXPECT_EQ(activation(R"({"class_name": "ReLU", "config": {"max_value": 6, "threshold": 0.5}})"), "relu(0,6,0.5)");
+  EXPECT_THAT(step_lines(steps_of("LeakyReLU", R"({"alpha": 0.25})")),
+              ElementsAre(R"(LeakyReLU {"negative_slope":0.25})"));
+}
+
+TEST(KerasLayerReader, AddsWeightsThatKerasLayersLack) {
+  const FoundSteps found = steps_of("BatchNormalization", R"({"scale": false, "center": true})");
+  ASSERT_EQ(found.steps[0].weights.size(), 1U);
+  EXPECT_EQ(found.steps[0].weights[0].name, "gamma");
+  EXPECT_EQ(found.steps[0].weights[0].shape, SampleShape{2});
+  EXPECT_THAT(found.steps[0].weights[0].values, ElementsAre(1.0F));
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("has no scale in Keras")));
+
+  const FoundSteps given = steps_of("Normalization", R"({"axis": [-1], "mean": [[1, 2]], "variance": [3, 4]})");
+  ASSERT_EQ(given.steps[0].weights.size(), 2U);
+  EXPECT_THAT(given.steps[0].weights[1].values, ElementsAre(3.0F, 4.0F));
+  EXPECT_THAT(steps_of("Normalization", R"({"axis": null})").steps[0].weights, IsEmpty());
+  // No file of a few bytes may ask for memory without end.
+  EXPECT_THAT(error_of([] {
+                steps_of("Normalization", R"({"axis": 1, "mean": 0, "variance": 1})", {SampleShape{1 << 30, 2}});
+              }),
+              HasSubstr("more than 16777216 numbers"));
 }
 
 TEST(KerasLayerReader, HasFunctionsOfElementsWithTheirNumbers) {
@@ -171,14 +200,24 @@ TEST(KerasLayerReader, RefusesOptionsThatHoldfastLacks) {
       {"Conv2D", R"({"filters": 4, "kernel_size": [0, 3]})"},
       {"Dense", R"({"units": 0})"},
       {"Dense", R"({"units": 1e300})"},
-      {"Dense", R"({"units": 3, "activation": "elu"})"},
+      {"Dense", R"({"units": 3, "activation": "glu"})"},
+      {"Dense", R"({"units": 3, "activation": {"class_name": "ELU", "config": {"alpha": 1e99}}})"},
       {"Dense", R"({"units": 3, "activation": 3})"},
       {"Dense", R"({"units": 3, "lora_rank": 2})"},
-      {"ReLU", R"({"max_value": 6})"},
-      {"Softmax", R"({"axis": 1})"},
+      {"ReLU", R"({"max_value": -1})"},
+      {"Softmax", R"({"axis": [1, 2]})"},
+      {"Softmax", R"({"axis": 4})"},
+      {"PReLU", R"({"shared_axes": [-1]})"},
+      {"GaussianNoise", R"({"stddev": 2})"},
+      {"GroupNormalization", R"({"groups": -2})"},
+      {"GroupNormalization", R"({"groups": 2, "axis": 1})"},
+      {"Embedding", R"({"input_dim": 3, "output_dim": 2, "mask_zero": true})"},
+      {"Conv2DTranspose", R"({"filters": 4, "kernel_size": 2, "output_padding": [1]})"},
+      {"Normalization", R"({"axis": -1, "mean": [1, 2, 3], "variance": [1, 2, 3]})"},
+      {"Normalization", R"({"axis": -1, "mean": 1, "variance": -1})"},
+      {"Normalization", R"({"axis": -1, "mean": 1})"},
       {"Dropout", R"({"rate": 1.0})"},
       {"Dropout", R"({"rate": 0.5, "noise_shape": [null, 1]})"},
-      {"BatchNormalization", R"({"scale": false})"},
       {"BatchNormalization", R"({"axis": 1})"},
       {"BatchNormalization", R"({"epsilon": 1e-60})"},
       {"LayerNormalization", R"({"axis": [2, 3]})"},
@@ -201,6 +240,8 @@ TEST(KerasLayerReader, RefusesAnUnknownClassWithAListOfThoseItKnows) {
               AllOf(HasSubstr("its layer \"net/x\" (\"LSTM\") has no counterpart; Holdfast has Activation, Add"),
                     HasSubstr("ZeroPadding2D")));
   EXPECT_THAT(error_of([] { steps_of("GlobalMaxPooling4D", "{}"); }), HasSubstr("has no counterpart"));
+  EXPECT_THAT(error_of([] { steps_of("Conv1D", R"({"filters": 1, "kernel_size": 1})"); }),
+              HasSubstr("3 axes instead of 2"));
 }
 
 TEST(KerasLayerReader, RefusesOtherTypesThanFloat32) {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "keras/model_graph.h"
+#include "keras_layers/model_graph.h"
 
 namespace holdfast::format {
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "keras/model_graph_shapes.h"
 #include "keras_files/keras_json.h"
+#include "keras_layers/model_graph_shapes.h"
 
 namespace holdfast::format {
 

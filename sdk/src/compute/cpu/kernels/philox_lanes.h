@@ -1,0 +1,118 @@
+#pragma once
+
+// Philox for as many counters at once as a vector has 64-bit places. See vector_kernels.h.
+//
+// A word of a counter is the lower half of such a place. A product of two words fills the place, so its upper half is a
+// shift away and its lower half needs nothing at all. What is left in upper halves is harmless: products read the lower
+// ones alone. Compilers do not find this form by themselves, so types and products are written out.
+
+#include <cstdint>
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
+#include "core/philox.h"
+
+namespace holdfast::compute {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr std::int64_t kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr std::int64_t kVectorBytes = 32;
+#else
+constexpr std::int64_t kVectorBytes = 16;
+#endif
+
+typedef std::uint64_t CounterLanes __attribute__((vector_size(kVectorBytes)));
+typedef std::uint32_t DrawLanes __attribute__((vector_size(kVectorBytes)));
+typedef std::int32_t SignedLanes __attribute__((vector_size(kVectorBytes)));
+typedef float FloatLanes __attribute__((vector_size(kVectorBytes)));
+
+constexpr std::int64_t kCounterLanes = kVectorBytes / 8;
+constexpr std::int64_t kDrawLanes = kVectorBytes / 4;
+
+// The whole products of the lower halves.
+[[gnu::always_inline]] inline CounterLanes product_of_words(CounterLanes a, CounterLanes b) {
+#if defined(__AVX512F__)
+  // The form without a mask reads what it calls undefined, and g++ 12 warns of it.
+  return reinterpret_cast<CounterLanes>(
+      _mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<CounterLanes>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+#elif defined(__SSE2__)
+  return reinterpret_cast<CounterLanes>(_mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#else
+  return (a & 0xFFFFFFFF) * (b & 0xFFFFFFFF);
+#endif
+}
+
+// The keys of all rounds, which a loop over counters reads again and again.
+struct PhiloxKeyLanes {
+  CounterLanes word[kPhiloxRounds][2];
+};
+
+[[gnu::always_inline]] inline PhiloxKeyLanes philox_key_lanes(PhiloxKey key) {
+  PhiloxKeyLanes lanes;
+  for (std::uint32_t round = 0; round < kPhiloxRounds; ++round) {
+    const PhiloxKey of_round = philox_round_key(key, round);
+    lanes.word[round][0] = CounterLanes{} + of_round.word[0];
+    lanes.word[round][1] = CounterLanes{} + of_round.word[1];
+  }
+  return lanes;
+}
+
+// The draws of 2 * kDrawLanes elements, in their order.
+struct PhiloxDraws {
+  DrawLanes first;
+  DrawLanes second;
+};
+
+// Where the counters lie: those whose draws end up in the first vector have the even places.
+[[gnu::always_inline]] inline CounterLanes counter_places() {
+  CounterLanes places;
+  for (std::int64_t i = 0; i < kCounterLanes; ++i) {
+    places[i] = static_cast<std::uint64_t>(i / 2 + i % 2 * (kCounterLanes / 2));
+  }
+  return places;
+}
+
+// Words 0 and 1 of each counter in one place, and words 2 and 3 in another. Even places make the first vector of draws.
+[[gnu::always_inline]] inline PhiloxDraws in_order(const CounterLanes (&word)[4]) {
+  const CounterLanes low = (word[0] & 0xFFFFFFFF) | word[1] << 32;
+  const CounterLanes high = (word[2] & 0xFFFFFFFF) | word[3] << 32;
+#if defined(__AVX512F__)
+  const auto first = __builtin_shufflevector(low, high, 0, 8, 2, 10, 4, 12, 6, 14);
+  const auto second = __builtin_shufflevector(low, high, 1, 9, 3, 11, 5, 13, 7, 15);
+#elif defined(__AVX2__)
+  const auto first = __builtin_shufflevector(low, high, 0, 4, 2, 6);
+  const auto second = __builtin_shufflevector(low, high, 1, 5, 3, 7);
+#else
+  const auto first = __builtin_shufflevector(low, high, 0, 2);
+  const auto second = __builtin_shufflevector(low, high, 1, 3);
+#endif
+  return {reinterpret_cast<DrawLanes>(first), reinterpret_cast<DrawLanes>(second)};
+}
+
+// The draws of the kCounterLanes counters from `counter` on, as philox_draws() gives them.
+[[gnu::always_inline]] inline PhiloxDraws philox_draw_lanes(const PhiloxSequence& sequence, const PhiloxKeyLanes& keys,
+                                                            std::uint64_t counter) {
+  const CounterLanes multiplier_0 = CounterLanes{} + kPhiloxMultiplier0;
+  const CounterLanes multiplier_1 = CounterLanes{} + kPhiloxMultiplier1;
+  const CounterLanes counters = counter_places() + counter;
+  CounterLanes word[4] = {counters, counters >> 32, CounterLanes{} + sequence.high[0],
+                          CounterLanes{} + sequence.high[1]};
+#pragma GCC unroll 10
+  for (std::uint32_t round = 0; round < kPhiloxRounds; ++round) {
+    const CounterLanes product_0 = product_of_words(multiplier_0, word[0]);
+    const CounterLanes product_1 = product_of_words(multiplier_1, word[2]);
+    word[0] = product_1 >> 32 ^ word[1] ^ keys.word[round][0];
+    word[1] = product_1;
+    word[2] = product_0 >> 32 ^ word[3] ^ keys.word[round][1];
+    word[3] = product_0;
+  }
+  return in_order(word);
+}
+
+}  // namespace
+}  // namespace holdfast::compute

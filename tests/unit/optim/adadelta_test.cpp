@@ -55,12 +55,12 @@ TEST(Adadelta, HasTheDefaultsOfKeras) {
 }
 
 TEST(Adadelta, RefusesOptionsOutOfTheirRange) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
   for (const AdadeltaOptions& options :
-       {AdadeltaOptions{.learning_rate = -0.1F}, AdadeltaOptions{.learning_rate = kNan},
-        AdadeltaOptions{.weight_decay = -0.1F}, AdadeltaOptions{.weight_decay = kNan}, AdadeltaOptions{.clip_norm = 0},
-        AdadeltaOptions{.clip_value = 1.0F, .clip_norm = 1.0F}, AdadeltaOptions{.rho = 1},
-        AdadeltaOptions{.rho = -0.1F}, AdadeltaOptions{.epsilon = 0}}) {
+       {AdadeltaOptions{.learning_rate = -0.1F}, AdadeltaOptions{.learning_rate = kNoNumber},
+        AdadeltaOptions{.weight_decay = -0.1F}, AdadeltaOptions{.weight_decay = kNoNumber},
+        AdadeltaOptions{.clip_norm = 0}, AdadeltaOptions{.clip_value = 1.0F, .clip_norm = 1.0F},
+        AdadeltaOptions{.rho = 1}, AdadeltaOptions{.rho = -0.1F}, AdadeltaOptions{.epsilon = 0}}) {
     EXPECT_THROW(Adadelta{options}, Error) << options.learning_rate.of_update(1) << ", " << options.weight_decay;
   }
 }

@@ -50,12 +50,13 @@ TEST(Adagrad, HasTheDefaultsOfKeras) {
 }
 
 TEST(Adagrad, RefusesOptionsOutOfTheirRange) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
   for (const AdagradOptions& options :
-       {AdagradOptions{.learning_rate = -0.1F}, AdagradOptions{.learning_rate = kNan},
-        AdagradOptions{.weight_decay = -0.1F}, AdagradOptions{.weight_decay = kNan}, AdagradOptions{.clip_norm = 0},
-        AdagradOptions{.clip_value = 1.0F, .clip_norm = 1.0F}, AdagradOptions{.initial_accumulator_value = -0.1F},
-        AdagradOptions{.initial_accumulator_value = kNan}, AdagradOptions{.epsilon = 0}}) {
+       {AdagradOptions{.learning_rate = -0.1F}, AdagradOptions{.learning_rate = kNoNumber},
+        AdagradOptions{.weight_decay = -0.1F}, AdagradOptions{.weight_decay = kNoNumber},
+        AdagradOptions{.clip_norm = 0}, AdagradOptions{.clip_value = 1.0F, .clip_norm = 1.0F},
+        AdagradOptions{.initial_accumulator_value = -0.1F}, AdagradOptions{.initial_accumulator_value = kNoNumber},
+        AdagradOptions{.epsilon = 0}}) {
     EXPECT_THROW(Adagrad{options}, Error) << options.learning_rate.of_update(1) << ", " << options.weight_decay;
   }
 }

@@ -52,12 +52,12 @@ TEST(Adamax, HasTheDefaultsOfKeras) {
 }
 
 TEST(Adamax, RefusesOptionsOutOfTheirRange) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
   for (const AdamaxOptions& options :
-       {AdamaxOptions{.learning_rate = -0.1F}, AdamaxOptions{.learning_rate = kNan},
-        AdamaxOptions{.weight_decay = -0.1F}, AdamaxOptions{.weight_decay = kNan}, AdamaxOptions{.clip_norm = 0},
+       {AdamaxOptions{.learning_rate = -0.1F}, AdamaxOptions{.learning_rate = kNoNumber},
+        AdamaxOptions{.weight_decay = -0.1F}, AdamaxOptions{.weight_decay = kNoNumber}, AdamaxOptions{.clip_norm = 0},
         AdamaxOptions{.clip_value = 1.0F, .clip_norm = 1.0F}, AdamaxOptions{.beta_1 = 1},
-        AdamaxOptions{.beta_1 = -0.1F}, AdamaxOptions{.beta_2 = 1}, AdamaxOptions{.beta_2 = kNan},
+        AdamaxOptions{.beta_1 = -0.1F}, AdamaxOptions{.beta_2 = 1}, AdamaxOptions{.beta_2 = kNoNumber},
         AdamaxOptions{.epsilon = 0}}) {
     EXPECT_THROW(Adamax{options}, Error) << options.learning_rate.of_update(1) << ", " << options.weight_decay;
   }

@@ -63,12 +63,12 @@ TEST(Lion, HasTheDefaultsOfKeras) {
 }
 
 TEST(Lion, RefusesOptionsOutOfTheirRange) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
   for (const LionOptions& options :
-       {LionOptions{.learning_rate = -0.1F}, LionOptions{.learning_rate = kNan}, LionOptions{.weight_decay = -0.1F},
-        LionOptions{.weight_decay = kNan}, LionOptions{.clip_norm = 0},
+       {LionOptions{.learning_rate = -0.1F}, LionOptions{.learning_rate = kNoNumber},
+        LionOptions{.weight_decay = -0.1F}, LionOptions{.weight_decay = kNoNumber}, LionOptions{.clip_norm = 0},
         LionOptions{.clip_value = 1.0F, .clip_norm = 1.0F}, LionOptions{.beta_1 = 0}, LionOptions{.beta_1 = 1.1F},
-        LionOptions{.beta_2 = 1}, LionOptions{.beta_2 = kNan}}) {
+        LionOptions{.beta_2 = 1}, LionOptions{.beta_2 = kNoNumber}}) {
     EXPECT_THROW(Lion{options}, Error) << options.learning_rate.of_update(1) << ", " << options.weight_decay;
   }
 }

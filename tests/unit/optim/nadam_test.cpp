@@ -72,12 +72,12 @@ TEST(Nadam, HasTheDefaultsOfKeras) {
 }
 
 TEST(Nadam, RefusesOptionsOutOfTheirRange) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
   for (const NadamOptions& options :
-       {NadamOptions{.learning_rate = -0.1F}, NadamOptions{.learning_rate = kNan}, NadamOptions{.weight_decay = -0.1F},
-        NadamOptions{.weight_decay = kNan}, NadamOptions{.clip_norm = 0},
+       {NadamOptions{.learning_rate = -0.1F}, NadamOptions{.learning_rate = kNoNumber},
+        NadamOptions{.weight_decay = -0.1F}, NadamOptions{.weight_decay = kNoNumber}, NadamOptions{.clip_norm = 0},
         NadamOptions{.clip_value = 1.0F, .clip_norm = 1.0F}, NadamOptions{.beta_1 = 1}, NadamOptions{.beta_1 = -0.1F},
-        NadamOptions{.beta_2 = 1}, NadamOptions{.beta_2 = kNan}, NadamOptions{.epsilon = 0}}) {
+        NadamOptions{.beta_2 = 1}, NadamOptions{.beta_2 = kNoNumber}, NadamOptions{.epsilon = 0}}) {
     EXPECT_THROW(Nadam{options}, Error) << options.learning_rate.of_update(1) << ", " << options.weight_decay;
   }
 }

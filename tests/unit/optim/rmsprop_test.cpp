@@ -98,13 +98,13 @@ TEST(RMSprop, HasTheDefaultsOfKeras) {
 }
 
 TEST(RMSprop, RefusesOptionsOutOfTheirRange) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
   for (const RMSpropOptions& options :
-       {RMSpropOptions{.learning_rate = -0.1F}, RMSpropOptions{.learning_rate = kNan},
-        RMSpropOptions{.weight_decay = -0.1F}, RMSpropOptions{.weight_decay = kNan}, RMSpropOptions{.clip_norm = 0},
-        RMSpropOptions{.clip_value = 1.0F, .clip_norm = 1.0F}, RMSpropOptions{.rho = 1}, RMSpropOptions{.rho = -0.1F},
-        RMSpropOptions{.rho = kNan}, RMSpropOptions{.momentum = 1.1F}, RMSpropOptions{.momentum = -0.1F},
-        RMSpropOptions{.epsilon = 0}}) {
+       {RMSpropOptions{.learning_rate = -0.1F}, RMSpropOptions{.learning_rate = kNoNumber},
+        RMSpropOptions{.weight_decay = -0.1F}, RMSpropOptions{.weight_decay = kNoNumber},
+        RMSpropOptions{.clip_norm = 0}, RMSpropOptions{.clip_value = 1.0F, .clip_norm = 1.0F}, RMSpropOptions{.rho = 1},
+        RMSpropOptions{.rho = -0.1F}, RMSpropOptions{.rho = kNoNumber}, RMSpropOptions{.momentum = 1.1F},
+        RMSpropOptions{.momentum = -0.1F}, RMSpropOptions{.epsilon = 0}}) {
     EXPECT_THROW(RMSprop{options}, Error) << options.learning_rate.of_update(1) << ", " << options.weight_decay;
   }
 }

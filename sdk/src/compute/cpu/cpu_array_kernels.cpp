@@ -8,6 +8,7 @@
 #include <array>
 
 #include "compute/cpu/kernels/vector_kernels.h"
+#include "compute/result_places.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::compute {
@@ -49,7 +50,7 @@ class ElementRun {
  public:
   ElementRun(const ElementProgram& program, const ElementShape& shape, std::span<const float* const> inputs,
              std::span<float* const> outputs)
-      : program_(program), shape_(shape), inputs_(inputs), outputs_(outputs) {}
+      : program_(program), places_(result_places(program)), shape_(shape), inputs_(inputs), outputs_(outputs) {}
 
   void run();
 
@@ -59,11 +60,13 @@ class ElementRun {
   void load_inputs(const std::array<std::int64_t, ElementProgram::kMaximumInputs>& offsets, std::int64_t first,
                    std::int64_t count);
   ElementLane lane(const ElementOperand& operand) const;
+  void prefetch(std::size_t input) const;
   void place_outputs();
   float* place_of(std::size_t instruction, std::int64_t output_offset);
 
   const VectorKernels& kernels_ = vector_kernels();
   const ElementProgram& program_;
+  const ResultPlaces places_;
   const ElementShape& shape_;
   const std::span<const float* const> inputs_;
   const std::span<float* const> outputs_;
@@ -94,7 +97,8 @@ void ElementRun::place_outputs() {
 }
 
 float* ElementRun::place_of(std::size_t instruction, std::int64_t output_offset) {
-  float* const place = written_[instruction] == nullptr ? results_[instruction] : written_[instruction] + output_offset;
+  float* const place =
+      written_[instruction] == nullptr ? results_[places_.of[instruction]] : written_[instruction] + output_offset;
   blocks_[instruction] = place;
   return place;
 }
@@ -124,6 +128,17 @@ void ElementRun::load_inputs(const std::array<std::int64_t, ElementProgram::kMax
   }
 }
 
+// Asks for the next block of an input while this one is computed. A machine that guesses what is read next does not see
+// far enough, because all inputs take turns.
+void ElementRun::prefetch(std::size_t input) const {
+  constexpr std::int64_t kLineFloats = 16;
+  if (input >= program_.input_count || lanes_[input].is_scalar) return;
+  for (std::int64_t line = 0; line < kBlockElements; line += kLineFloats) {
+    // Addresses after the end of an array are harmless.
+    __builtin_prefetch(lanes_[input].values + kBlockElements + line);
+  }
+}
+
 void ElementRun::run_block(const std::array<std::int64_t, ElementProgram::kMaximumInputs>& offsets, std::int64_t first,
                            std::int64_t count, std::int64_t output_offset) {
   load_inputs(offsets, first, count);
@@ -131,7 +146,7 @@ void ElementRun::run_block(const std::array<std::int64_t, ElementProgram::kMaxim
     const ElementInstruction& instruction = program_.instructions[i];
     const ElementLane operands[] = {lane(instruction.operands[0]), lane(instruction.operands[1]),
                                     lane(instruction.operands[2])};
-    // Each instruction writes a block of its own, since a later one may read any earlier result.
+    prefetch(i);
     kernels_.run_instruction(instruction.function, operands, count, place_of(i, output_offset));
   }
   for (std::size_t i = 0; i < program_.output_count; ++i) {

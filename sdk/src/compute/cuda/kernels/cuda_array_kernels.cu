@@ -2,13 +2,13 @@
 // An element program is interpreted by each thread; all threads take the same way through it. A reduction adds in the
 // host's order, in double. See docs/decisions/models.md.
 
-#include <algorithm>
 #include <cmath>
 
 #include "compute/arithmetic/element_functions.h"
 #include "compute/arithmetic/lanes.h"
 #include "compute/cuda/kernels/cuda_array_kernels.h"
 #include "compute/cuda/runtime/cuda_elements.cuh"
+#include "compute/result_places.h"
 
 namespace holdfast::compute {
 namespace {
@@ -77,40 +77,21 @@ __global__ void __launch_bounds__(kElementThreads)
   for (std::size_t i = 0; i < program.output_count; ++i) arrays.outputs[i][index] = results[program.outputs[i]];
 }
 
-// A program over arrays without gaps, such as an update of an optimizer. Results whose last reader has run give their
-// place to later ones, so that few of them are alive: places of many threads must fit into the first-level cache.
+// A program over arrays without gaps, such as an update of an optimizer. Few places are alive at a time, so that those
+// of many threads fit into the first-level cache. Operands and outputs name places.
 struct FlatProgram {
   ElementProgram program;
-  std::uint8_t places[ElementProgram::kMaximumInstructions];  // by instruction
+  ResultPlaces places;
 };
 
 FlatProgram flat_program(const ElementProgram& program) {
-  FlatProgram flat = {program, {}};
-  // The last instruction that reads a result. Outputs are read at the end.
-  std::size_t last_reader[ElementProgram::kMaximumInstructions] = {};
-  for (std::size_t i = 0; i < program.instruction_count; ++i) {
-    const ElementInstruction& instruction = program.instructions[i];
-    last_reader[i] = i;
-    for (std::size_t k = 0; k < operand_count(instruction.function); ++k) {
-      const ElementOperand& operand = instruction.operands[k];
-      if (operand.kind == ElementOperand::Kind::result) last_reader[operand.index] = i;
-    }
-  }
-  for (std::size_t i = 0; i < program.output_count; ++i) last_reader[program.outputs[i]] = program.instruction_count;
-  std::size_t free_from[ElementProgram::kMaximumInstructions] = {};  // by place: the first instruction that may take it
-  for (std::size_t i = 0; i < program.instruction_count; ++i) {
-    std::size_t place = 0;
-    while (free_from[place] > i) ++place;
-    flat.places[i] = static_cast<std::uint8_t>(place);
-    // An instruction reads its operands before it writes, so its last reader may write in its place.
-    free_from[place] = std::max(last_reader[i], i + 1);
-  }
+  FlatProgram flat = {program, result_places(program)};
   for (std::size_t i = 0; i < program.instruction_count; ++i) {
     for (ElementOperand& operand : flat.program.instructions[i].operands) {
-      if (operand.kind == ElementOperand::Kind::result) operand.index = flat.places[operand.index];
+      if (operand.kind == ElementOperand::Kind::result) operand.index = flat.places.of[operand.index];
     }
   }
-  for (std::size_t i = 0; i < program.output_count; ++i) flat.program.outputs[i] = flat.places[program.outputs[i]];
+  for (std::size_t i = 0; i < program.output_count; ++i) flat.program.outputs[i] = flat.places.of[program.outputs[i]];
   return flat;
 }
 
@@ -155,7 +136,7 @@ __device__ void run_flat_program(const FlatProgram& flat, const ElementArrays& a
     }
     FloatVector<kCount> result = {};
     visit_function(instruction.function, RunFlatFunction<kCount>{operands, &result});
-    results[flat.places[i]] = result;
+    results[flat.places.of[i]] = result;
   }
   for (std::size_t i = 0; i < flat.program.output_count; ++i) {
     store(arrays.outputs[i], index, results[flat.program.outputs[i]]);

@@ -92,7 +92,7 @@ class OutputArray {
   std::size_t elements_;
 };
 
-// Valid during one call of run(). No two arrays overlap.
+// Valid during one call. No output and no scratch overlaps another array.
 struct OperationArrays {
   std::int64_t samples = 0;  // of this shard, at least 1
   std::span<const InputArray> inputs;
@@ -147,9 +147,10 @@ class CustomOperation {
   virtual std::vector<std::optional<Value>> gradient(const OperationGradient& at) const;
 };
 
-// The outputs of an operation, for the build() of a layer and for gradient(). Throws Error{invalid_argument} that names
-// the operation if it cannot take the inputs, or if what infer() returns cannot be. In a model, an operation that is
-// applied outside of a layer has no name in files, so such a model can neither be saved nor trained.
+// The outputs of an operation, for the build() of a layer and for gradient(). Throws Error{invalid_argument} for a
+// null, and one that names the operation if it cannot take the inputs, or if what infer() returns cannot be. In a
+// model, an operation that is applied outside of a layer has no name in files, so such a model can neither be saved nor
+// trained.
 std::vector<Value> apply_custom(std::shared_ptr<const CustomOperation> operation, const std::vector<Value>& inputs);
 
 }  // namespace holdfast

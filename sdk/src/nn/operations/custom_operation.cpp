@@ -293,7 +293,7 @@ std::vector<std::optional<Value>> CustomOperation::gradient(const OperationGradi
 }
 
 std::vector<Value> apply_custom(std::shared_ptr<const CustomOperation> operation, const std::vector<Value>& inputs) {
-  HOLDFAST_ASSERT(operation != nullptr);
+  if (operation == nullptr) throw Error(ErrorCode::invalid_argument, "apply_custom() needs an operation, not a null");
   return apply(std::make_shared<const CustomNode>(std::move(operation)), {inputs.begin(), inputs.end()});
 }
 

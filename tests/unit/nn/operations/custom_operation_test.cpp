@@ -273,6 +273,7 @@ TEST(CustomOperation, WhoseInferenceCannotBeIsRefusedByName) {
   EXPECT_THAT(refused({{.shape = {4, 0}}}), HasSubstr("infer() returned an output [4, 0]; it needs 1 to 2^40"));
   EXPECT_THAT(refused({{.shape = {std::int64_t{1} << 41}}}), HasSubstr("it needs 1 to 2^40 elements"));
   EXPECT_THAT(refused({{.shape = {4}, .dtype = DType::u8}}), HasSubstr("an output of u8; a model has f32 and i32"));
+  EXPECT_THAT(refusal([&] { apply_custom(nullptr, {x}); }), HasSubstr("needs an operation"));
   Functions functions;
   functions.infer = [](std::span<const ValueSpec>) -> std::vector<ValueSpec> {
     throw std::runtime_error("it needs two inputs");

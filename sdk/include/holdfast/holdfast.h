@@ -56,6 +56,8 @@
 #include "holdfast/nn/spatial_dropout.h"
 #include "holdfast/nn/transposed_convolution_layers.h"
 #include "holdfast/nn/up_sampling.h"
+#include "holdfast/nn/value_loss.h"
+#include "holdfast/nn/value_metric.h"
 #include "holdfast/observe/csv_logger.h"
 #include "holdfast/observe/progress_line.h"
 #include "holdfast/observe/tensor_board.h"

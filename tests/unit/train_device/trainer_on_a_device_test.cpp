@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -278,6 +279,113 @@ TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithSchedulesAndClipping) {
 
     expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], expected);
   }
+}
+
+// The small data as flat rows with targets of 0 and 1, and a weight for each sample.
+Dataset weighted_rows() {
+  constexpr std::int64_t kRows = 29;
+  Tensor x(Shape{kRows, 3}), y(Shape{kRows, 2}), weights(Shape{kRows});
+  Random random(7, Purpose::user, 0, 0);
+  for (float& value : x.values()) value = random.uniform();
+  for (float& value : y.values()) value = random.uniform() < 0.5F ? 0.0F : 1.0F;
+  for (std::int64_t i = 0; i < kRows; ++i) weights.values()[i] = i % 3 == 0 ? 0 : random.uniform();
+  return from_tensors({{"x", x}}, {{"y", y}}, weights).batch(8);
+}
+
+Outcome train_weighted(Replica& replica, const Loss& loss, const std::vector<MetricHandle>& metrics) {
+  const Dataset data = weighted_rows();
+  Trainer trainer(replica, Sequential{Input{3}, Dense{2, {.activation = Activation::sigmoid}}}, Adam(0.02F), loss,
+                  metrics);
+  const FitResult fit = trainer.fit(data, {.epochs = 3});
+  return {trainer.weights_digest().hex(), trainer.step(), fit.results, trainer.evaluate(data), fit.history};
+}
+
+MetricFunction precision() {
+  return {"precision",
+          [](const Value& outputs, const Value& targets) {
+            const Value positive = less(0.5F, outputs);
+            return std::vector<Value>{positive * targets, positive};
+          },
+          [](std::span<const double> sums, double) { return sums[0] / sums[1]; }};
+}
+
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithALossAndAMetricOfValuesAndWeights) {
+  const LossFunction focal("focal", [](const Value& p, const Value& t) {
+    const Value right = t * p + (1.0F - t) * (1.0F - p);
+    return -square(1.0F - right) * logarithm(right);
+  });
+  const auto train = [&](Replica& replica) {
+    return train_weighted(replica, focal, {precision(), BinaryAccuracy{}, MeanAbsoluteError{}});
+  };
+  const Outcome expected = outcomes_of({.replicas = 1}, train)[0];
+  const int before = repeats();
+
+  expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], expected);
+
+  EXPECT_GT(repeats() - before, 0) << "the steps are recorded";
+}
+
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithWeightsAndABuiltInLoss) {
+  const auto train = [](Replica& replica) { return train_weighted(replica, BinaryCrossentropy{}, {BinaryAccuracy{}}); };
+
+  expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], outcomes_of({.replicas = 1}, train)[0]);
+}
+
+// As an application writes one that functions of values cannot describe.
+class AbsoluteError final : public Loss {
+ public:
+  std::string name() const override { return "absolute_error"; }
+  std::string configuration() const override { return R"({"kind":"absolute_error"})"; }
+  std::unique_ptr<Loss> clone() const override { return std::make_unique<AbsoluteError>(*this); }
+  Shape target_shape(const Shape& output) const override { return output; }
+  float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t, float scale,
+                 std::span<float> gradient) const override {
+    double sum = 0;
+    for (std::size_t i = 0; i < outputs.size(); ++i) sum += std::abs(outputs[i] - targets[i]);
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = outputs[i] < targets[i] ? -scale : scale;
+    return static_cast<float>(sum);
+  }
+};
+
+class Largest final : public Metric {
+ public:
+  Largest() : Metric("largest") {}
+  std::string configuration() const override { return R"({"kind":"largest"})"; }
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<Largest>(*this); }
+  float sum(std::span<const float> outputs, std::span<const float>, std::int64_t samples) const override {
+    return *std::max_element(outputs.begin(), outputs.end()) * static_cast<float>(samples);
+  }
+};
+
+TEST_F(TrainerOnADevice, ComputesALossWithoutDeviceCodeOnTheHostAndSaysSoOnce) {
+  const auto train = [](Replica& replica) { return train_weighted(replica, AbsoluteError{}, {Largest{}}); };
+  const Outcome expected = outcomes_of({.replicas = 1}, train)[0];
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    if (line.find("the host computes") != std::string_view::npos) lines.emplace_back(line);
+  });
+
+  const Outcome outcome = outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0];
+
+  set_log_sink({});
+  expect_equal(outcome, expected);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find(R"(loss "absolute_error" and metric "largest" for cuda:0)"), std::string::npos) << lines[0];
+}
+
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithPositions) {
+  const Dataset data = from_tensors({{"x", Tensor(Shape{2, 2, 3}, {1, 2, 3, 0, 0, 0, 5, 1, 1, 2, 7, 1})}},
+                                    {{"y", Tensor(Shape{2, 2}, {2, 0, 1, 1})}}, Tensor(Shape{2, 2}, {1, 0, 3, 0.5F}));
+  const auto train = [&](Replica& replica) {
+    Trainer trainer(replica, Sequential{Input{2, 3}, Dense{3}}, SGD(0.1F),
+                    SparseCategoricalCrossentropy{{.from_logits = true}}, {SparseCategoricalAccuracy{}});
+    const FitResult fit = trainer.fit(data.batch(2), {.epochs = 3});
+    return Outcome{trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+  };
+
+  expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], outcomes_of({.replicas = 1}, train)[0]);
 }
 
 TEST_F(TrainerOnADevice, TakesAModelWithoutParameters) {

@@ -42,13 +42,19 @@ Value logarithm(const Value& x);
 Value power(const Value& x, float exponent);
 // The smaller and the larger of two; a NaN of either is the result. Of equal ones, the first gets the gradient.
 Value minimum(const Value& a, const Value& b);
+Value minimum(const Value& a, float b);
 Value maximum(const Value& a, const Value& b);
+Value maximum(const Value& a, float b);
 // 1 where true, else 0; without a gradient.
 Value less(const Value& a, const Value& b);
+Value less(const Value& a, float b);
+Value less(float a, const Value& b);
 Value less_equal(const Value& a, const Value& b);
 Value equal(const Value& a, const Value& b);
 // `a` where the condition is not 0, else `b`.
 Value where(const Value& condition, const Value& a, const Value& b);
+Value where(const Value& condition, const Value& a, float b);
+Value where(const Value& condition, float a, const Value& b);
 
 Value relu(const Value& x);
 Value sigmoid(const Value& x);

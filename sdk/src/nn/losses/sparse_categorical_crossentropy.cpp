@@ -64,9 +64,9 @@ std::unique_ptr<Loss> SparseCategoricalCrossentropy::clone() const {
 }
 
 Shape SparseCategoricalCrossentropy::target_shape(const Shape& output) const {
-  check_is_row_of_classes(name(), output);
-  // A label is one number, so a target has no axes.
-  return {};
+  check_has_classes(name(), output);
+  // A label is one number, so a target has the axes of the positions alone.
+  return Shape({output.extents().begin(), output.extents().end() - 1});
 }
 
 void SparseCategoricalCrossentropy::check_last_activation(std::optional<Activation> last) const {
@@ -86,14 +86,15 @@ float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, st
   return static_cast<float>(sum);
 }
 
-void SparseCategoricalCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
-                                                float* gradient) const {
+std::size_t SparseCategoricalCrossentropy::position_axes(const Shape& output) const {
+  return axes_before_classes(output);
+}
+
+bool SparseCategoricalCrossentropy::describe_kernel(compute::LossShape& kernel) const {
   // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
-  device.loss({.kind = compute::LossKind::sparse_categorical_crossentropy,
-               .from_logits = options_.from_logits,
-               .samples = batch.samples,
-               .outputs = batch.output_elements},
-              batch.outputs, batch.targets, scale, gradient, batch.sum);
+  kernel.kind = compute::LossKind::sparse_categorical_crossentropy;
+  kernel.from_logits = options_.from_logits;
+  return true;
 }
 
 }  // namespace holdfast

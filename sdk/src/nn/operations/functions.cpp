@@ -84,10 +84,22 @@ Value power(const Value& x, float exponent) {
 Value minimum(const Value& a, const Value& b) {
   return element_function(ElementFunction::minimum, {a, b});
 }
+Value minimum(const Value& a, float b) {
+  return element_function(ElementFunction::minimum, {a, b});
+}
+Value maximum(const Value& a, float b) {
+  return element_function(ElementFunction::maximum, {a, b});
+}
 Value maximum(const Value& a, const Value& b) {
   return element_function(ElementFunction::maximum, {a, b});
 }
 Value less(const Value& a, const Value& b) {
+  return element_function(ElementFunction::less, {a, b});
+}
+Value less(const Value& a, float b) {
+  return element_function(ElementFunction::less, {a, b});
+}
+Value less(float a, const Value& b) {
   return element_function(ElementFunction::less, {a, b});
 }
 Value less_equal(const Value& a, const Value& b) {
@@ -98,6 +110,12 @@ Value equal(const Value& a, const Value& b) {
 }
 // A condition is a number, and each one but 0 counts as true. So comparisons need no type of their own.
 Value where(const Value& condition, const Value& a, const Value& b) {
+  return element_function(ElementFunction::select, {condition, a, b});
+}
+Value where(const Value& condition, const Value& a, float b) {
+  return element_function(ElementFunction::select, {condition, a, b});
+}
+Value where(const Value& condition, float a, const Value& b) {
   return element_function(ElementFunction::select, {condition, a, b});
 }
 

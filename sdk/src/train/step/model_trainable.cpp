@@ -93,8 +93,9 @@ void ModelTrainable::prepare(const Workers& workers) {
                                            : compute::make_cuda_backend(workers.device, workers.precision);
     MemorySpace& memory = backend->memory();
     const bool is_device = backend->device_kernels() != nullptr;
-    WorkerState state{std::make_unique<ModelProgram>(model_, std::move(backend)), compute::GrowingFloats(memory),
-                      compute::GrowingFloats(memory)};
+    auto sums = std::make_unique<OutputSums>(evaluation_, *backend);
+    WorkerState state{std::make_unique<ModelProgram>(model_, std::move(backend)), std::move(sums),
+                      compute::GrowingFloats(memory), compute::GrowingFloats(memory)};
     if (is_device) {
       state.device_shard =
           DeviceShard{compute::GrowingFloats(memory), compute::GrowingFloats(memory), compute::GrowingFloats(memory)};
@@ -102,7 +103,10 @@ void ModelTrainable::prepare(const Workers& workers) {
     workers_.push_back(std::move(state));
   }
   // Once: the state must stay where it is when a later generation needs more workers.
-  if (!parameters_.floats) allocate();
+  if (!parameters_.floats) {
+    allocate();
+    if (!memory().is_host()) log_host_computations(evaluation_, memory().device());
+  }
   for (WorkerState& worker : workers_) worker.program->read_buffers_from(buffers_.span());
 }
 
@@ -172,10 +176,6 @@ std::vector<StateSpan> ModelTrainable::state() {
   return spans;
 }
 
-std::vector<std::string> ModelTrainable::sum_names() const {
-  return evaluation_.sum_names();
-}
-
 std::size_t ModelTrainable::gradient_count() const {
   HOLDFAST_ASSERT(!workers_.empty());
   return parameters_.size + workers_.front().program->contribution_count();
@@ -234,7 +234,7 @@ ModelTrainable::Columns ModelTrainable::columns(WorkerState& state, const ShardB
     }
     return target.data();
   };
-  Columns columns = {.inputs = {}, .targets = {}, .has_weights = batch.has_sample_weights};
+  Columns columns;
   std::size_t converted = 0;
   const auto add = [&](const float* rows, const RowLayout& layout, std::size_t array, DType to,
                        std::vector<Column>& list) {
@@ -253,7 +253,9 @@ ModelTrainable::Columns ModelTrainable::columns(WorkerState& state, const ShardB
     for (std::size_t array = 0; array < targets.arrays().size(); ++array) {
       add(rows, targets, array, DType::f32, columns.targets);
     }
-    if (batch.has_sample_weights) columns.weights_each = targets.arrays().back().shape.element_count();
+    // With weights, the sum of the gradients is divided later: no shard knows the weights of the others.
+    if (batch.has_sample_weights) columns.weights = targets.arrays().back().shape;
+    columns.scale = columns.weights ? 1.0F : 1.0F / static_cast<float>(batch.batch_samples);
   }
   // All arrays in one block, sized before the first of them gets its place: growing moves the block.
   state.converted.grow_to(converted);
@@ -291,21 +293,22 @@ std::vector<float*> ModelTrainable::output_gradients(WorkerState& state, std::in
 }
 
 void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const Columns& columns,
-                              const ModelProgram::Outputs& outputs, float scale, bool has_gradients,
-                              std::span<float> sums) const {
-  OutputEvaluation::Shard shard = {
-      .outputs = {}, .targets = {}, .samples = batch.samples, .weights_each = columns.weights_each, .scale = scale};
+                              const ModelProgram::Outputs& outputs, bool has_gradients, std::span<float> sums) const {
+  OutputSums::Shard shard = {.outputs = {}, .targets = {}, .samples = batch.samples, .scale = columns.scale};
   for (std::size_t output = 0; output < outputs.size(); ++output) {
     shard.outputs.push_back(reinterpret_cast<const float*>(outputs[output]));
     shard.targets.push_back(columns.targets[output].array);
   }
   // Weights are the last array of the targets, after one for each output.
-  if (columns.has_weights) shard.weights = columns.targets.back().array;
-  if (has_gradients) shard.gradients = output_gradients(state, batch.samples);
-  if (compute::DeviceKernels* const device = state.program->backend().device_kernels()) {
-    return evaluation_.evaluate_on(*device, shard, state.device_shard->sums.data());
+  if (columns.weights) {
+    shard.weights = columns.targets.back().array;
+    shard.weights_each = columns.weights->element_count();
   }
-  evaluation_.evaluate(shard, sums);
+  if (has_gradients) shard.gradients = output_gradients(state, batch.samples);
+  // fetch_sums() completes the sums of a device.
+  if (state.device_shard) return state.sums->run(shard, state.device_shard->sums.data());
+  state.sums->run(shard, sums.data());
+  evaluation_.add_losses(sums);
 }
 
 // The key names all that the passes depend on, except what never changes: parameters, loss and metrics.
@@ -325,7 +328,7 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::ve
   key.push_back(static_cast<std::uint64_t>(batch.samples));
   key.push_back(static_cast<std::uint64_t>(batch.batch_samples));
   key.push_back(parts.size());
-  backend.repeat(key, parts, after_part);
+  state.sums->repeat(key, parts, after_part);
   if (has_told_obstacle_ || backend.repeat_obstacle().empty()) return;
   // Once for a run: every step would say the same.
   has_told_obstacle_ = true;
@@ -340,14 +343,12 @@ static ModelProgram::Inputs addresses_of(const auto& inputs) {
   return addresses;
 }
 
-// With sample weights, the sum of the gradients is divided later: no shard knows the weights of the others.
 void ModelTrainable::queue_to_loss(WorkerState& state, const ShardBatch& batch, const Columns& columns,
                                    std::span<float> sums) {
   take_apart(state, columns);
   const ModelProgram::Outputs outputs =
       state.program->run_training(addresses_of(columns.inputs), batch.samples, parameters_.span());
-  const float scale = columns.has_weights ? 1.0F : 1.0F / static_cast<float>(batch.batch_samples);
-  evaluate(state, batch, columns, outputs, scale, true, sums);
+  evaluate(state, batch, columns, outputs, true, sums);
 }
 
 // Gradients and sums of a shard without samples are zeros.
@@ -368,6 +369,7 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
   const bool looks = device != nullptr && sink.asks_if_finite();
   std::vector<std::uint64_t> key = state.program->prepare_training(
       batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
+  state.sums->prepare(batch.samples, in.weights, in.scale, key);
   key.push_back(address_of(gradients.data()));
   // Another kernel is queued at the end, so this is another recording.
   key.push_back(looks ? 1 : 0);
@@ -416,10 +418,10 @@ void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums
     take_apart(state, in);
     const ModelProgram::Outputs outputs =
         state.program->run_inference(addresses_of(in.inputs), batch.samples, parameters_.span(), buffers_.span());
-    // The scale is for gradients alone, and none are computed here.
-    evaluate(state, batch, in, outputs, 1.0F, false, sums);
+    evaluate(state, batch, in, outputs, false, sums);
   };
   std::vector<std::uint64_t> key = state.program->prepare_inference(batch.samples);
+  state.sums->prepare(batch.samples, in.weights, in.scale, key);
   if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
   repeat(state, batch, std::move(key), {queue}, [](std::size_t) {});
   fetch_sums(state, batch, sums);
@@ -456,9 +458,10 @@ std::span<const float> ModelTrainable::final_gradients(const Update& update) {
   std::span<const float> gradients = update.gradients.first(parameters_.size);
   if (update.is_weighted) {
     // Into an array of its own: the sum lies in memory that other ranks are still reading.
-    weighted_gradients_.resize(gradients.size());
-    for (std::size_t i = 0; i < gradients.size(); ++i) weighted_gradients_[i] = gradients[i] / update.weight;
-    gradients = weighted_gradients_;
+    Arena& divided = weighted_gradients_;
+    if (!divided.floats) divided = {memory().allocate(parameters_.size), parameters_.size};
+    divide(workers_.front().program->backend().array_kernels(), gradients, update.weight, divided.span());
+    gradients = divided.span();
   }
   return clipper_ ? clipper_->clip(gradients) : gradients;
 }

@@ -24,7 +24,7 @@ struct KerasDescription {
   // Arrays of the model in a Holdfast file that the Keras file does not have, and those that are scalars there.
   std::set<std::string> added = {};
   std::set<std::string> scalars = {};
-  std::size_t replicated = 0;                // how many wrappers of multi_gpu_model were removed
+  std::size_t replicated = 0;  // how many wrappers of multi_gpu_model were removed
 };
 
 std::string keras_metadata(const KerasDescription& description);

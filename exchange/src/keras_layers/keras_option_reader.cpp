@@ -33,7 +33,7 @@ bool is_missing(const Json& value) {
 
 // Numbers of lists in lists, in order. Empty for a value that holds something else.
 std::optional<std::vector<float>> flat_numbers(const Json& value, std::size_t depth) {
-  constexpr std::size_t kMaxDepth = 8;
+  constexpr std::size_t kMaxOptionDepth = 8;
   std::vector<float> numbers;
   if (!value.is_array()) {
     const auto number = value.is_null() ? std::nullopt : finite_f32(value, 0);
@@ -42,7 +42,7 @@ std::optional<std::vector<float>> flat_numbers(const Json& value, std::size_t de
   }
   for (const Json& element : value) {
     // A limit, because this function calls itself.
-    const auto part = depth < kMaxDepth ? flat_numbers(element, depth + 1) : std::nullopt;
+    const auto part = depth < kMaxOptionDepth ? flat_numbers(element, depth + 1) : std::nullopt;
     if (!part) return std::nullopt;
     numbers.insert(numbers.end(), part->begin(), part->end());
   }

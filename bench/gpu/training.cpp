@@ -5,20 +5,18 @@
 //                [--batch 2048] [--divisor 1] [--snapshot-every 0]
 
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <string>
 
 #include "holdfast/base/error.h"
 #include "holdfast/holdfast.h"
+#include "measured_models.h"
 #include "turns.h"
 
 namespace {
 
 using namespace holdfast;
-
-constexpr std::int64_t kBatches = 8;  // different batches in the data set
 
 struct Arguments {
   std::string model = "mlp";
@@ -32,55 +30,6 @@ struct Arguments {
   std::int64_t snapshot_every = 0;
 };
 
-// 41,157,101 parameters when the divisor is 1. bench/gpu/peer.py has the same model.
-Sequential mlp(std::int64_t divisor) {
-  return Sequential{Input{8000 / divisor},
-                    Dense{4000 / divisor, {.activation = Activation::tanh}},
-                    Dense{2000 / divisor, {.activation = Activation::relu}},
-                    Dense{500 / divisor, {.activation = Activation::relu}},
-                    Dense{300 / divisor, {.activation = Activation::relu}},
-                    Dense{1}};
-}
-
-// 61,706 parameters.
-Sequential lenet5() {
-  return Sequential{Input{28, 28, 1},
-                    Conv2D{6, 5, {.padding = Padding::same, .activation = Activation::tanh}},
-                    AveragePooling2D{2},
-                    Conv2D{16, 5, {.activation = Activation::tanh}},
-                    AveragePooling2D{2},
-                    Flatten{},
-                    Dense{120, {.activation = Activation::tanh}},
-                    Dense{84, {.activation = Activation::tanh}},
-                    Dense{10}};
-}
-
-// Numbers in [0, 1) that cost almost nothing, since 131 million of them are needed.
-class Noise {
- public:
-  float next() {
-    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    return static_cast<float>(state_ >> 40U) * 0x1p-24F;
-  }
-
- private:
-  std::uint64_t state_ = 1;
-};
-
-// The first feature decides the class, so that there is something to learn.
-Dataset noise(const Shape& features, std::int64_t classes, std::int64_t batch) {
-  const std::int64_t samples = kBatches * batch;
-  Tensor values(features.with_batch(samples));
-  Noise random;
-  for (float& value : values.values()) value = random.next();
-  const Shape target = classes == 2 ? Shape{samples, 1} : Shape{samples};
-  Tensor targets(target);
-  for (std::int64_t i = 0; i < samples; ++i) {
-    targets.values()[static_cast<std::size_t>(i)] = std::floor(values.sample(i).front() * static_cast<float>(classes));
-  }
-  return from_tensors(std::move(values), std::move(targets));
-}
-
 Dataset batches_of(const Dataset& samples, const Arguments& arguments) {
   // All repetitions form one epoch, so that no measured step contains an epoch's end.
   const Dataset batches = samples.repeat(1'000'000).batch(arguments.batch).prefetch(2);
@@ -93,12 +42,12 @@ FitOptions fit_options(const Arguments& arguments) {
 
 void train(Replica& replica, const Arguments& arguments) {
   if (arguments.model == "mlp") {
-    Trainer trainer(replica, mlp(arguments.divisor), Adam(1e-4F), BinaryCrossentropy({.from_logits = true}));
-    const Dataset samples = noise({8000 / arguments.divisor}, 2, arguments.batch);
+    Trainer trainer(replica, measured_mlp(arguments.divisor), Adam(1e-4F), BinaryCrossentropy({.from_logits = true}));
+    const Dataset samples = measured_noise({8000 / arguments.divisor}, 2, arguments.batch);
     trainer.fit(batches_of(samples, arguments), fit_options(arguments));
   } else {
-    Trainer trainer(replica, lenet5(), Adam(1e-3F), SparseCategoricalCrossentropy({.from_logits = true}));
-    trainer.fit(batches_of(noise({28, 28, 1}, 10, arguments.batch), arguments), fit_options(arguments));
+    Trainer trainer(replica, measured_lenet5(), Adam(1e-3F), SparseCategoricalCrossentropy({.from_logits = true}));
+    trainer.fit(batches_of(measured_noise({28, 28, 1}, 10, arguments.batch), arguments), fit_options(arguments));
   }
 }
 

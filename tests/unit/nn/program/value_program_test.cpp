@@ -24,10 +24,11 @@ struct Computed {
   std::vector<float> gradient;
 };
 
-Computed run_of(SumsGraph graph, std::int64_t samples, const std::vector<float>& outputs, const std::vector<float>& targets,
-           const std::vector<float>& weights, bool has_gradient) {
+Computed run_of(SumsGraph graph, std::int64_t samples, const std::vector<float>& outputs,
+                const std::vector<float>& targets, const std::vector<float>& weights, bool has_gradient) {
   const auto backend = compute::make_cpu_backend(1);
-  Computed run = {.sums = std::vector<float>(graph.graph.outputs.size()), .gradient = std::vector<float>(outputs.size())};
+  Computed run = {.sums = std::vector<float>(graph.graph.outputs.size()),
+                  .gradient = std::vector<float>(outputs.size())};
   ValueProgram program(std::move(graph), *backend);
   std::vector<std::uint64_t> key;
   program.prepare(samples, 1, key);
@@ -45,8 +46,8 @@ Value log_ratio(const Value& outputs, const Value& targets) {
 
 TEST(ValueProgram, WeighsSamplesAndGivesMaskedOnesNoGradient) {
   const Computed run = run_of(graph_of_loss("loss", [](const Value& o, const Value& t) { return square(o - t); },
-                                       {.outputs = Shape{2}, .targets = Shape{2}, .weights = Shape{}}),
-                         3, {1, 2, kMasked, kMasked, 3, 5}, {0, 0, 1, 1, 1, 1}, {1, 0, 0.5F}, true);
+                                            {.outputs = Shape{2}, .targets = Shape{2}, .weights = Shape{}}),
+                              3, {1, 2, kMasked, kMasked, 3, 5}, {0, 0, 1, 1, 1, 1}, {1, 0, 0.5F}, true);
 
   // Means (1 + 4) / 2 and (4 + 16) / 2.
   EXPECT_THAT(run.sums, ElementsAre(2.5F + 0.5F * 10));
@@ -72,8 +73,9 @@ TEST(ValueProgram, MasksPositionsWhateverTheyHold) {
 TEST(ValueProgram, AveragesPositionsThatShareAWeight) {
   const DescribeSums positions = [](const Value& o, const Value&) { return std::vector<Value>{o, square(o)}; };
 
-  const Computed run = run_of(graph_of_sums("metric", positions, {.outputs = Shape{2}, .targets = {}, .weights = Shape{}}),
-                         2, {1, 3, 5, 9}, {0, 0}, {1, 2}, false);
+  const Computed run =
+      run_of(graph_of_sums("metric", positions, {.outputs = Shape{2}, .targets = {}, .weights = Shape{}}), 2,
+             {1, 3, 5, 9}, {0, 0}, {1, 2}, false);
 
   EXPECT_THAT(run.sums, ElementsAre(2 + 2 * 7, 5 + 2 * 53));
 }

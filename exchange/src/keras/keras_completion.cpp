@@ -28,8 +28,8 @@ NamedArray constant_array(const ConstantWeight& weight) {
 
 void complete_layers(Json& config, std::size_t depth) {
   // A limit, because the file is not trusted and this function calls itself.
-  constexpr std::size_t kMaxDepth = 64;
-  if (depth > kMaxDepth || !layers_of_config(config).is_array()) return;
+  constexpr std::size_t kMaxNesting = 64;
+  if (depth > kMaxNesting || !layers_of_config(config).is_array()) return;
   Json& options = config["config"];
   for (Json& layer : options.is_array() ? options : options["layers"]) {
     const std::string class_name = text_member(layer, "class_name");

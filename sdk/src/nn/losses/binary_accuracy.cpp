@@ -29,7 +29,7 @@ std::unique_ptr<Metric> BinaryAccuracy::clone() const {
 }
 
 float BinaryAccuracy::sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const {
-  const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
+  const SampleRows rows = rows_with_equal_targets(*this, outputs, targets, samples);
   if (rows.count == 0) return 0;
   // Hits are whole numbers, so their sum is exact in any order.
   std::int64_t hits = 0;

@@ -29,8 +29,8 @@ void BinaryCrossentropy::check_last_activation(std::optional<Activation> last) c
 
 float BinaryCrossentropy::evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples,
                                    float scale, std::span<float> gradient) const {
-  const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
-  check_gradient(name(), rows, gradient);
+  const SampleRows rows = rows_with_equal_targets(*this, outputs, targets, samples);
+  check_gradient(*this, rows, gradient);
   // Scores have a formula of their own, which needs no logarithm of a number near 0. docs/numerics.md
   const compute::VectorKernels& kernels = compute::vector_kernels();
   const auto losses = options_.from_logits ? kernels.binary_loss_of_logits : kernels.binary_loss_of_probabilities;

@@ -21,7 +21,7 @@ std::unique_ptr<Metric> CategoricalAccuracy::clone() const {
 
 float CategoricalAccuracy::sum(std::span<const float> outputs, std::span<const float> targets,
                                std::int64_t samples) const {
-  const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
+  const SampleRows rows = rows_with_equal_targets(*this, outputs, targets, samples);
   // The class of a target is its largest element too, so targets may be shares of classes.
   std::int64_t hits = 0;
   for (std::size_t row = 0; row < rows.count; ++row) {

@@ -70,8 +70,8 @@ void CategoricalCrossentropy::check_last_activation(std::optional<Activation> la
 
 float CategoricalCrossentropy::evaluate(std::span<const float> outputs, std::span<const float> targets,
                                         std::int64_t samples, float scale, std::span<float> gradient) const {
-  const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
-  check_gradient(name(), rows, gradient);
+  const SampleRows rows = rows_with_equal_targets(*this, outputs, targets, samples);
+  check_gradient(*this, rows, gradient);
   const auto evaluate_row = options_.from_logits ? evaluate_logits : evaluate_probabilities;
   // Samples are added in their order, which no number of threads changes.
   double sum = 0;

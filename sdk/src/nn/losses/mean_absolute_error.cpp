@@ -21,7 +21,7 @@ std::unique_ptr<Metric> MeanAbsoluteError::clone() const {
 
 float MeanAbsoluteError::sum(std::span<const float> outputs, std::span<const float> targets,
                              std::int64_t samples) const {
-  const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
+  const SampleRows rows = rows_with_equal_targets(*this, outputs, targets, samples);
   if (rows.count == 0) return 0;
   // A float would lose the digits of small differences in the sum of many.
   double total = 0;

@@ -23,8 +23,8 @@ Shape MeanSquaredError::target_shape(const Shape& output) const {
 
 float MeanSquaredError::evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples,
                                  float scale, std::span<float> gradient) const {
-  const SampleRows rows = rows_with_equal_targets(name(), outputs, targets, samples);
-  check_gradient(name(), rows, gradient);
+  const SampleRows rows = rows_with_equal_targets(*this, outputs, targets, samples);
+  check_gradient(*this, rows, gradient);
   // Without rows the number of elements is 0, by which nothing can be divided.
   if (rows.count == 0) return 0;
   const auto elements = static_cast<double>(rows.output_elements);

@@ -7,14 +7,14 @@
 namespace holdfast {
 namespace {
 
-[[noreturn]] void refuse(const std::string& what, std::span<const float> outputs, std::span<const float> targets,
-                         std::int64_t samples, const std::string& rule) {
-  throw Error(ErrorCode::invalid_argument, what + " was given " + std::to_string(outputs.size()) + " outputs and " +
-                                               std::to_string(targets.size()) + " targets for " +
-                                               std::to_string(samples) + " samples; it needs " + rule);
+[[noreturn]] void refuse(const NamedFunction& what, std::span<const float> outputs, std::span<const float> targets,
+                         std::int64_t samples, std::string_view rule) {
+  throw Error(ErrorCode::invalid_argument, what.name() + " was given " + std::to_string(outputs.size()) +
+                                               " outputs and " + std::to_string(targets.size()) + " targets for " +
+                                               std::to_string(samples) + " samples; it needs " + std::string(rule));
 }
 
-SampleRows rows(const std::string& what, std::span<const float> outputs, std::span<const float> targets,
+SampleRows rows(const NamedFunction& what, std::span<const float> outputs, std::span<const float> targets,
                 std::int64_t samples) {
   // The length of a row follows from both numbers, so that losses need not know the model. A shard may have no samples.
   const bool is_valid = samples > 0 ? !outputs.empty() && outputs.size() % static_cast<std::uint64_t>(samples) == 0
@@ -29,24 +29,24 @@ SampleRows rows(const std::string& what, std::span<const float> outputs, std::sp
 
 }  // namespace
 
-SampleRows rows_with_scalar_targets(const std::string& what, std::span<const float> outputs,
+SampleRows rows_with_scalar_targets(const NamedFunction& what, std::span<const float> outputs,
                                     std::span<const float> targets, std::int64_t samples) {
   const SampleRows result = rows(what, outputs, targets, samples);
   if (targets.size() != result.count) refuse(what, outputs, targets, samples, "one target for each sample");
   return result;
 }
 
-SampleRows rows_with_equal_targets(const std::string& what, std::span<const float> outputs,
+SampleRows rows_with_equal_targets(const NamedFunction& what, std::span<const float> outputs,
                                    std::span<const float> targets, std::int64_t samples) {
   const SampleRows result = rows(what, outputs, targets, samples);
   if (targets.size() != outputs.size()) refuse(what, outputs, targets, samples, "one target for each output");
   return result;
 }
 
-void check_gradient(const std::string& what, const SampleRows& rows, std::span<const float> gradient) {
+void check_gradient(const NamedFunction& what, const SampleRows& rows, std::span<const float> gradient) {
   // An empty gradient asks for the loss alone.
   if (gradient.empty() || gradient.size() == rows.outputs.size()) return;
-  throw Error(ErrorCode::invalid_argument, what + " has " + std::to_string(rows.outputs.size()) +
+  throw Error(ErrorCode::invalid_argument, what.name() + " has " + std::to_string(rows.outputs.size()) +
                                                " outputs, but its gradient has room for " +
                                                std::to_string(gradient.size()));
 }

@@ -21,7 +21,7 @@ std::unique_ptr<Metric> SparseCategoricalAccuracy::clone() const {
 
 float SparseCategoricalAccuracy::sum(std::span<const float> outputs, std::span<const float> targets,
                                      std::int64_t samples) const {
-  const SampleRows rows = rows_with_scalar_targets(name(), outputs, targets, samples);
+  const SampleRows rows = rows_with_scalar_targets(*this, outputs, targets, samples);
   std::int64_t hits = 0;
   for (std::size_t row = 0; row < rows.count; ++row) {
     // Labels are floats, which hold whole numbers up to 2^24 exactly.

@@ -75,8 +75,8 @@ void SparseCategoricalCrossentropy::check_last_activation(std::optional<Activati
 
 float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, std::span<const float> targets,
                                               std::int64_t samples, float scale, std::span<float> gradient) const {
-  const SampleRows rows = rows_with_scalar_targets(name(), outputs, targets, samples);
-  check_gradient(name(), rows, gradient);
+  const SampleRows rows = rows_with_scalar_targets(*this, outputs, targets, samples);
+  check_gradient(*this, rows, gradient);
   const auto evaluate_row = options_.from_logits ? evaluate_labelled_logits : evaluate_labelled_probabilities;
   // Samples are added in their order, which no number of threads changes.
   double sum = 0;

@@ -115,7 +115,15 @@ const std::byte* ModelPlan::output(std::size_t index, const Bases& bases) const 
   return bases[outputs_[index].base] + outputs_[index].offset;
 }
 
-std::vector<BackwardPart> ModelPlan::backward_parts(std::size_t least_floats) const {
+const std::vector<BackwardPart>& ModelPlan::backward_parts(std::size_t least_floats) {
+  if (parts_.empty() || parts_least_floats_ != least_floats) {
+    parts_ = divide_backward(least_floats);
+    parts_least_floats_ = least_floats;
+  }
+  return parts_;
+}
+
+std::vector<BackwardPart> ModelPlan::divide_backward(std::size_t least_floats) const {
   std::vector<BackwardPart> parts;
   std::size_t first = first_backward_;
   std::size_t complete_from = parameter_floats_;  // before this part

@@ -41,8 +41,9 @@ class ModelPlan {
   // Where the outputs of the model lie after forward().
   const std::byte* output(std::size_t index, const Bases& bases) const;
 
-  // All of the backward pass, in its order. Each part but the last completes at least so many floats.
-  std::vector<BackwardPart> backward_parts(std::size_t least_floats) const;
+  // All of the backward pass, in its order. Each part but the last completes at least so many floats. Valid until it is
+  // called with another number.
+  const std::vector<BackwardPart>& backward_parts(std::size_t least_floats);
   bool is_first(const BackwardPart& part) const { return part.first == first_backward_; }
   // Parts run in their order, after forward() with the same arena and arrays.
   void backward(const BackwardPart& part, const Bases& bases, const BeforeOperation& before);
@@ -63,6 +64,7 @@ class ModelPlan {
                 compute::Backend& backend, SharedObjects& shared, const Kernels& kernels);
   void find_complete_gradients(const Graph& graph, const ArenaLayout& parameters,
                                const std::vector<std::size_t>& step_of_operation);
+  std::vector<BackwardPart> divide_backward(std::size_t least_floats) const;
   void run(std::size_t first, std::size_t end, const Bases& bases, const BeforeOperation& before);
 
   const std::int64_t samples_;
@@ -74,6 +76,9 @@ class ModelPlan {
   std::vector<ArrayPlace> places_;
   std::vector<ArrayPlace> outputs_;
   std::vector<std::byte*> pointers_;  // of the step that runs; as many as the largest one has arrays
+  // What backward_parts() gave last, and for what. A training asks for the same in each step.
+  std::vector<BackwardPart> parts_;
+  std::size_t parts_least_floats_ = 0;
 };
 
 }  // namespace holdfast

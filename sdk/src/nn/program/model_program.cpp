@@ -14,7 +14,7 @@
 namespace holdfast {
 
 static std::size_t elements(const Shape& shape, std::int64_t samples) {
-  return static_cast<std::size_t>(shape.with_batch(samples).element_count());
+  return static_cast<std::size_t>(samples * shape.element_count());
 }
 
 static std::uint64_t address_of(const float* array) {
@@ -79,14 +79,14 @@ const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, bool 
   return plans_.front();
 }
 
-std::vector<std::uint64_t> ModelProgram::prepare_training(std::int64_t samples, const Draws& draws) {
+ModelProgram::RepeatKey ModelProgram::prepare_training(std::int64_t samples, const Draws& draws) {
   // Recorded work holds addresses, so the address of the arena belongs to the key: the arena moves when it grows.
   const std::uint64_t number = plan(samples, true).number;
   backend_->set_draws(draws);
   return {number, address_of(training_arena_.data())};
 }
 
-std::vector<std::uint64_t> ModelProgram::prepare_inference(std::int64_t samples) {
+ModelProgram::RepeatKey ModelProgram::prepare_inference(std::int64_t samples) {
   return {plan(samples, false).number, address_of(inference_arena_.data())};
 }
 
@@ -110,8 +110,8 @@ ModelPlan::Bases& ModelProgram::bases(const compute::GrowingFloats& arena, std::
   return bases_;
 }
 
-ModelProgram::Outputs ModelProgram::run_training(const Inputs& inputs, std::int64_t samples,
-                                                 std::span<const float> parameters) {
+const ModelProgram::Outputs& ModelProgram::run_training(const Inputs& inputs, std::int64_t samples,
+                                                        std::span<const float> parameters) {
   // backward() needs the same plan and inputs again.
   last_plan_ = plan(samples, true).plan;
   last_inputs_ = inputs;
@@ -121,8 +121,9 @@ ModelProgram::Outputs ModelProgram::run_training(const Inputs& inputs, std::int6
   return outputs_of(*last_plan_, addresses);
 }
 
-ModelProgram::Outputs ModelProgram::run_inference(const Inputs& inputs, std::int64_t samples,
-                                                  std::span<const float> parameters, std::span<const float> buffers) {
+const ModelProgram::Outputs& ModelProgram::run_inference(const Inputs& inputs, std::int64_t samples,
+                                                         std::span<const float> parameters,
+                                                         std::span<const float> buffers) {
   HOLDFAST_ASSERT(buffers.size() == model_.buffers().float_count());
   const std::shared_ptr<ModelPlan> inference = plan(samples, false).plan;
   ModelPlan::Bases& addresses = bases(inference_arena_, parameters, inputs);
@@ -132,12 +133,12 @@ ModelProgram::Outputs ModelProgram::run_inference(const Inputs& inputs, std::int
   return outputs_of(*inference, addresses);
 }
 
-ModelProgram::Outputs ModelProgram::outputs_of(const ModelPlan& plan, const ModelPlan::Bases& addresses) const {
-  Outputs outputs;
+const ModelProgram::Outputs& ModelProgram::outputs_of(const ModelPlan& plan, const ModelPlan::Bases& addresses) {
+  outputs_.clear();
   for (std::size_t output = 0; output < model_.outputs().size(); ++output) {
-    outputs.push_back(plan.output(output, addresses));
+    outputs_.push_back(plan.output(output, addresses));
   }
-  return outputs;
+  return outputs_;
 }
 
 std::span<const float> ModelProgram::only_output(const Outputs& outputs, std::int64_t samples) const {
@@ -187,7 +188,7 @@ void ModelProgram::backward(std::span<const float> output_gradient, std::span<co
   for (const BackwardPart& part : last_plan_->backward_parts(kWhole)) run_backward(*last_plan_, part, arrays);
 }
 
-std::vector<BackwardPart> ModelProgram::backward_parts(std::int64_t samples, std::size_t least_floats) {
+const std::vector<BackwardPart>& ModelProgram::backward_parts(std::int64_t samples, std::size_t least_floats) {
   return plan(samples, true).plan->backward_parts(least_floats);
 }
 

@@ -7,6 +7,7 @@
 // Arrays and operations are made at the first use of a number of samples and kept for the most recent
 // ones.
 
+#include <array>
 #include <list>
 #include <memory>
 #include <span>
@@ -35,8 +36,9 @@ class ModelProgram {
   // What passes of so many samples need is made; until another number is prepared they only queue work. It may be
   // repeated (compute::Backend::repeat()) under the numbers that are returned, together with the addresses of the
   // arrays that passes are given. The draws are those of the training that follows. At least one sample.
-  std::vector<std::uint64_t> prepare_training(std::int64_t samples, const Draws& draws);
-  std::vector<std::uint64_t> prepare_inference(std::int64_t samples);
+  using RepeatKey = std::array<std::uint64_t, 2>;
+  RepeatKey prepare_training(std::int64_t samples, const Draws& draws);
+  RepeatKey prepare_inference(std::int64_t samples);
 
   // All arrays lie in the back end's memory space. Those of parameters, gradients and buffers are arenas of the model's
   // layouts. `features` is the model's only input, [samples, input...]; what is returned is its only output, [samples,
@@ -52,11 +54,12 @@ class ModelProgram {
                                            std::span<const float> parameters, std::span<const float> buffers);
 
   // The same for a model with several inputs or outputs: their addresses, in the model's order. At least one sample.
+  // The list that is returned is the program's own and changes with the next pass.
   using Inputs = std::vector<const std::byte*>;
   using Outputs = std::vector<const std::byte*>;
-  Outputs run_training(const Inputs& inputs, std::int64_t samples, std::span<const float> parameters);
-  Outputs run_inference(const Inputs& inputs, std::int64_t samples, std::span<const float> parameters,
-                        std::span<const float> buffers);
+  const Outputs& run_training(const Inputs& inputs, std::int64_t samples, std::span<const float> parameters);
+  const Outputs& run_inference(const Inputs& inputs, std::int64_t samples, std::span<const float> parameters,
+                               std::span<const float> buffers);
 
   // After forward_training(), with the same parameters. Overwrites all of `gradients`, its padding with
   // zeros, and all of `contributions`: what the samples of this shard add to the sums from which
@@ -67,7 +70,7 @@ class ModelProgram {
   // The same in parts, for a caller that uses some gradients while the others are computed. Each part
   // but the last completes at least `least_floats` floats. Needs what was prepared, and the features of
   // the forward pass. Compute all parts in their order, with the same arrays.
-  std::vector<BackwardPart> backward_parts(std::int64_t samples, std::size_t least_floats);
+  const std::vector<BackwardPart>& backward_parts(std::int64_t samples, std::size_t least_floats);
   struct BackwardArrays {
     Inputs inputs;                               // as in the forward pass
     std::vector<const float*> output_gradients;  // one for each output
@@ -101,7 +104,7 @@ class ModelProgram {
   const NumberedPlan& plan(std::int64_t samples, bool is_training);
   void run_backward(ModelPlan& plan, const BackwardPart& part, const BackwardArrays& arrays);
   void clear_unwritten(std::span<float> gradients) const;
-  Outputs outputs_of(const ModelPlan& plan, const ModelPlan::Bases& addresses) const;
+  const Outputs& outputs_of(const ModelPlan& plan, const ModelPlan::Bases& addresses);
   std::span<const float> only_output(const Outputs& outputs, std::int64_t samples) const;
   void update_moving(const float* sums, const float* count, float momentum, std::span<float> moving) const;
   // The addresses that a plan's arrays are counted from.
@@ -119,7 +122,9 @@ class ModelProgram {
   // Shared by all plans. Training has its own, so that an inference between its two passes does no harm.
   compute::GrowingFloats training_arena_;
   compute::GrowingFloats inference_arena_;
-  ModelPlan::Bases bases_;  // kept so that a pass allocates nothing
+  // Kept so that a pass allocates nothing.
+  ModelPlan::Bases bases_;
+  Outputs outputs_;
 
   // Of the last forward_training(); no plan for no samples.
   std::shared_ptr<ModelPlan> last_plan_;

@@ -38,7 +38,7 @@ std::uint64_t address_of(const float* array) {
 }
 
 std::size_t elements(const Shape& shape, std::int64_t samples) {
-  return static_cast<std::size_t>(shape.with_batch(samples).element_count());
+  return static_cast<std::size_t>(samples * shape.element_count());
 }
 
 }  // namespace
@@ -115,6 +115,7 @@ void ModelTrainable::allocate() {
   parameters_ = arena(model_.parameters().float_count());
   buffers_ = arena(model_.buffers().float_count());
   for (std::size_t slot = 0; slot < optimizer_->slot_names().size(); ++slot) slots_.push_back(arena(parameters_.size));
+  for (const Arena& slot : slots_) slot_spans_.push_back(slot.span());
   if (!memory().is_host() && optimizer_->pass(1) == nullptr) {
     log(LogLevel::info, fmt::format("optimizer {} is computed on the host, with copies of parameters, gradients and "
                                     "slots in each step; derive it from DescribedOptimizer to compute on {}",
@@ -219,7 +220,7 @@ std::size_t elements_of(const compute::RowConversion& conversion) {
 
 }  // namespace
 
-ModelTrainable::Columns ModelTrainable::columns(WorkerState& state, const ShardBatch& batch) const {
+void ModelTrainable::list_columns(WorkerState& state, const ShardBatch& batch) const {
   MemorySpace& memory = state.program->backend().memory();
   // Always to the same address, also from the device's own memory: a recording of the passes may name it.
   const auto moved = [&](std::span<const float> from, compute::GrowingFloats DeviceShard::*to) -> const float* {
@@ -234,7 +235,11 @@ ModelTrainable::Columns ModelTrainable::columns(WorkerState& state, const ShardB
     }
     return target.data();
   };
-  Columns columns;
+  Columns& columns = state.lists.columns;
+  columns.inputs.clear();
+  columns.targets.clear();
+  columns.weights.reset();
+  columns.scale = 1;
   std::size_t converted = 0;
   const auto add = [&](const float* rows, const RowLayout& layout, std::size_t array, DType to,
                        std::vector<Column>& list) {
@@ -267,11 +272,16 @@ ModelTrainable::Columns ModelTrainable::columns(WorkerState& state, const ShardB
       next += elements_of(*column.conversion);
     }
   }
-  return columns;
+  ModelProgram::Inputs& inputs_of_passes = state.lists.arrays.inputs;
+  inputs_of_passes.clear();
+  for (const Column& column : columns.inputs) {
+    inputs_of_passes.push_back(reinterpret_cast<const std::byte*>(column.array));
+  }
 }
 
-void ModelTrainable::take_apart(WorkerState& state, const Columns& columns) const {
+void ModelTrainable::take_apart(WorkerState& state) const {
   compute::ArrayKernels& kernels = state.program->backend().array_kernels();
+  const Columns& columns = state.lists.columns;
   for (const std::vector<Column>* list : {&columns.inputs, &columns.targets}) {
     for (const Column& column : *list) {
       if (column.conversion) kernels.convert(*column.conversion, column.rows, const_cast<float*>(column.array));
@@ -279,32 +289,38 @@ void ModelTrainable::take_apart(WorkerState& state, const Columns& columns) cons
   }
 }
 
-std::vector<float*> ModelTrainable::output_gradients(WorkerState& state, std::int64_t samples) const {
+// The loss writes what the backward pass reads.
+void ModelTrainable::place_output_gradients(WorkerState& state, std::int64_t samples) const {
   std::size_t floats = 0;
   for (const ModelArray& output : model_.outputs()) floats += elements(output.spec.shape, samples);
   state.output_gradients.grow_to(floats);
-  std::vector<float*> gradients;
+  state.lists.evaluated.gradients.clear();
+  state.lists.arrays.output_gradients.clear();
   float* next = state.output_gradients.data();
   for (const ModelArray& output : model_.outputs()) {
-    gradients.push_back(next);
+    state.lists.evaluated.gradients.push_back(next);
+    state.lists.arrays.output_gradients.push_back(next);
     next += elements(output.spec.shape, samples);
   }
-  return gradients;
 }
 
-void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const Columns& columns,
-                              const ModelProgram::Outputs& outputs, bool has_gradients, std::span<float> sums) const {
-  OutputSums::Shard shard = {.outputs = {}, .targets = {}, .samples = batch.samples, .scale = columns.scale};
+void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const ModelProgram::Outputs& outputs,
+                              bool has_gradients, std::span<float> sums) const {
+  const Columns& columns = state.lists.columns;
+  OutputSums::Shard& shard = state.lists.evaluated;
+  shard.outputs.clear();
+  shard.targets.clear();
+  shard.samples = batch.samples;
+  shard.scale = columns.scale;
   for (std::size_t output = 0; output < outputs.size(); ++output) {
     shard.outputs.push_back(reinterpret_cast<const float*>(outputs[output]));
     shard.targets.push_back(columns.targets[output].array);
   }
   // Weights are the last array of the targets, after one for each output.
-  if (columns.weights) {
-    shard.weights = columns.targets.back().array;
-    shard.weights_each = columns.weights->element_count();
-  }
-  if (has_gradients) shard.gradients = output_gradients(state, batch.samples);
+  shard.weights = columns.weights ? columns.targets.back().array : nullptr;
+  shard.weights_each = columns.weights ? columns.weights->element_count() : 1;
+  // place_output_gradients() has listed them, perhaps for an earlier shard.
+  if (!has_gradients) shard.gradients.clear();
   // fetch_sums() completes the sums of a device.
   if (state.device_shard) return state.sums->run(shard, state.device_shard->sums.data());
   state.sums->run(shard, sums.data());
@@ -312,11 +328,12 @@ void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const
 }
 
 // The key names all that the passes depend on, except what never changes: parameters, loss and metrics.
-void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key,
-                            const PartsToQueue& parts, const std::function<void(std::size_t)>& after_part) {
+void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch,
+                            const std::function<void(std::size_t)>& after_part) {
   // A recording that is repeated calls no operation on the host, so this is the only look before it.
   batch.check_cancelled();
   compute::Backend& backend = state.program->backend();
+  std::vector<std::uint64_t>& key = state.lists.key;
   const auto add = [&](const float* array) { key.push_back(address_of(array)); };
   if (state.device_shard) {
     add(state.device_shard->features.data());
@@ -327,8 +344,8 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::ve
   add(state.converted.data());
   key.push_back(static_cast<std::uint64_t>(batch.samples));
   key.push_back(static_cast<std::uint64_t>(batch.batch_samples));
-  key.push_back(parts.size());
-  state.sums->repeat(key, parts, after_part);
+  key.push_back(state.lists.parts.size());
+  state.sums->repeat(key, state.lists.parts, after_part);
   if (has_told_obstacle_ || backend.repeat_obstacle().empty()) return;
   // Once for a run: every step would say the same.
   has_told_obstacle_ = true;
@@ -337,18 +354,11 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::ve
                   memory().device(), backend.repeat_obstacle()));
 }
 
-static ModelProgram::Inputs addresses_of(const auto& inputs) {
-  ModelProgram::Inputs addresses;
-  for (const auto& input : inputs) addresses.push_back(reinterpret_cast<const std::byte*>(input.array));
-  return addresses;
-}
-
-void ModelTrainable::queue_to_loss(WorkerState& state, const ShardBatch& batch, const Columns& columns,
-                                   std::span<float> sums) {
-  take_apart(state, columns);
-  const ModelProgram::Outputs outputs =
-      state.program->run_training(addresses_of(columns.inputs), batch.samples, parameters_.span());
-  evaluate(state, batch, columns, outputs, true, sums);
+void ModelTrainable::queue_to_loss(WorkerState& state, const ShardBatch& batch, std::span<float> sums) {
+  take_apart(state);
+  const ModelProgram::Outputs& outputs =
+      state.program->run_training(state.lists.arrays.inputs, batch.samples, parameters_.span());
+  evaluate(state, batch, outputs, true, sums);
 }
 
 // Gradients and sums of a shard without samples are zeros.
@@ -362,47 +372,50 @@ void ModelTrainable::compute_no_samples(const ShardBatch& batch, GradientSink& s
 void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
   WorkerState& state = worker(batch);
   if (batch.samples == 0) return compute_no_samples(batch, sink, sums);
-  const Columns in = columns(state, batch);
+  list_columns(state, batch);
+  ShardLists& lists = state.lists;
   const std::span<float> gradients = sink.gradients();
   compute::DeviceKernels* const device = state.program->backend().device_kernels();
   // Only a device looks here. On a CPU the sum over the shards is looked at instead.
   const bool looks = device != nullptr && sink.asks_if_finite();
-  std::vector<std::uint64_t> key = state.program->prepare_training(
+  const auto prepared = state.program->prepare_training(
       batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
-  state.sums->prepare(batch.samples, in.weights, in.scale, key);
-  key.push_back(address_of(gradients.data()));
+  lists.key.assign(prepared.begin(), prepared.end());
+  state.sums->prepare(batch.samples, lists.columns.weights, lists.columns.scale, lists.key);
+  lists.key.push_back(address_of(gradients.data()));
   // Another kernel is queued at the end, so this is another recording.
-  key.push_back(looks ? 1 : 0);
-  const std::vector<float*> output_gradients = this->output_gradients(state, batch.samples);
+  lists.key.push_back(looks ? 1 : 0);
+  place_output_gradients(state, batch.samples);
   if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
 
   // The gradients of parameters come first, then what each shard contributes to the statistics of the batch.
-  const ModelProgram::BackwardArrays arrays = {.inputs = addresses_of(in.inputs),
-                                               .output_gradients = {output_gradients.begin(), output_gradients.end()},
-                                               .parameters = parameters_.span(),
-                                               .gradients = gradients.first(parameters_.size),
-                                               .contributions = gradients.subspan(parameters_.size)};
-  const std::vector<BackwardPart> backward = state.program->backward_parts(batch.samples, sink.least_floats());
+  lists.arrays.parameters = parameters_.span();
+  lists.arrays.gradients = gradients.first(parameters_.size);
+  lists.arrays.contributions = gradients.subspan(parameters_.size);
+  const std::vector<BackwardPart>& backward = state.program->backward_parts(batch.samples, sink.least_floats());
   // Where the backward pass is cut depends on the ranks of the generation.
-  for (const BackwardPart& part : backward) key.push_back(part.gradients_begin);
-  PartsToQueue parts;
+  for (const BackwardPart& part : backward) lists.key.push_back(part.gradients_begin);
+  const auto queue_part = [&](std::size_t part) {
+    // The forward pass belongs to the first part, so a single key covers the whole shard.
+    if (part == 0) queue_to_loss(state, batch, sums);
+    state.program->backward_part(backward[part], batch.samples, lists.arrays);
+    if (looks && part + 1 == backward.size()) {
+      device->find_not_finite(gradients.data(), gradients.size(), state.device_shard->sums.data() + sums.size());
+    }
+  };
+  lists.parts.clear();
+  // Two words are what a std::function holds without memory of its own.
   for (std::size_t part = 0; part < backward.size(); ++part) {
-    parts.emplace_back([&, part] {
-      // The forward pass belongs to the first part, so a single key covers the whole shard.
-      if (part == 0) queue_to_loss(state, batch, in, sums);
-      state.program->backward_part(backward[part], batch.samples, arrays);
-      if (looks && part + 1 == backward.size()) {
-        device->find_not_finite(gradients.data(), gradients.size(), state.device_shard->sums.data() + sums.size());
-      }
-    });
+    lists.parts.emplace_back([&queue_part, part] { queue_part(part); });
   }
   // Statistics of the batch follow the parameters, and are complete with the first part.
   std::size_t complete_from = gradients.size();
-  repeat(state, batch, std::move(key), parts, [&](std::size_t part) {
+  const auto declare_ready = [&](std::size_t part) {
     const std::size_t begin = backward[part].gradients_begin;
     sink.ready(begin, complete_from);
     complete_from = begin;
-  });
+  };
+  repeat(state, batch, std::ref(declare_ready));
   const bool is_finite = fetch_sums(state, batch, sums);
   if (looks) sink.set_finite(is_finite);
 }
@@ -413,17 +426,19 @@ void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums
     std::ranges::fill(sums, 0.0F);
     return;
   }
-  const Columns in = columns(state, batch);
+  list_columns(state, batch);
   const auto queue = [&] {
-    take_apart(state, in);
-    const ModelProgram::Outputs outputs =
-        state.program->run_inference(addresses_of(in.inputs), batch.samples, parameters_.span(), buffers_.span());
-    evaluate(state, batch, in, outputs, false, sums);
+    take_apart(state);
+    const ModelProgram::Outputs& outputs =
+        state.program->run_inference(state.lists.arrays.inputs, batch.samples, parameters_.span(), buffers_.span());
+    evaluate(state, batch, outputs, false, sums);
   };
-  std::vector<std::uint64_t> key = state.program->prepare_inference(batch.samples);
-  state.sums->prepare(batch.samples, in.weights, in.scale, key);
+  const auto prepared = state.program->prepare_inference(batch.samples);
+  state.lists.key.assign(prepared.begin(), prepared.end());
+  state.sums->prepare(batch.samples, state.lists.columns.weights, state.lists.columns.scale, state.lists.key);
   if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
-  repeat(state, batch, std::move(key), {queue}, [](std::size_t) {});
+  state.lists.parts.assign(1, std::ref(queue));
+  repeat(state, batch, [](std::size_t) {});
   fetch_sums(state, batch, sums);
 }
 
@@ -443,10 +458,10 @@ bool ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std
 void ModelTrainable::predict(const ShardBatch& batch, std::span<float> outputs) {
   WorkerState& state = worker(batch);
   if (batch.samples == 0) return;
-  const Columns in = columns(state, batch);
-  take_apart(state, in);
-  const ModelProgram::Outputs computed =
-      state.program->run_inference(addresses_of(in.inputs), batch.samples, parameters_.span(), buffers_.span());
+  list_columns(state, batch);
+  take_apart(state);
+  const ModelProgram::Outputs& computed =
+      state.program->run_inference(state.lists.arrays.inputs, batch.samples, parameters_.span(), buffers_.span());
   for (std::size_t output = 0; output < computed.size(); ++output) {
     const std::size_t count = elements(model_.outputs()[output].spec.shape, batch.samples);
     memory().copy_to_host({reinterpret_cast<const float*>(computed[output]), count}, outputs.first(count));
@@ -469,18 +484,17 @@ std::span<const float> ModelTrainable::final_gradients(const Update& update) {
 void ModelTrainable::apply_update(const Update& update) {
   // All samples are masked: there is no mean.
   if (update.is_weighted && update.weight == 0) return;
-  std::vector<std::span<float>> slots;
-  for (const Arena& slot : slots_) slots.push_back(slot.span());
   const std::span<const float> gradients = final_gradients(update);
   // One worker is enough: an update is one pass over the arenas, not one for each shard.
   ModelProgram& program = *workers_.front().program;
-  update_arrays(program.backend(), *optimizer_, update.step, {parameters_.span(), gradients, slots});
+  update_arrays(program.backend(), *optimizer_, update.step, {parameters_.span(), gradients, slot_spans_});
   const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
   if (contributions.empty()) return;
   // A pass that is the same in each step, so it can be recorded, too. No key of a shard begins with this number.
   constexpr std::uint64_t kBuffers = std::numeric_limits<std::uint64_t>::max();
   const std::array<std::uint64_t, 2> key{kBuffers, address_of(contributions.data())};
-  program.backend().repeat(key, [&] { program.update_buffers(contributions, buffers_.span()); });
+  const auto update_buffers = [&] { program.update_buffers(contributions, buffers_.span()); };
+  program.backend().repeat(key, std::ref(update_buffers));
 }
 
 void ModelTrainable::on_fit_end() {

@@ -59,21 +59,6 @@ class ModelTrainable final : public Trainable {
     compute::GrowingFloats targets;
     compute::GrowingFloats sums;  // followed by whether a gradient is not finite
   };
-  struct WorkerState {
-    std::unique_ptr<ModelProgram> program;
-    std::unique_ptr<OutputSums> sums;
-    compute::GrowingFloats output_gradients;  // [samples, output shape], one output after another
-    compute::GrowingFloats converted;         // arrays that rows were taken apart into
-    std::optional<DeviceShard> device_shard{};
-  };
-
-  void allocate();
-  void initialize_slot(std::size_t slot);
-  // Queues a shard's passes, or has the device repeat its recording of them. Calls `after_part` after each part.
-  using PartsToQueue = std::vector<std::function<void()>>;
-  void repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key, const PartsToQueue& parts,
-              const std::function<void(std::size_t part)>& after_part);
-  WorkerState& worker(const ShardBatch& batch);
   // One of the arrays that a row is taken apart into; no conversion if rows are the array.
   struct Column {
     const float* array = nullptr;
@@ -87,15 +72,39 @@ class ModelTrainable final : public Trainable {
     std::optional<Shape> weights{};  // of a sample
     float scale = 1;                 // of the gradients of the losses
   };
-  // Where the arrays of a shard lie, and how they get there. Moves the rows to the device; take_apart() does the rest.
-  Columns columns(WorkerState& state, const ShardBatch& batch) const;
-  void take_apart(WorkerState& state, const Columns& columns) const;
-  void queue_to_loss(WorkerState& state, const ShardBatch& batch, const Columns& columns, std::span<float> sums);
+  // The lists of a shard. They keep their memory from shard to shard, so that a step allocates nothing.
+  struct ShardLists {
+    Columns columns{};
+    OutputSums::Shard evaluated{};
+    ModelProgram::BackwardArrays arrays{};
+    std::vector<std::uint64_t> key{};
+    std::vector<std::function<void()>> parts{};
+  };
+  struct WorkerState {
+    std::unique_ptr<ModelProgram> program;
+    std::unique_ptr<OutputSums> sums;
+    compute::GrowingFloats output_gradients;  // [samples, output shape], one output after another
+    compute::GrowingFloats converted;         // arrays that rows were taken apart into
+    std::optional<DeviceShard> device_shard{};
+    ShardLists lists{};
+  };
+
+  void allocate();
+  void initialize_slot(std::size_t slot);
+  // Queues the parts of a shard's passes, or has the device repeat its recording of them under the key. Calls
+  // `after_part` after each part.
+  void repeat(WorkerState& state, const ShardBatch& batch, const std::function<void(std::size_t part)>& after_part);
+  WorkerState& worker(const ShardBatch& batch);
+  // Lists where the arrays of a shard lie, and how they get there. Moves the rows to the device; take_apart() does the
+  // rest.
+  void list_columns(WorkerState& state, const ShardBatch& batch) const;
+  void take_apart(WorkerState& state) const;
+  void queue_to_loss(WorkerState& state, const ShardBatch& batch, std::span<float> sums);
   void compute_no_samples(const ShardBatch& batch, GradientSink& sink, std::span<float> sums);
   // Computes losses and metrics, and the gradients of the losses if `has_gradients`.
-  void evaluate(WorkerState& state, const ShardBatch& batch, const Columns& columns,
-                const ModelProgram::Outputs& outputs, bool has_gradients, std::span<float> sums) const;
-  std::vector<float*> output_gradients(WorkerState& state, std::int64_t samples) const;
+  void evaluate(WorkerState& state, const ShardBatch& batch, const ModelProgram::Outputs& outputs, bool has_gradients,
+                std::span<float> sums) const;
+  void place_output_gradients(WorkerState& state, std::int64_t samples) const;
   // The sum of gradients as the optimizer takes it: divided by the weights of the samples, and clipped.
   std::span<const float> final_gradients(const Update& update);
 
@@ -120,6 +129,7 @@ class ModelTrainable final : public Trainable {
   Arena parameters_;          // of model_.parameters()
   Arena buffers_;             // of model_.buffers()
   std::vector<Arena> slots_;  // of model_.parameters(), one for each slot of the optimizer
+  std::vector<std::span<float>> slot_spans_;
   std::optional<GradientClipper> clipper_;
   Arena weighted_gradients_;  // divided by the weights of the samples
 };

@@ -1,16 +1,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "holdfast/nn/dense.h"
 #include "holdfast/nn/functions.h"
 #include "holdfast/nn/layer.h"
 #include "holdfast/nn/layer_builder.h"
 #include "holdfast/nn/sequential.h"
-#include "nn/operations/operations.h"
 #include "nn/program/model_program.h"
 #include "unit/nn/support/random_model.h"
 
 namespace holdfast {
+
+// Of nn/operations/operations.h, whose second reshape() would make calls of other tests ambiguous.
+Value dense(const Value& input, const Value& kernel, const std::optional<Value>& bias);
+
 namespace {
 
 // x w + b, of which one of w and b is not trained.

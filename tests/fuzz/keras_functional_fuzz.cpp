@@ -4,6 +4,7 @@
 #include "fuzz_input.h"
 #include "keras/keras_functional_reader.h"
 #include "keras/keras_functional_writer.h"
+#include "keras_layers/keras_activation.h"
 
 using namespace holdfast;
 using namespace holdfast::format;
@@ -18,6 +19,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (!fuzz::succeeds(read)) return 0;
   const ModelGraph model = read_model_graph({{"graph", graph}});
   HOLDFAST_ASSERT(model_graph_json(model) == graph);
-  fuzz::succeeds([&] { keras_functional_config(model); });
+  const auto is_option = [](const std::string& text) { return keras_activation_name(text).has_value(); };
+  fuzz::succeeds([&] { keras_functional_config(with_activation_layers(model, is_option)); });
   return 0;
 }

@@ -210,6 +210,32 @@ def make_graph():
                   {"layer": 1, "inputs": [[1, 0], [-1, 0]]}, {"layer": 2, "inputs": [[-1, 1]]},
                   {"layer": 3, "inputs": [[2, 0], [0, 0]]}],
         "outputs": [[4, 0], [3, 0]]}).encode())
+    make_kinds_of_layers()
+
+
+def make_kinds_of_layers():
+    """Graphs with one call of each kind of layer, some kinds in a file: long files are cut off when they are changed."""
+    folder = os.path.join(HERE, "..", "..", "unit", "nn", "layers", "reference")
+    kinds = sorted(name[:-len(".json")] for name in os.listdir(folder) if name.endswith(".json"))
+    for part in range(0, len(kinds), 9):
+        inputs, layers, calls = [], [], []
+        for kind in kinds[part:part + 9]:
+            with open(os.path.join(folder, kind + ".json")) as file:
+                case = json.load(file)["cases"][0]
+            sources = []
+            for values in case["inputs"]:
+                sources.append([-1, len(inputs)])
+                inputs.append({"name": f"x{len(inputs)}", "shape": values["shape"][1:], "dtype": "f32"})
+            calls.append({"layer": len(layers), "inputs": sources})
+            layers.append({"kind": kind, "name": kind.lower(), "config": case["config"]})
+        save("graph", f"kinds_{part // 9}", json.dumps({
+            "format": "holdfast.model", "version": 1, "inputs": inputs, "layers": layers, "calls": calls,
+            "outputs": [[call, 0] for call in range(len(calls))]}).encode())
+    save("graph", "embedding", json.dumps({
+        "format": "holdfast.model", "version": 1, "inputs": [{"name": "ids", "shape": [3], "dtype": "u16"}],
+        "layers": [{"kind": "Embedding", "name": "e",
+                    "config": {"vocabulary": 5, "width": 2, "initializer": "uniform(-0.05,0.05)"}}],
+        "calls": [{"layer": 0, "inputs": [[-1, 0]]}], "outputs": [[0, 0]]}).encode())
 
 
 def make_foreign_check():
@@ -243,8 +269,8 @@ def make_keras_functional():
         return {"class_name": "Functional", "config": {"name": name, "layers": layers, "input_layers": inputs,
                                                        "output_layers": outputs}}
 
-    def chain(*layers):
-        entries, last = [image()], "x"
+    def chain(*layers, shape=(6, 6, 2), dtype="float32"):
+        entries, last = [entry("InputLayer", "x", [], batch_shape=[None, *shape], dtype=dtype)], "x"
         for place, (kind, config) in enumerate(layers):
             entries.append(entry(kind, f"layer_{place}", [call(tensor(last, 0, 0))], **config))
             last = f"layer_{place}"
@@ -263,6 +289,33 @@ def make_keras_functional():
         ("Reshape", {"target_shape": [-1, 3]}), ("GlobalAveragePooling1D", {}), ("RepeatVector", {"n": 2}),
         ("Dropout", {"rate": 0.5}), ("Flatten", {}), ("Activation", {"activation": "gelu"}), ("Identity", {}),
         ("Dense", {"units": 2, "kernel_initializer": {"class_name": "RandomNormal", "config": {"stddev": 0.5}}})))
+    window = {"filters": 4, "kernel_size": 3, "padding": "same", "use_bias": False}
+    save_model("signals", chain(
+        ("Embedding", {"input_dim": 9, "output_dim": 4, "embeddings_initializer": "normal"}),
+        ("Conv1D", {**window, "padding": "causal", "activation": "elu", "groups": 2}),
+        ("Conv1DTranspose", {**window, "strides": 2, "output_padding": 1}),
+        ("DepthwiseConv1D", {"kernel_size": [2], "depth_multiplier": 2}), ("SeparableConv1D", window),
+        ("Normalization", {"axis": [2], "mean": [[1, 2, 3, 4]], "variance": [1, 1, 1, 2], "invert": True}),
+        ("GroupNormalization", {"groups": -1}), ("BatchNormalization", {"scale": False, "center": False}),
+        ("PReLU", {"shared_axes": [1], "alpha_initializer": {"class_name": "Constant", "config": {"value": 0.25}}}),
+        ("SpatialDropout1D", {"rate": 0.25}), ("AlphaDropout", {"rate": 0.25}), ("GaussianDropout", {"rate": 0.25}),
+        ("GaussianNoise", {"stddev": 0.5}), ("ZeroPadding1D", {"padding": [1, 2]}), ("Cropping1D", {"cropping": 1}),
+        ("UpSampling1D", {"size": 2}), ("MaxPooling1D", {}), ("AveragePooling1D", {"pool_size": [2], "strides": [1]}),
+        ("GlobalMaxPooling1D", {}), shape=(12,), dtype="int32"))
+    save_model("volumes", chain(
+        ("Rescaling", {"scale": 0.5}), ("Conv3D", {**window, "activation": {"class_name": "LeakyReLU", "config": {}}}),
+        ("Conv3DTranspose", {**window, "strides": [1, 2, 1]}), ("MaxPooling3D", {"pool_size": 1}),
+        ("AveragePooling3D", {"pool_size": [2, 1, 1]}), ("ZeroPadding3D", {"padding": [[1, 0], [0, 1], [2, 2]]}),
+        ("Cropping3D", {"cropping": [1, 0, 0]}), ("UpSampling3D", {"size": [1, 2, 1]}),
+        ("ReLU", {"max_value": 6, "negative_slope": 0.25, "threshold": 0.5}), ("ELU", {"alpha": 0.5}),
+        ("LeakyReLU", {"alpha": 0.125}), ("SpatialDropout3D", {"rate": 0.5}), ("Softmax", {"axis": 1}),
+        ("GlobalAveragePooling3D", {"keepdims": True}), shape=(4, 4, 4, 2), dtype="uint8"))
+    save_model("dots", model(
+        [image(), image("y"), entry("Flatten", "f", [call(tensor("x", 0, 0)), call(tensor("y", 0, 0))]),
+         entry("Dot", "dot", [call([tensor("f", 0, 0), tensor("f", 1, 0)])], axes=[1, -1], normalize=True),
+         entry("Elu", "elu", [call(tensor("dot", 0, 0))], "keras.src.ops.nn", alpha=0.5),
+         entry("Cast", "cast", [call(tensor("elu", 0, 0))], "keras.src.ops.core", dtype="float32")],
+        [["cast", 0, 0]], [["x", 0, 0], ["y", 0, 0]]))
     shared = [image(), image("y"), entry("Dense", "d", [call(tensor("x", 0, 0)), call(tensor("y", 0, 0))], units=2)]
     both = [tensor("d", 0, 0), tensor("d", 1, 0)]
     save_model("shared", model(

@@ -12,6 +12,9 @@
 
 #include "compute/cpu/kernels/vector_kernels.h"
 #include "holdfast/core/random.h"
+#include "holdfast/optim/nadam.h"
+#include "holdfast/optim/rmsprop.h"
+#include "optim/update_pass.h"
 
 namespace holdfast::compute {
 namespace {
@@ -76,6 +79,19 @@ const Case kCases[] = {
      [](const VectorKernels& k, Arrays& of) {
        const AdamStep step = {.beta_1_rest = 0.1F, .beta_2_rest = 0.001F, .rate = 1e-3F, .epsilon = 1e-7F};
        k.adam(step, kFloats, of.a.data(), of.b.data(), of.c.data(), of.d.data());
+     }},
+    // Rules that are described, and run as element programs.
+    {"Nadam", 7,
+     [](const VectorKernels&, Arrays& of) {
+       static const auto pass = Nadam{}.pass(1);
+       const std::span<float> slots[] = {of.c, of.d};
+       run_pass(*pass, {of.a, of.b, slots});
+     }},
+    {"RMSprop", 5,
+     [](const VectorKernels&, Arrays& of) {
+       static const auto pass = RMSprop{}.pass(1);
+       const std::span<float> slots[] = {of.c};
+       run_pass(*pass, {of.a, of.b, slots});
      }},
     {"Add", 3,
      [](const VectorKernels& k, Arrays& of) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "console.h"
+#include "holdfast/base/shown_text.h"
 #include "table.h"
 #include "text.h"
 
@@ -120,12 +121,17 @@ std::string dump(const Json& object) {
   return object.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// XML 1.0 cannot hold most control characters, not even escaped, so printable() replaces them
-// first. A build server would refuse the whole file.
+// XML 1.0 cannot hold most control characters, not even escaped, nor bytes that are not UTF-8. So shown_text() writes
+// them as "\x1b" first. A build server would refuse the whole file.
 std::string escaped(std::string_view text) {
   static const std::map<char, std::string> kEscapes = {{'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'"', "&quot;"}};
+  std::string shown = shown_text(text, text.npos);
+  // Two characters of UTF-8 that XML leaves out: U+FFFE and U+FFFF.
+  for (const char* const character : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {
+    for (std::size_t at = 0; (at = shown.find(character, at)) != shown.npos;) shown.replace(at, 3, "?");
+  }
   std::string result;
-  for (const char c : printable(text)) {
+  for (const char c : shown) {
     const auto escape = kEscapes.find(c);
     result += escape == kEscapes.end() ? std::string(1, c) : escape->second;
   }

@@ -15,20 +15,46 @@
 namespace holdfast::cli {
 using Json = nlohmann::json;
 
+// Any byte may come from a file name, so what is not UTF-8 is replaced.
+static std::string as_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 Json ask(const std::string& run, const Json& request, std::chrono::seconds patience) {
-  const std::string text =
-      recovery::ask_run(run, request.dump(-1, ' ', false, Json::error_handler_t::replace), Deadline::after(patience));
+  const std::string text = recovery::ask_run(run, as_text(request), Deadline::after(patience));
   // What is not JSON becomes a discarded value and not an exception, and fails the check below.
   Json answer = Json::parse(text, nullptr, false);
-  if (!answer.is_object() || !answer.contains("ok")) {
-    throw Error(
-        ErrorCode::input_output,
-        fmt::format("the watchdog of {} gave an answer that this command does not understand: {}; does the run use "
-                    "another version of Holdfast?",
-                    run, shortened(text, 100)));
-  }
+  if (!answer.is_object() || !answer.contains("ok")) refuse_answer(run, text);
   if (answer.at("ok") == true) return answer;
-  throw Error(ErrorCode::unavailable, fmt::format("{}: {}", run, answer.value("error", "refused without a reason")));
+  const Json reason = answer.value("error", Json("refused without a reason"));
+  if (!reason.is_string()) refuse_answer(run, text);
+  throw Error(ErrorCode::unavailable, fmt::format("{}: {}", run, reason.get<std::string>()));
+}
+
+void refuse_answer(const std::string& run, const std::string& answer) {
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("the watchdog of {} gave an answer that this command does not understand: {}; does the run use "
+                  "another version of Holdfast?",
+                  run, shortened(answer, 100)));
+}
+
+std::string describe_scale(const std::string& run, const Json& answer) {
+  try {
+    return fmt::format("{}: {} from the next step at which all are ready\n", printable(run),
+                       describe_count(answer.at("target").get<std::int64_t>(), "replica"));
+  } catch (const Json::exception&) {
+    refuse_answer(run, as_text(answer));
+  }
+}
+
+std::string describe_snapshot(const std::string& run, const Json& answer) {
+  try {
+    return fmt::format("{}: durable, step {}\n", printable(answer.at("path").get<std::string>()),
+                       answer.at("step").get<std::int64_t>());
+  } catch (const Json::exception&) {
+    refuse_answer(run, as_text(answer));
+  }
 }
 
 namespace {
@@ -45,8 +71,7 @@ struct SnapshotOptions {
 
 int scale(const ScaleOptions& options, Console& console) {
   const Json answer = ask(options.run, {{"command", "scale"}, {"replicas", options.replicas}}, kAnswerPatience);
-  console.out << printable(options.run) << ": " << describe_count(answer.at("target").get<std::int64_t>(), "replica")
-              << " from the next step at which all are ready\n";
+  console.out << describe_scale(options.run, answer);
   return kDone;
 }
 
@@ -54,8 +79,7 @@ int snapshot(const SnapshotOptions& options, Console& console) {
   // Wait longer than the watchdog does: its own refusal says more than a timeout here.
   const Json answer = ask(options.run, {{"command", "snapshot"}, {"seconds", options.seconds}},
                           std::chrono::seconds(options.seconds) + kAnswerPatience);
-  console.out << printable(answer.at("path").get<std::string>()) << ": durable, step "
-              << answer.at("step").get<std::int64_t>() << "\n";
+  console.out << describe_snapshot(options.run, answer);
   return kDone;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <system_error>
 
 #include "holdfast/base/error.h"
@@ -76,8 +77,13 @@ std::string find_hdf5_plugin() {
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
   // The first folder is that of a build, the second that of an installation.
   std::vector<fs::path> folders{program / "../hdf5-plugins", program / "../lib/holdfast/hdf5-plugins"};
-  const std::string given = variable("HDF5_PLUGIN_PATH");
-  if (!given.empty()) folders.insert(folders.begin(), given);
+  // HDF5 searches the folders of the variable in their order.
+  std::istringstream given(variable("HDF5_PLUGIN_PATH"));
+  std::vector<fs::path> first;
+  for (std::string folder; std::getline(given, folder, ':');) {
+    if (!folder.empty()) first.emplace_back(folder);
+  }
+  folders.insert(folders.begin(), first.begin(), first.end());
   for (const fs::path& folder : folders) {
     const fs::path file = folder / kPluginFile;
     if (fs::exists(file, error)) return fs::weakly_canonical(file, error).string();

@@ -234,8 +234,8 @@ bool is_live(const std::string& run) {
     ask(run, {{"command", "status"}}, kLookPatience);
     return true;
   } catch (const Error& error) {
-    // A watchdog that does not answer is live, too: it still holds its socket.
-    return error.code() == ErrorCode::deadline_exceeded;
+    // A watchdog that does not answer, or answers in a way of another version, is live too: it holds its socket.
+    return error.code() == ErrorCode::deadline_exceeded || error.code() == ErrorCode::unsupported;
   }
 }
 

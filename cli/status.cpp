@@ -108,7 +108,7 @@ void show(const Json& status, const StatusOptions& options, bool is_drawn_over, 
     console.out << status.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n" << std::flush;
     return;
   }
-  console.out << (is_drawn_over ? kHome : "") << printable(options.run) << ": " << describe_status(status)
+  console.out << (is_drawn_over ? kHome : "") << printable(options.run) << ": " << describe_status(options.run, status)
               << std::flush;
 }
 
@@ -140,9 +140,7 @@ int status(const StatusOptions& options, Console& console) {
   return kDone;
 }
 
-}  // namespace
-
-std::string describe_status(const Json& status) {
+std::string text_of_status(const Json& status) {
   std::ostringstream text;
   text << status.at("phase").get<std::string>() << ", generation " << status.at("generation").get<int>() << ", "
        << describe_count(status.at("target").get<std::int64_t>(), "replica") << " wanted, step "
@@ -165,6 +163,17 @@ std::string describe_status(const Json& status) {
     for (const Json& event : status.at("device_events")) tell_device_event(text, event);
   }
   return text.str();
+}
+
+}  // namespace
+
+std::string describe_status(const std::string& run, const Json& status) {
+  try {
+    return text_of_status(status);
+  } catch (const Json::exception&) {
+    // A watchdog of another version may leave out what this command shows.
+    refuse_answer(run, status.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
 }
 
 void add_status(Subcommands& commands) {

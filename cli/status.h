@@ -8,7 +8,8 @@
 
 namespace holdfast::cli {
 
-// The status for people. `status` is an answer as recovery/run_control.h describes it.
-std::string describe_status(const nlohmann::json& status);
+// The status of `run` for people. `status` is an answer as recovery/run_control.h describes it. Throws
+// Error{unsupported} if it lacks a part.
+std::string describe_status(const std::string& run, const nlohmann::json& status);
 
 }  // namespace holdfast::cli

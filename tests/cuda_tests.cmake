@@ -57,7 +57,7 @@ target_sources(unit_compute_cuda_kernels PRIVATE
                gpu/layers/pooling_test.cpp gpu/layers/support/layer_test.cpp)
 # Large samples would take minutes, one thread of a block after the other.
 set(too_large *50257 *1100_1031 *10000_37 *64_1024 *2048_10 *OfAResidualNetwork*
-              *DeviceConvolution.GivesTheSameBits* *DeviceDense.GivesTheSameBits*)
+              *DeviceConvolution.GivesTheSameBits* *DeviceDense.GivesTheSameBits* *DeviceDense.*ForLargeMatrices*)
 list(JOIN too_large ":" too_large)
 set_property(TEST unit_compute_cuda_kernels APPEND PROPERTY ENVIRONMENT "GTEST_FILTER=-${too_large}")
 

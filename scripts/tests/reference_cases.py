@@ -1,6 +1,12 @@
 #!/usr/bin/env python3
-"""reference_cases.py [KIND...]: writes tests/unit/nn/layers/reference/KIND.json, random small cases of each layer with
-what Keras computes for them in float64. Without a KIND, all are written.
+"""reference_cases.py [--cases N] [--to FOLDER] [KIND...]: writes tests/unit/nn/layers/reference/KIND.json, random small
+cases of each layer with what Keras computes for them in float64. Without a KIND, all are written. More cases than the 8
+that are checked in go to a folder elsewhere, which HOLDFAST_REFERENCE_CASES names for unit_nn:
+
+    reference_cases.py --cases 100 --to /tmp/cases
+    HOLDFAST_REFERENCE_CASES=/tmp/cases unit_nn --gtest_filter='ReferenceCases.*'
+
+Operations between layers ("Operation") have no counterpart in Keras. They are written down here, in NumPy.
 
 A case has a layer's configuration as in files of Holdfast, inputs, weights, a gradient of the output, and what is
 expected: the output, and the gradients of inputs (added up over the samples) and parameters. Gradients are central
@@ -14,10 +20,11 @@ multiplies it by rounding errors of f32.
 Packages: keras and jax, in the versions of tests/interop/requirements.txt.
 """
 
+import argparse
 import json
+import math
 import os
 import pathlib
-import sys
 import zlib
 
 os.environ["KERAS_BACKEND"] = "numpy"
@@ -39,8 +46,10 @@ FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/nn/layers/ref
 TRAINED, INFERRED, BOTH = ("training",), ("inference",), ("training", "inference")
 
 
-def case(layer, config, *shapes, modes=TRAINED, buffers=()):
-    return {"layer": layer, "config": config, "shapes": shapes, "modes": modes, "buffers": buffers}
+# `integers` above 0: inputs are integers below it. `prepare` changes what was drawn for the inputs.
+def case(layer, config, *shapes, modes=TRAINED, buffers=(), integers=0, prepare=lambda rng, inputs: inputs):
+    return {"layer": layer, "config": config, "shapes": shapes, "modes": modes, "buffers": buffers,
+            "integers": integers, "prepare": prepare}
 
 
 def extents(rng, count, low=1, high=4):
@@ -317,6 +326,212 @@ def activation(one):
     return make
 
 
+def embedding(rng):
+    vocabulary, width = int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    return case(layers.Embedding(vocabulary, width),
+                {"vocabulary": vocabulary, "width": width, "initializer": "uniform(-0.05,0.05)"},
+                extents(rng, rng.integers(1, 3)), integers=vocabulary)
+
+
+class Function:
+    """Looks to solve() like a layer of Keras without variables."""
+
+    variables = trainable_variables = non_trainable_variables = ()
+    _call_has_training_arg = False
+
+    def __init__(self, function):
+        self.function = function
+
+    def build(self, shape):
+        pass
+
+    def __call__(self, values):
+        return np.asarray(self.function(*values) if isinstance(values, list) else self.function(values), np.float64)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def erf(x):
+    return np.vectorize(math.erf, otypes=[np.float64])(x)
+
+
+# Of each element.
+ACTIVATIONS = {
+    "relu": lambda x: np.maximum(x, 0), "sigmoid": sigmoid, "tanh": np.tanh,
+    "gelu": lambda x: x / 2 * (1 + erf(x / math.sqrt(2))),
+}
+OF_ONE = {
+    "copy": lambda x: x, "negative": lambda x: -x, "absolute": np.abs, "square": lambda x: x * x,
+    "exponential": np.exp, "gelu_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "silu": lambda x: x * sigmoid(x), "softplus": lambda x: np.log1p(np.exp(x)), "sign": np.sign,
+}
+OF_POSITIVE = {"square_root": np.sqrt, "reciprocal_root": lambda x: 1 / np.sqrt(x), "logarithm": np.log}
+OF_TWO = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "minimum": np.minimum,
+    "maximum": np.maximum, "less": np.less, "less_equal": np.less_equal,
+}
+
+
+def absolutes(rng, inputs):
+    return [np.abs(x) for x in inputs]
+
+
+def of_one(name, function, config, prepare=lambda rng, inputs: inputs):
+    def make(rng):
+        return case(Function(function), {"operation": name, **config}, extents(rng, rng.integers(1, 4), 1, 3),
+                    prepare=prepare)
+
+    return make
+
+
+def broadcast_shapes(rng, count):
+    """Shapes of equal rank, each of which may have an extent of 1 instead of the common one."""
+    common = extents(rng, rng.integers(1, 4), 1, 3)
+    return [tuple(1 if rng.integers(4) == 0 else n for n in common) for _ in range(count)]
+
+
+def of_two(name, function):
+    def make(rng):
+        constant = int(rng.integers(-1, 2))
+        if constant < 0:
+            return case(Function(function), {"operation": name, "constants": [None, None]}, *broadcast_shapes(rng, 2))
+        number_of_it = number(rng, 0.5, 2)
+        constants = [None, None]
+        constants[constant] = number_of_it
+        with_it = (lambda x: function(number_of_it, x)) if constant == 0 else (lambda x: function(x, number_of_it))
+        return case(Function(with_it), {"operation": name, "constants": constants}, extents(rng, 2, 1, 3))
+
+    return make
+
+
+def power(rng):
+    exponent = number(rng, -2, 3)
+    return case(Function(lambda x: x**exponent), {"operation": "power", "constants": [None, exponent]},
+                extents(rng, 2, 1, 3), prepare=absolutes)
+
+
+# Differences of two numbers that are drawn are 1/32 or more, and the steps of the differences are far smaller.
+def equal(rng):
+    def prepare(rng, inputs):
+        return [inputs[0], np.where(rng.integers(0, 2, inputs[1].shape) == 1, inputs[0], inputs[1])]
+
+    shape = extents(rng, 2, 1, 3)
+    return case(Function(lambda a, b: np.abs(a - b) < 1 / 128), {"operation": "equal", "constants": [None, None]}, shape,
+                shape, prepare=prepare)
+
+
+def select(rng):
+    def prepare(rng, inputs):
+        return [np.float64(rng.integers(0, 2, inputs[0].shape)), *inputs[1:]]
+
+    return case(Function(lambda c, a, b: np.where(c > 0.5, a, b)),
+                {"operation": "select", "constants": [None, None, None]}, *broadcast_shapes(rng, 3), prepare=prepare)
+
+
+def stop_gradient(rng):
+    # Constant around the numbers that are drawn.
+    return case(Function(lambda x: np.round(x * 64) / 64), {"operation": "stop_gradient"}, extents(rng, 2, 1, 3))
+
+
+def softmax_operation(rng):
+    def function(x):
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    return case(Function(function), {"operation": "softmax"}, extents(rng, rng.integers(1, 4), 1, 3))
+
+
+def cast(rng):
+    return case(Function(lambda x: x), {"operation": "cast"}, extents(rng, 2, 1, 3), integers=1000)
+
+
+def reduction(name, function):
+    def make(rng):
+        shape = extents(rng, rng.integers(1, 4), 1, 3)
+        begin = int(rng.integers(len(shape)))
+        end = int(rng.integers(begin + 1, len(shape) + 1))
+        axes = tuple(range(begin + 1, end + 1))
+        return case(Function(lambda x: function(x, axis=axes, keepdims=True)),
+                    {"operation": name, "axes": [begin, end]}, shape)
+
+    return make
+
+
+def reshape_operation(rng):
+    shape = extents(rng, rng.integers(1, 4), 1, 3)
+    target = [int(np.prod(shape))] if flag(rng) else list(shape[::-1])
+    return case(Function(lambda x: x.reshape(x.shape[0], *target)), {"operation": "reshape", "shape": target}, shape)
+
+
+def broadcast(rng):
+    shape = extents(rng, rng.integers(1, 4), 1, 3)
+    narrow = tuple(1 if flag(rng) else n for n in shape)
+    return case(Function(lambda x: np.broadcast_to(x, (x.shape[0], *shape))),
+                {"operation": "broadcast", "shape": list(shape)}, narrow)
+
+
+def along_an_axis(rng):
+    shape = extents(rng, rng.integers(1, 4), 1, 3)
+    return shape, int(rng.integers(len(shape)))
+
+
+def slice_operation(rng):
+    shape, axis = along_an_axis(rng)
+    begin = int(rng.integers(shape[axis]))
+    end = int(rng.integers(begin + 1, shape[axis] + 1))
+    return case(Function(lambda x: np.take(x, range(begin, end), axis + 1)),
+                {"operation": "slice", "axis": axis, "begin": begin, "end": end}, shape)
+
+
+def pad(rng):
+    shape, axis = along_an_axis(rng)
+    before, after = (int(n) for n in rng.integers(0, 3, 2))
+
+    def function(x):
+        margins = [(0, 0)] * x.ndim
+        margins[axis + 1] = (before, after)
+        return np.pad(x, margins)
+
+    return case(Function(function), {"operation": "pad", "axis": axis, "before": before, "after": after}, shape)
+
+
+def concatenate_operation(rng):
+    shape, axis = along_an_axis(rng)
+    shapes = [tuple(int(rng.integers(1, 4)) if i == axis else n for i, n in enumerate(shape))
+              for _ in range(int(rng.integers(2, 4)))]
+    return case(Function(lambda *values: np.concatenate(values, axis + 1)), {"operation": "concatenate", "axis": axis},
+                *shapes)
+
+
+def permute_operation(rng):
+    shape = extents(rng, rng.integers(1, 4), 1, 3)
+    order = [int(n) for n in rng.permutation(len(shape))]
+    return case(Function(lambda x: x.transpose(0, *(n + 1 for n in order))), {"operation": "permute", "order": order},
+                shape)
+
+
+def pooling_operation(rng):
+    rank, name = int(rng.integers(1, 3)), ["Max", "Average"][rng.integers(2)]
+    config = {"pool_size": extents(rng, rank, 1, 3), "strides": extents(rng, rank, 1, 2),
+              "padding": ["valid", "same"][rng.integers(2)]}
+    given = {key: value[0] if rank == 1 and key != "padding" else value for key, value in config.items()}
+    return case(getattr(layers, f"{name}Pooling{rank}D")(**given),
+                {"operation": "pooling", "kind": {"Max": "maximum", "Average": "average"}[name], **config},
+                extents(rng, rank, 3, 4) + extents(rng, 1, 1, 2))
+
+
+OPERATIONS = (
+    [of_one(name, function, {}) for name, function in ACTIVATIONS.items()]
+    + [of_one(name, function, {"constants": [None]}) for name, function in OF_ONE.items()]
+    + [of_one(name, function, {"constants": [None]}, absolutes) for name, function in OF_POSITIVE.items()]
+    + [of_two(name, function) for name, function in OF_TWO.items()]
+    + [reduction(name, function) for name, function in (("sum", np.sum), ("mean", np.mean), ("largest", np.max))]
+    + [power, equal, select, stop_gradient, softmax_operation, cast, reshape_operation, broadcast, slice_operation, pad,
+       concatenate_operation, permute_operation, pooling_operation])
+
+
 def flatten(rng):
     return case(layers.Flatten(), {}, extents(rng, rng.integers(1, 4), 1, 3))
 
@@ -327,7 +542,7 @@ MAKERS = {
     "Concatenate": concatenate,
     "Cropping1D": margins(layers.Cropping1D, "cropping", 1), "Cropping2D": margins(layers.Cropping2D, "cropping", 2),
     "Cropping3D": margins(layers.Cropping3D, "cropping", 3), "Dense": dense, "Dot": dot,
-    "Dropout": random(layers.Dropout, "rate"), "ELU": elu, "Flatten": flatten,
+    "Dropout": random(layers.Dropout, "rate"), "ELU": elu, "Embedding": embedding, "Flatten": flatten,
     "GaussianDropout": random(layers.GaussianDropout, "rate"), "GaussianNoise": random(layers.GaussianNoise, "stddev"),
     "GlobalAveragePooling": global_pooling("Average"), "GlobalMaxPooling": global_pooling("Max"),
     "GroupNormalization": group_normalization, "LayerNormalization": layer_normalization, "LeakyReLU": leaky_relu,
@@ -360,7 +575,9 @@ def draw(rng, shape):
 
 
 def as_text(array):
-    array = np.asarray(array, np.float64)
+    array = np.asarray(array)
+    if array.dtype == np.int32:
+        return {"dtype": "i32", "shape": list(array.shape), "values": array.reshape(-1).tolist()}
     return {"shape": list(array.shape), "values": [float(f"{value:.9g}") for value in array.reshape(-1)]}
 
 
@@ -393,6 +610,9 @@ def solve(rng, made, mode):
         count = int(np.prod(shape))
         inputs.append(joined[begin:begin + count].reshape(shape))
         begin += count
+    if made["integers"]:
+        inputs = [rng.integers(0, made["integers"], shape, np.int32) for shape in shapes]
+    inputs = made["prepare"](rng, inputs)
     layer.build([tuple(shape) for shape in shapes] if len(shapes) > 1 else shapes[0])
     for variable in layer.variables:
         variable.assign(np.asarray(variable.value, np.float64) if "float" in variable.dtype else variable.value)
@@ -402,18 +622,21 @@ def solve(rng, made, mode):
     moving = [v for v in layer.non_trainable_variables if v.name in made["buffers"]]
     buffers = [np.abs(draw(rng, v.shape)) for v in moving]
 
+    # Integers have no gradient.
+    trained = [] if made["integers"] else inputs
+
     def outputs(arguments):
-        for variable, value in zip(layer.trainable_variables, arguments[len(inputs):]):
+        for variable, value in zip(layer.trainable_variables, arguments[len(trained):]):
             variable.assign(value)
         for variable, value in zip(moving, buffers):
             variable.assign(value)
-        values = list(arguments[:len(inputs)])
+        values = list(arguments[:len(trained)]) or inputs
         options = {"training": mode == "training"} if layer._call_has_training_arg else {}
         result = layer(values if len(values) > 1 else values[0], **options)
         assert result.dtype == np.float64, result.dtype
         return [result]
 
-    arguments = inputs + parameters
+    arguments = trained + parameters
     text = {
         "mode": mode, "config": made["config"],
         "inputs": [as_text(value) for value in inputs],
@@ -436,36 +659,42 @@ def solve(rng, made, mode):
                     above, below = (outputs(changed(given, i, place, sign * step))[0] for sign in (1, -1))
                     slopes[place] = ((above - below) * g).sum() / (2 * step)
                 slopes = slopes.reshape(argument.shape)
-                found.append(slopes.sum(axis=0) if i < len(inputs) else slopes)
+                found.append(slopes.sum(axis=0) if i < len(trained) else slopes)
             return found
 
         found = with_magnitudes(rng, gradients, arguments + [output_gradient])
         text["output_gradient"] = as_text(output_gradient)
-        text["input_gradients"] = found[:len(inputs)]
-        text["parameter_gradients"] = dict(zip(names, found[len(inputs):]))
+        text["input_gradients"] = found[:len(trained)]
+        text["parameter_gradients"] = dict(zip(names, found[len(trained):]))
     return text
 
 
-def write(kind, makers):
+def write(kind, makers, folder):
     cases = []
     for i, maker in enumerate(makers):
         # A kind's cases depend on nothing but its name.
         rng = np.random.default_rng([zlib.crc32(kind.encode()), i])
         made = maker(rng)
         cases.append(solve(rng, made, made["modes"][i % len(made["modes"])]))
-    path = FOLDER / f"{kind}.json"
     lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases)
-    path.write_text(f'{{"kind":"{kind}","cases":[\n{lines}\n]}}\n')
+    (folder / f"{kind}.json").write_text(f'{{"kind":"{kind}","cases":[\n{lines}\n]}}\n')
 
 
 def main():
-    chosen = sys.argv[1:]
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    count = len(activations(np.random.default_rng(0)))
-    makers = {kind: [maker] * CASES for kind, maker in MAKERS.items()}
-    makers["Activation"] = [activation(one) for one in range(count)]
-    for kind in chosen or sorted(makers):
-        write(kind, makers[kind])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--cases", type=int, default=CASES, help="how many of each layer")
+    parser.add_argument("--to", type=pathlib.Path, default=FOLDER, help="folder of the files")
+    parser.add_argument("kinds", nargs="*", metavar="KIND")
+    arguments = parser.parse_args()
+    arguments.to.mkdir(parents=True, exist_ok=True)
+    makers = {kind: [maker] * arguments.cases for kind, maker in MAKERS.items()}
+    # Each function has cases of its own: of the many, one or two are checked in.
+    is_more = arguments.cases > CASES
+    functions = [activation(one) for one in range(len(activations(np.random.default_rng(0))))]
+    makers["Activation"] = functions * (arguments.cases if is_more else 1)
+    makers["Operation"] = OPERATIONS * (arguments.cases if is_more else 2)
+    for kind in arguments.kinds or sorted(makers):
+        write(kind, makers[kind], arguments.to)
         print(kind, flush=True)
 
 

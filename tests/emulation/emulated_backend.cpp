@@ -86,6 +86,7 @@ class EmulatedBackend final : public compute::Backend {
   compute::ArrayKernels& array_kernels() override { return array_kernels_; }
   compute::DeviceKernels* device_kernels() override { return &kernels_; }
   std::string description() const override { return "kernels of a CUDA device on the host"; }
+  void queue_on_stream(const std::function<void(void* stream)>& queue) override { queue(nullptr); }
 
  private:
   const Precision precision_;

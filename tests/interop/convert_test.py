@@ -123,26 +123,6 @@ def test_a_savepoint_becomes_a_keras_model_and_its_weights_a_savepoint_again(for
     holdfast("diff", file, tmp_path / "back.h5", exit_code=1 if has_no_optimizer else 0)
 
 
-def test_what_keras_trained_on_becomes_a_savepoint(tmp_path):
-    file, _ = savepoint(tmp_path)
-    holdfast("convert", file, tmp_path / "a.keras")
-    model = keras.saving.load_model(tmp_path / "a.keras")
-    generator = np.random.default_rng(4)
-    model.fit(generator.normal(size=(8, 9, 8, 2)), generator.integers(0, 5, 8), epochs=1, batch_size=4, verbose=0)
-    model.save(tmp_path / "b.keras")
-
-    holdfast("convert", tmp_path / "b.keras", tmp_path / "b.h5", "--like", file)
-
-    shown = json.loads(holdfast("inspect", tmp_path / "b.h5", "--json"))
-    assert shown["metadata"]["step"] == 43
-    holdfast("convert", tmp_path / "b.h5", tmp_path / "c.keras")
-    last = keras.saving.load_model(tmp_path / "c.keras")
-    assert_same_list(values(last), values(model))
-    state = [np.asarray(variable) for variable in model.optimizer.variables]
-    found = [np.asarray(variable) for variable in last.optimizer.variables]
-    assert_same_list(found[2:], state[2:])
-
-
 def test_a_savepoint_becomes_a_state_dict_and_back(tmp_path):
     file, content = savepoint(tmp_path)
 

@@ -92,16 +92,20 @@ void run_losses(const Sizes& sizes, Arrays& arrays) {
       // Two rows report a bad label.
       if (kind == LossKind::sparse_categorical_crossentropy) labels[0] = labels[rows - 1] = -1;
       float* const targets = kind == LossKind::categorical_crossentropy ? arrays.make(rows * outputs) : labels;
-      queue_loss({kind, true, rows, outputs},
-                 {arrays.make(rows * outputs, 0.1F), targets, arrays.make(rows * outputs), arrays.make(1)}, 0.5F,
-                 &sum_workspace(), &bad_label, nullptr);
+      for (const float* const weights : {static_cast<float*>(nullptr), arrays.make(rows)}) {
+        queue_loss({kind, true, rows, outputs},
+                   {{arrays.make(rows * outputs, 0.1F), targets, weights}, arrays.make(rows * outputs), arrays.make(1)},
+                   0.5F, &sum_workspace(), &bad_label, nullptr);
+      }
     }
   }
   for (const LossKind kind : {LossKind::binary_crossentropy, LossKind::mean_squared_error}) {
     const std::int64_t elements = sizes.few * 100;
-    queue_loss({kind, true, sizes.few, 100},
-               {arrays.make(elements), arrays.make(elements), arrays.make(elements), arrays.make(1)}, 0.5F,
-               &sum_workspace(), &bad_label, nullptr);
+    for (const float* const weights : {static_cast<float*>(nullptr), arrays.make(sizes.few)}) {
+      queue_loss({kind, true, sizes.few, 100},
+                 {{arrays.make(elements), arrays.make(elements), weights}, arrays.make(elements), arrays.make(1)}, 0.5F,
+                 &sum_workspace(), &bad_label, nullptr);
+    }
   }
 }
 
@@ -109,12 +113,13 @@ void run_metrics(const Sizes& sizes, Arrays& arrays) {
   for (const std::int64_t outputs : {kShortRow, kLongRow}) {
     const std::int64_t rows = outputs == kShortRow ? sizes.few : sizes.rows;
     for (const MetricKind kind : {MetricKind::sparse_categorical_accuracy, MetricKind::categorical_accuracy}) {
-      queue_metric({kind, 0.5F, rows, outputs}, arrays.make(rows * outputs), arrays.make(rows * outputs),
+      queue_metric({kind, 0.5F, rows, outputs}, {arrays.make(rows * outputs), arrays.make(rows * outputs)},
                    arrays.make(1), &sum_workspace(), nullptr);
     }
   }
-  queue_metric({MetricKind::binary_accuracy, 0.5F, sizes.few, 100}, arrays.make(sizes.few * 100),
-               arrays.make(sizes.few * 100), arrays.make(1), &sum_workspace(), nullptr);
+  queue_metric({MetricKind::binary_accuracy, 0.5F, sizes.few, 100},
+               {arrays.make(sizes.few * 100), arrays.make(sizes.few * 100), arrays.make(sizes.few)}, arrays.make(1),
+               &sum_workspace(), nullptr);
 }
 
 void run_column_sums(const Sizes& sizes, Arrays& arrays) {

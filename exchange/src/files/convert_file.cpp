@@ -167,7 +167,7 @@ class Converter {
     ArraySet set = read();
     if (!options_.like.empty()) set = as_savepoint(set);
     report("writing " + output_, 0, 1);
-    write(set);
+    write(std::move(set));
     return std::move(result_);
   }
 
@@ -201,9 +201,10 @@ class Converter {
     return savepoint;
   }
 
-  void write(const ArraySet& set) {
+  void write(ArraySet set) {
     if (is_keras(result_.to)) return write_as_keras(set);
     if (result_.to == ConvertTarget::pytorch) return write_as_pytorch(set);
+    if (result_.to == ConvertTarget::holdfast) add_model(set);
     count(set);
     const std::vector<ArrayView> arrays = views(set.arrays);
     if (result_.to == ConvertTarget::safetensors) return write_safetensors(files_, output_, set.metadata, arrays);
@@ -211,25 +212,42 @@ class Converter {
     const auto progress = [this](std::uint64_t done, std::uint64_t total) {
       report("writing " + output_, done, total);
     };
-    write_array_file(files_, output_, metadata_with_model(set), arrays,
+    write_array_file(files_, output_, set.metadata, arrays,
                      {.compression = options_.compression, .zstd_level = options_.zstd_level, .progress = progress});
   }
 
-  // The metadata for a Holdfast file. Of a Keras model it also describes the layers, so that load_model() reads the
-  // file. Arrays alone are worth a file, so a model that Holdfast does not have is a note.
-  std::string metadata_with_model(const ArraySet& set) {
+  // The metadata of a Keras model also describes the layers then, and the arrays are all that they need, so that
+  // load_model() reads the file. Arrays alone are worth a file, so a model that Holdfast does not have is a note.
+  void add_model(ArraySet& set) {
     Json metadata = parse_keras_json(set.metadata, "the metadata");
     const bool is_model =
         text_member(metadata, "kind") == kKeras && !text_member(member(metadata, "keras"), "config").empty();
-    if (!is_model) return set.metadata;
+    if (!is_model) return;
     try {
       KerasModelGraph model = keras_model_graph(set);
       for (std::string& sentence : model.notes) note(std::move(sentence));
       metadata["graph"] = parse_keras_json(model.graph, "the model's graph");
+      for (NamedArray& array : model.arrays) add_array(std::move(array), set, metadata["keras"]);
     } catch (const Error& error) {
       note(fmt::format("only the arrays are written, without the model: {}", error.what()));
+      return;
     }
-    return metadata.dump();
+    std::sort(set.arrays.begin(), set.arrays.end(),
+              [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
+    set.metadata = metadata.dump();
+  }
+
+  // The description of the Keras file keeps what was added, so that the same file can be written again.
+  static void add_array(NamedArray array, ArraySet& set, Json& keras) {
+    const auto found = std::find_if(set.arrays.begin(), set.arrays.end(),
+                                    [&](const NamedArray& other) { return other.name == array.name; });
+    if (found == set.arrays.end()) {
+      keras["added"].push_back(array.name);
+      set.arrays.push_back(std::move(array));
+    } else if (found->shape.empty() && !array.shape.empty()) {
+      keras["scalars"].push_back(array.name);
+      *found = std::move(array);
+    }
   }
 
   void write_as_npz(const ArraySet& set, const std::vector<ArrayView>& arrays) {

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "holdfast/base/error.h"
+#include "keras/keras_completion.h"
 #include "keras/keras_functional_reader.h"
 #include "keras/keras_graph.h"
 #include "keras/keras_replicas.h"
@@ -105,6 +106,15 @@ std::vector<ArrayInfo> infos_of_savepoint(const std::vector<NamedArray>& arrays,
   return result;
 }
 
+// Leaves out the arrays that only Holdfast's model has, and gives the others the shapes of the Keras file.
+KerasContent without_additions(std::vector<NamedArray> arrays, KerasDescription description) {
+  std::erase_if(arrays, [&](const NamedArray& array) { return description.added.contains(array.name); });
+  for (NamedArray& array : arrays) {
+    if (description.scalars.contains(array.name)) array.shape.clear();
+  }
+  return {.arrays = std::move(arrays), .description = std::move(description)};
+}
+
 }  // namespace
 
 bool is_keras_tree(const Hdf5Tree& tree) {
@@ -149,9 +159,9 @@ ArraySet read_keras(FileSystem& files, const std::string& path) {
 std::vector<ArrayInfo> write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form) {
   const Json metadata = parse_keras_json(arrays.metadata, "the metadata");
   const bool has_savepoint = is_savepoint(metadata);
-  const KerasContent content =
-      has_savepoint ? lay_out(keras_from_savepoint(arrays, metadata), form)
-                    : convert({.arrays = arrays.arrays, .description = keras_description(metadata)}, form);
+  const KerasContent content = has_savepoint
+                                   ? lay_out(keras_from_savepoint(arrays, metadata), form)
+                                   : convert(without_additions(arrays.arrays, keras_description(metadata)), form);
   if (form == KerasForm::archive) {
     write_keras_archive(files, path, content);
   } else {
@@ -173,7 +183,9 @@ KerasModelGraph keras_model_graph(const ArraySet& keras) {
   }
   const std::string label = "the Keras model's configuration";
   KerasFunctional model = read_keras_functional(parse_keras_json(description.config, label), label);
-  return {.graph = model_graph_json(model.graph).dump(), .notes = std::move(model.notes)};
+  return {.graph = model_graph_json(model.graph).dump(),
+          .notes = std::move(model.notes),
+          .arrays = completing_arrays(model, keras)};
 }
 
 ArraySet keras_to_savepoint(const ArraySet& keras, const ArraySet& like) {

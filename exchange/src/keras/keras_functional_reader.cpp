@@ -15,9 +15,9 @@
 
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
-#include "keras/keras_layer_reader.h"
 #include "keras_files/keras_model.h"
 #include "keras_files/keras_path.h"
+#include "keras_layers/keras_layer_reader.h"
 
 namespace holdfast::format {
 namespace {
@@ -288,6 +288,7 @@ class FunctionalReader {
     }
     result_.graph.outputs = is_sequential(config) ? read_sequential(config) : read_functional(config);
     if (result_.graph.outputs.size() > ModelGraph::kMaxArrays) refuse("has too many outputs");
+    make_ids_integers();
     result_.graph = in_holdfast_order(result_.graph);
     return std::move(result_);
   }
@@ -347,10 +348,14 @@ class FunctionalReader {
       elements *= extent;
     }
     const Json& dtype = member(options, "dtype");
-    // Keras would convert the values before the first layer. Here that takes a layer of its own.
-    if (!dtype.is_null() && dtype != "float32") {
-      refuse_keras_layer(name, "InputLayer", "is not of float32; give the model an input of float32");
+    const std::string type = dtype.is_string() ? dtype.get<std::string>() : "";
+    const auto found = dtype.is_null() ? input_type_of_keras("float32") : input_type_of_keras(type);
+    if (!found) {
+      refuse_keras_layer(name, "InputLayer",
+                         fmt::format("is of type {}; give the model an input of {}", quoted_text(type.substr(0, 60)),
+                                     known_keras_input_types()));
     }
+    input.dtype = *found;
     if (result_.graph.inputs.size() == ModelGraph::kMaxArrays) {
       refuse(fmt::format("has more than {} inputs", ModelGraph::kMaxArrays));
     }
@@ -441,14 +446,87 @@ class FunctionalReader {
       note_training(entry, path);
       result_.notes.insert(result_.notes.end(), notes.begin(), notes.end());
     }
-    Values values = inputs;
+    Values values = with_fitting_types(entry, path, number, steps.front(), inputs);
     for (const HoldfastStep& step : steps) {
+      add_weights(path, step);
       // Operations have no weights, so each of their calls may be a layer of its own.
       const bool is_repeated = step.kind == "Operation" && number > 0;
       const std::string name = path + step.suffix + (is_repeated ? fmt::format(".{}", number) : "");
       values = {add_call(layer_named(name, path, step), values)};
     }
     return values;
+  }
+
+  // Integers reach only the layers that take them. Keras converts them before a layer multiplies them by weights, and
+  // a layer of Holdfast does that here.
+  Values with_fitting_types(const Entry& entry, const std::string& path, std::size_t number, const HoldfastStep& step,
+                            const Values& inputs) {
+    Values values = inputs;
+    for (std::size_t place = 0; place < values.size(); ++place) {
+      if (step.kind == "Embedding") check_ids(entry, path, values[place]);
+      if (!is_integer(values[place]) || takes_integers(step)) continue;
+      std::string name = fmt::format("{}.cast", path);
+      if (place + number > 0) name += fmt::format(".{}", number * inputs.size() + place);
+      const HoldfastStep cast{.suffix = "", .kind = "Operation", .config = {{"operation", "cast"}}};
+      values[place] = add_call(layer_named(name, path, cast), {values[place]});
+    }
+    return values;
+  }
+
+  static bool keeps_type(const std::string& kind) {
+    return kind == "Flatten" || kind == "Reshape" || kind == "Permute" || kind.starts_with("Cropping");
+  }
+
+  static bool takes_integers(const HoldfastStep& step) {
+    const bool is_cast = step.kind == "Operation" && text_member(step.config, "operation") == "cast";
+    return is_cast || step.kind == "Embedding" || step.kind == "Rescaling" || keeps_type(step.kind);
+  }
+
+  bool is_integer(const ModelGraphSource& source) const {
+    if (source.call != ModelGraphSource::kModelInput) return integers_[source.call];
+    const std::string& dtype = result_.graph.inputs[source.index].dtype;
+    return dtype != "f32" && dtype != "bf16";
+  }
+
+  // Keras takes ids as floats and rounds them; for Holdfast they are integers.
+  void check_ids(const Entry& entry, const std::string& path, const ModelGraphSource& ids) {
+    if (is_integer(ids)) return;
+    if (ids.call != ModelGraphSource::kModelInput) {
+      refuse_keras_layer(path, entry.class_name,
+                         "gets ids that another layer computes as floats; give it an input of the model of type int32");
+    }
+    float_ids_.insert(ids.index);
+  }
+
+  // Keras's inputs are of float32 unless they are given a type, also those that hold ids.
+  void make_ids_integers() {
+    ModelGraph& graph = result_.graph;
+    for (const std::size_t input : float_ids_) {
+      for (const ModelGraphCall& call : graph.calls) {
+        const bool takes_it = std::count(call.inputs.begin(), call.inputs.end(), ModelGraphSource{.index = input}) > 0;
+        if (!takes_it || graph.layers[call.layer].kind == "Embedding") continue;
+        refuse_keras_layer(graph.inputs[input].name, "InputLayer",
+                           "holds ids of an Embedding and floats of another layer; give the model two inputs");
+      }
+      graph.inputs[input].dtype = "i32";
+      result_.notes.push_back(fmt::format("input {} is of float32 in Keras; Holdfast takes its ids as i32",
+                                          quoted_text(graph.inputs[input].name)));
+    }
+  }
+
+  void add_weights(const std::string& path, const HoldfastStep& step) {
+    for (ConstantWeight weight : step.weights) {
+      weight.name = fmt::format("{}{}/{}", path, step.suffix, weight.name);
+      // A layer that is called twice has its weights once.
+      if (!constants_.insert(weight.name).second) continue;
+      std::int64_t elements = 1;
+      for (const std::int64_t extent : weight.shape) elements *= extent;
+      constant_elements_ += elements;
+      if (constant_elements_ > ConstantWeight::kMaxElements) {
+        refuse(fmt::format("lacks weights of more than {} numbers in all", ConstantWeight::kMaxElements));
+      }
+      result_.weights.push_back(std::move(weight));
+    }
   }
 
   void note_training(const Entry& entry, const std::string& path) {
@@ -496,6 +574,7 @@ class FunctionalReader {
     for (const ModelGraphSource& input : inputs) shapes.push_back(shape_of(input));
     // A shape that cannot be derived is an error only for a layer that needs it.
     shapes_.push_back(shape_after(graph.layers[layer], shapes));
+    integers_.push_back(keeps_type(graph.layers[layer].kind) && is_integer(inputs.front()));
     graph.calls.push_back({.layer = layer, .inputs = inputs});
     return {.call = graph.calls.size() - 1, .index = 0};
   }
@@ -515,7 +594,11 @@ class FunctionalReader {
 
   const std::string& label_;
   KerasFunctional result_;
-  std::vector<MaybeShape> shapes_;             // of the calls
+  std::vector<MaybeShape> shapes_;   // of the calls
+  std::vector<bool> integers_;       // whether a call's output is one of integers
+  std::set<std::size_t> float_ids_;  // inputs of floats that an Embedding takes
+  std::set<std::string> constants_;  // names of weights that Keras's layers lack
+  std::int64_t constant_elements_ = 0;
   std::map<std::string, std::size_t> layers_;  // by name
   std::map<std::string, std::string> owners_;  // name of a layer -> path of the Keras layer that it belongs to
   std::set<std::string> noted_;

@@ -5,14 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "keras/model_graph.h"
 #include "keras_files/keras_json.h"
+#include "keras_layers/keras_layer_reader.h"
+#include "keras_layers/model_graph.h"
 
 namespace holdfast::format {
 
 struct KerasFunctional {
   ModelGraph graph;                // in Holdfast's order
   std::vector<std::string> notes;  // what a model of Holdfast does not have
+  // What layers of Holdfast have and Keras's do not: "encoder/norm/gamma". Their elements are limited in number.
+  std::vector<ConstantWeight> weights = {};
 };
 
 // `config` is {"class_name": ..., "config": ...} of any version of Keras, and comes from anybody. Layers of nested

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "bytes/byte_source.h"
-#include "keras/keras_layer_writer.h"
+#include "keras_layers/keras_layer_writer.h"
 
 namespace holdfast::format {
 namespace {
@@ -127,10 +127,12 @@ class FunctionalWriter {
     std::set<std::string> taken(names_.begin(), names_.end());
     for (const ModelGraphInput& input : graph.inputs) {
       input_names_.push_back(name_for_keras(input.name.empty() ? "input_layer" : input.name, taken));
-      if (input.dtype != "f32") {
-        refuse_savepoint(fmt::format("its input {} is of type {}, and only f32 can be written for Keras",
-                                     quoted_text(input.name), quoted_text(input.dtype)));
+      const auto dtype = keras_input_type(input.dtype);
+      if (!dtype) {
+        refuse_savepoint(fmt::format("its input {} is of type {}, and only {} can be written for Keras",
+                                     quoted_text(input.name), quoted_text(input.dtype), known_keras_input_types()));
       }
+      input_types_.push_back(*dtype);
     }
     for (std::size_t call = 0; call < graph.calls.size(); ++call) {
       // Keras names an output by its layer and the number of the call.
@@ -166,7 +168,7 @@ class FunctionalWriter {
   Json input_entry(std::size_t input) const {
     Json entry = keras_object("keras.layers", "InputLayer",
                               {{"batch_shape", batch_shape(graph_.inputs[input].shape)},
-                               {"dtype", "float32"},
+                               {"dtype", input_types_[input]},
                                {"name", input_names_[input]}});
     entry["name"] = input_names_[input];
     entry["inbound_nodes"] = Json::array();
@@ -223,8 +225,9 @@ class FunctionalWriter {
   Json tensor(const ModelGraphSource& source) const {
     const bool is_input = source.call == ModelGraphSource::kModelInput;
     const SampleShape& shape = is_input ? graph_.inputs[source.index].shape : *shapes_[source.call];
+    const std::string dtype = is_input ? input_types_[source.index] : "float32";
     return {{"class_name", "__keras_tensor__"},
-            {"config", {{"shape", batch_shape(shape)}, {"dtype", "float32"}, {"keras_history", history(source)}}}};
+            {"config", {{"shape", batch_shape(shape)}, {"dtype", dtype}, {"keras_history", history(source)}}}};
   }
 
   Json history(const ModelGraphSource& source) const {
@@ -243,6 +246,7 @@ class FunctionalWriter {
   const std::vector<MaybeShape> shapes_;
   const std::vector<std::string> names_;
   std::vector<std::string> input_names_;
+  std::vector<std::string> input_types_;            // Keras's names of them
   std::vector<std::vector<std::size_t>> calls_of_;  // by layer
   std::vector<std::size_t> numbers_;                // of a call among those of its layer
 };

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "keras/model_graph.h"
 #include "keras_files/keras_json.h"
+#include "keras_layers/model_graph.h"
 
 namespace holdfast::format {
 

@@ -13,11 +13,18 @@
 
 #include "bytes/byte_source.h"
 #include "keras/keras_functional_writer.h"
-#include "keras/keras_layer_writer.h"
-#include "keras/model_graph_shapes.h"
+#include "keras_layers/keras_activation.h"
+#include "keras_layers/keras_layer_writer.h"
+#include "keras_layers/model_graph_shapes.h"
 
 namespace holdfast::format {
 namespace {
+
+// The savepoint's model with the layers that Keras needs for it: an activation with numbers is no option there.
+ModelGraph graph_for_keras(const Json& metadata) {
+  return with_activation_layers(read_model_graph(metadata),
+                                [](const std::string& text) { return keras_activation_name(text).has_value(); });
+}
 
 // Keras requires unique names of layers, and the input layer is our addition.
 std::string unused_name(const ModelGraph& graph, std::string name) {
@@ -141,7 +148,7 @@ bool is_savepoint(const Json& metadata) {
 }
 
 Json keras_config_of_savepoint(const Json& metadata) {
-  const ModelGraph graph = read_model_graph(metadata);
+  const ModelGraph graph = graph_for_keras(metadata);
   const std::optional<Json> chain = graph.is_chain() ? layers_of_chain(graph) : std::nullopt;
   Json config = chain ? sequential_config(graph, *chain) : keras_functional_config(graph);
   Json compile = compile_config(member(metadata, "configuration"));
@@ -151,7 +158,7 @@ Json keras_config_of_savepoint(const Json& metadata) {
 }
 
 std::map<std::string, std::string> savepoint_layer_names(const Json& metadata) {
-  const ModelGraph graph = read_model_graph(metadata);
+  const ModelGraph graph = graph_for_keras(metadata);
   const std::vector<std::string> keras = keras_layer_names(graph);
   std::map<std::string, std::string> names;
   for (std::size_t layer = 0; layer < keras.size(); ++layer) names.emplace(keras[layer], graph.layers[layer].name);
@@ -170,7 +177,7 @@ std::vector<SlotName> optimizer_slots(const Json& metadata) {
 }
 
 std::array<std::uint64_t, 3> image_before(const Json& metadata, const std::string& name) {
-  const ModelGraph graph = read_model_graph(metadata);
+  const ModelGraph graph = graph_for_keras(metadata);
   const std::vector<MaybeShape> shapes = shapes_of_calls(graph);
   for (const ModelGraphCall& call : graph.calls) {
     if (graph.layers[call.layer].name != name) continue;

@@ -16,6 +16,7 @@
 
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
+#include "keras/keras_completion.h"
 #include "keras/keras_graph.h"
 #include "keras/keras_reorder.h"
 #include "keras_files/keras_legacy.h"
@@ -36,6 +37,9 @@ NamedArray iteration(std::int64_t step) {
   const bool is_short = step <= std::numeric_limits<std::int32_t>::max();
   return is_short ? scalar(name, DType::i32, static_cast<std::int32_t>(step)) : scalar(name, DType::i64, step);
 }
+
+// Only Normalization has a variable of this name.
+constexpr std::string_view kCount = "count";
 
 using ArraysByName = std::map<std::string, const NamedArray*, std::less<>>;
 
@@ -269,17 +273,20 @@ std::string plain_name(std::string_view class_name) {
 // Replaces the values of a savepoint by those of a Keras model.
 class Merger {
  public:
-  Merger(const ArraySet& keras, const KerasDescription& description, const ArraySet& like, const Json& metadata)
+  // `completion` has arrays besides those of `keras`, and `config` the layers that have them; null without one.
+  Merger(const ArraySet& keras, const std::vector<NamedArray>& completion, Json config,
+         const KerasDescription& description, const ArraySet& like, const Json& metadata)
       : arrays_(by_name(keras.arrays)),
         description_(description),
         metadata_(metadata),
         target_config_(keras_config_of_savepoint(metadata)),
         target_(target_config_, "the savepoint's graph"),
         names_(savepoint_layer_names(metadata)),
+        config_(std::move(config)),
         result_{.arrays = like.arrays, .metadata = like.metadata} {
+    for (const NamedArray& array : completion) arrays_.insert_or_assign(array.name, &array);
     // A file of weights has no configuration. Then paths or positions decide.
-    if (description.config.empty()) return;
-    config_ = parse_keras_json(description.config, "the Keras model's configuration");
+    if (config_.is_null()) return;
     source_.emplace(config_, "the Keras model's configuration");
     after_flatten_ = variables_after_flatten(*source_);
   }
@@ -288,7 +295,10 @@ class Merger {
     for (NamedArray& array : result_.arrays) targets_.emplace(array.name, &array);
     const Matcher matcher(description_, target_, names_, is_sequential(target_config_));
     matches_ = matcher.match(source_ ? &*source_ : nullptr);
-    for (const Match& match : matches_) replace(kModelPrefix + name_of(match), match.array, match);
+    for (const Match& match : matches_) {
+      // Keras counts the samples of which a layer's statistics are, and computes nothing from it.
+      if (match.slot->variable != kCount) replace(kModelPrefix + name_of(match), match.array, match);
+    }
     merge_optimizer();
     return std::move(result_);
   }
@@ -300,17 +310,19 @@ class Merger {
   void replace(const std::string& name, const std::string& keras_name, const Match& match) {
     const auto target = targets_.find(name);
     if (target == targets_.end()) differ("the savepoint lacks its array " + quoted_text(name));
-    const NamedArray& source = get(arrays_, keras_name);
+    NamedArray source = get(arrays_, keras_name);
+    // Statistics over all axes are a scalar in Keras.
+    if (source.shape.empty() && target->second->shape == std::vector<std::uint64_t>{1}) source.shape = {1};
     const std::string place = fmt::format("layer \"{}\": {}", names_.at(layer_of(*match.slot)), match.slot->variable);
     if (source.shape != target->second->shape) {
       differ(fmt::format("{} has shape {}, but the Keras model's \"{}\" has {}", place,
                          shape_text(target->second->shape), keras_name, shape_text(source.shape)));
     }
-    NamedArray array = source;
+    NamedArray array = std::move(source);
     array.name = name;
     if (!widen_to_f32(array)) {
       differ(fmt::format("{} is f32, but the Keras model's \"{}\" is {}; save it with float32 weights", place,
-                         keras_name, holdfast::name(source.dtype)));
+                         keras_name, holdfast::name(array.dtype)));
     }
     reorder(array, match, place);
     *target->second = std::move(array);
@@ -394,13 +406,13 @@ class Merger {
     result_.metadata = metadata.dump(1);
   }
 
-  const ArraysByName arrays_;
+  ArraysByName arrays_;
   const KerasDescription& description_;
   const Json& metadata_;
   const Json target_config_;
   const KerasModel target_;
   const LayerNames names_;
-  Json config_;
+  const Json config_;
   std::optional<KerasModel> source_;
   std::map<std::string, std::size_t> after_flatten_;
   ArraySet result_;
@@ -419,10 +431,18 @@ KerasContent keras_from_savepoint(const ArraySet& savepoint, const Json& metadat
   std::map<std::string, std::string> renamed;  // by the savepoint's name
   for (const KerasSlot& slot : model.slots()) {
     renamed.emplace(kModelPrefix + savepoint_array(slot, names), kModelPrefix + slot.array);
+    if (slot.variable == kCount) {
+      content.arrays.push_back(scalar(kModelPrefix + slot.array, DType::i32, std::int32_t{0}));
+    }
+  }
+  std::set<std::string> scalars;
+  for (const std::string& layer : layers_with_scalars(read_model_graph(metadata))) {
+    scalars.insert({kModelPrefix + layer + "/mean", kModelPrefix + layer + "/variance"});
   }
   for (const NamedArray& array : savepoint.arrays) {
     if (!array.name.starts_with(kModelPrefix)) continue;
     content.arrays.push_back(array);
+    if (scalars.contains(array.name)) content.arrays.back().shape.clear();
     const auto found = renamed.find(array.name);
     if (found != renamed.end()) content.arrays.back().name = found->second;
   }
@@ -433,7 +453,20 @@ KerasContent keras_from_savepoint(const ArraySet& savepoint, const Json& metadat
 
 ArraySet savepoint_from_keras(const ArraySet& keras, const KerasDescription& description, const ArraySet& like,
                               const Json& like_metadata) {
-  return Merger(keras, description, like, like_metadata).merge();
+  std::vector<NamedArray> completion;
+  Json config;
+  if (!description.config.empty()) {
+    const std::string label = "the Keras model's configuration";
+    config = parse_keras_json(description.config, label);
+    try {
+      completion = completing_arrays(read_keras_functional(config, label), keras);
+      config = completed_config(std::move(config));
+    } catch (const Error&) {
+      // A model of other layers has nothing to complete. The comparison with the savepoint says what differs.
+      completion.clear();
+    }
+  }
+  return Merger(keras, completion, std::move(config), description, like, like_metadata).merge();
 }
 
 }  // namespace holdfast::format

@@ -45,6 +45,7 @@ const Variables kRecurrent = {kKernel, {"recurrent_kernel"}, kBias};
 const Variables kBatchNormalization = {
     kGamma, kBeta, {"moving_mean", "", true, false}, {"moving_variance", "", true, false}};
 const Variables kScaleAndShift = {kGamma, kBeta};
+const Variables kNormalization = {{"mean", "", true, false}, {"variance", "", true, false}, {"count", "", true, false}};
 const Variables kEmbedding = {{"embeddings"}};
 const Variables kNothing = {};
 
@@ -76,6 +77,7 @@ const std::array kClasses = {
     Class{"LayerNormalization", &kScaleAndShift},
     Class{"GroupNormalization", &kScaleAndShift},
     Class{"Embedding", &kEmbedding},
+    Class{"Normalization", &kNormalization},
     // Layers whose variables belong to their children.
     Class{"SimpleRNN", &kNothing},
     Class{"GRU", &kNothing},
@@ -246,6 +248,8 @@ std::optional<std::vector<KerasVariable>> keras_variables(std::string_view class
   const Variables* variables = variables_of(class_name);
   if (variables == nullptr || has_unusual_variables(config)) return std::nullopt;
   std::vector<KerasVariable> result;
+  // Given statistics are options and no variables.
+  if (class_name == "Normalization" && !member(config, "mean").is_null()) return result;
   for (const Variable& variable : *variables) {
     const bool is_there = variable.flag.empty() || flag_member(config, variable.flag, variable.flag_default);
     if (is_there) result.push_back({std::string(variable.name), variable.is_trainable});

@@ -78,6 +78,8 @@ std::string keras_metadata(const KerasDescription& description) {
                 {"groups", groups_to_json(description.groups)}};
   if (!description.config.empty()) keras["config"] = description.config;
   if (!description.archive_metadata.empty()) keras["archive_metadata"] = description.archive_metadata;
+  if (!description.added.empty()) keras["added"] = description.added;
+  if (!description.scalars.empty()) keras["scalars"] = description.scalars;
   if (description.replicated > 0) keras["replicated"] = description.replicated;
   try {
     return Json{{"kind", "keras"}, {"keras", std::move(keras)}}.dump();
@@ -97,6 +99,8 @@ KerasDescription keras_description(const Json& metadata) {
     description.paths = keras.at("paths").get<std::map<std::string, std::string>>();
     description.optimizer = keras.at("optimizer").get<std::vector<std::string>>();
     description.groups = groups_from(keras.at("groups"));
+    description.added = keras.value("added", std::set<std::string>());
+    description.scalars = keras.value("scalars", std::set<std::string>());
     description.replicated = keras.value("replicated", std::size_t{0});
     return description;
   } catch (const Error& error) {

@@ -4,6 +4,7 @@
 // written again.
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct KerasDescription {
   std::map<std::string, std::string> paths;  // array name -> dataset in the HDF5 file, or member of the archive
   std::vector<std::string> optimizer;        // names of its arrays, in Keras's order
   std::vector<Hdf5Group> groups;             // groups with attributes
+  // Arrays of the model in a Holdfast file that the Keras file does not have, and those that are scalars there.
+  std::set<std::string> added = {};
+  std::set<std::string> scalars = {};
   std::size_t replicated = 0;                // how many wrappers of multi_gpu_model were removed
 };
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -102,6 +103,14 @@ std::optional<std::int64_t> integer_value(const Json& value) {
 double number_member(const Json& object, std::string_view key) {
   const Json& value = member(object, key);
   return value.is_number() ? value.get<double>() : 0.0;
+}
+
+std::optional<float> finite_f32(const Json& value, float otherwise) {
+  if (value.is_null()) return otherwise;
+  const double number = value.is_number() ? value.get<double>() : std::numeric_limits<double>::infinity();
+  // A cast of a larger number would not be defined. Written so that a NaN is refused too.
+  if (!(std::abs(number) <= std::numeric_limits<float>::max())) return std::nullopt;
+  return static_cast<float>(number);
 }
 
 bool flag_member(const Json& object, std::string_view key, bool otherwise) {

@@ -30,6 +30,8 @@ std::string text_member(const Json& object, std::string_view key);
 std::optional<std::int64_t> integer_value(const Json& value);
 // Returns 0 if the member is not a number.
 double number_member(const Json& object, std::string_view key);
+// A number as a finite f32; `otherwise` for null. Missing for every other value.
+std::optional<float> finite_f32(const Json& value, float otherwise);
 // Returns `otherwise` if the member is not a boolean.
 bool flag_member(const Json& object, std::string_view key, bool otherwise);
 

@@ -2,25 +2,18 @@
 
 // The parts of a model's graph that the exchange with PyTorch needs.
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
-#include "holdfast/format/array_set.h"
+#include "keras_layers/model_graph.h"
 
 namespace holdfast::format {
 
-struct GraphLayer {
-  std::string kind;
-  std::string name;
-};
+// Layers, and their calls in an order of computation.
+using Graph = ModelGraph;
+using GraphLayer = ModelGraphLayer;
 
-struct Graph {
-  std::vector<std::uint64_t> input_shape;
-  std::vector<GraphLayer> layers;
-};
-
-// Parses the graph of a Sequential from a savepoint's metadata. Throws Error{invalid_argument} if it has none.
+// Parses the graph of a Sequential or a Model from a savepoint's metadata. Throws Error{invalid_argument} if it has
+// none.
 Graph parse_graph(const std::string& metadata);
 
 }  // namespace holdfast::format

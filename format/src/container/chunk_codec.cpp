@@ -1,5 +1,3 @@
-// For ZSTD_d_forceIgnoreChecksum, which Debian's shared library has too.
-#define ZSTD_STATIC_LINKING_ONLY
 #include "container/chunk_codec.h"
 
 #include <new>

@@ -14,6 +14,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/base/whole_file.h"
 
 namespace holdfast {
@@ -71,9 +72,14 @@ void bring_to(FileSystem& files, const std::string& path, std::string_view text)
 
 CSVLogger::CSVLogger(CSVLoggerOptions options) : options_(std::move(options)) {
   // A separator that numbers contain would split them.
-  if (std::string_view("\"\r\n+-.0123456789").find(options_.separator) != std::string_view::npos) {
+  const char separator = options_.separator;
+  // "1e-05", "nan", "inf" and "NA" have letters.
+  const bool is_letter = (separator >= 'a' && separator <= 'z') || (separator >= 'A' && separator <= 'Z');
+  const bool is_of_numbers = std::string_view("+-.0123456789").find(separator) != std::string_view::npos;
+  if (is_letter || is_of_numbers || std::string_view("\"\r\n\0", 4).find(separator) != std::string_view::npos) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("CSVLogger cannot separate columns by \"{}\"; use a comma or a tab", options_.separator));
+                fmt::format("CSVLogger cannot separate columns by {}; use a comma or a tab",
+                            quoted_text(std::string_view(&separator, 1))));
   }
 }
 

@@ -83,10 +83,10 @@ struct ElementInstruction {
 // Instructions that run for each element of the output, one after another. A value type without pointers, so that a
 // kernel of a device may take it as an argument.
 struct ElementProgram {
-  static constexpr std::size_t kMaximumInstructions = 16;
+  static constexpr std::size_t kMaximumInstructions = 24;
   static constexpr std::size_t kMaximumInputs = 8;
   static constexpr std::size_t kMaximumConstants = 8;
-  static constexpr std::size_t kMaximumOutputs = 3;
+  static constexpr std::size_t kMaximumOutputs = 4;
 
   ElementInstruction instructions[kMaximumInstructions]{};
   float constants[kMaximumConstants]{};

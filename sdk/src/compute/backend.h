@@ -250,6 +250,10 @@ class Backend {
   // What the bits depend on besides shapes: "oneDNN 2.6.3, isa avx2, kernels 2, 1 thread per
   // shard".
   virtual std::string description() const = 0;
+
+  // Calls `queue` with the stream of the device, a cudaStream_t, for a kernel of an application. What it queues there
+  // comes after all earlier work and before all later work. Only where memory() is not the host's.
+  virtual void queue_on_stream(const std::function<void(void* stream)>& queue) = 0;
 };
 
 // Each operation runs on exactly `threads` threads (at least 1), whatever the application and the environment have set.

@@ -22,9 +22,10 @@ enum class LossKind {
 
 struct LossShape {
   LossKind kind = LossKind::mean_squared_error;
-  bool from_logits = false;  // crossentropies only
-  std::int64_t samples = 0;  // at least 1
-  std::int64_t outputs = 0;  // of one sample
+  bool from_logits = false;    // crossentropies only
+  std::int64_t rows = 0;       // samples, or positions of samples; at least 1
+  std::int64_t outputs = 0;    // of a row
+  std::int64_t rows_each = 1;  // so many rows, one after another, count by their mean and share a weight
 };
 
 enum class MetricKind { sparse_categorical_accuracy, categorical_accuracy, binary_accuracy, mean_absolute_error };
@@ -32,8 +33,17 @@ enum class MetricKind { sparse_categorical_accuracy, categorical_accuracy, binar
 struct MetricShape {
   MetricKind kind = MetricKind::mean_absolute_error;
   float threshold = 0;  // binary_accuracy only
-  std::int64_t samples = 0;
+  std::int64_t rows = 0;
   std::int64_t outputs = 0;
+  std::int64_t rows_each = 1;
+};
+
+// What losses and metrics read. `weights` has rows / rows_each numbers, and is null where all are 1. Rows of weight 0
+// may hold anything.
+struct RowArrays {
+  const float* outputs = nullptr;
+  const float* targets = nullptr;
+  const float* weights = nullptr;
 };
 
 struct SgdStep {
@@ -61,10 +71,9 @@ class DeviceKernels {
  public:
   virtual ~DeviceKernels() = default;
 
-  // *sum = sum of the sample losses; gradient[i] = scale * d(that sum) / d outputs[i], unless `gradient` is null.
-  virtual void loss(const LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
-                    float* sum) = 0;
-  virtual void metric(const MetricShape& shape, const float* outputs, const float* targets, float* sum) = 0;
+  // *sum = sum of weight * loss; gradient[i] = scale * d(that sum) / d outputs[i], unless `gradient` is null.
+  virtual void loss(const LossShape& shape, const RowArrays& arrays, float scale, float* gradient, float* sum) = 0;
+  virtual void metric(const MetricShape& shape, const RowArrays& arrays, float* sum) = 0;
 
   // `velocity` is null without momentum.
   virtual void sgd(const SgdStep& step, std::size_t floats, float* parameters, const float* gradients,

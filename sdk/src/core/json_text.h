@@ -18,4 +18,8 @@ float float_from_text(std::string_view text);
 // The JSON string for `text`, with quotes and escapes. Bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);
 
+// Whether lists and objects are nested more than a thousand levels deep, which no text of Holdfast's is. The JSON
+// library copies and prints by recursion, so ask before it parses a text of unknown origin.
+bool is_deep_json(std::string_view text);
+
 }  // namespace holdfast

@@ -6,7 +6,6 @@
 
 #include <cmath>
 
-#include "compute/cpu/kernels/vector_kernels.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -22,26 +21,6 @@ compute::AdamStep adam_step(std::int64_t step, const AdamRates& rates) {
           .rate = static_cast<float>(rates.learning_rate * std::sqrt(correction_2) / correction_1),
           .epsilon = rates.epsilon,
           .kept = rates.kept};
-}
-
-static void require_one_length(std::span<float> parameters, std::span<const float> gradients,
-                               std::span<const std::span<float>> slots) {
-  const std::size_t count = parameters.size();
-  HOLDFAST_ASSERT(slots.size() == 2 && gradients.size() == count && slots[0].size() == count &&
-                  slots[1].size() == count);
-}
-
-void adam_pass(const compute::AdamStep& step, std::span<float> parameters, std::span<const float> gradients,
-               std::span<const std::span<float>> slots) {
-  require_one_length(parameters, gradients, slots);
-  compute::vector_kernels().adam(step, static_cast<std::int64_t>(parameters.size()), gradients.data(),
-                                 parameters.data(), slots[0].data(), slots[1].data());
-}
-
-void adam_pass_on(compute::DeviceKernels& device, const compute::AdamStep& step, std::span<float> parameters,
-                  std::span<const float> gradients, std::span<const std::span<float>> slots) {
-  require_one_length(parameters, gradients, slots);
-  device.adam(step, parameters.size(), parameters.data(), gradients.data(), slots[0].data(), slots[1].data());
 }
 
 }  // namespace holdfast

@@ -7,6 +7,7 @@
 #include "optim/adam_pass.h"
 #include "optim/check_option.h"
 #include "optim/clipping_options.h"
+#include "optim/update_pass.h"
 
 namespace holdfast {
 
@@ -48,12 +49,11 @@ static AdamRates rates_of(const AdamWOptions& options, std::int64_t step) {
 
 void AdamW::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                    std::span<const std::span<float>> slots) const {
-  adam_pass(adam_step(step, rates_of(options_, step)), parameters, gradients, slots);
+  run_pass({adam_step(step, rates_of(options_, step))}, {parameters, gradients, slots});
 }
 
-void AdamW::update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
-                      std::span<const float> gradients, std::span<const std::span<float>> slots) const {
-  adam_pass_on(device, adam_step(step, rates_of(options_, step)), parameters, gradients, slots);
+std::shared_ptr<const UpdatePass> AdamW::pass(std::int64_t step) const {
+  return std::make_shared<UpdatePass>(UpdatePass{adam_step(step, rates_of(options_, step))});
 }
 
 }  // namespace holdfast

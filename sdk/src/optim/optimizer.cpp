@@ -1,15 +1,15 @@
-// An application's optimizer may know only the host. It is refused on a device before any number changes.
+// An optimizer of an application may know no more than update(). See update_pass.h for what a device does with it.
 
 #include "holdfast/optim/optimizer.h"
 
-#include "holdfast/base/error.h"
-
 namespace holdfast {
 
-void Optimizer::update_on(compute::DeviceKernels&, std::int64_t, std::span<float>, std::span<const float>,
-                          std::span<const std::span<float>>) const {
-  throw Error(ErrorCode::unsupported,
-              "optimizer " + name() + " computes on CPUs only; train on CPUs, or use another optimizer");
+float Optimizer::initial_value_of_slot(std::size_t) const {
+  return 0;
+}
+
+std::shared_ptr<const UpdatePass> Optimizer::pass(std::int64_t) const {
+  return nullptr;
 }
 
 }  // namespace holdfast

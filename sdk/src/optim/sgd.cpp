@@ -4,17 +4,17 @@
 
 #include "holdfast/optim/sgd.h"
 
-#include "compute/cpu/kernels/vector_kernels.h"
-#include "compute/device_kernels.h"
 #include "core/json_object.h"
 #include "holdfast/base/error.h"
 #include "optim/check_option.h"
 #include "optim/clipping_options.h"
+#include "optim/update_pass.h"
 
 namespace holdfast {
 namespace {
 
 compute::SgdStep sgd_step(std::int64_t step, const SGDOptions& options) {
+  HOLDFAST_ASSERT(step >= 1);
   return {.learning_rate = options.learning_rate.of_update(step),
           .momentum = options.momentum,
           .nesterov = options.nesterov};
@@ -48,20 +48,11 @@ std::vector<std::string> SGD::slot_names() const {
 
 void SGD::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                  std::span<const std::span<float>> slots) const {
-  const bool has_momentum = options_.momentum > 0;
-  HOLDFAST_ASSERT(step >= 1 && gradients.size() == parameters.size() && slots.size() == (has_momentum ? 1 : 0));
-  const compute::SgdStep rates = sgd_step(step, options_);
-  HOLDFAST_ASSERT(!has_momentum || slots[0].size() == parameters.size());
-  compute::vector_kernels().sgd(rates, static_cast<std::int64_t>(parameters.size()), gradients.data(),
-                                parameters.data(), has_momentum ? slots[0].data() : nullptr);
+  run_pass({sgd_step(step, options_)}, {parameters, gradients, slots});
 }
 
-void SGD::update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
-                    std::span<const float> gradients, std::span<const std::span<float>> slots) const {
-  const bool has_momentum = options_.momentum > 0;
-  HOLDFAST_ASSERT(step >= 1 && gradients.size() == parameters.size() && slots.size() == (has_momentum ? 1 : 0));
-  device.sgd(sgd_step(step, options_), parameters.size(), parameters.data(), gradients.data(),
-             has_momentum ? slots[0].data() : nullptr);
+std::shared_ptr<const UpdatePass> SGD::pass(std::int64_t step) const {
+  return std::make_shared<UpdatePass>(UpdatePass{sgd_step(step, options_)});
 }
 
 }  // namespace holdfast

@@ -61,8 +61,23 @@ class DeviceLossTest : public GpuTest {
     const DeviceArray device_targets = upload(targets);
     const DeviceArray gradient = upload(Values(outputs.size(), 99));
     const DeviceArray sum = upload(Values(1, 99));
-    loss.evaluate_on(kernels(), batch(device_outputs, device_targets, samples, outputs.size(), sum), kScale,
-                     gradient.data());
+    kernels().loss(shape_of(loss, samples, outputs.size()), {device_outputs.data(), device_targets.data()}, kScale,
+                   gradient.data(), sum.data());
+    return {.sum = sum.values()[0], .gradient = gradient.values()};
+  }
+
+  // With a weight for each `rows_each` rows.
+  Evaluation evaluate_weighted_on_device(const Loss& loss, const Values& outputs, const Values& targets,
+                                         std::int64_t rows, const Values& weights) {
+    const DeviceArray device_outputs = upload(outputs);
+    const DeviceArray device_targets = upload(targets);
+    const DeviceArray device_weights = upload(weights);
+    const DeviceArray gradient = upload(Values(outputs.size(), 99));
+    const DeviceArray sum = upload(Values(1, 99));
+    compute::LossShape shape = shape_of(loss, rows, outputs.size());
+    shape.rows_each = rows / static_cast<std::int64_t>(weights.size());
+    kernels().loss(shape, {device_outputs.data(), device_targets.data(), device_weights.data()}, kScale,
+                   gradient.data(), sum.data());
     return {.sum = sum.values()[0], .gradient = gradient.values()};
   }
 
@@ -70,7 +85,8 @@ class DeviceLossTest : public GpuTest {
     const DeviceArray device_outputs = upload(outputs);
     const DeviceArray device_targets = upload(targets);
     const DeviceArray sum = upload(Values(1, 99));
-    loss.evaluate_on(kernels(), batch(device_outputs, device_targets, samples, outputs.size(), sum), kScale, nullptr);
+    kernels().loss(shape_of(loss, samples, outputs.size()), {device_outputs.data(), device_targets.data()}, kScale,
+                   nullptr, sum.data());
     return sum.values()[0];
   }
 
@@ -86,13 +102,12 @@ class DeviceLossTest : public GpuTest {
   }
 
  private:
-  static DeviceBatch batch(const DeviceArray& outputs, const DeviceArray& targets, std::int64_t samples,
-                           std::size_t elements, const DeviceArray& sum) {
-    return {.outputs = outputs.data(),
-            .targets = targets.data(),
-            .samples = samples,
-            .output_elements = static_cast<std::int64_t>(elements) / samples,
-            .sum = sum.data()};
+  static compute::LossShape shape_of(const Loss& loss, std::int64_t rows, std::size_t elements) {
+    compute::LossShape shape;
+    EXPECT_TRUE(loss.describe_kernel(shape));
+    shape.rows = rows;
+    shape.outputs = static_cast<std::int64_t>(elements) / rows;
+    return shape;
   }
 };
 
@@ -189,6 +204,54 @@ INSTANTIATE_TEST_SUITE_P(Losses, EveryDeviceLoss,
                            const LossBatchSize size = std::get<1>(test.param);
                            return fmt::format("{}_{}_{}", std::get<0>(test.param).name, size.samples, size.outputs);
                          });
+
+// Weights are powers of two, so a gradient is that without weights times the weight, to the bit.
+TEST_F(DeviceLossTest, TakesAWeightForEachRowAndDoesNotLookAtMaskedOnes) {
+  constexpr std::size_t kRows = 6, kOutputs = 10;
+  const Values weights = {1, 0, 2, 0.5F, 0, 4};
+  for (const LossCase& test_case : kLosses) {
+    SCOPED_TRACE(test_case.name);
+    const bool has_labels = test_case.targets == LossCase::Targets::labels;
+    Values outputs = random_values(1, kRows * kOutputs);
+    for (float& value : outputs) value = 0.5F + 0.4F * value;
+    const Values targets(has_labels ? kRows : kRows * kOutputs, has_labels ? 3.0F : 0.25F);
+    const Evaluation plain = evaluate_on_device(*test_case.loss, outputs, targets, kRows);
+    double expected_sum = 0;
+    for (std::size_t row = 0; row < kRows; ++row) {
+      const std::size_t width = targets.size() / kRows;
+      const Values one(outputs.begin() + row * kOutputs, outputs.begin() + (row + 1) * kOutputs);
+      const Values target(targets.begin() + row * width, targets.begin() + (row + 1) * width);
+      expected_sum += weights[row] * static_cast<double>(sum_on_device(*test_case.loss, one, target, 1));
+      if (weights[row] == 0) outputs[row * kOutputs + 2] = std::numeric_limits<float>::quiet_NaN();
+    }
+
+    const Evaluation actual = evaluate_weighted_on_device(*test_case.loss, outputs, targets, kRows, weights);
+
+    EXPECT_NEAR(actual.sum, expected_sum, 0x1p-20 * std::abs(expected_sum));
+    Values expected_gradient = plain.gradient;
+    for (std::size_t i = 0; i < expected_gradient.size(); ++i) expected_gradient[i] *= weights[i / kOutputs];
+    for (std::size_t i = 0; i < expected_gradient.size(); ++i) {
+      EXPECT_EQ(actual.gradient[i], expected_gradient[i]) << "element " << i;
+    }
+  }
+}
+
+// A mean over two rows has half of the gradient, which is exact.
+TEST_F(DeviceLossTest, CountsRowsThatShareAWeightByTheirMean) {
+  for (const LossCase& test_case : kLosses) {
+    SCOPED_TRACE(test_case.name);
+    const bool has_labels = test_case.targets == LossCase::Targets::labels;
+    Values outputs = random_values(1, 60);
+    for (float& value : outputs) value = 0.5F + 0.4F * value;
+    const Values targets(has_labels ? 6 : 60, has_labels ? 3.0F : 0.25F);
+    const Evaluation plain = evaluate_on_device(*test_case.loss, outputs, targets, 6);
+
+    const Evaluation actual = evaluate_weighted_on_device(*test_case.loss, outputs, targets, 6, {1, 1, 1});
+
+    EXPECT_NEAR(actual.sum, plain.sum / 2, 0x1p-22 * std::abs(plain.sum));
+    for (std::size_t i = 0; i < outputs.size(); ++i) EXPECT_EQ(actual.gradient[i], plain.gradient[i] / 2) << i;
+  }
+}
 
 // The loss has only sums and differences of floats, so host and device round alike.
 TEST_F(DeviceLossTest, MeanSquaredErrorHasTheHostsGradientToTheBit) {

@@ -23,12 +23,27 @@ class DeviceMetric : public GpuTest {
     const DeviceArray device_outputs = upload(outputs);
     const DeviceArray device_targets = upload(targets);
     const DeviceArray sum = upload(Values(1, 99));
-    metric.sum_on(kernels(), {.outputs = device_outputs.data(),
-                              .targets = device_targets.data(),
-                              .samples = samples,
-                              .output_elements = static_cast<std::int64_t>(outputs.size()) / samples,
-                              .sum = sum.data()});
+    kernels().metric(shape_of(metric, samples, outputs), {device_outputs.data(), device_targets.data()}, sum.data());
     return sum.values()[0];
+  }
+
+  float weighted_sum_on_device(const Metric& metric, const Values& outputs, const Values& targets,
+                               const Values& weights) {
+    const DeviceArray device_outputs = upload(outputs);
+    const DeviceArray device_targets = upload(targets);
+    const DeviceArray device_weights = upload(weights);
+    const DeviceArray sum = upload(Values(1, 99));
+    kernels().metric(shape_of(metric, static_cast<std::int64_t>(weights.size()), outputs),
+                     {device_outputs.data(), device_targets.data(), device_weights.data()}, sum.data());
+    return sum.values()[0];
+  }
+
+  static compute::MetricShape shape_of(const Metric& metric, std::int64_t rows, const Values& outputs) {
+    compute::MetricShape shape;
+    EXPECT_TRUE(metric.describe_kernel(shape));
+    shape.rows = rows;
+    shape.outputs = static_cast<std::int64_t>(outputs.size()) / rows;
+    return shape;
   }
 
   // Counts are whole numbers, so the device has the bits of the host.
@@ -70,6 +85,17 @@ TEST_F(DeviceMetric, CategoricalAccuracyIsThatOfTheHost) {
 
     expect_host_sum(CategoricalAccuracy(), outputs, targets, static_cast<std::int64_t>(size.samples));
   }
+}
+
+TEST_F(DeviceMetric, TakesAWeightForEachRowAndDoesNotLookAtMaskedOnes) {
+  const Values weights = {1, 0, 2, 0.5F};
+  const Values outputs = {0, 1, kNaN, kNaN, 1, 0, 0.75F, 0.25F};
+
+  EXPECT_EQ(weighted_sum_on_device(SparseCategoricalAccuracy(), outputs, {1, 0, 1, 0}, weights), 1.5F);
+  EXPECT_EQ(weighted_sum_on_device(CategoricalAccuracy(), outputs, {0, 1, 1, 0, 0, 1, 1, 0}, weights), 1.5F);
+  // Shares of right elements: 2 / 2, masked, 0 / 2 and 1 / 2.
+  EXPECT_EQ(weighted_sum_on_device(BinaryAccuracy(), outputs, {0, 1, 1, 0, 0, 1, 1, 1}, weights), 1.25F);
+  EXPECT_EQ(weighted_sum_on_device(MeanAbsoluteError(), outputs, {0, 0, 0, 0, 0, 0, 0.75F, 0.75F}, weights), 1.625F);
 }
 
 TEST_F(DeviceMetric, CategoricalAccuracyTakesTheFirstOfEqualsAndNoLaterNan) {

@@ -5,9 +5,14 @@
 #include <cmath>
 
 #include "gpu/support/gpu_test.h"
+#include "holdfast/optim/adadelta.h"
 #include "holdfast/optim/adam.h"
 #include "holdfast/optim/adamw.h"
+#include "holdfast/optim/lion.h"
+#include "holdfast/optim/nadam.h"
+#include "holdfast/optim/rmsprop.h"
 #include "holdfast/optim/sgd.h"
+#include "optim/update_pass.h"
 
 namespace holdfast {
 namespace {
@@ -33,7 +38,8 @@ class DeviceOptimizer : public GpuTest {
     for (std::int64_t step = 1; step <= kSteps; ++step) {
       const Values gradients = random_values(static_cast<std::uint64_t>(100 + step), size);
       optimizer.update(step, host[0], gradients, host_slots);
-      optimizer.update_on(kernels(), step, device[0].span(), upload(gradients, padding).span(), device_slots);
+      const DeviceArray uploaded = upload(gradients, padding);
+      update_arrays(backend(), optimizer, step, {device[0].span(), uploaded.span(), device_slots});
     }
 
     for (std::size_t array = 0; array < host.size(); ++array) {
@@ -49,7 +55,11 @@ TEST_F(DeviceOptimizer, GivesTheBitsOfTheHost) {
       std::make_shared<SGD>(SGDOptions{.learning_rate = 0.1F, .momentum = 0.9F}),
       std::make_shared<SGD>(SGDOptions{.learning_rate = 0.1F, .momentum = 0.9F, .nesterov = true}),
       std::make_shared<Adam>(AdamOptions{.learning_rate = 0.01F}),
-      std::make_shared<AdamW>(AdamWOptions{.learning_rate = 0.01F, .weight_decay = 0.1F})};
+      std::make_shared<AdamW>(AdamWOptions{.learning_rate = 0.01F, .weight_decay = 0.1F}),
+      std::make_shared<RMSprop>(RMSpropOptions{.momentum = 0.9F, .centered = true, .weight_decay = 0.1F}),
+      std::make_shared<Adadelta>(AdadeltaOptions{.learning_rate = 1}),
+      std::make_shared<Nadam>(),
+      std::make_shared<Lion>()};
   for (const auto& optimizer : optimizers) {
     for (const std::size_t size : kOptimizerSizes) {
       for (const std::size_t padding : {0, 1}) expect_bits_of_the_host(*optimizer, size, padding);
@@ -61,8 +71,8 @@ TEST_F(DeviceOptimizer, ChangesNothingOutsideItsRange) {
   const DeviceArray parameters = upload(Values(100, 7));
   const DeviceArray gradients = upload(Values(100, 1));
 
-  SGD(SGDOptions{.learning_rate = 1})
-      .update_on(kernels(), 1, parameters.span().subspan(8, 61), gradients.span().subspan(8, 61), {});
+  update_arrays(backend(), SGD(SGDOptions{.learning_rate = 1}), 1,
+                {parameters.span().subspan(8, 61), gradients.span().subspan(8, 61), {}});
 
   Values expected(100, 7);
   std::fill_n(expected.begin() + 8, 61, 6.0F);
@@ -72,7 +82,7 @@ TEST_F(DeviceOptimizer, ChangesNothingOutsideItsRange) {
 TEST_F(DeviceOptimizer, TakesAnEmptyRange) {
   const DeviceArray parameters = upload(Values(1, 7));
 
-  SGD(SGDOptions{.learning_rate = 1}).update_on(kernels(), 1, {}, {}, {});
+  update_arrays(backend(), SGD(SGDOptions{.learning_rate = 1}), 1, {});
 
   EXPECT_EQ(parameters.values()[0], 7.0F);
 }

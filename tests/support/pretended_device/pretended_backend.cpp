@@ -168,6 +168,9 @@ class PretendedBackend final : public Backend {
   std::string description() const override {
     return fmt::format("pretended device, {}, {}", on_host_->description(), name(precision_));
   }
+  void queue_on_stream(const std::function<void(void* stream)>& queue) override {
+    memory_.queue([queue] { queue(nullptr); });
+  }
 
  private:
   template <class Wrapper, class Operation>

@@ -9,7 +9,7 @@
 #include "compute/arithmetic/gradient_clipping.h"
 #include "holdfast/base/error.h"
 #include "holdfast/holdfast.h"
-#include "optim/adam_pass.h"
+#include "optim/update_pass.h"
 
 namespace holdfast {
 namespace {
@@ -54,26 +54,48 @@ std::span<const float> floats_of(const float* first, std::int64_t count) {
   return {first, static_cast<std::size_t>(count)};
 }
 
-std::span<const float> targets_of(const auto& shape, const float* first) {
-  return floats_of(first, has_class_labels(shape.kind) ? shape.samples : shape.samples * shape.outputs);
+// The sum over groups of rows with a common weight, as the host's path of training takes it: `mean_of(first row, rows,
+// weight)` is called for each group, or once where all weights are 1.
+template <class Shape, class MeanOf>
+float sum_of(const Shape& shape, const float* weights, const MeanOf& mean_of) {
+  if (weights == nullptr) return mean_of(0, shape.rows, 1.0F);
+  double sum = 0;
+  for (std::int64_t group = 0; group < shape.rows / shape.rows_each; ++group) {
+    if (weights[group] == 0) continue;
+    sum += static_cast<double>(weights[group]) *
+           static_cast<double>(mean_of(group * shape.rows_each, shape.rows_each, weights[group]));
+  }
+  return static_cast<float>(sum);
 }
 
 }  // namespace
 
-void PretendedKernels::loss(const compute::LossShape& shape, const float* outputs, const float* targets, float scale,
+void PretendedKernels::loss(const compute::LossShape& shape, const compute::RowArrays& arrays, float scale,
                             float* gradient, float* sum) {
   memory_.queue([=] {
-    const std::span<const float> values = floats_of(outputs, shape.samples * shape.outputs);
-    *sum = loss_of(shape)->evaluate(values, targets_of(shape, targets), shape.samples, scale,
-                                    {gradient, gradient == nullptr ? 0 : values.size()});
+    const std::unique_ptr<Loss> loss = loss_of(shape);
+    const auto each = static_cast<float>(shape.rows_each);
+    const std::int64_t target_width = has_class_labels(shape.kind) ? 1 : shape.outputs;
+    if (gradient != nullptr && arrays.weights != nullptr) std::fill_n(gradient, shape.rows * shape.outputs, 0.0F);
+    *sum = sum_of(shape, arrays.weights, [&](std::int64_t first, std::int64_t rows, float weight) {
+      const auto count = static_cast<std::size_t>(gradient == nullptr ? 0 : rows * shape.outputs);
+      return loss->evaluate(floats_of(arrays.outputs + first * shape.outputs, rows * shape.outputs),
+                            floats_of(arrays.targets + first * target_width, rows * target_width), rows,
+                            scale * weight / each, {gradient + (count == 0 ? 0 : first * shape.outputs), count}) /
+             each;
+    });
   });
 }
 
-void PretendedKernels::metric(const compute::MetricShape& shape, const float* outputs, const float* targets,
-                              float* sum) {
+void PretendedKernels::metric(const compute::MetricShape& shape, const compute::RowArrays& arrays, float* sum) {
   memory_.queue([=] {
-    *sum = metric_of(shape)->sum(floats_of(outputs, shape.samples * shape.outputs), targets_of(shape, targets),
-                                 shape.samples);
+    const std::unique_ptr<Metric> metric = metric_of(shape);
+    const std::int64_t target_width = has_class_labels(shape.kind) ? 1 : shape.outputs;
+    *sum = sum_of(shape, arrays.weights, [&](std::int64_t first, std::int64_t rows, float) {
+      return metric->sum(floats_of(arrays.outputs + first * shape.outputs, rows * shape.outputs),
+                         floats_of(arrays.targets + first * target_width, rows * target_width), rows) /
+             static_cast<float>(shape.rows_each);
+    });
   });
 }
 
@@ -81,8 +103,7 @@ void PretendedKernels::sgd(const compute::SgdStep& step, std::size_t floats, flo
                            float* velocity) {
   memory_.queue([=] {
     const std::span<float> slot(velocity, velocity == nullptr ? 0 : floats);
-    SGD({.learning_rate = step.learning_rate, .momentum = step.momentum, .nesterov = step.nesterov})
-        .update(1, {parameters, floats}, {gradients, floats}, std::span(&slot, velocity == nullptr ? 0 : 1));
+    run_pass({step}, {{parameters, floats}, {gradients, floats}, std::span(&slot, velocity == nullptr ? 0 : 1)});
   });
 }
 
@@ -90,7 +111,7 @@ void PretendedKernels::adam(const compute::AdamStep& step, std::size_t floats, f
                             const float* gradients, float* m, float* v) {
   memory_.queue([=] {
     const std::vector<std::span<float>> slots{{m, floats}, {v, floats}};
-    adam_pass(step, {parameters, floats}, {gradients, floats}, slots);
+    run_pass({step}, {{parameters, floats}, {gradients, floats}, slots});
   });
 }
 

@@ -13,9 +13,9 @@ class PretendedKernels final : public compute::DeviceKernels {
  public:
   explicit PretendedKernels(PretendedMemory& memory) : memory_(memory) {}
 
-  void loss(const compute::LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
+  void loss(const compute::LossShape& shape, const compute::RowArrays& arrays, float scale, float* gradient,
             float* sum) override;
-  void metric(const compute::MetricShape& shape, const float* outputs, const float* targets, float* sum) override;
+  void metric(const compute::MetricShape& shape, const compute::RowArrays& arrays, float* sum) override;
   void sgd(const compute::SgdStep& step, std::size_t floats, float* parameters, const float* gradients,
            float* velocity) override;
   void adam(const compute::AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,

@@ -63,8 +63,9 @@ TEST(CSVLogger, QuotesNamesThatHoldTheSeparator) {
   training.end_epoch(logger, {{"a;\"b\"", 1}, {"c,d", 2}});
 
   EXPECT_EQ(read_file(folder / "log.csv"), "epoch;\"a;\"\"b\"\"\";c,d\n0;1;2\n");
-  EXPECT_EQ(code_thrown_by([] { CSVLogger({.separator = '.'}); }), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_thrown_by([] { CSVLogger({.separator = '\n'}); }), ErrorCode::invalid_argument);
+  for (const char separator : std::string("+-.07enaiN\"\r\n\0", 14)) {
+    EXPECT_EQ(code_thrown_by([&] { CSVLogger({.separator = separator}); }), ErrorCode::invalid_argument) << separator;
+  }
 }
 
 TEST(CSVLogger, BeginsTheFileAnewForAnotherTraining) {

@@ -70,6 +70,17 @@ TEST_F(Chaos, FindsOtherWeightsAndPrintsACommandThatRepeatsThem) {
   EXPECT_THAT(out(), HasSubstr("holdfast chaos --fault rank=1,step=10,fault=kill --replicas 2 -- /bin/sh -c 'mkdir"));
 }
 
+// A shell would make two words of it.
+TEST_F(Chaos, QuotesBracesInTheCommandThatRepeatsACase) {
+  const std::string line = "mkdir -p {run_dir}; " + kBreaks;
+
+  EXPECT_EQ(run({"chaos", "--fault", "rank=1,step=10,fault=kill", "--", "/bin/sh", "-c", line, "--layers={64,32}"}),
+            kDamaged)
+      << problems();
+
+  EXPECT_THAT(out(), HasSubstr(" '--layers={64,32}'\n"));
+}
+
 TEST_F(Chaos, DrawsTheSameFaultsFromTheSameSeed) {
   EXPECT_EQ(run_chaos({"--faults", "2", "--seed", "8"}, kBreaks), kDamaged) << problems();
   const std::string first = out().substr(out().find("again:"));

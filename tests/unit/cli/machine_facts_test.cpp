@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "support/fake_gpus.h"
 #include "support/folders.h"
@@ -45,6 +46,16 @@ TEST(MachineFacts, NumberTheDriversDevicesAsCudaDoes) {
   EXPECT_TRUE(facts.is_cuda_order_known);
   EXPECT_TRUE(facts.was_back_end_tried);
   EXPECT_THAT(facts.back_end_problem, HasSubstr("/nowhere/libholdfast_cuda.so"));
+}
+
+TEST(MachineFacts, FindTheHdf5PluginInEachFolderOfTheList) {
+  const Variable nvml("HOLDFAST_NVML", "/nowhere/libnvidia-ml.so.1");
+  const TemporaryFolder folder;
+  const std::string file = folder / "libholdfast_hdf5_zstd.so";
+  std::ofstream(file) << "a plugin";
+  const Variable plugins("HDF5_PLUGIN_PATH", "/nowhere::" + folder.path());
+
+  EXPECT_EQ(look_at_machine().hdf5_plugin, std::filesystem::weakly_canonical(file));
 }
 
 TEST(MachineFacts, SayWhyThereAreNoGpus) {

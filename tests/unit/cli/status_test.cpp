@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "holdfast/base/error.h"
 #include "support/command_test.h"
 
 namespace holdfast::cli {
@@ -46,7 +47,7 @@ TEST_F(StatusTest, ShowsARowForEachProcess) {
   spare["step"] = -1;
   spare["stage"] = "ready";
 
-  EXPECT_EQ(describe_status(status_with({member, spare})),
+  EXPECT_EQ(describe_status("/r", status_with({member, spare})),
             "running, generation 3, 2 replicas wanted, step 120, 512.0 samples/s, 2 restarts\n"
             "RANK  PROCESS  DEVICE   PID  STAGE     PHASE      STEP   BEAT  SAMPLES/S   MEMORY  RESTARTS\n"
             "   1        4       1  4711  training  computing   120  0.2 s      512.0  100 MiB         2\n"
@@ -64,7 +65,7 @@ TEST_F(StatusTest, ShowsDevicesByTheirNames) {
                                             {"seconds_left", 0.0},
                                             {"tried_by", nullptr}}});
 
-  const std::string text = describe_status(status);
+  const std::string text = describe_status("/r", status);
 
   EXPECT_THAT(text, HasSubstr("   1        4   cpu:3  4711  training"));
   EXPECT_THAT(text, HasSubstr("\ncpu:1 is left out: 3 processes failed there; it is tried again when"));
@@ -77,7 +78,7 @@ TEST_F(StatusTest, ShowsTheLastDriverEventOfADevice) {
                                                     {"count", 2},
                                                     {"seconds_ago", 3.2}}});
 
-  EXPECT_THAT(describe_status(status),
+  EXPECT_THAT(describe_status("/r", status),
               HasSubstr("\ncuda:1 had 2 events, the last 3 s ago: Xid 31, a kernel used memory that is not there\n"));
 }
 
@@ -90,14 +91,14 @@ TEST_F(StatusTest, ShowsShardsThatAreAssignedUnevenly) {
   spare["shards"] = nullptr;
 
   EXPECT_THAT(
-      describe_status(status_with({quick, slow, spare})),
+      describe_status("/r", status_with({quick, slow, spare})),
       HasSubstr(
           "RESTARTS  SHARDS\n"
           "   1        4       1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       4\n"
           "   1        4       1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       2\n"
           "   1        4       1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       -\n"));
   quick["shards"] = 3;
-  EXPECT_THAT(describe_status(status_with({quick, slow, spare})), Not(HasSubstr("SHARDS")));
+  EXPECT_THAT(describe_status("/r", status_with({quick, slow, spare})), Not(HasSubstr("SHARDS")));
 }
 
 TEST_F(StatusTest, ShowsDeviceSlotsThatAreLeftOut) {
@@ -111,7 +112,7 @@ TEST_F(StatusTest, ShowsDeviceSlotsThatAreLeftOut) {
   };
   status["rests"] = {rest(1, 512.3, nullptr), rest(2, 0, 7), rest(3, 0, nullptr)};
 
-  const std::string text = describe_status(status);
+  const std::string text = describe_status("/r", status);
 
   EXPECT_THAT(text, HasSubstr("device slot 1 is left out: 3 processes failed there; it is tried again in 512 s\n"));
   EXPECT_THAT(text, HasSubstr("device slot 2 is left out: 3 processes failed there; process 7 tries it\n"));
@@ -126,6 +127,31 @@ TEST_F(StatusTest, SaysThatNoRunIsLive) {
   }
   EXPECT_EQ(run({"scale", "/nowhere", "2"}), 2);
   EXPECT_THAT(problems(), HasSubstr("no run is live in /nowhere"));
+}
+
+// A JSON exception ended the command without a sentence.
+TEST_F(StatusTest, RefusesAnAnswerThatLacksAPartInASentence) {
+  const nlohmann::json whole = status_with({a_member()});
+  std::vector<nlohmann::json> answers = {nlohmann::json{{"ok", true}}};
+  for (const auto& [key, value] : whole.items()) {
+    answers.push_back(whole);
+    answers.back().erase(key);
+    answers.push_back(whole);
+    answers.back()[key] = nlohmann::json::array({1});
+  }
+  for (const auto& [key, value] : whole["members"][0].items()) {
+    answers.push_back(whole);
+    answers.back()["members"][0].erase(key);
+  }
+  for (const nlohmann::json& answer : answers) {
+    try {
+      describe_status("/r", answer);
+      ADD_FAILURE() << "took " << answer.dump();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unsupported);
+      EXPECT_THAT(error.what(), HasSubstr("the watchdog of /r gave an answer that this command does not understand"));
+    }
+  }
 }
 
 }  // namespace

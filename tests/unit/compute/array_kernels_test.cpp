@@ -37,6 +37,34 @@ TEST(ArrayKernels, ElementsOfLongRowsAndSingleNumbersAreComputedAlike) {
   }
 }
 
+// The first output lies where an input does that the last instruction still reads.
+TEST(ArrayKernels, OutputsMayLieWhereInputsDo) {
+  constexpr std::int64_t kCount = 1000;
+  const auto backend = make_cpu_backend(1);
+  ElementProgram program;
+  program.input_count = 2;
+  program.instruction_count = program.output_count = 2;
+  program.instructions[0] = {ElementFunction::add,
+                             {{ElementOperand::Kind::input, 0}, {ElementOperand::Kind::input, 1}}};
+  program.instructions[1] = {ElementFunction::multiply,
+                             {{ElementOperand::Kind::input, 0}, {ElementOperand::Kind::result, 0}}};
+  program.outputs[0] = 0;
+  program.outputs[1] = 1;
+  std::vector<float> a(kCount), b(kCount);
+  std::iota(a.begin(), a.end(), 0.0F);
+  std::iota(b.begin(), b.end(), 1.0F);
+  const float* const inputs[] = {a.data(), b.data()};
+  float* const outputs[] = {a.data(), b.data()};
+
+  backend->array_kernels().elements(program, {.axes = 1, .extents = {kCount}, .strides = {{1}, {1}}}, inputs, outputs);
+
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const auto n = static_cast<float>(i);
+    ASSERT_EQ(a[i], n + (n + 1));
+    ASSERT_EQ(b[i], n * (n + (n + 1)));
+  }
+}
+
 TEST(ArrayKernels, FunctionsHaveNamesThatReadBack) {
   for (int i = 0; i <= static_cast<int>(ElementFunction::select); ++i) {
     const auto function = static_cast<ElementFunction>(i);

@@ -41,5 +41,26 @@ TEST(JsonString, EscapesWhatJsonCannotHold) {
   EXPECT_EQ(json_string("\xff"), "\"\xEF\xBF\xBD\"");
 }
 
+TEST(DeepJson, IsFoundBeforeItIsParsed) {
+  const auto nested = [](std::size_t levels) {
+    return std::string(levels, '[') + "{\"a\": 1}" + std::string(levels, ']');
+  };
+
+  EXPECT_FALSE(is_deep_json("{}"));
+  EXPECT_FALSE(is_deep_json(nested(999)));
+  EXPECT_TRUE(is_deep_json(nested(1000)));
+  EXPECT_TRUE(is_deep_json(std::string(1'000'000, '[')));
+}
+
+TEST(DeepJson, CountsNeitherNeighboursNorBracketsInStrings) {
+  std::string neighbours = "[";
+  for (int i = 0; i < 2000; ++i) neighbours += "[],";
+  const std::string brackets(2000, '[');
+
+  EXPECT_FALSE(is_deep_json(neighbours + "[]]"));
+  EXPECT_FALSE(is_deep_json("[\"" + brackets + "\\\"" + brackets + "\"]"));
+  EXPECT_TRUE(is_deep_json("[\"a\\\\\", " + brackets));
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -24,7 +24,8 @@ class ZstdFilter : public ::testing::Test {
   };
 
   ZstdFilter()
-      : module_(dlopen(program_folder() + "/../hdf5-plugins/libholdfast_hdf5_zstd.so", RTLD_NOW | RTLD_LOCAL)) {
+      : module_(
+            dlopen((program_folder() + "/../hdf5-plugins/libholdfast_hdf5_zstd.so").c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (module_ == nullptr) throw std::runtime_error(dlerror());
     const auto info = reinterpret_cast<const void* (*)()>(dlsym(module_, "H5PLget_plugin_info"));
     filter_ = static_cast<const H5Z_class2_t*>(info());

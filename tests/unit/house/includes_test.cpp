@@ -40,7 +40,7 @@ const std::vector<Rooms> kRooms = {
      ""},
     {"format/src", {"codec", "hdf5", "container", "view", "array_files"}, ""},
     {"exchange/src",
-     {"bytes", "zip", "safetensors", "numpy", "foreign_hdf5", "pytorch", "keras_files", "keras", "files"},
+     {"bytes", "zip", "safetensors", "numpy", "foreign_hdf5", "keras_files", "keras_layers", "pytorch", "keras", "files"},
      ""},
     {"sdk/src", kSdkParts, ""},
     {"sdk/src/train", {"context", "state", "step", "agreement", "saving", "supervise", "fit"}, "train/"},

@@ -13,8 +13,8 @@
 namespace holdfast {
 namespace {
 
-std::string example(const std::string& name) {
-  return read_file(source_folder() + "/examples/" + name + "/main.cpp");
+std::string example(const std::string& name, const std::string& file = "main.cpp") {
+  return read_file(source_folder() + "/examples/" + name + "/" + file);
 }
 
 std::vector<std::string> code_in(const std::string& page) {
@@ -48,7 +48,7 @@ TEST(TrainingPage, ShowsTheExampleProgramsAsTheyAreBuilt) {
   const std::vector<std::string> blocks = code_in("docs/training.md");
   ASSERT_EQ(blocks.size(), 6U);
 
-  EXPECT_NE(example("residual").find(blocks[0]), std::string::npos) << blocks[0];
+  EXPECT_NE(example("residual", "residual_network.cpp").find(blocks[0]), std::string::npos) << blocks[0];
   for (std::size_t block = 1; block < 4; ++block) {
     EXPECT_NE(example("two_towers").find(blocks[block]), std::string::npos) << blocks[block];
   }

@@ -15,7 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Arrays of two and one elements, with padding between and after them.
@@ -62,14 +62,14 @@ TEST(GradientClipper, ClipsGradientsWhoseSquaresOverflowAFloat) {
 }
 
 TEST(GradientClipper, LeavesNonFiniteGradientsToBeFound) {
-  const std::vector<float> by_value = clip({.value = 1}, {kNan, -kInfinity, 0, 0, 2, 0});
+  const std::vector<float> by_value = clip({.value = 1}, {kNotANumber, -kInfinity, 0, 0, 2, 0});
   EXPECT_TRUE(std::isnan(by_value[0]));
   EXPECT_EQ(by_value[1], -1);
 
   const std::vector<float> by_norm = clip({.norm = 1}, {kInfinity, 3, 0, 0, 2, 0});
   EXPECT_THAT(by_norm, ElementsAre(kInfinity, 3, 0, 0, 1, 0));
 
-  const std::vector<float> by_global_norm = clip({.global_norm = 1}, {kNan, 3, 0, 0, 2, 0});
+  const std::vector<float> by_global_norm = clip({.global_norm = 1}, {kNotANumber, 3, 0, 0, 2, 0});
   EXPECT_TRUE(std::isnan(by_global_norm[0]));
   EXPECT_EQ(by_global_norm[1], 3);
 }

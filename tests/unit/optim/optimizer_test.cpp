@@ -11,10 +11,16 @@
 #include <nlohmann/json.hpp>
 
 #include "holdfast/core/random.h"
+#include "holdfast/optim/adadelta.h"
+#include "holdfast/optim/adagrad.h"
 #include "holdfast/optim/adam.h"
+#include "holdfast/optim/adamax.h"
 #include "holdfast/optim/adamw.h"
 #include "holdfast/optim/exponential_decay.h"
+#include "holdfast/optim/lion.h"
+#include "holdfast/optim/nadam.h"
 #include "holdfast/optim/polynomial_decay.h"
+#include "holdfast/optim/rmsprop.h"
 #include "holdfast/optim/sgd.h"
 
 namespace holdfast {
@@ -130,7 +136,11 @@ TEST(ScheduledOptimizer, GivesTheBitsOfTheRateOfItsStep) {
   for (const Scheduled& pair :
        {scheduled<SGD>(SGDOptions{}, schedule), scheduled<SGD>(SGDOptions{.momentum = 0.9F}, schedule),
         scheduled<SGD>(SGDOptions{.momentum = 0.9F, .nesterov = true}, schedule),
-        scheduled<Adam>(AdamOptions{}, schedule), scheduled<AdamW>(AdamWOptions{}, schedule)}) {
+        scheduled<Adam>(AdamOptions{}, schedule), scheduled<AdamW>(AdamWOptions{}, schedule),
+        scheduled<RMSprop>(RMSpropOptions{.weight_decay = 0.1F}, schedule),
+        scheduled<Adagrad>(AdagradOptions{}, schedule), scheduled<Adadelta>(AdadeltaOptions{}, schedule),
+        scheduled<Adamax>(AdamaxOptions{}, schedule), scheduled<Nadam>(NadamOptions{}, schedule),
+        scheduled<Lion>(LionOptions{.weight_decay = 0.1F}, schedule)}) {
     Arenas expected = random_arenas(*pair.with_schedule, 32);
     Arenas found = expected;
 
@@ -157,8 +167,17 @@ const SGD kMomentum{{.momentum = 0.9F}};
 const SGD kNesterov{{.momentum = 0.9F, .nesterov = true}};
 const Adam kAdam;
 const AdamW kAdamW;
+const RMSprop kRMSprop;
+const RMSprop kCentered{{.momentum = 0.9F, .centered = true, .weight_decay = 0.1F}};
+const Adagrad kAdagrad{{.weight_decay = 0.1F}};
+const Adadelta kAdadelta{{.weight_decay = 0.1F}};
+const Adamax kAdamax{{.weight_decay = 0.1F}};
+const Nadam kNadam{{.weight_decay = 0.1F}};
+const Lion kLion{{.weight_decay = 0.1F}};
 
-INSTANTIATE_TEST_SUITE_P(, EveryOptimizer, testing::Values(&kPlain, &kMomentum, &kNesterov, &kAdam, &kAdamW));
+INSTANTIATE_TEST_SUITE_P(, EveryOptimizer,
+                         testing::Values(&kPlain, &kMomentum, &kNesterov, &kAdam, &kAdamW, &kRMSprop, &kCentered,
+                                         &kAdagrad, &kAdadelta, &kAdamax, &kNadam, &kLion));
 
 }  // namespace
 }  // namespace holdfast

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -24,6 +25,8 @@
 #include "support/program.h"
 #include "train/state/snapshot.h"
 #include "train/step/model_trainable.h"
+#include "unit/nn/support/function_layer.h"
+#include "unit/nn/support/running_sum.h"
 #include "unit/train/support/small_training.h"
 
 namespace holdfast {
@@ -278,6 +281,113 @@ TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithSchedulesAndClipping) {
   }
 }
 
+// The small data as flat rows with targets of 0 and 1, and a weight for each sample.
+Dataset weighted_rows() {
+  constexpr std::int64_t kRows = 29;
+  Tensor x(Shape{kRows, 3}), y(Shape{kRows, 2}), weights(Shape{kRows});
+  Random random(7, Purpose::user, 0, 0);
+  for (float& value : x.values()) value = random.uniform();
+  for (float& value : y.values()) value = random.uniform() < 0.5F ? 0.0F : 1.0F;
+  for (std::int64_t i = 0; i < kRows; ++i) weights.values()[i] = i % 3 == 0 ? 0 : random.uniform();
+  return from_tensors({{"x", x}}, {{"y", y}}, weights).batch(8);
+}
+
+Outcome train_weighted(Replica& replica, const Loss& loss, const std::vector<MetricHandle>& metrics) {
+  const Dataset data = weighted_rows();
+  Trainer trainer(replica, Sequential{Input{3}, Dense{2, {.activation = Activation::sigmoid}}}, Adam(0.02F), loss,
+                  metrics);
+  const FitResult fit = trainer.fit(data, {.epochs = 3});
+  return {trainer.weights_digest().hex(), trainer.step(), fit.results, trainer.evaluate(data), fit.history};
+}
+
+MetricFunction precision() {
+  return {"precision",
+          [](const Value& outputs, const Value& targets) {
+            const Value positive = less(0.5F, outputs);
+            return std::vector<Value>{positive * targets, positive};
+          },
+          [](std::span<const double> sums, double) { return sums[0] / sums[1]; }};
+}
+
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithALossAndAMetricOfValuesAndWeights) {
+  const LossFunction focal("focal", [](const Value& p, const Value& t) {
+    const Value right = t * p + (1.0F - t) * (1.0F - p);
+    return -square(1.0F - right) * logarithm(right);
+  });
+  const auto train = [&](Replica& replica) {
+    return train_weighted(replica, focal, {precision(), BinaryAccuracy{}, MeanAbsoluteError{}});
+  };
+  const Outcome expected = outcomes_of({.replicas = 1}, train)[0];
+  const int before = repeats();
+
+  expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], expected);
+
+  EXPECT_GT(repeats() - before, 0) << "the steps are recorded";
+}
+
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithWeightsAndABuiltInLoss) {
+  const auto train = [](Replica& replica) { return train_weighted(replica, BinaryCrossentropy{}, {BinaryAccuracy{}}); };
+
+  expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], outcomes_of({.replicas = 1}, train)[0]);
+}
+
+// As an application writes one that functions of values cannot describe.
+class AbsoluteError final : public Loss {
+ public:
+  std::string name() const override { return "absolute_error"; }
+  std::string configuration() const override { return R"({"kind":"absolute_error"})"; }
+  std::unique_ptr<Loss> clone() const override { return std::make_unique<AbsoluteError>(*this); }
+  Shape target_shape(const Shape& output) const override { return output; }
+  float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t, float scale,
+                 std::span<float> gradient) const override {
+    double sum = 0;
+    for (std::size_t i = 0; i < outputs.size(); ++i) sum += std::abs(outputs[i] - targets[i]);
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = outputs[i] < targets[i] ? -scale : scale;
+    return static_cast<float>(sum);
+  }
+};
+
+class Largest final : public Metric {
+ public:
+  Largest() : Metric("largest") {}
+  std::string configuration() const override { return R"({"kind":"largest"})"; }
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<Largest>(*this); }
+  float sum(std::span<const float> outputs, std::span<const float>, std::int64_t samples) const override {
+    return *std::max_element(outputs.begin(), outputs.end()) * static_cast<float>(samples);
+  }
+};
+
+TEST_F(TrainerOnADevice, ComputesALossWithoutDeviceCodeOnTheHostAndSaysSoOnce) {
+  const auto train = [](Replica& replica) { return train_weighted(replica, AbsoluteError{}, {Largest{}}); };
+  const Outcome expected = outcomes_of({.replicas = 1}, train)[0];
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    if (line.find("the host computes") != std::string_view::npos) lines.emplace_back(line);
+  });
+
+  const Outcome outcome = outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0];
+
+  set_log_sink({});
+  expect_equal(outcome, expected);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find(R"(loss "absolute_error" and metric "largest" for cuda:0)"), std::string::npos) << lines[0];
+}
+
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithPositions) {
+  const Dataset data = from_tensors({{"x", Tensor(Shape{2, 2, 3}, {1, 2, 3, 0, 0, 0, 5, 1, 1, 2, 7, 1})}},
+                                    {{"y", Tensor(Shape{2, 2}, {2, 0, 1, 1})}}, Tensor(Shape{2, 2}, {1, 0, 3, 0.5F}));
+  const auto train = [&](Replica& replica) {
+    Trainer trainer(replica, Sequential{Input{2, 3}, Dense{3}}, SGD(0.1F),
+                    SparseCategoricalCrossentropy{{.from_logits = true}}, {SparseCategoricalAccuracy{}});
+    const FitResult fit = trainer.fit(data.batch(2), {.epochs = 3});
+    return Outcome{trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+  };
+
+  expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], outcomes_of({.replicas = 1}, train)[0]);
+}
+
 TEST_F(TrainerOnADevice, TakesAModelWithoutParameters) {
   const Outcome expected = outcomes_of({.replicas = 1}, train_without_parameters)[0];
 
@@ -370,6 +480,63 @@ TEST_F(PassesInParts, AreRecordedForWhereTheyAreCut) {
     }
   }
   EXPECT_EQ(cuts.size(), 2U);
+}
+
+// A pretended device runs what is queued on the host, so the function for the host can serve it.
+class SumOnDevices final : public CustomOperation {
+ public:
+  explicit SumOnDevices(bool is_reversed) : sum_(is_reversed), is_reversed_(is_reversed) {}
+  std::string name() const override { return "test.sum_on_devices"; }
+  std::vector<ValueSpec> infer(std::span<const ValueSpec> inputs) const override { return sum_.infer(inputs); }
+  std::size_t scratch_bytes(std::span<const ValueSpec>, std::int64_t) const override { return 64; }
+  void run(const OperationArrays& arrays) const override { sum_.run(arrays); }
+  bool runs_on_devices() const override { return true; }
+  void queue_on_device(const OperationArrays& arrays, void*) const override {
+    EXPECT_EQ(arrays.scratch.size(), 64U);
+    arrays.scratch.front() = std::byte{1};
+    sum_.run(arrays);
+  }
+  std::vector<std::optional<Value>> gradient(const OperationGradient& at) const override {
+    return {apply_custom(std::make_shared<const SumOnDevices>(!is_reversed_), {*at.output_gradients[0]})[0]};
+  }
+
+ private:
+  const RunningSum sum_;
+  const bool is_reversed_;
+};
+
+TEST_F(TrainerOnADevice, RunsTheDeviceFunctionOfAnOperationOfAnApplication) {
+  const auto train = [](Replica& replica) {
+    const FunctionLayer sum(
+        [](const Value& x) { return apply_custom(std::make_shared<const SumOnDevices>(false), {x})[0]; });
+    const Sequential model{Input{6, 6, 1}, Flatten{}, Dense{12}, sum, Dense{3}, sum};
+    Trainer trainer(replica, model, Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+    const FitResult fit = trainer.fit(small_data().shuffle().batch(10), {.epochs = 2});
+    return Outcome{trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+  };
+  const int before = repeats();
+
+  const Outcome outcome = outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0];
+
+  expect_equal(outcome, outcomes_of({.replicas = 1}, train)[0]);
+  EXPECT_GT(repeats(), before);
+}
+
+TEST_F(TrainerOnADevice, RefusesAnOperationOfAnApplicationInASentence) {
+  const auto train = [](Replica& replica) {
+    Trainer trainer(replica, Sequential{Input{2}, FunctionLayer(running_sum)}, SGD(0.1F), MeanSquaredError{});
+    trainer.fit(from_tensors(Tensor(Shape{8, 2}), Tensor(Shape{8, 2})).batch(4), {.epochs = 1});
+    return Outcome{};
+  };
+
+  try {
+    outcomes_of({.replicas = 1, .device = "cuda:0"}, train);
+    ADD_FAILURE() << "trains on a device with a function for the host";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    const std::string expected = "\"test.running_sum\" runs on the host, and the model runs on cuda:0";
+    EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

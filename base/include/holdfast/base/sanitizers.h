@@ -8,11 +8,17 @@
 //
 // g++ defines macros for the sanitizers; clang answers __has_feature. The other sanitizers change
 // neither, and do not count.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
 #define HOLDFAST_SANITIZED 1
+#elif defined(__SANITIZE_THREAD__)
+#define HOLDFAST_SANITIZED 1
+#define HOLDFAST_THREAD_SANITIZED 1  // tells code that the thread sanitizer must be told of what it cannot see
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#if __has_feature(address_sanitizer)
 #define HOLDFAST_SANITIZED 1
+#elif __has_feature(thread_sanitizer)
+#define HOLDFAST_SANITIZED 1
+#define HOLDFAST_THREAD_SANITIZED 1
 #endif
 #endif
 

@@ -25,7 +25,7 @@ class BinaryAccuracy : public Metric {
   std::string configuration() const override;
   std::unique_ptr<Metric> clone() const override;
   float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const override;
-  void sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const override;
+  bool describe_kernel(compute::MetricShape& kernel) const override;
 
  private:
   float threshold_;

@@ -19,7 +19,9 @@ class CategoricalAccuracy : public Metric {
   std::string configuration() const override;
   std::unique_ptr<Metric> clone() const override;
   float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const override;
-  void sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const override;
+  // The axes before the classes. A sample counts with the share of its positions that are right.
+  std::size_t position_axes(const Shape& output) const override;
+  bool describe_kernel(compute::MetricShape& kernel) const override;
 };
 
 }  // namespace holdfast

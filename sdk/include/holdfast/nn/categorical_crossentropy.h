@@ -25,13 +25,14 @@ class CategoricalCrossentropy : public Loss {
   std::string name() const override;
   std::string configuration() const override;
   std::unique_ptr<Loss> clone() const override;
-  // The shape of the output, which has one axis: the classes.
+  // The shape of the output, whose last axis are the classes.
   Shape target_shape(const Shape& output) const override;
   void check_last_activation(std::optional<Activation> last) const override;
   float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples, float scale,
                  std::span<float> gradient) const override;
-  void evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
-                   float* gradient) const override;
+  // The axes before the classes. The loss of a sample is the mean over its positions.
+  std::size_t position_axes(const Shape& output) const override;
+  bool describe_kernel(compute::LossShape& kernel) const override;
 
  private:
   CrossentropyOptions options_;

@@ -33,6 +33,7 @@ Value operator*(float a, const Value& b);
 Value operator/(float a, const Value& b);
 
 Value absolute(const Value& x);
+Value sign(const Value& x);  // -1, 0 or 1; without a gradient
 Value square(const Value& x);
 Value square_root(const Value& x);
 Value reciprocal_root(const Value& x);  // 1 / sqrt(x)
@@ -41,13 +42,19 @@ Value logarithm(const Value& x);
 Value power(const Value& x, float exponent);
 // The smaller and the larger of two; a NaN of either is the result. Of equal ones, the first gets the gradient.
 Value minimum(const Value& a, const Value& b);
+Value minimum(const Value& a, float b);
 Value maximum(const Value& a, const Value& b);
+Value maximum(const Value& a, float b);
 // 1 where true, else 0; without a gradient.
 Value less(const Value& a, const Value& b);
+Value less(const Value& a, float b);
+Value less(float a, const Value& b);
 Value less_equal(const Value& a, const Value& b);
 Value equal(const Value& a, const Value& b);
 // `a` where the condition is not 0, else `b`.
 Value where(const Value& condition, const Value& a, const Value& b);
+Value where(const Value& condition, const Value& a, float b);
+Value where(const Value& condition, float a, const Value& b);
 
 Value relu(const Value& x);
 Value sigmoid(const Value& x);

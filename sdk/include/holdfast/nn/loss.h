@@ -2,10 +2,13 @@
 
 // What training minimizes. A loss compares the outputs of a model with the targets. It gives one number
 // per sample, and the gradient of the sum of these numbers. Losses are immutable and hold only options;
-// any thread may use the same one. Derive from Loss to train with a loss of your own on CPUs: implement
-// the pure virtual functions of this class, and pass it to a Trainer. mean_squared_error.h is the
-// shortest example.
+// any thread may use the same one.
+//
+// The short way to a loss of your own is a function of values (value_loss.h). A loss that functions of
+// values cannot describe derives from Loss and computes rows of floats. On a device, such a loss is
+// computed on the host, which the log says once: outputs and gradient are copied in each step.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,17 +21,9 @@
 namespace holdfast {
 
 namespace compute {
-class DeviceKernels;
-}
-
-// The outputs and targets of a batch in the memory of a device, and the place for their sum.
-struct DeviceBatch {
-  const float* outputs = nullptr;
-  const float* targets = nullptr;
-  std::int64_t samples = 0;          // at least 1
-  std::int64_t output_elements = 0;  // of one sample
-  float* sum = nullptr;
-};
+struct LossShape;
+struct MetricShape;
+}  // namespace compute
 
 class Loss {
  public:
@@ -63,11 +58,12 @@ class Loss {
   virtual float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples,
                          float scale, std::span<float> gradient) const = 0;
 
-  // The same for arrays on a device: queues the work and does not wait. *batch.sum receives the sum;
-  // `gradient` may be null. The default throws Error{unsupported}, so a loss of an application computes
-  // on CPUs only.
-  virtual void evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
-                           float* gradient) const;
+  // How many axes of an output, from the first, are positions with a loss of their own. The loss of a
+  // sample is then the mean over its positions, and evaluate() takes each position as a sample.
+  virtual std::size_t position_axes(const Shape&) const { return 0; }
+
+  // For Holdfast's own losses: describes the kernel of devices that computes this loss, and returns true.
+  virtual bool describe_kernel(compute::LossShape&) const { return false; }
 
  protected:
   Loss() = default;

@@ -1,9 +1,12 @@
 #pragma once
 
 // What training reports besides the loss: one number per sample, averaged over an epoch. Metrics are
-// immutable and hold only options; any thread may use the same one. Derive from Metric for a metric of
-// your own on CPUs; it is passed to a Trainer in the list of metrics: Trainer(replica, model, Adam{},
-// loss, {MyMetric{}}).
+// immutable and hold only options; any thread may use the same one. They are passed to a Trainer in a
+// list: Trainer(replica, model, Adam{}, loss, {MyMetric{}}).
+//
+// The short way to a metric of your own is a function of values (value_metric.h), which may also have
+// several sums. A metric that functions of values cannot describe derives from Metric and computes rows
+// of floats. On a device, such a metric is computed on the host, which the log says once.
 
 #include <cstdint>
 #include <memory>
@@ -35,8 +38,13 @@ class Metric {
   // / samples. Throws Error{invalid_argument} for spans whose sizes do not fit together.
   virtual float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const = 0;
 
-  // The same for arrays on a device, as Loss::evaluate_on(). The default throws Error{unsupported}.
-  virtual void sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const;
+  // What is reported of sums over all samples, by default the mean. `weight` is the number of samples, or
+  // the sum of their weights.
+  virtual double result(std::span<const double> sums, double weight) const { return sums[0] / weight; }
+
+  // As Loss::position_axes() and Loss::describe_kernel().
+  virtual std::size_t position_axes(const Shape&) const { return 0; }
+  virtual bool describe_kernel(compute::MetricShape&) const { return false; }
 
  protected:
   explicit Metric(std::string name) : name_(std::move(name)) {}

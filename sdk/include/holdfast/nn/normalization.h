@@ -67,7 +67,7 @@ class NormalizationStatistics {
   NormalizationStatistics(const Normalization& layer, const Shape& sample_shape);
 
   // The elements of one sample, row-major. Asserts their number; throws Error{invalid_argument} for one that is not
-  // finite.
+  // finite, and then nothing of the sample counts.
   void add(std::span<const float> sample);
 
   // The layer with these statistics. Throws Error{invalid_argument} if no sample was added.

@@ -1,7 +1,8 @@
 #pragma once
 
 // Cross-entropy of one class out of several, with the number of the class as the target
-// (keras.losses.SparseCategoricalCrossentropy):
+// (keras.losses.SparseCategoricalCrossentropy), of each position where the output has axes before the
+// classes:
 //
 //   loss = -log p[target],    p = softmax(output)                     with from_logits
 //                             p = clip(output / sum(output), e, 1-e)  without, e = 1e-7
@@ -25,15 +26,15 @@ class SparseCategoricalCrossentropy : public Loss {
   std::string name() const override;
   std::string configuration() const override;
   std::unique_ptr<Loss> clone() const override;
-  // A scalar. The output has one axis: the classes.
+  // The shape of the output without its last axis, the classes: a scalar if there is no other axis.
   Shape target_shape(const Shape& output) const override;
   void check_last_activation(std::optional<Activation> last) const override;
-  // Throws Error{invalid_argument} that names the row of the sample if a target is not a whole number
-  // in [0, classes).
+  // Throws Error{invalid_argument} that names the row if a target is not a whole number in [0, classes).
   float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples, float scale,
                  std::span<float> gradient) const override;
-  void evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
-                   float* gradient) const override;
+  // The axes before the classes. The loss of a sample is the mean over its positions.
+  std::size_t position_axes(const Shape& output) const override;
+  bool describe_kernel(compute::LossShape& kernel) const override;
 
  private:
   CrossentropyOptions options_;

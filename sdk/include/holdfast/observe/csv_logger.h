@@ -27,8 +27,8 @@ struct CSVLoggerOptions {
 
 class CSVLogger final : public EpochRecord {
  public:
-  // `options` is copied. Throws Error{invalid_argument} for a separator that is a quote, an end of line
-  // or part of a number.
+  // `options` is copied. Throws Error{invalid_argument} for a separator that is a quote, an end of line,
+  // a letter, a NUL or part of a number.
   explicit CSVLogger(CSVLoggerOptions options = {});
 
   std::string name() const override { return "csv_logger/" + options_.path; }

@@ -48,8 +48,7 @@ class AdamW : public Optimizer {
   // One pass over memory for both slots and the parameters.
   void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
               std::span<const std::span<float>> slots) const override;
-  void update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
-                 std::span<const float> gradients, std::span<const std::span<float>> slots) const override;
+  std::shared_ptr<const UpdatePass> pass(std::int64_t step) const override;
 
  private:
   AdamWOptions options_;

@@ -8,6 +8,7 @@
 // with operations that IEEE 754 rounds in one way. So the bits do not depend on how an arena is cut
 // into ranges. Where parameter, gradient and slots are zero, as in padding, they must stay zero.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -18,11 +19,12 @@
 
 namespace holdfast {
 
-namespace compute {
-class DeviceKernels;
-}
+// For Holdfast's own use: a step of an optimizer as data (sdk/src/optim/update_pass.h).
+struct UpdatePass;
 
-// The base class of Adam, AdamW and SGD. Derive from it to train with a rule of your own on CPUs.
+// The base class of all optimizers. A rule of your own is best described with described_optimizer.h: then CPUs and
+// devices compute it in one pass. A class that derives from Optimizer itself computes on the host. On a device it is
+// called with copies of the arrays, which takes time in each step and no other code; a line of the log says so.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -41,15 +43,17 @@ class Optimizer {
   // What is done to the gradients before update() gets them. Part of the configuration.
   virtual GradientClipping clipping() const { return {}; }
 
-  // Updates one range of the arenas in one pass. `step` counts from 1, and `slots` are in the order of
-  // slot_names(). Asserts that all ranges have one length; they must not overlap.
+  // What the elements of a slot begin with. Padding begins with zeros all the same.
+  virtual float initial_value_of_slot(std::size_t slot) const;
+
+  // Updates one range of the arenas, which lie in the host's memory. `step` counts from 1, and `slots` are in the order
+  // of slot_names(). Asserts that all ranges have one length; they must not overlap.
   virtual void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                       std::span<const std::span<float>> slots) const = 0;
 
-  // The same for arrays on a device: queues the work and does not wait. The default throws
-  // Error{unsupported}, so an optimizer of an application computes on CPUs only.
-  virtual void update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
-                         std::span<const float> gradients, std::span<const std::span<float>> slots) const;
+  // For Holdfast's own use: step `step` in a form that a device can compute, with the bits of update(). The default is
+  // null: only update() knows the rule. If you override update() of Adam, AdamW or SGD, return null here.
+  virtual std::shared_ptr<const UpdatePass> pass(std::int64_t step) const;
 
  protected:
   Optimizer() = default;

@@ -43,8 +43,7 @@ class SGD : public Optimizer {
   // One pass over memory for the slot and the parameters.
   void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
               std::span<const std::span<float>> slots) const override;
-  void update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
-                 std::span<const float> gradients, std::span<const std::span<float>> slots) const override;
+  std::shared_ptr<const UpdatePass> pass(std::int64_t step) const override;
 
  private:
   SGDOptions options_;

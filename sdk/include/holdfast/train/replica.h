@@ -21,7 +21,7 @@ namespace holdfast {
 // One failure of a replica of the run, after which it was replaced.
 struct RestartRecord {
   int generation = 0;                // the generation that ended
-  int rank = 0;                      // the rank that failed; -1: a process that was part of no generation yet
+  int rank = 0;                      // the rank that failed; -1: a process that had not joined a generation
   std::string cause;                 // a sentence
   double detected_unix_seconds = 0;  // when the watchdog noticed it
   std::int64_t step = 0;             // the step that the failed rank had reached

@@ -195,8 +195,12 @@ class Trainable {
   // All arrays of the state: always the same spans in the same order.
   virtual std::vector<StateSpan> state() = 0;
 
-  // Names of the sums over samples whose means are reported: "loss" first, then the metrics.
+  // Names of the sums over samples: "loss" first, then the metrics.
   virtual std::vector<std::string> sum_names() const = 0;
+  // Names of what is reported of the sums, and these numbers, for sums over all shards and steps. `weight`
+  // is the number of samples, or the sum of their weights. The default reports the mean of each sum.
+  virtual std::vector<std::string> result_names() const { return sum_names(); }
+  virtual std::vector<double> results(std::span<const double> sums, double weight) const;
   // Floats that each shard writes: the gradients, then everything else that is summed over shards
   // (batch statistics).
   virtual std::size_t gradient_count() const = 0;

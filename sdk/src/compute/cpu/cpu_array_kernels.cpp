@@ -8,6 +8,7 @@
 #include <array>
 
 #include "compute/cpu/kernels/vector_kernels.h"
+#include "compute/result_places.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::compute {
@@ -49,7 +50,7 @@ class ElementRun {
  public:
   ElementRun(const ElementProgram& program, const ElementShape& shape, std::span<const float* const> inputs,
              std::span<float* const> outputs)
-      : program_(program), shape_(shape), inputs_(inputs), outputs_(outputs) {}
+      : program_(program), places_(result_places(program)), shape_(shape), inputs_(inputs), outputs_(outputs) {}
 
   void run();
 
@@ -59,9 +60,13 @@ class ElementRun {
   void load_inputs(const std::array<std::int64_t, ElementProgram::kMaximumInputs>& offsets, std::int64_t first,
                    std::int64_t count);
   ElementLane lane(const ElementOperand& operand) const;
+  void prefetch(std::size_t input) const;
+  void place_outputs();
+  float* place_of(std::size_t instruction, std::int64_t output_offset);
 
   const VectorKernels& kernels_ = vector_kernels();
   const ElementProgram& program_;
+  const ResultPlaces places_;
   const ElementShape& shape_;
   const std::span<const float* const> inputs_;
   const std::span<float* const> outputs_;
@@ -69,14 +74,41 @@ class ElementRun {
   // On the stack of the thread, so a run allocates nothing.
   float gathered_[ElementProgram::kMaximumInputs][kBlockElements];
   float results_[ElementProgram::kMaximumInstructions][kBlockElements];
+  // By instruction: the output that its block is written to right away, or null.
+  std::array<float*, ElementProgram::kMaximumInstructions> written_{};
+  // By instruction: where its block of now lies.
+  std::array<const float*, ElementProgram::kMaximumInstructions> blocks_{};
 };
+
+// An output may be an input. Its place is free as soon as no later instruction reads that input.
+void ElementRun::place_outputs() {
+  for (std::size_t output = 0; output < program_.output_count; ++output) {
+    const std::size_t writer = program_.outputs[output];
+    bool is_free = written_[writer] == nullptr;
+    for (std::size_t later = writer + 1; later < program_.instruction_count; ++later) {
+      const ElementInstruction& instruction = program_.instructions[later];
+      for (std::size_t i = 0; i < operand_count(instruction.function); ++i) {
+        const ElementOperand& operand = instruction.operands[i];
+        if (operand.kind == ElementOperand::Kind::input && inputs_[operand.index] == outputs_[output]) is_free = false;
+      }
+    }
+    if (is_free) written_[writer] = outputs_[output];
+  }
+}
+
+float* ElementRun::place_of(std::size_t instruction, std::int64_t output_offset) {
+  float* const place =
+      written_[instruction] == nullptr ? results_[places_.of[instruction]] : written_[instruction] + output_offset;
+  blocks_[instruction] = place;
+  return place;
+}
 
 ElementLane ElementRun::lane(const ElementOperand& operand) const {
   switch (operand.kind) {
     case ElementOperand::Kind::input:
       return lanes_[operand.index];
     case ElementOperand::Kind::result:
-      return {.values = results_[operand.index]};
+      return {.values = blocks_[operand.index]};
     case ElementOperand::Kind::constant:
       return {.values = &program_.constants[operand.index], .is_scalar = true};
   }
@@ -96,6 +128,17 @@ void ElementRun::load_inputs(const std::array<std::int64_t, ElementProgram::kMax
   }
 }
 
+// Asks for the next block of an input while this one is computed. A machine that guesses what is read next does not see
+// far enough, because all inputs take turns.
+void ElementRun::prefetch(std::size_t input) const {
+  constexpr std::int64_t kLineFloats = 16;
+  if (input >= program_.input_count || lanes_[input].is_scalar) return;
+  for (std::int64_t line = 0; line < kBlockElements; line += kLineFloats) {
+    // Addresses after the end of an array are harmless.
+    __builtin_prefetch(lanes_[input].values + kBlockElements + line);
+  }
+}
+
 void ElementRun::run_block(const std::array<std::int64_t, ElementProgram::kMaximumInputs>& offsets, std::int64_t first,
                            std::int64_t count, std::int64_t output_offset) {
   load_inputs(offsets, first, count);
@@ -103,11 +146,12 @@ void ElementRun::run_block(const std::array<std::int64_t, ElementProgram::kMaxim
     const ElementInstruction& instruction = program_.instructions[i];
     const ElementLane operands[] = {lane(instruction.operands[0]), lane(instruction.operands[1]),
                                     lane(instruction.operands[2])};
-    // Each instruction writes a block of its own, since a later one may read any earlier result.
-    kernels_.run_instruction(instruction.function, operands, count, results_[i]);
+    prefetch(i);
+    kernels_.run_instruction(instruction.function, operands, count, place_of(i, output_offset));
   }
   for (std::size_t i = 0; i < program_.output_count; ++i) {
-    std::copy_n(results_[program_.outputs[i]], count, outputs_[i] + output_offset);
+    const std::size_t writer = program_.outputs[i];
+    if (written_[writer] != outputs_[i]) std::copy_n(blocks_[writer], count, outputs_[i] + output_offset);
   }
 }
 
@@ -121,6 +165,7 @@ void ElementRun::run() {
   Odometer<kInputs> odometer(shape_.axes - 1, shape_.extents);
   std::array<const Axes*, kInputs> strides{};
   for (std::size_t i = 0; i < program_.input_count; ++i) strides[i] = &shape_.strides[i];
+  place_outputs();
   std::int64_t output_offset = 0;
   do {
     for (std::int64_t first = 0; first < row; first += kBlockElements) {

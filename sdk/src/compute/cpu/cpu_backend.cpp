@@ -88,6 +88,9 @@ class CpuBackend : public Backend {
                        threads == 1 ? "thread" : "threads");
   }
 
+  // The host has no stream.
+  void queue_on_stream(const std::function<void(void* stream)>&) override { HOLDFAST_ASSERT(false); }
+
  private:
   CpuContext context_;
   Draws draws_;

@@ -9,15 +9,9 @@
 
 #include <omp.h>
 
-#if defined(__SANITIZE_THREAD__)
-#define HOLDFAST_SANITIZES_THREADS
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HOLDFAST_SANITIZES_THREADS
-#endif
-#endif
+#include "holdfast/base/sanitizers.h"
 
-#ifdef HOLDFAST_SANITIZES_THREADS
+#ifdef HOLDFAST_THREAD_SANITIZED
 #include <sanitizer/tsan_interface.h>
 #define HOLDFAST_NOT_SANITIZED __attribute__((no_sanitize("thread")))
 #else
@@ -36,23 +30,23 @@ struct Team {
 };
 
 void begin_team([[maybe_unused]] Team& team) {
-#ifdef HOLDFAST_SANITIZES_THREADS
+#ifdef HOLDFAST_THREAD_SANITIZED
   __tsan_release(&team.begin);
 #endif
 }
 
 void end_team([[maybe_unused]] Team& team) {
-#ifdef HOLDFAST_SANITIZES_THREADS
+#ifdef HOLDFAST_THREAD_SANITIZED
   __tsan_acquire(&team.end);
 #endif
 }
 
 [[gnu::noinline]] void run_member(Team& team, int part) {
-#ifdef HOLDFAST_SANITIZES_THREADS
+#ifdef HOLDFAST_THREAD_SANITIZED
   __tsan_acquire(&team.begin);
 #endif
   team.run(team.context, part);
-#ifdef HOLDFAST_SANITIZES_THREADS
+#ifdef HOLDFAST_THREAD_SANITIZED
   __tsan_release(&team.end);
 #endif
 }

@@ -3,7 +3,10 @@
 
 #include "nn/graph/graph_builder.h"
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
+#include "holdfast/nn/layer.h"
 
 namespace holdfast {
 
@@ -18,7 +21,7 @@ Value GraphBuilder::bind(ArrayId array) const {
   ValueNode node = {.kind = ValueNode::Kind::bound};
   node.outputs = {graph_.spec(array)};
   node.array = array;
-  return {std::make_shared<const ValueNode>(std::move(node)), 0};
+  return {make_node(std::move(node)), 0};
 }
 
 ArrayId GraphBuilder::array_of(const Value& value) const {
@@ -27,9 +30,15 @@ ArrayId GraphBuilder::array_of(const Value& value) const {
 }
 
 void GraphBuilder::append_node(const std::shared_ptr<const ValueNode>& node) {
-  // Lowering binds the inputs of a model and builds its layers before it appends anything. So only operations are left
-  // here.
-  HOLDFAST_ASSERT(node->kind == ValueNode::Kind::operation);
+  // The inputs of a layer and its weights are bound already, so only operations are left. A build() that calls another
+  // layer, or uses a value from elsewhere, brings other nodes here.
+  if (node->kind != ValueNode::Kind::operation) {
+    const bool is_layer = node->kind == ValueNode::Kind::layer;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("its build() uses {}; describe the layer with functions of its inputs and weights",
+                            is_layer ? fmt::format("a call of a layer ({})", node->layer->kind())
+                                     : std::string("an input of a model that is not its own input")));
+  }
   GraphOperation operation = {.operation = node->operation, .inputs = {}, .outputs = {}, .segment = segment_};
   // A missing operand keeps its place, because kernels find their arrays by position.
   for (const MaybeValue& input : node->inputs) operation.inputs.push_back(input ? array_of(*input) : kNoArray);

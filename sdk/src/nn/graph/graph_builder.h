@@ -23,6 +23,7 @@ class GraphBuilder {
   void set_segment(std::size_t segment) { segment_ = segment; }
 
   Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
 
  private:
   void append_node(const std::shared_ptr<const ValueNode>& node);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <unordered_set>
 
 #include "holdfast/base/error.h"
@@ -16,6 +17,36 @@ namespace holdfast {
 
 const ValueSpec& Value::spec() const {
   return node_->outputs[output_];
+}
+
+namespace {
+
+// Frees a node without recursion. What it held waits in a list of the outermost call, where the last holder of an
+// earlier node puts what that one held, too.
+struct FreeNode {
+  void operator()(ValueNode* node) const {
+    // A plain pointer, since nodes of static objects are freed after the objects of a thread.
+    static thread_local std::vector<MaybeValue>* waiting = nullptr;
+    std::vector<MaybeValue> held = std::move(node->inputs);
+    delete node;
+    if (waiting != nullptr) {
+      std::move(held.begin(), held.end(), std::back_inserter(*waiting));
+      return;
+    }
+    waiting = &held;
+    while (!held.empty()) {
+      // The value leaves the list before it is freed, because that may move the list to other memory.
+      const MaybeValue freed = std::move(held.back());
+      held.pop_back();
+    }
+    waiting = nullptr;
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const ValueNode> make_node(ValueNode node) {
+  return {new ValueNode(std::move(node)), FreeNode()};
 }
 
 // Each thread describes its own models. A segment that one thread opens must not take in the layers of another thread.
@@ -94,7 +125,7 @@ std::vector<Value> apply(std::shared_ptr<const Operation> operation, std::vector
   node.outputs = operation->outputs(specs);
   node.operation = std::move(operation);
   node.recomputed_segment = current_recomputed_segment();
-  const auto made = std::make_shared<const ValueNode>(std::move(node));
+  const auto made = make_node(std::move(node));
   std::vector<Value> values;
   for (std::size_t output = 0; output < made->outputs.size(); ++output) values.emplace_back(made, output);
   return values;

@@ -41,6 +41,10 @@ struct ValueNode {
   std::shared_ptr<const int> recomputed_segment{};
 };
 
+// Every node is made by this function. The nodes that only it needs are freed with it one after another: a chain may be
+// longer than a stack is deep.
+std::shared_ptr<const ValueNode> make_node(ValueNode node);
+
 // The segment that this thread describes now; null outside of any.
 const std::shared_ptr<const int>& current_recomputed_segment();
 

@@ -196,6 +196,13 @@ Initializer Initializer::random_uniform(float minimum, float maximum) {
                 fmt::format("a uniform initializer needs a minimum that is at most the maximum, not {} and {}", minimum,
                             maximum));
   }
+  // Draws are scaled by the difference, and an infinite one would make infinities and NaN of them.
+  if (!std::isfinite(maximum - minimum)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a uniform initializer needs limits whose difference is a finite float, not {} and {}; "
+                            "choose limits closer to 0",
+                            minimum, maximum));
+  }
   return Initializer({.kind = Kind::uniform, .numbers = {minimum, maximum}});
 }
 

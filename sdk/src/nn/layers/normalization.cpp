@@ -156,13 +156,15 @@ NormalizationStatistics::NormalizationStatistics(const Normalization& layer, con
 
 void NormalizationStatistics::add(std::span<const float> sample) {
   HOLDFAST_ASSERT(sample.size() == position_of_element_.size());
+  // All elements are checked before the first one counts. So a caller may leave out a sample that is refused.
+  const auto wrong = std::find_if(sample.begin(), sample.end(), [](float value) { return !std::isfinite(value); });
+  if (wrong != sample.end()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("Normalization cannot adapt to {} in element {} of a sample; remove such samples first",
+                            *wrong, wrong - sample.begin()));
+  }
   for (std::size_t element = 0; element < sample.size(); ++element) {
     const double value = sample[element];
-    if (!std::isfinite(value)) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("Normalization cannot adapt to {} in element {} of a sample; remove such samples first",
-                              value, element));
-    }
     const std::size_t position = position_of_element_[element];
     // Welford's method ("Note on a Method for Calculating Corrected Sums of Squares and Products", 1962). Sums of
     // squares would lose the digits of a small variance.

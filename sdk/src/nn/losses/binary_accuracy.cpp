@@ -38,12 +38,10 @@ float BinaryAccuracy::sum(std::span<const float> outputs, std::span<const float>
   return static_cast<float>(static_cast<double>(hits) / static_cast<double>(rows.output_elements));
 }
 
-void BinaryAccuracy::sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const {
-  device.metric({.kind = compute::MetricKind::binary_accuracy,
-                 .threshold = threshold_,
-                 .samples = batch.samples,
-                 .outputs = batch.output_elements},
-                batch.outputs, batch.targets, batch.sum);
+bool BinaryAccuracy::describe_kernel(compute::MetricShape& kernel) const {
+  kernel.kind = compute::MetricKind::binary_accuracy;
+  kernel.threshold = threshold_;
+  return true;
 }
 
 }  // namespace holdfast

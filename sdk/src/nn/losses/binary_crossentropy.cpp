@@ -41,14 +41,11 @@ float BinaryCrossentropy::evaluate(std::span<const float> outputs, std::span<con
   return rows.count == 0 ? 0.0F : static_cast<float>(sum / static_cast<double>(rows.output_elements));
 }
 
-void BinaryCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
-                                     float* gradient) const {
+bool BinaryCrossentropy::describe_kernel(compute::LossShape& kernel) const {
   // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
-  device.loss({.kind = compute::LossKind::binary_crossentropy,
-               .from_logits = options_.from_logits,
-               .samples = batch.samples,
-               .outputs = batch.output_elements},
-              batch.outputs, batch.targets, scale, gradient, batch.sum);
+  kernel.kind = compute::LossKind::binary_crossentropy;
+  kernel.from_logits = options_.from_logits;
+  return true;
 }
 
 }  // namespace holdfast

@@ -5,6 +5,7 @@
 #include "compute/device_kernels.h"
 #include "core/json_text.h"
 #include "nn/losses/sample_rows.h"
+#include "nn/losses/softmax_row.h"
 
 namespace holdfast {
 CategoricalAccuracy::CategoricalAccuracy(MetricOptions options)
@@ -29,10 +30,13 @@ float CategoricalAccuracy::sum(std::span<const float> outputs, std::span<const f
   return static_cast<float>(hits);
 }
 
-void CategoricalAccuracy::sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const {
-  device.metric(
-      {.kind = compute::MetricKind::categorical_accuracy, .samples = batch.samples, .outputs = batch.output_elements},
-      batch.outputs, batch.targets, batch.sum);
+std::size_t CategoricalAccuracy::position_axes(const Shape& output) const {
+  return axes_before_classes(output);
+}
+
+bool CategoricalAccuracy::describe_kernel(compute::MetricShape& kernel) const {
+  kernel.kind = compute::MetricKind::categorical_accuracy;
+  return true;
 }
 
 }  // namespace holdfast

@@ -60,7 +60,7 @@ std::unique_ptr<Loss> CategoricalCrossentropy::clone() const {
 }
 
 Shape CategoricalCrossentropy::target_shape(const Shape& output) const {
-  check_is_row_of_classes(name(), output);
+  check_has_classes(name(), output);
   return output;
 }
 
@@ -81,14 +81,15 @@ float CategoricalCrossentropy::evaluate(std::span<const float> outputs, std::spa
   return static_cast<float>(sum);
 }
 
-void CategoricalCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
-                                          float* gradient) const {
+std::size_t CategoricalCrossentropy::position_axes(const Shape& output) const {
+  return axes_before_classes(output);
+}
+
+bool CategoricalCrossentropy::describe_kernel(compute::LossShape& kernel) const {
   // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
-  device.loss({.kind = compute::LossKind::categorical_crossentropy,
-               .from_logits = options_.from_logits,
-               .samples = batch.samples,
-               .outputs = batch.output_elements},
-              batch.outputs, batch.targets, scale, gradient, batch.sum);
+  kernel.kind = compute::LossKind::categorical_crossentropy;
+  kernel.from_logits = options_.from_logits;
+  return true;
 }
 
 }  // namespace holdfast

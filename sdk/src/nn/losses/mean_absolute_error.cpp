@@ -30,10 +30,9 @@ float MeanAbsoluteError::sum(std::span<const float> outputs, std::span<const flo
   return static_cast<float>(total / static_cast<double>(rows.output_elements));
 }
 
-void MeanAbsoluteError::sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const {
-  device.metric(
-      {.kind = compute::MetricKind::mean_absolute_error, .samples = batch.samples, .outputs = batch.output_elements},
-      batch.outputs, batch.targets, batch.sum);
+bool MeanAbsoluteError::describe_kernel(compute::MetricShape& kernel) const {
+  kernel.kind = compute::MetricKind::mean_absolute_error;
+  return true;
 }
 
 }  // namespace holdfast

@@ -35,12 +35,10 @@ float MeanSquaredError::evaluate(std::span<const float> outputs, std::span<const
   return static_cast<float>(sum / elements);
 }
 
-void MeanSquaredError::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
-                                   float* gradient) const {
-  // Devices compute with the same formula (compute/arithmetic/crossentropy.h).
-  device.loss(
-      {.kind = compute::LossKind::mean_squared_error, .samples = batch.samples, .outputs = batch.output_elements},
-      batch.outputs, batch.targets, scale, gradient, batch.sum);
+bool MeanSquaredError::describe_kernel(compute::LossShape& kernel) const {
+  // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
+  kernel.kind = compute::LossKind::mean_squared_error;
+  return true;
 }
 
 }  // namespace holdfast

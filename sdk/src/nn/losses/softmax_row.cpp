@@ -4,11 +4,14 @@
 
 namespace holdfast {
 
-void check_is_row_of_classes(const std::string& loss, const Shape& output) {
-  // A sample has one row of classes. With more axes, it would not be clear which of them are the classes.
-  if (output.rank() == 1 && output[0] > 0) return;
+void check_has_classes(const std::string& loss, const Shape& output) {
+  if (output.rank() >= 1 && output.element_count() > 0) return;
   throw Error(ErrorCode::invalid_argument,
-              loss + " needs a model whose output has one axis, the classes; it has the shape " + output.to_string());
+              loss + " needs a model whose output has an axis, the classes; it has the shape " + output.to_string());
+}
+
+std::size_t axes_before_classes(const Shape& output) {
+  return output.rank() == 0 ? 0 : output.rank() - 1;
 }
 
 }  // namespace holdfast

@@ -25,8 +25,9 @@ inline SoftmaxRow softmax_row(std::span<const float> row, std::span<float> expon
   return {.largest = sums.shift, .sum = sums.sum, .log_sum = compute::logarithm_of_sum(sums.sum)};
 }
 
-// Throws Error{invalid_argument} unless `output` has one axis with at least one class. The sentence
-// begins with `loss`.
-void check_is_row_of_classes(const std::string& loss, const Shape& output);
+// Throws Error{invalid_argument} unless the last axis of `output` can be classes. The sentence begins with `loss`.
+void check_has_classes(const std::string& loss, const Shape& output);
+// The axes before the last one: positions, each of which has a row of classes.
+std::size_t axes_before_classes(const Shape& output);
 
 }  // namespace holdfast

@@ -5,6 +5,7 @@
 #include "compute/device_kernels.h"
 #include "core/json_text.h"
 #include "nn/losses/sample_rows.h"
+#include "nn/losses/softmax_row.h"
 
 namespace holdfast {
 SparseCategoricalAccuracy::SparseCategoricalAccuracy(MetricOptions options)
@@ -29,11 +30,13 @@ float SparseCategoricalAccuracy::sum(std::span<const float> outputs, std::span<c
   return static_cast<float>(hits);
 }
 
-void SparseCategoricalAccuracy::sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const {
-  device.metric({.kind = compute::MetricKind::sparse_categorical_accuracy,
-                 .samples = batch.samples,
-                 .outputs = batch.output_elements},
-                batch.outputs, batch.targets, batch.sum);
+std::size_t SparseCategoricalAccuracy::position_axes(const Shape& output) const {
+  return axes_before_classes(output);
+}
+
+bool SparseCategoricalAccuracy::describe_kernel(compute::MetricShape& kernel) const {
+  kernel.kind = compute::MetricKind::sparse_categorical_accuracy;
+  return true;
 }
 
 }  // namespace holdfast

@@ -25,7 +25,7 @@ std::size_t checked_class(const SampleRows& rows, std::size_t row) {
                   " classes, so labels are the whole numbers 0 to " + std::to_string(rows.output_elements - 1));
 }
 
-double evaluate_logits(std::span<const float> row, std::size_t label, float scale, std::span<float> gradient) {
+double evaluate_labelled_logits(std::span<const float> row, std::size_t label, float scale, std::span<float> gradient) {
   const SoftmaxRow softmax = softmax_row(row, gradient);
   if (!gradient.empty()) {
     // The gradient is softmax - 1 at the label and softmax elsewhere.
@@ -36,7 +36,8 @@ double evaluate_logits(std::span<const float> row, std::size_t label, float scal
   return compute::loss_of_logit(softmax, row[label]);
 }
 
-double evaluate_probabilities(std::span<const float> row, std::size_t label, float scale, std::span<float> gradient) {
+double evaluate_labelled_probabilities(std::span<const float> row, std::size_t label, float scale,
+                                       std::span<float> gradient) {
   const double sum = compute::vector_kernels().sum(row.data(), static_cast<std::int64_t>(row.size()));
   const ClippedProbability p = compute::clipped_share(row[label], sum);
   if (!gradient.empty()) {
@@ -63,9 +64,9 @@ std::unique_ptr<Loss> SparseCategoricalCrossentropy::clone() const {
 }
 
 Shape SparseCategoricalCrossentropy::target_shape(const Shape& output) const {
-  check_is_row_of_classes(name(), output);
-  // A label is one number, so a target has no axes.
-  return {};
+  check_has_classes(name(), output);
+  // A label is one number, so a target has the axes of the positions alone.
+  return Shape({output.extents().begin(), output.extents().end() - 1});
 }
 
 void SparseCategoricalCrossentropy::check_last_activation(std::optional<Activation> last) const {
@@ -76,7 +77,7 @@ float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, st
                                               std::int64_t samples, float scale, std::span<float> gradient) const {
   const SampleRows rows = rows_with_scalar_targets(*this, outputs, targets, samples);
   check_gradient(*this, rows, gradient);
-  const auto evaluate_row = options_.from_logits ? evaluate_logits : evaluate_probabilities;
+  const auto evaluate_row = options_.from_logits ? evaluate_labelled_logits : evaluate_labelled_probabilities;
   // Samples are added in their order, which no number of threads changes.
   double sum = 0;
   for (std::size_t row = 0; row < rows.count; ++row) {
@@ -85,14 +86,15 @@ float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, st
   return static_cast<float>(sum);
 }
 
-void SparseCategoricalCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
-                                                float* gradient) const {
+std::size_t SparseCategoricalCrossentropy::position_axes(const Shape& output) const {
+  return axes_before_classes(output);
+}
+
+bool SparseCategoricalCrossentropy::describe_kernel(compute::LossShape& kernel) const {
   // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
-  device.loss({.kind = compute::LossKind::sparse_categorical_crossentropy,
-               .from_logits = options_.from_logits,
-               .samples = batch.samples,
-               .outputs = batch.output_elements},
-              batch.outputs, batch.targets, scale, gradient, batch.sum);
+  kernel.kind = compute::LossKind::sparse_categorical_crossentropy;
+  kernel.from_logits = options_.from_logits;
+  return true;
 }
 
 }  // namespace holdfast

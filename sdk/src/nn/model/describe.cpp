@@ -193,7 +193,7 @@ Value input(const Shape& shape, const ValueOptions& options) {
   // Input checks the extents.
   node.outputs = {{.shape = Input(shape).shape(), .dtype = options.dtype}};
   node.name = options.name;
-  return {std::make_shared<const ValueNode>(std::move(node)), 0};
+  return {make_node(std::move(node)), 0};
 }
 
 // The specs of the outputs of one layer, by lowering a model of that layer alone.
@@ -228,7 +228,7 @@ std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vec
   node.identity = layer->identity();
   node.layer = std::move(layer);
   node.recomputed_segment = current_recomputed_segment();
-  return output_values(std::make_shared<const ValueNode>(std::move(node)));
+  return output_values(make_node(std::move(node)));
 }
 
 std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::string& name) const {
@@ -271,7 +271,7 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
     node.identity = model.identities[call.layer];
     node.layer = model.layers[call.layer].layer;
     node.recomputed_segment = segment_of(call);
-    outputs.push_back(output_values(std::make_shared<const ValueNode>(std::move(node))));
+    outputs.push_back(output_values(make_node(std::move(node))));
   }
   std::vector<Value> results;
   for (const CallInput& source : model.output_sources) results.push_back(value_of(source));

@@ -5,6 +5,7 @@
 #include "nn/model/differentiate.h"
 
 #include <algorithm>
+#include <set>
 
 #include "holdfast/base/error.h"
 #include "nn/operations/operations.h"
@@ -93,8 +94,15 @@ void Differentiation::append_statistics(const std::vector<BatchStatistics>& stat
   // A shard's contributions are one array, in which the sums of all layers follow one another. update_buffers() uses
   // the same offsets.
   std::size_t offset = 0;
+  std::set<ArrayId> taken;
   for (const BatchStatistics& one : statistics) {
-    const ArrayId sums = builder_.append(one.sums);
+    ArrayId sums = builder_.append(one.sums);
+    // Sums are written to the caller's memory, so they need an array of their own.
+    const ArrayId memory = graph_.memory_of(sums);
+    if (graph_.arrays[memory].source != GraphArray::Source::operation || taken.contains(memory)) {
+      sums = builder_.append(copy(builder_.bind(sums)));
+    }
+    taken.insert(graph_.memory_of(sums));
     graph_.updates.push_back({.sums = sums, .offset = offset, .buffers = one.buffers, .momentum = one.momentum});
     offset += static_cast<std::size_t>(graph_.spec(sums).shape.element_count());
   }

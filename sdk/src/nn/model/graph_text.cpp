@@ -14,8 +14,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "holdfast/nn/input.h"
 #include "nn/graph/config.h"
@@ -122,11 +124,16 @@ NamedLayer read_layer(const Json& json, std::size_t index) {
   return {path, std::move(layer)};
 }
 
+// The JSON library reads integers up to 2^64, and its get() would make -1 of the largest one.
+bool is_integer(const Json& json) {
+  constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return json.is_number_integer() && !(json.is_number_unsigned() && json.get<std::uint64_t>() > kLargest);
+}
+
 std::vector<CallInput> read_sources(JsonConfigReader& reader, std::string_view key, const ModelDescription& model) {
   std::vector<CallInput> sources;
   for (const Json& source : list_of(reader, key, kMaximumArrays)) {
-    const bool is_pair =
-        source.is_array() && source.size() == 2 && source[0].is_number_integer() && source[1].is_number_integer();
+    const bool is_pair = source.is_array() && source.size() == 2 && is_integer(source[0]) && is_integer(source[1]);
     // What is not a pair gets numbers that name nothing, so the checks below refuse it.
     const std::int64_t call = is_pair ? source[0].get<std::int64_t>() : -2;
     const std::int64_t index = is_pair ? source[1].get<std::int64_t>() : -1;
@@ -166,6 +173,10 @@ void read_inputs(JsonConfigReader& reader, ModelDescription& model) {
     const DType dtype = dtype_from_name(input.text("dtype"));
     check_input_type(dtype);
     input.finish();
+    // Data sets and predictions find an input by its name.
+    for (const ModelArray& other : model.inputs) {
+      if (other.name == name) throw Error(ErrorCode::invalid_file, "two inputs of the model graph have one name");
+    }
     model.inputs.push_back({.name = name, .spec = {.shape = shape, .dtype = dtype}});
   }
 }
@@ -246,6 +257,7 @@ Model Model::from_graph(std::string_view json) {
     throw Error(ErrorCode::invalid_file,
                 fmt::format("a model graph of {} bytes is longer than any graph that Holdfast writes", json.size()));
   }
+  if (is_deep_json(json)) throw Error(ErrorCode::invalid_file, "the model graph nests its lists too deeply");
   // The parser reports an error by its result here, so that the sentence is ours.
   const Json parsed = Json::parse(json, nullptr, false);
   if (parsed.is_discarded()) throw Error(ErrorCode::invalid_file, "the model graph is not JSON");

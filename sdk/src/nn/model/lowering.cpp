@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 #include "holdfast/base/error.h"
 #include "nn/model/description.h"
@@ -29,6 +30,8 @@ class Lowering {
 
  private:
   void lower_call(std::size_t call);
+  void check_outputs(const ModelCall& call, const std::vector<ValueSpec>& specs) const;
+  void check_followed_buffers() const;
   ArrayId array_of(const CallInput& source) const;
 
   ModelDescription& description_;
@@ -59,10 +62,29 @@ class CallBuilder final : public LayerBuilder {
   }
   bool is_training() const override { return lowering_.is_training(); }
   void follow_batch(const Value& sums, const std::vector<Value>& buffers, float momentum) override {
-    // Values of buffers are bound to arrays, and these know their entries.
+    if (!is_training()) {
+      throw Error(ErrorCode::invalid_argument,
+                  "it calls follow_batch() in inference; call it only where is_training() is true");
+    }
+    // Written so that a NaN is refused.
+    if (!(momentum >= 0 && momentum <= 1)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("follow_batch() needs a momentum from 0 to 1, not {}", momentum));
+    }
     BatchStatistics statistics = {.sums = sums, .buffers = {}, .momentum = momentum};
+    std::int64_t elements = 0;
     for (const Value& buffer : buffers) {
-      statistics.buffers.push_back(lowering_.builder().graph().arrays[buffer.node()->array].index);
+      statistics.buffers.push_back(own_buffer(buffer));
+      elements += buffer.shape().element_count();
+    }
+    // update_buffers() reads so many floats, and with fewer it would read those of another layer.
+    const bool fits = !sums.has_samples() && sums.dtype() == DType::f32 && sums.shape().element_count() == elements + 1;
+    if (buffers.empty() || !fits) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("follow_batch() needs buffers, and sums of f32 without samples: one for each of the {} "
+                              "elements of the buffers, then the number of rows; it was given {}{} of {}",
+                              elements, sums.shape().to_string(), sums.has_samples() ? " for each sample" : "",
+                              holdfast::name(sums.dtype())));
     }
     lowering_.add_statistics(std::move(statistics));
   }
@@ -81,6 +103,23 @@ class CallBuilder final : public LayerBuilder {
   };
 
   ModelLayer& layer() { return lowering_.description().layers[lowering_.description().calls[call_].layer]; }
+
+  // The entry of a buffer that this layer has asked for. Values of buffers are bound to arrays, and these know their
+  // entries.
+  std::size_t own_buffer(const Value& value) {
+    const std::vector<GraphArray>& arrays = lowering_.builder().graph().arrays;
+    const ValueNode& node = *value.node();
+    if (node.kind == ValueNode::Kind::bound && node.array < arrays.size()) {
+      const GraphArray& array = arrays[node.array];
+      const bool is_own = array.source == GraphArray::Source::buffer && array.index >= layer().first_buffer &&
+                          array.index < layer().first_buffer + layer().buffer_count;
+      if (is_own) return array.index;
+    }
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("follow_batch() was given a value of shape {} that is not a buffer of the layer; pass what "
+                            "buffer() returned",
+                            value.shape().to_string()));
+  }
 
   Value weight(const Entries& entries, const std::string& name, const Shape& shape, const WeightStart& start) {
     // Weights of files are found by this name.
@@ -154,6 +193,25 @@ ArrayId Lowering::array_of(const CallInput& source) const {
                                                        outputs.size(), source.index));
 }
 
+static std::string text_of(const std::vector<ValueSpec>& specs) {
+  std::vector<std::string> texts;
+  for (const ValueSpec& spec : specs) {
+    texts.push_back(fmt::format("{} of {}", spec.shape.to_string(), name(spec.dtype)));
+  }
+  return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+// Other layers, losses and files know one shape of each output. So both graphs must agree in it.
+void Lowering::check_outputs(const ModelCall& call, const std::vector<ValueSpec>& specs) const {
+  if (specs.empty()) throw Error(ErrorCode::invalid_argument, "its build() returned no value; it needs an output");
+  // The graph for training is made first.
+  if (is_training_ || call.outputs == specs) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("its output is {} in training but {} in inference; build() must return the same shapes and "
+                          "types in both",
+                          text_of(call.outputs), text_of(specs)));
+}
+
 void Lowering::lower_call(std::size_t index) {
   ModelCall& call = description_.calls[index];
   ModelLayer& layer = description_.layers[call.layer];
@@ -177,8 +235,8 @@ void Lowering::lower_call(std::size_t index) {
       outputs.push_back(builder_.append(output));
       specs.push_back(output.spec());
     }
+    check_outputs(call, specs);
     call_outputs_.push_back(std::move(outputs));
-    // Both graphs set the specs. A layer has the same shapes in training and in inference.
     call.outputs = std::move(specs);
   } catch (const Error& error) {
     // A layer knows neither the name that the model chose for it nor all of its inputs. So the sentence gets both here.
@@ -199,6 +257,25 @@ DType computed_type(DType declared) {
 
 namespace {
 
+// Shards of one step run at different times, so a buffer that changes with each step must not reach their results.
+void Lowering::check_followed_buffers() const {
+  std::set<std::size_t> followed;
+  for (const BatchStatistics& statistics : statistics_) {
+    followed.insert(statistics.buffers.begin(), statistics.buffers.end());
+  }
+  for (const GraphOperation& operation : builder_.graph().operations) {
+    for (const ArrayId input : operation.inputs) {
+      if (input == kNoArray) continue;
+      const GraphArray& array = builder_.graph().arrays[input];
+      if (array.source != GraphArray::Source::buffer || !followed.contains(array.index)) continue;
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("buffer \"{}\" follows the batch, so training must not read it; use it only where "
+                              "is_training() is false",
+                              description_.buffers.entries()[array.index].name));
+    }
+  }
+}
+
 Graph Lowering::run() {
   for (std::size_t input = 0; input < description_.inputs.size(); ++input) {
     // Inputs are the first arrays, and array_of() relies on it.
@@ -211,6 +288,7 @@ Graph Lowering::run() {
   builder_.graph().first_backward = builder_.graph().operations.size();
   builder_.set_segment(0);
   if (is_training_) {
+    check_followed_buffers();
     // Recomputation must know which arrays the backward pass reads, so it comes last.
     differentiate(builder_, description_.parameters.entries().size(), statistics_);
     recompute_segments(builder_.graph());

@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <array>
 
-#include <array>
-
 #include "compute/window.h"
 #include "holdfast/base/error.h"
 

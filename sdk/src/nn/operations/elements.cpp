@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
+#include "compute/arithmetic/exponential.h"
 #include "holdfast/nn/functions.h"
 #include "nn/graph/operation.h"
 #include "nn/operations/operation_registry.h"
@@ -106,6 +106,43 @@ std::vector<ElementArgument> ElementOperation::arguments(const GradientRequest& 
   return arguments;
 }
 
+// The slope of a^e to a is e a^(e - 1). Missing where it is 0 everywhere.
+MaybeValue gradient_of_base(const Value& g, const ElementArgument& a, const ElementArgument& e) {
+  using enum ElementFunction;
+  const auto slope = [&](const ElementArgument& lowered) {
+    return apply_function(multiply, {e, apply_function(ElementFunction::power, {a, lowered})});
+  };
+  // At a = 0, an exponent of 0 would make 0 times infinity of a slope that is 0.
+  if (const float* const constant = std::get_if<float>(&e)) {
+    // A constant exponent is lowered here, once.
+    return *constant == 0 ? MaybeValue() : MaybeValue(g * slope(*constant - 1));
+  }
+  const Value lowered = apply_function(subtract, {e, 1.0F});
+  return apply_function(select, {apply_function(ElementFunction::equal, {e, 0.0F}), 0.0F, g * slope(lowered)});
+}
+
+// The slope of y = a^e to e is y log(a).
+Value gradient_of_exponent(const Value& g, const Value& y, const ElementArgument& a, const ElementArgument& e) {
+  using enum ElementFunction;
+  const auto times_slope = [&](const ElementArgument& logarithm_of_base) {
+    return g * apply_function(multiply, {y, logarithm_of_base});
+  };
+  const float* const constant = std::get_if<float>(&a);
+  // libm's logarithm has other bits in each version.
+  if (constant != nullptr && *constant != 0) return times_slope(compute::logarithm(*constant));
+  if (constant == nullptr && std::holds_alternative<float>(e)) {
+    return times_slope(apply_function(ElementFunction::logarithm, {a}));
+  }
+  // 0^e is 0 for each exponent above 0, so its slope is 0 and not 0 times the logarithm of 0. PyTorch counts an
+  // exponent of 0 among them.
+  const ElementArgument logarithm_of_base = constant != nullptr
+                                                ? ElementArgument(compute::logarithm(0.0F))
+                                                : ElementArgument(apply_function(ElementFunction::logarithm, {a}));
+  const Value is_flat = apply_function(ElementFunction::less_equal, {0.0F, e});
+  const Value is_zero = constant != nullptr ? is_flat : is_flat * apply_function(ElementFunction::equal, {a, 0.0F});
+  return apply_function(select, {is_zero, 0.0F, times_slope(logarithm_of_base)});
+}
+
 // By argument; missing where there is none.
 std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g, const Value& y,
                                                                  const std::vector<ElementArgument>& of) const {
@@ -159,19 +196,8 @@ std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g,
     case divide:
       // With y = a / b, the slope to b is -y / b, which needs neither a nor the square of b.
       return {apply_function(divide, {g, of[1]}), -apply_function(divide, {g * y, of[1]})};
-    case ElementFunction::power: {
-      // The slope to the base is e a^(e - 1). A constant exponent is lowered here, once.
-      const float* const constant = std::get_if<float>(&of[1]);
-      const ElementArgument lowered = constant != nullptr ? ElementArgument(*constant - 1)
-                                                          : ElementArgument(apply_function(subtract, {of[1], 1.0F}));
-      const Value by_base = apply_function(multiply, {of[1], apply_function(ElementFunction::power, {a, lowered})});
-      // The slope to the exponent is y log(a).
-      const float* const base = std::get_if<float>(&a);
-      const ElementArgument logarithm_of_base = base != nullptr
-                                                    ? ElementArgument(std::log(*base))
-                                                    : ElementArgument(apply_function(ElementFunction::logarithm, {a}));
-      return {g * by_base, g * apply_function(multiply, {y, logarithm_of_base})};
-    }
+    case ElementFunction::power:
+      return {gradient_of_base(g, a, of[1]), gradient_of_exponent(g, y, a, of[1])};
     case ElementFunction::minimum: {
       // The first of equal operands gets the gradient.
       const Value is_first = apply_function(ElementFunction::less_equal, {a, of[1]});

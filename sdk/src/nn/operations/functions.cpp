@@ -60,6 +60,9 @@ Value operator/(float a, const Value& b) {
 Value absolute(const Value& x) {
   return element_function(ElementFunction::absolute, {x});
 }
+Value sign(const Value& x) {
+  return element_function(ElementFunction::sign, {x});
+}
 Value square(const Value& x) {
   return element_function(ElementFunction::square, {x});
 }
@@ -81,10 +84,22 @@ Value power(const Value& x, float exponent) {
 Value minimum(const Value& a, const Value& b) {
   return element_function(ElementFunction::minimum, {a, b});
 }
+Value minimum(const Value& a, float b) {
+  return element_function(ElementFunction::minimum, {a, b});
+}
+Value maximum(const Value& a, float b) {
+  return element_function(ElementFunction::maximum, {a, b});
+}
 Value maximum(const Value& a, const Value& b) {
   return element_function(ElementFunction::maximum, {a, b});
 }
 Value less(const Value& a, const Value& b) {
+  return element_function(ElementFunction::less, {a, b});
+}
+Value less(const Value& a, float b) {
+  return element_function(ElementFunction::less, {a, b});
+}
+Value less(float a, const Value& b) {
   return element_function(ElementFunction::less, {a, b});
 }
 Value less_equal(const Value& a, const Value& b) {
@@ -95,6 +110,12 @@ Value equal(const Value& a, const Value& b) {
 }
 // A condition is a number, and each one but 0 counts as true. So comparisons need no type of their own.
 Value where(const Value& condition, const Value& a, const Value& b) {
+  return element_function(ElementFunction::select, {condition, a, b});
+}
+Value where(const Value& condition, const Value& a, float b) {
+  return element_function(ElementFunction::select, {condition, a, b});
+}
+Value where(const Value& condition, float a, const Value& b) {
   return element_function(ElementFunction::select, {condition, a, b});
 }
 
@@ -141,7 +162,10 @@ Value reshape(const Value& x, const std::vector<std::int64_t>& extents) {
   std::vector<std::int64_t> complete = extents;
   std::int64_t known = 1;
   const auto unknown = std::find(complete.begin(), complete.end(), -1);
-  for (const std::int64_t extent : complete) known *= extent == -1 ? 1 : extent;
+  for (const std::int64_t extent : complete) {
+    // Extents of a file may have any product. 0 stands for one that is too large, and completes no shape.
+    if (extent != -1 && __builtin_mul_overflow(known, extent, &known)) known = 0;
+  }
   // The division may leave a rest. The comparison of element counts below finds it.
   if (unknown != complete.end() && known > 0) *unknown = x.shape().element_count() / known;
   // Extents may come from a file, so any of them may be negative or 0.

@@ -50,8 +50,10 @@ class ProductBackward final : public Operation {
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     // An output that nobody asked for keeps its place, since kernels find arrays by position.
     std::vector<ValueSpec> specs(3, kNotComputed);
-    for (std::size_t input = 0; input < 3; ++input) {
-      if (needed_[input]) specs[input] = *inputs[input];
+    if (needed_[0]) specs[0] = *inputs[0];
+    // One call of a library writes the gradients of kernel and bias. So both need memory where one of them is wanted.
+    for (const std::size_t weight : {1, 2}) {
+      if ((needed_[1] || needed_[2]) && inputs[weight]) specs[weight] = *inputs[weight];
     }
     return specs;
   }

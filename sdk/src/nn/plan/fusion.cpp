@@ -17,6 +17,9 @@ namespace {
 using compute::ElementOperand;
 using compute::ElementProgram;
 
+// The plans of present models depend on it. Updates of optimizers may be longer.
+constexpr std::size_t kMaximumMembers = 16;
+
 struct FusedGroup {
   ElementProgram program{};
   std::vector<ArrayId> inputs{};
@@ -100,7 +103,7 @@ std::optional<FusedGroup> Fusion::group_of(const std::vector<std::size_t>& membe
   FusedGroup group;
   ElementProgram& program = group.program;
   // A device takes the program as one argument of a kernel, so each of its lists has a fixed size.
-  if (members.size() > ElementProgram::kMaximumInstructions) return std::nullopt;
+  if (members.size() > kMaximumMembers) return std::nullopt;
   const auto constant_operand = [&](float value) -> std::optional<ElementOperand> {
     std::uint8_t place = 0;
     // As bits, since 0 and -0 are different constants.

@@ -193,7 +193,7 @@ void Trainer::Session::end_step(const CallRecord& record, FitContext& context) {
 // Means over the steps that were not skipped; NaN if all were skipped.
 Logs Trainer::Session::means_of_epoch(const CallRecord& record) const {
   const auto samples = static_cast<double>(record.epoch_samples - record.epoch_skipped_samples);
-  return means(training_.trainable.sum_names(), record.epoch_sums, record.epoch_weight.value_or(samples));
+  return results_by_name(training_.trainable, record.epoch_sums, record.epoch_weight.value_or(samples));
 }
 
 // The epoch number changes after the callbacks, which belong to the epoch that ends. A savepoint that they ask for is

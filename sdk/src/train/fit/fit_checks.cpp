@@ -184,7 +184,7 @@ void require_sensible_options(const Dataset& data, const FitOptions& options, co
                     "no checks",
                     checks.shards, checks.every));
   }
-  require_monitored_names(trainable.sum_names(), options);
+  require_monitored_names(trainable.result_names(), options);
   require_samples_apart(data, options);
 }
 

@@ -2,17 +2,20 @@
 
 // How sums of losses and metrics become the logs of fit() and evaluate().
 
-#include <string>
 #include <vector>
 
 #include "holdfast/train/callback.h"
+#include "holdfast/train/trainable.h"
 
 namespace holdfast {
 
-// The means of sums over so many samples, or over samples of so much weight, by name; NaN without samples.
-inline Logs means(const std::vector<std::string>& names, const std::vector<double>& sums, double samples) {
+// What the Trainable reports of sums over so many samples, or over samples of so much weight, by name. Means are NaN
+// without samples.
+inline Logs results_by_name(const Trainable& trainable, const std::vector<double>& sums, double samples) {
   Logs logs;
-  for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = sums[i] / samples;
+  const std::vector<std::string> names = trainable.result_names();
+  const std::vector<double> results = trainable.results(sums, samples);
+  for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = results.at(i);
   return logs;
 }
 

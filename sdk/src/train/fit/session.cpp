@@ -51,7 +51,7 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
   state.threads_per_shard = context.threads_per_shard;
   state.reduction = context.reduction;
   // Logs are a map by name, so two sums of one name would become one without a message.
-  require_distinct_sums(trainable.sum_names());
+  require_distinct_sums(trainable.result_names());
   const std::string whose = name_of_class("model", "", typeid(trainable));
   state.graph = json_given_by(whose, "graph()", trainable.graph()).dump();
   state.configuration = json_given_by(whose, "configuration()", trainable.configuration()).dump();
@@ -187,7 +187,7 @@ Logs Trainer::Session::evaluate_once(const Dataset& data) {
     asked_ |= {.stop = outcome.requests.stop, .regroup = outcome.requests.regroup};
     end_where_asked();
   }
-  return means(training_.trainable.sum_names(), sums, samples);
+  return results_by_name(training_.trainable, sums, samples);
 }
 
 Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size) {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/compression_choice.h"
@@ -279,6 +280,8 @@ Snapshot read_savepoint(FileSystem& files, const std::string& path) {
 
 // The text of the graph in a file that was converted from a Keras model; empty for any other file.
 static std::string converted_graph(const std::string& metadata) {
+  // train_state_from_json() refuses such a text with a sentence.
+  if (is_deep_json(metadata)) return {};
   const nlohmann::json object = nlohmann::json::parse(metadata, nullptr, false);
   const bool is_model = object.is_object() && object.value("kind", nlohmann::json()) == "keras" &&
                         object.value("graph", nlohmann::json()).is_object();
@@ -295,6 +298,10 @@ Snapshot read_model(FileSystem& files, const std::string& path) {
   for (const format::ArrayInfo& info : file.arrays()) {
     // Keras's optimizers count in integers, and nothing here needs them.
     if (!info.name.starts_with("model/")) continue;
+    // Its layers count and keep the states of generators in integers, which no layer here has.
+    const bool is_of_floats =
+        info.dtype == DType::f64 || info.dtype == DType::f32 || info.dtype == DType::f16 || info.dtype == DType::bf16;
+    if (!is_of_floats) continue;
     require_f32(info, path);
     targets.push_back({info.name, std::as_writable_bytes(snapshot.add(info.name, shape_of(info)))});
   }

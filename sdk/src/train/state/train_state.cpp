@@ -10,6 +10,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "train/context/other_choices.h"
 #include "train/state/logs_json.h"
@@ -178,10 +179,14 @@ void describe_differences(const std::string& path, const Json& saved, const Json
     Json all = saved_leaves;
     all.update(now_leaves);
     for (const auto& [pointer, unused] : all.items()) {
-      const Json before = saved_leaves.value(pointer, Json("absent"));
-      const Json after = now_leaves.value(pointer, Json("absent"));
-      if (before == after) continue;
-      sentences.push_back(fmt::format("{}{} was {} and is {}", path, pointer, before.dump(), after.dump()));
+      const auto before = saved_leaves.find(pointer);
+      const auto after = now_leaves.find(pointer);
+      const bool are_both_set = before != saved_leaves.end() && after != now_leaves.end();
+      if (are_both_set && *before == *after) continue;
+      // Without quotation marks: a value may be any text.
+      sentences.push_back(fmt::format("{}{} was {} and is {}", path, pointer,
+                                      before == saved_leaves.end() ? "not set" : before->dump(),
+                                      after == now_leaves.end() ? "not set" : after->dump()));
     }
     return;
   }
@@ -242,6 +247,9 @@ Json state_json(const TrainState& state) {
                  {"callbacks", callbacks(state.callbacks)}};
   // Left out at its default value, so that savepoints keep the bytes that they had without this option.
   if (state.reduction != Reduction::shard_order) object["reduction"] = name(state.reduction);
+  // A run may be stopped in the validation after the last step. The position alone would let fit() train on.
+  const bool is_in_fit = stage_between_steps(state) == FitStage::in_epoch;
+  if (is_in_fit && state.stage == FitStage::ending) object["is_ending"] = true;
   return object;
 }
 
@@ -277,7 +285,8 @@ TrainState train_state_from_replica_json(const std::string& text) {
 
 TrainState train_state_from_json(const std::string& text, const std::string& origin) {
   // Parsed without exceptions: damaged text must end in the same sentence as a wrong member.
-  const Json object = Json::parse(text, nullptr, false);
+  const bool is_deep = is_deep_json(text);
+  const Json object = is_deep ? Json() : Json::parse(text, nullptr, false);
   if (object.is_object() && object.value("kind", Json()) != "savepoint") {
     throw Error(ErrorCode::invalid_file,
                 fmt::format("{0} holds arrays, as `holdfast convert` writes them, but no training state: no model, no "
@@ -286,6 +295,7 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
                             origin));
   }
   try {
+    if (is_deep) throw unreadable_state("its lists and objects are nested deeper than any that Holdfast writes");
     if (object.is_discarded()) throw unreadable_state("it is not JSON");
     TrainState state;
     // As text again, as the Trainable gives it. Only require_same_choices() looks inside.
@@ -301,6 +311,8 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     for (const Json& record : array_at(object, "calls")) state.calls.push_back(call_from(record));
     state.callbacks = callbacks_from(typed_member(object, "callbacks", &Json::is_object, "an object"));
     state.stage = stage_between_steps(state);
+    const bool is_ending = object.contains("is_ending") && bool_at(object, "is_ending");
+    if (is_ending && state.stage == FitStage::in_epoch) state.stage = FitStage::ending;
     return state;
   } catch (const Error& failure) {
     throw Error(ErrorCode::invalid_file,

@@ -65,8 +65,9 @@ struct TrainState {
 // Deterministic JSON, described in docs/format.md. Doubles keep their bits. Throws Error{invalid_argument} for a name
 // or a callback's text that is not UTF-8.
 std::string to_json(const TrainState& state);
-// Reads JSON that to_json() wrote. It has no stage: a savepoint holds a state between two steps, so the stage follows
-// from epoch and batch. Throws Error{invalid_file} for other text; the sentence names `origin` and says what is wrong.
+// Reads JSON that to_json() wrote. A savepoint holds a state between two steps, so the stage follows from epoch and
+// batch, and from whether a callback asked for the end of fit() with this state. Throws Error{invalid_file} for other
+// text; the sentence names `origin` and says what is wrong.
 TrainState train_state_from_json(const std::string& text, const std::string& origin);
 
 // The same with the stage, for another replica that takes over exactly this state.

@@ -19,6 +19,7 @@
 #include "holdfast/base/log.h"
 #include "nn/model/description.h"
 #include "optim/clipping_options.h"
+#include "optim/update_pass.h"
 #include "train/context/configuration_json.h"
 
 namespace holdfast {
@@ -49,6 +50,8 @@ ModelTrainable::ModelTrainable(const Model& model, const Optimizer& optimizer, s
       optimizer_(optimizer.clone()),
       evaluation_(model, std::move(losses), metrics) {
   check_clipping(optimizer_->name(), optimizer_->clipping());
+  // A rule that cannot be computed is refused here, and not in the first step.
+  optimizer_->pass(1);
 }
 
 static std::vector<ArraySpec> specs_of(std::span<const ModelArray> arrays) {
@@ -90,8 +93,9 @@ void ModelTrainable::prepare(const Workers& workers) {
                                            : compute::make_cuda_backend(workers.device, workers.precision);
     MemorySpace& memory = backend->memory();
     const bool is_device = backend->device_kernels() != nullptr;
-    WorkerState state{std::make_unique<ModelProgram>(model_, std::move(backend)), compute::GrowingFloats(memory),
-                      compute::GrowingFloats(memory)};
+    auto sums = std::make_unique<OutputSums>(evaluation_, *backend);
+    WorkerState state{std::make_unique<ModelProgram>(model_, std::move(backend)), std::move(sums),
+                      compute::GrowingFloats(memory), compute::GrowingFloats(memory)};
     if (is_device) {
       state.device_shard =
           DeviceShard{compute::GrowingFloats(memory), compute::GrowingFloats(memory), compute::GrowingFloats(memory)};
@@ -99,7 +103,10 @@ void ModelTrainable::prepare(const Workers& workers) {
     workers_.push_back(std::move(state));
   }
   // Once: the state must stay where it is when a later generation needs more workers.
-  if (!parameters_.floats) allocate();
+  if (!parameters_.floats) {
+    allocate();
+    if (!memory().is_host()) log_host_computations(evaluation_, memory().device());
+  }
   for (WorkerState& worker : workers_) worker.program->read_buffers_from(buffers_.span());
 }
 
@@ -109,6 +116,11 @@ void ModelTrainable::allocate() {
   buffers_ = arena(model_.buffers().float_count());
   for (std::size_t slot = 0; slot < optimizer_->slot_names().size(); ++slot) slots_.push_back(arena(parameters_.size));
   for (const Arena& slot : slots_) slot_spans_.push_back(slot.span());
+  if (!memory().is_host() && optimizer_->pass(1) == nullptr) {
+    log(LogLevel::info, fmt::format("optimizer {} is computed on the host, with copies of parameters, gradients and "
+                                    "slots in each step; derive it from DescribedOptimizer to compute on {}",
+                                    optimizer_->name(), memory().device()));
+  }
   const GradientClipping clipping = optimizer_->clipping();
   if (!clipping.value && !clipping.norm && !clipping.global_norm) return;
   std::vector<compute::NormRange> arrays;
@@ -126,7 +138,7 @@ MemorySpace& ModelTrainable::memory() {
 }
 
 void ModelTrainable::initialize(std::uint64_t seed) {
-  for (const Arena& slot : slots_) memory().fill_zero(slot.span());
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) initialize_slot(slot);
   if (has_given_weights_) {
     memory().copy_from_host(model_.parameter_values(), parameters_.span());
     memory().copy_from_host(model_.buffer_values(), buffers_.span());
@@ -140,6 +152,18 @@ void ModelTrainable::initialize(std::uint64_t seed) {
   memory().copy_from_host(buffers, buffers_.span());
 }
 
+void ModelTrainable::initialize_slot(std::size_t slot) {
+  memory().fill_zero(slots_[slot].span());
+  const float value = optimizer_->initial_value_of_slot(slot);
+  if (value == 0) return;
+  // Padding stays zero, so each array is filled by itself.
+  std::vector<float> values(parameters_.size);
+  for (const ArenaEntry& entry : model_.parameters().entries()) {
+    std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(entry.offset), entry.element_count(), value);
+  }
+  memory().copy_from_host(values, slots_[slot].span());
+}
+
 std::vector<StateSpan> ModelTrainable::state() {
   std::vector<StateSpan> spans;
   append_spans(model_.parameters(), parameters_.span(), "model/", StateKind::parameter, spans);
@@ -151,10 +175,6 @@ std::vector<StateSpan> ModelTrainable::state() {
                  spans);
   }
   return spans;
-}
-
-std::vector<std::string> ModelTrainable::sum_names() const {
-  return evaluation_.sum_names();
 }
 
 std::size_t ModelTrainable::gradient_count() const {
@@ -218,8 +238,8 @@ void ModelTrainable::list_columns(WorkerState& state, const ShardBatch& batch) c
   Columns& columns = state.lists.columns;
   columns.inputs.clear();
   columns.targets.clear();
-  columns.has_weights = batch.has_sample_weights;
-  columns.weights_each = 1;
+  if (!batch.has_sample_weights) columns.weights.reset();
+  columns.scale = 1;
   std::size_t converted = 0;
   const auto add = [&](const float* rows, const RowLayout& layout, std::size_t array, DType to,
                        std::vector<Column>& list) {
@@ -238,7 +258,9 @@ void ModelTrainable::list_columns(WorkerState& state, const ShardBatch& batch) c
     for (std::size_t array = 0; array < targets.arrays().size(); ++array) {
       add(rows, targets, array, DType::f32, columns.targets);
     }
-    if (batch.has_sample_weights) columns.weights_each = targets.arrays().back().shape.element_count();
+    // With weights, the sum of the gradients is divided later: no shard knows the weights of the others.
+    if (batch.has_sample_weights) columns.weights = targets.arrays().back().shape;
+    columns.scale = columns.weights ? 1.0F : 1.0F / static_cast<float>(batch.batch_samples);
   }
   // All arrays in one block, sized before the first of them gets its place: growing moves the block.
   state.converted.grow_to(converted);
@@ -283,26 +305,26 @@ void ModelTrainable::place_output_gradients(WorkerState& state, std::int64_t sam
 }
 
 void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const ModelProgram::Outputs& outputs,
-                              float scale, bool has_gradients, std::span<float> sums) const {
+                              bool has_gradients, std::span<float> sums) const {
   const Columns& columns = state.lists.columns;
-  OutputEvaluation::Shard& shard = state.lists.evaluated;
+  OutputSums::Shard& shard = state.lists.evaluated;
   shard.outputs.clear();
   shard.targets.clear();
   shard.samples = batch.samples;
-  shard.weights_each = columns.weights_each;
-  shard.scale = scale;
+  shard.scale = columns.scale;
   for (std::size_t output = 0; output < outputs.size(); ++output) {
     shard.outputs.push_back(reinterpret_cast<const float*>(outputs[output]));
     shard.targets.push_back(columns.targets[output].array);
   }
   // Weights are the last array of the targets, after one for each output.
-  shard.weights = columns.has_weights ? columns.targets.back().array : nullptr;
-  // place_output_gradients() has listed them, perhaps for an earlier shard.
+  shard.weights = columns.weights ? columns.targets.back().array : nullptr;
+  shard.weights_each = columns.weights ? columns.weights->element_count() : 1;
+  // An earlier shard may have left some.
   if (!has_gradients) shard.gradients.clear();
-  if (compute::DeviceKernels* const device = state.program->backend().device_kernels()) {
-    return evaluation_.evaluate_on(*device, shard, state.device_shard->sums.data());
-  }
-  evaluation_.evaluate(shard, sums);
+  // fetch_sums() completes the sums of a device.
+  if (state.device_shard) return state.sums->run(shard, state.device_shard->sums.data());
+  state.sums->run(shard, sums.data());
+  evaluation_.add_losses(sums);
 }
 
 // The key names all that the passes depend on, except what never changes: parameters, loss and metrics.
@@ -323,7 +345,7 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch,
   key.push_back(static_cast<std::uint64_t>(batch.samples));
   key.push_back(static_cast<std::uint64_t>(batch.batch_samples));
   key.push_back(state.lists.parts.size());
-  backend.repeat(key, state.lists.parts, after_part);
+  state.sums->repeat(key, state.lists.parts, after_part);
   if (has_told_obstacle_ || backend.repeat_obstacle().empty()) return;
   // Once for a run: every step would say the same.
   has_told_obstacle_ = true;
@@ -332,13 +354,11 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch,
                   memory().device(), backend.repeat_obstacle()));
 }
 
-// With sample weights, the sum of the gradients is divided later: no shard knows the weights of the others.
 void ModelTrainable::queue_to_loss(WorkerState& state, const ShardBatch& batch, std::span<float> sums) {
   take_apart(state);
   const ModelProgram::Outputs& outputs =
       state.program->run_training(state.lists.arrays.inputs, batch.samples, parameters_.span());
-  const float scale = batch.has_sample_weights ? 1.0F : 1.0F / static_cast<float>(batch.batch_samples);
-  evaluate(state, batch, outputs, scale, true, sums);
+  evaluate(state, batch, outputs, true, sums);
 }
 
 // Gradients and sums of a shard without samples are zeros.
@@ -361,6 +381,7 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
   const auto prepared = state.program->prepare_training(
       batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
   lists.key.assign(prepared.begin(), prepared.end());
+  state.sums->prepare(batch.samples, lists.columns.weights, lists.columns.scale, lists.key);
   lists.key.push_back(address_of(gradients.data()));
   // Another kernel is queued at the end, so this is another recording.
   lists.key.push_back(looks ? 1 : 0);
@@ -410,11 +431,12 @@ void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums
     take_apart(state);
     const ModelProgram::Outputs& outputs =
         state.program->run_inference(state.lists.arrays.inputs, batch.samples, parameters_.span(), buffers_.span());
-    // The scale is for gradients alone, and none are computed here.
-    evaluate(state, batch, outputs, 1.0F, false, sums);
+    evaluate(state, batch, outputs, false, sums);
   };
+  ShardLists& lists = state.lists;
   const auto prepared = state.program->prepare_inference(batch.samples);
-  state.lists.key.assign(prepared.begin(), prepared.end());
+  lists.key.assign(prepared.begin(), prepared.end());
+  state.sums->prepare(batch.samples, lists.columns.weights, lists.columns.scale, lists.key);
   if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
   state.lists.parts.assign(1, std::ref(queue));
   repeat(state, batch, [](std::size_t) {});
@@ -452,9 +474,10 @@ std::span<const float> ModelTrainable::final_gradients(const Update& update) {
   std::span<const float> gradients = update.gradients.first(parameters_.size);
   if (update.is_weighted) {
     // Into an array of its own: the sum lies in memory that other ranks are still reading.
-    weighted_gradients_.resize(gradients.size());
-    for (std::size_t i = 0; i < gradients.size(); ++i) weighted_gradients_[i] = gradients[i] / update.weight;
-    gradients = weighted_gradients_;
+    Arena& divided = weighted_gradients_;
+    if (!divided.floats) divided = {memory().allocate(parameters_.size), parameters_.size};
+    divide(workers_.front().program->backend().array_kernels(), gradients, update.weight, divided.span());
+    gradients = divided.span();
   }
   return clipper_ ? clipper_->clip(gradients) : gradients;
 }
@@ -465,11 +488,7 @@ void ModelTrainable::apply_update(const Update& update) {
   const std::span<const float> gradients = final_gradients(update);
   // One worker is enough: an update is one pass over the arenas, not one for each shard.
   ModelProgram& program = *workers_.front().program;
-  if (compute::DeviceKernels* const device = program.backend().device_kernels()) {
-    optimizer_->update_on(*device, update.step, parameters_.span(), gradients, slot_spans_);
-  } else {
-    optimizer_->update(update.step, parameters_.span(), gradients, slot_spans_);
-  }
+  update_arrays(program.backend(), *optimizer_, update.step, {parameters_.span(), gradients, slot_spans_});
   const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
   if (contributions.empty()) return;
   // A pass that is the same in each step, so it can be recorded, too. No key of a shard begins with this number.

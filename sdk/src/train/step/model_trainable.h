@@ -13,7 +13,7 @@
 #include "holdfast/train/trainable.h"
 #include "nn/program/model_program.h"
 #include "optim/gradient_clipper.h"
-#include "train/step/output_evaluation.h"
+#include "train/step/output_sums.h"
 
 namespace holdfast {
 
@@ -39,7 +39,11 @@ class ModelTrainable final : public Trainable {
   bool reads_samples_on_device() const override { return true; }
   void initialize(std::uint64_t seed) override;
   std::vector<StateSpan> state() override;
-  std::vector<std::string> sum_names() const override;
+  std::vector<std::string> sum_names() const override { return evaluation_.sum_names(); }
+  std::vector<std::string> result_names() const override { return evaluation_.result_names(); }
+  std::vector<double> results(std::span<const double> sums, double weight) const override {
+    return evaluation_.results(sums, weight);
+  }
   std::size_t gradient_count() const override;
   void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) override;
   void compute_sums(const ShardBatch& batch, std::span<float> sums) override;
@@ -64,20 +68,21 @@ class ModelTrainable final : public Trainable {
   // A shard in the memory in which the worker computes.
   struct Columns {
     std::vector<Column> inputs;
-    std::vector<Column> targets;  // then the weights, if there are any
-    bool has_weights = false;
-    std::int64_t weights_each = 1;
+    std::vector<Column> targets;     // then the weights, if there are any
+    std::optional<Shape> weights{};  // of a sample
+    float scale = 1;                 // of the gradients of the losses
   };
   // The lists of a shard. They keep their memory from shard to shard, so that a step allocates nothing.
   struct ShardLists {
     Columns columns{};
-    OutputEvaluation::Shard evaluated{};
+    OutputSums::Shard evaluated{};
     ModelProgram::BackwardArrays arrays{};
     std::vector<std::uint64_t> key{};
     std::vector<std::function<void()>> parts{};
   };
   struct WorkerState {
     std::unique_ptr<ModelProgram> program;
+    std::unique_ptr<OutputSums> sums;
     compute::GrowingFloats output_gradients;  // [samples, output shape], one output after another
     compute::GrowingFloats converted;         // arrays that rows were taken apart into
     std::optional<DeviceShard> device_shard{};
@@ -85,6 +90,7 @@ class ModelTrainable final : public Trainable {
   };
 
   void allocate();
+  void initialize_slot(std::size_t slot);
   // Queues the parts of a shard's passes, or has the device repeat its recording of them under the key. Calls
   // `after_part` after each part.
   void repeat(WorkerState& state, const ShardBatch& batch, const std::function<void(std::size_t part)>& after_part);
@@ -96,8 +102,8 @@ class ModelTrainable final : public Trainable {
   void queue_to_loss(WorkerState& state, const ShardBatch& batch, std::span<float> sums);
   void compute_no_samples(const ShardBatch& batch, GradientSink& sink, std::span<float> sums);
   // Computes losses and metrics, and the gradients of the losses if `has_gradients`.
-  void evaluate(WorkerState& state, const ShardBatch& batch, const ModelProgram::Outputs& outputs, float scale,
-                bool has_gradients, std::span<float> sums) const;
+  void evaluate(WorkerState& state, const ShardBatch& batch, const ModelProgram::Outputs& outputs, bool has_gradients,
+                std::span<float> sums) const;
   void place_output_gradients(WorkerState& state, std::int64_t samples) const;
   // The sum of gradients as the optimizer takes it: divided by the weights of the samples, and clipped.
   std::span<const float> final_gradients(const Update& update);
@@ -125,7 +131,7 @@ class ModelTrainable final : public Trainable {
   std::vector<Arena> slots_;  // of model_.parameters(), one for each slot of the optimizer
   std::vector<std::span<float>> slot_spans_;
   std::optional<GradientClipper> clipper_;
-  std::vector<float> weighted_gradients_;  // divided by the weights of the samples
+  Arena weighted_gradients_;  // divided by the weights of the samples
 };
 
 }  // namespace holdfast

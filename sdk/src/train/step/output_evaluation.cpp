@@ -1,6 +1,5 @@
-// A loss computes all samples of a shard at once, unless they have weights: then it computes row by row, so that any
-// loss, also one of an application, can be weighted. A row of weight 0 is not computed at all, since what is masked may
-// hold anything. See docs/decisions/data.md.
+// All that can be wrong with losses and metrics is found here, before the first step: shapes, names, and functions of
+// values that describe nothing to train with. output_sums.cpp computes them.
 
 #include "train/step/output_evaluation.h"
 
@@ -11,7 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <typeinfo>
 
+#include "compute/device_kernels.h"
 #include "holdfast/base/error.h"
+#include "holdfast/nn/value_metric.h"
+#include "nn/program/value_function.h"
 #include "train/context/configuration_json.h"
 
 namespace holdfast {
@@ -35,6 +37,7 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
     target_shapes_.push_back(losses_[output].get()->target_shape(outputs_[output].spec.shape));
     // Here, since a loss of logits after a softmax trains, only worse, and nothing later would show it.
     losses_[output].get()->check_last_activation(model.output_activation(output));
+    static_cast<void>(graph_of_output_loss(output, std::nullopt));
   }
   for (const MetricHandle& metric : metrics) {
     const std::size_t output = output_named(metric);
@@ -42,7 +45,30 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
     metrics_.push_back({.metric = metric.get(),
                         .output = output,
                         .name = has_several() ? fmt::format("{}_{}", outputs_[output].name, name) : name});
+    if (const auto graph = graph_of_metric(metrics_.size() - 1, std::nullopt)) {
+      metrics_.back().sums = graph->graph.outputs.size();
+    }
   }
+}
+
+std::optional<SumsGraph> OutputEvaluation::graph_of_output_loss(std::size_t output,
+                                                                const std::optional<Shape>& weights) const {
+  const auto* const loss = dynamic_cast<const ValueLoss*>(losses_[output].get().get());
+  if (loss == nullptr) return std::nullopt;
+  return graph_of_loss(described_name("loss", loss->name()),
+                       [loss](const Value& o, const Value& t) { return loss->losses(o, t); },
+                       {.outputs = outputs_[output].spec.shape, .targets = target_shapes_[output], .weights = weights});
+}
+
+std::optional<SumsGraph> OutputEvaluation::graph_of_metric(std::size_t index,
+                                                           const std::optional<Shape>& weights) const {
+  const OutputMetric& metric = metrics_[index];
+  const auto* const of_values = dynamic_cast<const ValueMetric*>(metric.metric.get());
+  if (of_values == nullptr) return std::nullopt;
+  return graph_of_sums(
+      described_name("metric", of_values->name()),
+      [of_values](const Value& o, const Value& t) { return of_values->sums(o, t); },
+      {.outputs = outputs_[metric.output].spec.shape, .targets = target_shapes_[metric.output], .weights = weights});
 }
 
 std::size_t OutputEvaluation::output_named(const MetricHandle& metric) const {
@@ -73,7 +99,21 @@ void OutputEvaluation::check_weights(const ArraySpec& weights) const {
                      std::ranges::equal(positions, std::span(output.extents()).first(positions.size()));
   // A row of the targets belongs to each weight, so their elements must divide evenly.
   const bool divides = target_elements(0) % static_cast<std::size_t>(weights.shape.element_count()) == 0;
-  if (!has_several() && leads && divides) return;
+  // A class is not a position: it has no loss of its own.
+  const auto takes = [&](const auto& part) {
+    const std::size_t axes = part.position_axes(output);
+    return axes == 0 || positions.size() <= axes;
+  };
+  const bool all_take = takes(*losses_.front().get()) && std::ranges::all_of(metrics_, [&](const OutputMetric& metric) {
+                          return takes(*metric.metric);
+                        });
+  if (!has_several() && leads && divides && all_take) {
+    static_cast<void>(graph_of_output_loss(0, weights.shape));
+    for (std::size_t index = 0; index < metrics_.size(); ++index) {
+      static_cast<void>(graph_of_metric(index, weights.shape));
+    }
+    return;
+  }
   throw Error(ErrorCode::invalid_argument,
               fmt::format("the sample weights have the shape {} a sample; a model {} takes one weight a sample{}",
                           weights.shape.to_string(),
@@ -87,7 +127,45 @@ std::vector<std::string> OutputEvaluation::sum_names() const {
   if (has_several()) {
     for (const ModelArray& output : outputs_) names.push_back(output.name + "_loss");
   }
+  for (const OutputMetric& metric : metrics_) {
+    names.push_back(metric.name);
+    for (std::size_t sum = 1; sum < metric.sums; ++sum) {
+      names.push_back(fmt::format("{} (sum {})", metric.name, sum + 1));
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> OutputEvaluation::result_names() const {
+  std::vector<std::string> names = sum_names();
+  names.resize(first_metric());
   for (const OutputMetric& metric : metrics_) names.push_back(metric.name);
+  return names;
+}
+
+std::vector<double> OutputEvaluation::results(std::span<const double> sums, double weight) const {
+  std::vector<double> results;
+  for (const double sum : sums.first(first_metric())) results.push_back(sum / weight);
+  sums = sums.subspan(first_metric());
+  for (const OutputMetric& metric : metrics_) {
+    results.push_back(metric.metric->result(sums.first(metric.sums), weight));
+    sums = sums.subspan(metric.sums);
+  }
+  return results;
+}
+
+std::vector<std::string> OutputEvaluation::without_device_code() const {
+  std::vector<std::string> names;
+  compute::LossShape loss_kernel;
+  compute::MetricShape metric_kernel;
+  for (const LossHandle& loss : losses_) {
+    if (dynamic_cast<const ValueLoss*>(loss.get().get()) != nullptr) continue;
+    if (!loss.get()->describe_kernel(loss_kernel)) names.push_back(described_name("loss", loss.get()->name()));
+  }
+  for (const OutputMetric& metric : metrics_) {
+    if (dynamic_cast<const ValueMetric*>(metric.metric.get()) != nullptr) continue;
+    if (!metric.metric->describe_kernel(metric_kernel)) names.push_back(described_name("metric", metric.name));
+  }
   return names;
 }
 
@@ -114,89 +192,6 @@ void OutputEvaluation::append_configuration(nlohmann::json& configuration) const
   configuration["losses"] = losses;
 }
 
-namespace {
-
-// Rows of one output, each with a weight.
-struct WeightedRows {
-  const float* weights;
-  std::size_t count;
-  std::size_t output_elements;  // of a row
-  std::size_t target_elements;
-
-  // The sum over rows of weight * value(row), in their order in double.
-  template <class RowValue>
-  float sum(const RowValue& value) const {
-    double sum = 0;
-    for (std::size_t row = 0; row < count; ++row) {
-      // Not a product with 0: what is masked may be NaN, and so would be the product.
-      if (weights[row] != 0) sum += static_cast<double>(weights[row]) * static_cast<double>(value(row));
-    }
-    return static_cast<float>(sum);
-  }
-};
-
-}  // namespace
-
-void OutputEvaluation::evaluate(const Shard& shard, std::span<float> sums) const {
-  const auto samples = static_cast<std::size_t>(shard.samples);
-  const std::size_t rows = samples * static_cast<std::size_t>(shard.weights_each);
-  const auto outputs_of = [&](std::size_t output) {
-    return std::span(shard.outputs[output], samples * elements(output));
-  };
-  const auto targets_of = [&](std::size_t output) {
-    return std::span(shard.targets[output], samples * target_elements(output));
-  };
-  const auto rows_of = [&](std::size_t output) {
-    return WeightedRows{.weights = shard.weights,
-                        .count = rows,
-                        .output_elements = samples * elements(output) / rows,
-                        .target_elements = samples * target_elements(output) / rows};
-  };
-  for (std::size_t output = 0; output < outputs_.size(); ++output) {
-    const Loss& loss = *losses_[output].get();
-    const float scale = shard.scale * losses_[output].weight();
-    float* const gradient = shard.gradients.empty() ? nullptr : shard.gradients[output];
-    const std::size_t count = gradient == nullptr ? 0 : samples * elements(output);
-    float& sum = sums[loss_place(output)];
-    if (shard.weights == nullptr) {
-      sum = loss.evaluate(outputs_of(output), targets_of(output), shard.samples, scale, {gradient, count});
-      continue;
-    }
-    // Rows of weight 0 are not computed, so nothing else writes their gradients.
-    std::fill_n(gradient, count, 0.0F);
-    const WeightedRows weighted = rows_of(output);
-    sum = weighted.sum([&](std::size_t row) {
-      const std::size_t width = weighted.output_elements;
-      return loss.evaluate(outputs_of(output).subspan(row * width, width),
-                           targets_of(output).subspan(row * weighted.target_elements, weighted.target_elements), 1,
-                           scale * shard.weights[row],
-                           gradient == nullptr ? std::span<float>() : std::span(gradient + row * width, width));
-    });
-  }
-  for (std::size_t index = 0; index < metrics_.size(); ++index) {
-    const OutputMetric& metric = metrics_[index];
-    float& sum = sums[first_metric() + index];
-    if (shard.weights == nullptr) {
-      sum = metric.metric->sum(outputs_of(metric.output), targets_of(metric.output), shard.samples);
-      continue;
-    }
-    const WeightedRows weighted = rows_of(metric.output);
-    sum = weighted.sum([&](std::size_t row) {
-      const std::size_t width = weighted.output_elements;
-      return metric.metric->sum(
-          outputs_of(metric.output).subspan(row * width, width),
-          targets_of(metric.output).subspan(row * weighted.target_elements, weighted.target_elements), 1);
-    });
-  }
-  if (shard.weights != nullptr) {
-    // The divisor of the whole batch is the sum over all shards, so each shard adds its own.
-    double weight = 0;
-    for (std::size_t row = 0; row < rows; ++row) weight += static_cast<double>(shard.weights[row]);
-    sums.back() = static_cast<float>(weight);
-  }
-  add_losses(sums);
-}
-
 void OutputEvaluation::add_losses(std::span<float> sums) const {
   if (!has_several()) {
     if (losses_.front().weight() != 1) sums[0] *= losses_.front().weight();
@@ -205,29 +200,6 @@ void OutputEvaluation::add_losses(std::span<float> sums) const {
   sums[0] = 0;
   for (std::size_t output = 0; output < outputs_.size(); ++output) {
     sums[0] += losses_[output].weight() * sums[loss_place(output)];
-  }
-}
-
-void OutputEvaluation::evaluate_on(compute::DeviceKernels& device, const Shard& shard, float* sums) const {
-  if (shard.weights != nullptr) {
-    throw Error(ErrorCode::unsupported,
-                "sample weights are for training on CPUs; on a device, leave them out, or multiply the loss in a Loss "
-                "of your own");
-  }
-  const auto batch_of = [&](std::size_t output, std::size_t place) {
-    return DeviceBatch{.outputs = shard.outputs[output],
-                       .targets = shard.targets[output],
-                       .samples = shard.samples,
-                       .output_elements = static_cast<std::int64_t>(elements(output)),
-                       .sum = sums + place};
-  };
-  for (std::size_t output = 0; output < outputs_.size(); ++output) {
-    losses_[output].get()->evaluate_on(device, batch_of(output, loss_place(output)),
-                                       shard.scale * losses_[output].weight(),
-                                       shard.gradients.empty() ? nullptr : shard.gradients[output]);
-  }
-  for (std::size_t index = 0; index < metrics_.size(); ++index) {
-    metrics_[index].metric->sum_on(device, batch_of(metrics_[index].output, first_metric() + index));
   }
 }
 

@@ -1,18 +1,19 @@
 #pragma once
 
-// The losses and metrics of all outputs of a model, and what they make of a shard.
+// The losses and metrics of all outputs of a model: what they are, and whether they fit. OutputSums computes them.
 
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "compute/backend.h"
 #include "holdfast/core/row_layout.h"
 #include "holdfast/nn/model.h"
 #include "holdfast/train/output_losses.h"
+#include "nn/program/value_program.h"
 
 namespace holdfast {
 
@@ -27,46 +28,47 @@ class OutputEvaluation {
   // Throws Error{invalid_argument} unless weights of this shape fit the outputs: one a sample, or one for each position
   // of the only output.
   void check_weights(const ArraySpec& weights) const;
-  // "loss", then the loss of each output if there are several, then the metrics.
+  // "loss", then the loss of each output if there are several, then the sums of the metrics.
   std::vector<std::string> sum_names() const;
+  // What is reported of these sums: of a metric with several, one number.
+  std::vector<std::string> result_names() const;
+  std::vector<double> results(std::span<const double> sums, double weight) const;
   // Adds the configurations of losses and metrics to a JSON object.
   void append_configuration(nlohmann::json& configuration) const;
-
-  // A shard in the memory where it is computed; one array for each output.
-  struct Shard {
-    std::vector<const float*> outputs;
-    std::vector<const float*> targets;
-    const float* weights = nullptr;   // null: none
-    std::int64_t samples = 0;         // at least 1
-    std::int64_t weights_each = 1;    // of a sample
-    float scale = 1;                  // of the gradients
-    std::vector<float*> gradients{};  // null where none is wanted
-  };
-  // Writes the sums, and the sum of the weights after them if there are any.
-  void evaluate(const Shard& shard, std::span<float> sums) const;
-  // The same on a device: queues the work. `sums` lies there. Throws Error{unsupported} for weights.
-  void evaluate_on(compute::DeviceKernels& device, const Shard& shard, float* sums) const;
-  // Completes sums that came from a device.
+  // Completes sums that have the losses of the outputs.
   void add_losses(std::span<float> sums) const;
+  // The losses and metrics that devices cannot compute, for a message.
+  std::vector<std::string> without_device_code() const;
 
- private:
   struct OutputMetric {
     std::shared_ptr<const Metric> metric;
     std::size_t output = 0;
     std::string name;
+    std::size_t sums = 1;
   };
 
-  bool has_several() const { return outputs_.size() > 1; }
+  std::span<const ModelArray> outputs() const { return outputs_; }
+  const LossHandle& loss(std::size_t output) const { return losses_[output]; }
+  std::span<const OutputMetric> metrics() const { return metrics_; }
+  // Of one sample.
   std::size_t elements(std::size_t output) const {
     return static_cast<std::size_t>(outputs_[output].spec.shape.element_count());
   }
   std::size_t target_elements(std::size_t output) const {
     return static_cast<std::size_t>(target_shapes_[output].element_count());
   }
-  std::size_t output_named(const MetricHandle& metric) const;
-  // Where the sum of an output's loss lies.
+  // Where the sum of an output's loss lies, and the first of the metrics' sums.
   std::size_t loss_place(std::size_t output) const { return has_several() ? 1 + output : 0; }
   std::size_t first_metric() const { return has_several() ? 1 + outputs_.size() : 1; }
+
+  // Of those that are functions of values; nothing for others. Throw Error{invalid_argument} for weights that do not
+  // fit.
+  std::optional<SumsGraph> graph_of_output_loss(std::size_t output, const std::optional<Shape>& weights) const;
+  std::optional<SumsGraph> graph_of_metric(std::size_t index, const std::optional<Shape>& weights) const;
+
+ private:
+  bool has_several() const { return outputs_.size() > 1; }
+  std::size_t output_named(const MetricHandle& metric) const;
 
   std::vector<ModelArray> outputs_;
   std::vector<LossHandle> losses_;

@@ -8,4 +8,10 @@ void Trainable::check_sample_weights(const ArraySpec&) const {
               "Trainable::check_sample_weights()");
 }
 
+std::vector<double> Trainable::results(std::span<const double> sums, double weight) const {
+  std::vector<double> means;
+  for (const double sum : sums) means.push_back(sum / weight);
+  return means;
+}
+
 }  // namespace holdfast

@@ -86,13 +86,13 @@ TEST(KerasFunctionalWriter, WritesOneInputAndOutputWithoutAList) {
 
 TEST(KerasFunctionalWriter, RefusesWhatItCannotWrite) {
   ModelGraph integers = graph_of_text(kBranches);
-  integers.inputs[0].dtype = "i32";
+  integers.inputs[0].dtype = "f16";
   ModelGraph broken = graph_of_text(kBranches);
   broken.layers[1].config["units"] = 0;
   ModelGraph uncalled = graph_of_text(kBranches);
   uncalled.layers.push_back({.kind = "Dense", .name = "alone"});
 
-  EXPECT_THAT(error_of([&] { keras_functional_config(integers); }), HasSubstr("its input \"left\" is of type \"i32\""));
+  EXPECT_THAT(error_of([&] { keras_functional_config(integers); }), HasSubstr("its input \"left\" is of type \"f16\""));
   EXPECT_THAT(error_of([&] { keras_functional_config(broken); }),
               HasSubstr("its layer \"two\" has options that do not"));
   EXPECT_THAT(error_of([&] { keras_functional_config(uncalled); }), HasSubstr("no call uses its layer \"alone\""));

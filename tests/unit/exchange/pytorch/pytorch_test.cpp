@@ -410,6 +410,92 @@ TEST(PyTorch, RefusesASavepointThatDoesNotFitItsGraph) {
       HasSubstr("reset_after"));
 }
 
+// A savepoint of a graph. A layer has a list of the values that each of its calls takes.
+ArraySet graph_of(const nlohmann::json& inputs, const nlohmann::json& layers, const nlohmann::json& calls,
+                  std::vector<NamedArray> arrays) {
+  std::sort(arrays.begin(), arrays.end(), [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
+  nlohmann::json graph = {{"format", "holdfast.model"}, {"version", 1}, {"inputs", inputs}, {"layers", layers}};
+  graph["calls"] = calls;
+  graph["outputs"] = nlohmann::json::parse("[[" + std::to_string(calls.size() - 1) + ", 0]]");
+  return {.arrays = std::move(arrays), .metadata = nlohmann::json{{"kind", "savepoint"}, {"graph", graph}}.dump()};
+}
+
+nlohmann::json json_of(const char* text) {
+  return nlohmann::json::parse(text);
+}
+
+TEST(PyTorch, TakesGraphsWithSharedLayers) {
+  const auto inputs = json_of(R"([{"name": "x", "shape": [4, 5, 3], "dtype": "f32"}])");
+  const auto layers = json_of(R"([
+      {"kind": "Conv2D", "name": "net/conv", "config": {}}, {"kind": "Add", "name": "sum", "config": {}},
+      {"kind": "Flatten", "name": "flat", "config": {}}, {"kind": "Dense", "name": "fc", "config": {}}])");
+  const auto calls = json_of(R"([{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 0, "inputs": [[0, 0]]},
+      {"layer": 1, "inputs": [[0, 0], [1, 0]]}, {"layer": 2, "inputs": [[2, 0]]}, {"layer": 3, "inputs": [[3, 0]]}])");
+  const ArraySet set = graph_of(
+      inputs, layers, calls, {numbered("model/net/conv/kernel", {1, 1, 3, 3}), numbered("model/fc/kernel", {60, 2})});
+
+  const ArraySet state = to_pytorch(set);
+
+  EXPECT_EQ(names_of(state), (std::vector<std::string>{"fc.weight", "net.conv.weight"}));
+  EXPECT_EQ(at(get(state, "fc.weight"), {1, (2 * 4 + 3) * 5 + 4}),
+            at(get(set, "model/fc/kernel"), {(3 * 5 + 4) * 3 + 2, 1}));
+  expect_round_trip(set);
+}
+
+TEST(PyTorch, RefusesGraphsThatMixTheOrdersOfImages) {
+  const auto inputs = json_of(R"([{"name": "x", "shape": [4, 5, 3], "dtype": "f32"},
+                                  {"name": "y", "shape": [60], "dtype": "f32"}])");
+  const auto sentence = [&](const char* kind) {
+    const auto layers = nlohmann::json::array({{{"kind", "Flatten"}, {"name", "flat"}, {"config", json_of("{}")}},
+                                               {{"kind", kind}, {"name", "mixed"}, {"config", json_of("{}")}}});
+    const auto calls = json_of(R"([{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 1, "inputs": [[0, 0], [-1, 1]]}])");
+    const Thrown thrown = thrown_by([&] { to_pytorch(graph_of(inputs, layers, calls, {})); });
+    EXPECT_EQ(thrown.code, ErrorCode::unsupported);
+    return thrown.sentence;
+  };
+  EXPECT_THAT(sentence("Add"), HasSubstr("layer \"mixed\" is of kind \"Add\", which takes a flattened image"));
+  EXPECT_THAT(sentence("Concatenate"), HasSubstr("takes a flattened image"));
+}
+
+TEST(PyTorch, PutsTheChannelsOfEachKindOfConvolutionFirst) {
+  const ArraySet set = savepoint_of(
+      {9, 4},
+      {{"Conv1D", "a"},
+       {"PReLU", "p"},
+       {"Conv1DTranspose", "b"},
+       {"DepthwiseConv1D", "c"},
+       {"GroupNormalization", "g"}},
+      {numbered("model/a/kernel", {2, 4, 5}), numbered("model/p/alpha", {1, 5}), numbered("model/b/kernel", {3, 6, 5}),
+       numbered("model/c/kernel", {2, 6, 2}), numbered("model/g/gamma", {12})});
+
+  const ArraySet state = to_pytorch(set);
+
+  EXPECT_EQ(get(state, "a.weight").shape, (Shape{5, 4, 2}));
+  EXPECT_EQ(get(state, "p.weight").shape, (Shape{5}));
+  // PyTorch's transposed convolutions have [channels, filters, positions].
+  EXPECT_EQ(get(state, "b.weight").shape, (Shape{5, 6, 3}));
+  EXPECT_EQ(at(get(state, "b.weight"), {4, 2, 1}), at(get(set, "model/b/kernel"), {1, 2, 4}));
+  EXPECT_EQ(get(state, "c.weight").shape, (Shape{12, 1, 2}));
+  EXPECT_EQ(get(state, "g.weight").bytes, get(set, "model/g/gamma").bytes);
+  expect_round_trip(set);
+}
+
+TEST(PyTorch, RefusesLayersWithoutAModuleByName) {
+  for (const char* kind : {"SeparableConv2D", "Normalization", "Dot", "my_app.Scale"}) {
+    const Thrown thrown = thrown_by([&] { to_pytorch(savepoint_of({4, 4, 3}, {{kind, "mine"}}, {})); });
+    EXPECT_EQ(thrown.code, ErrorCode::unsupported);
+    EXPECT_THAT(thrown.sentence, HasSubstr(std::string("layer \"mine\" is of kind \"") + kind));
+  }
+  EXPECT_THAT(thrown_by([] {
+                to_pytorch(savepoint_of({4, 4, 3}, {{"Permute", "mine"}}, {}));
+              }).sentence,
+              HasSubstr("moves the elements of an image"));
+  EXPECT_THAT(thrown_by([] {
+                to_pytorch(savepoint_of({4, 3}, {{"PReLU", "mine"}}, {numbered("model/mine/alpha", {4, 3})}));
+              }).sentence,
+              HasSubstr("has slopes for positions"));
+}
+
 TEST(PyTorch, RefusesMetadataWithoutTheGraphOfASequential) {
   for (const char* metadata :
        {"{}", "[]", "{", "", R"({"graph": 5})", R"({"graph": {"format": "mine", "version": 1}})",

@@ -265,6 +265,13 @@ TEST(Initializer, RefusesNamesThatItDoesNotGive) {
   }
 }
 
+TEST(Initializer, RefusesLimitsWhoseDifferenceOverflows) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  EXPECT_THROW(Initializer::random_uniform(-kLargest, kLargest), Error);
+  EXPECT_THROW(Initializer::from_name("uniform(-3e38,3e38)"), Error);
+  EXPECT_NO_THROW(Initializer::random_uniform(-kLargest / 2, kLargest / 2));
+}
+
 TEST(Initializer, RefusesAnImpossibleDeviation) {
   EXPECT_THROW(Initializer::normal(-1), Error);
   EXPECT_THROW(Initializer::normal(std::numeric_limits<float>::quiet_NaN()), Error);

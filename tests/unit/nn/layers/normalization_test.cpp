@@ -58,6 +58,18 @@ TEST(Normalization, HasStatisticsAlongTheAxesThatItWasGiven) {
   EXPECT_THAT(Normalization{{.axis = {}}}.adapt(samples).options().variance, ElementsAre(5.25F));
 }
 
+TEST(NormalizationStatistics, CountNothingOfASampleThatTheyRefuse) {
+  NormalizationStatistics statistics(Normalization{}, Shape{2});
+  const Floats first = {1, 10}, wrong = {5, std::nanf("")}, second = {3, 20};
+
+  statistics.add(first);
+  EXPECT_THAT(refusal([&] { statistics.add(wrong); }), HasSubstr("nan in element 1"));
+  statistics.add(second);
+
+  EXPECT_THAT(statistics.adapted().options().mean, ElementsAre(2, 15));
+  EXPECT_THAT(statistics.adapted().options().variance, ElementsAre(1, 25));
+}
+
 TEST(Normalization, ComputesInDouble) {
   // In f32, squares of 1e4 would hide a variance of 0.25.
   Tensor samples({20000, 1});

@@ -1,14 +1,18 @@
 // Every layer computes what Keras does, output and gradients, in random small cases. scripts/tests/reference_cases.py
-// writes the cases and says what is in them; run it with the name of a layer that is added.
+// writes the cases and says what is in them; run it with the name of a layer that is added. It can write more cases
+// elsewhere, and HOLDFAST_REFERENCE_CASES names their folder.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "compute/array_kernels.h"
 #include "holdfast/nn/model.h"
 #include "nn/graph/config.h"
 #include "nn/layers/layer_registry.h"
@@ -23,7 +27,20 @@ using Json = nlohmann::json;
 using Floats = std::vector<float>;
 
 std::filesystem::path file_of_cases(std::string_view kind) {
-  return std::filesystem::path(source_folder()) / "tests/unit/nn/layers/reference" / (std::string(kind) + ".json");
+  const char* const chosen = std::getenv("HOLDFAST_REFERENCE_CASES");
+  const std::filesystem::path folder = chosen != nullptr ? chosen : source_folder() + "/tests/unit/nn/layers/reference";
+  return folder / (std::string(kind) + ".json");
+}
+
+Json cases_of(std::string_view kind) {
+  const std::filesystem::path path = file_of_cases(kind);
+  std::ifstream file(path);
+  if (!file) {
+    ADD_FAILURE() << "layer " << kind << " has no cases in " << path
+                  << "; add it to scripts/tests/reference_cases.py and run this script";
+    return Json::array();
+  }
+  return Json::parse(file).at("cases");
 }
 
 // A sum of n products in f32 is off by about sqrt(n) 2^-24 of its magnitude (Higham and Mary, 2019), and the cases have
@@ -53,7 +70,21 @@ Floats floats_in(const Json& array) {
   return array.at("values").get<Floats>();
 }
 
-// One layer, each of whose inputs is shifted by a parameter: the gradient of the shift is that of the input.
+bool is_of_integers(const Json& array) {
+  return array.contains("dtype");
+}
+
+std::vector<std::byte> bytes_in(const Json& array) {
+  const auto copied = [](const auto& values) {
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
+    return std::vector(bytes.begin(), bytes.end());
+  };
+  if (is_of_integers(array)) return copied(array.at("values").get<std::vector<std::int32_t>>());
+  return copied(floats_in(array));
+}
+
+// One layer, each of whose inputs is shifted by a parameter: the gradient of the shift is that of the input. Integers
+// are not shifted.
 class ReferenceCase {
  public:
   ReferenceCase(const std::string& kind, const Json& text) : text_(text), model_(describe_layer(kind, text)) {}
@@ -65,10 +96,10 @@ class ReferenceCase {
     fill_from_case(model_.buffers(), text_.at("buffers"), buffers);
     fill_from_case(model_.parameters(), text_.at("parameters"), parameters);
     program.read_buffers_from(buffers);
-    std::vector<Floats> inputs;
+    std::vector<std::vector<std::byte>> inputs;
     ModelProgram::Inputs addresses;
-    for (const Json& input : text_.at("inputs")) inputs.push_back(floats_in(input));
-    for (const Floats& input : inputs) addresses.push_back(reinterpret_cast<const std::byte*>(input.data()));
+    for (const Json& input : text_.at("inputs")) inputs.push_back(bytes_in(input));
+    for (const std::vector<std::byte>& input : inputs) addresses.push_back(input.data());
     const std::int64_t samples = shape_in(text_.at("inputs").at(0))[0];
 
     EXPECT_EQ(model_.output_shape().with_batch(samples), shape_in(text_.at("output")));
@@ -96,8 +127,9 @@ class ReferenceCase {
   static Model describe_layer(const std::string& kind, const Json& text) {
     std::vector<Value> inputs, shifted;
     for (const Json& array : text.at("inputs")) {
-      inputs.push_back(input(shape_in(array).without_batch()));
-      shifted.push_back(FunctionLayer([](const Value& x) { return x; })(inputs.back()));
+      const bool is_integer = is_of_integers(array);
+      inputs.push_back(input(shape_in(array).without_batch(), {.dtype = is_integer ? DType::i32 : DType::f32}));
+      shifted.push_back(is_integer ? inputs.back() : FunctionLayer([](const Value& x) { return x; })(inputs.back()));
     }
     JsonConfigReader reader(text.at("config"), kind);
     return {inputs, call_layer(make_layer(kind, "layer", reader), shifted)};
@@ -145,18 +177,24 @@ class ReferenceCase {
 
 TEST(ReferenceCases, EveryLayerComputesWhatKerasDoes) {
   for (const std::string_view kind : own_layer_kinds()) {
-    // The functions of which layers are made have tests of their own, and rows of a table are compared exactly.
-    if (kind == "Operation" || kind == "Embedding") continue;
-    const std::filesystem::path path = file_of_cases(kind);
-    std::ifstream file(path);
-    ASSERT_TRUE(file) << "layer " << kind << " has no cases in " << path
-                      << "; add it to scripts/tests/reference_cases.py and run this script";
-    const Json cases = Json::parse(file).at("cases");
+    const Json cases = cases_of(kind);
     EXPECT_GE(cases.size(), 8U) << kind;
     for (std::size_t i = 0; i < cases.size(); ++i) {
       SCOPED_TRACE(std::string(kind) + " case " + std::to_string(i) + " " + cases[i].at("config").dump());
       ReferenceCase(std::string(kind), cases[i]).run();
     }
+  }
+}
+
+TEST(ReferenceCases, AreThereForEveryFunctionOfElementsOfAFile) {
+  std::set<std::string> found;
+  for (const Json& one : cases_of("Operation")) found.insert(one.at("config").at("operation").get<std::string>());
+
+  using enum compute::ElementFunction;
+  const std::set<compute::ElementFunction> in_no_file = {gelu_slope, gelu_tanh_slope, silu_slope};
+  for (int number = 0; number <= static_cast<int>(select); ++number) {
+    const auto function = static_cast<compute::ElementFunction>(number);
+    EXPECT_EQ(found.contains(std::string(name_of(function))), !in_no_file.contains(function)) << name_of(function);
   }
 }
 

@@ -363,9 +363,13 @@ INSTANTIATE_TEST_SUITE_P(, ClassLabel,
                          testing::Values(-1.0F, 3.0F, 0.5F, 1e30F, kInfinity, -kInfinity,
                                          std::numeric_limits<float>::quiet_NaN()));
 
-TEST(SparseCategoricalCrossentropy, NeedsOneAxisOfClasses) {
+TEST(Crossentropy, TakesClassesAlongTheLastAxisAndPositionsBeforeIt) {
   EXPECT_EQ(SparseCategoricalCrossentropy{}.target_shape(Shape{10}), Shape{});
-  for (const Shape& shape : {Shape{}, Shape{4, 10}, Shape{0}}) {
+  EXPECT_EQ(SparseCategoricalCrossentropy{}.target_shape(Shape{4, 5, 10}), (Shape{4, 5}));
+  EXPECT_EQ(CategoricalCrossentropy{}.target_shape(Shape{4, 10}), (Shape{4, 10}));
+  EXPECT_EQ(SparseCategoricalCrossentropy{}.position_axes(Shape{4, 5, 10}), 2U);
+  EXPECT_EQ(CategoricalCrossentropy{}.position_axes(Shape{10}), 0U);
+  for (const Shape& shape : {Shape{}, Shape{0}}) {
     EXPECT_THROW(SparseCategoricalCrossentropy{}.target_shape(shape), Error) << shape.to_string();
     EXPECT_THROW(CategoricalCrossentropy{}.target_shape(shape), Error) << shape.to_string();
   }

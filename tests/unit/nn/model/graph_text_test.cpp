@@ -11,8 +11,10 @@
 #include "holdfast/nn/dense.h"
 #include "holdfast/nn/dropout.h"
 #include "holdfast/nn/flatten.h"
+#include "holdfast/nn/functions.h"
 #include "holdfast/nn/max_pooling2d.h"
 #include "holdfast/nn/sequential.h"
+#include "unit/nn/support/refusal.h"
 
 namespace holdfast {
 namespace {
@@ -200,6 +202,42 @@ TEST(SequentialGraph, SurvivesTextsMadeToExhaustIt) {
   Json json = Json::parse(Sequential{Input{2}, Flatten{}}.graph());
   json["layers"] = std::vector<Json>(Sequential::kMaximumLayers + 1, json["layers"][0]);
   EXPECT_EQ(code_of(json.dump()), ErrorCode::invalid_file);
+}
+
+// Two inputs, a sum and a reshape.
+Json graph_of_calls() {
+  const Value x = input({4}, {.name = "x"}), y = input({4}, {.name = "y"});
+  return Json::parse(Model({x, y}, {reshape(x + y, {2, 2})}).graph());
+}
+
+TEST(ModelGraph, RefusesTwoInputsOfOneName) {
+  Json json = graph_of_calls();
+  json["inputs"][1]["name"] = "x";
+
+  EXPECT_THAT(refusal([&] { Model::from_graph(json.dump()); }), testing::HasSubstr("two inputs"));
+}
+
+TEST(ModelGraph, RefusesNumbersOfCallsThatDoNotFitIntoSignedIntegers) {
+  // Read as a signed number, 2^64 - 1 would be -1, which names an input of the model.
+  for (const std::uint64_t number : {~std::uint64_t{0}, std::uint64_t{1} << 63}) {
+    Json json = graph_of_calls();
+    json["calls"][0]["inputs"][0] = {number, 0};
+    EXPECT_THAT(refusal([&] { Model::from_graph(json.dump()); }), testing::HasSubstr("names no input")) << number;
+    json = graph_of_calls();
+    json["outputs"][0] = {0, number};
+    EXPECT_THAT(refusal([&] { Model::from_graph(json.dump()); }), testing::HasSubstr("names no input")) << number;
+  }
+}
+
+TEST(ModelGraph, RefusesExtentsWhoseProductOverflows) {
+  const std::int64_t large = std::int64_t{1} << 62;
+  for (const std::vector<std::int64_t>& extents :
+       {std::vector<std::int64_t>{large, 4}, {large, 4, -1}, {large, large, large, -1}, {-large, 4, -1}}) {
+    Json json = graph_of_calls();
+    json["layers"][1]["config"]["shape"] = extents;
+    EXPECT_EQ(code_of(json.dump()), ErrorCode::invalid_file);
+    EXPECT_NE(refusal([&] { reshape(input({4}), extents); }), "");
+  }
 }
 
 }  // namespace

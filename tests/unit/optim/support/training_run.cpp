@@ -14,11 +14,16 @@ Deviation largest_deviation(const Optimizer& optimizer, const ReferenceUpdate& r
   std::vector<float> parameters(kElements);
   std::vector<std::vector<float>> slots(slot_count, std::vector<float>(kElements));
   const std::vector<std::span<float>> slot_spans(slots.begin(), slots.end());
+  std::vector<double> initial_slots;
+  for (std::size_t slot = 0; slot < slot_count; ++slot) {
+    std::fill(slots[slot].begin(), slots[slot].end(), optimizer.initial_value_of_slot(slot));
+    initial_slots.push_back(optimizer.initial_value_of_slot(slot));
+  }
   std::vector<ReferenceElement> elements;
   Random initial(1, Purpose::user, 0, 0);
   for (float& parameter : parameters) {
     parameter = 2 * initial.uniform() - 1;
-    elements.push_back({.parameter = parameter, .slots = std::vector<double>(slot_count)});
+    elements.push_back({.parameter = parameter, .slots = initial_slots});
   }
 
   Deviation deviation;

@@ -218,7 +218,7 @@ TEST(Trainer, RefusesAnotherScheduleOrOtherClipping) {
        {std::pair{Adam{{.learning_rate = CosineDecay{0.01F, 20}, .clip_norm = 1}}, "decay_steps was 10 and is 20"},
         std::pair{Adam{{.learning_rate = 0.01F, .clip_norm = 1}}, "learning_rate"},
         std::pair{Adam{{.learning_rate = CosineDecay{0.01F, 10}, .clip_norm = 2}}, "clip_norm was 1 and is 2"},
-        std::pair{Adam{CosineDecay{0.01F, 10}}, "clip_norm was 1 and is \"absent\""}}) {
+        std::pair{Adam{CosineDecay{0.01F, 10}}, "clip_norm was 1 and is not set"}}) {
     try {
       train(other, {ModelCheckpoint()});
       ADD_FAILURE() << "took " << other.configuration();

@@ -105,6 +105,20 @@ TEST(TrainState, RefusesTextThatItDidNotWrite) {
   EXPECT_THROW(train_state_from_json(broken, "a test"), Error);
 }
 
+TEST(TrainState, RefusesListsSoDeepThatPrintingThemWouldOverflowTheStack) {
+  std::string text = to_json(example());
+  const std::string graph = R"("graph": {)";
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  text.replace(text.find(graph), graph.size(), R"("graph": {"deep": )" + deep + ",");
+
+  try {
+    train_state_from_json(text, "a test");
+    ADD_FAILURE() << "read it";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("nested deeper than any"), std::string::npos) << error.what();
+  }
+}
+
 TEST(TrainState, RefusesEmptyValuesOfCallbacks) {
   std::string broken = to_json(example());
   const std::size_t begin = broken.find("{", broken.find("\"integer\""));
@@ -164,6 +178,18 @@ TEST(TrainState, NamesEachChoiceThatDiffersWithBothValues) {
   EXPECT_EQ(sentence.find("shards"), std::string::npos) << sentence;
 }
 
+// A missing value was written as the text "absent", which a value may be too.
+TEST(TrainState, TellsAMissingChoiceFromOneThatIsAnyText) {
+  TrainState saved = example(), now = saved;
+  saved.configuration = R"({"name":"absent"})";
+  now.configuration = R"({"other":1})";
+
+  const std::string sentence = refusal(saved, now);
+
+  EXPECT_NE(sentence.find(R"(training/name was "absent" and is not set)"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("training/other was not set and is 1"), std::string::npos) << sentence;
+}
+
 constexpr FitStage kStages[] = {FitStage::before_epoch, FitStage::in_epoch, FitStage::last_step,
                                 FitStage::ending,       FitStage::closing,  FitStage::between_calls};
 
@@ -184,6 +210,8 @@ TEST(TrainState, HasNoStageInASavepoint) {
   const std::string text = to_json(example());
 
   for (const FitStage stage : kStages) {
+    // This stage changes what comes next, as the test below shows.
+    if (stage == FitStage::ending) continue;
     TrainState state = example();
     state.stage = stage;
     EXPECT_EQ(to_json(state), text);
@@ -201,6 +229,20 @@ TEST(TrainState, GetsTheStageOfASavepointFromItsPosition) {
   EXPECT_EQ(stage_of(17, false), FitStage::in_epoch);
   EXPECT_EQ(stage_of(0, false), FitStage::before_epoch);
   EXPECT_EQ(stage_of(0, true), FitStage::between_calls);
+}
+
+// A run that was stopped in the validation of its last epoch trained on, although on_step_end() had asked for the end.
+TEST(TrainState, KnowsInASavepointThatACallbackAskedForTheEnd) {
+  TrainState state = example();
+  state.batch = 17;
+  state.calls.back().is_finished = false;
+  state.stage = FitStage::in_epoch;
+  const std::string before = to_json(state);
+  state.stage = FitStage::ending;
+
+  EXPECT_EQ(train_state_from_json(to_json(state), "a test").stage, FitStage::ending);
+  EXPECT_EQ(train_state_from_json(before, "a test").stage, FitStage::in_epoch);
+  EXPECT_EQ(to_json(train_state_from_json(to_json(state), "a test")), to_json(state));
 }
 
 TEST(TrainState, RefusesAStageThatItDoesNotKnow) {

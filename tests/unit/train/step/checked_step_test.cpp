@@ -133,14 +133,14 @@ class StepJournal final : public NoSupervision {
 };
 
 // 12 steps; the last batch of an epoch is short.
-constexpr std::int64_t kSamples = 53;
+constexpr std::int64_t kSamplesOfTwelveSteps = 53;
 constexpr std::int64_t kBatch = 10;
 constexpr std::int64_t kEpochs = 2;
 
 Dataset steps_data() {
-  Tensor features(Shape{kSamples, 4});
-  Tensor targets(Shape{kSamples, 1});
-  for (std::int64_t i = 0; i < kSamples; ++i) {
+  Tensor features(Shape{kSamplesOfTwelveSteps, 4});
+  Tensor targets(Shape{kSamplesOfTwelveSteps, 1});
+  for (std::int64_t i = 0; i < kSamplesOfTwelveSteps; ++i) {
     Random random(9, Purpose::user, 0, static_cast<std::uint64_t>(i));
     for (float& value : features.sample(i)) value = random.normal();
     targets.sample(i)[0] = random.normal();
@@ -212,7 +212,7 @@ TEST(CheckedSteps, ChangeNoBit) {
       EXPECT_EQ(train({.replicas = replicas, .checks = checks, .journal = journal}), undisturbed());
 
       EXPECT_TRUE(journal->wrong().empty());
-      EXPECT_EQ(journal->samples(), kEpochs * kSamples);
+      EXPECT_EQ(journal->samples(), kEpochs * kSamplesOfTwelveSteps);
     }
   }
 }
@@ -273,7 +273,7 @@ TEST(CheckedSteps, AreComputedAgainAndAppliedOnceIfAllWereWrong) {
       EXPECT_EQ(train({.replicas = replicas, .slips = slips, .journal = journal}), undisturbed());
 
       EXPECT_EQ(journal->wrong().size(), static_cast<std::size_t>(replicas));
-      EXPECT_EQ(journal->samples(), kEpochs * kSamples);
+      EXPECT_EQ(journal->samples(), kEpochs * kSamplesOfTwelveSteps);
     }
   }
 }
@@ -291,7 +291,7 @@ TEST(CheckedSteps, SkipAStepIfAllAgreeThatItIsNaN) {
   train({.slips = slips, .when_not_finite = WhenNotFinite::skip_step, .journal = journal});
 
   EXPECT_TRUE(journal->wrong().empty());
-  EXPECT_EQ(journal->samples(), kEpochs * kSamples - kBatch);
+  EXPECT_EQ(journal->samples(), kEpochs * kSamplesOfTwelveSteps - kBatch);
 }
 
 TEST(CheckedSteps, LoseNoRequestToStop) {

@@ -5,11 +5,14 @@
 //
 //   layer               array in Holdfast                  array in PyTorch
 //   Dense               kernel [in, out]                   weight [out, in]
-//   Conv2D              kernel [h, w, in, out]             weight [out, in, h, w]
-//   DepthwiseConv2D     kernel [h, w, c, m]                weight [c m, 1, h, w] (groups = c)
+//   Conv1D to 3D        kernel [h, w, in, out]             weight [out, in, h, w]
+//   Conv1DTranspose..   kernel [h, w, out, in]             weight [in, out, h, w]
+//   DepthwiseConv1D, 2D kernel [h, w, c, m]                weight [c m, 1, h, w] (groups = c)
 //   BatchNormalization  gamma, beta, moving_mean,          weight, bias, running_mean, running_var,
 //                       moving_variance                    and num_batches_tracked = 0
-//   LayerNormalization  gamma, beta                        weight, bias
+//   LayerNormalization  gamma, beta                        weight, bias; GroupNormalization likewise
+//   RMSNormalization    scale                              weight
+//   PReLU               alpha [1, 1, channels]             weight [channels]; one slope: [1]
 //   Embedding           embeddings [words, dim]            weight
 //   LSTM                kernel [in, 4u],                   weight_ih_l0 [4u, in],
 //                       recurrent_kernel [u, 4u],          weight_hh_l0 [4u, u],
@@ -20,14 +23,16 @@
 //
 // The bias of Dense and of convolutions is `bias` on both sides. PyTorch's images are [channel, height, width]: inputs
 // of a Dense or a normalization after a Flatten are reordered. Options that are not weights (epsilon, padding,
-// batch_first) must be set where the PyTorch model is built.
+// batch_first) must be set where the PyTorch model is built. Graphs are taken too: a layer "encoder/dense" is the
+// module "encoder.dense", and layers without weights have no arrays. A layer that would mix two orders of an image's
+// elements is refused.
 
 #include "holdfast/format/array_set.h"
 
 namespace holdfast::format {
 
 // The arrays "model/LAYER/ENTRY" under the names "LAYER.ENTRY". The optimizer's state is left out. Throws
-// Error{invalid_argument} for a savepoint without the graph of a Sequential (docs/format.md) or whose arrays do not fit
+// Error{invalid_argument} for a savepoint without a graph of layers (docs/format.md) or whose arrays do not fit
 // the graph, and Error{unsupported} for a layer that the table lacks.
 ArraySet to_pytorch(const ArraySet& savepoint);
 

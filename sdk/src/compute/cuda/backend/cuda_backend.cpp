@@ -13,6 +13,7 @@
 #include "compute/cuda/kernels/cuda_array_kernels.h"
 #include "compute/cuda/kernels/cuda_dropout.h"
 #include "compute/cuda/kernels/cuda_operations.h"
+#include "compute/cuda/runtime/cuda_launch.h"
 #include "compute/cuda/runtime/cuda_memory_space.h"
 #include "compute/cuda/runtime/graph_cache.h"
 
@@ -113,6 +114,12 @@ class CudaBackend final : public Backend {
 
   std::string description() const override {
     return fmt::format("{}, kernels {}, {}", context_.description(), kKernelsVersion, name(precision_));
+  }
+
+  void queue_on_stream(const std::function<void(void* stream)>& queue) override {
+    const CudaContext::StreamLock lock = context_.lock_stream();
+    queue(context_.stream());
+    check_launch("an operation of the application", {});
   }
 
  private:

@@ -57,19 +57,17 @@ void CudaKernels::forget_bad_label() {
   check_cuda(cudaMemsetAsync(&workspace()->bad_label, 0xFF, sizeof(BadLabel), stream_), "cudaMemsetAsync");
 }
 
-void CudaKernels::loss(const LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
-                       float* sum) {
-  // The sample's number has 32 bits in the word of a bad label.
-  HOLDFAST_ASSERT(shape.samples >= 1 && shape.outputs >= 1 &&
-                  shape.samples < std::numeric_limits<std::uint32_t>::max());
+void CudaKernels::loss(const LossShape& shape, const RowArrays& arrays, float scale, float* gradient, float* sum) {
+  // The row's number has 32 bits in the word of a bad label.
+  HOLDFAST_ASSERT(shape.rows >= 1 && shape.outputs >= 1 && shape.rows < std::numeric_limits<std::uint32_t>::max());
   // For the sentence of check(), which comes later than the loss and knows nothing of it.
   if (shape.kind == LossKind::sparse_categorical_crossentropy) classes_ = shape.outputs;
-  queue_loss(shape, {outputs, targets, gradient, sum}, scale, &workspace()->sums, &workspace()->bad_label, stream_);
+  queue_loss(shape, {arrays, gradient, sum}, scale, &workspace()->sums, &workspace()->bad_label, stream_);
 }
 
-void CudaKernels::metric(const MetricShape& shape, const float* outputs, const float* targets, float* sum) {
-  HOLDFAST_ASSERT(shape.samples >= 1 && shape.outputs >= 1);
-  queue_metric(shape, outputs, targets, sum, &workspace()->sums, stream_);
+void CudaKernels::metric(const MetricShape& shape, const RowArrays& arrays, float* sum) {
+  HOLDFAST_ASSERT(shape.rows >= 1 && shape.outputs >= 1);
+  queue_metric(shape, arrays, sum, &workspace()->sums, stream_);
 }
 
 void CudaKernels::sgd(const SgdStep& step, std::size_t floats, float* parameters, const float* gradients,

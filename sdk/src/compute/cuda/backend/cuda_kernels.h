@@ -19,9 +19,8 @@ class CudaKernels final : public DeviceKernels {
   CudaKernels(MemorySpace& memory, cudaStream_t stream);
   ~CudaKernels() override;
 
-  void loss(const LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
-            float* sum) override;
-  void metric(const MetricShape& shape, const float* outputs, const float* targets, float* sum) override;
+  void loss(const LossShape& shape, const RowArrays& arrays, float scale, float* gradient, float* sum) override;
+  void metric(const MetricShape& shape, const RowArrays& arrays, float* sum) override;
   void sgd(const SgdStep& step, std::size_t floats, float* parameters, const float* gradients,
            float* velocity) override;
   void adam(const AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,

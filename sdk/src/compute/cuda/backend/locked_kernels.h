@@ -13,15 +13,14 @@ class LockedKernels final : public DeviceKernels {
   // The caller must hold the stream lock of the memory's context.
   explicit LockedKernels(CudaMemorySpace& memory) : context_(memory.context()), kernels_(memory, context_.stream()) {}
 
-  void loss(const LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
-            float* sum) override {
+  void loss(const LossShape& shape, const RowArrays& arrays, float scale, float* gradient, float* sum) override {
     const CudaContext::StreamLock lock = context_.lock_stream();
-    kernels_.loss(shape, outputs, targets, scale, gradient, sum);
+    kernels_.loss(shape, arrays, scale, gradient, sum);
   }
 
-  void metric(const MetricShape& shape, const float* outputs, const float* targets, float* sum) override {
+  void metric(const MetricShape& shape, const RowArrays& arrays, float* sum) override {
     const CudaContext::StreamLock lock = context_.lock_stream();
-    kernels_.metric(shape, outputs, targets, sum);
+    kernels_.metric(shape, arrays, sum);
   }
 
   void sgd(const SgdStep& step, std::size_t floats, float* parameters, const float* gradients,

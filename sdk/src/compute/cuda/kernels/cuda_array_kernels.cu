@@ -1,6 +1,6 @@
-// The general kernels on CUDA devices: a thread computes an element of the output. An element program is interpreted by
-// each thread; all threads take the same way through it. A reduction adds in the host's order, in double. See
-// docs/decisions/models.md.
+// The general kernels on CUDA devices: a thread computes an element of the output, or four where arrays have no gaps.
+// An element program is interpreted by each thread; all threads take the same way through it. A reduction adds in the
+// host's order, in double. See docs/decisions/models.md.
 
 #include <cmath>
 
@@ -8,6 +8,7 @@
 #include "compute/arithmetic/lanes.h"
 #include "compute/cuda/kernels/cuda_array_kernels.h"
 #include "compute/cuda/runtime/cuda_elements.cuh"
+#include "compute/result_places.h"
 
 namespace holdfast::compute {
 namespace {
@@ -76,6 +77,81 @@ __global__ void __launch_bounds__(kElementThreads)
   for (std::size_t i = 0; i < program.output_count; ++i) arrays.outputs[i][index] = results[program.outputs[i]];
 }
 
+// A program over arrays without gaps, such as an update of an optimizer. Few places are alive at a time, so that those
+// of many threads fit into the first-level cache. Operands and outputs name places.
+struct FlatProgram {
+  ElementProgram program;
+  ResultPlaces places;
+};
+
+FlatProgram flat_program(const ElementProgram& program) {
+  FlatProgram flat = {program, result_places(program)};
+  for (std::size_t i = 0; i < program.instruction_count; ++i) {
+    for (ElementOperand& operand : flat.program.instructions[i].operands) {
+      if (operand.kind == ElementOperand::Kind::result) operand.index = flat.places.of[operand.index];
+    }
+  }
+  for (std::size_t i = 0; i < program.output_count; ++i) flat.program.outputs[i] = flat.places.of[program.outputs[i]];
+  return flat;
+}
+
+template <int kCount>
+__device__ FloatVector<kCount> flat_operand(const ElementOperand& operand, const FlatProgram& flat,
+                                            const ElementArrays& arrays, const FloatVector<kCount>* results,
+                                            std::int64_t index) {
+  if (operand.kind == ElementOperand::Kind::input) return load<kCount>(arrays.inputs[operand.index], index);
+  if (operand.kind == ElementOperand::Kind::result) return results[operand.index];
+  FloatVector<kCount> values;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values.at[i] = flat.program.constants[operand.index];
+  return values;
+}
+
+template <int kCount>
+struct RunFlatFunction {
+  const FloatVector<kCount>* operands;
+  FloatVector<kCount>* result;
+
+  template <ElementFunction kFunction>
+  __device__ void run() const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      result->at[i] = element<kFunction>(operands[0].at[i], operands[1].at[i], operands[2].at[i]);
+    }
+  }
+};
+
+template <int kCount>
+__device__ void run_flat_program(const FlatProgram& flat, const ElementArrays& arrays, std::int64_t index) {
+  FloatVector<kCount> results[ElementProgram::kMaximumInstructions];
+  for (std::size_t i = 0; i < flat.program.instruction_count; ++i) {
+    const ElementInstruction& instruction = flat.program.instructions[i];
+    const std::size_t taken = instruction.function == ElementFunction::select ? 3
+                              : instruction.function >= ElementFunction::add  ? 2
+                                                                              : 1;
+    FloatVector<kCount> operands[3] = {};
+#pragma unroll
+    for (std::size_t k = 0; k < 3; ++k) {
+      if (k < taken) operands[k] = flat_operand<kCount>(instruction.operands[k], flat, arrays, results, index);
+    }
+    FloatVector<kCount> result = {};
+    visit_function(instruction.function, RunFlatFunction<kCount>{operands, &result});
+    results[flat.places.of[i]] = result;
+  }
+  for (std::size_t i = 0; i < flat.program.output_count; ++i) {
+    store(arrays.outputs[i], index, results[flat.program.outputs[i]]);
+  }
+}
+
+template <int kCount>
+__global__ void __launch_bounds__(kElementThreads)
+    flat_program_kernel(const __grid_constant__ FlatProgram flat, const __grid_constant__ ElementArrays arrays,
+                        std::int64_t count) {
+  const std::int64_t index = first_element<kCount>();
+  if (index + kCount <= count) return run_flat_program<kCount>(flat, arrays, index);
+  for (std::int64_t rest = index; rest < count; ++rest) run_flat_program<1>(flat, arrays, rest);
+}
+
 __global__ void __launch_bounds__(kElementThreads)
     strided_copy_kernel(const __grid_constant__ StridedCopy copy, const float* from, float* to, std::int64_t count) {
   const std::int64_t index = first_element<1>();
@@ -130,6 +206,27 @@ void run_elements(const char* name, Kernel kernel, std::int64_t count, cudaStrea
   check_launch(name, {{"floats", count}});
 }
 
+// Whether all inputs are arrays like the outputs, without gaps and repetition.
+bool is_flat(const ElementProgram& program, const ElementShape& shape) {
+  bool is_flat = shape.axes == 1;
+  for (std::size_t i = 0; i < program.input_count; ++i) is_flat = is_flat && shape.strides[i][0] == 1;
+  return is_flat;
+}
+
+void run_flat(const FlatProgram& flat, const ElementArrays& arrays, std::int64_t count, cudaStream_t stream) {
+  if (count == 0) return;
+  bool in_vectors = true;
+  for (const float* const input : arrays.inputs) in_vectors = in_vectors && is_aligned_for_vectors({input});
+  for (const float* const output : arrays.outputs) in_vectors = in_vectors && is_aligned_for_vectors({output});
+  if (in_vectors) {
+    launch(flat_program_kernel<kVectorFloats>, block_count(count, kElementThreads * kVectorFloats), kElementThreads,
+           stream, flat, arrays, count);
+  } else {
+    launch(flat_program_kernel<1>, block_count(count, kElementThreads), kElementThreads, stream, flat, arrays, count);
+  }
+  check_launch("element program", {{"floats", count}});
+}
+
 }  // namespace
 
 void CudaArrayKernels::elements(const ElementProgram& program, const ElementShape& shape,
@@ -139,6 +236,7 @@ void CudaArrayKernels::elements(const ElementProgram& program, const ElementShap
   for (std::size_t i = 0; i < inputs.size(); ++i) arrays.inputs[i] = inputs[i];
   for (std::size_t i = 0; i < outputs.size(); ++i) arrays.outputs[i] = outputs[i];
   const std::int64_t count = element_count(shape.axes, shape.extents);
+  if (is_flat(program, shape)) return run_flat(flat_program(program), arrays, count, context_.stream());
   run_elements("element program", element_program_kernel, count, context_.stream(), program, shape, arrays, count);
 }
 

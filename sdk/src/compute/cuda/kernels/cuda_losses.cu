@@ -199,6 +199,25 @@ struct SquaredError {
   __device__ ElementLoss operator()(float output, float target) const { return squared_error(output, target); }
 };
 
+// A row with a weight. What is masked is not looked at, since it may be NaN.
+template <class Value>
+struct WeightedRow {
+  Value value;
+  std::int64_t rows_each;
+
+  template <class Group>
+  __device__ double operator()(Group group, std::int64_t index) const {
+    const float weight = value.arrays.weights[index / rows_each];
+    if (weight == 0) {
+      write_gradient(group, value.row(index), [](std::int64_t, float) { return 0.0F; });
+      return 0;
+    }
+    Value weighted = value;
+    weighted.scale *= weight;
+    return weight * weighted(group, index);
+  }
+};
+
 template <class Element>
 struct Elements {
   float* gradient;  // or null
@@ -213,16 +232,46 @@ struct Elements {
 };
 
 template <class Element>
+struct WeightedElements {
+  Elements<Element> elements;
+  const float* weights;
+  std::int64_t elements_each;
+
+  __device__ double operator()(std::int64_t index, const OutputAndTarget& at) const {
+    const float weight = weights[index / elements_each];
+    if (weight == 0) {
+      if (elements.gradient != nullptr) elements.gradient[index] = 0;
+      return 0;
+    }
+    Elements<Element> weighted = elements;
+    weighted.factor *= weight;
+    return weight * weighted(index, at);
+  }
+};
+
+// The plain kernels stay as they are where there are no weights: most runs have none.
+template <class Element>
 void queue_elements(const char* name, Element element, const LossShape& shape, const LossArrays& arrays, float factor,
                     SumWorkspace* workspace, cudaStream_t stream) {
-  sum_elements(name, Elements<Element>{arrays.gradient, factor, element}, arrays.outputs, arrays.targets,
-               shape.samples * shape.outputs, static_cast<double>(shape.outputs), workspace, arrays.sum, stream);
+  const std::int64_t elements_each = shape.rows_each * shape.outputs;
+  const auto queue = [&](const auto& value_of) {
+    sum_elements(name, value_of, arrays.outputs, arrays.targets, shape.rows * shape.outputs,
+                 static_cast<double>(elements_each), workspace, arrays.sum, stream);
+  };
+  const Elements<Element> elements = {arrays.gradient, factor, element};
+  if (arrays.weights == nullptr) return queue(elements);
+  queue(WeightedElements<Element>{elements, arrays.weights, elements_each});
 }
 
 template <class Value>
 void queue_rows(const char* name, const Value& value_of, const LossShape& shape, SumWorkspace* workspace,
                 cudaStream_t stream) {
-  sum_rows(name, value_of, shape.samples, shape.outputs, workspace, value_of.arrays.sum, stream);
+  const auto queue = [&](const auto& any_value_of) {
+    sum_rows(name, any_value_of, shape.rows, shape.outputs, static_cast<double>(shape.rows_each), workspace,
+             value_of.arrays.sum, stream);
+  };
+  if (value_of.arrays.weights == nullptr) return queue(value_of);
+  queue(WeightedRow<Value>{value_of, shape.rows_each});
 }
 
 void queue_sparse(const LossShape& shape, const SparseRows& rows, SumWorkspace* workspace, cudaStream_t stream) {
@@ -253,6 +302,8 @@ void queue_binary(const LossShape& shape, const LossArrays& arrays, float scale,
 
 void queue_loss(const LossShape& shape, const LossArrays& arrays, float scale, SumWorkspace* workspace,
                 BadLabel* bad_label, cudaStream_t stream) {
+  // Rows that share a weight count by their mean. A single row is its own mean, with the same bits.
+  scale /= static_cast<float>(shape.rows_each);
   const Rows rows = {arrays, shape.outputs, scale};
   switch (shape.kind) {
     case LossKind::sparse_categorical_crossentropy:

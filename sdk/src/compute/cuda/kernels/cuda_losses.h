@@ -17,9 +17,7 @@ namespace holdfast::compute {
 using BadLabel = unsigned long long;
 inline constexpr BadLabel kNoBadLabel = ~BadLabel{0};
 
-struct LossArrays {
-  const float* outputs;
-  const float* targets;
+struct LossArrays : RowArrays {
   float* gradient;  // or null
   float* sum;
 };

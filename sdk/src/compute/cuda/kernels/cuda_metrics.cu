@@ -1,3 +1,6 @@
+// Metrics on a device are sums over rows or elements. cuda_sums.cuh adds them in an order that depends on the shape
+// alone, so that a metric has the same bits at each run.
+
 #include <cmath>
 
 #include "compute/cuda/kernels/cuda_metrics.h"
@@ -56,26 +59,78 @@ struct AbsoluteErrors {
   }
 };
 
+// The value of a row or an element, times the weight of the rows to which it belongs. What is masked is not looked at.
+template <class Value>
+struct WeightedRow {
+  Value value;
+  const float* weights;
+  std::int64_t rows_each;
+
+  template <class Group>
+  __device__ double operator()(Group group, std::int64_t row) const {
+    const float weight = weights[row / rows_each];
+    return weight == 0 ? 0 : weight * value(group, row);
+  }
+};
+
+template <class Value>
+struct WeightedElement {
+  Value value;
+  const float* weights;
+  std::int64_t elements_each;
+
+  __device__ double operator()(std::int64_t index, const OutputAndTarget& at) const {
+    const float weight = weights[index / elements_each];
+    return weight == 0 ? 0 : weight * value(index, at);
+  }
+};
+
+// The plain kernels stay as they are where there are no weights: most runs have none.
+struct Queue {
+  const MetricShape& shape;
+  const RowArrays& arrays;
+  float* sum;
+  SumWorkspace* workspace;
+  cudaStream_t stream;
+
+  template <class Value>
+  void rows(const char* name, const Value& value) const {
+    if (arrays.weights == nullptr) return sum_of_rows(name, value);
+    sum_of_rows(name, WeightedRow<Value>{value, arrays.weights, shape.rows_each});
+  }
+  template <class Value>
+  void elements(const char* name, const Value& value) const {
+    if (arrays.weights == nullptr) return sum_of_elements(name, value);
+    sum_of_elements(name, WeightedElement<Value>{value, arrays.weights, shape.rows_each * shape.outputs});
+  }
+
+ private:
+  template <class Value>
+  void sum_of_rows(const char* name, const Value& value) const {
+    sum_rows(name, value, shape.rows, shape.outputs, static_cast<double>(shape.rows_each), workspace, sum, stream);
+  }
+  template <class Value>
+  void sum_of_elements(const char* name, const Value& value) const {
+    sum_elements(name, value, arrays.outputs, arrays.targets, shape.rows * shape.outputs,
+                 static_cast<double>(shape.rows_each * shape.outputs), workspace, sum, stream);
+  }
+};
+
 }  // namespace
 
-void queue_metric(const MetricShape& shape, const float* outputs, const float* targets, float* sum,
-                  SumWorkspace* workspace, cudaStream_t stream) {
-  const Rows rows = {outputs, targets, shape.outputs};
-  const std::int64_t elements = shape.samples * shape.outputs;
-  const auto divisor = static_cast<double>(shape.outputs);
+void queue_metric(const MetricShape& shape, const RowArrays& arrays, float* sum, SumWorkspace* workspace,
+                  cudaStream_t stream) {
+  const Queue queue = {shape, arrays, sum, workspace, stream};
+  const Rows rows = {arrays.outputs, arrays.targets, shape.outputs};
   switch (shape.kind) {
     case MetricKind::sparse_categorical_accuracy:
-      return sum_rows("sparse_categorical_accuracy", SparseHits{rows}, shape.samples, shape.outputs, workspace, sum,
-                      stream);
+      return queue.rows("sparse_categorical_accuracy", SparseHits{rows});
     case MetricKind::categorical_accuracy:
-      return sum_rows("categorical_accuracy", CategoricalHits{rows}, shape.samples, shape.outputs, workspace, sum,
-                      stream);
+      return queue.rows("categorical_accuracy", CategoricalHits{rows});
     case MetricKind::binary_accuracy:
-      return sum_elements("binary_accuracy", BinaryHits{shape.threshold}, outputs, targets, elements, divisor,
-                          workspace, sum, stream);
+      return queue.elements("binary_accuracy", BinaryHits{shape.threshold});
     case MetricKind::mean_absolute_error:
-      return sum_elements("mean_absolute_error", AbsoluteErrors{}, outputs, targets, elements, divisor, workspace, sum,
-                          stream);
+      return queue.elements("mean_absolute_error", AbsoluteErrors{});
   }
 }
 

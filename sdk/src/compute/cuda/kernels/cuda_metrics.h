@@ -10,7 +10,7 @@
 
 namespace holdfast::compute {
 
-void queue_metric(const MetricShape& shape, const float* outputs, const float* targets, float* sum,
-                  SumWorkspace* workspace, cudaStream_t stream);
+void queue_metric(const MetricShape& shape, const RowArrays& arrays, float* sum, SumWorkspace* workspace,
+                  cudaStream_t stream);
 
 }  // namespace holdfast::compute

@@ -153,14 +153,14 @@ __device__ inline void finish_sum(double value, double divisor, SumWorkspace* wo
 // All threads of a group call `value_of(Group, row)`, which returns the row's summand to the first of them.
 template <class Group, class Value>
 __global__ void __launch_bounds__(kSumThreads)
-    sum_rows_kernel(Value value_of, std::int64_t rows, SumWorkspace* workspace, float* result) {
+    sum_rows_kernel(Value value_of, std::int64_t rows, double divisor, SumWorkspace* workspace, float* result) {
   constexpr int kGroups = kSumThreads / Group::kThreads;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kGroups + threadIdx.x / Group::kThreads;
   double sum = 0;
   for (std::int64_t row = first; row < rows; row += static_cast<std::int64_t>(gridDim.x) * kGroups) {
     sum += value_of(Group{}, row);
   }
-  finish_sum(Group::rank() == 0 ? sum : 0, 1, workspace, result);
+  finish_sum(Group::rank() == 0 ? sum : 0, divisor, workspace, result);
 }
 
 struct OutputAndTarget {
@@ -193,17 +193,18 @@ inline unsigned sum_blocks(std::int64_t count, std::int64_t per_block) {
 // Each row up to this length is computed by a warp, a longer one by a block.
 inline constexpr std::int64_t kWarpRow = 1024;
 
+// *result = sum / divisor.
 template <class Value>
-void sum_rows(const char* name, const Value& value_of, std::int64_t rows, std::int64_t row_length,
+void sum_rows(const char* name, const Value& value_of, std::int64_t rows, std::int64_t row_length, double divisor,
               SumWorkspace* workspace, float* result, cudaStream_t stream) {
   if (row_length <= kWarpRow) {
     const unsigned blocks = sum_blocks(rows, kSumThreads / kWarp);
-    launch(sum_rows_kernel<WarpOfRow, Value>, blocks, kSumThreads, stream, value_of, rows, workspace, result);
+    launch(sum_rows_kernel<WarpOfRow, Value>, blocks, kSumThreads, stream, value_of, rows, divisor, workspace, result);
   } else {
     const unsigned blocks = sum_blocks(rows, 1);
-    launch(sum_rows_kernel<BlockOfRow, Value>, blocks, kSumThreads, stream, value_of, rows, workspace, result);
+    launch(sum_rows_kernel<BlockOfRow, Value>, blocks, kSumThreads, stream, value_of, rows, divisor, workspace, result);
   }
-  check_launch(name, {{"samples", rows}, {"outputs", row_length}});
+  check_launch(name, {{"rows", rows}, {"outputs", row_length}});
 }
 
 // *result = sum / divisor.

@@ -1,0 +1,76 @@
+// A model of Keras is completed before its weights are compared with those of a savepoint. So the code that matches and
+// moves them needs no rules for single layers.
+
+#include "keras/keras_completion.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "bytes/array_prefixes.h"
+#include "keras_files/keras_model.h"
+
+namespace holdfast::format {
+namespace {
+
+NamedArray constant_array(const ConstantWeight& weight) {
+  NamedArray array{.name = kModelPrefix + weight.name, .dtype = DType::f32, .shape = {}, .bytes = {}};
+  std::size_t elements = 1;
+  for (const std::int64_t extent : weight.shape) {
+    array.shape.push_back(static_cast<std::uint64_t>(extent));
+    elements *= static_cast<std::size_t>(extent);
+  }
+  std::vector<float> values = weight.values;
+  if (values.size() == 1) values.resize(elements, values.front());
+  array.bytes.resize(elements * sizeof(float));
+  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  return array;
+}
+
+void complete_layers(Json& config, std::size_t depth) {
+  // A limit, because the file is not trusted and this function calls itself.
+  constexpr std::size_t kMaxDepth = 64;
+  if (depth > kMaxDepth || !layers_of_config(config).is_array()) return;
+  Json& options = config["config"];
+  for (Json& layer : options.is_array() ? options : options["layers"]) {
+    const std::string class_name = text_member(layer, "class_name");
+    complete_layers(layer, depth + 1);
+    if (!member(layer, "config").is_object()) continue;
+    Json& layer_config = layer["config"];
+    if (class_name == "BatchNormalization") layer_config.update({{"scale", true}, {"center", true}});
+    if (class_name == "Normalization") layer_config.update({{"mean", nullptr}, {"variance", nullptr}});
+  }
+}
+
+}  // namespace
+
+std::vector<NamedArray> completing_arrays(const KerasFunctional& model, const ArraySet& keras) {
+  std::vector<NamedArray> arrays;
+  for (const ConstantWeight& weight : model.weights) arrays.push_back(constant_array(weight));
+  for (const std::string& layer : layers_with_scalars(model.graph)) {
+    for (const char* variable : {"/mean", "/variance"}) {
+      const std::string name = kModelPrefix + layer + variable;
+      const auto found = std::find_if(keras.arrays.begin(), keras.arrays.end(),
+                                      [&](const NamedArray& array) { return array.name == name; });
+      if (found == keras.arrays.end() || !found->shape.empty()) continue;
+      arrays.push_back(*found);
+      arrays.back().shape = {1};
+    }
+  }
+  return arrays;
+}
+
+Json completed_config(Json config) {
+  complete_layers(config, 0);
+  return config;
+}
+
+std::vector<std::string> layers_with_scalars(const ModelGraph& graph) {
+  std::vector<std::string> names;
+  for (const ModelGraphLayer& layer : graph.layers) {
+    const Json& axis = member(layer.config, "axis");
+    if (layer.kind == "Normalization" && axis.is_array() && axis.empty()) names.push_back(layer.name);
+  }
+  return names;
+}
+
+}  // namespace holdfast::format

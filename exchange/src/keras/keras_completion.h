@@ -1,0 +1,24 @@
+#pragma once
+
+// Weights that Holdfast's layers have and Keras's do not: statistics that are options in Keras, and factors of 1.
+
+#include <string>
+#include <vector>
+
+#include "holdfast/format/array_set.h"
+#include "keras/keras_functional_reader.h"
+#include "keras_files/keras_json.h"
+
+namespace holdfast::format {
+
+// The arrays "model/..." that a file of `model` needs besides those of `keras`, and those of `keras` that have another
+// shape in Holdfast.
+std::vector<NamedArray> completing_arrays(const KerasFunctional& model, const ArraySet& keras);
+
+// The configuration under which Keras's layers have all these weights.
+Json completed_config(Json config);
+
+// The names of the model's layers whose statistics are scalars in Keras, and lists of one number in Holdfast.
+std::vector<std::string> layers_with_scalars(const ModelGraph& graph);
+
+}  // namespace holdfast::format

@@ -1,0 +1,307 @@
+// A layer's two forms differ in little: a name, a default, or whether samples count as an axis. A table of these
+// differences serves the reader and the writer, so the two cannot disagree, and a test can walk through it. Formulas of
+// the layers are compared with Keras's in tests/interop/keras_kinds_test.py.
+
+#include "keras_layers/keras_layer_table.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace holdfast::format {
+namespace {
+
+using enum OptionForm;
+using Options = std::vector<LayerOption>;
+
+constexpr const char* kGlorot = R"("glorot_uniform")";
+constexpr const char* kZeros = R"("zeros")";
+constexpr const char* kValid = R"("valid")";
+
+Options joined(std::initializer_list<Options> parts) {
+  Options result;
+  for (const Options& part : parts) result.insert(result.end(), part.begin(), part.end());
+  return result;
+}
+
+Options bias_and_activation() {
+  return {{"use_bias", flag, "true"}, {"bias_initializer", initializer, kZeros}, {"activation", activation, "null"}};
+}
+
+Options kernel() {
+  return joined({bias_and_activation(), {{"kernel_initializer", initializer, kGlorot}}});
+}
+
+Options windows(OptionForm padding_form, bool leaves_out_dilation) {
+  LayerOption dilation = {"dilation_rate", counts, "1"};
+  dilation.is_left_out = leaves_out_dilation;
+  return {{"kernel_size", counts}, {"strides", counts, "1"}, {"padding", padding_form, kValid}, dilation};
+}
+
+// Names of these layers differ in their last part alone: "1D" to "3D".
+struct KindName {
+  std::string_view kind;
+  std::size_t positions;
+};
+
+LayerRow convolution(const KindName& name) {
+  LayerOption groups = {"groups", count, "1"};
+  groups.is_left_out = true;
+  const OptionForm form = name.positions == 1 ? causal_padding : padding;
+  return {.kind = name.kind,
+          .keras = name.kind,
+          .positions = name.positions,
+          .options = joined({{{"filters", count}}, windows(form, true), {groups}, kernel()}),
+          .has_data_format = true};
+}
+
+LayerRow transposed_convolution(const KindName& name) {
+  return {.kind = name.kind,
+          .keras = name.kind,
+          .positions = name.positions,
+          .options = joined(
+              {{{"filters", count}}, windows(padding, true), {{"output_padding", optional_counts, "null"}}, kernel()}),
+          .has_data_format = true};
+}
+
+Options depthwise() {
+  return joined({windows(padding, false),
+                 {{"depth_multiplier", count, "1"}, {"depthwise_initializer", initializer, kGlorot}},
+                 bias_and_activation()});
+}
+
+LayerRow depthwise_convolution(const KindName& name) {
+  return {.kind = name.kind,
+          .keras = name.kind,
+          .positions = name.positions,
+          .options = depthwise(),
+          .has_data_format = true};
+}
+
+LayerRow separable_convolution(const KindName& name) {
+  return {.kind = name.kind,
+          .keras = name.kind,
+          .positions = name.positions,
+          .options = joined({{{"filters", count}, {"pointwise_initializer", initializer, kGlorot}}, depthwise()}),
+          .has_data_format = true};
+}
+
+LayerRow pooling(const KindName& name) {
+  return {.kind = name.kind,
+          .keras = name.kind,
+          .positions = name.positions,
+          .options = {{"pool_size", counts, "2"}, {"strides", pool_strides, "null"}, {"padding", padding, kValid}},
+          .has_data_format = true};
+}
+
+LayerRow global_pooling(std::string_view kind, const KindName& keras) {
+  return {.kind = kind,
+          .keras = keras.kind,
+          .positions = keras.positions,
+          .options = {{"keepdims", flag, "false"}},
+          .has_data_format = true};
+}
+
+// Layers that move, repeat or cut elements along axes of positions.
+LayerRow positional(const KindName& name, const LayerOption& option, std::vector<LayerRequirement> requirements = {}) {
+  return {.kind = name.kind,
+          .keras = name.kind,
+          .positions = name.positions,
+          .options = {option},
+          .requirements = std::move(requirements),
+          // These classes alone have no such option.
+          .has_data_format = name.kind != "Cropping1D" && name.kind != "UpSampling1D"};
+}
+
+// Options have one name on both sides here, and inputs may have any number of axes.
+LayerRow plain(std::string_view kind, Options options = {}, std::vector<LayerRequirement> requirements = {}) {
+  return {.kind = kind, .keras = kind, .options = std::move(options), .requirements = std::move(requirements)};
+}
+
+LayerRow merging(std::string_view kind, Options options = {}) {
+  return {.kind = kind, .keras = kind, .options = std::move(options), .takes_list = true};
+}
+
+LayerRow spatial_dropout(const KindName& name) {
+  return {.kind = name.kind,
+          .keras = name.kind,
+          .positions = name.positions,
+          .options = {{"rate", rate}},
+          .has_data_format = name.positions > 1,
+          .takes_trainable = false};
+}
+
+void append_convolutions(std::vector<LayerRow>& rows) {
+  for (const KindName& name : {KindName{"Conv1D", 1}, {"Conv2D", 2}, {"Conv3D", 3}}) rows.push_back(convolution(name));
+  for (const KindName& name : {KindName{"Conv1DTranspose", 1}, {"Conv2DTranspose", 2}, {"Conv3DTranspose", 3}}) {
+    rows.push_back(transposed_convolution(name));
+  }
+  for (const KindName& name : {KindName{"DepthwiseConv1D", 1}, {"DepthwiseConv2D", 2}}) {
+    rows.push_back(depthwise_convolution(name));
+  }
+  for (const KindName& name : {KindName{"SeparableConv1D", 1}, {"SeparableConv2D", 2}}) {
+    rows.push_back(separable_convolution(name));
+  }
+}
+
+void append_pooling(std::vector<LayerRow>& rows) {
+  for (const KindName& name : {KindName{"AveragePooling1D", 1},
+                               {"AveragePooling2D", 2},
+                               {"AveragePooling3D", 3},
+                               {"MaxPooling1D", 1},
+                               {"MaxPooling2D", 2},
+                               {"MaxPooling3D", 3}}) {
+    rows.push_back(pooling(name));
+  }
+  for (const KindName& name :
+       {KindName{"GlobalAveragePooling1D", 1}, {"GlobalAveragePooling2D", 2}, {"GlobalAveragePooling3D", 3}}) {
+    rows.push_back(global_pooling("GlobalAveragePooling", name));
+  }
+  for (const KindName& name :
+       {KindName{"GlobalMaxPooling1D", 1}, {"GlobalMaxPooling2D", 2}, {"GlobalMaxPooling3D", 3}}) {
+    rows.push_back(global_pooling("GlobalMaxPooling", name));
+  }
+}
+
+void append_shapes(std::vector<LayerRow>& rows) {
+  // With channels first the flattened elements would have another order, and so would the next weights.
+  rows.push_back({.kind = "Flatten", .keras = "Flatten", .has_data_format = true});
+  rows.push_back(plain("Reshape", {{"target_shape", target_shape}}));
+  rows.push_back(plain("Permute", {{"dims", order}}));
+  rows.push_back(plain("RepeatVector", {{"n", count}}));
+  for (const KindName& name : {KindName{"ZeroPadding1D", 1}, {"ZeroPadding2D", 2}, {"ZeroPadding3D", 3}}) {
+    rows.push_back(positional(name, {"padding", margins, "1"}));
+  }
+  for (const KindName& name : {KindName{"Cropping1D", 1}, {"Cropping2D", 2}, {"Cropping3D", 3}}) {
+    rows.push_back(positional(name, {"cropping", margins}));
+  }
+  rows.push_back(positional({"UpSampling1D", 1}, {"size", count, "2"}));
+  rows.push_back(positional({"UpSampling2D", 2}, {"size", counts, "2"}, {{"interpolation", R"("nearest")"}}));
+  rows.push_back(positional({"UpSampling3D", 3}, {"size", counts, "2"}));
+  rows.push_back(plain("Rescaling", {{"scale", number, "1"}, {"offset", number, "0"}}));
+  rows.push_back(merging("Concatenate", {{"axis", axis, "-1"}}));
+  rows.push_back(merging("Dot", {{"axes", two_axes}, {"normalize", flag, "false"}}));
+  for (const std::string_view kind : {"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"}) {
+    rows.push_back(merging(kind));
+  }
+}
+
+void append_activations(std::vector<LayerRow>& rows) {
+  rows.push_back(plain("Activation", {{"activation", activation}}));
+  rows.push_back(plain(
+      "ReLU", {{"max_value", limit, "null"}, {"negative_slope", at_least_0, "0"}, {"threshold", at_least_0, "0"}}));
+  LayerOption slope = {"negative_slope", at_least_0, "0.3"};
+  slope.old_keras = "alpha";
+  rows.push_back(plain("LeakyReLU", {slope}));
+  rows.push_back(plain("ELU", {{"alpha", number, "1"}}));
+  rows.push_back(plain("PReLU", {{"alpha_initializer", initializer, kZeros}, {"shared_axes", axes, "null"}}));
+  rows.push_back(plain("Softmax", {{"axis", axis, "-1"}}));
+}
+
+void append_normalizations(std::vector<LayerRow>& rows) {
+  const Options scale_and_center = {{"scale", flag, "true"}, {"center", flag, "true"}};
+  rows.push_back(plain("BatchNormalization",
+                       {{"axis", last_axis, "-1"},
+                        {"momentum", fraction, "0.99"},
+                        {"epsilon", epsilon, "0.001"},
+                        {"scale", always, "true"},
+                        {"center", always, "true"}},
+                       {{"renorm", "false"}}));
+  rows.push_back(plain("LayerNormalization",
+                       joined({{{"axis", last_axis, "-1"}, {"epsilon", epsilon, "0.001"}}, scale_and_center}),
+                       {{"rms_scaling", "false"}}));
+  rows.push_back(plain("RMSNormalization", {{"axis", last_axis, "-1"}, {"epsilon", epsilon, "1e-6"}}));
+  // Keras 3.15 assigns channels to groups otherwise where another axis than the last is named.
+  rows.push_back(
+      plain("GroupNormalization",
+            joined({{{"groups", count_or_all, "32"}, {"axis", last_axis, "-1", "axis"}, {"epsilon", epsilon, "0.001"}},
+                    scale_and_center})));
+  rows.push_back(plain("Normalization", {{"axis", axes, "-1"},
+                                         {"mean", statistics, "null"},
+                                         {"variance", statistics, "null"},
+                                         {"invert", flag, "false"}}));
+}
+
+void append_noise(std::vector<LayerRow>& rows) {
+  rows.push_back(plain("Dropout", {{"rate", rate, "0.5"}}, {{"noise_shape", "null"}}));
+  rows.push_back(plain("AlphaDropout", {{"rate", rate}}, {{"noise_shape", "null"}}));
+  rows.push_back(plain("GaussianDropout", {{"rate", rate}}));
+  rows.push_back(plain("GaussianNoise", {{"stddev", fraction}}));
+  for (const KindName& name : {KindName{"SpatialDropout1D", 1}, {"SpatialDropout2D", 2}, {"SpatialDropout3D", 3}}) {
+    rows.push_back(spatial_dropout(name));
+  }
+}
+
+std::vector<LayerRow> make_rows() {
+  std::vector<LayerRow> rows;
+  rows.push_back(plain("Dense", joined({{{"units", count}}, kernel()})));
+  rows.push_back(plain("Embedding",
+                       {{"input_dim", count, nullptr, "vocabulary"},
+                        {"output_dim", count, nullptr, "width"},
+                        {"embeddings_initializer", initializer, R"("uniform")", "initializer"}},
+                       // Later layers of Keras would skip ids of 0.
+                       {{"mask_zero", "false"}}));
+  append_convolutions(rows);
+  append_pooling(rows);
+  append_shapes(rows);
+  append_activations(rows);
+  append_normalizations(rows);
+  append_noise(rows);
+  return rows;
+}
+
+// Names that Keras 1 and 2 wrote for the same classes.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOldClasses = {
+    {{"Convolution1D", "Conv1D"}, {"Convolution2D", "Conv2D"}, {"Convolution3D", "Conv3D"}}};
+
+}  // namespace
+
+bool fits_form(OptionForm form, const Json& value) {
+  const auto found = value.is_null() ? std::nullopt : finite_f32(value, 0);
+  if (!found) return false;
+  switch (form) {
+    case at_least_0:
+    case limit:
+      return *found >= 0;
+    case rate:
+      return *found >= 0 && *found < 1;
+    case fraction:
+      return *found >= 0 && *found <= 1;
+    case epsilon:
+      return *found > 0;
+    default:
+      return true;
+  }
+}
+
+std::span<const LayerRow> layer_rows() {
+  static const std::vector<LayerRow> rows = make_rows();
+  return rows;
+}
+
+const LayerRow* row_of_keras_class(std::string_view class_name) {
+  for (const auto& [old_name, name] : kOldClasses) {
+    if (class_name == old_name) class_name = name;
+  }
+  const std::span<const LayerRow> rows = layer_rows();
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const LayerRow& row) { return row.keras == class_name; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+bool has_row_for_each_rank(std::string_view kind) {
+  const std::span<const LayerRow> rows = layer_rows();
+  return std::count_if(rows.begin(), rows.end(), [&](const LayerRow& row) { return row.kind == kind; }) > 1;
+}
+
+const LayerRow* row_of_kind(std::string_view kind, std::size_t positions) {
+  const bool is_chosen = has_row_for_each_rank(kind);
+  const std::span<const LayerRow> rows = layer_rows();
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const LayerRow& row) {
+    return row.kind == kind && (!is_chosen || row.positions == positions);
+  });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+}  // namespace holdfast::format

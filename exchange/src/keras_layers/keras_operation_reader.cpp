@@ -1,0 +1,158 @@
+// Functions stand between layers. Those of elements and reductions are operations here, and activations are layers. See
+// docs/decisions/exchange.md.
+
+#include "keras_layers/keras_operation_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "keras_layers/keras_activation.h"
+#include "keras_layers/keras_option_reader.h"
+
+namespace holdfast::format {
+namespace {
+
+using Steps = std::vector<HoldfastStep>;
+
+struct NamePair {
+  std::string_view keras;
+  std::string_view holdfast;
+};
+
+// Functions of elements in keras.ops. The number of arguments is that of the call.
+constexpr std::array kElementOperations = {NamePair{"Add", "add"},           NamePair{"Subtract", "subtract"},
+                                           NamePair{"Multiply", "multiply"}, NamePair{"Divide", "divide"},
+                                           NamePair{"TrueDivide", "divide"}, NamePair{"Power", "power"},
+                                           NamePair{"Maximum", "maximum"},   NamePair{"Minimum", "minimum"},
+                                           NamePair{"Negative", "negative"}, NamePair{"Absolute", "absolute"},
+                                           NamePair{"Abs", "absolute"},      NamePair{"Square", "square"},
+                                           NamePair{"Sqrt", "square_root"},  NamePair{"Rsqrt", "reciprocal_root"},
+                                           NamePair{"Exp", "exponential"},   NamePair{"Log", "logarithm"},
+                                           NamePair{"Relu", "relu"},         NamePair{"Sigmoid", "sigmoid"},
+                                           NamePair{"Tanh", "tanh"},         NamePair{"Silu", "silu"},
+                                           NamePair{"Softplus", "softplus"}, NamePair{"Sign", "sign"}};
+constexpr std::array kReductions = {NamePair{"Sum", "sum"}, NamePair{"Mean", "mean"}, NamePair{"Max", "largest"},
+                                    NamePair{"Amax", "largest"}};
+
+template <std::size_t kCount>
+std::optional<std::string> holdfast_name(const std::array<NamePair, kCount>& names, std::string_view keras) {
+  for (const NamePair& pair : names) {
+    if (pair.keras == keras) return std::string(pair.holdfast);
+  }
+  return std::nullopt;
+}
+
+// Reads one call of a function.
+class FunctionReader {
+ public:
+  FunctionReader(const KerasCall& call, std::vector<std::string>& notes)
+      : call_(call), config_(call.config), options_(call, notes) {}
+
+  Steps read() const {
+    const std::string& name = call_.class_name;
+    if (const auto function = holdfast_name(kElementOperations, name)) return element_operation(*function);
+    if (const auto kind = holdfast_name(kReductions, name)) return reduction(*kind);
+    if (name == "Gelu" && flag_member(config_, "approximate", true)) return {element_step("gelu_tanh")};
+    if (const auto activation = activation_of_keras_function(name, config_)) {
+      return one_step("Activation", {{"activation", *activation}});
+    }
+    if (name == "Softmax") return one_step("Softmax", {{"axis", options_.axis("axis", -1)}});
+    if (name == "LogSoftmax" && options_.axis("axis", -1) == -1) {
+      return one_step("Activation", {{"activation", "log_softmax"}});
+    }
+    if (name == "StopGradient") return one_step("Operation", {{"operation", "stop_gradient"}});
+    if (name == "Cast" && text_member(config_, "dtype") == "float32") {
+      return one_step("Operation", {{"operation", "cast"}});
+    }
+    if (name == "Concatenate") return one_step("Concatenate", {{"axis", options_.axis("axis", -1)}});
+    options_.refuse(
+        fmt::format("is a function that has no counterpart; Holdfast has functions of elements, sums, means, "
+                    "maxima and concatenations, and the layers {}",
+                    known_keras_classes()));
+  }
+
+ private:
+  static Steps one_step(const std::string& kind, Json config) {
+    return {{.suffix = "", .kind = kind, .config = std::move(config)}};
+  }
+
+  static HoldfastStep element_step(const std::string& operation, const Json& constants = Json::array({nullptr})) {
+    return {.suffix = "", .kind = "Operation", .config = {{"operation", operation}, {"constants", constants}}};
+  }
+
+  Steps element_operation(const std::string& function) const {
+    Json constants = Json::array();
+    for (const std::optional<double>& argument : call_.arguments) {
+      constants.push_back(argument ? Json(*argument) : Json());
+    }
+    // The axis of samples would meet another axis, where Holdfast aligns the last ones.
+    for (const MaybeShape& shape : call_.inputs) {
+      if (shape && shape->size() == options_.rank()) continue;
+      options_.refuse("takes values with different numbers of axes; give them the same number with Reshape");
+    }
+    constexpr std::array<std::string_view, 3> kActivationOperations = {"relu", "sigmoid", "tanh"};
+    const bool is_activation =
+        std::find(kActivationOperations.begin(), kActivationOperations.end(), function) != kActivationOperations.end();
+    if (is_activation) return one_step("Activation", {{"activation", function}});
+    constexpr std::array<std::string_view, 7> kTwo = {"add",   "subtract", "multiply", "divide",
+                                                      "power", "maximum",  "minimum"};
+    const std::size_t wanted = std::find(kTwo.begin(), kTwo.end(), function) == kTwo.end() ? 1 : 2;
+    if (constants.size() != wanted)
+      options_.refuse(fmt::format("has {} arguments instead of {}", constants.size(), wanted));
+    return {element_step(function, constants)};
+  }
+
+  // Holdfast reduces neighbouring axes, which stay with extent 1, and so in several steps.
+  Steps reduction(const std::string& kind) const {
+    options_.require("initial", nullptr);
+    const auto axes = static_cast<std::int64_t>(options_.rank());
+    std::vector<bool> is_reduced(options_.rank());
+    const Json& value = member(config_, "axis");
+    for (const Json& entry : value.is_array() ? value : Json::array({value})) {
+      // Null means all axes, with that of the samples, and is refused as axis 0 is.
+      const std::int64_t axis = integer_value(entry).value_or(0);
+      const std::int64_t place = axis < 0 ? axis + axes : axis - 1;
+      if (axis == 0 || place < 0 || place >= axes) {
+        options_.refuse(
+            "goes over the samples, or over an axis that does not exist; no value of Holdfast mixes samples");
+      }
+      is_reduced[static_cast<std::size_t>(place)] = true;
+    }
+    Steps steps;
+    SampleShape kept;
+    for (std::size_t begin = 0; begin < is_reduced.size(); ++begin) {
+      if (!is_reduced[begin]) {
+        kept.push_back((*call_.inputs.front())[begin]);
+        continue;
+      }
+      std::size_t end = begin;
+      while (end < is_reduced.size() && is_reduced[end]) ++end;
+      steps.push_back({.suffix = fmt::format(".{}", steps.size()),
+                       .kind = "Operation",
+                       .config = {{"operation", kind}, {"axes", {begin, end}}}});
+      // The loop steps over the axes that this step has reduced.
+      begin = end - 1;
+    }
+    if (!flag_member(config_, "keepdims", false)) {
+      steps.push_back({.suffix = "", .kind = "Operation", .config = {{"operation", "reshape"}, {"shape", Json(kept)}}});
+    }
+    // The last step has the name of the Keras layer, so that its output is found under that name.
+    steps.back().suffix = "";
+    return steps;
+  }
+
+  const KerasCall& call_;
+  const Json& config_;
+  const KerasOptionReader options_;
+};
+
+}  // namespace
+
+std::vector<HoldfastStep> steps_of_keras_function(const KerasCall& call, std::vector<std::string>& notes) {
+  return FunctionReader(call, notes).read();
+}
+
+}  // namespace holdfast::format

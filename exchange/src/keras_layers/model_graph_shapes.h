@@ -1,0 +1,25 @@
+#pragma once
+
+// The shapes of the values in a model's graph, derived from the options of its layers.
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "keras_layers/model_graph.h"
+
+namespace holdfast::format {
+
+// Empty where it is not known: after a layer of an application's own kind, or one whose options do not fit its input.
+using MaybeShape = std::optional<SampleShape>;
+
+// The shape of the only output of a layer that is called with inputs of these shapes.
+MaybeShape shape_after(const ModelGraphLayer& layer, std::span<const MaybeShape> inputs);
+
+// The shape of the output of each call.
+std::vector<MaybeShape> shapes_of_calls(const ModelGraph& graph);
+// The shapes of the inputs of a call; `shapes` come from shapes_of_calls().
+std::vector<MaybeShape> input_shapes(const ModelGraph& graph, const ModelGraphCall& call,
+                                     std::span<const MaybeShape> shapes);
+
+}  // namespace holdfast::format

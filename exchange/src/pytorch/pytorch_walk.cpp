@@ -1,0 +1,439 @@
+// One walk serves both directions, so that these cannot disagree. Layers do not say how PyTorch orders the values
+// between them: images have their channels first there, and so have flattened images. The walk keeps track of it.
+
+#include "pytorch/pytorch_walk.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "bytes/array_prefixes.h"
+#include "bytes/byte_source.h"
+#include "holdfast/base/error.h"
+#include "keras_files/keras_json.h"
+#include "keras_layers/keras_activation.h"
+#include "pytorch/pytorch_graph.h"
+
+namespace holdfast::format {
+namespace {
+
+using Shape = std::vector<std::uint64_t>;
+
+Order unchanged(const Shape& shape) {
+  Order order{.seen = shape, .axes = {}, .theirs = shape};
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) order.axes.push_back(axis);
+  return order;
+}
+
+Order transposed(const Shape& shape, std::vector<std::size_t> axes) {
+  Order order{.seen = shape, .axes = std::move(axes), .theirs = {}};
+  for (const std::size_t axis : order.axes) order.theirs.push_back(shape[axis]);
+  return order;
+}
+
+// The arrays of one savepoint, by layer and entry.
+class Model {
+ public:
+  explicit Model(const ArraySet& savepoint) {
+    for (const NamedArray& array : savepoint.arrays) {
+      if (array.name.starts_with(kModelPrefix)) arrays_.emplace(array.name, &array);
+    }
+  }
+
+  // Returns null if the layer has no such entry.
+  const NamedArray* find(const GraphLayer& layer, const std::string& entry) {
+    const auto found = arrays_.find(std::string(kModelPrefix) + layer.name + "/" + entry);
+    if (found == arrays_.end()) return nullptr;
+    // Looking an array up claims it: the walk looks up only what it also converts.
+    claimed_.insert(found->first);
+    return found->second;
+  }
+
+  // An array that no layer takes would be lost in silence.
+  void require_all_claimed() const {
+    for (const auto& [name, array] : arrays_) {
+      if (!claimed_.contains(name)) {
+        throw Error(
+            ErrorCode::unsupported,
+            fmt::format("array {} has no counterpart in PyTorch for a layer of the graph; remove it or the layer",
+                        quoted_text(name)));
+      }
+    }
+  }
+
+ private:
+  std::map<std::string, const NamedArray*> arrays_;
+  std::set<std::string> claimed_;
+};
+
+// How PyTorch orders a value that a call takes or gives.
+struct ValueOrder {
+  std::size_t rank = 0;             // axes of one sample
+  std::uint64_t channels = 0;       // extent of its last axis
+  bool has_channels_first = false;  // in PyTorch, as images have
+  std::uint64_t flattened = 0;      // channels of the flattened image that it is; 0 for other values
+};
+
+bool is_among_kinds(std::initializer_list<std::string_view> kinds, std::string_view kind) {
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+// Visits the calls of layers in order, and tracks how the values between them are ordered in PyTorch.
+class LayerWalk {
+ public:
+  LayerWalk(const ArraySet& savepoint, Exchange& exchange)
+      : graph_(parse_graph(savepoint.metadata)), model_(savepoint), exchange_(exchange) {}
+
+  void run() {
+    std::vector<ValueOrder> inputs;
+    for (const ModelGraphInput& input : graph_.inputs) inputs.push_back(order_of_input(input.shape));
+    // Layers do not say how their input is ordered, so the walk keeps track of it.
+    std::vector<ValueOrder> outputs;
+    for (const ModelGraphCall& call : graph_.calls) {
+      const GraphLayer& layer = graph_.layers[call.layer];
+      std::vector<ValueOrder> values;
+      for (const ModelGraphSource& source : call.inputs) {
+        const bool is_input = source.call == ModelGraphSource::kModelInput;
+        values.push_back(is_input ? inputs[source.index] : outputs[source.call]);
+      }
+      if (values.empty()) refuse_layer(layer, "is called on nothing");
+      value_ = joined(layer, values);
+      visit_call(layer, call.layer);
+      outputs.push_back(value_);
+    }
+    model_.require_all_claimed();
+  }
+
+ private:
+  static constexpr std::size_t kImageRank = 3;  // height, width, channel
+
+  static ValueOrder order_of_input(const SampleShape& shape) {
+    return {.rank = shape.size(),
+            .channels = shape.empty() ? 0 : static_cast<std::uint64_t>(shape.back()),
+            .has_channels_first = shape.size() >= kImageRank};
+  }
+
+  [[noreturn]] static void refuse_layer(const GraphLayer& layer, const std::string& problem) {
+    throw Error(ErrorCode::unsupported, fmt::format("layer {} is of kind {}, which {}; leave it out of the model",
+                                                    quoted_text(layer.name), quoted_text(layer.kind), problem));
+  }
+
+  // The order of what a layer of several values gives, before its axes change.
+  static ValueOrder joined(const GraphLayer& layer, const std::vector<ValueOrder>& values) {
+    ValueOrder result = values.front();
+    const bool concatenates = layer.kind == "Concatenate" || text_of_operation(layer) == "concatenate";
+    for (std::size_t i = 1; i < values.size(); ++i) {
+      // Elements of two orders meet here, and PyTorch would add others than we do.
+      if (values[i].flattened != result.flattened) {
+        refuse_layer(layer, "takes a flattened image and another value, whose elements PyTorch orders otherwise");
+      }
+      if (concatenates) result.channels += values[i].channels;
+      if (!concatenates && values[i].rank > result.rank) result = values[i];
+    }
+    // Images one after another are not an image of all channels.
+    if (concatenates && values.size() > 1 && result.flattened != 0) {
+      refuse_layer(layer, "joins flattened images, whose elements PyTorch orders otherwise");
+    }
+    return result;
+  }
+
+  static std::string text_of_operation(const GraphLayer& layer) {
+    return layer.kind == "Operation" ? text_member(layer.config, "operation") : "";
+  }
+
+  void visit_call(const GraphLayer& layer, std::size_t place) {
+    const auto [first, is_first] = orders_.emplace(place, value_.flattened);
+    // A shared layer has one set of weights, so its inputs need one order.
+    if (!is_first && first->second != value_.flattened) {
+      refuse_layer(layer, "is called on a flattened image and on another value, and has weights for one of them");
+    }
+    moves_ = is_first;
+    visit(layer);
+  }
+
+  void visit(const GraphLayer& layer) {
+    const std::string& kind = layer.kind;
+    if (kind == "Dense") return dense(layer);
+    if (is_among_kinds({"Conv1D", "Conv2D", "Conv3D"}, kind)) return convolution(layer);
+    if (is_among_kinds({"Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"}, kind))
+      return transposed_convolution(layer);
+    if (is_among_kinds({"DepthwiseConv1D", "DepthwiseConv2D"}, kind)) return depthwise_convolution(layer);
+    if (kind == "BatchNormalization") return batch_normalization(layer);
+    if (is_among_kinds({"LayerNormalization", "GroupNormalization"}, kind)) return layer_normalization(layer);
+    if (kind == "RMSNormalization") return move_feature(layer, "scale", "weight");
+    if (kind == "PReLU") return prelu(layer);
+    if (kind == "Embedding") return embedding(layer);
+    if (kind == "LSTM") return lstm(layer);
+    if (kind == "GRU") return gru(layer);
+    if (kind == "Flatten") return flatten();
+    if (kind == "GlobalAveragePooling" || kind == "GlobalMaxPooling") {
+      if (!flag_member(layer.config, "keepdims", false)) value_ = {.rank = 1, .channels = value_.channels};
+      return;
+    }
+    if (kind == "Reshape" || kind == "Permute" || kind == "RepeatVector") return reshape(layer);
+    if (kind == "Operation") return operation(layer);
+    visit_without_weights(layer);
+  }
+
+  void visit_without_weights(const GraphLayer& layer) {
+    const std::string& kind = layer.kind;
+    // These change neither names nor order. Any other kind might, so it is refused.
+    if (is_among_kinds({"Activation", "Add", "AlphaDropout", "Average", "Concatenate", "Dropout", "ELU",
+                        "GaussianDropout", "GaussianNoise", "LeakyReLU", "Maximum", "Minimum", "Multiply", "ReLU",
+                        "Rescaling", "Softmax", "Subtract"},
+                       kind)) {
+      return;
+    }
+    for (const std::string_view family :
+         {"AveragePooling", "MaxPooling", "ZeroPadding", "Cropping", "UpSampling", "SpatialDropout"}) {
+      if (!kind.starts_with(family)) continue;
+      // Layers of positions have the channels first in PyTorch.
+      value_.has_channels_first = true;
+      return;
+    }
+    refuse_layer(layer, "cannot be converted to PyTorch");
+  }
+
+  // Functions between layers have no arrays. Those of elements keep the order, too.
+  void operation(const GraphLayer& layer) {
+    const std::string name = text_of_operation(layer);
+    const bool keeps_order = layer.config.contains("constants") || name == "concatenate" || name == "cast" ||
+                             name == "stop_gradient" || activation_of_keras(name).has_value();
+    if (keeps_order) return;
+    reshape(layer);
+    // Whatever its extents are, no later layer may take it for an image.
+    value_.channels = 0;
+  }
+
+  void reshape(const GraphLayer& layer) {
+    if (value_.has_channels_first || value_.flattened != 0) {
+      refuse_layer(layer, "moves the elements of an image, which PyTorch orders otherwise");
+    }
+  }
+
+  // PyTorch flattens an image with its channels first.
+  void flatten() {
+    // With one channel both orders are the same.
+    if (value_.rank > 1 && value_.has_channels_first && value_.channels > 1) value_.flattened = value_.channels;
+    value_.rank = 1;
+    value_.has_channels_first = false;
+  }
+
+  // The arrays of a layer are moved with its first call.
+  void move(const NamedArray& ours, const std::string& theirs, const Order& order) {
+    if (moves_) exchange_.move(ours, theirs, order);
+  }
+
+  void dense(const GraphLayer& layer) {
+    const NamedArray& kernel = get(layer, "kernel", 2);
+    move(kernel, theirs(layer, "weight"), order_of_dense(kernel));
+    // The bias belongs to the outputs, whose order is the same in both.
+    value_.flattened = 0;
+    value_.channels = kernel.shape[1];
+    move_feature(layer, "bias", "bias");
+  }
+
+  // The kernel's rows follow the flattened image: positions, then channels. PyTorch has channels, then positions.
+  Order order_of_dense(const NamedArray& kernel) const {
+    Order order = transposed(kernel.shape, {1, 0});
+    if (value_.flattened == 0) return order;
+    order.seen = {positions(kernel, kernel.shape[0]), value_.flattened, kernel.shape[1]};
+    order.axes = {2, 1, 0};
+    return order;
+  }
+
+  // The number of positions in the flattened image.
+  std::uint64_t positions(const NamedArray& array, std::uint64_t inputs) const {
+    if (inputs % value_.flattened != 0) {
+      refuse(array, fmt::format("has {} inputs, which are not a multiple of the {} channels of the flattened image",
+                                inputs, value_.flattened));
+    }
+    return inputs / value_.flattened;
+  }
+
+  // The axes of positions, of which the kind's name has the number.
+  static std::size_t positions_of(const GraphLayer& layer) {
+    const std::size_t digit = layer.kind.find_first_of("123");
+    return static_cast<std::size_t>(layer.kind[digit] - '0');
+  }
+
+  // [positions..., a, b] becomes [b, a, positions...].
+  static Order channels_first(const Shape& shape) {
+    std::vector<std::size_t> axes = {shape.size() - 1, shape.size() - 2};
+    for (std::size_t axis = 0; axis + 2 < shape.size(); ++axis) axes.push_back(axis);
+    return transposed(shape, std::move(axes));
+  }
+
+  void convolution(const GraphLayer& layer) {
+    const std::size_t positions = positions_of(layer);
+    const NamedArray& kernel = get(layer, "kernel", positions + 2);
+    move(kernel, theirs(layer, "weight"), channels_first(kernel.shape));
+    move_feature(layer, "bias", "bias");
+    value_ = {.rank = positions + 1, .channels = kernel.shape.back(), .has_channels_first = true};
+  }
+
+  // Its kernel is that of the convolution that it reverses, in PyTorch too: [positions..., filters, channels].
+  void transposed_convolution(const GraphLayer& layer) {
+    const std::size_t positions = positions_of(layer);
+    const NamedArray& kernel = get(layer, "kernel", positions + 2);
+    move(kernel, theirs(layer, "weight"), channels_first(kernel.shape));
+    move_feature(layer, "bias", "bias");
+    value_ = {.rank = positions + 1, .channels = kernel.shape[positions], .has_channels_first = true};
+  }
+
+  void depthwise_convolution(const GraphLayer& layer) {
+    const std::size_t positions = positions_of(layer);
+    // Keras 2 named the kernel of this layer depthwise_kernel.
+    const bool has_long_name = model_.find(layer, "depthwise_kernel") != nullptr;
+    const NamedArray& kernel = get(layer, has_long_name ? "depthwise_kernel" : "kernel", positions + 2);
+    std::vector<std::size_t> axes = {positions, positions + 1};
+    for (std::size_t axis = 0; axis < positions; ++axis) axes.push_back(axis);
+    Order order = transposed(kernel.shape, std::move(axes));
+    const std::uint64_t outputs = order.theirs[0] * order.theirs[1];
+    // PyTorch sees the multiplier as more output channels of a grouped convolution.
+    order.theirs[0] = outputs;
+    order.theirs[1] = 1;
+    move(kernel, theirs(layer, "weight"), order);
+    move_feature(layer, "bias", "bias");
+    value_ = {.rank = positions + 1, .channels = outputs, .has_channels_first = true};
+  }
+
+  // PyTorch has a slope for each channel, or one for all.
+  void prelu(const GraphLayer& layer) {
+    const NamedArray* alpha = model_.find(layer, "alpha");
+    if (alpha == nullptr) refuse_layer(layer, "lacks its array alpha");
+    const Shape& shape = alpha->shape;
+    const bool has_channels_alone =
+        !shape.empty() && std::all_of(shape.begin(), shape.end() - 1, [](std::uint64_t extent) { return extent == 1; });
+    if (!has_channels_alone) {
+      refuse_layer(layer, "has slopes for positions, and PyTorch's PReLU has them for channels alone");
+    }
+    Order order = unchanged(shape);
+    order.theirs = {shape.back()};
+    if (value_.flattened != 0 && shape.size() == 1 && shape.front() > 1) order = order_of_feature(*alpha);
+    move(*alpha, theirs(layer, "weight"), order);
+  }
+
+  void batch_normalization(const GraphLayer& layer) {
+    layer_normalization(layer);
+    move_feature(layer, "moving_mean", "running_mean");
+    move_feature(layer, "moving_variance", "running_var");
+    if (moves_) exchange_.count_batches(theirs(layer, "num_batches_tracked"));
+  }
+
+  void layer_normalization(const GraphLayer& layer) {
+    move_feature(layer, "gamma", "weight");
+    move_feature(layer, "beta", "bias");
+  }
+
+  // An array with one number for each input, if the layer has it.
+  void move_feature(const GraphLayer& layer, const std::string& ours, const std::string& their_entry) {
+    if (model_.find(layer, ours) == nullptr) return;
+    const NamedArray& array = get(layer, ours, 1);
+    move(array, theirs(layer, their_entry), order_of_feature(array));
+  }
+
+  Order order_of_feature(const NamedArray& array) const {
+    Order order = unchanged(array.shape);
+    if (value_.flattened == 0) return order;
+    order.seen = {positions(array, array.shape[0]), value_.flattened};
+    order.axes = {1, 0};
+    return order;
+  }
+
+  void embedding(const GraphLayer& layer) {
+    const NamedArray& array = get(layer, "embeddings", 2);
+    move(array, theirs(layer, "weight"), unchanged(array.shape));
+    ++value_.rank;
+    value_.channels = array.shape[1];
+  }
+
+  void lstm(const GraphLayer& layer) {
+    recurrent_kernels(layer, 4);
+    if (model_.find(layer, "bias") == nullptr) return;
+    if (moves_) exchange_.move_sum(get(layer, "bias", 1), theirs(layer, "bias_ih_l0"), theirs(layer, "bias_hh_l0"));
+  }
+
+  void gru(const GraphLayer& layer) {
+    recurrent_kernels(layer, 3);
+    // Without a bias the layer has no rows to move.
+    const NamedArray* bias = model_.find(layer, "bias");
+    if (bias == nullptr) return;
+    if (bias->shape.size() != 2 || bias->shape[0] != 2 || bias->shape[1] % 3 != 0) {
+      refuse(*bias,
+             fmt::format("has shape {}, but a GRU with reset_after has [2, 3 u], and PyTorch has no other kind of GRU",
+                         text_of_shape(bias->shape)));
+    }
+    Order row = unchanged({bias->shape[1]});
+    row.swaps_gates = true;
+    if (moves_) exchange_.move_rows(*bias, theirs(layer, "bias_ih_l0"), theirs(layer, "bias_hh_l0"), row);
+  }
+
+  void recurrent_kernels(const GraphLayer& layer, std::uint64_t gates) {
+    for (const auto& [entry, their_entry] :
+         {std::pair{"kernel", "weight_ih_l0"}, {"recurrent_kernel", "weight_hh_l0"}}) {
+      const NamedArray& kernel = get(layer, entry, 2);
+      if (kernel.shape[1] % gates != 0) {
+        refuse(kernel,
+               fmt::format("has shape {}, which cannot be split into {} gates", text_of_shape(kernel.shape), gates));
+      }
+      Order order = transposed(kernel.shape, {1, 0});
+      // Only a GRU orders its gates differently.
+      order.swaps_gates = gates == 3;
+      move(kernel, theirs(layer, their_entry), order);
+      value_.channels = kernel.shape[1] / gates;
+    }
+  }
+
+  const NamedArray& get(const GraphLayer& layer, const std::string& entry, std::size_t axes) {
+    const NamedArray* array = model_.find(layer, entry);
+    if (array == nullptr) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the savepoint has no array {} for its {} layer {}; give a complete savepoint",
+                              quoted_text(entry), quoted_text(layer.kind), quoted_text(layer.name)));
+    }
+    if (array->shape.size() != axes) {
+      refuse(*array,
+             fmt::format("has shape {}, but a {} needs {} axes", text_of_shape(array->shape), layer.kind, axes));
+    }
+    return *array;
+  }
+
+  [[noreturn]] static void refuse(const NamedArray& array, const std::string& problem) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("array {} of the savepoint {}; give a savepoint that fits its graph",
+                            quoted_text(array.name), problem));
+  }
+
+  // PyTorch separates names by dots.
+  static std::string theirs(const GraphLayer& layer, const std::string& entry) {
+    std::string module = layer.name;
+    std::replace(module.begin(), module.end(), '/', '.');
+    return module + "." + entry;
+  }
+
+  const Graph graph_;
+  Model model_;
+  Exchange& exchange_;
+  ValueOrder value_;                             // of the call that is visited
+  std::map<std::size_t, std::uint64_t> orders_;  // by layer: the flattened channels of its first call
+  bool moves_ = true;
+};
+
+}  // namespace
+
+std::string text_of_shape(const std::vector<std::uint64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+void walk_layers(const ArraySet& savepoint, Exchange& exchange) {
+  LayerWalk(savepoint, exchange).run();
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,45 @@
+#pragma once
+
+// The walk over a savepoint's graph that says which arrays correspond in PyTorch, and how their axes are ordered.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "holdfast/format/array_set.h"
+
+namespace holdfast::format {
+
+// "[2, 3]"
+std::string text_of_shape(const std::vector<std::uint64_t>& shape);
+
+// The order of one of our arrays' elements in PyTorch: viewed in shape `seen`, transposed, then viewed in shape
+// `theirs`.
+struct Order {
+  std::vector<std::uint64_t> seen;
+  std::vector<std::size_t> axes;
+  std::vector<std::uint64_t> theirs;
+  bool swaps_gates = false;  // swaps the first two of three blocks of rows
+};
+
+// One of the two directions. `ours` is an array of the savepoint, or of the savepoint that the result must be like.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  virtual void move(const NamedArray& ours, const std::string& theirs, const Order& order) = 0;
+  // Our single bias is the sum of PyTorch's two.
+  virtual void move_sum(const NamedArray& ours, const std::string& first, const std::string& second) = 0;
+  // The two rows of our array are two arrays in PyTorch.
+  virtual void move_rows(const NamedArray& ours, const std::string& first, const std::string& second,
+                         const Order& row) = 0;
+  // The number of batches that the running averages saw. PyTorch needs it only for averages without momentum.
+  virtual void count_batches(const std::string& theirs) = 0;
+};
+
+// Visits each layer of the savepoint's graph. Throws Error{invalid_argument} for arrays that do not fit the graph and
+// Error{unsupported} for a layer that PyTorch does not have.
+void walk_layers(const ArraySet& savepoint, Exchange& exchange);
+
+}  // namespace holdfast::format

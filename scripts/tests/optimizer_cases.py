@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""optimizer_cases.py: writes tests/unit/optim/reference/optimizers.json, twenty steps of Keras's optimizers in float64.
+
+A case has the configuration of our optimizer, its parameters before the steps, the gradients of each step, and the
+parameters and slots afterwards, by the names that Keras gives the slots.
+
+Packages: keras and jax, in the versions of tests/interop/requirements.txt.
+"""
+
+import json
+import os
+import pathlib
+
+os.environ["KERAS_BACKEND"] = "jax"
+os.environ["JAX_ENABLE_X64"] = "1"
+import keras
+import numpy as np
+from keras import optimizers
+
+keras.config.set_floatx("float64")
+ELEMENTS, STEPS = 6, 20
+FILE = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/optim/reference/optimizers.json"
+
+# A kind of ours, Keras's class, and options that both have.
+KINDS = {"rmsprop": optimizers.RMSprop, "adagrad": optimizers.Adagrad, "adadelta": optimizers.Adadelta,
+         "adamax": optimizers.Adamax, "nadam": optimizers.Nadam, "lion": optimizers.Lion}
+CASES = [
+    ("rmsprop", {}),
+    ("rmsprop", {"learning_rate": 0.01, "rho": 0.75, "momentum": 0.5, "weight_decay": 0.125}),
+    ("rmsprop", {"learning_rate": 0.01, "centered": True, "epsilon": 0.01}),
+    ("rmsprop", {"learning_rate": 0.01, "momentum": 0.875, "centered": True, "epsilon": 0.01, "weight_decay": 0.25}),
+    ("adagrad", {}),
+    ("adagrad", {"learning_rate": 0.1, "initial_accumulator_value": 0.5, "epsilon": 0.01, "weight_decay": 0.125}),
+    ("adadelta", {"learning_rate": 1.0}),
+    ("adadelta", {"learning_rate": 0.5, "rho": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
+    ("adamax", {}),
+    ("adamax", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
+    ("nadam", {}),
+    ("nadam", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
+    ("lion", {}),
+    ("lion", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "weight_decay": 0.125}),
+]
+
+
+def as_float(value):
+    """Options are f32 in our optimizers, and Keras gets the same numbers."""
+    return value if isinstance(value, bool) else float(np.float32(value))
+
+
+def options_of(kind, given):
+    """Defaults that f32 does not have are given, too."""
+    config = KINDS[kind]().get_config()
+    names = {"learning_rate", "rho", "momentum", "epsilon", "centered", "beta_1", "beta_2", "initial_accumulator_value"}
+    options = {name: as_float(value) for name, value in config.items() if name in names}
+    return options | {name: as_float(value) for name, value in given.items()}
+
+
+def case(number, kind, given):
+    rng = np.random.default_rng(number)
+    options = options_of(kind, given)
+    parameters = rng.uniform(-1, 1, ELEMENTS).astype(np.float32)
+    gradients = rng.uniform(-1, 1, (STEPS, ELEMENTS)).astype(np.float32)
+    variable = keras.Variable(parameters.astype(np.float64), name="w")
+    optimizer = KINDS[kind](**options)
+    optimizer.build([variable])
+    for gradient in gradients:
+        optimizer.apply([keras.ops.convert_to_tensor(gradient.astype(np.float64))], [variable])
+    assert variable.dtype == "float64", variable.dtype
+    slots = {state.path.split("/")[-1].removeprefix("w_"): np.asarray(state.value).tolist()
+             for state in optimizer.variables if state.shape == variable.shape}
+    return {"kind": kind, "options": options, "parameters": parameters.tolist(), "gradients": gradients.tolist(),
+            "expected": np.asarray(variable.value).tolist(), "slots": slots}
+
+
+def main():
+    cases = [case(number, *one) for number, one in enumerate(CASES)]
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text("[\n" + ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases) + "\n]\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+#pragma once
+
+// A metric as a function of values (functions.h). It has one sum over the samples or several, and a function that makes
+// the reported number of them:
+//
+//   const MetricFunction precision(
+//       "precision",
+//       [](const Value& outputs, const Value& targets) {
+//         const Value positive = less(0.5F, outputs);
+//         return std::vector<Value>{positive * targets, positive};
+//       },
+//       [](std::span<const double> sums, double) { return sums[0] / sums[1]; });
+//   Trainer trainer(replica, model, Adam{}, BinaryCrossentropy{}, {precision, BinaryAccuracy{}});
+//
+// The sums are added over shards, replicas and steps, so the reported number is that of the whole epoch. It is computed
+// where the model is: on CPUs and on devices, with sample weights or without.
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/nn/functions.h"
+#include "holdfast/nn/metric.h"
+#include "holdfast/nn/value_loss.h"
+
+namespace holdfast {
+
+class ValueMetric : public Metric {
+ public:
+  // What is summed over the samples: at least one value, each f32. `outputs` has the shape of the model's output for
+  // one sample, `targets` that of the loss's target; both are f32. A value has one number a sample, or an array of
+  // them, of which the mean is taken. Weights apply as in ValueLoss::losses().
+  //
+  // Only functions of values may be used, not layers. It is called several times, also by several threads at once, and
+  // must describe the same values each time.
+  virtual std::vector<Value> sums(const Value& outputs, const Value& targets) const = 0;
+
+  // {"kind":"value_metric","name":...,"options":{...}}
+  std::string configuration() const override;
+
+  // Computes the first sum on the CPU; for tests of a metric. Rows have no shape, so `outputs` and `targets` of sums()
+  // have one axis here. Throws as Metric::sum() does.
+  float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const final;
+
+ protected:
+  // Throws Error{invalid_argument} without a name, and for options that are not finite.
+  explicit ValueMetric(std::string name, ValueOptionsByName options = {});
+
+ private:
+  ValueOptionsByName options_;
+};
+
+// The short form: a name and functions.
+class MetricFunction final : public ValueMetric {
+ public:
+  using Function = std::function<Value(const Value& outputs, const Value& targets)>;
+  using Functions = std::function<std::vector<Value>(const Value& outputs, const Value& targets)>;
+  using Result = std::function<double(std::span<const double> sums, double weight)>;
+
+  // The mean of one value. A run is resumed with functions of the same name and numbers; give changed functions another
+  // name.
+  MetricFunction(std::string name, Function function, ValueOptionsByName numbers = {});
+  // Several sums, and Metric::result().
+  MetricFunction(std::string name, Functions functions, Result result, ValueOptionsByName numbers = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override {
+    return functions_(outputs, targets);
+  }
+  double result(std::span<const double> sums, double weight) const override {
+    return result_ ? result_(sums, weight) : Metric::result(sums, weight);
+  }
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<MetricFunction>(*this); }
+
+ private:
+  Functions functions_;
+  Result result_;
+};
+
+}  // namespace holdfast

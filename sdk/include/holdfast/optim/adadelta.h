@@ -1,0 +1,55 @@
+#pragma once
+
+// Adadelta (Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012, algorithm 1; so keras.optimizers.Adadelta,
+// which has a learning rate besides). With parameter w, gradient g and learning rate lr:
+//
+//   s = rho s + (1 - rho) g^2
+//   d = g sqrt(e + epsilon) / sqrt(s + epsilon)
+//   e = rho e + (1 - rho) d^2
+//   w -= lr d
+//
+//   Adadelta{{.learning_rate = 1}}  // the rate of the paper
+
+#include <optional>
+
+#include "holdfast/optim/described_optimizer.h"
+#include "holdfast/optim/learning_rate.h"
+
+namespace holdfast {
+
+// The ranges are checked by the constructor of Adadelta.
+struct AdadeltaOptions {
+  LearningRate learning_rate = 1e-3F;  // not negative
+  float rho = 0.95F;                   // in [0, 1): decay of the running means
+  float epsilon = 1e-7F;               // positive
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  float weight_decay = 0;  // not negative
+  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  std::optional<float> clip_value{};
+  std::optional<float> clip_norm{};
+  std::optional<float> global_clip_norm{};
+};
+
+class Adadelta : public DescribedOptimizer {
+ public:
+  // Both throw Error{invalid_argument} for an option out of its range.
+  explicit Adadelta(const AdadeltaOptions& options = {});
+  explicit Adadelta(const LearningRate& learning_rate) : Adadelta(AdadeltaOptions{.learning_rate = learning_rate}) {}
+
+  std::string name() const override { return "adadelta"; }
+  // What Optimizer promises, with the formulas above.
+  std::string configuration() const override;
+  std::unique_ptr<Optimizer> clone() const override { return std::make_unique<Adadelta>(*this); }
+  GradientClipping clipping() const override;
+  // "accumulated_grad" (s) and "accumulated_delta_var" (e).
+  std::vector<std::string> slot_names() const override;
+
+ protected:
+  std::vector<double> numbers(std::int64_t step) const override;
+  Updated describe(const Elements& of) const override;
+
+ private:
+  AdadeltaOptions options_;
+};
+
+}  // namespace holdfast

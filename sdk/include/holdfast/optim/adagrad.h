@@ -1,0 +1,57 @@
+#pragma once
+
+// Adagrad (Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization",
+// JMLR 12, 2011, section 1.1 with a diagonal matrix; so keras.optimizers.Adagrad). With parameter w, gradient g and
+// learning rate lr:
+//
+//   s += g^2
+//   w -= lr g / sqrt(s + epsilon)
+//
+// s begins with initial_accumulator_value.
+//
+//   Adagrad{{.learning_rate = 0.01F}}
+
+#include <optional>
+
+#include "holdfast/optim/described_optimizer.h"
+#include "holdfast/optim/learning_rate.h"
+
+namespace holdfast {
+
+// The ranges are checked by the constructor of Adagrad.
+struct AdagradOptions {
+  LearningRate learning_rate = 1e-3F;      // not negative
+  float initial_accumulator_value = 0.1F;  // not negative
+  float epsilon = 1e-7F;                   // positive
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  float weight_decay = 0;  // not negative
+  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  std::optional<float> clip_value{};
+  std::optional<float> clip_norm{};
+  std::optional<float> global_clip_norm{};
+};
+
+class Adagrad : public DescribedOptimizer {
+ public:
+  // Both throw Error{invalid_argument} for an option out of its range.
+  explicit Adagrad(const AdagradOptions& options = {});
+  explicit Adagrad(const LearningRate& learning_rate) : Adagrad(AdagradOptions{.learning_rate = learning_rate}) {}
+
+  std::string name() const override { return "adagrad"; }
+  // What Optimizer promises, with the formulas above.
+  std::string configuration() const override;
+  std::unique_ptr<Optimizer> clone() const override { return std::make_unique<Adagrad>(*this); }
+  GradientClipping clipping() const override;
+  // "accumulator" (s).
+  std::vector<std::string> slot_names() const override;
+  float initial_value_of_slot(std::size_t) const override { return options_.initial_accumulator_value; }
+
+ protected:
+  std::vector<double> numbers(std::int64_t step) const override;
+  Updated describe(const Elements& of) const override;
+
+ private:
+  AdagradOptions options_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,55 @@
+#pragma once
+
+// Adamax (Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, section 7.1; so
+// keras.optimizers.Adamax, which adds epsilon). At step t with parameter w, gradient g and learning rate lr:
+//
+//   m += (g - m) (1 - beta_1)
+//   u = max(beta_2 u, |g|)
+//   w -= m lr / (1 - beta_1^t) / (u + epsilon)
+//
+//   Adamax{{.learning_rate = 2e-3F}}
+
+#include <optional>
+
+#include "holdfast/optim/described_optimizer.h"
+#include "holdfast/optim/learning_rate.h"
+
+namespace holdfast {
+
+// The ranges are checked by the constructor of Adamax.
+struct AdamaxOptions {
+  LearningRate learning_rate = 1e-3F;  // not negative
+  float beta_1 = 0.9F;                 // in [0, 1)
+  float beta_2 = 0.999F;               // in [0, 1)
+  float epsilon = 1e-7F;               // positive
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  float weight_decay = 0;  // not negative
+  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  std::optional<float> clip_value{};
+  std::optional<float> clip_norm{};
+  std::optional<float> global_clip_norm{};
+};
+
+class Adamax : public DescribedOptimizer {
+ public:
+  // Both throw Error{invalid_argument} for an option out of its range.
+  explicit Adamax(const AdamaxOptions& options = {});
+  explicit Adamax(const LearningRate& learning_rate) : Adamax(AdamaxOptions{.learning_rate = learning_rate}) {}
+
+  std::string name() const override { return "adamax"; }
+  // What Optimizer promises, with the formulas above.
+  std::string configuration() const override;
+  std::unique_ptr<Optimizer> clone() const override { return std::make_unique<Adamax>(*this); }
+  GradientClipping clipping() const override;
+  // "momentum" (m) and "norm" (u).
+  std::vector<std::string> slot_names() const override;
+
+ protected:
+  std::vector<double> numbers(std::int64_t step) const override;
+  Updated describe(const Elements& of) const override;
+
+ private:
+  AdamaxOptions options_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,55 @@
+#pragma once
+
+// Lion (Chen et al., "Symbolic Discovery of Optimization Algorithms", NeurIPS 2023, algorithm 2; so
+// keras.optimizers.Lion). With parameter w, gradient g and learning rate lr:
+//
+//   w -= lr sign(beta_1 m + (1 - beta_1) g)
+//   m = beta_2 m + (1 - beta_2) g
+//
+// All steps have one size, so the paper advises a rate three to ten times smaller than Adam's.
+//
+//   Lion{{.learning_rate = 1e-4F, .weight_decay = 0.1F}}
+
+#include <optional>
+
+#include "holdfast/optim/described_optimizer.h"
+#include "holdfast/optim/learning_rate.h"
+
+namespace holdfast {
+
+// The ranges are checked by the constructor of Lion.
+struct LionOptions {
+  LearningRate learning_rate = 1e-3F;  // not negative
+  float beta_1 = 0.9F;                 // in (0, 1]
+  float beta_2 = 0.99F;                // in [0, 1)
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  float weight_decay = 0;  // not negative
+  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  std::optional<float> clip_value{};
+  std::optional<float> clip_norm{};
+  std::optional<float> global_clip_norm{};
+};
+
+class Lion : public DescribedOptimizer {
+ public:
+  // Both throw Error{invalid_argument} for an option out of its range.
+  explicit Lion(const LionOptions& options = {});
+  explicit Lion(const LearningRate& learning_rate) : Lion(LionOptions{.learning_rate = learning_rate}) {}
+
+  std::string name() const override { return "lion"; }
+  // What Optimizer promises, with the formulas above.
+  std::string configuration() const override;
+  std::unique_ptr<Optimizer> clone() const override { return std::make_unique<Lion>(*this); }
+  GradientClipping clipping() const override;
+  // "momentum" (m).
+  std::vector<std::string> slot_names() const override;
+
+ protected:
+  std::vector<double> numbers(std::int64_t step) const override;
+  Updated describe(const Elements& of) const override;
+
+ private:
+  LionOptions options_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,45 @@
+#include "holdfast/nn/value_loss.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "nn/losses/sample_rows.h"
+#include "nn/program/value_function.h"
+
+namespace holdfast {
+
+ValueLoss::ValueLoss(std::string name, ValueOptionsByName options)
+    : name_(std::move(name)), options_(std::move(options)) {
+  check_value_function("loss", name_, options_);
+}
+
+std::string ValueLoss::configuration() const {
+  return value_function_configuration("value_loss", name_, options_);
+}
+
+float ValueLoss::evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples,
+                          float scale, std::span<float> gradient) const {
+  const EvaluatedShapes shapes = shapes_of_rows(name_, outputs, targets, samples);
+  check_gradient(name_, {.count = 0, .output_elements = 0, .outputs = outputs, .targets = targets}, gradient);
+  if (samples == 0) return 0;
+  const auto described = [this](const Value& o, const Value& t) { return losses(o, t); };
+  float sum = 0;
+  run_on_host(graph_of_loss(described_name("loss", name_), described, shapes), samples, scale,
+              {.outputs = outputs.data(),
+               .targets = targets.data(),
+               .gradient = gradient.empty() ? nullptr : gradient.data(),
+               .sums = &sum});
+  return sum;
+}
+
+LossFunction::LossFunction(std::string name, Function function, Options options)
+    : ValueLoss(std::move(name), std::move(options.numbers)),
+      function_(std::move(function)),
+      target_shape_(std::move(options.target_shape)) {
+  if (!function_) throw Error(ErrorCode::invalid_argument, fmt::format("loss \"{}\" has no function", this->name()));
+}
+
+}  // namespace holdfast

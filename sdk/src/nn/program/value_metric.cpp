@@ -1,0 +1,46 @@
+#include "holdfast/nn/value_metric.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "holdfast/base/error.h"
+#include "nn/program/value_function.h"
+
+namespace holdfast {
+
+ValueMetric::ValueMetric(std::string name, ValueOptionsByName options)
+    : Metric(std::move(name)), options_(std::move(options)) {
+  check_value_function("metric", this->name(), options_);
+}
+
+std::string ValueMetric::configuration() const {
+  return value_function_configuration("value_metric", name(), options_);
+}
+
+float ValueMetric::sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const {
+  const EvaluatedShapes shapes = shapes_of_rows(name(), outputs, targets, samples);
+  if (samples == 0) return 0;
+  SumsGraph graph = graph_of_sums(
+      described_name("metric", name()), [this](const Value& o, const Value& t) { return sums(o, t); }, shapes);
+  std::vector<float> all(graph.graph.outputs.size());
+  run_on_host(std::move(graph), samples, 1, {.outputs = outputs.data(), .targets = targets.data(), .sums = all.data()});
+  return all.front();
+}
+
+MetricFunction::MetricFunction(std::string name, Function function, ValueOptionsByName numbers)
+    : ValueMetric(std::move(name), std::move(numbers)) {
+  if (!function) throw Error(ErrorCode::invalid_argument, fmt::format("metric \"{}\" has no function", this->name()));
+  functions_ = [function = std::move(function)](const Value& outputs, const Value& targets) {
+    return std::vector<Value>{function(outputs, targets)};
+  };
+}
+
+MetricFunction::MetricFunction(std::string name, Functions functions, Result result, ValueOptionsByName numbers)
+    : ValueMetric(std::move(name), std::move(numbers)), functions_(std::move(functions)), result_(std::move(result)) {
+  if (functions_ && result_) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("metric \"{}\" needs a function for its sums and one for its result", this->name()));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,189 @@
+// The sum over the samples is a part of the graph, so its gradient is a single number, the scale. The outputs of the
+// model take the place of a parameter, because differentiate() makes gradients of parameters. Weights multiply within
+// the graph. What has weight 0 is replaced by zero before it is computed with, and its value and gradient afterwards:
+// a product with 0 would keep a NaN.
+
+#include "nn/program/value_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "holdfast/base/error.h"
+#include "holdfast/nn/functions.h"
+#include "holdfast/nn/layer.h"
+#include "nn/graph/graph_builder.h"
+#include "nn/model/differentiate.h"
+#include "nn/operations/elements.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t kTargets = 0, kWeights = 1;  // inputs of the graph
+
+bool begins_with(const Shape& shape, const Shape& first) {
+  return first.rank() <= shape.rank() &&
+         std::ranges::equal(first.extents(), std::span(shape.extents()).first(first.rank()));
+}
+
+class SumsBuilder {
+ public:
+  // `source` is that of the outputs.
+  SumsBuilder(const std::string& what, const EvaluatedShapes& shapes, GraphArray::Source source)
+      : what_(what),
+        shapes_(shapes),
+        outputs_(builder_.bind(builder_.add_array(source, source == GraphArray::Source::input ? kOutputsAsInput : 0,
+                                                  {.shape = shapes.outputs}))),
+        targets_(builder_.bind(builder_.add_array(GraphArray::Source::input, kTargets, {.shape = shapes.targets}))) {
+    if (!shapes.weights) return;
+    weights_ = builder_.bind(builder_.add_array(GraphArray::Source::input, kWeights, {.shape = *shapes.weights}));
+    seen_outputs_ = where(along(*weights_, shapes.outputs), outputs_, 0.0F);
+  }
+
+  // The third input of a graph without a backward pass.
+  static constexpr std::size_t kOutputsAsInput = 2;
+
+  const Value& outputs() const { return seen_outputs_ ? *seen_outputs_ : outputs_; }
+  const Value& targets() const { return targets_; }
+
+  // Appends the sum over all samples of a value that the application has described.
+  void add(const Value& value) {
+    check(value);
+    Value each = mean_beyond_weights(value);
+    // The condition comes first, so that what is masked adds neither a value nor a gradient.
+    if (weights_) each = where(*weights_, *weights_ * each, 0.0F);
+    if (each.shape().rank() > 0) each = sum(each);
+    builder_.graph().outputs.push_back(builder_.append(sum_over_samples(each)));
+  }
+
+  GraphBuilder& builder() { return builder_; }
+
+ private:
+  // The weights with axes of extent 1 after them, so that they are broadcast to a shape that begins with theirs.
+  static Value along(const Value& weights, const Shape& shape) {
+    std::vector<std::int64_t> extents = weights.shape().extents();
+    extents.resize(shape.rank(), 1);
+    return weights.shape().rank() == shape.rank() ? weights : reshape(weights, extents);
+  }
+
+  Value mean_beyond_weights(const Value& value) const {
+    const std::size_t kept = weights_ ? shapes_.weights->rank() : 0;
+    AxisList axes;
+    for (std::size_t axis = kept; axis < value.shape().rank(); ++axis) axes.push_back(static_cast<std::int64_t>(axis));
+    return axes.empty() ? value : mean(value, axes);
+  }
+
+  [[noreturn]] void refuse(const std::string& problem) const {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} {}", what_, problem));
+  }
+
+  void check(const Value& value) const {
+    // Bound values of another description would be taken for arrays of this one.
+    const auto is_own = [&](const std::shared_ptr<const ValueNode>& node) {
+      return node == outputs_.node() || node == targets_.node() || (weights_ && node == weights_->node());
+    };
+    for (const auto& node : nodes_in_order({value}, is_own)) {
+      if (node->kind == ValueNode::Kind::operation) continue;
+      refuse(node->kind == ValueNode::Kind::layer
+                 ? fmt::format("uses a layer ({}); it may use functions of values alone (functions.h)",
+                               node->layer->kind())
+                 : "uses a value that is neither its outputs nor its targets; describe it from these two each time");
+    }
+    if (value.dtype() != DType::f32) refuse(fmt::format("is of {}; make it f32, with cast()", name(value.dtype())));
+    if (!value.has_samples()) refuse("does not depend on the samples; compute it from the outputs and the targets");
+    if (!weights_ || begins_with(value.shape(), *shapes_.weights)) return;
+    refuse(
+        fmt::format("has the shape {} for one sample, and the weights of a sample have the shape {}; the first axes "
+                    "of the loss or metric must be those of the weights",
+                    value.shape().to_string(), shapes_.weights->to_string()));
+  }
+
+  const std::string& what_;
+  const EvaluatedShapes& shapes_;
+  GraphBuilder builder_;
+  Value outputs_;
+  Value targets_;
+  std::optional<Value> weights_;
+  std::optional<Value> seen_outputs_;  // zero where they are masked
+};
+
+}  // namespace
+
+SumsGraph graph_of_loss(const std::string& what, const DescribeLoss& describe, const EvaluatedShapes& shapes) {
+  SumsBuilder sums(what, shapes, GraphArray::Source::parameter);
+  sums.add(describe(sums.outputs(), sums.targets()));
+  SumsGraph result = {.graph = {}, .differentiated = {}, .has_weights = shapes.weights.has_value()};
+  result.differentiated.add("outputs", shapes.outputs);
+  differentiate(sums.builder(), 1, {});
+  result.graph = std::move(sums.builder().graph());
+  if (result.graph.parameter_gradients.front() != kNoArray) return result;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} has no gradient for the outputs of the model, so nothing could be trained; comparisons "
+                          "and stop_gradient() pass none on",
+                          what));
+}
+
+SumsGraph graph_of_sums(const std::string& what, const DescribeSums& describe, const EvaluatedShapes& shapes) {
+  SumsBuilder sums(what, shapes, GraphArray::Source::input);
+  const std::vector<Value> values = describe(sums.outputs(), sums.targets());
+  if (values.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} has no sums; return one or more", what));
+  for (const Value& value : values) sums.add(value);
+  SumsGraph result = {
+      .graph = std::move(sums.builder().graph()), .differentiated = {}, .has_weights = shapes.weights.has_value()};
+  result.graph.first_backward = result.graph.operations.size();
+  return result;
+}
+
+ValueProgram::ValueProgram(SumsGraph graph, compute::Backend& backend)
+    : graph_(std::move(graph)), backend_(backend), arena_(backend.memory()), scale_(backend.memory().allocate(1)) {}
+
+void ValueProgram::prepare(std::int64_t samples, float scale, std::vector<std::uint64_t>& key) {
+  const auto found =
+      std::ranges::find_if(plans_, [&](const NumberedPlan& numbered) { return numbered.plan->samples() == samples; });
+  if (found != plans_.end()) {
+    plans_.splice(plans_.begin(), plans_, found);
+  } else {
+    static const ArenaLayout kNone;
+    const bool is_differentiated = !graph_.graph.parameter_gradients.empty();
+    const MemoryOptions memory = {.samples = samples,
+                                  .inputs = SumsBuilder::kOutputsAsInput + 1,
+                                  .parameters = graph_.differentiated,
+                                  .buffers = kNone};
+    plans_.push_front({.plan = std::make_unique<ModelPlan>(graph_.graph, memory, backend_, is_differentiated),
+                       .number = plans_made_++});
+    // A plan that is dropped keeps its number, so nothing is repeated for it by mistake.
+    if (plans_.size() > kPlansKept) plans_.pop_back();
+    arena_.grow_to(plans_.front().plan->arena_bytes() / sizeof(float));
+  }
+  // The scale is the same in all steps but an epoch's last one.
+  if (known_scale_ != scale) backend_.memory().copy_from_host({&scale, 1}, {scale_.get(), 1});
+  known_scale_ = scale;
+  key.push_back(plans_.front().number);
+  key.push_back(reinterpret_cast<std::uintptr_t>(arena_.data()));
+}
+
+void ValueProgram::run(const Arrays& arrays) {
+  ModelPlan& plan = *plans_.front().plan;
+  HOLDFAST_ASSERT(graph_.has_weights == (arrays.weights != nullptr));
+  // A plan writes to none of the arrays that are constant here.
+  const auto bytes = [](const float* array) { return reinterpret_cast<std::byte*>(const_cast<float*>(array)); };
+  ModelPlan::Bases bases(static_cast<std::size_t>(Base::first_external), nullptr);
+  bases[static_cast<std::size_t>(Base::arena)] = bytes(arena_.data());
+  bases[static_cast<std::size_t>(Base::parameters)] = bytes(arrays.outputs);
+  bases[static_cast<std::size_t>(Base::gradients)] = bytes(arrays.gradient);
+  // In the order of kTargets, kWeights and kOutputsAsInput; then the gradient of the only output of a loss.
+  bases.insert(bases.end(), {bytes(arrays.targets), bytes(arrays.weights), bytes(arrays.outputs), bytes(scale_.get())});
+  const BeforeOperation before = [] {};
+  plan.forward(bases, before);
+  for (std::size_t index = 0; index < graph_.graph.outputs.size(); ++index) {
+    backend_.memory().copy({reinterpret_cast<const float*>(plan.output(index, bases)), 1}, {arrays.sums + index, 1});
+  }
+  if (arrays.gradient == nullptr) return;
+  // One part: no other rank waits for the gradient of outputs.
+  for (const BackwardPart& part : plan.backward_parts(std::numeric_limits<std::size_t>::max())) {
+    plan.backward(part, bases, before);
+  }
+}
+
+}  // namespace holdfast

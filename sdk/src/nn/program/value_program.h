@@ -1,0 +1,82 @@
+#pragma once
+
+// Runs losses and metrics that are functions of values: a small graph of their own, whose inputs are the outputs of a
+// model, the targets and the weights. A program belongs to one back end and is used by one thread at a time.
+
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compute/backend.h"
+#include "compute/growing_floats.h"
+#include "nn/plan/model_plan.h"
+
+namespace holdfast {
+
+// The arrays of one sample that a function is described for.
+struct EvaluatedShapes {
+  Shape outputs;
+  Shape targets;
+  // A weight for each sample (no axes) or for each of the first axes of the outputs; nothing without weights.
+  std::optional<Shape> weights = {};
+
+  friend bool operator==(const EvaluatedShapes&, const EvaluatedShapes&) = default;
+};
+
+// A graph whose outputs are sums over the samples, one number each.
+struct SumsGraph {
+  Graph graph;
+  ArenaLayout differentiated;  // the model's outputs, where there is a backward pass to them
+  bool has_weights = false;
+};
+
+using DescribeLoss = std::function<Value(const Value& outputs, const Value& targets)>;
+using DescribeSums = std::function<std::vector<Value>(const Value& outputs, const Value& targets)>;
+
+// `what` begins the sentences: "loss \"huber\"". Throw Error{invalid_argument} for values that are not f32, do not
+// begin with the axes of the weights, or do not depend on the samples, and for layers among them. The loss must also
+// depend on the outputs in a way that has a gradient.
+SumsGraph graph_of_loss(const std::string& what, const DescribeLoss& describe, const EvaluatedShapes& shapes);
+SumsGraph graph_of_sums(const std::string& what, const DescribeSums& describe, const EvaluatedShapes& shapes);
+
+class ValueProgram {
+ public:
+  // The back end must outlive the program.
+  ValueProgram(SumsGraph graph, compute::Backend& backend);
+
+  // Makes what a run of so many samples needs, and adds to `key` the numbers under which it may be repeated. The scale
+  // is that of gradients.
+  void prepare(std::int64_t samples, float scale, std::vector<std::uint64_t>& key);
+
+  // All lie in the memory of the back end.
+  struct Arrays {
+    const float* outputs = nullptr;
+    const float* targets = nullptr;
+    const float* weights = nullptr;  // only of a graph with weights
+    float* gradient = nullptr;       // of the outputs; null if none is wanted
+    float* sums = nullptr;           // one for each output of the graph
+  };
+  // Queues the work for the samples that were prepared last.
+  void run(const Arrays& arrays);
+
+ private:
+  // Batches differ in few sizes, as for ModelProgram.
+  static constexpr std::size_t kPlansKept = 8;
+
+  struct NumberedPlan {
+    std::unique_ptr<ModelPlan> plan;
+    std::uint64_t number = 0;
+  };
+
+  const SumsGraph graph_;
+  compute::Backend& backend_;
+  std::list<NumberedPlan> plans_;  // the one that was prepared last is first
+  std::uint64_t plans_made_ = 0;
+  compute::GrowingFloats arena_;
+  std::shared_ptr<float[]> scale_;    // what the gradient of the sum is: one number
+  std::optional<float> known_scale_;  // that lies there
+};
+
+}  // namespace holdfast

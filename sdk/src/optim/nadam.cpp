@@ -1,0 +1,79 @@
+// Adam that looks ahead. Its products depend on the step alone, so they are computed from it and are no part of the
+// state.
+
+#include "holdfast/optim/nadam.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/json_object.h"
+#include "optim/clipping_options.h"
+#include "optim/rule_options.h"
+
+namespace holdfast {
+namespace {
+
+double momentum_of(double beta_1, std::int64_t step) {
+  return beta_1 * (1.0 - 0.5 * std::pow(0.96, static_cast<double>(step)));
+}
+
+// The product of the momenta of steps 1 to `step`.
+double product_of(double beta_1, std::int64_t step) {
+  // 0.96^1024 is below the rounding of 1, so all later momenta are beta_1.
+  constexpr std::int64_t kChanging = 1024;
+  const std::int64_t changing = std::min(step, kChanging);
+  double product = std::pow(beta_1, static_cast<double>(step - changing));
+  for (std::int64_t one = 1; one <= changing; ++one) product *= momentum_of(beta_1, one);
+  return product;
+}
+
+}  // namespace
+
+Nadam::Nadam(const NadamOptions& options) : options_(options) {
+  check_rule_options(name(), options);
+  check_option(name(), "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)");
+  check_option(name(), "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)");
+  // Without an epsilon, an element that never had a gradient would become 0 / 0.
+  check_option(name(), "epsilon", options.epsilon, options.epsilon > 0, "positive");
+}
+
+// A savepoint holds this text, and a resume compares it. So its members and their order are data.
+std::string Nadam::configuration() const {
+  JsonObject object(name());
+  object.value("learning_rate", options_.learning_rate.configuration())
+      .number("beta_1", options_.beta_1)
+      .number("beta_2", options_.beta_2)
+      .number("epsilon", options_.epsilon)
+      .number("weight_decay", options_.weight_decay);
+  add_clipping(object, clipping());
+  return object.text();
+}
+
+GradientClipping Nadam::clipping() const {
+  return clipping_of(options_);
+}
+
+std::vector<std::string> Nadam::slot_names() const {
+  return {"momentum", "velocity"};
+}
+
+std::vector<double> Nadam::numbers(std::int64_t step) const {
+  const double rate = options_.learning_rate.of_update(step);
+  const double beta_1 = options_.beta_1;
+  const double product = product_of(beta_1, step);
+  const double next = momentum_of(beta_1, step + 1);
+  const double correction = 1.0 - std::pow(static_cast<double>(options_.beta_2), static_cast<double>(step));
+  return {rate * next / (1.0 - product * next), rate * (1.0 - momentum_of(beta_1, step)) / (1.0 - product),
+          1.0 / correction, kept_of(options_.weight_decay, rate)};
+}
+
+DescribedOptimizer::Updated Nadam::describe(const Elements& of) const {
+  const Value momentum = of.slots[0] + (of.gradient - of.slots[0]) * (1.0F - options_.beta_1);
+  const Value velocity = of.slots[1] + (square(of.gradient) - of.slots[1]) * (1.0F - options_.beta_2);
+  const Value ahead = momentum * of.numbers[0] + of.gradient * of.numbers[1];
+  const Value change = ahead / (square_root(velocity * of.numbers[2]) + options_.epsilon);
+  return {.parameter = decayed(of.parameter, of.numbers[3], options_.weight_decay) - change,
+          .slots = {momentum, velocity}};
+}
+
+}  // namespace holdfast

@@ -1,0 +1,113 @@
+// Adam and SGD have loops of their own, which are the fastest that a machine can run. All other rules run through the
+// kernels of element programs. Either way, an element depends on its own numbers alone, so ranges may be cut anywhere.
+// docs/decisions/training.md
+
+#include "optim/update_pass.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "compute/cpu/cpu_array_kernels.h"
+#include "compute/cpu/kernels/vector_kernels.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+using compute::ElementProgram;
+
+// The rate of SGD's momentum lies in its only slot.
+float* velocity_of(const compute::SgdStep& step, const UpdateArrays& arrays) {
+  HOLDFAST_ASSERT(arrays.slots.size() == (step.momentum > 0 ? 1U : 0U));
+  return step.momentum > 0 ? arrays.slots[0].data() : nullptr;
+}
+
+void run_program(compute::ArrayKernels& kernels, const ElementProgram& program, const UpdateArrays& arrays) {
+  HOLDFAST_ASSERT(program.input_count == arrays.slots.size() + 2 && program.output_count == arrays.slots.size() + 1);
+  compute::ElementShape shape;
+  shape.extents[0] = static_cast<std::int64_t>(arrays.parameters.size());
+  std::array<const float*, ElementProgram::kMaximumInputs> inputs{arrays.parameters.data(), arrays.gradients.data()};
+  std::array<float*, ElementProgram::kMaximumOutputs> outputs{arrays.parameters.data()};
+  for (std::size_t slot = 0; slot < arrays.slots.size(); ++slot) {
+    inputs[slot + 2] = outputs[slot + 1] = arrays.slots[slot].data();
+  }
+  for (std::size_t input = 0; input < program.input_count; ++input) shape.strides[input][0] = 1;
+  kernels.elements(program, shape, std::span(inputs).first(program.input_count),
+                   std::span(outputs).first(program.output_count));
+}
+
+void require_one_length(const UpdateArrays& arrays) {
+  const std::size_t size = arrays.parameters.size();
+  HOLDFAST_ASSERT(arrays.gradients.size() == size);
+  HOLDFAST_ASSERT(std::all_of(arrays.slots.begin(), arrays.slots.end(),
+                              [&](const std::span<float>& slot) { return slot.size() == size; }));
+}
+
+void run_on_host(const compute::SgdStep& step, const UpdateArrays& arrays) {
+  compute::vector_kernels().sgd(step, static_cast<std::int64_t>(arrays.parameters.size()), arrays.gradients.data(),
+                                arrays.parameters.data(), velocity_of(step, arrays));
+}
+
+void run_on_host(const compute::AdamStep& step, const UpdateArrays& arrays) {
+  HOLDFAST_ASSERT(arrays.slots.size() == 2);
+  compute::vector_kernels().adam(step, static_cast<std::int64_t>(arrays.parameters.size()), arrays.gradients.data(),
+                                 arrays.parameters.data(), arrays.slots[0].data(), arrays.slots[1].data());
+}
+
+void run_on_host(const ElementProgram& program, const UpdateArrays& arrays) {
+  compute::CpuArrayKernels kernels;
+  run_program(kernels, program, arrays);
+}
+
+void queue(compute::Backend& backend, const compute::SgdStep& step, const UpdateArrays& arrays) {
+  backend.device_kernels()->sgd(step, arrays.parameters.size(), arrays.parameters.data(), arrays.gradients.data(),
+                                velocity_of(step, arrays));
+}
+
+void queue(compute::Backend& backend, const compute::AdamStep& step, const UpdateArrays& arrays) {
+  HOLDFAST_ASSERT(arrays.slots.size() == 2);
+  backend.device_kernels()->adam(step, arrays.parameters.size(), arrays.parameters.data(), arrays.gradients.data(),
+                                 arrays.slots[0].data(), arrays.slots[1].data());
+}
+
+void queue(compute::Backend& backend, const ElementProgram& program, const UpdateArrays& arrays) {
+  run_program(backend.array_kernels(), program, arrays);
+}
+
+// For a rule that only update() knows.
+void update_copies(MemorySpace& memory, const Optimizer& optimizer, std::int64_t step, const UpdateArrays& arrays) {
+  const auto fetched = [&](std::span<const float> array) {
+    std::vector<float> copy(array.size());
+    memory.copy_to_host(array, copy);
+    return copy;
+  };
+  std::vector<float> parameters = fetched(arrays.parameters);
+  const std::vector<float> gradients = fetched(arrays.gradients);
+  std::vector<std::vector<float>> slots;
+  for (const std::span<float>& slot : arrays.slots) slots.push_back(fetched(slot));
+  const std::vector<std::span<float>> slot_spans(slots.begin(), slots.end());
+  optimizer.update(step, parameters, gradients, slot_spans);
+  memory.copy_from_host(parameters, arrays.parameters);
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) memory.copy_from_host(slots[slot], arrays.slots[slot]);
+}
+
+}  // namespace
+
+void run_pass(const UpdatePass& pass, const UpdateArrays& arrays) {
+  require_one_length(arrays);
+  std::visit([&](const auto& step) { run_on_host(step, arrays); }, pass.step);
+}
+
+void update_arrays(compute::Backend& backend, const Optimizer& optimizer, std::int64_t step,
+                   const UpdateArrays& arrays) {
+  if (backend.device_kernels() == nullptr) {
+    return optimizer.update(step, arrays.parameters, arrays.gradients, arrays.slots);
+  }
+  const std::shared_ptr<const UpdatePass> pass = optimizer.pass(step);
+  if (pass == nullptr) return update_copies(backend.memory(), optimizer, step, arrays);
+  require_one_length(arrays);
+  std::visit([&](const auto& one) { queue(backend, one, arrays); }, pass->step);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,275 @@
+// Three ways lead to a sum. A function of values has a program, on any back end. A loss of Holdfast's own has a kernel
+// on devices. All others compute on the host: for a device, arrays are copied there and back.
+//
+// On the host a loss computes all rows of a shard at once, unless they have weights: then it computes them one after
+// another, so that any loss, also one of an application, can be weighted. What has weight 0 is not computed at all,
+// since what is masked may hold anything. See docs/decisions/data.md.
+
+#include "train/step/output_sums.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "holdfast/base/log.h"
+
+namespace holdfast {
+namespace {
+
+// The rows of an output that a loss or metric takes, and the groups of neighbours that share a weight. Without weights
+// a group is a sample.
+struct Rows {
+  std::size_t groups = 0;
+  std::size_t each = 1;  // rows of a group
+  std::size_t output_elements = 0;
+  std::size_t target_elements = 0;
+
+  std::int64_t count() const { return static_cast<std::int64_t>(groups * each); }
+};
+
+// `positions` is of one sample; 0 where a loss takes a whole group as one row.
+Rows rows_of(const OutputEvaluation& evaluation, const OutputSums::Shard& shard, std::size_t output,
+             std::size_t position_axes) {
+  const auto samples = static_cast<std::size_t>(shard.samples);
+  const std::size_t groups = samples * static_cast<std::size_t>(shard.weights_each);
+  std::size_t rows = groups;
+  if (position_axes > 0) {
+    rows = samples;
+    const auto& extents = evaluation.outputs()[output].spec.shape.extents();
+    for (std::size_t axis = 0; axis < position_axes; ++axis) rows *= static_cast<std::size_t>(extents[axis]);
+  }
+  return {.groups = groups,
+          .each = rows / groups,
+          .output_elements = samples * evaluation.elements(output) / rows,
+          .target_elements = samples * evaluation.target_elements(output) / rows};
+}
+
+// Arrays in the memory of the host.
+struct HostArrays {
+  std::span<const float> outputs;
+  std::span<const float> targets;
+  const float* weights = nullptr;  // null: none
+  std::span<float> gradient{};     // empty where none is wanted
+};
+
+// `value_of(outputs, targets, rows, weight, gradient)` is the sum of a loss or metric over some rows.
+template <class ValueOf>
+float sum_on_host(const Rows& rows, const HostArrays& arrays, const ValueOf& value_of) {
+  const auto each = static_cast<float>(rows.each);
+  // A division by 1 changes no bit.
+  if (arrays.weights == nullptr) {
+    return value_of(arrays.outputs, arrays.targets, rows.count(), 1.0F, arrays.gradient) / each;
+  }
+  // Groups of weight 0 are not computed, so nothing else writes their gradients.
+  std::ranges::fill(arrays.gradient, 0.0F);
+  const std::size_t width = rows.each * rows.output_elements;
+  const std::size_t target_width = rows.each * rows.target_elements;
+  double sum = 0;
+  for (std::size_t group = 0; group < rows.groups; ++group) {
+    const float weight = arrays.weights[group];
+    // Not a product with 0: what is masked may be NaN, and so would be the product.
+    if (weight == 0) continue;
+    const std::span<float> gradient =
+        arrays.gradient.empty() ? arrays.gradient : arrays.gradient.subspan(group * width, width);
+    const float value = value_of(arrays.outputs.subspan(group * width, width),
+                                 arrays.targets.subspan(group * target_width, target_width),
+                                 static_cast<std::int64_t>(rows.each), weight, gradient) /
+                        each;
+    sum += static_cast<double>(weight) * static_cast<double>(value);
+  }
+  return static_cast<float>(sum);
+}
+
+float loss_on_host(const Loss& loss, const Rows& rows, const HostArrays& arrays, float scale) {
+  const auto each = static_cast<float>(rows.each);
+  return sum_on_host(rows, arrays, [&](auto outputs, auto targets, std::int64_t count, float weight, auto gradient) {
+    return loss.evaluate(outputs, targets, count, scale * weight / each, gradient);
+  });
+}
+
+float metric_on_host(const Metric& metric, const Rows& rows, const HostArrays& arrays) {
+  return sum_on_host(rows, arrays, [&](auto outputs, auto targets, std::int64_t count, float, std::span<float>) {
+    return metric.sum(outputs, targets, count);
+  });
+}
+
+// A shard's arrays of one output, seen from the host: the arrays themselves, or copies of what lies on a device.
+class SeenFromHost {
+ public:
+  SeenFromHost(MemorySpace& memory, const Rows& rows, const OutputSums::Shard& shard, std::size_t output,
+               float* gradient)
+      : memory_(memory) {
+    const std::size_t count = rows.groups * rows.each;
+    arrays_.outputs = seen({shard.outputs[output], count * rows.output_elements}, outputs_);
+    arrays_.targets = seen({shard.targets[output], count * rows.target_elements}, targets_);
+    if (shard.weights != nullptr) arrays_.weights = seen({shard.weights, rows.groups}, weights_).data();
+    if (gradient == nullptr) return;
+    device_gradient_ = {gradient, count * rows.output_elements};
+    if (!memory.is_host()) gradient_.resize(device_gradient_.size());
+    arrays_.gradient = memory.is_host() ? device_gradient_ : std::span<float>(gradient_);
+  }
+
+  const HostArrays& arrays() const { return arrays_; }
+
+  // Gives what the host has computed to the back end.
+  void hand_over(float value, float* sum) const {
+    memory_.copy_from_host({&value, 1}, {sum, 1});
+    if (!gradient_.empty()) memory_.copy_from_host(gradient_, device_gradient_);
+  }
+
+ private:
+  std::span<const float> seen(std::span<const float> array, std::vector<float>& copy) const {
+    if (memory_.is_host()) return array;
+    copy.resize(array.size());
+    memory_.copy_to_host(array, copy);
+    return copy;
+  }
+
+  MemorySpace& memory_;
+  HostArrays arrays_;
+  std::vector<float> outputs_, targets_, weights_, gradient_;
+  std::span<float> device_gradient_;
+};
+
+template <class Shape>
+void set_rows(const Rows& rows, Shape& shape) {
+  shape.rows = rows.count();
+  shape.outputs = static_cast<std::int64_t>(rows.output_elements);
+  shape.rows_each = static_cast<std::int64_t>(rows.each);
+}
+
+}  // namespace
+
+void OutputSums::repeat(std::span<const std::uint64_t> key, const Parts& parts,
+                        const std::function<void(std::size_t part)>& after_part) {
+  if (backend_.device_kernels() == nullptr || evaluation_.without_device_code().empty()) {
+    return backend_.repeat(key, parts, after_part);
+  }
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    parts[part]();
+    after_part(part);
+  }
+}
+
+OutputSums::Programs& OutputSums::programs_for(const std::optional<Shape>& weights) {
+  for (const auto& made : made_) {
+    if (made->weights == weights) return *made;
+  }
+  auto programs = std::make_unique<Programs>(Programs{.weights = weights, .losses = {}, .metrics = {}});
+  const auto add = [&](std::optional<SumsGraph> graph, std::vector<std::unique_ptr<ValueProgram>>& list) {
+    list.push_back(graph ? std::make_unique<ValueProgram>(std::move(*graph), backend_) : nullptr);
+  };
+  for (std::size_t output = 0; output < evaluation_.outputs().size(); ++output) {
+    add(evaluation_.graph_of_output_loss(output, weights), programs->losses);
+  }
+  for (std::size_t index = 0; index < evaluation_.metrics().size(); ++index) {
+    add(evaluation_.graph_of_metric(index, weights), programs->metrics);
+  }
+  made_.push_back(std::move(programs));
+  return *made_.back();
+}
+
+void OutputSums::prepare(std::int64_t samples, const std::optional<Shape>& weights, float scale,
+                         std::vector<std::uint64_t>& key) {
+  // Weights are a further array, so other work is queued with them.
+  key.push_back(weights ? static_cast<std::uint64_t>(weights->element_count()) : 0);
+  prepared_ = &programs_for(weights);
+  for (std::size_t output = 0; output < prepared_->losses.size(); ++output) {
+    ValueProgram* const program = prepared_->losses[output].get();
+    if (program != nullptr) program->prepare(samples, scale * evaluation_.loss(output).weight(), key);
+  }
+  for (const auto& program : prepared_->metrics) {
+    if (program) program->prepare(samples, 1, key);
+  }
+}
+
+void OutputSums::run_loss(const Shard& shard, std::size_t output, float* sum) {
+  float* const gradient = shard.gradients.empty() ? nullptr : shard.gradients[output];
+  if (ValueProgram* const program = prepared_->losses[output].get()) {
+    return program->run({.outputs = shard.outputs[output],
+                         .targets = shard.targets[output],
+                         .weights = shard.weights,
+                         .gradient = gradient,
+                         .sums = sum});
+  }
+  const Loss& loss = *evaluation_.loss(output).get();
+  const float scale = shard.scale * evaluation_.loss(output).weight();
+  const Rows rows = rows_of(evaluation_, shard, output, loss.position_axes(evaluation_.outputs()[output].spec.shape));
+  compute::LossShape kernel;
+  compute::DeviceKernels* const device = backend_.device_kernels();
+  if (device != nullptr && loss.describe_kernel(kernel)) {
+    set_rows(rows, kernel);
+    return device->loss(kernel, {shard.outputs[output], shard.targets[output], shard.weights}, scale, gradient, sum);
+  }
+  const SeenFromHost seen(backend_.memory(), rows, shard, output, gradient);
+  seen.hand_over(loss_on_host(loss, rows, seen.arrays(), scale), sum);
+}
+
+void OutputSums::run_metric(const Shard& shard, std::size_t index, float* sums) {
+  const OutputEvaluation::OutputMetric& metric = evaluation_.metrics()[index];
+  if (ValueProgram* const program = prepared_->metrics[index].get()) {
+    return program->run({.outputs = shard.outputs[metric.output],
+                         .targets = shard.targets[metric.output],
+                         .weights = shard.weights,
+                         .sums = sums});
+  }
+  const Rows rows = rows_of(evaluation_, shard, metric.output,
+                            metric.metric->position_axes(evaluation_.outputs()[metric.output].spec.shape));
+  compute::MetricShape kernel;
+  compute::DeviceKernels* const device = backend_.device_kernels();
+  if (device != nullptr && metric.metric->describe_kernel(kernel)) {
+    set_rows(rows, kernel);
+    return device->metric(kernel, {shard.outputs[metric.output], shard.targets[metric.output], shard.weights}, sums);
+  }
+  const SeenFromHost seen(backend_.memory(), rows, shard, metric.output, nullptr);
+  seen.hand_over(metric_on_host(*metric.metric, rows, seen.arrays()), sums);
+}
+
+// The divisor of the whole batch is the sum over all shards, so each shard adds its own.
+void OutputSums::sum_weights(const Shard& shard, float* sum) {
+  const std::int64_t count = shard.samples * shard.weights_each;
+  if (backend_.device_kernels() != nullptr) {
+    return backend_.array_kernels().reduce({.kind = compute::ReductionKind::sum, .reduced = count}, shard.weights, sum);
+  }
+  double weight = 0;
+  for (std::int64_t group = 0; group < count; ++group) weight += static_cast<double>(shard.weights[group]);
+  *sum = static_cast<float>(weight);
+}
+
+void OutputSums::run(const Shard& shard, float* sums) {
+  for (std::size_t output = 0; output < evaluation_.outputs().size(); ++output) {
+    run_loss(shard, output, sums + evaluation_.loss_place(output));
+  }
+  float* next = sums + evaluation_.first_metric();
+  for (std::size_t index = 0; index < evaluation_.metrics().size(); ++index) {
+    run_metric(shard, index, next);
+    next += evaluation_.metrics()[index].sums;
+  }
+  if (shard.weights != nullptr) sum_weights(shard, next);
+}
+
+void divide(compute::ArrayKernels& kernels, std::span<const float> numbers, float divisor, std::span<float> quotients) {
+  compute::ElementProgram program;
+  program.instruction_count = program.input_count = program.constant_count = program.output_count = 1;
+  program.instructions[0].function = compute::ElementFunction::divide;
+  program.instructions[0].operands[1] = {.kind = compute::ElementOperand::Kind::constant};
+  program.constants[0] = divisor;
+  compute::ElementShape shape;
+  shape.extents[0] = static_cast<std::int64_t>(numbers.size());
+  shape.strides[0][0] = 1;
+  const float* const from = numbers.data();
+  float* const to = quotients.data();
+  kernels.elements(program, shape, {&from, 1}, {&to, 1});
+}
+
+void log_host_computations(const OutputEvaluation& evaluation, const std::string& device) {
+  const std::vector<std::string> names = evaluation.without_device_code();
+  if (names.empty()) return;
+  log(LogLevel::warning,
+      fmt::format("the host computes {} for {}, so steps wait for copies of outputs and gradients; a loss or metric of "
+                  "values (value_loss.h, value_metric.h) computes on the device",
+                  fmt::join(names, " and "), device));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,74 @@
+#pragma once
+
+// Computes the losses and metrics of shards, with the gradients of the losses, for one worker.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compute/backend.h"
+#include "nn/program/value_program.h"
+#include "train/step/output_evaluation.h"
+
+namespace holdfast {
+
+class OutputSums {
+ public:
+  // Both outlive it.
+  OutputSums(const OutputEvaluation& evaluation, compute::Backend& backend)
+      : evaluation_(evaluation), backend_(backend) {}
+
+  // Makes what a shard of so many samples needs, and adds to `key` what the queued work depends on. `weights` is the
+  // shape of the weights of a sample; nothing without weights.
+  void prepare(std::int64_t samples, const std::optional<Shape>& weights, float scale, std::vector<std::uint64_t>& key);
+
+  // A shard in the memory of the back end; one array for each output.
+  struct Shard {
+    std::vector<const float*> outputs;
+    std::vector<const float*> targets;
+    const float* weights = nullptr;   // null: none
+    std::int64_t samples = 0;         // at least 1
+    std::int64_t weights_each = 1;    // of a sample
+    float scale = 1;                  // of the gradients
+    std::vector<float*> gradients{};  // empty where none are wanted
+  };
+  // Computes a shard that was prepared. Writes the sums, and the sum of the weights after them if there are any, to
+  // `sums` in the same memory. OutputEvaluation::add_losses() completes them.
+  void run(const Shard& shard, float* sums);
+
+  // Backend::repeat() for parts that call run(). What the host computes for a device cannot be recorded: it needs the
+  // outputs in between. Then the parts are called each time.
+  using Parts = std::vector<std::function<void()>>;
+  void repeat(std::span<const std::uint64_t> key, const Parts& parts,
+              const std::function<void(std::size_t part)>& after_part);
+
+ private:
+  // Of losses and metrics that are functions of values; null for others.
+  struct Programs {
+    std::optional<Shape> weights;
+    std::vector<std::unique_ptr<ValueProgram>> losses;
+    std::vector<std::unique_ptr<ValueProgram>> metrics;
+  };
+
+  Programs& programs_for(const std::optional<Shape>& weights);
+  void run_loss(const Shard& shard, std::size_t output, float* sum);
+  void run_metric(const Shard& shard, std::size_t index, float* sums);
+  void sum_weights(const Shard& shard, float* sum);
+
+  const OutputEvaluation& evaluation_;
+  compute::Backend& backend_;
+  std::vector<std::unique_ptr<Programs>> made_;
+  Programs* prepared_ = nullptr;
+};
+
+// quotients[i] = numbers[i] / divisor, in the memory of the kernels.
+void divide(compute::ArrayKernels& kernels, std::span<const float> numbers, float divisor, std::span<float> quotients);
+
+// Says which losses and metrics the host computes for this device, if there are any.
+void log_host_computations(const OutputEvaluation& evaluation, const std::string& device);
+
+}  // namespace holdfast

@@ -1,0 +1,179 @@
+"""Each kind of layer, and each activation, computes in Holdfast what it does in Keras, and comes back to Keras."""
+
+import json
+import os
+import subprocess
+
+import h5py
+import hdf5plugin  # noqa: F401  registers the zstd filter
+import keras
+import numpy as np
+import pytest
+from keras import initializers, layers
+
+from convert_test import holdfast
+from keras_graphs_test import fill, inputs_of, predict, savepoint
+from keras_savepoint_test import pack
+from keras_support import arrays, program, save
+
+SIGNAL, IMAGE, VOLUME = (9, 4), (7, 6, 4), (5, 4, 6, 2)
+
+# Layers by the shape of a sample of their input. Outputs are flattened and joined, so that one model has many layers.
+KINDS = {
+    SIGNAL: [
+        layers.Conv1D(6, 3, strides=2, padding="causal", groups=2, activation="elu"),
+        layers.Conv1D(3, 2, dilation_rate=2, use_bias=False, activation="mish"),
+        layers.Conv1DTranspose(3, 3, strides=2, padding="same"),
+        layers.Conv1DTranspose(2, 2, strides=3, output_padding=2),
+        layers.DepthwiseConv1D(3, depth_multiplier=2, padding="same", activation="selu"),
+        layers.SeparableConv1D(5, 3, depth_multiplier=2, activation="hard_silu"),
+        layers.MaxPooling1D(3, strides=2, padding="same"), layers.AveragePooling1D(2),
+        layers.GlobalAveragePooling1D(), layers.GlobalMaxPooling1D(keepdims=True),
+        layers.ZeroPadding1D((2, 1)), layers.Cropping1D((1, 3)), layers.UpSampling1D(3),
+        layers.GroupNormalization(2), layers.GroupNormalization(-1, scale=False, epsilon=0.01),
+        layers.LayerNormalization(scale=False), layers.RMSNormalization(epsilon=0.01),
+        layers.BatchNormalization(scale=False), layers.BatchNormalization(center=False, momentum=0.5),
+        layers.Normalization(mean=[0.5, 1, 2, -1], variance=[1, 2, 3, 4]), layers.Normalization(axis=None),
+        layers.Normalization(axis=(1, 2), invert=True), layers.Normalization(axis=None, mean=0.5, variance=4),
+        layers.ReLU(1, 0.25, 0.125), layers.LeakyReLU(), layers.ELU(0.5), layers.PReLU(), layers.PReLU(shared_axes=[1]),
+        layers.Softmax(axis=1), layers.Softmax(), layers.Permute((2, 1)), layers.Reshape((3, -1)),
+        layers.Dropout(0.5), layers.AlphaDropout(0.25), layers.GaussianDropout(0.25), layers.GaussianNoise(0.5),
+        layers.SpatialDropout1D(0.5), layers.Rescaling(2, 0.5),
+    ],
+    IMAGE: [
+        layers.Conv2D(6, (3, 2), strides=(2, 2), groups=2, activation="leaky_relu"),
+        layers.Conv2DTranspose(3, (2, 3), strides=2, activation="softsign"),
+        layers.Conv2DTranspose(2, 3, strides=(2, 2), padding="same", output_padding=1),
+        layers.DepthwiseConv2D((2, 3), depth_multiplier=2, activation="relu6"),
+        layers.SeparableConv2D(3, 2, padding="same", use_bias=False), layers.MaxPooling2D(), layers.AveragePooling2D(3),
+        layers.ZeroPadding2D(2), layers.Cropping2D(1), layers.UpSampling2D(2), layers.GlobalMaxPooling2D(),
+        layers.GroupNormalization(4), layers.SpatialDropout2D(0.25), layers.Dense(3, activation=layers.LeakyReLU(0.5)),
+    ],
+    VOLUME: [
+        layers.Conv3D(3, (2, 3, 2), padding="same", activation="tanh_shrink"),
+        layers.Conv3DTranspose(2, 2, strides=2), layers.MaxPooling3D(), layers.AveragePooling3D((2, 1, 2)),
+        layers.GlobalAveragePooling3D(), layers.GlobalMaxPooling3D(), layers.ZeroPadding3D(1), layers.Cropping3D(((1, 0), (0, 1), (2, 1))),
+        layers.UpSampling3D((1, 2, 2)), layers.SpatialDropout3D(0.5),
+    ],
+}
+ACTIVATIONS = ["linear", "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "softplus", "softsign",
+               "sigmoid", "tanh", "softmax", "hard_sigmoid", "hard_silu", "hard_tanh", "tanh_shrink", "soft_shrink",
+               "hard_shrink", "exponential", "log_sigmoid", "mish", "log_softmax", "swish"]
+
+
+def joined(shape, parts):
+    x = keras.Input(shape, name="x")
+    return keras.Model(x, layers.Concatenate()([layers.Flatten()(part(x)) for part in parts]))
+
+
+def fresh(layer):
+    return layer.__class__.from_config(layer.get_config())
+
+
+def activations():
+    return joined((5,), [layers.Activation(name) for name in ACTIVATIONS] + [
+        layers.Dense(3, activation=name) for name in ACTIVATIONS])
+
+
+def merged():
+    x = keras.Input((6,), name="x")
+    left, right = layers.Dense(4)(x), layers.Dense(4)(x)
+    rows = layers.RepeatVector(3)(left)
+    return keras.Model(x, layers.Concatenate()([
+        layers.Flatten()(part) for part in (
+            layers.Dot(1)([left, right]), layers.Dot((2, 1), normalize=True)([rows, right]),
+            layers.Dot((2, 2))([rows, rows]), layers.Average()([left, right]), layers.Maximum()([left, right]),
+            layers.Minimum()([left, right]), layers.Subtract()([left, right]), layers.Multiply()([left, right]))]))
+
+
+MODELS = {"activations": activations, "merged": merged,
+          **{f"{len(shape) - 1}d": lambda shape=shape, parts=parts: joined(shape, [fresh(part) for part in parts])
+             for shape, parts in KINDS.items()}}
+
+
+def fill_with_statistics(model, seed):
+    fill(model, seed)
+    for layer in model.layers:
+        if isinstance(layer, layers.Normalization) and layer.input_mean is None:
+            layer.adapt_variance.assign(np.abs(layer.adapt_variance) + 0.5)
+            layer.finalize_state()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_kind_computes_the_same_on_both_sides_and_comes_back(kind, tmp_path):
+    model = MODELS[kind]()
+    fill_with_statistics(model, seed=1)
+    inputs, expected = inputs_of(model)[0], predict(model)[0]
+    inputs.tofile(tmp_path / "x.bin")
+
+    holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "ours.h5")
+    subprocess.run([os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "model_program"), tmp_path / "ours.h5",
+                    tmp_path / "x.bin", str(len(inputs)), tmp_path / "y.bin"], check=True, timeout=120)
+    found = np.fromfile(tmp_path / "y.bin", "f4").reshape(expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+    # The file of Keras is written again as it was, and a savepoint of the model as one of its own.
+    holdfast("convert", tmp_path / "ours.h5", tmp_path / "again.keras")
+    np.testing.assert_allclose(predict(keras.saving.load_model(tmp_path / "again.keras"))[0], expected, rtol=1e-6)
+    trained = savepoint_of(tmp_path / "ours.h5", tmp_path)
+    program("write", trained, tmp_path / "back.keras", "archive")
+    back = keras.saving.load_model(tmp_path / "back.keras")
+    np.testing.assert_allclose(predict(back)[0], expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+    # And Keras's values go into the savepoint again.
+    program("savepoint", tmp_path / "back.keras", trained, tmp_path / "more.h5")
+    holdfast("diff", trained, tmp_path / "more.h5")
+
+
+def savepoint_of(file, folder):
+    """What a run would save of the model in a converted file."""
+    with h5py.File(file, "r") as opened:
+        metadata = json.loads(bytes(opened["metadata"][()]))
+    content = {name: value for name, value in arrays(file).items()
+               if name.startswith("model/") and value.dtype == np.float32}
+    pack(folder / "trained.h5", {"kind": "savepoint", "holdfast": "0.1", "graph": metadata["graph"], "step": 0,
+                                 "configuration": {}}, content)
+    return folder / "trained.h5"
+
+
+def test_integers_reach_an_embedding_from_inputs_of_both_types(tmp_path):
+    user, item = keras.Input((2,), dtype="uint16", name="user"), keras.Input((3,), name="item")
+    traits = keras.Input((4,), dtype="int32", name="traits")
+    both = layers.Concatenate()([
+        layers.Flatten()(layers.Embedding(20, 3)(user)), layers.Flatten()(layers.Embedding(9, 2)(item)),
+        layers.Dense(2)(traits), layers.Rescaling(0.5)(traits)])
+    model = keras.Model([user, item, traits], layers.Dense(1)(both))
+    fill(model, seed=2)
+    generator = np.random.default_rng(3)
+    inputs = [generator.integers(0, 9, (5, n)).astype(t) for n, t in ((2, "u2"), (3, "f4"), (4, "i4"))]
+
+    said = holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "ours.h5")
+    program("write", savepoint_of(tmp_path / "ours.h5", tmp_path), tmp_path / "back.keras", "archive")
+
+    assert "input \"item\" is of float32 in Keras; Holdfast takes its ids as i32" in said
+    back = keras.saving.load_model(tmp_path / "back.keras")
+    assert [value.dtype for value in back.inputs] == ["uint16", "int32", "int32"]
+    inputs[1] = inputs[1].astype("i4")
+    np.testing.assert_allclose(np.asarray(back(inputs)), np.asarray(model(inputs)), rtol=1e-6)
+
+
+def test_initializers_have_the_definitions_of_keras(tmp_path):
+    given = [initializers.HeNormal(), initializers.GlorotNormal(), initializers.LecunUniform(),
+             initializers.RandomUniform(-0.25, 0.5), initializers.TruncatedNormal(0.5, 0.25), initializers.Orthogonal(2),
+             initializers.Constant(0.5), initializers.VarianceScaling(3, "fan_out", "untruncated_normal")]
+    x = y = keras.Input((4,))
+    for initializer in given:
+        y = layers.Dense(4, kernel_initializer=initializer)(y)
+    file, graph, _ = savepoint(keras.Model(x, y), tmp_path)
+
+    assert [layer["config"]["kernel_initializer"] for layer in graph["layers"]] == [
+        "truncated_he_normal", "truncated_glorot_normal", "lecun_uniform", "uniform(-0.25,0.5)",
+        "truncated_normal(0.25,0.5)", "orthogonal(2)", "constant(0.5)", "variance_scaling(3,fan_out,untruncated_normal)"]
+    program("write", file, tmp_path / "back.keras", "archive")
+    # Both files give each initializer the same numbers, which Keras would draw with.
+    back = [layer for layer in keras.saving.load_model(tmp_path / "back.keras").layers
+            if isinstance(layer, layers.Dense)]
+    for layer, initializer in zip(back, given, strict=True):
+        found, expected = layer.kernel_initializer.get_config(), initializer.get_config()
+        assert isinstance(layer.kernel_initializer, type(initializer))
+        assert {**found, "seed": None} == {**expected, "seed": None}

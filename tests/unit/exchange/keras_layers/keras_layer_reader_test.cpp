@@ -1,0 +1,263 @@
+// Each class of Keras that Holdfast has, with options away from their defaults, and the options that it lacks.
+
+#include "keras_layers/keras_layer_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unit/exchange/support/keras_trees.h"
+
+namespace holdfast::format {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct FoundSteps {
+  std::vector<HoldfastStep> steps;
+  std::vector<std::string> notes;
+};
+
+FoundSteps steps_of(const char* class_name, const char* text,
+                    const std::vector<MaybeShape>& inputs = {SampleShape{9, 8, 2}}) {
+  const Json config = Json::parse(text);
+  FoundSteps found;
+  found.steps = steps_of_keras_call(
+      {.path = "net/x", .class_name = class_name, .config = config, .inputs = inputs, .arguments = {}}, found.notes);
+  return found;
+}
+
+FoundSteps steps_of_function(const char* class_name, const char* text, std::vector<std::optional<double>> arguments,
+                             const std::vector<MaybeShape>& inputs = {SampleShape{9, 8, 2}}) {
+  const Json config = Json::parse(text);
+  FoundSteps found;
+  found.steps = steps_of_keras_call({.path = "net/x",
+                                     .class_name = class_name,
+                                     .is_operation = true,
+                                     .config = config,
+                                     .inputs = inputs,
+                                     .arguments = std::move(arguments)},
+                                    found.notes);
+  return found;
+}
+
+// "KIND {options}" of each step, with the suffix of its name.
+std::vector<std::string> step_lines(const FoundSteps& found) {
+  std::vector<std::string> result;
+  for (const HoldfastStep& step : found.steps) {
+    result.push_back((step.suffix.empty() ? "" : step.suffix + " ") + step.kind + " " + step.config.dump());
+  }
+  return result;
+}
+
+TEST(KerasLayerReader, HasTheOptionsOfDenseAndConv2D) {
+  EXPECT_THAT(
+      step_lines(steps_of("Dense", R"({"units": 3, "activation": "tanh", "use_bias": false,
+                                      "kernel_initializer": {"class_name": "HeNormal", "config": {"seed": null}}})")),
+      ElementsAre(R"(Dense {"activation":"tanh","bias_initializer":"zeros","kernel_initializer":"truncated_he_normal",)"
+                  R"("units":3,"use_bias":false})"));
+  EXPECT_THAT(step_lines(steps_of("Conv2D", R"({"filters": 4, "kernel_size": [3, 2], "strides": 2, "padding": "same",
+                                       "data_format": "channels_last", "dilation_rate": [1, 1], "groups": 1,
+                                       "activation": "linear", "use_bias": true})")),
+              ElementsAre(R"(Conv2D {"activation":"linear","bias_initializer":"zeros","filters":4,)"
+                          R"("kernel_initializer":"glorot_uniform","kernel_size":[3,2],"padding":"same",)"
+                          R"("strides":[2,2],"use_bias":true})"));
+  EXPECT_THAT(
+      step_lines(steps_of("Conv2D", R"({"filters": 4, "kernel_size": 3, "dilation_rate": [2, 1], "groups": 2})")),
+      ElementsAre(R"(Conv2D {"activation":"linear","bias_initializer":"zeros","dilation_rate":[2,1],)"
+                  R"("filters":4,"groups":2,"kernel_initializer":"glorot_uniform","kernel_size":[3,3],)"
+                  R"("padding":"valid","strides":[1,1],"use_bias":true})"));
+}
+
+TEST(KerasLayerReader, KnowsInitializersOfEveryVersion) {
+  const auto initializer = [](const char* json) {
+    const std::string text = std::string(R"({"units": 3, "kernel_initializer": )") + json + "}";
+    return steps_of("Dense", text.c_str()).steps[0].config["kernel_initializer"].get<std::string>();
+  };
+
+  EXPECT_EQ(initializer(R"("he_uniform")"), "he_uniform");
+  EXPECT_EQ(initializer(R"({"class_name": "RandomNormal", "config": {"mean": 0.0, "stddev": 0.25}})"), "normal(0.25)");
+  EXPECT_EQ(initializer(R"({"class_name": "VarianceScaling",
+                            "config": {"scale": 1.0, "mode": "fan_avg", "distribution": "uniform"}})"),
+            "glorot_uniform");
+  EXPECT_EQ(initializer(R"({"class_name": "VarianceScaling",
+                            "config": {"scale": 2.0, "mode": "fan_in", "distribution": "truncated_normal"}})"),
+            "truncated_he_normal");
+  EXPECT_THAT(steps_of("Dense", R"({"units": 3, "kernel_initializer": {"class_name": "Mine"}})").notes,
+              ElementsAre(HasSubstr("layer \"net/x\" has the kernel_initializer \"Mine\"")));
+}
+
+TEST(KerasLayerReader, HasEveryOtherLayer) {
+  EXPECT_THAT(step_lines(steps_of("ReLU", R"({"max_value": null, "negative_slope": 0.0, "threshold": 0.0})")),
+              ElementsAre(R"(ReLU {"max_value":[null],"negative_slope":0.0,"threshold":0.0})"));
+  EXPECT_THAT(step_lines(steps_of("Softmax", R"({"axis": -1})")), ElementsAre(R"(Softmax {"axis":-1})"));
+  EXPECT_THAT(step_lines(steps_of("Dropout", R"({"rate": 0.25, "noise_shape": null})")),
+              ElementsAre(R"(Dropout {"rate":0.25})"));
+  EXPECT_THAT(step_lines(steps_of("BatchNormalization",
+                                  R"({"axis": [3], "momentum": 0.5, "epsilon": 0.125, "renorm": false})")),
+              ElementsAre(R"(BatchNormalization {"epsilon":0.125,"momentum":0.5})"));
+  EXPECT_THAT(step_lines(steps_of("LayerNormalization", R"({"axis": [-1], "epsilon": 0.5, "center": false})")),
+              ElementsAre(R"(LayerNormalization {"center":false,"epsilon":0.5,"scale":true})"));
+  EXPECT_THAT(step_lines(steps_of("RMSNormalization", R"({"axis": -1, "epsilon": 0.5})")),
+              ElementsAre(R"(RMSNormalization {"epsilon":0.5})"));
+  EXPECT_THAT(step_lines(steps_of("MaxPooling2D", R"({"pool_size": [3, 2], "strides": null, "padding": "valid"})")),
+              ElementsAre(R"(MaxPooling2D {"padding":"valid","pool_size":[3,2],"strides":[3,2]})"));
+  EXPECT_THAT(step_lines(steps_of("GlobalMaxPooling2D", R"({"keepdims": true})")),
+              ElementsAre(R"(GlobalMaxPooling {"keepdims":true})"));
+  EXPECT_THAT(step_lines(steps_of("GlobalAveragePooling1D", "{}", {SampleShape{4, 2}})),
+              ElementsAre(R"(GlobalAveragePooling {"keepdims":false})"));
+  EXPECT_THAT(step_lines(steps_of("Concatenate", R"({"axis": 3})")), ElementsAre(R"(Concatenate {"axis":2})"));
+  EXPECT_THAT(step_lines(steps_of("Concatenate", R"({"axis": -2})")), ElementsAre(R"(Concatenate {"axis":-2})"));
+  EXPECT_THAT(step_lines(steps_of("Reshape", R"({"target_shape": [-1, 4]})")),
+              ElementsAre(R"(Reshape {"target_shape":[-1,4]})"));
+  EXPECT_THAT(step_lines(steps_of("ZeroPadding2D", R"({"padding": [[1, 2], [3, 4]]})")),
+              ElementsAre(R"(ZeroPadding2D {"padding":[1,2,3,4]})"));
+  EXPECT_THAT(step_lines(steps_of("Cropping2D", R"({"cropping": [1, 2]})")),
+              ElementsAre(R"(Cropping2D {"cropping":[1,1,2,2]})"));
+  EXPECT_THAT(step_lines(steps_of("ZeroPadding2D", R"({"padding": 2})")),
+              ElementsAre(R"(ZeroPadding2D {"padding":[2,2,2,2]})"));
+  EXPECT_THAT(step_lines(steps_of("UpSampling2D", R"({"size": 2, "interpolation": "nearest"})")),
+              ElementsAre(R"(UpSampling2D {"size":[2,2]})"));
+  EXPECT_THAT(step_lines(steps_of("Rescaling", R"({"scale": 0.5, "offset": 0.0})")),
+              ElementsAre(R"(Rescaling {"offset":0.0,"scale":0.5})"));
+  for (const char* kind : {"Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Flatten"}) {
+    EXPECT_THAT(step_lines(steps_of(kind, "{}")), ElementsAre(kind + std::string(" {}")));
+  }
+}
+
+TEST(KerasLayerReader, HasActivationsWithTheNumbersOfKeras) {
+  const auto activation = [](const std::string& json) {
+    return steps_of("Dense", (R"({"units": 3, "activation": )" + json + "}").c_str())
+        .steps[0]
+        .config["activation"]
+        .get<std::string>();
+  };
+  EXPECT_EQ(activation(R"("swish")"), "silu");
+  EXPECT_EQ(activation(R"("elu")"), "elu(1)");
+  EXPECT_EQ(activation(R"("leaky_relu")"), "leaky_relu(0.2)");
+  EXPECT_EQ(activation(R"({"class_name": "function", "config": "mish"})"), "mish");
+  EXPECT_EQ(activation(R"({"class_name": "LeakyReLU", "config": {"negative_slope": 0.5}})"), "leaky_relu(0.5)");
+  EXPECT_EQ(activation(R"({"class_name": "ReLU", "config": {"max_value": 6, "threshold": 0.5}})"), "relu(0,6,0.5)");
+  EXPECT_THAT(step_lines(steps_of("LeakyReLU", R"({"alpha": 0.25})")),
+              ElementsAre(R"(LeakyReLU {"negative_slope":0.25})"));
+}
+
+TEST(KerasLayerReader, AddsWeightsThatKerasLayersLack) {
+  const FoundSteps found = steps_of("BatchNormalization", R"({"scale": false, "center": true})");
+  ASSERT_EQ(found.steps[0].weights.size(), 1U);
+  EXPECT_EQ(found.steps[0].weights[0].name, "gamma");
+  EXPECT_EQ(found.steps[0].weights[0].shape, SampleShape{2});
+  EXPECT_THAT(found.steps[0].weights[0].values, ElementsAre(1.0F));
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("has no scale in Keras")));
+
+  const FoundSteps given = steps_of("Normalization", R"({"axis": [-1], "mean": [[1, 2]], "variance": [3, 4]})");
+  ASSERT_EQ(given.steps[0].weights.size(), 2U);
+  EXPECT_THAT(given.steps[0].weights[1].values, ElementsAre(3.0F, 4.0F));
+  EXPECT_THAT(steps_of("Normalization", R"({"axis": null})").steps[0].weights, IsEmpty());
+  // No file of a few bytes may ask for memory without end.
+  EXPECT_THAT(error_of([] {
+                steps_of("Normalization", R"({"axis": 1, "mean": 0, "variance": 1})", {SampleShape{1 << 30, 2}});
+              }),
+              HasSubstr("more than 16777216 numbers"));
+}
+
+TEST(KerasLayerReader, HasFunctionsOfElementsWithTheirNumbers) {
+  EXPECT_THAT(step_lines(steps_of_function("Subtract", "{}", {2.5, std::nullopt})),
+              ElementsAre(R"(Operation {"constants":[2.5,null],"operation":"subtract"})"));
+  EXPECT_THAT(step_lines(steps_of_function("Rsqrt", "{}", {std::nullopt})),
+              ElementsAre(R"(Operation {"constants":[null],"operation":"reciprocal_root"})"));
+  EXPECT_THAT(step_lines(steps_of_function("Relu", "{}", {std::nullopt})),
+              ElementsAre(R"(Activation {"activation":"relu"})"));
+  EXPECT_THAT(error_of([] {
+                steps_of_function("Add", "{}", {std::nullopt, std::nullopt}, {SampleShape{2}, SampleShape{3, 2}});
+              }),
+              HasSubstr("different numbers of axes"));
+  EXPECT_THAT(error_of([] { steps_of_function("Add", "{}", {std::nullopt}); }), HasSubstr("1 arguments instead of 2"));
+  EXPECT_THAT(error_of([] { steps_of_function("Einsum", "{}", {std::nullopt}); }), HasSubstr("has no counterpart"));
+}
+
+TEST(KerasLayerReader, ReducesInStepsOverNeighbouringAxes) {
+  EXPECT_THAT(step_lines(steps_of_function("Sum", R"({"axis": [1, -1], "keepdims": false})", {std::nullopt})),
+              ElementsAre(R"(.0 Operation {"axes":[0,1],"operation":"sum"})",
+                          R"(.1 Operation {"axes":[2,3],"operation":"sum"})",
+                          R"(Operation {"operation":"reshape","shape":[8]})"));
+  EXPECT_THAT(step_lines(steps_of_function("Max", R"({"axis": [1, 2], "keepdims": true})", {std::nullopt})),
+              ElementsAre(R"(Operation {"axes":[0,2],"operation":"largest"})"));
+  for (const char* over_samples :
+       {"{}", R"({"axis": 0})", R"({"axis": [1, 0]})", R"({"axis": 4})", R"({"axis": -4})"}) {
+    EXPECT_THAT(error_of([&] { steps_of_function("Mean", over_samples, {std::nullopt}); }), HasSubstr("samples"))
+        << over_samples;
+  }
+}
+
+TEST(KerasLayerReader, RefusesOptionsThatHoldfastLacks) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"Conv2D", R"({"filters": 4, "kernel_size": [3, 3], "data_format": "channels_first"})"},
+      {"Conv2D", R"({"filters": 4, "kernel_size": [3, 3], "padding": "causal"})"},
+      {"Conv2D", R"({"filters": 4})"},
+      {"Conv2D", R"({"filters": 4, "kernel_size": [0, 3]})"},
+      {"Dense", R"({"units": 0})"},
+      {"Dense", R"({"units": 1e300})"},
+      {"Dense", R"({"units": 3, "activation": "glu"})"},
+      {"Dense", R"({"units": 3, "activation": {"class_name": "ELU", "config": {"alpha": 1e99}}})"},
+      {"Dense", R"({"units": 3, "activation": 3})"},
+      {"Dense", R"({"units": 3, "lora_rank": 2})"},
+      {"ReLU", R"({"max_value": -1})"},
+      {"Softmax", R"({"axis": [1, 2]})"},
+      {"Softmax", R"({"axis": 4})"},
+      {"PReLU", R"({"shared_axes": [-1]})"},
+      {"GaussianNoise", R"({"stddev": 2})"},
+      {"GroupNormalization", R"({"groups": -2})"},
+      {"GroupNormalization", R"({"groups": 2, "axis": 1})"},
+      {"Embedding", R"({"input_dim": 3, "output_dim": 2, "mask_zero": true})"},
+      {"Conv2DTranspose", R"({"filters": 4, "kernel_size": 2, "output_padding": [1]})"},
+      {"Normalization", R"({"axis": -1, "mean": [1, 2, 3], "variance": [1, 2, 3]})"},
+      {"Normalization", R"({"axis": -1, "mean": 1, "variance": -1})"},
+      {"Normalization", R"({"axis": -1, "mean": 1})"},
+      {"Dropout", R"({"rate": 1.0})"},
+      {"Dropout", R"({"rate": 0.5, "noise_shape": [null, 1]})"},
+      {"BatchNormalization", R"({"axis": 1})"},
+      {"BatchNormalization", R"({"epsilon": 1e-60})"},
+      {"LayerNormalization", R"({"axis": [2, 3]})"},
+      {"UpSampling2D", R"({"interpolation": "bilinear"})"},
+      {"Rescaling", R"({"scale": [1, 2]})"},
+      {"Permute", R"({"dims": [0, 1]})"},
+      {"Concatenate", R"({"axis": 0})"},
+      {"ZeroPadding2D", R"({"padding": [[1, -2], [3, 4]]})"},
+  };
+  for (const auto& [class_name, config] : cases) {
+    const std::string error = error_of([&, class_name = class_name, config = config] { steps_of(class_name, config); });
+    EXPECT_THAT(error, HasSubstr("unsupported: ")) << class_name << config;
+    EXPECT_THAT(error, HasSubstr("its layer \"net/x\" (\"" + std::string(class_name))) << config;
+    EXPECT_THAT(error, HasSubstr("has the option")) << config;
+  }
+}
+
+TEST(KerasLayerReader, RefusesAnUnknownClassWithAListOfThoseItKnows) {
+  EXPECT_THAT(error_of([] { steps_of("LSTM", "{}"); }),
+              AllOf(HasSubstr("its layer \"net/x\" (\"LSTM\") has no counterpart; Holdfast has Activation, Add"),
+                    HasSubstr("ZeroPadding2D")));
+  EXPECT_THAT(error_of([] { steps_of("GlobalMaxPooling4D", "{}"); }), HasSubstr("has no counterpart"));
+  EXPECT_THAT(error_of([] { steps_of("Conv1D", R"({"filters": 1, "kernel_size": 1})"); }),
+              HasSubstr("3 axes instead of 2"));
+}
+
+TEST(KerasLayerReader, RefusesOtherTypesThanFloat32) {
+  EXPECT_THAT(steps_of("Flatten", R"({"dtype": {"class_name": "DTypePolicy", "config": {"name": "float32"}}})").notes,
+              IsEmpty());
+  EXPECT_THAT(error_of([] { steps_of("Flatten", R"({"dtype": "float64"})"); }), HasSubstr("computes in"));
+  EXPECT_THAT(error_of([] { steps_of("Flatten", R"({"dtype": {"config": {"name": "mixed_float16"}}})"); }),
+              HasSubstr("mixed_float16"));
+  EXPECT_THAT(error_of([] { steps_of("Flatten", R"({"dtype": 3})"); }), HasSubstr("computes in"));
+}
+
+TEST(KerasLayerReader, NotesRegularizers) {
+  EXPECT_THAT(
+      steps_of("Dense", R"({"units": 3, "kernel_regularizer": {"class_name": "L2"}, "bias_constraint": null})").notes,
+      ElementsAre("layer \"net/x\" has a kernel_regularizer, which Holdfast leaves out"));
+}
+
+}  // namespace
+}  // namespace holdfast::format

@@ -238,7 +238,7 @@ void ModelTrainable::list_columns(WorkerState& state, const ShardBatch& batch) c
   Columns& columns = state.lists.columns;
   columns.inputs.clear();
   columns.targets.clear();
-  columns.weights.reset();
+  if (!batch.has_sample_weights) columns.weights.reset();
   columns.scale = 1;
   std::size_t converted = 0;
   const auto add = [&](const float* rows, const RowLayout& layout, std::size_t array, DType to,
@@ -319,7 +319,7 @@ void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const
   // Weights are the last array of the targets, after one for each output.
   shard.weights = columns.weights ? columns.targets.back().array : nullptr;
   shard.weights_each = columns.weights ? columns.weights->element_count() : 1;
-  // place_output_gradients() has listed them, perhaps for an earlier shard.
+  // An earlier shard may have left some.
   if (!has_gradients) shard.gradients.clear();
   // fetch_sums() completes the sums of a device.
   if (state.device_shard) return state.sums->run(shard, state.device_shard->sums.data());
@@ -433,9 +433,10 @@ void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums
         state.program->run_inference(state.lists.arrays.inputs, batch.samples, parameters_.span(), buffers_.span());
     evaluate(state, batch, outputs, false, sums);
   };
+  ShardLists& lists = state.lists;
   const auto prepared = state.program->prepare_inference(batch.samples);
-  state.lists.key.assign(prepared.begin(), prepared.end());
-  state.sums->prepare(batch.samples, state.lists.columns.weights, state.lists.columns.scale, state.lists.key);
+  lists.key.assign(prepared.begin(), prepared.end());
+  state.sums->prepare(batch.samples, lists.columns.weights, lists.columns.scale, lists.key);
   if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
   state.lists.parts.assign(1, std::ref(queue));
   repeat(state, batch, [](std::size_t) {});

@@ -4,6 +4,8 @@
 
 #include "holdfast/optim/sgd.h"
 
+#include <typeinfo>
+
 #include "core/json_object.h"
 #include "holdfast/base/error.h"
 #include "optim/check_option.h"
@@ -52,6 +54,8 @@ void SGD::update(std::int64_t step, std::span<float> parameters, std::span<const
 }
 
 std::shared_ptr<const UpdatePass> SGD::pass(std::int64_t step) const {
+  // A class that derives from this one may have another update().
+  if (typeid(*this) != typeid(SGD)) return nullptr;
   return std::make_shared<UpdatePass>(UpdatePass{sgd_step(step, options_)});
 }
 

@@ -52,7 +52,7 @@ class Optimizer {
                       std::span<const std::span<float>> slots) const = 0;
 
   // For Holdfast's own use: step `step` in a form that a device can compute, with the bits of update(). The default is
-  // null: only update() knows the rule. If you override update() of Adam, AdamW or SGD, return null here.
+  // null: only update() knows the rule. So it is for classes that derive from Adam, AdamW or SGD.
   virtual std::shared_ptr<const UpdatePass> pass(std::int64_t step) const;
 
  protected:

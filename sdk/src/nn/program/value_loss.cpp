@@ -23,7 +23,7 @@ std::string ValueLoss::configuration() const {
 float ValueLoss::evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples,
                           float scale, std::span<float> gradient) const {
   const EvaluatedShapes shapes = shapes_of_rows(name_, outputs, targets, samples);
-  check_gradient(name_, {.count = 0, .output_elements = 0, .outputs = outputs, .targets = targets}, gradient);
+  check_gradient(*this, {.count = 0, .output_elements = 0, .outputs = outputs, .targets = targets}, gradient);
   if (samples == 0) return 0;
   const auto described = [this](const Value& o, const Value& t) { return losses(o, t); };
   float sum = 0;

@@ -358,24 +358,34 @@ def erf(x):
 
 
 # Of each element.
-ACTIVATIONS = {
-    "relu": lambda x: np.maximum(x, 0), "sigmoid": sigmoid, "tanh": np.tanh,
-    "gelu": lambda x: x / 2 * (1 + erf(x / math.sqrt(2))),
-}
+ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0), "sigmoid": sigmoid, "tanh": np.tanh}
+GELU = {"gelu": lambda x: x / 2 * (1 + erf(x / math.sqrt(2)))}
+GELU_TANH = {"gelu_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))}
 OF_ONE = {
     "copy": lambda x: x, "negative": lambda x: -x, "absolute": np.abs, "square": lambda x: x * x,
-    "exponential": np.exp, "gelu_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "exponential": np.exp,
     "silu": lambda x: x * sigmoid(x), "softplus": lambda x: np.log1p(np.exp(x)), "sign": np.sign,
 }
 OF_POSITIVE = {"square_root": np.sqrt, "reciprocal_root": lambda x: 1 / np.sqrt(x), "logarithm": np.log}
 OF_TWO = {
-    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "minimum": np.minimum,
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "minimum": np.minimum,
     "maximum": np.maximum, "less": np.less, "less_equal": np.less_equal,
 }
 
 
-def absolutes(rng, inputs):
-    return [np.abs(x) for x in inputs]
+# Differences of functions with a pole at 0 are right to 1e-8 only away from it.
+def positive(rng, inputs):
+    return [np.abs(x) + 0.5 for x in inputs]
+
+
+def away_from_zero(rng, inputs):
+    return [x + np.sign(x) for x in inputs]
+
+
+# GELU of a negative number is a difference, whose error is relative to the number.
+def with_a_large_one(rng, inputs):
+    inputs[0].reshape(-1)[0] = 3.015625
+    return inputs
 
 
 def of_one(name, function, config, prepare=lambda rng, inputs: inputs):
@@ -392,16 +402,18 @@ def broadcast_shapes(rng, count):
     return [tuple(1 if rng.integers(4) == 0 else n for n in common) for _ in range(count)]
 
 
-def of_two(name, function):
+def of_two(name, function, prepare=lambda rng, inputs: inputs):
     def make(rng):
         constant = int(rng.integers(-1, 2))
         if constant < 0:
-            return case(Function(function), {"operation": name, "constants": [None, None]}, *broadcast_shapes(rng, 2))
+            return case(Function(function), {"operation": name, "constants": [None, None]}, *broadcast_shapes(rng, 2),
+                        prepare=prepare)
         number_of_it = number(rng, 0.5, 2)
         constants = [None, None]
         constants[constant] = number_of_it
         with_it = (lambda x: function(number_of_it, x)) if constant == 0 else (lambda x: function(x, number_of_it))
-        return case(Function(with_it), {"operation": name, "constants": constants}, extents(rng, 2, 1, 3))
+        return case(Function(with_it), {"operation": name, "constants": constants}, extents(rng, 2, 1, 3),
+                    prepare=prepare)
 
     return make
 
@@ -409,7 +421,7 @@ def of_two(name, function):
 def power(rng):
     exponent = number(rng, -2, 3)
     return case(Function(lambda x: x**exponent), {"operation": "power", "constants": [None, exponent]},
-                extents(rng, 2, 1, 3), prepare=absolutes)
+                extents(rng, 2, 1, 3), prepare=positive)
 
 
 # Differences of two numbers that are drawn are 1/32 or more, and the steps of the differences are far smaller.
@@ -525,8 +537,11 @@ def pooling_operation(rng):
 OPERATIONS = (
     [of_one(name, function, {}) for name, function in ACTIVATIONS.items()]
     + [of_one(name, function, {"constants": [None]}) for name, function in OF_ONE.items()]
-    + [of_one(name, function, {"constants": [None]}, absolutes) for name, function in OF_POSITIVE.items()]
+    + [of_one(name, function, {"constants": [None]}, positive) for name, function in OF_POSITIVE.items()]
+    + [of_one(name, function, {}, with_a_large_one) for name, function in GELU.items()]
+    + [of_one(name, function, {"constants": [None]}, with_a_large_one) for name, function in GELU_TANH.items()]
     + [of_two(name, function) for name, function in OF_TWO.items()]
+    + [of_two("divide", np.divide, away_from_zero)]
     + [reduction(name, function) for name, function in (("sum", np.sum), ("mean", np.mean), ("largest", np.max))]
     + [power, equal, select, stop_gradient, softmax_operation, cast, reshape_operation, broadcast, slice_operation, pad,
        concatenate_operation, permute_operation, pooling_operation])

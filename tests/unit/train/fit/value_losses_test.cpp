@@ -21,7 +21,7 @@ namespace {
 using testing::DoubleNear;
 using testing::HasSubstr;
 
-constexpr std::int64_t kSamples = 37;
+constexpr std::int64_t kSamplesOfValueLosses = 37;
 
 LossFunction squared_error() {
   return {"squared_error", [](const Value& o, const Value& t) { return square(o - t); }};
@@ -44,9 +44,9 @@ MetricFunction precision() {
 }
 
 Dataset binary_data(bool is_weighted) {
-  Tensor x(Shape{kSamples, 2}), y(Shape{kSamples, 1}), weights(Shape{kSamples});
+  Tensor x(Shape{kSamplesOfValueLosses, 2}), y(Shape{kSamplesOfValueLosses, 1}), weights(Shape{kSamplesOfValueLosses});
   Random random(5, Purpose::user, 0, 0);
-  for (std::int64_t i = 0; i < kSamples; ++i) {
+  for (std::int64_t i = 0; i < kSamplesOfValueLosses; ++i) {
     const float a = random.uniform() - 0.5F, b = random.uniform() - 0.5F;
     x.values()[2 * i] = a;
     x.values()[2 * i + 1] = b;
@@ -62,7 +62,7 @@ Sequential binary_model() {
                     Dense{1, {.activation = Activation::sigmoid}}};
 }
 
-Outcome train(Replica& replica, const Dataset& data, std::vector<CallbackHandle> callbacks = {}) {
+Outcome train_value_losses(Replica& replica, const Dataset& data, std::vector<CallbackHandle> callbacks = {}) {
   Trainer trainer(replica, binary_model(), Adam(0.05F), binary_focal(), {precision(), BinaryAccuracy{}});
   const FitResult fit = trainer.fit(data.shuffle().batch(8), {.epochs = 3, .callbacks = std::move(callbacks)});
   return {trainer.weights_digest().hex(), trainer.step(), fit.results, trainer.evaluate(data.batch(8)), fit.history};
@@ -72,7 +72,8 @@ TEST(ValueLosses, GiveTheSameBitsOnAnyNumberOfReplicas) {
   for (const bool is_weighted : {false, true}) {
     const Dataset data = binary_data(is_weighted);
     const auto outcome = [&](int replicas, int workers) {
-      return outcomes_of({.replicas = replicas, .workers = workers}, [&](Replica& r) { return train(r, data); })[0];
+      return outcomes_of({.replicas = replicas, .workers = workers},
+                         [&](Replica& r) { return train_value_losses(r, data); })[0];
     };
     const Outcome alone = outcome(1, 1);
 
@@ -90,31 +91,32 @@ TEST(ValueLosses, ContinueFromASavepointWithTheirSums) {
   const TemporaryFolder folder;
   const auto run = [&](const std::function<std::vector<CallbackHandle>()>& callbacks) {
     return outcomes_of({.replicas = 2, .run_directory = folder.path()},
-                       [&](Replica& replica) { return train(replica, data, callbacks()); })[0];
+                       [&](Replica& replica) { return train_value_losses(replica, data, callbacks()); })[0];
   };
   using Callbacks = std::vector<CallbackHandle>;
   EXPECT_THROW(run([]() -> Callbacks { return {ModelCheckpoint({.every_steps = 3}), FailAt(8)}; }), std::runtime_error);
 
   const Outcome continued = run([]() -> Callbacks { return {ModelCheckpoint({.every_steps = 3})}; });
 
-  expect_equal(continued, outcomes_of({.replicas = 2}, [&](Replica& replica) { return train(replica, data); })[0]);
+  expect_equal(continued,
+               outcomes_of({.replicas = 2}, [&](Replica& replica) { return train_value_losses(replica, data); })[0]);
 }
 
 // The precision of a whole epoch is not the mean of the precisions of its batches.
 TEST(MetricsOfSeveralSums, AreThoseOfAllSamples) {
   for (const bool is_weighted : {false, true}) {
     const Dataset data = binary_data(is_weighted);
-    const Outcome outcome = outcomes_of({.replicas = 2}, [&](Replica& r) { return train(r, data); })[0];
+    const Outcome outcome = outcomes_of({.replicas = 2}, [&](Replica& r) { return train_value_losses(r, data); })[0];
     double hits = 0, positives = 0;
     {
       Replica replica = Replica::alone({.seed = 3, .shards = 4});
       Sequential model = binary_model();
       Trainer trainer(replica, model, Adam(0.05F), binary_focal(), {precision(), BinaryAccuracy{}});
       trainer.fit(data.shuffle().batch(8), {.epochs = 3});
-      Tensor x(Shape{kSamples, 2}), y(Shape{kSamples, 1});
+      Tensor x(Shape{kSamplesOfValueLosses, 2}), y(Shape{kSamplesOfValueLosses, 1});
       Random random(5, Purpose::user, 0, 0);
-      std::vector<double> weights(kSamples, 1);
-      for (std::int64_t i = 0; i < kSamples; ++i) {
+      std::vector<double> weights(kSamplesOfValueLosses, 1);
+      for (std::int64_t i = 0; i < kSamplesOfValueLosses; ++i) {
         const float a = random.uniform() - 0.5F, b = random.uniform() - 0.5F;
         x.values()[2 * i] = a;
         x.values()[2 * i + 1] = b;
@@ -123,7 +125,7 @@ TEST(MetricsOfSeveralSums, AreThoseOfAllSamples) {
         if (is_weighted) weights[i] = weight;
       }
       const Tensor outputs = trainer.predict(x);
-      for (std::int64_t i = 0; i < kSamples; ++i) {
+      for (std::int64_t i = 0; i < kSamplesOfValueLosses; ++i) {
         const bool is_positive = outputs.values()[i] > 0.5F;
         hits += is_positive ? weights[i] * y.values()[i] : 0;
         positives += is_positive ? weights[i] : 0;

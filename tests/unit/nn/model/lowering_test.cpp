@@ -35,14 +35,14 @@ class BuiltLayer final : public LayerOf<BuiltLayer> {
   const Build build_;
 };
 
-std::string refusal_of(const BuiltLayer::Build& build) {
+std::string refusal_of_build(const BuiltLayer::Build& build) {
   return refusal([&] { Sequential{Input{4}, BuiltLayer(build)}; });
 }
 
 // Follows `sums` with a buffer of four elements.
 std::string refusal_of_sums(const std::function<Value(const Value& x, const Value& weight)>& sums,
                             float momentum = 0.5F) {
-  return refusal_of([&](LayerBuilder& builder, const Value& x) {
+  return refusal_of_build([&](LayerBuilder& builder, const Value& x) {
     const Value weight = builder.parameter("weight", {5}, Initializer::ones());
     const Value buffer = builder.buffer("mean", {4}, Initializer::zeros());
     if (builder.is_training()) builder.follow_batch(sums(x, weight), {buffer}, momentum);
@@ -71,7 +71,7 @@ TEST(FollowBatch, RefusesAMomentumOutsideOfItsRange) {
 
 TEST(FollowBatch, RefusesWhatIsNotABufferOfTheLayer) {
   const auto with = [](const std::function<Value(LayerBuilder&, const Value&)>& buffer) {
-    return refusal_of([&](LayerBuilder& builder, const Value& x) {
+    return refusal_of_build([&](LayerBuilder& builder, const Value& x) {
       const Value weight = builder.parameter("weight", {5}, Initializer::ones());
       const Value followed = buffer(builder, x);
       if (builder.is_training()) builder.follow_batch(weight + 1.0F, {followed}, 0.5F);
@@ -89,12 +89,12 @@ TEST(FollowBatch, RefusesWhatIsNotABufferOfTheLayer) {
 TEST(FollowBatch, IsRefusedInInferenceAndForABufferThatTrainingReads) {
   const auto sums = [](LayerBuilder& builder) { return builder.parameter("w", {5}, Initializer::ones()) * 2.0F; };
 
-  EXPECT_THAT(refusal_of([&](LayerBuilder& builder, const Value& x) {
+  EXPECT_THAT(refusal_of_build([&](LayerBuilder& builder, const Value& x) {
                 builder.follow_batch(sums(builder), {builder.buffer("mean", {4}, Initializer::zeros())}, 0.5F);
                 return std::vector<Value>{x};
               }),
               HasSubstr("only where is_training() is true"));
-  EXPECT_THAT(refusal_of([&](LayerBuilder& builder, const Value& x) {
+  EXPECT_THAT(refusal_of_build([&](LayerBuilder& builder, const Value& x) {
                 const Value mean = builder.buffer("mean", {4}, Initializer::zeros());
                 if (builder.is_training()) builder.follow_batch(sums(builder), {mean}, 0.5F);
                 builder.parameter("w", {5}, Initializer::ones());
@@ -127,27 +127,27 @@ TEST(FollowBatch, TakesSumsThatAreAnArrayOfTheCaller) {
 }
 
 TEST(Lowering, RefusesALayerWhoseOutputsDifferInTrainingAndInference) {
-  EXPECT_THAT(refusal_of([](LayerBuilder& builder, const Value& x) {
+  EXPECT_THAT(refusal_of_build([](LayerBuilder& builder, const Value& x) {
                 return std::vector<Value>{builder.is_training() ? x : reshape(x, {2, 2})};
               }),
               HasSubstr("its output is [4] of f32 in training but [2, 2] of f32 in inference"));
-  EXPECT_THAT(refusal_of([](LayerBuilder& builder, const Value& x) {
+  EXPECT_THAT(refusal_of_build([](LayerBuilder& builder, const Value& x) {
                 return builder.is_training() ? std::vector<Value>{x} : std::vector<Value>{x, x};
               }),
               HasSubstr("in inference"));
 }
 
 TEST(Lowering, RefusesALayerWithoutAnOutput) {
-  EXPECT_THAT(refusal_of([](LayerBuilder&, const Value&) { return std::vector<Value>(); }),
+  EXPECT_THAT(refusal_of_build([](LayerBuilder&, const Value&) { return std::vector<Value>(); }),
               HasSubstr("build() returned no value"));
 }
 
 TEST(Lowering, RefusesALayerThatCallsALayerOrUsesAForeignInput) {
   const Value foreign = input({4});
 
-  EXPECT_THAT(refusal_of([](LayerBuilder&, const Value& x) { return std::vector<Value>{Dense{3}(x)}; }),
+  EXPECT_THAT(refusal_of_build([](LayerBuilder&, const Value& x) { return std::vector<Value>{Dense{3}(x)}; }),
               HasSubstr("a call of a layer (Dense)"));
-  EXPECT_THAT(refusal_of([&](LayerBuilder&, const Value& x) { return std::vector<Value>{x + foreign}; }),
+  EXPECT_THAT(refusal_of_build([&](LayerBuilder&, const Value& x) { return std::vector<Value>{x + foreign}; }),
               HasSubstr("an input of a model"));
 }
 

@@ -64,20 +64,20 @@ Sequential trained(const Functions& functions) {
   return Sequential{Input{4}, FunctionLayer([=](const Value& x) { return written(functions, {x}); })};
 }
 
-struct Pass {
+struct OperationPass {
   std::vector<float> outputs;
   std::vector<float> gradients;
 
-  friend bool operator==(const Pass&, const Pass&) = default;
+  friend bool operator==(const OperationPass&, const OperationPass&) = default;
 };
 
-Pass train(const Model& model, std::span<const float> x, std::int64_t samples) {
+OperationPass pass_of(const Model& model, std::span<const float> x, std::int64_t samples) {
   std::vector<float> parameters(model.parameters().float_count()), gradients(parameters.size());
   std::vector<float> buffers(model.buffers().float_count());
   model.initialize(3, parameters, buffers);
   ModelProgram program(model, 1);
   const auto outputs = program.forward_training(x, samples, parameters, {});
-  Pass pass = {.outputs = {outputs.begin(), outputs.end()}, .gradients = {}};
+  OperationPass pass = {.outputs = {outputs.begin(), outputs.end()}, .gradients = {}};
   program.backward(pass.outputs, parameters, gradients, {});
   pass.gradients = gradients;
   return pass;
@@ -88,7 +88,7 @@ std::string refusal_of_pass(const Functions& functions, std::int64_t samples = 2
   with_gradient.gradient = [](const OperationGradient& at) { return Gradients{*at.output_gradients[0]}; };
   const Sequential model = trained(with_gradient);
   const std::vector<float> x(static_cast<std::size_t>(samples) * 4, 1.0F);
-  return refusal([&] { train(model, x, samples); });
+  return refusal([&] { pass_of(model, x, samples); });
 }
 
 TEST(CustomOperation, MatchesTheReferenceAndItsFiniteDifferences) {
@@ -132,11 +132,12 @@ TEST(CustomOperation, GetsTheGradientOfAWeightAddedUpOverSamples) {
   };
   const std::vector<float> x = reference::random_values(12, 1);
 
-  const Pass own = train(Sequential{Input{4}, Scale([&](const Value& a, const Value& w) {
-                                      return written(product, {a, w});
-                                    })},
-                         x, 3);
-  const Pass composed = train(Sequential{Input{4}, Scale([](const Value& a, const Value& w) { return a * w; })}, x, 3);
+  const OperationPass own = pass_of(Sequential{Input{4}, Scale([&](const Value& a, const Value& w) {
+                                                 return written(product, {a, w});
+                                               })},
+                                    x, 3);
+  const OperationPass composed =
+      pass_of(Sequential{Input{4}, Scale([](const Value& a, const Value& w) { return a * w; })}, x, 3);
 
   EXPECT_EQ(own, composed);
 }
@@ -145,13 +146,13 @@ TEST(CustomOperation, GivesASampleTheSameBitsInShardsOfAnySize) {
   // Without matrix products, whose bits depend on the number of rows.
   const Sequential model{Input{5}, FunctionLayer([](const Value& x) { return running_sum(tanh(running_sum(x))); })};
   const std::vector<float> x = reference::random_values(8 * 5, 7);
-  const std::vector<float> whole = train(model, x, 8).outputs;
+  const std::vector<float> whole = pass_of(model, x, 8).outputs;
   for (const std::size_t shards : {2, 4, 8}) {
     const std::size_t samples = 8 / shards;
     std::vector<float> outputs;
     for (std::size_t shard = 0; shard < shards; ++shard) {
       const auto rows = std::span(x).subspan(shard * samples * 5, samples * 5);
-      const std::vector<float> part = train(model, rows, static_cast<std::int64_t>(samples)).outputs;
+      const std::vector<float> part = pass_of(model, rows, static_cast<std::int64_t>(samples)).outputs;
       outputs.insert(outputs.end(), part.begin(), part.end());
     }
     EXPECT_EQ(outputs, whole) << shards;
@@ -161,8 +162,8 @@ TEST(CustomOperation, GivesASampleTheSameBitsInShardsOfAnySize) {
 TEST(CustomOperation, GivesTheSameBitsOnSeveralThreadsThatShareIt) {
   const Sequential model{Input{5}, Dense{8}, FunctionLayer(running_sum), Dense{3}};
   const std::vector<float> x = reference::random_values(4 * 2 * 5, 8);
-  const auto shard = [&](std::size_t index) { return train(model, std::span(x).subspan(index * 10, 10), 2); };
-  std::vector<Pass> passes(4);
+  const auto shard = [&](std::size_t index) { return pass_of(model, std::span(x).subspan(index * 10, 10), 2); };
+  std::vector<OperationPass> passes(4);
 
   std::vector<std::thread> threads;
   for (std::size_t index = 0; index < 4; ++index) threads.emplace_back([&, index] { passes[index] = shard(index); });
@@ -210,7 +211,7 @@ TEST(CustomOperation, IsSavedAsThePartOfARegisteredLayer) {
 
   const Model read = Model::from_graph(model.graph());
 
-  EXPECT_EQ(train(read, x, 2), train(model, x, 2));
+  EXPECT_EQ(pass_of(read, x, 2), pass_of(model, x, 2));
 }
 
 TEST(CustomOperation, OutsideOfALayerHasNoPlaceInAFile) {
@@ -292,7 +293,7 @@ TEST(CustomOperation, WithoutAGradientIsRefusedWhereOneIsNeededAlone) {
   }
   // Nothing before it is trained.
   const Sequential model{Input{4}, FunctionLayer([](const Value& x) { return written({}, {stop_gradient(x)}) + x; })};
-  EXPECT_EQ(train(model, std::vector<float>(4, 1.0F), 1).outputs, std::vector<float>(4, 2.0F));
+  EXPECT_EQ(pass_of(model, std::vector<float>(4, 1.0F), 1).outputs, std::vector<float>(4, 2.0F));
 }
 
 TEST(CustomOperation, WithAGradientOfAnotherShapeIsRefused) {

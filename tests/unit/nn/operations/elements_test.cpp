@@ -17,7 +17,7 @@ namespace {
 using compute::ElementFunction;
 using testing::ElementsAre;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kInfiniteSlope = std::numeric_limits<float>::infinity();
 
 // The gradient of the sum of function(x).
 std::vector<float> gradient_at(const std::vector<float>& x, const FunctionLayer::Function& function) {
@@ -45,7 +45,7 @@ TEST(Power, HasAFiniteGradientAtZeroWhereItsSlopeIsFinite) {
   EXPECT_EQ(at_zero(1), 1.0F);
   EXPECT_EQ(at_zero(1.5F), 0.0F);
   EXPECT_EQ(at_zero(2), 0.0F);
-  EXPECT_EQ(at_zero(0.5F), kInfinity);
+  EXPECT_EQ(at_zero(0.5F), kInfiniteSlope);
 }
 
 TEST(Power, OfAConstantExponentOfZeroTrainsNothing) {

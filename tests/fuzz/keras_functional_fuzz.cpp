@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (!fuzz::succeeds(read)) return 0;
   const ModelGraph model = read_model_graph({{"graph", graph}});
   HOLDFAST_ASSERT(model_graph_json(model) == graph);
-  const auto is_option = [](const std::string& text) { return keras_activation_name(text).has_value(); };
+  const auto is_option = [](const std::string& activation) { return keras_activation_name(activation).has_value(); };
   fuzz::succeeds([&] { keras_functional_config(with_activation_layers(model, is_option)); });
   return 0;
 }

@@ -29,7 +29,9 @@ struct RestartRecord {
 
 struct AloneOptions {
   std::uint64_t seed = 0;
-  int shards = 1;              // that each batch is cut into; a run with as many gets the same bits
+  // Each batch is cut into so many; a run with as many gets the same bits. A CPU computes as many of them side by side
+  // as it has cores for.
+  int shards = 1;
   int threads_per_shard = 1;   // on a CPU
   std::string device = "cpu";  // or "cuda:0", "cuda:1", ...
   Precision precision = Precision::f32;

@@ -2,12 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "collective/memory/memory_meeting.h"
 #include "holdfast/base/error.h"
 #include "train/context/devices.h"
 #include "train/context/replica_context.h"
 
 namespace holdfast {
+
+// Shards run side by side as far as there are cores for them, as in a supervised run; their sums have one order all the
+// same. A device computes its shards one after the other.
+static int workers_alone(const AloneOptions& options) {
+  if (options.device != "cpu") return 1;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::clamp(cores / options.threads_per_shard, 1, options.shards);
+}
 
 Replica Replica::alone(const AloneOptions& options) {
   if (options.shards < 1 || options.threads_per_shard < 1) {
@@ -21,6 +32,8 @@ Replica Replica::alone(const AloneOptions& options) {
   context->seed = options.seed;
   context->shards = options.shards;
   context->threads_per_shard = options.threads_per_shard;
+  context->workers = workers_alone(options);
+  context->most_workers = context->workers;
   // A meeting of one: a program without a watchdog takes the same steps as a run of several replicas.
   context->meeting = MemoryMeeting::alone();
   return Replica(std::move(context));

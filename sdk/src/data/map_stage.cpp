@@ -4,7 +4,10 @@
 
 #include "data/map_stage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -28,6 +31,17 @@ void check_plain(const Stage& before) {
   throw Error(ErrorCode::invalid_argument,
               "this map() is for samples of one f32 array and one f32 target; take a function of SampleArrays for "
               "samples of other arrays");
+}
+
+// The sum of the weights divides the gradient, so one that is negative or not finite would spoil a whole batch.
+void check_weights(const SampleLayouts& layouts, std::span<const float> targets, std::int64_t position) {
+  if (!layouts.has_weights) return;
+  const std::size_t last = layouts.targets.arrays().size() - 1;
+  for (const float weight : targets.subspan(layouts.targets.first_word(last))) {
+    if (weight >= 0 && std::isfinite(weight)) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("map() gave sample {} the weight {}; weights are numbers from 0 on", position, weight));
+  }
 }
 
 }  // namespace
@@ -61,6 +75,7 @@ void ArrayMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t po
             random);
   // The function may have written integers of 64 bits, like any source.
   check_integers(layouts(), destination, position);
+  check_weights(layouts(), destination.targets, position);
 }
 
 void ArrayMapStage::describe(nlohmann::ordered_json& stages) const {

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <mutex>
 
 #include "holdfast/base/error.h"
@@ -102,8 +104,17 @@ std::shared_ptr<const UpdatePass> DescribedOptimizer::pass(std::int64_t step) co
                 fmt::format("optimizer {}: numbers() gives {} numbers for step {}, and {} for step 1", name(),
                             now.size(), step, known.numbers));
   }
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    // A larger one has no float.
+    if (std::abs(now[i]) <= std::numeric_limits<float>::max()) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("optimizer {}: number {} of numbers() is {} for step {}; it must be a finite float", name(),
+                            i, now[i], step));
+  }
   compute::ElementProgram program = known.program;
   fill_in(now, program);
+  // The numbers of a later step could move what is zero.
+  require_zeros_of_zeros(name(), program, slot_names());
   return std::make_shared<UpdatePass>(UpdatePass{program});
 }
 

@@ -30,6 +30,7 @@ class BinaryCrossentropy : public Loss {
   void check_last_activation(std::optional<Activation> last) const override;
   float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples, float scale,
                  std::span<float> gradient) const override;
+  bool is_mean_of_elements() const override { return true; }
   bool describe_kernel(compute::LossShape& kernel) const override;
 
  private:

@@ -61,6 +61,9 @@ class Loss {
   // How many axes of an output, from the first, are positions with a loss of their own. The loss of a
   // sample is then the mean over its positions, and evaluate() takes each position as a sample.
   virtual std::size_t position_axes(const Shape&) const { return 0; }
+  // Whether the loss of a sample is a mean over its elements, each for itself. Then sample weights may have one value
+  // for each index of any leading axes of the output.
+  virtual bool is_mean_of_elements() const { return false; }
 
   // For Holdfast's own losses: describes the kernel of devices that computes this loss, and returns true.
   virtual bool describe_kernel(compute::LossShape&) const { return false; }

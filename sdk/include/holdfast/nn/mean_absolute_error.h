@@ -17,6 +17,7 @@ class MeanAbsoluteError : public Metric {
   std::string configuration() const override;
   std::unique_ptr<Metric> clone() const override;
   float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const override;
+  bool is_mean_of_elements() const override { return true; }
   bool describe_kernel(compute::MetricShape& kernel) const override;
 };
 

@@ -39,11 +39,12 @@ class Metric {
   virtual float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const = 0;
 
   // What is reported of sums over all samples, by default the mean. `weight` is the number of samples, or
-  // the sum of their weights.
-  virtual double result(std::span<const double> sums, double weight) const { return sums[0] / weight; }
+  // the sum of their weights. The default throws Error{invalid_argument} for a metric of several sums.
+  virtual double result(std::span<const double> sums, double weight) const;
 
-  // As Loss::position_axes() and Loss::describe_kernel().
+  // As the functions of Loss with these names.
   virtual std::size_t position_axes(const Shape&) const { return 0; }
+  virtual bool is_mean_of_elements() const { return false; }
   virtual bool describe_kernel(compute::MetricShape&) const { return false; }
 
  protected:

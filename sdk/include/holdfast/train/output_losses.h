@@ -21,7 +21,7 @@ namespace holdfast {
 // Holds a copy of any loss, so that a list can hold losses of several classes.
 class LossHandle {
  public:
-  // Throws Error{invalid_argument} unless the weight is finite and not negative.
+  // Throws Error{invalid_argument} unless the weight is finite and not negative, and if clone() gives another class.
   LossHandle(const Loss& loss, float weight = 1);  // NOLINT(google-explicit-constructor)
   const std::shared_ptr<const Loss>& get() const { return loss_; }
   float weight() const { return weight_; }
@@ -34,8 +34,8 @@ class LossHandle {
 // Holds a copy of any metric, and names the output that it looks at. Without a name it is the model's first output.
 class MetricHandle {
  public:
-  MetricHandle(const Metric& metric, std::string output = {})  // NOLINT(google-explicit-constructor)
-      : metric_(metric.clone()), output_(std::move(output)) {}
+  // Throws Error{invalid_argument} if clone() of the metric gives another class.
+  MetricHandle(const Metric& metric, std::string output = {});  // NOLINT(google-explicit-constructor)
   const std::shared_ptr<const Metric>& get() const { return metric_; }
   const std::string& output() const { return output_; }
 

@@ -3,6 +3,7 @@
 // A model as a list of operations on numbered arrays: what layers were lowered to, and for training the backward pass
 // after the forward pass. It is made once for a model and is the same for any number of samples.
 
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "nn/graph/operation.h"
 
 namespace holdfast {
+
+// Beyond it no memory would hold an array, and sums of sizes would overflow.
+inline constexpr std::int64_t kMaximumElements = std::int64_t{1} << 40;
 
 inline constexpr ArrayId kNoArray = std::numeric_limits<ArrayId>::max();
 

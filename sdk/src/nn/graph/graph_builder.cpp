@@ -43,6 +43,12 @@ void GraphBuilder::append_node(const std::shared_ptr<const ValueNode>& node) {
   // A missing operand keeps its place, because kernels find their arrays by position.
   for (const MaybeValue& input : node->inputs) operation.inputs.push_back(input ? array_of(*input) : kNoArray);
   for (const ValueSpec& spec : node->outputs) {
+    // Plans add up sizes of arrays, also of those within a layer.
+    if (spec.shape.element_count() > kMaximumElements) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("it computes an array of the shape {}, which has more than 2^40 elements",
+                              spec.shape.to_string()));
+    }
     operation.outputs.push_back(add_array(GraphArray::Source::operation, graph_.operations.size(), spec));
   }
   appended_[node] = operation.outputs;

@@ -12,9 +12,6 @@
 
 namespace holdfast {
 
-// Beyond it no memory would hold an array, and sums of sizes would overflow.
-inline constexpr std::int64_t kMaximumElements = std::int64_t{1} << 40;
-
 // What a call takes: an input of the model, or an output of an earlier call.
 struct CallInput {
   static constexpr std::size_t kModelInput = std::numeric_limits<std::size_t>::max();

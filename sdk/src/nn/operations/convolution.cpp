@@ -188,7 +188,14 @@ struct TransposedAxis {
 // padding, Keras cuts the result of padding valid.
 TransposedAxis transposed_axis(std::int64_t extent, std::int64_t stride, std::int64_t reach, Padding padding,
                                std::optional<std::int64_t> output_padding) {
-  // This is the distance from the first place of a window to the last one. Both factors are below 2^31.
+  // Extents between layers may be larger than those of inputs, and a graph of a file chooses the stride.
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (extent > kMost / stride) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("an extent of {} with a stride of {} gives more than 2^40 elements; use a smaller stride",
+                            extent, stride));
+  }
+  // This is the distance from the first place of a window to the last one.
   const std::int64_t apart = (extent - 1) * stride;
   if (!output_padding) {
     // A window that is narrower than its stride leaves a gap after each place, the last one included.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "compute/aligned_floats.h"
 #include "holdfast/base/error.h"
@@ -18,8 +19,11 @@ namespace holdfast {
 
 namespace {
 
-// Written to outputs before the first pass. As a float it is a NaN that no arithmetic gives.
+// Written to outputs before the first pass. As floats they are NaNs that no arithmetic gives. An integer may have the
+// value of one of them, but an operation that gives the same result each time does not give both.
 constexpr std::uint32_t kUnwritten = 0x7FA5C3E1;
+constexpr std::uint32_t kStillUnwritten = 0x7FA3E5C1;
+constexpr std::size_t kMostScratchBytes = std::size_t{1} << 48;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 
 template <class Element, class Byte>
@@ -54,7 +58,11 @@ std::vector<ValueSpec> present(std::span<const std::optional<ValueSpec>> specs) 
 
 std::size_t scratch_bytes_of(const CustomOperation& operation, std::span<const ValueSpec> inputs,
                              std::int64_t samples) {
-  return call_named(operation, [&] { return operation.scratch_bytes(inputs, samples); });
+  const std::size_t bytes = call_named(operation, [&] { return operation.scratch_bytes(inputs, samples); });
+  // A negative number that became unsigned is larger than any memory.
+  if (bytes > kMostScratchBytes)
+    refuse(operation, fmt::format("scratch_bytes() gives {}, which no machine has", bytes));
+  return bytes;
 }
 
 std::size_t floats_for(std::size_t bytes) {
@@ -94,44 +102,54 @@ class CustomKernel final : public Kernel {
     inputs_.clear();
     outputs_.clear();
     add_arrays(arrays, input_specs_, output_specs_, samples_, inputs_, outputs_);
-    if (!is_checked_) mark_outputs(arrays);
+    if (!is_checked_) mark_outputs(arrays, kUnwritten);
+    call_operation();
+    if (!is_checked_ && !find_marks(arrays, kUnwritten).empty()) {
+      mark_outputs(arrays, kStillUnwritten);
+      call_operation();
+      const std::string unwritten = find_marks(arrays, kStillUnwritten);
+      if (!unwritten.empty()) refuse(*operation_, unwritten);
+    }
+    is_checked_ = true;
+  }
+
+ private:
+  void call_operation() {
     call_named(*operation_, [&] {
       operation_->run({.samples = samples_,
                        .inputs = inputs_,
                        .outputs = outputs_,
                        .scratch = {reinterpret_cast<std::byte*>(scratch_.data()), scratch_bytes_}});
     });
-    if (!is_checked_) find_marks(arrays);
-    is_checked_ = true;
   }
 
- private:
-  void mark_outputs(const KernelArrays& arrays) const {
+  void mark_outputs(const KernelArrays& arrays, std::uint32_t mark) const {
     for (std::size_t output = 0; output < output_specs_.size(); ++output) {
       const std::size_t count = element_count(output_specs_[output], samples_);
       for (std::size_t i = 0; i < count; ++i) {
-        std::memcpy(arrays.outputs()[output] + i * sizeof(kUnwritten), &kUnwritten, sizeof(kUnwritten));
+        std::memcpy(arrays.outputs()[output] + i * sizeof(mark), &mark, sizeof(mark));
       }
     }
   }
 
-  void find_marks(const KernelArrays& arrays) const {
+  // Says which elements hold the mark; empty if none does.
+  std::string find_marks(const KernelArrays& arrays, std::uint32_t mark) const {
     for (std::size_t output = 0; output < output_specs_.size(); ++output) {
       const std::size_t count = element_count(output_specs_[output], samples_);
       std::size_t unwritten = 0, first = 0;
       // From the end, so that the last one found is the first.
       for (std::size_t i = count; i-- > 0;) {
-        if (std::memcmp(arrays.outputs()[output] + i * sizeof(kUnwritten), &kUnwritten, sizeof(kUnwritten)) != 0)
-          continue;
+        if (std::memcmp(arrays.outputs()[output] + i * sizeof(mark), &mark, sizeof(mark)) != 0) continue;
         ++unwritten;
         first = i;
       }
       if (unwritten == 0) continue;
-      refuse(*operation_,
-             fmt::format("run() left {} of the {} elements of output {} unwritten, the first of them element {}; it "
-                         "must write all of them",
-                         unwritten, count, output, first));
+      return fmt::format(
+          "run() left {} of the {} elements of output {} unwritten, the first of them element {}; it "
+          "must write all of them",
+          unwritten, count, output, first);
     }
+    return {};
   }
 
   const std::shared_ptr<const CustomOperation> operation_;

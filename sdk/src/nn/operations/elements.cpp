@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "compute/arithmetic/exponential.h"
 #include "holdfast/nn/functions.h"
@@ -77,7 +78,17 @@ class ElementOperation final : public Operation {
     return count == static_cast<std::size_t>(std::count(constants_.begin(), constants_.end(), std::nullopt));
   }
   // The constants by argument, null where the argument is a value.
-  void write_config(ConfigWriter& config) const override { config.numbers("constants", constants_); }
+  void write_config(ConfigWriter& config) const override {
+    for (const std::optional<float>& constant : constants_) {
+      if (!constant || std::isfinite(*constant)) continue;
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("the constant {} outside of a layer cannot be written to files, which hold finite numbers; "
+                      "use a large number such as -1e9F, or describe a layer whose build() has the constant",
+                      *constant));
+    }
+    config.numbers("constants", constants_);
+  }
 
  private:
   std::vector<ElementArgument> arguments(const GradientRequest& request) const;

@@ -24,6 +24,11 @@ std::string name_of_class(const std::string& role, const std::string& name, cons
                      readable ? readable.get() : type.name());
 }
 
+void refuse_clone(const std::string& original, const std::string& clone) {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("clone() of {} gave {}; a class of your own must override clone()", original, clone));
+}
+
 nlohmann::json json_given_by(const std::string& whose, const std::string& function, const std::string& text) {
   std::size_t position = 0;
   try {

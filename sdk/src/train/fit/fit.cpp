@@ -101,6 +101,13 @@ void Trainer::Session::restore_callbacks_of_fit() {
 void Trainer::Session::train_epochs(std::size_t call, FitContext& context, const Dataset& data) {
   CallRecord& record = record_of(call);
   TrainState& state = training_.state;
+  if (state.batch > data.batches() || state.epoch > record.epochs) {
+    throw Error(
+        ErrorCode::invalid_file,
+        fmt::format("the training state is at batch {} of epoch {}, and fit() has {} batches in each of {} epochs; "
+                    "the savepoint is damaged or belongs to another program, use another one",
+                    state.batch, state.epoch, data.batches(), record.epochs));
+  }
   const auto is_epoch_done = [&] { return state.batch == data.batches(); };
   // A state at the end of an epoch has its callbacks still to come. Loading may begin with the next epoch meanwhile.
   const auto loader =
@@ -169,7 +176,13 @@ void Trainer::Session::count_step(CallRecord& record, const Batch& batch, const 
   ++state.batch;
   const bool is_skipped = !outcome.not_finite.empty();
   // The number of sums is not known before the first step of an epoch.
-  record.epoch_sums.resize(outcome.sums.size());
+  if (record.epoch_sums.empty()) record.epoch_sums.resize(outcome.sums.size());
+  if (record.epoch_sums.size() != outcome.sums.size()) {
+    throw Error(ErrorCode::incompatible,
+                fmt::format("the savepoint has {} sums of losses and metrics of the epoch, and a step gives {}; train "
+                            "with the losses and metrics of the savepoint until its epoch ends",
+                            record.epoch_sums.size(), outcome.sums.size()));
+  }
   for (std::size_t i = 0; i < outcome.sums.size(); ++i) record.epoch_sums[i] += is_skipped ? 0 : outcome.sums[i];
   if (batch.has_weights()) record.epoch_weight = record.epoch_weight.value_or(0) + (is_skipped ? 0 : outcome.weight);
   // Skipped samples count here as well, since this number tells callbacks how far the epoch is.
@@ -193,7 +206,10 @@ void Trainer::Session::end_step(const CallRecord& record, FitContext& context) {
 // Means over the steps that were not skipped; NaN if all were skipped.
 Logs Trainer::Session::means_of_epoch(const CallRecord& record) const {
   const auto samples = static_cast<double>(record.epoch_samples - record.epoch_skipped_samples);
-  return results_by_name(training_.trainable, record.epoch_sums, record.epoch_weight.value_or(samples));
+  // A callback may end fit() before the first step of an epoch, when nothing was summed.
+  std::vector<double> sums = record.epoch_sums;
+  sums.resize(training_.trainable.sum_names().size());
+  return results_by_name(training_.trainable, sums, record.epoch_weight.value_or(samples));
 }
 
 // The epoch number changes after the callbacks, which belong to the epoch that ends. A savepoint that they ask for is

@@ -2,8 +2,11 @@
 
 // How sums of losses and metrics become the logs of fit() and evaluate().
 
+#include <fmt/format.h>
+
 #include <vector>
 
+#include "holdfast/base/error.h"
 #include "holdfast/train/callback.h"
 #include "holdfast/train/trainable.h"
 
@@ -15,7 +18,12 @@ inline Logs results_by_name(const Trainable& trainable, const std::vector<double
   Logs logs;
   const std::vector<std::string> names = trainable.result_names();
   const std::vector<double> results = trainable.results(sums, samples);
-  for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = results.at(i);
+  if (results.size() != names.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("results() of a Trainable gave {} numbers for the {} of result_names()", results.size(),
+                            names.size()));
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = results[i];
   return logs;
 }
 

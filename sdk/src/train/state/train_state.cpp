@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
@@ -44,7 +45,19 @@ const Json& typed_member(const Json& object, const std::string& key, bool (Json:
 
 template <typename Integer>
 Integer integer_at(const Json& object, const std::string& key) {
-  return typed_member(object, key, &Json::is_number_integer, "a whole number").get<Integer>();
+  const Json& value = typed_member(object, key, &Json::is_number_integer, "a whole number");
+  // get() would cut off the digits that do not fit.
+  const bool fits = value.is_number_unsigned() ? std::in_range<Integer>(value.get<std::uint64_t>())
+                                               : std::in_range<Integer>(value.get<std::int64_t>());
+  if (!fits) throw unreadable_state(fmt::format("its \"{}\" is {}, which is out of range", key, value.dump()));
+  return value.get<Integer>();
+}
+
+// A number of steps, epochs or batches.
+std::int64_t count_at(const Json& object, const std::string& key) {
+  const auto count = integer_at<std::int64_t>(object, key);
+  if (count < 0) throw unreadable_state(fmt::format("its \"{}\" is {}, which no training reaches", key, count));
+  return count;
 }
 
 std::string text_at(const Json& object, const std::string& key) {
@@ -305,9 +318,9 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     state.shards = integer_at<int>(object, "shards");
     state.threads_per_shard = integer_at<int>(object, "threads_per_shard");
     if (object.contains("reduction")) state.reduction = reduction_from_name(text_at(object, "reduction"));
-    state.step = integer_at<std::int64_t>(object, "step");
-    state.epoch = integer_at<std::int64_t>(object, "epoch");
-    state.batch = integer_at<std::int64_t>(object, "batch");
+    state.step = count_at(object, "step");
+    state.epoch = count_at(object, "epoch");
+    state.batch = count_at(object, "batch");
     for (const Json& record : array_at(object, "calls")) state.calls.push_back(call_from(record));
     state.callbacks = callbacks_from(typed_member(object, "callbacks", &Json::is_object, "an object"));
     state.stage = stage_between_steps(state);

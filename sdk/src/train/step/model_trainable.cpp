@@ -49,6 +49,7 @@ ModelTrainable::ModelTrainable(const Model& model, const Optimizer& optimizer, s
       has_given_weights_(model.has_weights()),
       optimizer_(optimizer.clone()),
       evaluation_(model, std::move(losses), metrics) {
+  require_own_clone("optimizer", optimizer, *optimizer_);
   check_clipping(optimizer_->name(), optimizer_->clipping());
   // A rule that cannot be computed is refused here, and not in the first step.
   optimizer_->pass(1);

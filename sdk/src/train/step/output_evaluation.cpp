@@ -17,11 +17,41 @@
 #include "train/context/configuration_json.h"
 
 namespace holdfast {
+namespace {
+
+// How many rows of a sample a loss or metric takes. Throws for positions that the arrays do not have.
+std::int64_t positions_of(const auto& part, const std::string& what, const Shape& output, const Shape& target) {
+  const std::size_t axes = part.position_axes(output);
+  std::int64_t positions = 1;
+  for (std::size_t axis = 0; axis < std::min(axes, output.rank()); ++axis) positions *= output[axis];
+  if (axes <= output.rank() && positions > 0 && target.element_count() % positions == 0) return positions;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("position_axes() of {} is {}, which does not fit outputs {} with targets {}", what, axes,
+                          output.to_string(), target.to_string()));
+}
+
+// A metric sees the targets of the loss. On a device nothing else would compare their sizes.
+void check_metric(const Metric& metric, const Shape& output, const Shape& target) {
+  const std::int64_t positions = positions_of(metric, described_name("metric", metric.name()), output, target);
+  compute::MetricShape kernel;
+  if (!metric.describe_kernel(kernel)) return;
+  const std::vector<float> outputs(static_cast<std::size_t>(output.element_count()));
+  const std::vector<float> targets(static_cast<std::size_t>(target.element_count()));
+  static_cast<void>(metric.sum(outputs, targets, positions));
+}
+
+}  // namespace
 
 LossHandle::LossHandle(const Loss& loss, float weight) : loss_(loss.clone()), weight_(weight) {
+  require_own_clone("loss", loss, *loss_);
   if (std::isfinite(weight) && weight >= 0) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("the weight of a loss ({}) is {}; it is a number from 0 on", loss.name(), weight));
+}
+
+MetricHandle::MetricHandle(const Metric& metric, std::string output)
+    : metric_(metric.clone()), output_(std::move(output)) {
+  require_own_clone("metric", metric, *metric_);
 }
 
 OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> losses,
@@ -38,6 +68,8 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
     // Here, since a loss of logits after a softmax trains, only worse, and nothing later would show it.
     losses_[output].get()->check_last_activation(model.output_activation(output));
     static_cast<void>(graph_of_output_loss(output, std::nullopt));
+    const Loss& loss = *losses_[output].get();
+    positions_of(loss, described_name("loss", loss.name()), outputs_[output].spec.shape, target_shapes_[output]);
   }
   for (const MetricHandle& metric : metrics) {
     const std::size_t output = output_named(metric);
@@ -47,6 +79,10 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
                         .name = has_several() ? fmt::format("{}_{}", outputs_[output].name, name) : name});
     if (const auto graph = graph_of_metric(metrics_.size() - 1, std::nullopt)) {
       metrics_.back().sums = graph->graph.outputs.size();
+      // A class of several sums that lacks a result is found here, not after the first step.
+      static_cast<void>(metric.get()->result(std::vector<double>(metrics_.back().sums, 1), 1));
+    } else {
+      check_metric(*metric.get(), outputs_[output].spec.shape, target_shapes_[output]);
     }
   }
 }
@@ -99,10 +135,12 @@ void OutputEvaluation::check_weights(const ArraySpec& weights) const {
                      std::ranges::equal(positions, std::span(output.extents()).first(positions.size()));
   // A row of the targets belongs to each weight, so their elements must divide evenly.
   const bool divides = target_elements(0) % static_cast<std::size_t>(weights.shape.element_count()) == 0;
-  // A class is not a position: it has no loss of its own.
+  // A class is not a position: it has no loss of its own. Functions of values are checked by their graphs.
   const auto takes = [&](const auto& part) {
-    const std::size_t axes = part.position_axes(output);
-    return axes == 0 || positions.size() <= axes;
+    if (dynamic_cast<const ValueLoss*>(&part) != nullptr || dynamic_cast<const ValueMetric*>(&part) != nullptr) {
+      return true;
+    }
+    return part.is_mean_of_elements() || positions.size() <= part.position_axes(output);
   };
   const bool all_take = takes(*losses_.front().get()) && std::ranges::all_of(metrics_, [&](const OutputMetric& metric) {
                           return takes(*metric.metric);
@@ -175,7 +213,9 @@ void OutputEvaluation::append_configuration(nlohmann::json& configuration) const
   };
   nlohmann::json metrics = nlohmann::json::array();
   for (const OutputMetric& metric : metrics_) {
-    const nlohmann::json own = json_of("metric", metric.metric->name(), *metric.metric);
+    nlohmann::json own = json_of("metric", metric.metric->name(), *metric.metric);
+    // The sums of an epoch are saved, and those of another number would be taken for other metrics.
+    if (metric.sums > 1) own = nlohmann::json{{"metric", own}, {"sums", metric.sums}};
     metrics.push_back(has_several() ? nlohmann::json{{"output", metric.output}, {"metric", own}} : own);
   }
   configuration["metrics"] = metrics;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 
 namespace holdfast {
@@ -72,10 +73,17 @@ float sum_on_host(const Rows& rows, const HostArrays& arrays, const ValueOf& val
     if (weight == 0) continue;
     const std::span<float> gradient =
         arrays.gradient.empty() ? arrays.gradient : arrays.gradient.subspan(group * width, width);
-    const float value = value_of(arrays.outputs.subspan(group * width, width),
-                                 arrays.targets.subspan(group * target_width, target_width),
-                                 static_cast<std::int64_t>(rows.each), weight, gradient) /
-                        each;
+    float value = 0;
+    try {
+      value = value_of(arrays.outputs.subspan(group * width, width),
+                       arrays.targets.subspan(group * target_width, target_width), static_cast<std::int64_t>(rows.each),
+                       weight, gradient) /
+              each;
+    } catch (const Error& error) {
+      // A loss that gets one row at a time cannot say which.
+      throw Error(error.code(),
+                  fmt::format("row {} of {} of a shard with weights: {}", group, rows.groups, error.what()));
+    }
     sum += static_cast<double>(weight) * static_cast<double>(value);
   }
   return static_cast<float>(sum);

@@ -216,7 +216,7 @@ Digest ShardComputation::digest_of(const Slot& slot) const {
   const std::array<Digest, 2> parts{memory().digest_of(std::span(&gradients, 1)),
                                     // Sums are compared too: a wrong loss with right gradients would still end in the
                                     // results.
-                                    digest(std::as_bytes(layout_.sums(slot.tail)))};
+                                    digest(std::as_bytes(layout_.weighted_sums(slot.tail)))};
   return digest(std::as_bytes(std::span(parts)));
 }
 

@@ -15,9 +15,15 @@ LIBRARY = Path(os.environ["HOLDFAST_CUDA_LIBRARY_FILE"])
 # One word of each stripe of a leaf's block in which arrays meet: 16 words of 8 bytes. This path is rarely taken.
 DIGEST = "digest_kernel"
 DIGEST_STACK_BYTES = 16 * 8
-# The results of a program's instructions, which later ones find by their numbers: 16 floats.
+# The results of a program's instructions, which later ones find by their numbers.
 ELEMENT_PROGRAM = "element_program_kernel"
-STACKS = {DIGEST: DIGEST_STACK_BYTES, ELEMENT_PROGRAM: 16 * 4}
+STACKS = {
+    DIGEST: DIGEST_STACK_BYTES,
+    # The results of up to 24 instructions, which the program names by number; the flat kernel has four elements a thread.
+    ELEMENT_PROGRAM: 24 * 4,
+    "flat_program_kernel<1>": 24 * 4,
+    "flat_program_kernel<4>": 4 * 24 * 4,
+}
 
 # Kernels for vectors of 16 bytes, recognised by the width among their parameters, or by their name.
 IN_VECTORS = re.compile(

@@ -172,6 +172,21 @@ TEST(DescribedOptimizer, IsRefusedForNumbersThatComeAndGo) {
 }
 
 // A number of the step that happens to equal a constant is another one in the next step.
+// What step 1 leaves alone, a later step must leave alone too.
+TEST(DescribedOptimizer, IsRefusedAtTheStepWhoseNumbersSpoilIt) {
+  const Described infinite(
+      0, [](std::int64_t step) { return std::vector<double>{1.0 / static_cast<double>(2 - step)}; },
+      [](const Value& p, const Value& g, const Values&, const Values& numbers) { return Values{p - g * numbers[0]}; });
+  const Described moving(
+      0, [](std::int64_t step) { return std::vector<double>{static_cast<double>(step - 1)}; },
+      [](const Value& p, const Value& g, const Values&, const Values& numbers) { return Values{p - g + numbers[0]}; });
+
+  EXPECT_EQ(refusal_of(infinite), "");
+  EXPECT_EQ(refusal_of(moving), "");
+  EXPECT_THROW(infinite.pass(2), Error);
+  EXPECT_THROW(moving.pass(2), Error);
+}
+
 TEST(DescribedOptimizer, KeepsNumbersOfAStepApartFromConstants) {
   const Described optimizer(
       0, [](std::int64_t step) { return std::vector<double>{static_cast<double>(step)}; },

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cstdint>
 #include <functional>
 #include <thread>
 
@@ -322,6 +324,22 @@ TEST(CustomOperation, ThatLeavesElementsUnwrittenIsFoundAtTheFirstPass) {
 
   EXPECT_THAT(refusal_of_pass(functions), HasSubstr("left 3 of the 8 elements of output 0 unwritten, the first of them "
                                                     "element 5"));
+}
+
+TEST(CustomOperation, MayWriteTheBitsThatMarkUnwrittenElements) {
+  Functions functions;
+  functions.run = [](const OperationArrays& arrays) {
+    std::ranges::fill(arrays.outputs[0].floats(), std::bit_cast<float>(std::uint32_t{0x7FA5C3E1}));
+  };
+
+  EXPECT_EQ(refusal_of_pass(functions), "");
+}
+
+TEST(CustomOperation, ThatAsksForMoreScratchThanThereIsAnywhereIsRefused) {
+  Functions functions;
+  functions.scratch_bytes_per_sample = static_cast<std::size_t>(-1);
+
+  EXPECT_THAT(refusal_of_pass(functions), HasSubstr("which no machine has"));
 }
 
 TEST(CustomOperation, ThatTakesAnArrayForAnotherTypeIsRefused) {

@@ -147,6 +147,11 @@ TEST(TrainState, SaysInItsOwnWordsWhatItCannotRead) {
   EXPECT_THAT(sentence_of("{"), HasSubstr("the metadata of x.h5 cannot be read as a training state: it is not JSON"));
   EXPECT_THAT(sentence_of(other_step), HasSubstr("its \"step\" is of type string and not a whole number"));
   EXPECT_THAT(sentence_of(no_seed), HasSubstr("it has no \"seed\""));
+  for (const char* step : {"-1", "9223372036854775808"}) {
+    std::string wrong_step = to_json(example());
+    wrong_step.replace(wrong_step.find("\"step\": 120"), 11, std::string("\"step\": ") + step);
+    EXPECT_THAT(sentence_of(wrong_step), HasSubstr(std::string("its \"step\" is ") + step));
+  }
   for (const std::string& text : {std::string("{"), std::string("[1]"), other_step, no_seed}) {
     EXPECT_THAT(sentence_of(text), Not(HasSubstr("json.exception")));
   }

@@ -1,0 +1,119 @@
+// Losses, metrics and weights that do not fit together are refused before the first step, on every back end alike.
+
+#include "train/step/output_evaluation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "holdfast/holdfast.h"
+
+namespace holdfast {
+namespace {
+
+using testing::HasSubstr;
+
+template <class Function>
+std::string message_of(const Function& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+Sequential classes_model() {
+  return Sequential{Input{3}, Dense{4, {.activation = Activation::softmax}}};
+}
+
+std::string refusal_of(const Loss& loss, const std::vector<MetricHandle>& metrics) {
+  return message_of([&] { OutputEvaluation(classes_model(), {LossHandle(loss)}, metrics); });
+}
+
+// A device has no sizes of spans to compare, and would read beyond the targets.
+TEST(OutputEvaluation, RefusesMetricsThatNeedOtherTargetsThanTheLoss) {
+  EXPECT_THAT(refusal_of(CategoricalCrossentropy{}, {SparseCategoricalAccuracy{}}), HasSubstr("target"));
+  EXPECT_THAT(refusal_of(SparseCategoricalCrossentropy{}, {CategoricalAccuracy{}}), HasSubstr("target"));
+  EXPECT_THAT(refusal_of(SparseCategoricalCrossentropy{}, {MeanAbsoluteError{}}), HasSubstr("target"));
+  EXPECT_NO_THROW(
+      OutputEvaluation(classes_model(), {LossHandle(SparseCategoricalCrossentropy{})}, {SparseCategoricalAccuracy{}}));
+}
+
+TEST(OutputEvaluation, RefusesWeightsForClasses) {
+  const ArraySpec for_classes = {.name = "weights", .shape = Shape{4}};
+
+  const OutputEvaluation classes(classes_model(), {LossHandle(CategoricalCrossentropy{})}, {CategoricalAccuracy{}});
+  EXPECT_THAT(message_of([&] { classes.check_weights(for_classes); }), HasSubstr("one weight a sample"));
+  const OutputEvaluation elements(classes_model(), {LossHandle(MeanSquaredError{})}, {MeanAbsoluteError{}});
+  EXPECT_NO_THROW(elements.check_weights(for_classes));
+}
+
+class TwoSums final : public ValueMetric {
+ public:
+  TwoSums() : ValueMetric("two_sums") {}
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<TwoSums>(*this); }
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override {
+    return {sum(outputs * targets, {0}), sum(targets, {0})};
+  }
+};
+
+TEST(OutputEvaluation, RefusesSeveralSumsWithoutAResult) {
+  EXPECT_THAT(refusal_of(MeanSquaredError{}, {TwoSums{}}), HasSubstr("override result()"));
+}
+
+class InheritedLoss : public MeanSquaredError {};
+class InheritedMetric : public MeanAbsoluteError {};
+class InheritedOptimizer : public SGD {
+ public:
+  InheritedOptimizer() : SGD(0.1F) {}
+};
+
+// Each would be trained as its base.
+TEST(OutputEvaluation, RefusesClassesThatInheritTheirClone) {
+  EXPECT_THAT(message_of([] { LossHandle(InheritedLoss{}); }), HasSubstr("must override clone()"));
+  EXPECT_THAT(message_of([] { MetricHandle(InheritedMetric{}); }), HasSubstr("must override clone()"));
+  const auto train = [] {
+    Replica replica = Replica::alone();
+    Trainer(replica, classes_model(), InheritedOptimizer{}, MeanSquaredError{});
+  };
+  EXPECT_THAT(message_of(train), HasSubstr("must override clone()"));
+}
+
+Dataset weighted_data() {
+  return from_tensors({{"x", Tensor(Shape{8, 3})}}, {{"y", Tensor(Shape{8, 4})}},
+                      Tensor(Shape{8}, std::vector<float>(8, 1)));
+}
+
+TEST(SampleWeights, ThatAMapSpoilsAreRefusedWithTheirSample) {
+  const Dataset data = weighted_data().map(
+      [](const SampleArrays& sample, Random&) { sample.targets.elements<float>("sample_weight")[0] = -1; }, "spoil");
+  const auto train = [&] {
+    Replica replica = Replica::alone();
+    Trainer trainer(replica, classes_model(), SGD(0.1F), MeanSquaredError{});
+    trainer.fit(data.batch(4));
+  };
+
+  EXPECT_THAT(message_of(train), HasSubstr("the weight -1"));
+}
+
+class StopsAtOnce final : public Callback {
+ public:
+  std::string name() const override { return "stops_at_once"; }
+  void on_fit_begin(TrainingContext& context) override { context.stop_training(); }
+};
+
+TEST(OutputEvaluation, HasNoMeansWhereFitWasEndedBeforeItsFirstStep) {
+  Replica replica = Replica::alone();
+  Trainer trainer(replica, classes_model(), SGD(0.1F), MeanSquaredError{}, {MeanAbsoluteError{}});
+
+  const FitResult result = trainer.fit(weighted_data().batch(4), {.callbacks = {StopsAtOnce{}}});
+
+  EXPECT_TRUE(std::isnan(result.results.at("loss")));
+  EXPECT_TRUE(std::isnan(result.results.at("mean_absolute_error")));
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -99,6 +99,16 @@ TEST(ModelGraphShapes, AreUnknownWhereOptionsDoNotFit) {
   EXPECT_EQ(after_operation(R"({"operation": "slice", "axis": 1, "begin": 5, "end": 5})", {kImage}), kNone);
 }
 
+TEST(ModelGraphShapes, AreUnknownBeyond32Axes) {
+  const auto with_ones = [](int axes) {
+    const std::string text = Json{{"target_shape", std::vector<int>(static_cast<std::size_t>(axes), 1)}}.dump();
+    return shape_after_layer("Reshape", text.c_str(), {SampleShape{1}});
+  };
+
+  EXPECT_EQ(with_ones(32), SampleShape(32, 1));
+  EXPECT_EQ(with_ones(33), kNone);
+}
+
 TEST(ModelGraphShapes, AreUnknownBeyondAnyMemory) {
   const MaybeShape wide = SampleShape{std::int64_t{1} << 20, std::int64_t{1} << 20};
 

@@ -191,6 +191,8 @@ class LayerWalk {
     if (kind == "Reshape" || kind == "Permute" || kind == "RepeatVector") {
       reshape(layer);
       value_.channels = channels_after_reshape(layer);
+      if (layer.kind == "Reshape") value_.rank = member(layer.config, "target_shape").size();
+      if (layer.kind == "RepeatVector") value_.rank = 2;
       return;
     }
     if (kind == "Operation") return operation(layer);

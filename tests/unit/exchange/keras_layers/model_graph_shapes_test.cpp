@@ -100,9 +100,10 @@ TEST(ModelGraphShapes, AreUnknownWhereOptionsDoNotFit) {
 }
 
 TEST(ModelGraphShapes, AreUnknownBeyond32Axes) {
-  const auto with_ones = [](int axes) {
-    const std::string text = Json{{"target_shape", std::vector<int>(static_cast<std::size_t>(axes), 1)}}.dump();
-    return shape_after_layer("Reshape", text.c_str(), {SampleShape{1}});
+  const auto with_ones = [](std::size_t axes) {
+    Json options;
+    options["target_shape"] = std::vector<int>(axes, 1);
+    return shape_after_layer("Reshape", options.dump().c_str(), {SampleShape{1}});
   };
 
   EXPECT_EQ(with_ones(32), SampleShape(32, 1));

@@ -366,9 +366,6 @@ class FunctionalReader {
                                      known_keras_input_types()));
     }
     input.dtype = *found;
-    if (result_.graph.inputs.size() == ModelGraph::kMaxArrays) {
-      refuse(fmt::format("has more than {} inputs", ModelGraph::kMaxArrays));
-    }
     result_.graph.inputs.push_back(std::move(input));
   }
 

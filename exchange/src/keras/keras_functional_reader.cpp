@@ -15,6 +15,7 @@
 
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shape_bytes.h"
 #include "keras_files/keras_model.h"
 #include "keras_files/keras_path.h"
 #include "keras_layers/keras_layer_reader.h"
@@ -23,7 +24,7 @@ namespace holdfast::format {
 namespace {
 
 constexpr std::size_t kMaxNestedModels = 64;
-// All entries of layers, counted again with each call of a nested model.
+// All entries of layers and their calls, counted again with each call of a nested model.
 constexpr std::size_t kMaxEntries = 20'000;
 // Arguments of calls are lists in lists.
 constexpr std::size_t kMaxArgumentDepth = 8;
@@ -97,6 +98,9 @@ class Container {
     std::vector<Reference> result;
     collect_references(member(member(config_, "config"), key), 0, key, result);
     if (result.empty()) refuse(fmt::format("has no {}", key));
+    if (result.size() > ModelGraph::kMaxArrays) {
+      refuse(fmt::format("has more than {} {}", ModelGraph::kMaxArrays, key));
+    }
     return result;
   }
 
@@ -106,8 +110,9 @@ class Container {
     if (found == by_name_.end()) refuse(fmt::format("names a layer {} that it lacks", quoted_text(reference.layer)));
     const Entry& entry = entries_[found->second];
     std::int64_t node = reference.node;
-    // The call that built a nested model has a number, and is not in the list.
-    if (counts_model && entry.is_model) {
+    // The call that built a nested model has a number, and is not in the list. A negative number stays as it is, and is
+    // refused below.
+    if (counts_model && entry.is_model && node >= 0) {
       if (entry.class_name != "Sequential") {
         --node;
       } else if (entry.has_old_nodes) {
@@ -287,7 +292,6 @@ class FunctionalReader {
                          "is neither a Sequential nor a functional model; save the model as one of these");
     }
     result_.graph.outputs = is_sequential(config) ? read_sequential(config) : read_functional(config);
-    if (result_.graph.outputs.size() > ModelGraph::kMaxArrays) refuse("has too many outputs");
     make_ids_integers();
     result_.graph = in_holdfast_order(result_.graph);
     return std::move(result_);
@@ -334,6 +338,12 @@ class FunctionalReader {
     if (!batch_shape.is_array() || batch_shape.empty()) {
       refuse_keras_layer(name, "InputLayer", "does not say its shape; build the model, and save it again");
     }
+    if (batch_shape.size() - 1 > kMaxAxes) {
+      refuse_keras_layer(name, "InputLayer",
+                         fmt::format("has {} axes without that of the samples, and no model of Holdfast has more than "
+                                     "{}; give it fewer",
+                                     batch_shape.size() - 1, kMaxAxes));
+    }
     std::int64_t elements = 1;
     constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
     // Axis 0 counts samples, and no shape of Holdfast has it.
@@ -356,9 +366,6 @@ class FunctionalReader {
                                      known_keras_input_types()));
     }
     input.dtype = *found;
-    if (result_.graph.inputs.size() == ModelGraph::kMaxArrays) {
-      refuse(fmt::format("has more than {} inputs", ModelGraph::kMaxArrays));
-    }
     result_.graph.inputs.push_back(std::move(input));
   }
 
@@ -366,12 +373,16 @@ class FunctionalReader {
   Values call_model(const Json& config, const std::string& path, const Values& inputs) {
     if (++nesting_ > kMaxNestedModels) refuse(fmt::format("nests models deeper than {} levels", kMaxNestedModels));
     // Counted over the whole file: a model that is called twice on each level doubles the number each time.
-    entries_ += layers_of_config(config).size();
-    if (entries_ > kMaxEntries) refuse(fmt::format("has more than {} layers and calls of layers", kMaxEntries));
+    count_entries(layers_of_config(config).size());
     Container model(config, path, label_);
     Values outputs = is_sequential(config) ? call_in_turn(model, path, inputs) : call_nodes(model, path, inputs);
     --nesting_;
     return outputs;
+  }
+
+  void count_entries(std::size_t count) {
+    entries_ += count;
+    if (entries_ > kMaxEntries) refuse(fmt::format("has more than {} layers and calls of layers", kMaxEntries));
   }
 
   Values call_in_turn(const Container& model, const std::string& path, const Values& inputs) {
@@ -390,6 +401,7 @@ class FunctionalReader {
 
   Values call_nodes(Container& model, const std::string& path, const Values& inputs) {
     model.read_nodes();
+    count_entries(model.nodes().size());
     std::map<std::string, std::size_t> places;  // of the inputs, by name
     for (const Reference& input : model.references("input_layers")) places.emplace(input.layer, places.size());
     if (places.size() != inputs.size()) {
@@ -429,8 +441,8 @@ class FunctionalReader {
                     const Values& inputs) {
     const std::string path = model.path_of(entry);
     if (inputs.empty()) model.refuse(fmt::format("calls layer {} without a value", quoted_text(path)));
-    if (entry.is_model) return call_model(*entry.json, path, inputs);
     check_name(entry, path);
+    if (entry.is_model) return call_model(*entry.json, path, inputs);
     KerasCall call{.path = path,
                    .class_name = entry.class_name,
                    .is_operation = entry.is_operation,
@@ -451,7 +463,8 @@ class FunctionalReader {
       add_weights(path, step);
       // Operations have no weights, so each of their calls may be a layer of its own.
       const bool is_repeated = step.kind == "Operation" && number > 0;
-      const std::string name = path + step.suffix + (is_repeated ? fmt::format(".{}", number) : "");
+      // Steps of the first call end in numbers, so the number of a call needs a word before it.
+      const std::string name = path + (is_repeated ? fmt::format(".call{}", number) : "") + step.suffix;
       values = {add_call(layer_named(name, path, step), values)};
     }
     return values;

@@ -64,7 +64,10 @@ std::string activation_number_text(float number) {
 
 std::optional<std::string> text_of_row(const ActivationRow& row, const Json& config, float otherwise) {
   if (row.option.empty()) return std::string(row.name);
-  const auto number = finite_f32(member(config, row.option), otherwise);
+  const Json* value = &member(config, row.option);
+  // Keras 2 named the slope of LeakyReLU alpha.
+  if (value->is_null() && row.layer == "LeakyReLU") value = &member(config, "alpha");
+  const auto number = finite_f32(*value, otherwise);
   if (!number) return std::nullopt;
   return fmt::format("{}({})", row.name, activation_number_text(*number));
 }

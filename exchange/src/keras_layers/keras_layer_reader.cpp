@@ -111,6 +111,8 @@ class LayerReader {
   void add_statistics(HoldfastStep& step) const {
     if (step.config["mean"].size() != step.config["variance"].size()) options_.refuse_option("variance");
     if (step.config["mean"].empty()) return;
+    // Refuses an input of unknown shape.
+    static_cast<void>(options_.rank());
     const SampleShape& sample = *call_.inputs.front();
     std::set<std::int64_t> axes;
     for (const Json& axis : step.config["axis"]) {

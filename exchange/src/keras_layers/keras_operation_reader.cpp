@@ -111,6 +111,9 @@ class FunctionReader {
     const auto axes = static_cast<std::int64_t>(options_.rank());
     std::vector<bool> is_reduced(options_.rank());
     const Json& value = member(config_, "axis");
+    if (value.is_array() && value.empty()) {
+      options_.refuse("goes over an empty list of axes, which changes nothing; leave it out of the model");
+    }
     for (const Json& entry : value.is_array() ? value : Json::array({value})) {
       // Null means all axes, with that of the samples, and is refused as axis 0 is.
       const std::int64_t axis = integer_value(entry).value_or(0);

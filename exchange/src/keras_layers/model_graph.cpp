@@ -16,6 +16,7 @@
 
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shape_bytes.h"
 
 namespace holdfast::format {
 namespace {
@@ -47,6 +48,9 @@ SampleShape shape_member(const Json& object, const char* key) {
     // Divided first, so that no product of extents overflows.
     if (size < 1 || size > kMostElements / elements) {
       refuse_savepoint("its graph has an input shape with an impossible extent; use another savepoint");
+    }
+    if (shape.size() == kMaxAxes) {
+      refuse_savepoint(fmt::format("its graph has an input of more than {} axes; use another savepoint", kMaxAxes));
     }
     shape.push_back(size);
     elements *= shape.back();
@@ -96,6 +100,10 @@ void read_calls(const Json& json, ModelGraph& graph) {
     const std::int64_t layer = integer_value(member(call, "layer")).value_or(-1);
     if (layer < 0 || layer >= static_cast<std::int64_t>(graph.layers.size())) {
       refuse_savepoint("a call of its graph names no layer; use another savepoint");
+    }
+    if (graph.calls.size() == ModelGraph::kMaxCalls) {
+      refuse_savepoint(
+          fmt::format("its graph has more than {} calls of layers; use another savepoint", ModelGraph::kMaxCalls));
     }
     graph.calls.push_back({.layer = static_cast<std::size_t>(layer), .inputs = read_sources(call, "inputs", graph)});
   }

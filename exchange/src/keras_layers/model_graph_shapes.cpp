@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "holdfast/base/shape_bytes.h"
+
 namespace holdfast::format {
 namespace {
 
@@ -37,6 +39,7 @@ std::optional<std::vector<std::int64_t>> integers(const Json& config, const char
 }
 
 MaybeShape checked(SampleShape shape) {
+  if (shape.size() > kMaxAxes) return std::nullopt;
   std::int64_t elements = 1;
   for (const std::int64_t size : shape) {
     // Divided first: a product of extents of an unknown file may overflow.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
+#include "keras_files/keras_json.h"
 
 namespace holdfast::format {
 namespace {
@@ -18,7 +19,16 @@ namespace {
 }  // namespace
 
 Graph parse_graph(const std::string& metadata) {
-  const Json parsed = Json::parse(metadata, nullptr, false);
+  Json parsed;
+  try {
+    // The parser of convert, which refuses what is nested too deeply for a stack.
+    parsed = parse_keras_json(metadata, "it");
+  } catch (const Error& error) {
+    // What that sentence advises is for files of Keras.
+    const std::string sentence = error.what();
+    refuse_graph(
+        fmt::format("{}; give a savepoint of a Sequential or a Model", sentence.substr(0, sentence.find(';'))));
+  }
   if (!parsed.is_object()) refuse_graph("it is not a JSON object; give a savepoint of a Sequential or a Model");
   Graph graph;
   try {

@@ -75,7 +75,7 @@ class Model {
 // How PyTorch orders a value that a call takes or gives.
 struct ValueOrder {
   std::size_t rank = 0;             // axes of one sample
-  std::uint64_t channels = 0;       // extent of its last axis
+  std::uint64_t channels = 0;       // extent of its last axis; 0 if the walk does not know it
   bool has_channels_first = false;  // in PyTorch, as images have
   std::uint64_t flattened = 0;      // channels of the flattened image that it is; 0 for other values
 };
@@ -115,7 +115,8 @@ class LayerWalk {
 
   static ValueOrder order_of_input(const SampleShape& shape) {
     return {.rank = shape.size(),
-            .channels = shape.empty() ? 0 : static_cast<std::uint64_t>(shape.back()),
+            // A single number stands beside any channel, as one channel does.
+            .channels = shape.empty() ? 1 : static_cast<std::uint64_t>(shape.back()),
             .has_channels_first = shape.size() >= kImageRank};
   }
 
@@ -128,19 +129,30 @@ class LayerWalk {
   static ValueOrder joined(const GraphLayer& layer, const std::vector<ValueOrder>& values) {
     ValueOrder result = values.front();
     const bool concatenates = layer.kind == "Concatenate" || text_of_operation(layer) == "concatenate";
+    const bool adds_channels = concatenates && is_last_axis(layer, result.rank);
     for (std::size_t i = 1; i < values.size(); ++i) {
       // Elements of two orders meet here, and PyTorch would add others than we do.
       if (values[i].flattened != result.flattened) {
         refuse_layer(layer, "takes a flattened image and another value, whose elements PyTorch orders otherwise");
       }
-      if (concatenates) result.channels += values[i].channels;
-      if (!concatenates && values[i].rank > result.rank) result = values[i];
+      const bool is_known = result.channels != 0 && values[i].channels != 0;
+      // Values are repeated along an axis of extent 1, so the largest extent is that of the result.
+      const std::uint64_t channels =
+          adds_channels ? result.channels + values[i].channels : std::max(result.channels, values[i].channels);
+      result.channels = is_known ? channels : 0;
+      result.rank = std::max(result.rank, values[i].rank);
+      result.has_channels_first = result.has_channels_first || values[i].has_channels_first;
     }
     // Images one after another are not an image of all channels.
     if (concatenates && values.size() > 1 && result.flattened != 0) {
       refuse_layer(layer, "joins flattened images, whose elements PyTorch orders otherwise");
     }
     return result;
+  }
+
+  static bool is_last_axis(const GraphLayer& layer, std::size_t rank) {
+    const std::int64_t axis = integer_value(member(layer.config, "axis")).value_or(-1);
+    return axis == -1 || axis == static_cast<std::int64_t>(rank) - 1;
   }
 
   static std::string text_of_operation(const GraphLayer& layer) {
@@ -171,12 +183,18 @@ class LayerWalk {
     if (kind == "Embedding") return embedding(layer);
     if (kind == "LSTM") return lstm(layer);
     if (kind == "GRU") return gru(layer);
-    if (kind == "Flatten") return flatten();
+    if (kind == "Flatten") return flatten(layer);
     if (kind == "GlobalAveragePooling" || kind == "GlobalMaxPooling") {
       if (!flag_member(layer.config, "keepdims", false)) value_ = {.rank = 1, .channels = value_.channels};
       return;
     }
-    if (kind == "Reshape" || kind == "Permute" || kind == "RepeatVector") return reshape(layer);
+    if (kind == "Reshape" || kind == "Permute" || kind == "RepeatVector") {
+      reshape(layer);
+      value_.channels = channels_after_reshape(layer);
+      if (layer.kind == "Reshape") value_.rank = member(layer.config, "target_shape").size();
+      if (layer.kind == "RepeatVector") value_.rank = 2;
+      return;
+    }
     if (kind == "Operation") return operation(layer);
     visit_without_weights(layer);
   }
@@ -217,10 +235,21 @@ class LayerWalk {
     }
   }
 
+  std::uint64_t channels_after_reshape(const GraphLayer& layer) const {
+    if (layer.kind == "RepeatVector") return value_.channels;
+    const Json& shape = member(layer.config, "target_shape");
+    const std::int64_t last = shape.is_array() && !shape.empty() ? integer_value(shape.back()).value_or(0) : 0;
+    // An extent of -1 follows from the others, and a permuted one from values that the walk does not know.
+    return last > 0 ? static_cast<std::uint64_t>(last) : 0;
+  }
+
   // PyTorch flattens an image with its channels first.
-  void flatten() {
+  void flatten(const GraphLayer& layer) {
+    if (value_.has_channels_first && value_.channels == 0) {
+      refuse_layer(layer, "flattens an image whose number of channels does not follow from the layers before it");
+    }
     // With one channel both orders are the same.
-    if (value_.rank > 1 && value_.has_channels_first && value_.channels > 1) value_.flattened = value_.channels;
+    if (value_.has_channels_first && value_.channels > 1) value_.flattened = value_.channels;
     value_.rank = 1;
     value_.has_channels_first = false;
   }
@@ -328,6 +357,10 @@ class LayerWalk {
   }
 
   void layer_normalization(const GraphLayer& layer) {
+    const bool has_groups = layer.kind == "GroupNormalization" && member(layer.config, "groups") != 1;
+    if (has_groups && value_.flattened != 0) {
+      refuse_layer(layer, "has groups of a flattened image, whose elements PyTorch orders otherwise");
+    }
     move_feature(layer, "gamma", "weight");
     move_feature(layer, "beta", "bias");
   }

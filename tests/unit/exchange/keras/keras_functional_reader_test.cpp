@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "unit/exchange/support/keras_trees.h"
 
@@ -211,11 +213,67 @@ TEST(KerasFunctionalReader, RefusesNamesInputsAndSizesThatHoldfastDoesNotAccept)
   EXPECT_THAT(with_shape({nullptr, nullptr}), HasSubstr("no fixed extent along axis 1"));
   EXPECT_THAT(with_shape({nullptr, 1 << 30, 1 << 30}), HasSubstr("no fixed extent along axis 2"));
   EXPECT_THAT(with_shape(3), HasSubstr("does not say its shape"));
+  EXPECT_EQ(with_shape(std::vector<int>(33, 1)), "");
+  EXPECT_THAT(with_shape(std::vector<int>(34, 1)), HasSubstr("has 33 axes without that of the samples"));
   EXPECT_THAT(with_shape({nullptr, 2}, "complex64"), HasSubstr("is of type \"complex64\""));
   EXPECT_THAT(refusal(functional({input_entry("x"), dense_entry("two words", {call_with({output_of("x")})})},
                                  {"x", 0, 0}, {"two words", 0, 0})),
               HasSubstr("has a name that Holdfast does not accept"));
   EXPECT_THAT(refusal({{"class_name", "MyModel"}, {"config", Json::object()}}), HasSubstr("nor a functional model"));
+}
+
+TEST(KerasFunctionalReader, RefusesNamesOfNestedModelsAsThoseOfLayers) {
+  const Json inner =
+      functional({input_entry("i"), dense_entry("d", {call_with({output_of("i")})})}, {"i", 0, 0}, {"d", 0, 0});
+  const auto named = [&](const std::string& name) {
+    return refusal(functional({input_entry("x"), nested_model(name, inner, {call_with({output_of("x")})})}, {"x", 0, 0},
+                              {name, 1, 0}));
+  };
+
+  EXPECT_EQ(named("inner"), "");
+  EXPECT_THAT(named("a/b"), HasSubstr("has a name that Holdfast does not accept"));
+  EXPECT_THAT(named(std::string(81, 'n')), HasSubstr("has a name that Holdfast does not accept"));
+}
+
+TEST(KerasFunctionalReader, RefusesTheSmallestNumberOfACall) {
+  Json model = model_of_models(false);
+  Json& outputs = model["config"]["output_layers"];
+  outputs = {"inner", std::numeric_limits<std::int64_t>::min(), 0};
+
+  EXPECT_THAT(refusal(model), HasSubstr("names call -9223372036854775808"));
+}
+
+TEST(KerasFunctionalReader, RefusesMoreOutputsThanModelsHave) {
+  const auto with_outputs = [](std::size_t count) {
+    return refusal(functional({input_entry("x"), dense_entry("d", {call_with({output_of("x")})})}, {"x", 0, 0},
+                              std::vector<Json>(count, Json::array({"d", 0, 0}))));
+  };
+
+  EXPECT_EQ(with_outputs(256), "");
+  EXPECT_THAT(with_outputs(257), HasSubstr("has more than 256 output_layers"));
+}
+
+TEST(KerasFunctionalReader, CountsCallsThatNoOutputNeeds) {
+  const std::vector<Json> calls(20'001, call_with({output_of("x")}));
+
+  EXPECT_THAT(refusal(functional({input_entry("x"), dense_entry("d", calls)}, {"x", 0, 0}, {"d", 0, 0})),
+              HasSubstr("more than 20000 layers and calls of layers"));
+}
+
+TEST(KerasFunctionalReader, NamesTheStepsOfEachCallOfAFunction) {
+  const Json input = layer_entry("InputLayer", "x", {}, {{"batch_shape", {nullptr, 2, 3, 4}}});
+  const Json sum = {{"module", "keras.src.ops.numpy"},
+                    {"class_name", "Sum"},
+                    {"config", {{"name", "s"}, {"axis", {1, 3}}, {"keepdims", false}}},
+                    {"name", "s"},
+                    {"inbound_nodes", std::vector<Json>(2, call_with({output_of("x")}))}};
+  const Json add = layer_entry("Add", "add", {call_with({{output_of("s", 0), output_of("s", 1)}})});
+
+  const ModelGraph graph = read_model(functional({input, sum, add}, {"x", 0, 0}, {"add", 0, 0})).graph;
+
+  EXPECT_THAT(layer_names(graph), ElementsAre("s.0", "s.1", "s", "s.call1.0", "s.call1.1", "s.call1", "add"));
+  ASSERT_EQ(graph.calls.size(), 7U);
+  EXPECT_EQ(graph.layers[graph.calls[5].layer].config["operation"], "reshape");
 }
 
 TEST(KerasFunctionalReader, RefusesLongChainsWithoutRecursion) {

@@ -139,6 +139,8 @@ TEST(KerasLayerReader, HasActivationsWithTheNumbersOfKeras) {
   EXPECT_EQ(activation(R"("leaky_relu")"), "leaky_relu(0.2)");
   EXPECT_EQ(activation(R"({"class_name": "function", "config": "mish"})"), "mish");
   EXPECT_EQ(activation(R"({"class_name": "LeakyReLU", "config": {"negative_slope": 0.5}})"), "leaky_relu(0.5)");
+  EXPECT_EQ(activation(R"({"class_name": "LeakyReLU", "config": {"alpha": 0.5}})"), "leaky_relu(0.5)");
+  EXPECT_EQ(activation(R"({"class_name": "LeakyReLU", "config": {}})"), "leaky_relu(0.3)");
   EXPECT_EQ(activation(R"({"class_name": "ReLU", "config": {"max_value": 6, "threshold": 0.5}})"), "relu(0,6,0.5)");
   EXPECT_THAT(step_lines(steps_of("LeakyReLU", R"({"alpha": 0.25})")),
               ElementsAre(R"(LeakyReLU {"negative_slope":0.25})"));
@@ -156,6 +158,9 @@ TEST(KerasLayerReader, AddsWeightsThatKerasLayersLack) {
   ASSERT_EQ(given.steps[0].weights.size(), 2U);
   EXPECT_THAT(given.steps[0].weights[1].values, ElementsAre(3.0F, 4.0F));
   EXPECT_THAT(steps_of("Normalization", R"({"axis": null})").steps[0].weights, IsEmpty());
+  EXPECT_THAT(
+      error_of([] { steps_of("Normalization", R"({"axis": null, "mean": 0, "variance": 1})", {MaybeShape()}); }),
+      HasSubstr("unsupported: "));
   // No file of a few bytes may ask for memory without end.
   EXPECT_THAT(error_of([] {
                 steps_of("Normalization", R"({"axis": 1, "mean": 0, "variance": 1})", {SampleShape{1 << 30, 2}});
@@ -185,6 +190,8 @@ TEST(KerasLayerReader, ReducesInStepsOverNeighbouringAxes) {
                           R"(Operation {"operation":"reshape","shape":[8]})"));
   EXPECT_THAT(step_lines(steps_of_function("Max", R"({"axis": [1, 2], "keepdims": true})", {std::nullopt})),
               ElementsAre(R"(Operation {"axes":[0,2],"operation":"largest"})"));
+  EXPECT_THAT(error_of([] { steps_of_function("Sum", R"({"axis": [], "keepdims": true})", {std::nullopt}); }),
+              HasSubstr("an empty list of axes"));
   for (const char* over_samples :
        {"{}", R"({"axis": 0})", R"({"axis": [1, 0]})", R"({"axis": 4})", R"({"axis": -4})"}) {
     EXPECT_THAT(error_of([&] { steps_of_function("Mean", over_samples, {std::nullopt}); }), HasSubstr("samples"))

@@ -99,6 +99,17 @@ TEST(ModelGraphShapes, AreUnknownWhereOptionsDoNotFit) {
   EXPECT_EQ(after_operation(R"({"operation": "slice", "axis": 1, "begin": 5, "end": 5})", {kImage}), kNone);
 }
 
+TEST(ModelGraphShapes, AreUnknownBeyond32Axes) {
+  const auto with_ones = [](std::size_t axes) {
+    Json options;
+    options["target_shape"] = std::vector<int>(axes, 1);
+    return shape_after_layer("Reshape", options.dump().c_str(), {SampleShape{1}});
+  };
+
+  EXPECT_EQ(with_ones(32), SampleShape(32, 1));
+  EXPECT_EQ(with_ones(33), kNone);
+}
+
 TEST(ModelGraphShapes, AreUnknownBeyondAnyMemory) {
   const MaybeShape wide = SampleShape{std::int64_t{1} << 20, std::int64_t{1} << 20};
 

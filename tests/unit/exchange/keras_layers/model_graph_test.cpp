@@ -110,6 +110,20 @@ TEST(ModelGraph, RefusesSourcesThatDoNotComeBefore) {
   EXPECT_THAT(with("/inputs", 3), HasSubstr("no list of inputs"));
 }
 
+TEST(ModelGraph, RefusesMoreAxesAndCallsThanModelsHave) {
+  Json deep = Json::parse(kChain);
+  deep["input_shape"] = std::vector<int>(32, 1);
+  EXPECT_EQ(graph_from(deep).inputs[0].shape.size(), 32U);
+  deep["input_shape"] = std::vector<int>(33, 1);
+  EXPECT_THAT(error_of([&] { graph_from(deep); }), HasSubstr("more than 32 axes"));
+
+  Json model = Json::parse(kModel);
+  while (model["calls"].size() < ModelGraph::kMaxCalls) model["calls"].push_back(model["calls"][0]);
+  EXPECT_EQ(graph_from(model).calls.size(), ModelGraph::kMaxCalls);
+  model["calls"].push_back(model["calls"][0]);
+  EXPECT_THAT(error_of([&] { graph_from(model); }), HasSubstr("more than 1024 calls of layers"));
+}
+
 TEST(ModelGraph, RefusesOtherFormatsAndImpossibleShapes) {
   Json other = Json::parse(kModel);
   other["format"] = "mine";

@@ -56,7 +56,7 @@ class TwoSums final : public ValueMetric {
   TwoSums() : ValueMetric("two_sums") {}
   std::unique_ptr<Metric> clone() const override { return std::make_unique<TwoSums>(*this); }
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override {
-    return {sum(outputs * targets, {0}), sum(targets, {0})};
+    return {holdfast::sum(outputs * targets, {0}), holdfast::sum(targets, {0})};
   }
 };
 

@@ -13,12 +13,16 @@
 #include "text.h"
 
 namespace holdfast::cli {
+namespace {
+
 using Json = nlohmann::json;
 
 // Any byte may come from a file name, so what is not UTF-8 is replaced.
-static std::string as_text(const Json& json) {
+std::string as_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
+
+}  // namespace
 
 Json ask(const std::string& run, const Json& request, std::chrono::seconds patience) {
   const std::string text = recovery::ask_run(run, as_text(request), Deadline::after(patience));

@@ -13,7 +13,11 @@
 
 namespace holdfast {
 
+namespace {
+
 using Json = nlohmann::json;
+
+}  // namespace
 
 // As a double, 0.99F is 0.9900000095367432. The double nearest to the float's shortest text reads back
 // as the same float and is what the user wrote. A text that rounds another way through double keeps all

@@ -28,7 +28,11 @@
 namespace holdfast {
 
 using OrderedJson = nlohmann::ordered_json;
+namespace {
+
 using Json = nlohmann::json;
+
+}  // namespace
 
 static constexpr std::string_view kChainFormat = "holdfast.sequential";
 static constexpr std::string_view kModelFormat = "holdfast.model";

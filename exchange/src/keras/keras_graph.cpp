@@ -20,7 +20,7 @@
 namespace holdfast::format {
 namespace {
 
-// The savepoint's model with the layers that Keras needs for it: an activation with numbers is no option there.
+// The savepoint's model with the layers that Keras needs for it: options of Keras cannot be an activation with numbers.
 ModelGraph graph_for_keras(const Json& metadata) {
   return with_activation_layers(read_model_graph(metadata),
                                 [](const std::string& text) { return keras_activation_name(text).has_value(); });

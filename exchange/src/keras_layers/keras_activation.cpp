@@ -16,7 +16,7 @@ namespace {
 
 struct ActivationRow {
   std::string_view name;      // on both sides
-  std::string_view function;  // of keras.ops; empty if there is none
+  std::string_view function;  // of keras.ops; empty where Keras lacks one
   std::string_view option;    // its number; empty if it has none
   float otherwise = 0;        // the number that Keras takes where none is given
   float layer_otherwise = 0;  // the same for the layer

@@ -25,7 +25,7 @@ struct KerasActivation {
   std::string class_name;
   Json config;
 };
-// Missing for a text that is no activation with numbers, and for numbers that Keras does not accept.
+// Missing for a text that does not name an activation with numbers, and for numbers that Keras does not accept.
 std::optional<KerasActivation> keras_activation_object(std::string_view text);
 
 }  // namespace holdfast::format

@@ -115,7 +115,7 @@ class LayerWalk {
 
   static ValueOrder order_of_input(const SampleShape& shape) {
     return {.rank = shape.size(),
-            // A single number stands beside any channel, as one channel does.
+            // A single number goes with any channel, as one channel does.
             .channels = shape.empty() ? 1 : static_cast<std::uint64_t>(shape.back()),
             .has_channels_first = shape.size() >= kImageRank};
   }

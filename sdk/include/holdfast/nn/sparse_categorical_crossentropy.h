@@ -26,7 +26,7 @@ class SparseCategoricalCrossentropy : public Loss {
   std::string name() const override;
   std::string configuration() const override;
   std::unique_ptr<Loss> clone() const override;
-  // The shape of the output without its last axis, the classes: a scalar if there is no other axis.
+  // The shape of the output without its last axis, the classes: a scalar if the output has only that axis.
   Shape target_shape(const Shape& output) const override;
   void check_last_activation(std::optional<Activation> last) const override;
   // Throws Error{invalid_argument} that names the row if a target is not a whole number in [0, classes).

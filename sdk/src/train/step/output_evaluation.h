@@ -50,7 +50,7 @@ class OutputEvaluation {
   std::span<const ModelArray> outputs() const { return outputs_; }
   const LossHandle& loss(std::size_t output) const { return losses_[output]; }
   std::span<const OutputMetric> metrics() const { return metrics_; }
-  // Of one sample.
+  // How many elements one sample has.
   std::size_t elements(std::size_t output) const {
     return static_cast<std::size_t>(outputs_[output].spec.shape.element_count());
   }
@@ -61,7 +61,8 @@ class OutputEvaluation {
   std::size_t loss_place(std::size_t output) const { return has_several() ? 1 + output : 0; }
   std::size_t first_metric() const { return has_several() ? 1 + outputs_.size() : 1; }
 
-  // Of those that are functions of values; nothing for others. Throw Error{invalid_argument} for weights that do not
+  // The graphs of losses and metrics that are functions of values; nothing for others. They throw
+  // Error{invalid_argument} for weights that do not
   // fit.
   std::optional<SumsGraph> graph_of_output_loss(std::size_t output, const std::optional<Shape>& weights) const;
   std::optional<SumsGraph> graph_of_metric(std::size_t index, const std::optional<Shape>& weights) const;

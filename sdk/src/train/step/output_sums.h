@@ -47,7 +47,7 @@ class OutputSums {
               const std::function<void(std::size_t part)>& after_part);
 
  private:
-  // Of losses and metrics that are functions of values; null for others.
+  // The programs of losses and metrics that are functions of values; null for others.
   struct Programs {
     std::optional<Shape> weights;
     std::vector<std::unique_ptr<ValueProgram>> losses;

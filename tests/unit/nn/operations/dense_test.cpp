@@ -13,7 +13,7 @@
 
 namespace holdfast {
 
-// Of nn/operations/operations.h, whose second reshape() would make calls of other tests ambiguous.
+// Declared here: nn/operations/operations.h has a second reshape(), which would make calls of other tests ambiguous.
 Value dense(const Value& input, const Value& kernel, const std::optional<Value>& bias);
 
 namespace {

@@ -4,30 +4,16 @@
 
 #include <cmath>
 
-#include "core/json_object.h"
-#include "optim/clipping_options.h"
 #include "optim/rule_options.h"
 
 namespace holdfast {
 
 Adamax::Adamax(const AdamaxOptions& options) : options_(options) {
-  check_rule_options(name(), options);
-  check_option(name(), "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)");
-  check_option(name(), "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)");
-  // Without an epsilon, an element that never had a gradient would become 0 / 0.
-  check_option(name(), "epsilon", options.epsilon, options.epsilon > 0, "positive");
+  check_moment_options(name(), options);
 }
 
-// A savepoint holds this text, and a resume compares it. So its members and their order are data.
 std::string Adamax::configuration() const {
-  JsonObject object(name());
-  object.value("learning_rate", options_.learning_rate.configuration())
-      .number("beta_1", options_.beta_1)
-      .number("beta_2", options_.beta_2)
-      .number("epsilon", options_.epsilon)
-      .number("weight_decay", options_.weight_decay);
-  add_clipping(object, clipping());
-  return object.text();
+  return moment_configuration(name(), options_);
 }
 
 GradientClipping Adamax::clipping() const {

@@ -61,9 +61,8 @@ class OutputEvaluation {
   std::size_t loss_place(std::size_t output) const { return has_several() ? 1 + output : 0; }
   std::size_t first_metric() const { return has_several() ? 1 + outputs_.size() : 1; }
 
-  // The graphs of losses and metrics that are functions of values; nothing for others. They throw
-  // Error{invalid_argument} for weights that do not
-  // fit.
+  // The graphs of losses and metrics that are functions of values; nothing for others. Both throw
+  // Error{invalid_argument} for weights that do not fit.
   std::optional<SumsGraph> graph_of_output_loss(std::size_t output, const std::optional<Shape>& weights) const;
   std::optional<SumsGraph> graph_of_metric(std::size_t index, const std::optional<Shape>& weights) const;
 

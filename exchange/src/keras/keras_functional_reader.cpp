@@ -1,7 +1,7 @@
-// A functional model lists layers, and for each its calls ("nodes") with the outputs of other calls that they take. The
-// calls are sorted before they are followed, so that neither a long chain nor a cycle needs recursion. Models in models
-// do, within a limit. Each call of a nested model repeats its calls, so their number has a limit, too. See
-// docs/decisions/exchange.md.
+// A functional model lists layers, and for each its calls ("nodes") with the outputs of other calls that they take
+// (keras_container.h). They are followed in an order in which each call comes after those that it needs. Models in
+// models need recursion, within a limit. Each call of a nested model repeats its calls, so their number has a limit,
+// too. See docs/decisions/exchange.md.
 
 #include "keras/keras_functional_reader.h"
 
@@ -16,6 +16,7 @@
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shape_bytes.h"
+#include "keras/keras_container.h"
 #include "keras_files/keras_model.h"
 #include "keras_files/keras_path.h"
 #include "keras_layers/keras_layer_reader.h"
@@ -26,256 +27,8 @@ namespace {
 constexpr std::size_t kMaxNestedModels = 64;
 // All entries of layers and their calls, counted again with each call of a nested model.
 constexpr std::size_t kMaxEntries = 20'000;
-// Arguments of calls are lists in lists.
-constexpr std::size_t kMaxArgumentDepth = 8;
 
 using Values = std::vector<ModelGraphSource>;
-
-// An output of a call of a layer.
-struct Reference {
-  std::string layer;
-  std::int64_t node;
-  std::int64_t tensor;
-};
-
-// A call of a layer.
-struct Node {
-  std::size_t entry;
-  std::vector<Reference> inputs;
-  // In the order of the arguments: a number, or missing where an input stands.
-  std::vector<std::optional<double>> arguments;
-};
-
-// An entry of a model's list of layers.
-struct Entry {
-  const Json* json;
-  std::string name;
-  std::string class_name;
-  bool is_operation;
-  bool is_model;
-  bool has_old_nodes = false;        // as lists, which Keras 2 wrote
-  std::vector<std::size_t> nodes{};  // in order
-};
-
-bool is_model_class(const std::string& class_name) {
-  return class_name == "Functional" || class_name == "Model" || class_name == "Sequential";
-}
-
-// Operations have a module, or in older files no options but a name. Every layer has more.
-bool is_operation_entry(const Json& entry) {
-  // Keras 3 writes the module of each object, which says it without a guess.
-  const std::string module = text_member(entry, "module");
-  if (!module.empty()) return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
-  const Json& config = member(entry, "config");
-  return config.is_object() && config.contains("name") && !config.contains("trainable") && !config.contains("dtype") &&
-         member(entry, "inbound_nodes").is_array() && text_member(entry, "class_name") != "InputLayer";
-}
-
-// The layers of one model and the calls between them.
-class Container {
- public:
-  Container(const Json& config, std::string path, const std::string& label)
-      : config_(config), path_(std::move(path)), label_(label) {
-    for (const Json& json : layers_of_config(config)) add_entry(json);
-  }
-
-  const std::vector<Entry>& entries() const { return entries_; }
-  const std::vector<Node>& nodes() const { return nodes_; }
-
-  void read_nodes() {
-    for (std::size_t entry = 0; entry < entries_.size(); ++entry) {
-      const Json& list = member(*entries_[entry].json, "inbound_nodes");
-      if (!list.is_array()) refuse(fmt::format("has no list of calls of {}", shown(entry)));
-      // The order of the list is the number of a call, by which other calls name its outputs.
-      for (const Json& json : list) add_node(entry, json);
-      // An input has one call, which has no arguments and is not written.
-      if (list.empty() && entries_[entry].class_name == "InputLayer") add_node(entry, Json::array());
-    }
-  }
-
-  // The references in a list of inputs or outputs, in the order of Keras.
-  std::vector<Reference> references(const char* key) const {
-    std::vector<Reference> result;
-    collect_references(member(member(config_, "config"), key), 0, key, result);
-    if (result.empty()) refuse(fmt::format("has no {}", key));
-    if (result.size() > ModelGraph::kMaxArrays) {
-      refuse(fmt::format("has more than {} {}", ModelGraph::kMaxArrays, key));
-    }
-    return result;
-  }
-
-  // The node that a reference names. `counts_model` says that Keras counted a nested model's own graph as its call 0.
-  std::size_t node_of(const Reference& reference, bool counts_model) const {
-    const auto found = by_name_.find(reference.layer);
-    if (found == by_name_.end()) refuse(fmt::format("names a layer {} that it lacks", quoted_text(reference.layer)));
-    const Entry& entry = entries_[found->second];
-    std::int64_t node = reference.node;
-    // The call that built a nested model has a number, and is not in the list. A negative number stays as it is, and is
-    // refused below.
-    if (counts_model && entry.is_model && node >= 0) {
-      if (entry.class_name != "Sequential") {
-        --node;
-      } else if (entry.has_old_nodes) {
-        // A Sequential of Keras 2 counts from 0 or from 1. With several calls the two cannot be told apart.
-        if (entry.nodes.size() > 1) refuse_keras_layer(shown(entry), "Sequential", kSharedSequential);
-        if (node == 1) node = 0;
-      }
-    }
-    if (node < 0 || node >= static_cast<std::int64_t>(entry.nodes.size())) {
-      refuse(fmt::format("names call {} of layer {}, which has {} calls", reference.node, shown(entry),
-                         entry.nodes.size()));
-    }
-    return entry.nodes[static_cast<std::size_t>(node)];
-  }
-
-  bool has_old_nodes(const Node& node) const { return entries_[node.entry].has_old_nodes; }
-
-  // The nodes that the outputs need, each after those that it depends on.
-  std::vector<std::size_t> nodes_in_order(const std::vector<Reference>& outputs) const {
-    enum class Mark { unseen, open, done };
-    struct Visit {
-      std::size_t node;
-      std::size_t next_input = 0;
-    };
-    std::vector<Mark> marks(nodes_.size(), Mark::unseen);
-    std::vector<std::size_t> order;
-    // The stack of a depth-first search, in memory: a file may hold a chain that is longer than any stack.
-    std::vector<Visit> visits;
-    const auto enter = [&](std::size_t node) {
-      // An open node is on the way from the output to here, so it depends on itself.
-      if (marks[node] == Mark::open) {
-        refuse(fmt::format("has a cycle through layer {}", shown(nodes_[node].entry)));
-      }
-      if (marks[node] == Mark::done) return;
-      marks[node] = Mark::open;
-      visits.push_back({.node = node});
-    };
-    for (const Reference& output : outputs) {
-      enter(node_of(output, true));
-      while (!visits.empty()) {
-        Visit& visit = visits.back();
-        const Node& node = nodes_[visit.node];
-        if (visit.next_input < node.inputs.size()) {
-          enter(node_of(node.inputs[visit.next_input++], has_old_nodes(node)));
-        } else {
-          marks[visit.node] = Mark::done;
-          order.push_back(visit.node);
-          visits.pop_back();
-        }
-      }
-    }
-    return order;
-  }
-
-  [[noreturn]] void refuse(const std::string& problem) const {
-    refuse_keras_model(label_, path_.empty() ? problem : fmt::format("{} in {}", problem, quoted_text(path_)));
-  }
-
-  std::string path_of(const Entry& entry) const { return join_path(path_, entry.name); }
-
- private:
-  static constexpr const char* kSharedSequential =
-      "is a Sequential that is called several times, in a file of Keras 2 that does not tell its calls apart; load the "
-      "file with Keras 3 and save it again";
-
-  std::string shown(std::size_t entry) const { return shown(entries_[entry]); }
-  std::string shown(const Entry& entry) const { return quoted_text(path_of(entry)); }
-
-  void add_entry(const Json& json) {
-    Entry entry{.json = &json,
-                .name = layer_name(json),
-                .class_name = text_member(json, "class_name"),
-                .is_operation = is_operation_entry(json),
-                .is_model = false};
-    // A class of that name without layers is an application's own layer, and is refused as such later.
-    entry.is_model = is_model_class(entry.class_name) && layers_of_config(json).is_array();
-    if (entry.class_name.empty()) refuse("has a layer without a class");
-    if (entry.name.empty()) refuse(fmt::format("has a {} without a name", quoted_text(entry.class_name)));
-    // Calls name layers by their names, so two of one name could be mistaken for each other.
-    if (!by_name_.emplace(entry.name, entries_.size()).second) {
-      refuse(fmt::format("has two layers named {}", quoted_text(entry.name)));
-    }
-    entries_.push_back(std::move(entry));
-  }
-
-  void add_node(std::size_t entry, const Json& json) {
-    Node node{.entry = entry, .inputs = {}, .arguments = {}};
-    if (json.is_array()) {
-      entries_[entry].has_old_nodes = true;
-      collect_references(json, 0, "inbound_nodes", node.inputs);
-      for (const Json& input : json) check_options(entry, input.is_array() && input.size() > 3 ? input[3] : Json());
-      // Lists of Keras 2 have no numbers among the arguments: they are all values.
-      node.arguments.resize(node.inputs.size());
-    } else {
-      const Json& arguments = member(json, "args");
-      for (const Json& argument : arguments.is_array() ? arguments : Json::array()) {
-        collect_argument(entry, argument, 0, node);
-      }
-      check_options(entry, member(json, "kwargs"));
-    }
-    // A file may repeat one call without end, and each argument becomes an entry here.
-    if (node.arguments.size() > ModelGraph::kMaxArrays) {
-      refuse(fmt::format("calls layer {} with more than {} values", shown(entry), ModelGraph::kMaxArrays));
-    }
-    entries_[entry].nodes.push_back(nodes_.size());
-    nodes_.push_back(std::move(node));
-  }
-
-  // Named arguments of a call: a mask would be a value, and the others change what the layer computes.
-  void check_options(std::size_t entry, const Json& options) const {
-    if (!options.is_object()) return;
-    for (const auto& [key, value] : options.items()) {
-      // A layer that always runs as in inference computes the same predictions.
-      if (value.is_null() || (key == "training" && value.is_boolean())) continue;
-      refuse_keras_layer(path_of(entries_[entry]), entries_[entry].class_name,
-                         fmt::format("is called with the argument {}, which Holdfast does not have; call it without",
-                                     quoted_text(key)));
-    }
-  }
-
-  static std::optional<Reference> reference_from(const Json& list) {
-    const bool is_list = list.is_array() && (list.size() == 3 || list.size() == 4) && list[0].is_string();
-    const auto node = is_list ? integer_value(list[1]) : std::nullopt;
-    const auto tensor = is_list ? integer_value(list[2]) : std::nullopt;
-    if (!node || !tensor) return std::nullopt;
-    return Reference{.layer = list[0].get<std::string>(), .node = *node, .tensor = *tensor};
-  }
-
-  void collect_references(const Json& json, std::size_t depth, const char* place, std::vector<Reference>& found) const {
-    if (auto reference = reference_from(json)) return found.push_back(std::move(*reference));
-    // A limit on the depth, because the file is not trusted and this function calls itself.
-    const bool is_nested = (json.is_array() || json.is_object()) && depth < kMaxArgumentDepth;
-    if (!is_nested) refuse(fmt::format("has an entry of {} that names no output of a layer", place));
-    for (const Json& element : json) collect_references(element, depth + 1, place, found);
-  }
-
-  void collect_argument(std::size_t entry, const Json& argument, std::size_t depth, Node& node) const {
-    if (text_member(argument, "class_name") == "__keras_tensor__") {
-      auto reference = reference_from(member(member(argument, "config"), "keras_history"));
-      if (!reference) refuse(fmt::format("calls layer {} with an output of no layer", shown(entry)));
-      // An argument without a number stands for the next of the inputs.
-      node.inputs.push_back(std::move(*reference));
-      node.arguments.emplace_back();
-    } else if (argument.is_number()) {
-      node.arguments.emplace_back(argument.get<double>());
-    } else if (argument.is_array() && depth < kMaxArgumentDepth) {
-      for (const Json& element : argument) collect_argument(entry, element, depth + 1, node);
-    } else if (argument.is_object() && !argument.contains("class_name") && depth < kMaxArgumentDepth) {
-      for (const Json& element : argument) collect_argument(entry, element, depth + 1, node);
-    } else if (!argument.is_null()) {
-      // A null stands for a default. Everything else would change what the layer computes.
-      refuse_keras_layer(path_of(entries_[entry]), entries_[entry].class_name,
-                         "is called with an argument that is neither a value nor a number; call it without");
-    }
-  }
-
-  const Json& config_;
-  const std::string path_;
-  const std::string& label_;
-  std::vector<Entry> entries_;
-  std::map<std::string, std::size_t, std::less<>> by_name_;
-  std::vector<Node> nodes_;
-};
 
 bool is_part_of_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
@@ -317,11 +70,11 @@ class FunctionalReader {
   }
 
   Values read_functional(const Json& config) {
-    const Container model(config, "", label_);
+    const KerasContainer model(config, "", label_);
     Values inputs;
-    for (const Reference& reference : model.references("input_layers")) {
+    for (const KerasReference& reference : model.references("input_layers")) {
       const Json* options = nullptr;
-      for (const Entry& entry : model.entries()) {
+      for (const KerasEntry& entry : model.entries()) {
         if (entry.name == reference.layer && entry.class_name == "InputLayer") options = &member(*entry.json, "config");
       }
       if (options == nullptr)
@@ -374,7 +127,7 @@ class FunctionalReader {
     if (++nesting_ > kMaxNestedModels) refuse(fmt::format("nests models deeper than {} levels", kMaxNestedModels));
     // Counted over the whole file: a model that is called twice on each level doubles the number each time.
     count_entries(layers_of_config(config).size());
-    Container model(config, path, label_);
+    KerasContainer model(config, path, label_);
     Values outputs = is_sequential(config) ? call_in_turn(model, path, inputs) : call_nodes(model, path, inputs);
     --nesting_;
     return outputs;
@@ -385,12 +138,12 @@ class FunctionalReader {
     if (entries_ > kMaxEntries) refuse(fmt::format("has more than {} layers and calls of layers", kMaxEntries));
   }
 
-  Values call_in_turn(const Container& model, const std::string& path, const Values& inputs) {
+  Values call_in_turn(const KerasContainer& model, const std::string& path, const Values& inputs) {
     if (inputs.size() != 1) {
       refuse_keras_layer(path, "Sequential", fmt::format("is called with {} values instead of 1", inputs.size()));
     }
     Values values = inputs;
-    for (const Entry& entry : model.entries()) {
+    for (const KerasEntry& entry : model.entries()) {
       // A Sequential may have one, which only says its shape.
       if (entry.class_name == "InputLayer") continue;
       values = call_entry(model, entry, {.entry = 0, .inputs = {}, .arguments = {std::nullopt}}, 0, values);
@@ -399,17 +152,17 @@ class FunctionalReader {
     return values;
   }
 
-  Values call_nodes(Container& model, const std::string& path, const Values& inputs) {
+  Values call_nodes(KerasContainer& model, const std::string& path, const Values& inputs) {
     model.read_nodes();
     count_entries(model.nodes().size());
     std::map<std::string, std::size_t> places;  // of the inputs, by name
-    for (const Reference& input : model.references("input_layers")) places.emplace(input.layer, places.size());
+    for (const KerasReference& input : model.references("input_layers")) places.emplace(input.layer, places.size());
     if (places.size() != inputs.size()) {
       refuse(fmt::format("calls {} with {} values instead of {}", quoted_text(path), inputs.size(), places.size()));
     }
-    const std::vector<Reference> outputs = model.references("output_layers");
+    const std::vector<KerasReference> outputs = model.references("output_layers");
     std::map<std::size_t, Values> values;  // by node
-    const auto value_of = [&](const Reference& reference, bool counts_model) {
+    const auto value_of = [&](const KerasReference& reference, bool counts_model) {
       const Values& found = values.at(model.node_of(reference, counts_model));
       if (reference.tensor < 0 || reference.tensor >= static_cast<std::int64_t>(found.size())) {
         refuse(fmt::format("names output {} of layer {}, which has {}", reference.tensor, quoted_text(reference.layer),
@@ -418,8 +171,8 @@ class FunctionalReader {
       return found[static_cast<std::size_t>(reference.tensor)];
     };
     for (const std::size_t place : model.nodes_in_order(outputs)) {
-      const Node& node = model.nodes()[place];
-      const Entry& entry = model.entries()[node.entry];
+      const KerasNode& node = model.nodes()[place];
+      const KerasEntry& entry = model.entries()[node.entry];
       if (entry.class_name == "InputLayer") {
         const auto input = places.find(entry.name);
         // An InputLayer that is not an input of the model would have no value.
@@ -428,16 +181,16 @@ class FunctionalReader {
         continue;
       }
       Values arguments;
-      for (const Reference& input : node.inputs) arguments.push_back(value_of(input, model.has_old_nodes(node)));
+      for (const KerasReference& input : node.inputs) arguments.push_back(value_of(input, model.has_old_nodes(node)));
       const auto number = std::find(entry.nodes.begin(), entry.nodes.end(), place) - entry.nodes.begin();
       values[place] = call_entry(model, entry, node, static_cast<std::size_t>(number), arguments);
     }
     Values results;
-    for (const Reference& output : outputs) results.push_back(value_of(output, true));
+    for (const KerasReference& output : outputs) results.push_back(value_of(output, true));
     return results;
   }
 
-  Values call_entry(const Container& model, const Entry& entry, const Node& node, std::size_t number,
+  Values call_entry(const KerasContainer& model, const KerasEntry& entry, const KerasNode& node, std::size_t number,
                     const Values& inputs) {
     const std::string path = model.path_of(entry);
     if (inputs.empty()) model.refuse(fmt::format("calls layer {} without a value", quoted_text(path)));
@@ -472,8 +225,8 @@ class FunctionalReader {
 
   // Integers reach only the layers that take them. Keras converts them before a layer multiplies them by weights, and
   // a layer of Holdfast does that here.
-  Values with_fitting_types(const Entry& entry, const std::string& path, std::size_t number, const HoldfastStep& step,
-                            const Values& inputs) {
+  Values with_fitting_types(const KerasEntry& entry, const std::string& path, std::size_t number,
+                            const HoldfastStep& step, const Values& inputs) {
     Values values = inputs;
     for (std::size_t place = 0; place < values.size(); ++place) {
       if (step.kind == "Embedding") check_ids(entry, path, values[place]);
@@ -502,7 +255,7 @@ class FunctionalReader {
   }
 
   // Keras takes ids as floats and rounds them; for Holdfast they are integers.
-  void check_ids(const Entry& entry, const std::string& path, const ModelGraphSource& ids) {
+  void check_ids(const KerasEntry& entry, const std::string& path, const ModelGraphSource& ids) {
     if (is_integer(ids)) return;
     if (ids.call != ModelGraphSource::kModelInput) {
       refuse_keras_layer(path, entry.class_name,
@@ -542,7 +295,7 @@ class FunctionalReader {
     }
   }
 
-  void note_training(const Entry& entry, const std::string& path) {
+  void note_training(const KerasEntry& entry, const std::string& path) {
     if (flag_member(member(*entry.json, "config"), "trainable", true)) return;
     const auto variables = keras_variables(entry.class_name, member(*entry.json, "config"));
     // A layer without weights has nothing that could be trained.
@@ -550,7 +303,7 @@ class FunctionalReader {
     result_.notes.push_back(fmt::format("layer {} is frozen in Keras; Holdfast trains it", quoted_text(path)));
   }
 
-  void check_name(const Entry& entry, const std::string& path) const {
+  void check_name(const KerasEntry& entry, const std::string& path) const {
     const std::string& name = entry.name;
     constexpr std::size_t kMaxName = 80;
     // The name becomes a part of names of arrays and of paths in files.

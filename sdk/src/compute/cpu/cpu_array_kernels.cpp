@@ -56,7 +56,7 @@ class ElementRun {
 
  private:
   void run_block(const std::array<std::int64_t, ElementProgram::kMaximumInputs>& offsets, std::int64_t first,
-                 std::int64_t count, std::int64_t output_offset);
+                 std::int64_t count, std::int64_t output_offset, bool is_last_of_row);
   void load_inputs(const std::array<std::int64_t, ElementProgram::kMaximumInputs>& offsets, std::int64_t first,
                    std::int64_t count);
   ElementLane lane(const ElementOperand& operand) const;
@@ -134,19 +134,19 @@ void ElementRun::prefetch(std::size_t input) const {
   constexpr std::int64_t kLineFloats = 16;
   if (input >= program_.input_count || lanes_[input].is_scalar) return;
   for (std::int64_t line = 0; line < kBlockElements; line += kLineFloats) {
-    // Addresses after the end of an array are harmless.
+    // The next block may be shorter. Addresses after the end of an array are harmless.
     __builtin_prefetch(lanes_[input].values + kBlockElements + line);
   }
 }
 
 void ElementRun::run_block(const std::array<std::int64_t, ElementProgram::kMaximumInputs>& offsets, std::int64_t first,
-                           std::int64_t count, std::int64_t output_offset) {
+                           std::int64_t count, std::int64_t output_offset, bool is_last_of_row) {
   load_inputs(offsets, first, count);
   for (std::size_t i = 0; i < program_.instruction_count; ++i) {
     const ElementInstruction& instruction = program_.instructions[i];
     const ElementLane operands[] = {lane(instruction.operands[0]), lane(instruction.operands[1]),
                                     lane(instruction.operands[2])};
-    prefetch(i);
+    if (!is_last_of_row) prefetch(i);
     kernels_.run_instruction(instruction.function, operands, count, place_of(i, output_offset));
   }
   for (std::size_t i = 0; i < program_.output_count; ++i) {
@@ -169,7 +169,8 @@ void ElementRun::run() {
   std::int64_t output_offset = 0;
   do {
     for (std::int64_t first = 0; first < row; first += kBlockElements) {
-      run_block(odometer.offsets, first, std::min(kBlockElements, row - first), output_offset + first);
+      const std::int64_t count = std::min(kBlockElements, row - first);
+      run_block(odometer.offsets, first, count, output_offset + first, first + count == row);
     }
     output_offset += row;
   } while (odometer.next(strides));

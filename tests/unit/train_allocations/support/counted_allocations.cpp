@@ -41,17 +41,21 @@ void count_allocation() {
   stack.depth = backtrace(stack.callers.data(), kDepth);
 }
 
-void* counted(std::size_t bytes) {
+void* counted_or_null(std::size_t bytes) {
   count_allocation();
-  if (void* const memory = std::malloc(std::max<std::size_t>(bytes, 1))) return memory;
-  throw std::bad_alloc();
+  return std::malloc(std::max<std::size_t>(bytes, 1));
 }
 
-void* counted(std::size_t bytes, std::align_val_t alignment) {
+void* counted_or_null(std::size_t bytes, std::align_val_t alignment) {
   count_allocation();
   const auto step = static_cast<std::size_t>(alignment);
   const std::size_t whole = (std::max<std::size_t>(bytes, 1) + step - 1) / step * step;
-  if (void* const memory = std::aligned_alloc(step, whole)) return memory;
+  return std::aligned_alloc(step, whole);
+}
+
+template <class... Alignment>
+void* counted(std::size_t bytes, Alignment... alignment) {
+  if (void* const memory = counted_or_null(bytes, alignment...)) return memory;
   throw std::bad_alloc();
 }
 
@@ -107,6 +111,19 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
 }
 void* operator new[](std::size_t bytes, std::align_val_t alignment) {
   return holdfast::counted(bytes, alignment);
+}
+// std::stable_sort asks for its buffer with these.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return holdfast::counted_or_null(bytes);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return holdfast::counted_or_null(bytes);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return holdfast::counted_or_null(bytes, alignment);
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return holdfast::counted_or_null(bytes, alignment);
 }
 void operator delete(void* memory) noexcept {
   std::free(memory);

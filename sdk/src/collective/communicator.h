@@ -17,6 +17,7 @@
 
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
+#include "holdfast/core/array_passes.h"
 
 namespace holdfast {
 
@@ -68,6 +69,9 @@ class Communicator {
   // This rank's slots, for ShardAccumulator. They may be written between two reductions: from the return of one
   // reduce() until the next call of it.
   virtual std::vector<Slot> slots() = 0;
+
+  // Threads that share the additions of reduce(). It is called by one that may call them. The default does without.
+  virtual void set_passes(const ArrayPasses& passes) { static_cast<void>(passes); }
 
   // The size of a bucket, which is what the ranks add at a time. There is no gain in declaring less than this ready.
   virtual std::size_t bucket_floats() const { return std::numeric_limits<std::size_t>::max(); }

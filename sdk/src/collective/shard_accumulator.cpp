@@ -1,11 +1,13 @@
 // A thread that completes a shard also adds what becomes complete by it, up the tree. The additions run outside of the
 // lock, in any order of time: which two slots are added, and which is the left one, is given by the tree alone. So the
-// bits do not depend on the threads. See docs/decisions/training.md.
+// bits do not depend on the threads. After the last shard no thread has another one to compute, so all share the
+// additions that are left. See docs/decisions/training.md.
 
 #include "collective/shard_accumulator.h"
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "holdfast/base/error.h"
 
@@ -26,6 +28,8 @@ void ShardAccumulator::reset() {
   const std::lock_guard lock(mutex_);
   running_.clear();
   complete_nodes_.clear();
+  acquired_ = 0;
+  last_.reset();
   free_slots_.clear();
   // The first slots are taken first, so a step touches no more memory than it needs.
   for (int slot = static_cast<int>(slots_.size()) - 1; slot >= 0; --slot) free_slots_.push_back(slot);
@@ -38,10 +42,11 @@ Slot ShardAccumulator::acquire(int shard) {
   const int slot = free_slots_.back();
   free_slots_.pop_back();
   running_[shard] = slot;
+  ++acquired_;
   return slots_[static_cast<std::size_t>(slot)];
 }
 
-void ShardAccumulator::add(const std::pair<Node, Node>& children, FloatRange range) const {
+void ShardAccumulator::add(const std::pair<Node, Node>& children, FloatRange range, const ArrayPasses& passes) const {
   // The right one is added to the left one, as the tree says; the sum stays in the left slot.
   const Slot& left = slots_[static_cast<std::size_t>(children.first.slot)];
   const Slot& right = slots_[static_cast<std::size_t>(children.second.slot)];
@@ -50,8 +55,16 @@ void ShardAccumulator::add(const std::pair<Node, Node>& children, FloatRange ran
     return floats.subspan(begin, end - begin);
   };
   if (range.begin < gradients) {
-    const std::size_t end = std::min(range.end, gradients);
-    memory_.add(part(right.gradients, range.begin, end), part(left.gradients, range.begin, end));
+    const std::span<const float> summand = part(right.gradients, range.begin, std::min(range.end, gradients));
+    const std::span<float> sum = part(left.gradients, range.begin, std::min(range.end, gradients));
+    if (!memory_.is_host()) {
+      memory_.add(summand, sum);
+    } else {
+      const auto add_part = [&](std::size_t begin, std::size_t end) {
+        memory_.add(part(summand, begin, end), part(sum, begin, end));
+      };
+      passes(sum.size(), 3, std::ref(add_part));
+    }
   }
   if (range.end > gradients) {
     const std::size_t begin = std::max(range.begin, gradients) - gradients;
@@ -78,16 +91,33 @@ void ShardAccumulator::complete(int shard, FloatRange range) {
   std::unique_lock lock(mutex_);
   Node node{{shard, shard + 1}, running_.at(shard)};
   running_.erase(shard);
+  if (running_.empty() && acquired_ == local_.count()) {
+    last_ = {node, range};
+    return;
+  }
   // Both children are taken out before the lock is released, so that no other thread adds them too.
   while (const auto children = take_pair(node, complete_nodes_)) {
     lock.unlock();
-    add(*children, range);
+    add(*children, range, pass_alone);
     lock.lock();
 
     free_slots_.push_back(children->second.slot);
     node = parent_of(*children);
   }
   complete_nodes_[node.range.begin] = node;
+}
+
+// No other thread calls the accumulator now, so the lock may be held.
+void ShardAccumulator::finish(const ArrayPasses& passes) {
+  const std::lock_guard lock(mutex_);
+  HOLDFAST_ASSERT(last_.has_value() && running_.empty());
+  Node node = last_->node;
+  while (const auto children = take_pair(node, complete_nodes_)) {
+    add(*children, last_->range, passes);
+    node = parent_of(*children);
+  }
+  complete_nodes_[node.range.begin] = node;
+  last_.reset();
 }
 
 std::vector<int> ShardAccumulator::add_ahead(int shard, FloatRange range) const {
@@ -97,7 +127,7 @@ std::vector<int> ShardAccumulator::add_ahead(int shard, FloatRange range) const 
   Nodes complete = complete_nodes_;
   Node node{{shard, shard + 1}, running_.at(shard)};
   while (const auto children = take_pair(node, complete)) {
-    add(*children, range);
+    add(*children, range, pass_alone);
     node = parent_of(*children);
   }
   complete[node.range.begin] = node;

@@ -34,15 +34,17 @@ class ShardAccumulator {
   // Takes a free slot to compute `shard` into. Its content is undefined. Asserts that a slot is free. Any thread.
   Slot acquire(int shard);
   // Declares `range` of the shard's slot computed, and adds that range of all nodes that are complete now. The range is
-  // the same for all shards of a step. Any thread.
+  // the same for all shards of a step. What the shard that ends last completes is left to finish(). Any thread.
   void complete(int shard, FloatRange range);
+  // Adds what is left when all shards of the rank are complete, on the threads of `passes`.
+  void finish(const ArrayPasses& passes);
 
   // Adds `range` of the shard's slot ahead of complete(), whose own range must not include it. Only for the last shard
   // of the rank, while no other one is being computed. Returns what covering_slots() will return, so that the sum over
   // ranks can begin with this range while the rest of the shard is still being computed.
   std::vector<int> add_ahead(int shard, FloatRange range) const;
 
-  // The slot of each covering node, from left to right. Only after all shards of the rank are complete.
+  // The slot of each covering node, from left to right. Only after finish().
   std::vector<int> covering_slots() const;
 
  private:
@@ -51,12 +53,17 @@ class ShardAccumulator {
     int slot;
   };
 
+  struct LastShard {
+    Node node;
+    FloatRange range;
+  };
+
   using Nodes = std::map<int, Node>;  // by first shard
   // If the sibling of `node` is complete too, takes it out of `complete` and returns both, the left one first.
   std::optional<std::pair<Node, Node>> take_pair(const Node& node, Nodes& complete) const;
   static Node parent_of(const std::pair<Node, Node>& children);
   std::vector<int> covering_slots_in(const Nodes& complete) const;
-  void add(const std::pair<Node, Node>& children, FloatRange range) const;
+  void add(const std::pair<Node, Node>& children, FloatRange range, const ArrayPasses& passes) const;
 
   const ShardTree tree_;
   const ShardRange local_;
@@ -64,9 +71,11 @@ class ShardAccumulator {
   MemorySpace& memory_;
 
   mutable std::mutex mutex_;
-  std::vector<int> free_slots_;  // guarded by mutex_
-  std::map<int, int> running_;   // shard -> slot; guarded by mutex_
-  Nodes complete_nodes_;         // those that no thread is adding right now; guarded by mutex_
+  std::vector<int> free_slots_;    // guarded by mutex_
+  std::map<int, int> running_;     // shard -> slot; guarded by mutex_
+  Nodes complete_nodes_;           // those that no thread is adding right now; guarded by mutex_
+  int acquired_ = 0;               // shards of this step; guarded by mutex_
+  std::optional<LastShard> last_;  // between its complete() and finish(); guarded by mutex_
 };
 
 }  // namespace holdfast

@@ -247,6 +247,10 @@ class Backend {
   // Null if memory() is the host's.
   virtual DeviceKernels* device_kernels() = 0;
 
+  // What the operations that were made so far need besides the arrays that they are given. Only where memory() is the
+  // host's; 0 on devices.
+  virtual std::size_t workspace_bytes() const { return 0; }
+
   // What the bits depend on besides shapes: "oneDNN 2.6.3, isa avx2, kernels 2, 1 thread per
   // shard".
   virtual std::string description() const = 0;

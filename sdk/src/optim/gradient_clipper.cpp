@@ -5,6 +5,7 @@
 #include "optim/gradient_clipper.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "compute/cpu/kernels/vector_kernels.h"
@@ -40,10 +41,10 @@ GradientClipper::GradientClipper(const GradientClipping& clipping, std::vector<c
                                                      : memory.allocate(compute::norm_workspace_floats(ranges_))),
       chunk_sums_(device == nullptr ? most_chunks(ranges_) : 0) {}
 
-std::span<const float> GradientClipper::clip(std::span<const float> gradients) {
+std::span<const float> GradientClipper::clip(std::span<const float> gradients, const ArrayPasses& passes) {
   HOLDFAST_ASSERT(gradients.size() == size_);
   if (device_ == nullptr) {
-    clip_on_host(gradients);
+    clip_on_host(gradients, passes);
   } else if (clipping_.value) {
     device_->clip_values(*clipping_.value, size_, gradients.data(), clipped_.get());
   } else {
@@ -54,19 +55,34 @@ std::span<const float> GradientClipper::clip(std::span<const float> gradients) {
 }
 
 // Padding between ranges is never written: it keeps the zeros that the arena was allocated with.
-void GradientClipper::clip_on_host(std::span<const float> gradients) {
+void GradientClipper::clip_on_host(std::span<const float> gradients, const ArrayPasses& passes) {
   const compute::VectorKernels& kernels = compute::vector_kernels();
   if (clipping_.value) {
-    return kernels.clip_values(gradients.data(), static_cast<std::int64_t>(size_), *clipping_.value, clipped_.get());
+    const auto clip_range = [&](std::size_t begin, std::size_t end) {
+      kernels.clip_values(gradients.data() + begin, static_cast<std::int64_t>(end - begin), *clipping_.value,
+                          clipped_.get() + begin);
+    };
+    return passes(size_, 2, std::ref(clip_range));
   }
   const float limit = clipping_.norm ? *clipping_.norm : *clipping_.global_norm;
   for (const compute::NormRange& range : ranges_) {
     const std::span<const float> array = gradients.subspan(range.begin, range.end - range.begin);
-    const double squares = compute::sum_of_squares(array, std::span(chunk_sums_).first(compute::norm_chunks(range)),
-                                                   kernels.squares_of_chunk);
-    kernels.scaled(array.data(), static_cast<std::int64_t>(array.size()), compute::norm_scale(squares, limit),
-                   clipped_.get() + range.begin);
+    const float scale = compute::norm_scale(sum_of_squares(array, passes), limit);
+    const auto scale_range = [&](std::size_t begin, std::size_t end) {
+      kernels.scaled(array.data() + begin, static_cast<std::int64_t>(end - begin), scale,
+                     clipped_.get() + range.begin + begin);
+    };
+    passes(array.size(), 2, std::ref(scale_range));
   }
+}
+
+// Each chunk has a place for its sum, so the order of the additions does not depend on the threads.
+double GradientClipper::sum_of_squares(std::span<const float> array, const ArrayPasses& passes) {
+  const std::span<double> sums = std::span(chunk_sums_).first(compute::norm_chunks({.begin = 0, .end = array.size()}));
+  passes(sums.size(), compute::kNormChunk, [&](std::size_t begin, std::size_t end) {
+    compute::square_chunks(array, begin, sums.subspan(begin, end - begin), compute::vector_kernels().squares_of_chunk);
+  });
+  return compute::sum_of_chunks(sums);
 }
 
 }  // namespace holdfast

@@ -9,6 +9,7 @@
 
 #include "compute/arithmetic/gradient_clipping.h"
 #include "compute/device_kernels.h"
+#include "holdfast/core/array_passes.h"
 #include "holdfast/core/memory_space.h"
 #include "holdfast/optim/gradient_clipping.h"
 
@@ -22,12 +23,13 @@ class GradientClipper {
   GradientClipper(const GradientClipping& clipping, std::vector<compute::NormRange> arrays, std::size_t arena_floats,
                   MemorySpace& memory, compute::DeviceKernels* device);
 
-  // Returns the clipped gradients, valid until the next call. On a device the work is queued, not
-  // waited for.
-  std::span<const float> clip(std::span<const float> gradients);
+  // Returns the clipped gradients, valid until the next call. On the host the threads of `passes` share
+  // the work. On a device it is queued, not waited for.
+  std::span<const float> clip(std::span<const float> gradients, const ArrayPasses& passes = pass_alone);
 
  private:
-  void clip_on_host(std::span<const float> gradients);
+  void clip_on_host(std::span<const float> gradients, const ArrayPasses& passes);
+  double sum_of_squares(std::span<const float> array, const ArrayPasses& passes);
 
   const GradientClipping clipping_;
   const std::vector<compute::NormRange> ranges_;  // one norm for each

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <vector>
 
 #include "compute/cpu/cpu_array_kernels.h"
@@ -92,6 +93,24 @@ void update_copies(MemorySpace& memory, const Optimizer& optimizer, std::int64_t
   for (std::size_t slot = 0; slot < slots.size(); ++slot) memory.copy_from_host(slots[slot], arrays.slots[slot]);
 }
 
+// Memory of its own would be allocated in each step.
+constexpr std::size_t kMostSharedSlots = 8;
+
+void update_on_host(const Optimizer& optimizer, std::int64_t step, const UpdateArrays& arrays,
+                    const ArrayPasses& passes) {
+  if (arrays.slots.size() > kMostSharedSlots) {
+    return optimizer.update(step, arrays.parameters, arrays.gradients, arrays.slots);
+  }
+  const auto update_range = [&](std::size_t begin, std::size_t end) {
+    std::array<std::span<float>, kMostSharedSlots> slots;
+    std::transform(arrays.slots.begin(), arrays.slots.end(), slots.begin(),
+                   [&](std::span<float> slot) { return slot.subspan(begin, end - begin); });
+    optimizer.update(step, arrays.parameters.subspan(begin, end - begin), arrays.gradients.subspan(begin, end - begin),
+                     std::span(slots).first(arrays.slots.size()));
+  };
+  passes(arrays.parameters.size(), 3 + 2 * arrays.slots.size(), std::ref(update_range));
+}
+
 }  // namespace
 
 void run_pass(const UpdatePass& pass, const UpdateArrays& arrays) {
@@ -99,11 +118,9 @@ void run_pass(const UpdatePass& pass, const UpdateArrays& arrays) {
   std::visit([&](const auto& step) { run_on_host(step, arrays); }, pass.step);
 }
 
-void update_arrays(compute::Backend& backend, const Optimizer& optimizer, std::int64_t step,
-                   const UpdateArrays& arrays) {
-  if (backend.device_kernels() == nullptr) {
-    return optimizer.update(step, arrays.parameters, arrays.gradients, arrays.slots);
-  }
+void update_arrays(compute::Backend& backend, const Optimizer& optimizer, std::int64_t step, const UpdateArrays& arrays,
+                   const ArrayPasses& passes) {
+  if (backend.device_kernels() == nullptr) return update_on_host(optimizer, step, arrays, passes);
   const std::shared_ptr<const UpdatePass> pass = optimizer.pass(step);
   if (pass == nullptr) return update_copies(backend.memory(), optimizer, step, arrays);
   require_one_length(arrays);

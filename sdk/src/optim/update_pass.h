@@ -10,6 +10,7 @@
 #include "compute/array_kernels.h"
 #include "compute/backend.h"
 #include "compute/device_kernels.h"
+#include "holdfast/core/array_passes.h"
 #include "holdfast/optim/optimizer.h"
 
 namespace holdfast {
@@ -30,9 +31,9 @@ struct UpdateArrays {
 // Runs a pass on arrays in the host's memory.
 void run_pass(const UpdatePass& pass, const UpdateArrays& arrays);
 
-// Updates arrays in the memory of a back end, on which the work is queued. An optimizer without a pass computes on
-// copies in the host's memory, and is waited for.
-void update_arrays(compute::Backend& backend, const Optimizer& optimizer, std::int64_t step,
-                   const UpdateArrays& arrays);
+// Updates arrays in the memory of a back end. On the host the threads of `passes` share the work. On a device it is
+// queued; an optimizer without a pass computes on copies in the host's memory there, and is waited for.
+void update_arrays(compute::Backend& backend, const Optimizer& optimizer, std::int64_t step, const UpdateArrays& arrays,
+                   const ArrayPasses& passes = pass_alone);
 
 }  // namespace holdfast

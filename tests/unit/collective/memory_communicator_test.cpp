@@ -17,6 +17,7 @@
 #include "collective/shard_accumulator.h"
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
+#include "support/passes.h"
 #include "support/rank_threads.h"
 #include "unit/collective/support/bits.h"
 
@@ -56,12 +57,15 @@ std::vector<std::vector<std::uint32_t>> reduce_on(const ShardAssignment& assignm
     const auto communicator = group.connect(shape_of(rank, assignment, floats));
     const ShardRange local = assignment.of(rank);
     ShardAccumulator accumulator(ShardTree(assignment.shards()), local, communicator->slots());
+    // A rank with one shard has one thread, another may have several.
+    communicator->set_passes(local.count() == 1 ? pass_alone : pass_in_pieces);
     for (int round = 0; round < rounds; ++round) {
       accumulator.reset();
       for (int shard = local.begin; shard < local.end; ++shard) {
         fill_shard(round, shard, accumulator.acquire(shard).gradients);
         accumulator.complete(shard, range);
       }
+      accumulator.finish(pass_alone);
       const std::span<const float> sum = communicator->reduce(accumulator.covering_slots(), range, soon()).gradients;
       const auto part = bits(sum.subspan(range.begin, range.end - range.begin));
       auto& result = results[static_cast<std::size_t>(rank)];

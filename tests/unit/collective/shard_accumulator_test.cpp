@@ -12,6 +12,7 @@
 
 #include "collective/memory/memory_communicator.h"
 #include "holdfast/core/random.h"
+#include "support/passes.h"
 #include "unit/collective/support/bits.h"
 
 namespace holdfast {
@@ -76,6 +77,7 @@ TEST(ShardAccumulator, GivesTheTreesBitsInWhateverOrderShardsEnd) {
       ShardAccumulator accumulator(ShardTree(shards), {0, shards}, slots.spans());
 
       for (const int shard : order) compute(accumulator, shard);
+      accumulator.finish(pass_in_pieces);
 
       const std::vector<int> covering = accumulator.covering_slots();
       ASSERT_EQ(covering.size(), 1U);
@@ -101,6 +103,7 @@ TEST(ShardAccumulator, GivesTheTreesBitsWhereItAddsAhead) {
     }
     std::copy(values.begin() + kGradients, values.end(), slot.tail.begin());
     accumulator.complete(shards - 1, {kGradients, kFloats});
+    accumulator.finish(pass_alone);
 
     const std::vector<int> covering = accumulator.covering_slots();
     ASSERT_EQ(covering.size(), 1U);
@@ -118,6 +121,7 @@ TEST(ShardAccumulator, PredictsWhichSlotsWillCoverItsShards) {
 
   const std::vector<int> ahead = accumulator.add_ahead(5, {0, kGradients});
   accumulator.complete(5, {kGradients, kFloats});
+  accumulator.finish(pass_alone);
 
   EXPECT_EQ(ahead.size(), 3U);
   EXPECT_EQ(ahead, accumulator.covering_slots());
@@ -152,6 +156,7 @@ TEST(ShardAccumulator, GivesTheTreesBitsFromSeveralThreads) {
       });
     }
     for (std::thread& thread : threads) thread.join();
+    accumulator.finish(pass_alone);
 
     EXPECT_EQ(bits(slots.memory[static_cast<std::size_t>(accumulator.covering_slots().at(0))]),
               bits(reference(kShards)));
@@ -167,6 +172,7 @@ TEST(ShardAccumulator, AddsTheRangeAlone) {
     std::fill(slot.tail.begin(), slot.tail.end(), 1.0F);
     accumulator.complete(shard, {16, 40});
   }
+  accumulator.finish(pass_in_pieces);
 
   const std::vector<float>& sum = slots.memory[static_cast<std::size_t>(accumulator.covering_slots().at(0))];
 
@@ -181,6 +187,7 @@ TEST(ShardAccumulator, KeepsTheCoveringNodesOfItsShardsApart) {
   ShardAccumulator accumulator(ShardTree(8), {1, 4}, slots.spans());
 
   for (const int shard : {3, 1, 2}) compute(accumulator, shard);
+  accumulator.finish(pass_alone);
 
   const std::vector<int> covering = accumulator.covering_slots();
   ASSERT_EQ(covering.size(), 2U);

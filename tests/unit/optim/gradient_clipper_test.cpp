@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "holdfast/core/random.h"
+#include "support/passes.h"
 
 namespace holdfast {
 namespace {
@@ -91,6 +93,24 @@ TEST(GradientClipper, FindsTheNormOfALongArray) {
   for (const std::size_t i : {std::size_t{0}, std::size_t{4095}, std::size_t{4096}, kCount - 1}) {
     const double expected = gradients[i] / std::sqrt(squares);
     EXPECT_NEAR(clipped[i], expected, std::abs(expected) * 0x1p-22);
+  }
+}
+
+TEST(GradientClipper, GivesTheSameBitsHoweverPassesAreCut) {
+  constexpr std::size_t kCount = 50'003;
+  Random random(1, Purpose::user, 0, 0);
+  std::vector<float> gradients(kCount);
+  for (float& gradient : gradients) gradient = random.normal();
+  for (const GradientClipping& clipping :
+       {GradientClipping{.value = 0.5F}, GradientClipping{.norm = 1}, GradientClipping{.global_norm = 1}}) {
+    const std::vector<compute::NormRange> arrays = {{.begin = 0, .end = 20'000}, {.begin = 20'016, .end = kCount}};
+    GradientClipper alone(clipping, arrays, kCount, host_memory(), nullptr);
+    GradientClipper in_pieces(clipping, arrays, kCount, host_memory(), nullptr);
+
+    const std::span<const float> expected = alone.clip(gradients);
+    const std::span<const float> clipped = in_pieces.clip(gradients, pass_in_pieces);
+
+    EXPECT_EQ(std::memcmp(clipped.data(), expected.data(), kCount * sizeof(float)), 0);
   }
 }
 

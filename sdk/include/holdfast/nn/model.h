@@ -53,15 +53,18 @@ struct ModelArray {
   ValueSpec spec;    // of one sample
 };
 
-// The memory of one pass over some samples, in bytes. Not counted are the optimizer's slots, each as large as the
-// parameters, targets, and what kernels need besides their arrays, such as a convolution that orders its input anew.
+// The memory of one pass over some samples, in bytes. Not counted are targets and the optimizer's slots, each as large
+// as the parameters.
 struct PassMemory {
   std::size_t weights = 0;    // parameters, and in a prediction the buffers
   std::size_t gradients = 0;  // of the parameters, and the statistics of the batch; 0 in a prediction
   std::size_t samples = 0;    // the inputs, and in a training step the gradients of the outputs
   std::size_t arrays = 0;     // what operations compute; arrays that are never needed together share memory
+  // What kernels need besides, such as a convolution that orders its input anew: on this machine's CPU, with one
+  // thread.
+  std::size_t workspace = 0;
 
-  std::size_t total() const { return weights + gradients + samples + arrays; }
+  std::size_t total() const { return weights + gradients + samples + arrays + workspace; }
 };
 
 struct DrawingOptions {
@@ -117,8 +120,9 @@ class Model {
   std::string summary() const;
   // The same, and the memory that a training step and a prediction need with so many samples at a time.
   std::string summary(std::int64_t samples) const;
-  // The peak of a step of one thread with so many samples: a shard of a batch. Throws Error{invalid_argument} for less
-  // than one sample, or for more than any memory would hold.
+  // The peak of a step of one thread with so many samples: a shard of a batch. Makes the kernels of such a step, which
+  // may take as long as a first step, but none of its arrays. Throws Error{invalid_argument} for less than one sample,
+  // or for more than any memory would hold.
   PassMemory training_memory(std::int64_t samples) const;
   PassMemory prediction_memory(std::int64_t samples) const;
   // The calls of layers as a graph in the language of Graphviz's `dot`, one box a call. `holdfast plot` makes an image

@@ -28,6 +28,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/compute/precision.h"
+#include "holdfast/core/array_passes.h"
 #include "holdfast/core/memory_space.h"
 #include "holdfast/core/row_layout.h"
 #include "holdfast/core/shape.h"
@@ -145,6 +146,8 @@ struct Update {
   // update divides them by this weight. If it is 0, nothing is applied.
   bool is_weighted = false;
   float weight = 0;
+  // The threads that computed the shards, to share passes over arrays in the memory of the host.
+  ArrayPasses passes = pass_alone;
 };
 
 // Functions are called from one thread at a time, except that calls of compute_gradients(),

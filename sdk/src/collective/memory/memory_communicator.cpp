@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "holdfast/base/error.h"
@@ -208,7 +210,12 @@ Sums MemoryCommunicator::reduce(std::span<const int> covering_slots, FloatRange 
     HOLDFAST_ASSERT(covering_slots.size() == 1);
     if (signal(0).is_cancelled()) throw GenerationEnded("the generation was ended during an all-reduce");
     const float* sum = slot(0, static_cast<std::uint32_t>(covering_slots[0]));
-    was_finite_ = host_memory().is_finite({sum + range.begin, range.end - range.begin});
+    std::atomic<bool> is_finite = true;
+    const auto look = [&](std::size_t begin, std::size_t end) {
+      if (!host_memory().is_finite({sum + range.begin + begin, end - begin})) is_finite = false;
+    };
+    passes_(range.end - range.begin, 1, std::ref(look));
+    was_finite_ = is_finite;
     return parted({sum, shape_.float_count});
   }
   // Written before the barrier, which makes it visible to the peers.
@@ -218,8 +225,7 @@ Sums MemoryCommunicator::reduce(std::span<const int> covering_slots, FloatRange 
     std::memcpy(table + node * sizeof index, &index, sizeof index);
   }
   barrier(deadline);
-  const bool own_is_finite = add_in_order(program_, leaves(), segment_of(shape_.rank, shape_.size, range),
-                                          const_cast<float*>(segment(shape_.rank)));
+  const bool own_is_finite = add_segment(segment_of(shape_.rank, shape_.size, range));
   memory_.own_arena.writable()[kFiniteOffset] = static_cast<std::byte>(own_is_finite);
   // After this barrier no rank reads slots any more, so training may write them. Segments are written again only after
   // the first barrier of the next reduction, when all ranks have copied them.
@@ -229,6 +235,20 @@ Sums MemoryCommunicator::reduce(std::span<const int> covering_slots, FloatRange 
   for (int rank = 0; rank < shape_.size; ++rank)
     was_finite_ = was_finite_ && arena(rank)[kFiniteOffset] != std::byte{0};
   return parted(result());
+}
+
+// Adds this rank's part of the sum. Returns whether it is finite.
+bool MemoryCommunicator::add_segment(FloatRange part) {
+  const std::vector<const float*> all_leaves = leaves();
+  float* const sum = const_cast<float*>(segment(shape_.rank));
+  std::atomic<bool> is_finite = true;
+  // Each float is the sum of those at its place alone, so ranges may be cut anywhere.
+  const auto add_range = [&](std::size_t begin, std::size_t end) {
+    const FloatRange range = {part.begin + begin, part.begin + end};
+    if (!add_in_order(program_, all_leaves, range, sum + begin)) is_finite = false;
+  };
+  passes_(part.end - part.begin, all_leaves.size() + 1, std::ref(add_range));
+  return is_finite;
 }
 
 Sums MemoryCommunicator::parted(std::span<const float> block) const {
@@ -241,7 +261,10 @@ void MemoryCommunicator::gather(FloatRange range) {
   const std::span<float> all = result();
   for (int rank = 0; rank < shape_.size; ++rank) {
     const FloatRange part = segment_of(rank, shape_.size, range);
-    std::memcpy(all.data() + part.begin, segment(rank), (part.end - part.begin) * sizeof(float));
+    const auto copy = [&](std::size_t begin, std::size_t end) {
+      std::memcpy(all.data() + part.begin + begin, segment(rank) + begin, (end - begin) * sizeof(float));
+    };
+    passes_(part.end - part.begin, 2, std::ref(copy));
   }
 }
 

@@ -48,6 +48,7 @@ class MemoryCommunicator final : public Communicator {
   int rank() const override { return shape_.rank; }
   int size() const override { return shape_.size; }
   std::vector<Slot> slots() override;
+  void set_passes(const ArrayPasses& passes) override { passes_ = passes; }
   Sums reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override;
   bool was_finite() const override { return was_finite_; }
   using Communicator::broadcast;
@@ -72,11 +73,13 @@ class MemoryCommunicator final : public Communicator {
   std::span<float> result();
   Sums parted(std::span<const float> block) const;
   void gather(FloatRange range);
+  bool add_segment(FloatRange segment);
 
   const CommunicatorShape shape_;
   const std::vector<SumInstruction> program_;
   std::vector<int> leaf_ranks_;  // the rank of each leaf of program_
   Memory memory_;
+  ArrayPasses passes_ = pass_alone;
   std::uint32_t phase_ = 0;  // barriers that this rank has entered
   bool was_finite_ = true;
 };

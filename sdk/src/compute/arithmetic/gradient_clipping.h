@@ -67,14 +67,24 @@ HOLDFAST_HOST_INLINE inline double squares_of_chunk(const float* values, std::si
   });
 }
 
-// `chunk_sums` has norm_chunks() places. `chunk_squares` is squares_of_chunk(), or a function that gives the same bits.
-inline double sum_of_squares(std::span<const float> array, std::span<double> chunk_sums,
-                             double (*chunk_squares)(const float*, std::size_t) = squares_of_chunk) {
-  for (std::size_t chunk = 0; chunk < chunk_sums.size(); ++chunk) {
-    const std::size_t begin = chunk * kNormChunk;
-    chunk_sums[chunk] = chunk_squares(array.data() + begin, std::min(kNormChunk, array.size() - begin));
+// Fills the places of `sums` for the chunks of an array from number `first` on. `chunk_squares` is squares_of_chunk(),
+// or a function that gives the same bits.
+inline void square_chunks(std::span<const float> array, std::size_t first, std::span<double> sums,
+                          double (*chunk_squares)(const float*, std::size_t) = squares_of_chunk) {
+  for (std::size_t chunk = 0; chunk < sums.size(); ++chunk) {
+    const std::size_t begin = (first + chunk) * kNormChunk;
+    sums[chunk] = chunk_squares(array.data() + begin, std::min(kNormChunk, array.size() - begin));
   }
-  return sum_in_norm_lanes(chunk_sums.size(), [chunk_sums](std::size_t chunk) { return chunk_sums[chunk]; });
+}
+
+inline double sum_of_chunks(std::span<const double> sums) {
+  return sum_in_norm_lanes(sums.size(), [sums](std::size_t chunk) { return sums[chunk]; });
+}
+
+// `chunk_sums` has norm_chunks() places.
+inline double sum_of_squares(std::span<const float> array, std::span<double> chunk_sums) {
+  square_chunks(array, 0, chunk_sums);
+  return sum_of_chunks(chunk_sums);
 }
 
 }  // namespace holdfast::compute

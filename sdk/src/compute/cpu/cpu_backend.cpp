@@ -79,6 +79,8 @@ class CpuBackend : public Backend {
   // Losses, metrics and optimizers run their own loops on the host.
   DeviceKernels* device_kernels() override { return nullptr; }
 
+  std::size_t workspace_bytes() const override { return context_.workspace_bytes(); }
+
   std::string description() const override {
     const dnnl_version_t& version = *dnnl::version();
     const int threads = context_.threads();

@@ -1,8 +1,10 @@
 #pragma once
 
 // What all operations of a CPU back end share: oneDNN's engine and stream, the number of threads, and scratch memory.
-// The scratch memory is free between two operations, because a back end runs one operation at a time.
+// The scratch memory is free between two operations, because a back end runs one operation at a time. It is allocated
+// when an operation first runs, so that asking how much a model would need takes no memory.
 
+#include <algorithm>
 #include <cstddef>
 #include <dnnl.hpp>
 
@@ -20,14 +22,23 @@ class CpuContext {
   const dnnl::engine& engine() const { return engine_; }
   dnnl::stream& stream() { return stream_; }
 
-  // Called when an operation is made, so that running it allocates nothing.
-  void reserve_scratch(std::size_t bytes) { scratch_.grow_to((bytes + sizeof(float) - 1) / sizeof(float)); }
-  std::byte* scratch() const { return reinterpret_cast<std::byte*>(scratch_.data()); }
+  // Called when an operation is made: from its second run on it allocates nothing.
+  void reserve_scratch(std::size_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
+  std::byte* scratch() {
+    scratch_.grow_to((scratch_bytes_ + sizeof(float) - 1) / sizeof(float));
+    return reinterpret_cast<std::byte*>(scratch_.data());
+  }
+  // Counts memory that an operation keeps between its passes.
+  void count_kept(std::size_t bytes) { kept_bytes_ += bytes; }
+  // Of all operations that were made.
+  std::size_t workspace_bytes() const { return scratch_bytes_ + kept_bytes_; }
 
  private:
   const int threads_;
   dnnl::engine engine_;
   dnnl::stream stream_;
+  std::size_t scratch_bytes_ = 0;
+  std::size_t kept_bytes_ = 0;
   AlignedFloats scratch_;
 };
 

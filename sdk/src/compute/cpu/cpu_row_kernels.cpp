@@ -7,7 +7,7 @@
 
 #include "compute/arithmetic/row_elements.h"
 #include "compute/cpu/cpu_array_kernels.h"
-#include "holdfast/base/error.h"
+#include "core/sample_error.h"
 
 namespace holdfast::compute {
 
@@ -29,10 +29,12 @@ void CpuArrayKernels::convert(const RowConversion& conversion, const float* from
 static std::int64_t checked_id(const RowGather& gather, const float* ids, std::int64_t index) {
   const std::int32_t id = read_element<std::int32_t>(ids, index);
   if (id >= 0 && id < gather.table_rows) return id;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("id {} at position {} of sample {} of a shard is not in [0, {}), the rows of its table; make "
-                          "the table larger or map such ids to one that it has",
-                          id, index % gather.ids_per_sample, index / gather.ids_per_sample, gather.table_rows));
+  const std::int64_t each = gather.ids_per_sample;
+  throw SampleError(
+      index / each, gather.ids / each,
+      fmt::format("has the id {} at position {}, which is not in [0, {}), the rows of its table; make the "
+                  "table larger or map such ids to one that it has",
+                  id, index % each, gather.table_rows));
 }
 
 void CpuArrayKernels::gather(const RowGather& gather, const float* table, const float* ids, float* to) {

@@ -65,7 +65,8 @@ class CpuPooling : public PoolingOperation {
     if (!use.input_gradient) return;
 
     // The memory is ours and lives as long as the operation: the backward pass may come much later.
-    workspace_.grow_to((workspace.get_size() + sizeof(float) - 1) / sizeof(float));
+    workspace_bytes_ = workspace.get_size();
+    context.count_kept(workspace_bytes_);
     const Backward::primitive_desc backward_desc(
         Backward::desc(algorithm, input, output, strides, pool, pad_before, pad_after), scratch_attributes(),
         context.engine(), forward_desc);
@@ -78,8 +79,12 @@ class CpuPooling : public PoolingOperation {
     if (workspace.get_size() > 0) operands.push_back({DNNL_ARG_WORKSPACE, workspace, workspace, role});
   }
 
-  const float* workspace() const { return workspace_.data(); }
+  const float* workspace() {
+    workspace_.grow_to((workspace_bytes_ + sizeof(float) - 1) / sizeof(float));
+    return workspace_.data();
+  }
 
+  std::size_t workspace_bytes_ = 0;
   AlignedFloats workspace_;  // the position of each maximum, in oneDNN's own format
   std::optional<Primitive> forward_;
   std::optional<Primitive> backward_;

@@ -39,6 +39,8 @@ class Kernel {
   virtual ~Kernel() = default;
   // Queues the work of one pass. It must not allocate, and on a device not wait. One thread at a time calls it.
   virtual void run(const KernelArrays& arrays) = 0;
+  // Memory of its own in the host's memory, besides that of its back end.
+  virtual std::size_t own_bytes() const { return 0; }
 };
 
 // A kernel that is a function of its arrays.

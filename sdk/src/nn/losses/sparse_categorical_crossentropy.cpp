@@ -3,10 +3,12 @@
 
 #include "holdfast/nn/sparse_categorical_crossentropy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compute/device_kernels.h"
-#include "holdfast/base/error.h"
+#include "core/sample_error.h"
 #include "nn/losses/crossentropy_checks.h"
 #include "nn/losses/sample_rows.h"
 #include "nn/losses/softmax_row.h"
@@ -19,10 +21,10 @@ std::size_t checked_class(const SampleRows& rows, std::size_t row) {
   const auto classes = static_cast<std::int64_t>(rows.output_elements);
   // A wrong label would read beyond the row, so each one is checked.
   if (compute::is_class_label(label, classes)) return static_cast<std::size_t>(label);
-  throw Error(ErrorCode::invalid_argument,
-              "sample " + std::to_string(row) + " of " + std::to_string(rows.count) + " has the class label " +
-                  std::to_string(label) + "; the model has " + std::to_string(rows.output_elements) +
-                  " classes, so labels are the whole numbers 0 to " + std::to_string(rows.output_elements - 1));
+  throw SampleError(
+      static_cast<std::int64_t>(row), static_cast<std::int64_t>(rows.count),
+      fmt::format("has the class label {}; the model has {} classes, so labels are the whole numbers 0 to {}", label,
+                  classes, classes - 1));
 }
 
 double evaluate_labelled_logits(std::span<const float> row, std::size_t label, float scale, std::span<float> gradient) {

@@ -9,6 +9,7 @@
 #include "holdfast/nn/layer_builder.h"
 #include "holdfast/nn/model.h"
 #include "nn/graph/graph.h"
+#include "nn/plan/memory_plan.h"
 
 namespace holdfast {
 
@@ -55,6 +56,10 @@ struct ModelDescription {
   bool is_chain() const;
   // Of the arrays of updates, all together: the floats that a shard adds to the statistics of the batch.
   std::size_t contribution_count() const;
+  // What a plan for so many samples is made of. Refers to this description.
+  MemoryOptions memory_options(std::int64_t samples) const {
+    return {.samples = samples, .inputs = inputs.size(), .parameters = parameters, .buffers = buffers};
+  }
 };
 
 // What an input of this type is in a graph: f32 or i32, elements of 4 bytes. A shard's samples are converted before the

@@ -1,5 +1,5 @@
-// The numbers come from the plan that a program would make, so they are exact for the arrays of operations. Nothing is
-// allocated for them.
+// The numbers come from the plan that a program would make, so they are exact for the arrays of operations. None of
+// these arrays is allocated.
 
 #include <fmt/format.h>
 
@@ -7,8 +7,7 @@
 
 #include "holdfast/base/error.h"
 #include "nn/model/description.h"
-#include "nn/plan/fusion.h"
-#include "nn/plan/memory_plan.h"
+#include "nn/plan/model_plan.h"
 
 namespace holdfast {
 
@@ -31,31 +30,32 @@ static void check_samples(const Graph& graph, std::int64_t samples) {
                           std::max<std::int64_t>(kMost / elements, 1)));
 }
 
-static std::size_t plan_bytes(const ModelDescription& model, const Graph& graph, std::int64_t samples) {
+// Fills in what the operations of a graph need.
+static PassMemory with_operations(const ModelDescription& model, const Graph& graph, std::int64_t samples,
+                                  PassMemory memory) {
   check_samples(graph, samples);
-  // A program joins operations on elements, so the arrays between them must not be counted.
-  const MemoryOptions options = {
-      .samples = samples, .inputs = model.inputs.size(), .parameters = model.parameters, .buffers = model.buffers};
-  return plan_memory(fuse_elements(graph), options).arena_bytes;
+  const bool is_training = &graph == &model.training;
+  const auto backend = compute::make_cpu_backend(1);
+  const ModelPlan plan(graph, model.memory_options(samples), *backend, is_training);
+  memory.arrays = plan.arena_bytes();
+  memory.workspace = backend->workspace_bytes() + plan.own_bytes_of_kernels();
+  return memory;
 }
 
 PassMemory Model::training_memory(std::int64_t samples) const {
   const ModelDescription& model = *description_;
-  const std::size_t arrays = plan_bytes(model, model.training, samples);
   // Each thread has gradients of its own, and the sums for moving averages come with them.
-  return {.weights = model.parameters.float_count() * sizeof(float),
-          .gradients = (model.parameters.float_count() + model.contribution_count()) * sizeof(float),
-          .samples = batch_bytes(model.inputs, samples) + batch_bytes(model.outputs, samples),
-          .arrays = arrays};
+  return with_operations(model, model.training, samples,
+                         {.weights = model.parameters.float_count() * sizeof(float),
+                          .gradients = (model.parameters.float_count() + model.contribution_count()) * sizeof(float),
+                          .samples = batch_bytes(model.inputs, samples) + batch_bytes(model.outputs, samples)});
 }
 
 PassMemory Model::prediction_memory(std::int64_t samples) const {
   const ModelDescription& model = *description_;
-  const std::size_t arrays = plan_bytes(model, model.inference, samples);
-  return {.weights = (model.parameters.float_count() + model.buffers.float_count()) * sizeof(float),
-          .gradients = 0,
-          .samples = batch_bytes(model.inputs, samples),
-          .arrays = arrays};
+  return with_operations(model, model.inference, samples,
+                         {.weights = (model.parameters.float_count() + model.buffers.float_count()) * sizeof(float),
+                          .samples = batch_bytes(model.inputs, samples)});
 }
 
 }  // namespace holdfast

@@ -84,7 +84,8 @@ std::string in_mebibytes(std::size_t bytes) {
 std::string sum_of(const PassMemory& memory) {
   std::string text = fmt::format("{}: weights {}", in_mebibytes(memory.total()), in_mebibytes(memory.weights));
   if (memory.gradients > 0) text += fmt::format(", gradients {}", in_mebibytes(memory.gradients));
-  return text + fmt::format(", samples {}, arrays {}\n", in_mebibytes(memory.samples), in_mebibytes(memory.arrays));
+  return text + fmt::format(", samples {}, arrays {}, workspace {}\n", in_mebibytes(memory.samples),
+                            in_mebibytes(memory.arrays), in_mebibytes(memory.workspace));
 }
 
 }  // namespace
@@ -114,7 +115,7 @@ std::string Model::summary() const {
 
 std::string Model::summary(std::int64_t samples) const {
   return summary() +
-         fmt::format("Memory for {} at a time, without the optimizer's slots and the workspace of kernels\n",
+         fmt::format("Memory for {} at a time, without the optimizer's slots\n",
                      samples == 1 ? "1 sample" : fmt::format("{} samples", samples)) +
          "  training step: " + sum_of(training_memory(samples)) + "  prediction: " + sum_of(prediction_memory(samples));
 }

@@ -113,6 +113,8 @@ class CustomKernel final : public Kernel {
     is_checked_ = true;
   }
 
+  std::size_t own_bytes() const override { return scratch_bytes_; }
+
  private:
   void call_operation() {
     call_named(*operation_, [&] {

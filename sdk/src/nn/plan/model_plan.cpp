@@ -92,6 +92,11 @@ void ModelPlan::find_complete_gradients(const Graph& graph, const ArenaLayout& p
   }
 }
 
+std::size_t ModelPlan::own_bytes_of_kernels() const {
+  return std::accumulate(steps_.begin(), steps_.end(), std::size_t{0},
+                         [](std::size_t sum, const Step& step) { return sum + step.kernel->own_bytes(); });
+}
+
 void ModelPlan::run(std::size_t first, std::size_t end, const Bases& bases, const BeforeOperation& before) {
   for (std::size_t index = first; index < end; ++index) {
     // An exception of before() ends the pass between two operations, so no kernel is left half done.

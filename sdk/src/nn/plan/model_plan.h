@@ -31,6 +31,8 @@ class ModelPlan {
   std::int64_t samples() const { return samples_; }
   bool is_training() const { return is_training_; }
   std::size_t arena_bytes() const { return arena_bytes_; }
+  // What kernels need besides arrays and what their back end says.
+  std::size_t own_bytes_of_kernels() const;
 
   // By Base: the arena, parameters, buffers, gradients, contributions, the model's inputs, the gradients of its
   // outputs. What a pass does not use may be null.

@@ -65,10 +65,8 @@ const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, bool 
     return plans_.front();
   }
   const ModelDescription& model = *model_.description();
-  const MemoryOptions memory = {
-      .samples = samples, .inputs = model.inputs.size(), .parameters = model.parameters, .buffers = model.buffers};
-  auto plan =
-      std::make_shared<ModelPlan>(is_training ? model.training : model.inference, memory, *backend_, is_training);
+  auto plan = std::make_shared<ModelPlan>(is_training ? model.training : model.inference, model.memory_options(samples),
+                                          *backend_, is_training);
   // An arena never shrinks, so it fits older plans too. Sizes are multiples of 64 bytes, so the division is exact.
   (is_training ? training_arena_ : inference_arena_).grow_to(plan->arena_bytes() / sizeof(float));
   // A forward pass holds its plan by a pointer of its own, so a plan that is dropped here can still run backward.

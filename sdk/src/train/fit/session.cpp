@@ -253,7 +253,7 @@ std::vector<Tensor> Trainer::Session::predict_arrays(std::span<const Tensor* con
                        .step = training_.state.step,
                        .first_sample = first,
                        .samples = samples,
-                       .batch_samples = samples,
+                       .batch_samples = all,
                        .features = rows,
                        .targets = {},
                        .input_layout = layout.is_plain() ? nullptr : &layout},

@@ -15,6 +15,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "core/sample_error.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "nn/model/description.h"
@@ -370,7 +371,23 @@ void ModelTrainable::compute_no_samples(const ShardBatch& batch, GradientSink& s
   sink.ready(0, sink.gradients().size());
 }
 
+// Says which sample of the global batch an error of a sample of the shard is of.
+template <class Run>
+static void naming_samples(const ShardBatch& batch, const char* where, const Run& run) {
+  try {
+    run();
+  } catch (const SampleError& error) {
+    const std::int64_t sample = batch.first_sample + error.sample();
+    throw error.renamed(fmt::format("sample {} of {} {} step {}", sample, batch.batch_samples, where, batch.step),
+                        sample);
+  }
+}
+
 void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
+  naming_samples(batch, "in", [&] { compute_gradients_of(batch, sink, sums); });
+}
+
+void ModelTrainable::compute_gradients_of(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
   WorkerState& state = worker(batch);
   if (batch.samples == 0) return compute_no_samples(batch, sink, sums);
   list_columns(state, batch);
@@ -422,6 +439,10 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
 }
 
 void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums) {
+  naming_samples(batch, "of a batch evaluated after", [&] { compute_sums_of(batch, sums); });
+}
+
+void ModelTrainable::compute_sums_of(const ShardBatch& batch, std::span<float> sums) {
   WorkerState& state = worker(batch);
   if (batch.samples == 0) {
     std::ranges::fill(sums, 0.0F);
@@ -452,12 +473,16 @@ bool ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std
   state.program->backend().memory().copy_to_host({state.device_shard->sums.data(), fetched.size()}, fetched);
   std::copy_n(fetched.begin(), sums.size(), sums.begin());
   evaluation_.add_losses(sums);
-  if (std::isnan(sums[0])) state.program->backend().device_kernels()->check();
+  if (std::isnan(sums[0])) state.sums->check_labels(batch.samples);
   // The device counts in an integer. It travels with the sums, so it needs no copy of its own.
   return std::bit_cast<std::uint32_t>(fetched.back()) == 0;
 }
 
 void ModelTrainable::predict(const ShardBatch& batch, std::span<float> outputs) {
+  naming_samples(batch, "predicted after", [&] { predict_samples(batch, outputs); });
+}
+
+void ModelTrainable::predict_samples(const ShardBatch& batch, std::span<float> outputs) {
   WorkerState& state = worker(batch);
   if (batch.samples == 0) return;
   list_columns(state, batch);
@@ -477,10 +502,10 @@ std::span<const float> ModelTrainable::final_gradients(const Update& update) {
     // Into an array of its own: the sum lies in memory that other ranks are still reading.
     Arena& divided = weighted_gradients_;
     if (!divided.floats) divided = {memory().allocate(parameters_.size), parameters_.size};
-    divide(workers_.front().program->backend().array_kernels(), gradients, update.weight, divided.span());
+    divide(workers_.front().program->backend(), gradients, update.weight, divided.span(), update.passes);
     gradients = divided.span();
   }
-  return clipper_ ? clipper_->clip(gradients) : gradients;
+  return clipper_ ? clipper_->clip(gradients, update.passes) : gradients;
 }
 
 void ModelTrainable::apply_update(const Update& update) {
@@ -489,7 +514,8 @@ void ModelTrainable::apply_update(const Update& update) {
   const std::span<const float> gradients = final_gradients(update);
   // One worker is enough: an update is one pass over the arenas, not one for each shard.
   ModelProgram& program = *workers_.front().program;
-  update_arrays(program.backend(), *optimizer_, update.step, {parameters_.span(), gradients, slot_spans_});
+  update_arrays(program.backend(), *optimizer_, update.step, {parameters_.span(), gradients, slot_spans_},
+                update.passes);
   const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
   if (contributions.empty()) return;
   // A pass that is the same in each step, so it can be recorded, too. No key of a shard begins with this number.

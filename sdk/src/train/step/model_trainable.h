@@ -90,6 +90,10 @@ class ModelTrainable final : public Trainable {
   };
 
   void allocate();
+  // What the public functions do, with errors of samples as they are numbered in the shard.
+  void compute_gradients_of(const ShardBatch& batch, GradientSink& sink, std::span<float> sums);
+  void compute_sums_of(const ShardBatch& batch, std::span<float> sums);
+  void predict_samples(const ShardBatch& batch, std::span<float> outputs);
   void initialize_slot(std::size_t slot);
   // Queues the parts of a shard's passes, or has the device repeat its recording of them under the key. Calls
   // `after_part` after each part.

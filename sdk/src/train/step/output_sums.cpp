@@ -10,8 +10,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
+#include "compute/cpu/cpu_array_kernels.h"
+#include "core/sample_error.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 
@@ -79,8 +82,11 @@ float sum_on_host(const Rows& rows, const HostArrays& arrays, const ValueOf& val
                        arrays.targets.subspan(group * target_width, target_width), static_cast<std::int64_t>(rows.each),
                        weight, gradient) /
               each;
+    } catch (const SampleError& error) {
+      // A loss that gets one group at a time counts its rows from 0.
+      const std::int64_t row = static_cast<std::int64_t>(group * rows.each) + error.sample();
+      throw error.renamed(fmt::format("sample {} of {}", row, rows.count()), row);
     } catch (const Error& error) {
-      // A loss that gets one row at a time cannot say which.
       throw Error(error.code(),
                   fmt::format("row {} of {} of a shard with weights: {}", group, rows.groups, error.what()));
     }
@@ -139,6 +145,12 @@ class SeenFromHost {
   std::vector<float> outputs_, targets_, weights_, gradient_;
   std::span<float> device_gradient_;
 };
+
+// An error of a row of a shard, as one of a sample and a position in it.
+SampleError with_position(const SampleError& error, const Rows& rows, std::int64_t samples) {
+  const std::int64_t each = rows.count() / samples;
+  return each == 1 ? error : error.at_position(error.sample() % each, error.sample() / each, samples);
+}
 
 template <class Shape>
 void set_rows(const Rows& rows, Shape& shape) {
@@ -211,7 +223,24 @@ void OutputSums::run_loss(const Shard& shard, std::size_t output, float* sum) {
     return device->loss(kernel, {shard.outputs[output], shard.targets[output], shard.weights}, scale, gradient, sum);
   }
   const SeenFromHost seen(backend_.memory(), rows, shard, output, gradient);
-  seen.hand_over(loss_on_host(loss, rows, seen.arrays(), scale), sum);
+  try {
+    seen.hand_over(loss_on_host(loss, rows, seen.arrays(), scale), sum);
+  } catch (const SampleError& error) {
+    throw with_position(error, rows, shard.samples);
+  }
+}
+
+void OutputSums::check_labels(std::int64_t samples) {
+  try {
+    backend_.device_kernels()->check();
+  } catch (const SampleError& error) {
+    // The device does not say of which output the row is.
+    if (evaluation_.outputs().size() > 1) throw;
+    const Shard shard{.outputs = {}, .targets = {}, .samples = samples};
+    const Shape& output = evaluation_.outputs()[0].spec.shape;
+    throw with_position(error, rows_of(evaluation_, shard, 0, evaluation_.loss(0).get()->position_axes(output)),
+                        samples);
+  }
 }
 
 void OutputSums::run_metric(const Shard& shard, std::size_t index, float* sums) {
@@ -257,18 +286,27 @@ void OutputSums::run(const Shard& shard, float* sums) {
   if (shard.weights != nullptr) sum_weights(shard, next);
 }
 
-void divide(compute::ArrayKernels& kernels, std::span<const float> numbers, float divisor, std::span<float> quotients) {
+void divide(compute::Backend& backend, std::span<const float> numbers, float divisor, std::span<float> quotients,
+            const ArrayPasses& passes) {
   compute::ElementProgram program;
   program.instruction_count = program.input_count = program.constant_count = program.output_count = 1;
   program.instructions[0].function = compute::ElementFunction::divide;
   program.instructions[0].operands[1] = {.kind = compute::ElementOperand::Kind::constant};
   program.constants[0] = divisor;
-  compute::ElementShape shape;
-  shape.extents[0] = static_cast<std::int64_t>(numbers.size());
-  shape.strides[0][0] = 1;
-  const float* const from = numbers.data();
-  float* const to = quotients.data();
-  kernels.elements(program, shape, {&from, 1}, {&to, 1});
+  const auto divide_range = [&](std::size_t begin, std::size_t end) {
+    compute::ElementShape shape;
+    shape.extents[0] = static_cast<std::int64_t>(end - begin);
+    shape.strides[0][0] = 1;
+    const float* const from = numbers.data() + begin;
+    float* const to = quotients.data() + begin;
+    // Threads have kernels of their own. On a device there is one queue.
+    compute::CpuArrayKernels host;
+    compute::ArrayKernels& kernels = backend.memory().is_host() ? host : backend.array_kernels();
+    kernels.elements(program, shape, {&from, 1}, {&to, 1});
+  };
+  // The work of a device is not shared.
+  if (!backend.memory().is_host()) return divide_range(0, numbers.size());
+  passes(numbers.size(), 2, std::ref(divide_range));
 }
 
 void log_host_computations(const OutputEvaluation& evaluation, const std::string& device) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compute/backend.h"
+#include "holdfast/core/array_passes.h"
 #include "nn/program/value_program.h"
 #include "train/step/output_evaluation.h"
 
@@ -39,6 +40,8 @@ class OutputSums {
   // Computes a shard that was prepared. Writes the sums, and the sum of the weights after them if there are any, to
   // `sums` in the same memory. OutputEvaluation::add_losses() completes them.
   void run(const Shard& shard, float* sums);
+  // Throws SampleError if a loss on a device met a class label that does not exist, in a shard of so many samples.
+  void check_labels(std::int64_t samples);
 
   // Backend::repeat() for parts that call run(). What the host computes for a device cannot be recorded: it needs the
   // outputs in between. Then the parts are called each time.
@@ -65,8 +68,9 @@ class OutputSums {
   Programs* prepared_ = nullptr;
 };
 
-// quotients[i] = numbers[i] / divisor, in the memory of the kernels.
-void divide(compute::ArrayKernels& kernels, std::span<const float> numbers, float divisor, std::span<float> quotients);
+// quotients[i] = numbers[i] / divisor, in the memory of the back end. On the host the threads of `passes` share it.
+void divide(compute::Backend& backend, std::span<const float> numbers, float divisor, std::span<float> quotients,
+            const ArrayPasses& passes);
 
 // Says which losses and metrics the host computes for this device, if there are any.
 void log_host_computations(const OutputEvaluation& evaluation, const std::string& device);

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "compute/cpu/shared_passes.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -53,7 +54,10 @@ ShardComputation::ShardComputation(Replica::Context& context, Trainable& trainab
       local_(context.assignment().of(context.rank)),
       faulty_(*context.supervision, trainable),
       workers_(shard_workers(context)),
-      accumulator_(ShardTree(context.shards), local_, communicator.slots(), trainable.memory()) {}
+      passes_(compute::shared_passes(workers_, context.threads_per_shard)),
+      accumulator_(ShardTree(context.shards), local_, communicator.slots(), trainable.memory()) {
+  communicator_.set_passes(passes_);
+}
 
 void ShardComputation::compute(const Batch& batch, std::int64_t step, const Options& options) {
   HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count());
@@ -72,6 +76,7 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
     recompute_shard(batch, check->others[static_cast<std::size_t>(index - local_.count())], step, worker);
   });
 
+  accumulator_.finish(passes_);
   slowness.delay();
   options_ = {};
   if (check == nullptr) return;
@@ -86,6 +91,7 @@ void ShardComputation::compute_sums(const Batch& batch, std::int64_t step) {
   options_ = {};
   accumulator_.reset();
   workers_.run(local_.count(), [&](int worker, int index) { compute_sums_of_shard(batch, step, worker, index); });
+  accumulator_.finish(passes_);
 }
 
 void ShardComputation::compute_shard(const Batch& batch, std::int64_t step, int worker, int index) {

@@ -30,7 +30,8 @@ class ShardComputation {
     StepCheck* check = nullptr;    // shards of other ranks to compute, too, and where their digests go
   };
 
-  // All outlive it. The Trainable is prepared for shard_workers().
+  // All outlive it. The Trainable is prepared for shard_workers(). The communicator adds with the threads of this
+  // object from now on, and is used only as long as it exists.
   ShardComputation(Replica::Context& context, Trainable& trainable, Communicator& communicator,
                    const BlockLayout& layout);
 
@@ -47,6 +48,8 @@ class ShardComputation {
   std::optional<bool> lone_shard_is_finite() const { return lone_shard_is_finite_; }
 
   ShardRange shards() const { return local_; }
+  // The threads of all shards. Not while shards are being computed.
+  const ArrayPasses& passes() const { return passes_; }
   FaultyTrainable& faulty() { return faulty_; }
 
  private:
@@ -74,6 +77,7 @@ class ShardComputation {
   const ShardRange local_;
   FaultyTrainable faulty_;
   WorkerPool workers_;
+  const ArrayPasses passes_;
   ShardAccumulator accumulator_;
 
   // For the step that is being computed.

@@ -120,7 +120,8 @@ void StepRunner::update(const Sum& sum, const Batch& batch, std::int64_t step) {
                                   .batch_samples = batch.samples,
                                   .gradients = sum.block.gradients.first(layout_.gradient_count()),
                                   .is_weighted = batch.has_weights(),
-                                  .weight = layout_.weighted_sums(sum.block.tail).back()});
+                                  .weight = layout_.weighted_sums(sum.block.tail).back(),
+                                  .passes = shards_->passes()});
   // Own samples only: each process counts what it has trained on itself.
   context_.supervision->count_samples(samples_of(batch.shards));
 }

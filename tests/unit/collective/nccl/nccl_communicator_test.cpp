@@ -38,6 +38,7 @@ std::vector<float> reduce_shards(Communicator& communicator, const ShardAssignme
     fill(slot.tail, shard, 2);
     accumulator.complete(shard, range);
   }
+  accumulator.finish(pass_alone);
   const Sums sums = communicator.reduce(accumulator.covering_slots(), range, Deadline::after(std::chrono::seconds(30)));
   std::vector<float> all(sums.gradients.begin(), sums.gradients.end());
   all.insert(all.end(), sums.tail.begin(), sums.tail.end());
@@ -130,6 +131,7 @@ TEST_F(NcclCommunicatorTest, AddsBucketsInTheSameOrder) {
       }
       communicator.begin_reduce(slots, soon());
       accumulator.complete(local.end - 1, {kGradients, kGradients + kTail});
+      accumulator.finish(pass_alone);
       const Sums sums = communicator.reduce(slots, whole, soon());
       std::vector<float> all(sums.gradients.begin(), sums.gradients.end());
       all.insert(all.end(), sums.tail.begin(), sums.tail.end());

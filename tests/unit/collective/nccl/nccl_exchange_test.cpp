@@ -55,6 +55,7 @@ std::vector<int> compute(Rank& rank, int round, const ShardAssignment& assignmen
     fill_shard(round, shard, accumulator.acquire(shard).gradients);
     accumulator.complete(shard, range);
   }
+  accumulator.finish(pass_alone);
   return accumulator.covering_slots();
 }
 

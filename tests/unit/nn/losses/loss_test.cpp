@@ -1,5 +1,6 @@
 #include "holdfast/nn/loss.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -353,7 +354,7 @@ TEST_P(ClassLabel, ThatNoClassHasIsRefusedByName) {
       FAIL() << "took the label " << GetParam();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-      EXPECT_THAT(error.what(), HasSubstr("sample 1 of 3 has the class label " + std::to_string(GetParam())));
+      EXPECT_THAT(error.what(), HasSubstr(fmt::format("sample 1 of 3 has the class label {}; ", GetParam())));
       EXPECT_THAT(error.what(), HasSubstr("3 classes"));
     }
   }

@@ -114,6 +114,14 @@ TEST(PassMemory, OfAChainWithPoolingIsWithinATenthOfWhatIsAllocated) {
   expect_stated_as_measured(model, 16);
 }
 
+TEST(PassMemory, OfConvolutionsIsWithinATenthOfWhatIsAllocated) {
+  const Sequential model{Input{28, 28, 3}, Conv2D{16, 5, {.activation = Activation::relu}},
+                         MaxPooling2D{2},  Conv2D{32, 3},
+                         Flatten{},        Dense{10}};
+  EXPECT_GT(model.training_memory(64).workspace, 0U);
+  expect_stated_as_measured(model, 64);
+}
+
 TEST(PassMemory, GrowsWithTheSamplesAndKeepsTheWeights) {
   const Sequential model{Input{8}, Dense{4}, BatchNormalization{}};
 

@@ -73,7 +73,7 @@ TEST(Gather, RefusesIdsThatTheTableDoesNotHave) {
     return refusal([&] { model.predict(Tensor(Shape{2, 3}, std::vector<std::int32_t>{0, 0, 0, 0, id, 0})); });
   };
 
-  EXPECT_THAT(predict(4), HasSubstr("id 4 at position 1 of sample 1 of a shard is not in [0, 4)"));
+  EXPECT_THAT(predict(4), HasSubstr("sample 1 of 2 has the id 4 at position 1, which is not in [0, 4)"));
   EXPECT_THAT(predict(-1), HasSubstr("id -1"));
 }
 

@@ -213,6 +213,45 @@ TEST(SeveralArrays, AreCheckedBeforeTheFirstStep) {
               HasSubstr("a model with several outputs takes one weight a sample"));
 }
 
+// Samples 16 to 23 are the batch of step 2, and its second half is a shard of its own.
+TEST(WrongSamples, AreNamedByTheirPlaceInTheBatch) {
+  for (const bool has_weights : {false, true}) {
+    Arrays labels = arrays();
+    labels.labels[21] = 3;
+    Arrays ids = arrays();
+    ids.ids[21] = 6;
+    const auto error_of = [&](const Arrays& wrong, const auto& call) {
+      Replica replica = Replica::alone({.shards = 2});
+      Trainer trainer(replica, two_towers(), SGD(0.1F),
+                      {SparseCategoricalCrossentropy({.from_logits = true}), {MeanSquaredError{}, 0.5F}});
+      return sentence_thrown_by([&] { call(trainer, data_of(wrong, has_weights)); });
+    };
+    const auto fit = [](Trainer& trainer, const Dataset& data) { trainer.fit(data.batch(8)); };
+    const auto evaluate = [](Trainer& trainer, const Dataset& data) { trainer.evaluate(data.batch(8)); };
+
+    EXPECT_THAT(error_of(labels, fit), HasSubstr("sample 5 of 8 in step 2 has the class label 3; the model has 3"));
+    EXPECT_THAT(error_of(ids, fit), HasSubstr("sample 5 of 8 in step 2 has the id 6 at position 0"));
+    EXPECT_THAT(error_of(labels, evaluate), HasSubstr("sample 5 of 8 of a batch evaluated after step 0 has the class"));
+  }
+}
+
+TEST(WrongSamples, AreNamedWithTheirPosition) {
+  std::vector<float> labels(kSamples * 4);
+  labels[21 * 4 + 3] = 2;
+  const Dataset data = from_tensors(Tensor(Shape{kSamples, 4, 3}), Tensor(Shape{kSamples, 4}, labels));
+  for (const bool has_weights : {false, true}) {
+    Replica replica = Replica::alone({.shards = 2});
+    Trainer trainer(replica, Sequential{Input{4, 3}, Dense{2}}, SGD(0.1F),
+                    SparseCategoricalCrossentropy({.from_logits = true}));
+    const Dataset weighted =
+        from_tensors({{"x", Tensor(Shape{kSamples, 4, 3})}}, {{"y", Tensor(Shape{kSamples, 4}, labels)}},
+                     Tensor(Shape{kSamples}, std::vector<float>(kSamples, 1)));
+
+    EXPECT_THAT(sentence_thrown_by([&] { trainer.fit((has_weights ? weighted : data).batch(8)); }),
+                HasSubstr("sample 5 of 8 in step 2 at position 3 has the class label 2"));
+  }
+}
+
 TEST(SeveralOutputs, NeedALossEach) {
   Replica replica = Replica::alone();
 

@@ -15,20 +15,20 @@
 #include "compute/cuda/kernels/cuda_optimizers.h"
 #include "compute/cuda/runtime/cuda_arrays.h"
 #include "compute/cuda/runtime/cuda_error.h"
+#include "core/sample_error.h"
 
 namespace holdfast::compute {
 namespace {
 
 constexpr std::size_t kFloatsOfLabel = sizeof(BadLabel) / sizeof(float);
 
-Error bad_label_error(BadLabel word, std::int64_t classes) {
+SampleError bad_label_error(BadLabel word, std::int64_t rows, std::int64_t classes) {
   const auto label = std::bit_cast<float>(static_cast<std::uint32_t>(word));
-  return Error(
-      ErrorCode::invalid_argument,
-      fmt::format("sample {} of a shard has the class label {}; the model has {} classes, so labels must be whole "
-                  "numbers from 0 to {}",
-                  // The sample is in the upper half, so the smallest word is that of the first bad sample.
-                  word >> 32, label, classes, classes - 1));
+  // The row is in the upper half, so the smallest word is that of the first bad row.
+  return SampleError(
+      static_cast<std::int64_t>(word >> 32), rows,
+      fmt::format("has the class label {}; the model has {} classes, so labels are the whole numbers 0 to {}", label,
+                  classes, classes - 1));
 }
 
 }  // namespace
@@ -61,7 +61,10 @@ void CudaKernels::loss(const LossShape& shape, const RowArrays& arrays, float sc
   // The row's number has 32 bits in the word of a bad label.
   HOLDFAST_ASSERT(shape.rows >= 1 && shape.outputs >= 1 && shape.rows < std::numeric_limits<std::uint32_t>::max());
   // For the sentence of check(), which comes later than the loss and knows nothing of it.
-  if (shape.kind == LossKind::sparse_categorical_crossentropy) classes_ = shape.outputs;
+  if (shape.kind == LossKind::sparse_categorical_crossentropy) {
+    rows_ = shape.rows;
+    classes_ = shape.outputs;
+  }
   queue_loss(shape, {arrays, gradient, sum}, scale, &workspace()->sums, &workspace()->bad_label, stream_);
 }
 
@@ -112,7 +115,7 @@ void CudaKernels::check() {
   std::memcpy(&word, bits, sizeof(word));
   if (word == kNoBadLabel) return;
   forget_bad_label();
-  throw bad_label_error(word, classes_);
+  throw bad_label_error(word, rows_, classes_);
 }
 
 }  // namespace holdfast::compute

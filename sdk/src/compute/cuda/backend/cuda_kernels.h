@@ -42,7 +42,9 @@ class CudaKernels final : public DeviceKernels {
   MemorySpace& memory_;
   const cudaStream_t stream_;
   const std::shared_ptr<float[]> workspace_;
-  std::int64_t classes_ = 0;  // the number of classes of the last loss with class labels
+  // Rows and classes of the last loss with class labels.
+  std::int64_t rows_ = 0;
+  std::int64_t classes_ = 0;
 };
 
 }  // namespace holdfast::compute

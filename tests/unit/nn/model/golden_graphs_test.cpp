@@ -1,0 +1,102 @@
+// Texts of the graphs of models (docs/format.md), made by the first build that wrote them (tests/golden/graphs). Every
+// later build must read them and write the same text again, since a savepoint is found to be of the same model by this
+// text. So never change a file. For a new kind of layer or a new version of the format, add files:
+// HOLDFAST_WRITE_GOLDEN=1 writes those of the models below that are missing.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "holdfast/holdfast.h"
+#include "nn/layers/layer_registry.h"
+#include "support/folders.h"
+#include "support/program.h"
+
+namespace holdfast {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+fs::path folder() {
+  return source_folder() + "/tests/golden/graphs";
+}
+
+Model golden_chain() {
+  return Sequential{Input{28, 28, 3},
+                    Conv2D{6, {5, 3}, {.strides = {1, 2}, .padding = Padding::same, .use_bias = false}},
+                    MaxPooling2D{{2, 3}, {.strides = Extent2D{2, 1}}},
+                    BatchNormalization{{.momentum = 0.9F, .epsilon = 1e-5F, .name = "statistics"}},
+                    Dropout{0.3F},
+                    Flatten{},
+                    Dense{7, {.activation = Activation::softmax, .kernel_initializer = Initializer::normal(0.02F)}}};
+}
+
+// Blocks that are recomputed, shortcuts, operators, and a model in a model.
+Model golden_residual() {
+  const Value inner = input({8, 8, 4});
+  const Model block(inner, relu(inner + Conv2D{4, 3, {.padding = Padding::same}}(inner)));
+  const Value x = input({8, 8, 3}, {.name = "image"});
+  const Value first = Conv2D{4, 3, {.padding = Padding::same}}(x);
+  const Value second = recompute([&] { return 0.5F * block.call({first}, "block").front() + gelu(first); });
+  return Model(x, Dense{10}(GlobalAveragePooling{}(second)));
+}
+
+// Inputs of several types, a shared layer, two outputs.
+Model golden_two_towers() {
+  const Value left = input({3}, {.dtype = DType::u16, .name = "left"});
+  const Value right = input({3}, {.dtype = DType::u16, .name = "right"});
+  const Value price = input({1}, {.dtype = DType::bf16, .name = "price"});
+  const Embedding words(50, 4);
+  const auto tower = [&](const Value& ids) { return Flatten{}(words(ids)); };
+  const Value joined = Concatenate{}(tower(left), tower(right), price);
+  return Model({left, right, price}, {Dense{1, {.name = "score"}}(joined), Dense{3, {.name = "class"}}(joined)});
+}
+
+const std::map<std::string, Model>& described_models() {
+  static const std::map<std::string, Model> models = {
+      {"chain.json", golden_chain()}, {"residual.json", golden_residual()}, {"two_towers.json", golden_two_towers()}};
+  return models;
+}
+
+void write_missing() {
+  for (const auto& [name, model] : described_models()) {
+    if (!fs::exists(folder() / name)) std::ofstream(folder() / name) << model.graph();
+  }
+}
+
+TEST(GoldenGraphs, AreReadAndWrittenAgainToTheByte) {
+  if (std::getenv("HOLDFAST_WRITE_GOLDEN") != nullptr) write_missing();
+  std::size_t count = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder())) {
+    SCOPED_TRACE(entry.path().filename());
+    const std::string text = read_file(entry.path());
+
+    EXPECT_EQ(Model::from_graph(text).graph(), text);
+    ++count;
+  }
+  EXPECT_GE(count, described_models().size());
+}
+
+TEST(GoldenGraphs, AreWhatTheirDescriptionsGive) {
+  for (const auto& [name, model] : described_models()) {
+    EXPECT_EQ(model.graph(), read_file(folder() / name)) << name;
+  }
+}
+
+TEST(GoldenGraphs, HaveEveryKindOfLayer) {
+  std::set<std::string> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder())) {
+    const Json graph = Json::parse(read_file(entry.path()));
+    for (const Json& layer : graph.at("layers")) found.insert(layer.at("kind").get<std::string>());
+  }
+  for (const std::string_view kind : own_layer_kinds()) EXPECT_TRUE(found.contains(std::string(kind))) << kind;
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -6,6 +6,7 @@
 #include "collective/shard_accumulator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <functional>
 
@@ -46,7 +47,23 @@ Slot ShardAccumulator::acquire(int shard) {
   return slots_[static_cast<std::size_t>(slot)];
 }
 
-void ShardAccumulator::add(const std::pair<Node, Node>& children, FloatRange range, const ArrayPasses& passes) const {
+// Adds host memory. Returns whether the sum is finite, which is looked at while it is in the cache.
+static bool add_on_host(std::span<const float> summand, std::span<float> sum, const ArrayPasses& passes) {
+  std::atomic<bool> is_finite = true;
+  const auto add_range = [&](std::size_t begin, std::size_t end) {
+    constexpr std::size_t kBlock = 4096;
+    for (std::size_t first = begin; first < end; first += kBlock) {
+      const std::span<float> block = sum.subspan(first, std::min(kBlock, end - first));
+      host_memory().add(summand.subspan(first, block.size()), block);
+      if (!host_memory().is_finite(block)) is_finite = false;
+    }
+  };
+  passes(sum.size(), 3, std::ref(add_range));
+  return is_finite;
+}
+
+std::optional<bool> ShardAccumulator::add(const std::pair<Node, Node>& children, FloatRange range,
+                                          const ArrayPasses& passes) const {
   // The right one is added to the left one, as the tree says; the sum stays in the left slot.
   const Slot& left = slots_[static_cast<std::size_t>(children.first.slot)];
   const Slot& right = slots_[static_cast<std::size_t>(children.second.slot)];
@@ -54,22 +71,21 @@ void ShardAccumulator::add(const std::pair<Node, Node>& children, FloatRange ran
   const auto part = [](const auto& floats, std::size_t begin, std::size_t end) {
     return floats.subspan(begin, end - begin);
   };
+  std::optional<bool> is_finite;
   if (range.begin < gradients) {
     const std::span<const float> summand = part(right.gradients, range.begin, std::min(range.end, gradients));
     const std::span<float> sum = part(left.gradients, range.begin, std::min(range.end, gradients));
-    if (!memory_.is_host()) {
-      memory_.add(summand, sum);
+    if (memory_.is_host()) {
+      is_finite = add_on_host(summand, sum, passes);
     } else {
-      const auto add_part = [&](std::size_t begin, std::size_t end) {
-        memory_.add(part(summand, begin, end), part(sum, begin, end));
-      };
-      passes(sum.size(), 3, std::ref(add_part));
+      memory_.add(summand, sum);
     }
   }
   if (range.end > gradients) {
     const std::size_t begin = std::max(range.begin, gradients) - gradients;
     host_memory().add(part(right.tail, begin, range.end - gradients), part(left.tail, begin, range.end - gradients));
   }
+  return is_finite;
 }
 
 std::optional<std::pair<ShardAccumulator::Node, ShardAccumulator::Node>> ShardAccumulator::take_pair(
@@ -108,16 +124,18 @@ void ShardAccumulator::complete(int shard, FloatRange range) {
 }
 
 // No other thread calls the accumulator now, so the lock may be held.
-void ShardAccumulator::finish(const ArrayPasses& passes) {
+std::optional<bool> ShardAccumulator::finish(const ArrayPasses& passes) {
   const std::lock_guard lock(mutex_);
   HOLDFAST_ASSERT(last_.has_value() && running_.empty());
+  std::optional<bool> is_finite;
   Node node = last_->node;
   while (const auto children = take_pair(node, complete_nodes_)) {
-    add(*children, last_->range, passes);
+    is_finite = add(*children, last_->range, passes);
     node = parent_of(*children);
   }
   complete_nodes_[node.range.begin] = node;
   last_.reset();
+  return is_finite;
 }
 
 std::vector<int> ShardAccumulator::add_ahead(int shard, FloatRange range) const {

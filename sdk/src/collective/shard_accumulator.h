@@ -36,8 +36,9 @@ class ShardAccumulator {
   // Declares `range` of the shard's slot computed, and adds that range of all nodes that are complete now. The range is
   // the same for all shards of a step. What the shard that ends last completes is left to finish(). Any thread.
   void complete(int shard, FloatRange range);
-  // Adds what is left when all shards of the rank are complete, on the threads of `passes`.
-  void finish(const ArrayPasses& passes);
+  // Adds what is left when all shards of the rank are complete, on the threads of `passes`. Returns whether the
+  // gradients of the last sum are finite; empty if nothing was left, or if they are on a device.
+  std::optional<bool> finish(const ArrayPasses& passes);
 
   // Adds `range` of the shard's slot ahead of complete(), whose own range must not include it. Only for the last shard
   // of the rank, while no other one is being computed. Returns what covering_slots() will return, so that the sum over
@@ -63,7 +64,7 @@ class ShardAccumulator {
   std::optional<std::pair<Node, Node>> take_pair(const Node& node, Nodes& complete) const;
   static Node parent_of(const std::pair<Node, Node>& children);
   std::vector<int> covering_slots_in(const Nodes& complete) const;
-  void add(const std::pair<Node, Node>& children, FloatRange range, const ArrayPasses& passes) const;
+  std::optional<bool> add(const std::pair<Node, Node>& children, FloatRange range, const ArrayPasses& passes) const;
 
   const ShardTree tree_;
   const ShardRange local_;

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <thread>
+#include <tuple>
 
 #include "collective/memory/memory_communicator.h"
 #include "holdfast/core/random.h"
@@ -180,6 +182,23 @@ TEST(ShardAccumulator, AddsTheRangeAlone) {
   EXPECT_EQ(sum[16], 2.0F);
   EXPECT_EQ(sum[39], 2.0F);
   EXPECT_EQ(sum[40], 1.0F);
+}
+
+TEST(ShardAccumulator, SaysWhetherTheLastSumIsFinite) {
+  const float largest = std::numeric_limits<float>::max();
+  for (const auto& [one, other, expected] : {std::tuple(1.0F, 2.0F, true), {largest, largest, false}}) {
+    Slots slots(2);
+    ShardAccumulator accumulator(ShardTree(2), {0, 2}, slots.spans());
+    for (int shard = 0; shard < 2; ++shard) {
+      accumulator.acquire(shard).gradients.back() = shard == 0 ? one : other;
+      accumulator.complete(shard, {0, kFloats});
+    }
+    EXPECT_EQ(accumulator.finish(pass_in_pieces), std::optional(expected));
+  }
+  Slots slots(1);
+  ShardAccumulator nothing_to_add(ShardTree(1), {0, 1}, slots.spans());
+  compute(nothing_to_add, 0);
+  EXPECT_EQ(nothing_to_add.finish(pass_alone), std::nullopt);
 }
 
 TEST(ShardAccumulator, KeepsTheCoveringNodesOfItsShardsApart) {

@@ -64,7 +64,7 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
   context_.supervision->enter(TrainingPhase::computing, step);
   faulty_.reach(FaultPoint::forward, step);
   options_ = options;
-  lone_shard_is_finite_.reset();
+  lone_sum_is_finite_.reset();
   accumulator_.reset();
   StepCheck* const check = options.check;
   const int recomputed = check == nullptr ? 0 : static_cast<int>(check->others.size());
@@ -76,7 +76,8 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
     recompute_shard(batch, check->others[static_cast<std::size_t>(index - local_.count())], step, worker);
   });
 
-  accumulator_.finish(passes_);
+  const std::optional<bool> is_finite = accumulator_.finish(passes_);
+  if (is_finite && context_.size == 1) lone_sum_is_finite_ = is_finite;
   slowness.delay();
   options_ = {};
   if (check == nullptr) return;
@@ -103,7 +104,7 @@ void ShardComputation::compute_shard(const Batch& batch, std::int64_t step, int 
                             sums_of(batch, slot));
 
   require_all_ready(sink);
-  if (is_lone_shard()) lone_shard_is_finite_ = sink.is_finite();
+  if (is_lone_shard()) lone_sum_is_finite_ = sink.is_finite();
   if (options_.check != nullptr) options_.check->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
   // Gradients that were sent ahead are added already.
   complete(index, slot, !is_sent_ahead);

@@ -43,9 +43,8 @@ class ShardComputation {
 
   // After compute(): the slots that hold the sums of this rank's shards, from left to right in the shard tree.
   std::vector<int> covering_slots() const { return accumulator_.covering_slots(); }
-  // After compute(), if this rank's only shard is the whole batch and is on a device: whether its gradients are finite.
-  // Empty in other cases, and if the Trainable has not looked.
-  std::optional<bool> lone_shard_is_finite() const { return lone_shard_is_finite_; }
+  // After compute(), if this rank is the only one: whether the sum of its shards is finite. Empty if nobody has looked.
+  std::optional<bool> lone_sum_is_finite() const { return lone_sum_is_finite_; }
 
   ShardRange shards() const { return local_; }
   // The threads of all shards. Not while shards are being computed.
@@ -82,7 +81,7 @@ class ShardComputation {
 
   // For the step that is being computed.
   Options options_{};
-  std::optional<bool> lone_shard_is_finite_;
+  std::optional<bool> lone_sum_is_finite_;
 };
 
 }  // namespace holdfast

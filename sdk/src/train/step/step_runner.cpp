@@ -100,12 +100,12 @@ StepRunner::Outcome StepRunner::agree_and_update(const Sum& sum, const Batch& ba
   return outcome;
 }
 
-// A lone shard that the Trainable has checked for NaN is the sum itself, so only the tail is reduced.
+// Where this rank is alone and has looked for NaN, its sum is the sum, so only the tail is reduced.
 StepRunner::Sum StepRunner::reduce(std::int64_t step) {
   context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
   context_.supervision->reach(FaultPoint::reduce, step);
   const std::vector<int> slots = shards_->covering_slots();
-  const std::optional<bool> is_lone_finite = shards_->lone_shard_is_finite();
+  const std::optional<bool> is_lone_finite = shards_->lone_sum_is_finite();
   // The gradients are complete and checked where they lie. To copy and check them would be a pass over all of them.
   const std::size_t begin = is_lone_finite ? layout_.gradient_floats() : 0;
   Sum sum{.block = communicator_->reduce(slots, {.begin = begin, .end = layout_.block_floats()}, deadline())};

@@ -1,6 +1,7 @@
-// Times our own loops on one thread, for each instruction set of the machine, next to a copy of memory. The counter of
-// bytes a second counts what a loop must read and write; its ratio to that of Copy is the rate that
-// docs/measurements.md gives. Former* are loops as they were before, with the functions of the C library.
+// Times our own loops on one thread and on all cores at once, for each instruction set of the machine, next to a copy
+// of memory. The counter of bytes a second counts what a loop must read and write; its ratio to that of Copy on as many
+// threads is the rate that docs/measurements.md gives. Cores share the memory, so a copy on all of them is slower on
+// each. Former* are loops as they were before, with the functions of the C library.
 
 #include <benchmark/benchmark.h>
 
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "compute/cpu/kernels/vector_kernels.h"
@@ -41,7 +43,8 @@ struct Arrays {
 };
 
 Arrays& arrays() {
-  static Arrays all;
+  // Shards of a step have arrays of their own.
+  static thread_local Arrays all;
   return all;
 }
 
@@ -124,7 +127,14 @@ void Copy(benchmark::State& state) {
   for (auto _ : state) std::memcpy(of.c.data(), of.a.data(), kFloats * sizeof(float));
   state.SetBytesProcessed(state.iterations() * kFloats * 2 * static_cast<std::int64_t>(sizeof(float)));
 }
-BENCHMARK(Copy);
+
+// On one thread, and on each core at once.
+void set_threads(benchmark::internal::Benchmark* benchmark) {
+  benchmark->Threads(1);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (cores > 1) benchmark->Threads(cores);
+}
+BENCHMARK(Copy)->Apply(set_threads);
 
 template <float (*kFunction)(float)>
 void Former(benchmark::State& state) {
@@ -149,11 +159,12 @@ void register_cases() {
   for (const InstructionSet set : supported_instruction_sets()) {
     for (const Case& each : kCases) {
       const std::string name = std::string(each.name) + "/" + std::string(name_of(set));
-      benchmark::RegisterBenchmark(name.c_str(), [set, &each](benchmark::State& state) {
+      const auto run = [set, &each](benchmark::State& state) {
         force_instruction_set(set);
         for (auto _ : state) each.run(vector_kernels(), arrays());
         state.SetBytesProcessed(state.iterations() * kFloats * each.floats * static_cast<std::int64_t>(sizeof(float)));
-      });
+      };
+      benchmark::RegisterBenchmark(name.c_str(), run)->Apply(set_threads);
     }
   }
 }

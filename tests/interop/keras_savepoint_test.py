@@ -307,7 +307,7 @@ def test_keras_clips_as_the_savepoint_says(ours, theirs, optimizer, tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("optimizer", [name for name in OPTIMIZERS if name != "sgd"])
+@pytest.mark.parametrize("optimizer", ["adam", "momentum", "adagrad", "nadam", "rmsprop_both"])
 def test_a_savepoint_survives_keras_bit_for_bit(form, optimizer, tmp_path):
     file, content = savepoint(tmp_path, optimizer)
     like, _ = savepoint(tmp_path, optimizer, seed=2, stem="like", step=0)

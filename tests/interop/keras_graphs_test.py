@@ -109,7 +109,7 @@ def predict(model):
     return [np.asarray(output) for output in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
 
 
-def savepoint(model, folder, stem="savepoint", **values_by_name):
+def savepoint(model, folder, stem="savepoint", configuration=None, **values_by_name):
     """The model as a savepoint of Holdfast; returns the path, the graph and the arrays."""
     file = save(model, folder, "archive", stem)
     program("graph", file, folder / (stem + "_graph.json"))
@@ -117,7 +117,7 @@ def savepoint(model, folder, stem="savepoint", **values_by_name):
     graph = json.loads((folder / (stem + "_graph.json")).read_text())
     content = {name: value for name, value in arrays(folder / (stem + "_arrays.h5")).items()
                if name.startswith("model/")}
-    metadata = {"kind": "savepoint", "holdfast": "0.1", "graph": graph, "step": 0, "configuration": {}}
+    metadata = {"kind": "savepoint", "holdfast": "0.1", "graph": graph, "step": 0, "configuration": configuration or {}}
     pack(folder / (stem + ".h5"), metadata, {**content, **values_by_name})
     return folder / (stem + ".h5"), graph, content
 
@@ -174,6 +174,33 @@ def test_weights_of_a_graph_become_a_savepoint(kind, tmp_path):
     program("savepoint", tmp_path / "trained.keras", like, tmp_path / "trained.h5")
     expected = sorted(value.tobytes() for value in values(ours))
     assert sorted(value.tobytes() for value in arrays(tmp_path / "trained.h5").values()) == expected
+
+
+def test_the_optimizer_of_a_graph_goes_on_in_keras_and_back(tmp_path):
+    # Two of its slots have a pass of their own, and Keras orders the layers by depth.
+    optimizer = {"kind": "rmsprop", "learning_rate": 0.01, "momentum": 0.5, "centered": True}
+    configuration = {"optimizer": optimizer, "loss": {"kind": "sparse_categorical_crossentropy"}}
+    slots = ["velocity", "momentum", "average_gradient"]
+    generator = np.random.default_rng(6)
+    model = residual()
+    state = {f"optimizer/{slot}/{layer.name}/{weight.name}": generator.normal(size=weight.shape).astype("f4")
+             for layer in model.layers for weight in layer.trainable_weights for slot in slots}
+    file, _, content = savepoint(model, tmp_path, configuration=configuration, **state)
+    like, _, _ = savepoint(model, tmp_path, "like", configuration,
+                           **{name: np.zeros_like(value) for name, value in state.items()})
+    program("write", file, tmp_path / "a.keras", "archive")
+    found = keras.saving.load_model(tmp_path / "a.keras")
+    found.save(tmp_path / "b.keras")
+
+    program("savepoint", tmp_path / "b.keras", like, tmp_path / "back.h5")
+
+    by_path = {variable.path: np.asarray(variable.value) for variable in found.optimizer.variables}
+    for name, value in state.items():
+        _, slot, weight = name.split("/", 2)
+        [path] = [path for path in by_path if path.endswith(f"/{weight.replace('/', '_')}_{slot}")]
+        assert by_path[path].tobytes() == value.tobytes(), path
+    assert {name: value.tobytes() for name, value in arrays(tmp_path / "back.h5").items()} == {
+        name: value.tobytes() for name, value in {**content, **state}.items()}
 
 
 def test_a_graph_has_the_layers_of_nested_models_by_their_paths(tmp_path):

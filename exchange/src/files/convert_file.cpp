@@ -20,6 +20,7 @@
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/exchange/pytorch.h"
 #include "holdfast/format/exchange/safetensors.h"
+#include "keras/keras_optimizer_state.h"
 #include "keras_files/keras_json.h"
 
 namespace holdfast::format {
@@ -72,11 +73,11 @@ bool has_optimizer(const ArraySet& set) {
                      [](const NamedArray& array) { return is_optimizer_slot(array.name); });
 }
 
-// State that is zero everywhere counts as none: keras_to_savepoint makes it so.
-bool has_optimizer_values(const ArraySet& set) {
-  return std::any_of(set.arrays.begin(), set.arrays.end(), [](const NamedArray& array) {
-    return is_optimizer_slot(array.name) &&
-           std::any_of(array.bytes.begin(), array.bytes.end(), [](std::byte byte) { return byte != std::byte{0}; });
+// State that is that of a new optimizer counts as none: keras_to_savepoint makes it so.
+bool has_optimizer_values(const ArraySet& savepoint) {
+  const Json metadata = parse_keras_json(savepoint.metadata, "the savepoint's metadata");
+  return std::any_of(savepoint.arrays.begin(), savepoint.arrays.end(), [&](const NamedArray& array) {
+    return is_optimizer_slot(array.name) && array.bytes != initial_slot_bytes(array, metadata);
   });
 }
 
@@ -183,7 +184,7 @@ class Converter {
   }
 
   ArraySet as_savepoint(const ArraySet& set) {
-    // The optimizer's state may be zero for two reasons, and the note must name the right one.
+    // The optimizer's state may be new for two reasons, and the note must name the right one.
     const ArraySet like = read_any(files_, options_.like);
     if (kind_of(like) != kSavepoint) {
       throw Error(ErrorCode::invalid_argument, options_.like + " is not a savepoint; give one that a run wrote");
@@ -194,7 +195,7 @@ class Converter {
       note(fmt::format("the optimizer's state of {} is left out: it does not fit the optimizer of {}", input_,
                        options_.like));
     } else if (has_optimizer(savepoint)) {
-      note(fmt::format("the optimizer's state is zero, since {} has none", input_));
+      note(fmt::format("the optimizer's state is that of a new one, since {} has none", input_));
     } else if (has_optimizer(like)) {
       note(fmt::format("the optimizer's state of {} is left out, since {} has none", options_.like, input_));
     }

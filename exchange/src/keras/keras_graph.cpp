@@ -13,6 +13,7 @@
 
 #include "bytes/byte_source.h"
 #include "keras/keras_functional_writer.h"
+#include "keras_files/keras_optimizer_table.h"
 #include "keras_layers/keras_activation.h"
 #include "keras_layers/keras_layer_writer.h"
 #include "keras_layers/model_graph_shapes.h"
@@ -87,7 +88,6 @@ std::optional<Json> object_of_kind(const Json& configuration, const std::string&
   return std::nullopt;
 }
 
-constexpr std::array kOptimizers = {ClassName{"sgd", "SGD"}, ClassName{"adam", "Adam"}, ClassName{"adamw", "AdamW"}};
 constexpr std::array kLosses = {ClassName{"binary_crossentropy", "BinaryCrossentropy"},
                                 ClassName{"categorical_crossentropy", "CategoricalCrossentropy"},
                                 ClassName{"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy"},
@@ -106,9 +106,10 @@ constexpr std::array kClippings = {ClassName{"clip_value", "clipvalue"}, ClassNa
 
 // Empty if Keras lacks the optimizer or its schedule.
 std::optional<Json> optimizer_object(const Json& configuration) {
-  auto optimizer = object_of_kind(configuration, "keras.optimizers", kOptimizers);
-  if (!optimizer) return std::nullopt;
-  Json& config = (*optimizer)["config"];
+  const KerasOptimizerKind* kind = keras_optimizer_of_kind(text_member(configuration, "kind"));
+  if (kind == nullptr) return std::nullopt;
+  Json optimizer = renamed(configuration, "keras.optimizers", std::string(kind->keras));
+  Json& config = optimizer["config"];
   const Json& rate = member(configuration, "learning_rate");
   if (rate.is_object()) {
     const auto schedule = object_of_kind(rate, "keras.optimizers.schedules", kSchedules);
@@ -120,6 +121,10 @@ std::optional<Json> optimizer_object(const Json& configuration) {
     if (!config.contains(name.holdfast)) continue;
     config[name.keras] = config[name.holdfast];
     config.erase(config.find(name.holdfast));
+  }
+  // As Keras itself writes that nothing decays.
+  if (!kind->requires_decay && config.contains("weight_decay") && number_member(config, "weight_decay") == 0) {
+    config["weight_decay"] = nullptr;
   }
   return optimizer;
 }
@@ -163,17 +168,6 @@ std::map<std::string, std::string> savepoint_layer_names(const Json& metadata) {
   std::map<std::string, std::string> names;
   for (std::size_t layer = 0; layer < keras.size(); ++layer) names.emplace(keras[layer], graph.layers[layer].name);
   return names;
-}
-
-std::vector<SlotName> optimizer_slots(const Json& metadata) {
-  const Json& optimizer = member(member(metadata, "configuration"), "optimizer");
-  const std::string kind = text_member(optimizer, "kind");
-  // Keras calls Adam's first moment momentum, and its second one velocity.
-  if (kind == "adam" || kind == "adamw") return {{"m", "momentum"}, {"v", "velocity"}};
-  const Json& momentum = member(optimizer, "momentum");
-  // Without momentum neither side keeps anything for a weight.
-  if (kind == "sgd" && momentum.is_number() && momentum.get<double>() > 0) return {{"momentum", "momentum"}};
-  return {};
 }
 
 std::array<std::uint64_t, 3> image_before(const Json& metadata, const std::string& name) {

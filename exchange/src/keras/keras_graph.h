@@ -25,15 +25,6 @@ Json keras_config_of_savepoint(const Json& metadata);
 // The names of the savepoint's layers by those in that configuration: "encoder.dense" -> "encoder/dense".
 std::map<std::string, std::string> savepoint_layer_names(const Json& metadata);
 
-// The name of an optimizer's slot on both sides.
-struct SlotName {
-  std::string holdfast;
-  std::string keras;
-};
-// The slots in Keras's order, for the optimizer in the metadata's "configuration". Empty if the optimizer has no
-// slots or is unknown.
-std::vector<SlotName> optimizer_slots(const Json& metadata);
-
 // Height, width and channels of the input of layer `name` at its first call; zeros if it does not get images.
 std::array<std::uint64_t, 3> image_before(const Json& metadata, const std::string& name);
 

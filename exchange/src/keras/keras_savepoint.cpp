@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,25 +17,12 @@
 #include "holdfast/base/error.h"
 #include "keras/keras_completion.h"
 #include "keras/keras_graph.h"
+#include "keras/keras_optimizer_state.h"
 #include "keras/keras_reorder.h"
 #include "keras_files/keras_legacy.h"
 
 namespace holdfast::format {
 namespace {
-
-template <typename Number>
-NamedArray scalar(const std::string& name, DType dtype, Number value) {
-  NamedArray array{.name = name, .dtype = dtype, .shape = {}, .bytes = std::vector<std::byte>(sizeof(value))};
-  std::memcpy(array.bytes.data(), &value, sizeof(value));
-  return array;
-}
-
-// Keras counts in 32 bits with JAX and PyTorch, in 64 with TensorFlow, and accepts both.
-NamedArray iteration(std::int64_t step) {
-  const std::string name = std::string(kOptimizerPrefix) + "iteration";
-  const bool is_short = step <= std::numeric_limits<std::int32_t>::max();
-  return is_short ? scalar(name, DType::i32, static_cast<std::int32_t>(step)) : scalar(name, DType::i64, step);
-}
 
 // Only Normalization has a variable of this name.
 constexpr std::string_view kCount = "count";
@@ -69,6 +55,10 @@ std::string savepoint_array(const KerasSlot& slot, const LayerNames& names) {
   return names.at(layer_of(slot)) + "/" + slot.variable;
 }
 
+std::string slot_name(std::string_view slot, std::string_view variable) {
+  return fmt::format("{}{}/{}", kOptimizerPrefix, slot, variable);
+}
+
 // Adds the optimizer's arrays in Keras's order.
 void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const KerasModel& model,
                    const LayerNames& names, KerasContent& content) {
@@ -76,24 +66,18 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
     content.description.optimizer.push_back(array.name);
     content.arrays.push_back(std::move(array));
   };
-  const Json& optimizer = member(member(metadata, "configuration"), "optimizer");
-  const Json& step = member(metadata, "step");
-  // Keras assigns these arrays by position: the count, the rate, and then the slots of each weight.
-  add(iteration(step.is_number_integer() ? step.get<std::int64_t>() : 0));
-  // Keras has no variable for a schedule.
-  if (!member(optimizer, "learning_rate").is_object()) {
-    const auto rate = static_cast<float>(number_member(optimizer, "learning_rate"));
-    add(scalar(std::string(kOptimizerPrefix) + "learning_rate", DType::f32, rate));
+  std::vector<KerasSlot> trainables = model.slots();
+  // An optimizer keeps nothing for moving averages.
+  std::erase_if(trainables, [](const KerasSlot& slot) { return !slot.is_trainable; });
+  KerasOptimizerState state = keras_optimizer_state(metadata);
+  for (NamedArray& array : state.first) add(std::move(array));
+  for (const auto& [variable, slot] : slots_in_keras_order(state, trainables.size())) {
+    const KerasSlot& trainable = trainables[variable];
+    NamedArray array = get(savepoint, slot_name(slot.holdfast, savepoint_array(trainable, names)));
+    array.name = slot_name(slot.keras, trainable.array);
+    add(std::move(array));
   }
-  for (const KerasSlot& slot : model.slots()) {
-    // An optimizer keeps nothing for moving averages.
-    if (!slot.is_trainable) continue;
-    for (const SlotName& name : optimizer_slots(metadata)) {
-      NamedArray array = get(savepoint, kOptimizerPrefix + name.holdfast + "/" + savepoint_array(slot, names));
-      array.name = kOptimizerPrefix + name.keras + "/" + slot.array;
-      add(std::move(array));
-    }
-  }
+  for (NamedArray& array : state.last) add(std::move(array));
 }
 
 std::string shape_text(const std::vector<std::uint64_t>& shape) {
@@ -341,51 +325,71 @@ class Merger {
   }
 
   void merge_optimizer() {
-    const std::vector<SlotName> slots = optimizer_slots(metadata_);
+    std::vector<Match> trainables = matches_;
+    std::erase_if(trainables, [](const Match& match) { return !match.slot->is_trainable; });
+    const KerasOptimizerState expected = keras_optimizer_state(metadata_);
+    const std::vector<SlotOfVariable> slots = slots_in_keras_order(expected, trainables.size());
     // Whole or not at all: momentum of other weights would push these in a wrong direction.
-    const auto state = optimizer_state(slots.size());
-    std::size_t next = 0;
-    for (const Match& match : matches_) {
-      if (!match.slot->is_trainable) continue;
-      for (const SlotName& slot : slots) {
-        const std::string name = kOptimizerPrefix + slot.holdfast + "/" + name_of(match);
-        if (!state) {
-          clear(name);
-        } else {
-          replace(name, state_of(slot, match, (*state)[next++]), match);
-        }
+    const auto state = optimizer_state(slots, trainables, expected.last.size());
+    // The step belongs to the optimizer's state. Without that it stays the step of the savepoint.
+    if (!state) return reset_optimizer();
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const Match& match = trainables[slots[i].variable];
+      replace(slot_name(slots[i].slot.holdfast, name_of(match)), (*state)[i], match);
+    }
+    take_step();
+  }
+
+  void reset_optimizer() {
+    for (NamedArray& array : result_.arrays) {
+      if (array.name.starts_with(kOptimizerPrefix)) array.bytes = initial_slot_bytes(array, metadata_);
+    }
+  }
+
+  // Returns the array of each slot; empty if the file's state is of another optimizer, or one with other options.
+  // `scalars` counts what follows the slots.
+  std::optional<std::vector<std::string>> optimizer_state(const std::vector<SlotOfVariable>& slots,
+                                                          const std::vector<Match>& trainables,
+                                                          std::size_t scalars) const {
+    std::vector<std::string> state = listed_state();
+    if (!is_same_optimizer() || state.size() != slots.size() + scalars) return std::nullopt;
+    // Keras 2 listed some scalars before the slots.
+    for (std::size_t i = slots.size(); i < state.size(); ++i) {
+      if (!get(arrays_, state[i]).shape.empty()) return std::nullopt;
+    }
+    state.resize(slots.size());
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const Match& match = trainables[slots[i].variable];
+      std::string name = slot_name(slots[i].slot.keras, match.array.substr(std::string_view(kModelPrefix).size()));
+      if (arrays_.contains(name)) {
+        state[i] = std::move(name);
+      } else if (!is_numbered(state[i])) {
+        // The file's optimizer was understood, and keeps something else: RMSprop has several options with a slot.
+        return std::nullopt;
       }
     }
-    // The step belongs to the optimizer's state. Without that it stays the step of the savepoint.
-    if (state) take_step();
+    return state;
   }
 
-  // Returns the array with the slot's name if the file's optimizer was understood; otherwise the next in its list.
-  std::string state_of(const SlotName& slot, const Match& match, const std::string& next) const {
-    const std::string name = kOptimizerPrefix + slot.keras + match.array.substr(std::string_view("model").size());
-    return arrays_.contains(name) ? name : next;
-  }
-
-  // State of other weights (such as momentum) would push these weights in a wrong direction.
-  void clear(const std::string& name) {
-    const auto target = targets_.find(name);
-    if (target != targets_.end()) std::fill(target->second->bytes.begin(), target->second->bytes.end(), std::byte{0});
-  }
-
-  // Returns the optimizer's arrays for all trainable variables; empty if it is another optimizer.
-  std::optional<std::vector<std::string>> optimizer_state(std::size_t slots) const {
-    const std::string wanted = text_member(member(member(metadata_, "configuration"), "optimizer"), "kind");
-    std::string found = plain_name(optimizer_class(description_, config_));
+  bool is_same_optimizer() const {
     // Adam and AdamW have the same state.
-    if (found == "adam" || found == "adamw") found = wanted.starts_with("adam") ? wanted : found;
+    const auto family = [](const std::string& kind) { return kind == "adamw" ? "adam" : kind; };
+    return family(plain_name(optimizer_class(description_, config_))) ==
+           family(text_member(member(member(metadata_, "configuration"), "optimizer"), "kind"));
+  }
+
+  // The file's list without the iteration and the rate.
+  std::vector<std::string> listed_state() const {
     std::vector<std::string> state;
     for (const std::string& array : description_.optimizer) {
       if (array != iteration_name() && array != kOptimizerPrefix + std::string("learning_rate")) state.push_back(array);
     }
-    const auto trainables =
-        std::count_if(matches_.begin(), matches_.end(), [](const Match& match) { return match.slot->is_trainable; });
-    const bool fits = found == wanted && state.size() == slots * static_cast<std::size_t>(trainables);
-    return fits ? std::optional(state) : std::nullopt;
+    return state;
+  }
+
+  // "optimizer/7" says nothing but its place in the list.
+  static bool is_numbered(std::string_view array) {
+    return array.find_first_not_of("0123456789", std::string_view(kOptimizerPrefix).size()) == std::string_view::npos;
   }
 
   static std::string iteration_name() { return kOptimizerPrefix + std::string("iteration"); }
@@ -432,7 +436,7 @@ KerasContent keras_from_savepoint(const ArraySet& savepoint, const Json& metadat
   for (const KerasSlot& slot : model.slots()) {
     renamed.emplace(kModelPrefix + savepoint_array(slot, names), kModelPrefix + slot.array);
     if (slot.variable == kCount) {
-      content.arrays.push_back(scalar(kModelPrefix + slot.array, DType::i32, std::int32_t{0}));
+      content.arrays.push_back({kModelPrefix + slot.array, DType::i32, {}, std::vector<std::byte>(4)});
     }
   }
   std::set<std::string> scalars;

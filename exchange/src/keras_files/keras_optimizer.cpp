@@ -1,10 +1,12 @@
 // Keras stores an optimizer's variables as one numbered list. Their meaning follows from the order in which each
-// class of optimizer creates its slots. Names are used only if the number and all shapes fit; otherwise the numbers
-// stay.
+// class of optimizer creates its slots (keras_optimizer_table.h). Names are used only if the number and all shapes fit;
+// otherwise the numbers stay.
 
 #include "keras_files/keras_optimizer.h"
 
 #include <optional>
+
+#include "keras_files/keras_optimizer_table.h"
 
 namespace holdfast::format {
 namespace {
@@ -12,8 +14,7 @@ namespace {
 constexpr const char* kIteration = "iteration";
 constexpr const char* kLearningRate = "learning_rate";
 
-// Each pass visits the trainable variables once. It creates all of its slots for one variable before it goes to the
-// next.
+// The names of the slots that one visit of the trainable variables creates.
 using Pass = std::vector<std::string>;
 
 struct Layout {
@@ -25,29 +26,16 @@ bool is_integer(DType dtype) {
   return dtype == DType::i64 || dtype == DType::i32 || dtype == DType::u64 || dtype == DType::u32;
 }
 
-std::optional<Layout> layout_of_class(const std::string& kind, const Json& options) {
-  if (kind == "SGD") {
-    return number_member(options, "momentum") != 0 ? Layout{{{"momentum"}}, {}} : Layout{};
+std::optional<Layout> layout_of_class(const std::string& class_name, const Json& options) {
+  const KerasOptimizerKind* kind = keras_optimizer_of_class(class_name);
+  if (kind == nullptr) return std::nullopt;
+  Layout layout;
+  for (const KerasOptimizerPass& slots : keras_optimizer_passes(*kind, options)) {
+    Pass& pass = layout.passes.emplace_back();
+    for (const KerasOptimizerSlot& slot : slots) pass.emplace_back(slot.keras);
   }
-  if (kind == "Adam" || kind == "AdamW") {
-    Layout layout{{{"momentum", "velocity"}}, {}};
-    if (flag_member(options, "amsgrad", false)) layout.passes.push_back({"velocity_hat"});
-    return layout;
-  }
-  if (kind == "Nadam") return Layout{{{"momentum", "velocity"}}, {"u_product"}};
-  if (kind == "Lamb") return Layout{{{"momentum", "velocity"}}, {}};
-  if (kind == "Adamax") return Layout{{{"momentum", "norm"}}, {}};
-  if (kind == "Lion") return Layout{{{"momentum"}}, {}};
-  if (kind == "Adagrad") return Layout{{{"accumulator"}}, {}};
-  if (kind == "Adadelta") return Layout{{{"accumulated_grad", "accumulated_delta_var"}}, {}};
-  if (kind == "Ftrl") return Layout{{{"accumulator", "linear"}}, {}};
-  if (kind == "RMSprop") {
-    Layout layout{{{"velocity"}}, {}};
-    if (number_member(options, "momentum") > 0) layout.passes.push_back({"momentum"});
-    if (flag_member(options, "centered", false)) layout.passes.push_back({"average_gradient"});
-    return layout;
-  }
-  return std::nullopt;
+  if (!kind->product.empty()) layout.last.emplace_back(kind->product);
+  return layout;
 }
 
 // Slots that every optimizer of Keras 3 may have in front of its own.

@@ -213,7 +213,7 @@ TEST_F(ConvertFile, SaysThatKerasWeightsHaveNoOptimizerState) {
 
   const Conversion result = convert("/d/b.h5", "/d/c.h5", {.like = "/d/a.h5"});
 
-  EXPECT_THAT(result.notes, ElementsAre("the optimizer's state is zero, since /d/b.h5 has none"));
+  EXPECT_THAT(result.notes, ElementsAre("the optimizer's state is that of a new one, since /d/b.h5 has none"));
   expect_equal(without_optimizer(read_any(files_, "/d/c.h5")), without_optimizer(dense_savepoint()));
 }
 
@@ -223,6 +223,22 @@ TEST_F(ConvertFile, SaysThatTheStateOfAnotherOptimizerIsLeftOut) {
   Json metadata = kDenseMetadata;
   metadata["configuration"]["optimizer"] = {{"kind", "sgd"}, {"learning_rate", 0.1}, {"momentum", 0.0}};
   write("/d/like.h5", without_optimizer(dense_savepoint("other", metadata)));
+
+  const Conversion result = convert("/d/b.keras", "/d/c.h5", {.like = "/d/like.h5"});
+
+  EXPECT_THAT(result.notes, ElementsAre(HasSubstr("does not fit the optimizer of /d/like.h5")));
+}
+
+TEST_F(ConvertFile, KnowsTheStateOfANewOptimizerThatIsNotZero) {
+  write("/d/a.h5", dense_savepoint());
+  convert("/d/a.h5", "/d/b.keras");
+  Json metadata = kDenseMetadata;
+  metadata["configuration"]["optimizer"] = {
+      {"kind", "adagrad"}, {"learning_rate", 0.1}, {"initial_accumulator_value", 0.25}};
+  ArraySet like = without_optimizer(dense_savepoint("other", metadata));
+  like.arrays.push_back(floats("optimizer/accumulator/d/bias", {3}));
+  like.arrays.push_back(floats("optimizer/accumulator/d/kernel", {2, 3}));
+  write("/d/like.h5", like);
 
   const Conversion result = convert("/d/b.keras", "/d/c.h5", {.like = "/d/like.h5"});
 

@@ -101,6 +101,39 @@ TEST(KerasGraph, NamesClippingAsKerasDoes) {
   }
 }
 
+TEST(KerasGraph, WritesNoDecayAsKerasDoes) {
+  const auto decay_of = [](const char* kind, double decay) -> Json {
+    return keras_config_of_savepoint(
+        metadata_with_optimizer({{"kind", kind},
+                                 {"learning_rate", 0.1},
+                                 {"weight_decay", decay}}))["compile_config"]["optimizer"]["config"]["weight_decay"];
+  };
+
+  EXPECT_EQ(decay_of("lion", 0.0), nullptr);
+  EXPECT_EQ(decay_of("lion", 0.25), 0.25);
+  // Keras's AdamW refuses None.
+  EXPECT_EQ(decay_of("adamw", 0.0), 0.0);
+}
+
+TEST(KerasGraph, NamesEachOptimizerAsKerasDoes) {
+  for (const auto& [kind, class_name] : {std::pair{"sgd", "SGD"},
+                                         {"adam", "Adam"},
+                                         {"adamw", "AdamW"},
+                                         {"rmsprop", "RMSprop"},
+                                         {"adagrad", "Adagrad"},
+                                         {"adadelta", "Adadelta"},
+                                         {"adamax", "Adamax"},
+                                         {"nadam", "Nadam"},
+                                         {"lion", "Lion"}}) {
+    const Json optimizer = keras_config_of_savepoint(
+        metadata_with_optimizer({{"kind", kind}, {"learning_rate", 0.1}}))["compile_config"]["optimizer"];
+
+    EXPECT_EQ(optimizer["class_name"], class_name);
+    EXPECT_EQ(optimizer["module"], "keras.optimizers");
+    EXPECT_EQ(optimizer["config"], Json({{"learning_rate", 0.1}}));
+  }
+}
+
 TEST(KerasGraph, LeavesOutAnOptimizerWithAUsersOwnSchedule) {
   const Json metadata = metadata_with_optimizer({{"kind", "adam"}, {"learning_rate", {{"kind", "of_our_own"}}}});
 

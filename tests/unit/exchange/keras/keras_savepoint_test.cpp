@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "keras_files/keras_forms.h"
 #include "unit/exchange/support/keras_trees.h"
 
@@ -71,6 +73,121 @@ TEST(KerasSavepoint, IgnoresTheStateOfAnotherOptimizer) {
   other.metadata = metadata.dump();
 
   EXPECT_EQ(find(back(other).arrays, "optimizer/m/d/kernel")->bytes, std::vector<std::byte>(24));
+}
+
+// A savepoint of the same model, trained with another optimizer.
+struct Trained {
+  Json optimizer;
+  std::vector<std::string> slots;
+
+  Json metadata() const {
+    Json metadata = testing::dense_savepoint_metadata(true);
+    metadata["configuration"]["optimizer"] = optimizer;
+    return metadata;
+  }
+  ArraySet savepoint(const std::string& seed = "") const {
+    ArraySet set{.arrays = {}, .metadata = metadata().dump()};
+    const auto add = [&](const std::string& folder) {
+      for (const auto& [variable, shape] :
+           {std::pair<const char*, std::vector<std::uint64_t>>{"kernel", {2, 3}}, {"bias", {3}}}) {
+        const std::string name = folder + "/d/" + variable;
+        set.arrays.push_back(floats(name + seed, shape));
+        set.arrays.back().name = name;
+      }
+    };
+    add("model");
+    for (const std::string& slot : slots) add("optimizer/" + slot);
+    return set;
+  }
+  // As it is read from a Keras file of this form.
+  ArraySet keras(KerasForm form) const {
+    KerasContent content = lay_out(keras_from_savepoint(savepoint("keras"), metadata()), form);
+    return {.arrays = content.arrays, .metadata = keras_metadata(content.description)};
+  }
+};
+
+Json rmsprop(double momentum, bool centered) {
+  return {{"kind", "rmsprop"}, {"learning_rate", 0.1}, {"momentum", momentum}, {"centered", centered}};
+}
+
+Json plain_optimizer(const std::string& kind) {
+  return {{"kind", kind}, {"learning_rate", 0.1}, {"beta_1", 0.5}};
+}
+
+const Trained kAdam = {plain_optimizer("adam"), {"m", "v"}};
+const Trained kAdamax = {plain_optimizer("adamax"), {"momentum", "norm"}};
+const Trained kNadam = {plain_optimizer("nadam"), {"momentum", "velocity"}};
+const std::vector<Trained> kTrained = {
+    kAdam,
+    kAdamax,
+    kNadam,
+    {rmsprop(0, false), {"velocity"}},
+    {rmsprop(0.5, false), {"velocity", "momentum"}},
+    {rmsprop(0, true), {"velocity", "average_gradient"}},
+    {rmsprop(0.5, true), {"velocity", "momentum", "average_gradient"}},
+    {{{"kind", "adagrad"}, {"learning_rate", 0.1}, {"initial_accumulator_value", 0.25}}, {"accumulator"}},
+    {plain_optimizer("adadelta"), {"accumulated_grad", "accumulated_delta_var"}},
+    {plain_optimizer("lion"), {"momentum"}},
+    {{{"kind", "sgd"}, {"learning_rate", 0.1}, {"momentum", 0.5}}, {"momentum"}}};
+
+TEST(KerasSavepoint, KeepsTheStateOfEachOptimizer) {
+  for (const Trained& trained : kTrained) {
+    for (const KerasForm form : {KerasForm::weights, KerasForm::archive, KerasForm::legacy_model}) {
+      const ArraySet found = back(trained.keras(form), trained.savepoint());
+
+      const ArraySet expected = trained.savepoint("keras");
+      ASSERT_EQ(found.arrays.size(), expected.arrays.size());
+      for (const NamedArray& array : expected.arrays) {
+        EXPECT_EQ(find(found.arrays, array.name)->bytes, array.bytes)
+            << trained.optimizer << " " << name(form) << " " << array.name;
+      }
+    }
+  }
+}
+
+// Names of slots, or their number, tell all of these apart.
+TEST(KerasSavepoint, StartsTheOptimizerAnewWhereTheKerasFileHasAnother) {
+  for (const Trained& one : kTrained) {
+    for (const Trained& other : kTrained) {
+      if (one.optimizer == other.optimizer) continue;
+      const ArraySet found = back(other.keras(KerasForm::archive), one.savepoint());
+
+      const double initial = one.optimizer["kind"] == "adagrad" ? 0.25 : 0;
+      for (const NamedArray& array : found.arrays) {
+        if (array.name.starts_with("model/")) continue;
+        std::vector<float> values(array.bytes.size() / sizeof(float));
+        std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
+        EXPECT_THAT(values, ::testing::Each(initial)) << one.optimizer << other.optimizer << array.name;
+      }
+      EXPECT_EQ(found.metadata, one.savepoint().metadata);
+    }
+  }
+}
+
+TEST(KerasSavepoint, TellsOptimizersApartInAFileOfWeights) {
+  // Both have two slots for each variable, and such a file has no names for them.
+  const ArraySet found = back(kAdam.keras(KerasForm::weights), kAdamax.savepoint());
+
+  EXPECT_EQ(find(found.arrays, "optimizer/norm/d/bias")->bytes, std::vector<std::byte>(12));
+}
+
+TEST(KerasSavepoint, TakesNoStateWhoseLastArrayIsNoScalar) {
+  ArraySet keras = kNadam.keras(KerasForm::archive);
+  for (NamedArray& array : keras.arrays) {
+    if (array.name == "optimizer/u_product") array = floats(array.name, {1});
+  }
+
+  EXPECT_EQ(find(back(keras, kNadam.savepoint()).arrays, "optimizer/momentum/d/bias")->bytes,
+            std::vector<std::byte>(12));
+}
+
+TEST(KerasSavepoint, ClearsTheStateOfAnOptimizerThatKerasLacks) {
+  const Trained own = {plain_optimizer("of_our_own"), {"mean"}};
+
+  const ArraySet found = back(kAdam.keras(KerasForm::archive), own.savepoint());
+
+  EXPECT_EQ(find(found.arrays, "optimizer/mean/d/kernel")->bytes, std::vector<std::byte>(24));
+  EXPECT_EQ(found.metadata, own.savepoint().metadata);
 }
 
 TEST(KerasSavepoint, RefusesOtherShapesAndTypes) {

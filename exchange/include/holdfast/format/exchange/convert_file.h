@@ -72,8 +72,8 @@ Conversion convert_file(FileSystem& files, const std::string& input, const std::
 // Returns the values of `set` as a savepoint like `like`, with the metadata of `like`. Arrays with Holdfast's names are
 // matched by name, a Keras model's by keras_to_savepoint, all others as a PyTorch state dict by from_pytorch. An
 // optimizer's state is taken over completely or not at all: where it is incomplete, the result has no such arrays
-// (zeros, for Keras weights). Throws Error{incompatible} naming the array, what was expected and what was found, and
-// Error{invalid_argument} when `like` is not a savepoint.
+// (those of a new optimizer, for Keras weights). Throws Error{incompatible} naming the array, what was expected and
+// what was found, and Error{invalid_argument} when `like` is not a savepoint.
 ArraySet to_savepoint(const ArraySet& set, const ArraySet& like);
 
 }  // namespace holdfast::format

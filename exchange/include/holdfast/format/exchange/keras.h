@@ -40,7 +40,8 @@ ArraySet read_keras(FileSystem& files, const std::string& path);
 // Writes a file that unmodified Keras 3 loads: complete or not at all. `arrays` come from read_keras, or are a
 // savepoint of a Sequential or a Model (metadata of kind "savepoint"). Keras accepts no '/' in the name of a layer, so
 // the layers of a nested model get a dot: "encoder.dense". A form other than the one read needs the model's
-// configuration and known layers, unless it only drops these. SGD, Adam and AdamW keep their state.
+// configuration and known layers, unless it only drops these. The optimizers of Holdfast keep their state, the step and
+// the rate; what Keras's Nadam multiplies from step to step is computed from the step.
 // Throws Error{invalid_argument} where arrays and metadata disagree, Error{unsupported} for a form that cannot hold
 // them. Returns the arrays in the file, under the names that they have in `arrays`, except for optimizers' slots.
 std::vector<ArrayInfo> write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form);
@@ -60,9 +61,10 @@ struct KerasModelGraph {
 KerasModelGraph keras_model_graph(const ArraySet& keras);
 
 // Returns `like`, a savepoint of the same layers in the same order (names may differ), with the values of `keras`. The
-// optimizer's state and the step come along where both sides have them; otherwise the state is zero. Kernels after a
-// Flatten of channels-first images are reordered; 16-bit values become f32. Throws Error{incompatible} with the layer,
-// what was expected and what was found.
+// optimizer's state and the step come along where both sides have the same optimizer with the same slots. Otherwise the
+// state is that of a new optimizer: zero, or Adagrad's initial_accumulator_value. A file of weights alone does not name
+// the slots, so there their number decides. Kernels after a Flatten of channels-first images are reordered; 16-bit
+// values become f32. Throws Error{incompatible} with the layer, what was expected and what was found.
 ArraySet keras_to_savepoint(const ArraySet& keras, const ArraySet& like);
 
 }  // namespace holdfast::format

@@ -1,0 +1,115 @@
+// Keras assigns an optimizer's variables by position, so one function gives their order for both directions. The names
+// are those of the table in keras_files/keras_optimizer_table.cpp.
+
+#include "keras/keras_optimizer_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "bytes/array_prefixes.h"
+
+namespace holdfast::format {
+namespace {
+
+template <typename Number>
+NamedArray optimizer_scalar(std::string_view name, DType dtype, Number value) {
+  NamedArray array{.name = fmt::format("{}{}", kOptimizerPrefix, name),
+                   .dtype = dtype,
+                   .shape = {},
+                   .bytes = std::vector<std::byte>(sizeof(value))};
+  std::memcpy(array.bytes.data(), &value, sizeof(value));
+  return array;
+}
+
+// Keras counts in 32 bits with JAX and PyTorch, in 64 with TensorFlow, and accepts both.
+NamedArray iteration_array(std::int64_t step) {
+  const bool is_short = step <= std::numeric_limits<std::int32_t>::max();
+  return is_short ? optimizer_scalar("iteration", DType::i32, static_cast<std::int32_t>(step))
+                  : optimizer_scalar("iteration", DType::i64, step);
+}
+
+// The product of beta_1 (1 - 0.96^i / 2) over the steps i from 1 to `step` (Dozat, 2016), which Keras's Nadam keeps.
+double momentum_product(double beta_1, std::int64_t step) {
+  // 0.96^1024 is below the rounding of 1, so all later factors are beta_1.
+  constexpr std::int64_t kChanging = 1024;
+  const std::int64_t changing = std::clamp(step, std::int64_t{0}, kChanging);
+  double product = std::pow(beta_1, static_cast<double>(std::max(step, changing) - changing));
+  for (std::int64_t i = 1; i <= changing; ++i) {
+    product *= beta_1 * (1.0 - 0.5 * std::pow(0.96, static_cast<double>(i)));
+  }
+  return product;
+}
+
+const Json& optimizer_configuration(const Json& metadata) {
+  return member(member(metadata, "configuration"), "optimizer");
+}
+
+// The slots that Holdfast keeps. Only a savepoint with options that Holdfast lacks could ask for others.
+std::vector<KerasOptimizerPass> known_passes(const KerasOptimizerKind& kind, const Json& options) {
+  std::vector<KerasOptimizerPass> passes = keras_optimizer_passes(kind, options);
+  for (KerasOptimizerPass& pass : passes) {
+    std::erase_if(pass, [](const KerasOptimizerSlot& slot) { return slot.holdfast.empty(); });
+  }
+  return passes;
+}
+
+float initial_slot_value(std::string_view array, const Json& optimizer) {
+  const KerasOptimizerKind* kind = keras_optimizer_of_kind(text_member(optimizer, "kind"));
+  if (kind == nullptr) return 0;
+  for (const KerasOptimizerSlot& slot : kind->slots) {
+    if (!slot.initial.empty() && array.starts_with(fmt::format("{}{}/", kOptimizerPrefix, slot.holdfast))) {
+      return finite_f32(member(optimizer, slot.initial), 0).value_or(0);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+KerasOptimizerState keras_optimizer_state(const Json& metadata) {
+  const Json& optimizer = optimizer_configuration(metadata);
+  const std::int64_t step = integer_value(member(metadata, "step")).value_or(0);
+  KerasOptimizerState state;
+  state.first.push_back(iteration_array(step));
+  // Keras has no variable for a schedule.
+  if (!member(optimizer, "learning_rate").is_object()) {
+    const auto rate = static_cast<float>(number_member(optimizer, "learning_rate"));
+    state.first.push_back(optimizer_scalar("learning_rate", DType::f32, rate));
+  }
+  const KerasOptimizerKind* kind = keras_optimizer_of_kind(text_member(optimizer, "kind"));
+  if (kind == nullptr) return state;
+  state.passes = known_passes(*kind, optimizer);
+  if (!kind->product.empty()) {
+    const double product = momentum_product(number_member(optimizer, "beta_1"), step);
+    state.last.push_back(optimizer_scalar(kind->product, DType::f32, static_cast<float>(product)));
+  }
+  return state;
+}
+
+std::vector<SlotOfVariable> slots_in_keras_order(const KerasOptimizerState& state, std::size_t variables) {
+  std::vector<SlotOfVariable> order;
+  for (const KerasOptimizerPass& pass : state.passes) {
+    for (std::size_t variable = 0; variable < variables; ++variable) {
+      for (const KerasOptimizerSlot& slot : pass) order.push_back({variable, slot});
+    }
+  }
+  return order;
+}
+
+std::vector<std::byte> initial_slot_bytes(const NamedArray& array, const Json& metadata) {
+  std::vector<std::byte> bytes(array.bytes.size());
+  const float value = initial_slot_value(array.name, optimizer_configuration(metadata));
+  // All arrays of a savepoint are f32. For any other type, zeros are a number at least.
+  if (array.dtype != DType::f32 || value == 0) return bytes;
+  for (std::size_t at = 0; at + sizeof(value) <= bytes.size(); at += sizeof(value)) {
+    std::memcpy(bytes.data() + at, &value, sizeof(value));
+  }
+  return bytes;
+}
+
+}  // namespace holdfast::format

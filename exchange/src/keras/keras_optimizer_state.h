@@ -1,0 +1,37 @@
+#pragma once
+
+// The state of a savepoint's optimizer as Keras lists it.
+
+#include <cstddef>
+#include <vector>
+
+#include "holdfast/format/array_set.h"
+#include "keras_files/keras_json.h"
+#include "keras_files/keras_optimizer_table.h"
+
+namespace holdfast::format {
+
+// Keras lists the arrays of `first`, then the slots of all passes, then the arrays of `last`.
+struct KerasOptimizerState {
+  std::vector<NamedArray> first;           // the iteration, and the rate unless it follows a schedule
+  std::vector<KerasOptimizerPass> passes;  // empty for an optimizer that Keras lacks
+  std::vector<NamedArray> last;            // what Keras multiplies step by step, and Holdfast computes from the step
+};
+
+// For the optimizer in "configuration" and the "step" of a savepoint's metadata.
+KerasOptimizerState keras_optimizer_state(const Json& metadata);
+
+// A slot of one of the trainable variables, which are counted from 0.
+struct SlotOfVariable {
+  std::size_t variable;
+  KerasOptimizerSlot slot;
+};
+
+// The slots of so many trainable variables, in Keras's order.
+std::vector<SlotOfVariable> slots_in_keras_order(const KerasOptimizerState& state, std::size_t variables);
+
+// The bytes of a savepoint's array "optimizer/<slot>/..." before the first step: zeros, unless the optimizer's options
+// say something else.
+std::vector<std::byte> initial_slot_bytes(const NamedArray& array, const Json& metadata);
+
+}  // namespace holdfast::format

@@ -58,6 +58,9 @@ class Operation {
   virtual bool takes_integers() const { return false; }
 
   virtual bool is_view() const { return false; }
+  // Whether its kernel on a host computes each sample on its own, with the same bits for any number of samples, and
+  // keeps nothing. A plan may run it on some samples at a time.
+  virtual bool is_sample_wise() const { return false; }
   // Empty for all other operations. A plan may run several of them as one kernel.
   virtual std::optional<ElementPart> element_part() const { return std::nullopt; }
   // False if no gradient ever reaches an input: what such an operation was made of then needs no backward pass.

@@ -16,6 +16,7 @@ std::size_t floats_of(const KernelMaker& maker) {
 class AddOperation final : public Operation {
  public:
   std::string name() const override { return "add"; }
+  bool is_sample_wise() const override { return true; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     // Both are gradients of one array.
     HOLDFAST_ASSERT(*inputs[0] == *inputs[1]);
@@ -43,6 +44,7 @@ class AddOperation final : public Operation {
 class CopyOperation final : public Operation {
  public:
   std::string name() const override { return "copy"; }
+  bool is_sample_wise() const override { return true; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     return {*inputs[0]};
   }

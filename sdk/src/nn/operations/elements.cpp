@@ -51,6 +51,7 @@ class ElementOperation final : public Operation {
       : function_(function), constants_(std::move(constants)) {}
 
   std::string name() const override { return std::string(name_of(function_)); }
+  bool is_sample_wise() const override { return true; }
 
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     ValueSpec spec = *inputs[0];
@@ -289,6 +290,7 @@ class ElementProgramOperation final : public Operation {
       : program_(program), output_(std::move(output)) {}
 
   std::string name() const override { return "elements"; }
+  bool is_sample_wise() const override { return true; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>>) const override { return {output_}; }
   std::optional<std::size_t> overwritable_input() const override { return 0; }
   std::vector<MaybeValue> gradient(const GradientRequest&) const override { HOLDFAST_ASSERT(false); }
@@ -307,6 +309,7 @@ class BroadcastOperation final : public Operation {
   explicit BroadcastOperation(ValueSpec spec) : spec_(std::move(spec)) {}
 
   std::string name() const override { return "broadcast"; }
+  bool is_sample_wise() const override { return true; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     if (broadcast_spec(*inputs[0], spec_) != spec_) {
       throw Error(ErrorCode::invalid_argument, fmt::format("a value of shape {} cannot be broadcast to {}",

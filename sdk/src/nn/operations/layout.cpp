@@ -55,6 +55,7 @@ class SliceOperation final : public Operation {
   SliceOperation(std::size_t axis, std::int64_t begin, std::int64_t end) : axis_(axis), begin_(begin), end_(end) {}
 
   std::string name() const override { return "slice"; }
+  bool is_sample_wise() const override { return true; }
   bool takes_integers() const override { return true; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     const Shape& shape = inputs[0]->shape;
@@ -96,6 +97,7 @@ class PadOperation final : public Operation {
       : axis_(axis), before_(before), after_(after) {}
 
   std::string name() const override { return "pad"; }
+  bool is_sample_wise() const override { return true; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     const Shape& shape = inputs[0]->shape;
     // With larger margins, extents would not fit into 63 bits when they are multiplied.
@@ -139,6 +141,7 @@ class ConcatenateOperation final : public Operation {
   explicit ConcatenateOperation(std::size_t axis) : axis_(axis) {}
 
   std::string name() const override { return "concatenate"; }
+  bool is_sample_wise() const override { return true; }
   bool takes_integers() const override { return true; }
   bool takes_inputs(std::size_t count) const override { return count >= 1; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override;
@@ -201,6 +204,7 @@ class PermuteOperation final : public Operation {
   explicit PermuteOperation(std::vector<std::size_t> order) : order_(std::move(order)) {}
 
   std::string name() const override { return "permute"; }
+  bool is_sample_wise() const override { return true; }
   bool takes_integers() const override { return true; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     ValueSpec spec = *inputs[0];

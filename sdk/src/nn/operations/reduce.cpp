@@ -34,6 +34,7 @@ class ReduceOperation final : public Operation {
   ReduceOperation(ReductionKind kind, const ReducedRange& range) : kind_(kind), range_(range) {}
 
   std::string name() const override { return std::string(name_of(kind_)); }
+  bool is_sample_wise() const override { return !range_.is_over_samples; }
 
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     ValueSpec spec = *inputs[0];

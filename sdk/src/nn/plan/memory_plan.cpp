@@ -27,7 +27,8 @@ struct Block {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const MemoryOptions& options) : graph_(graph), options_(options) {}
+  Planner(const Graph& graph, const MemoryOptions& options, const SampleTiles& tiles)
+      : graph_(graph), options_(options), tiles_(tiles) {}
   MemoryPlan plan();
 
  private:
@@ -39,10 +40,13 @@ class Planner {
   void find_last_uses();
   void make_blocks();
   std::size_t block_for(std::size_t operation, std::size_t output);
+  bool is_local(ArrayId array) const { return !tiles_.is_local.empty() && tiles_.is_local[array]; }
+  std::int64_t samples_of(ArrayId array) const;
   void place_blocks();
 
   const Graph& graph_;
   const MemoryOptions& options_;
+  const SampleTiles& tiles_;
   std::vector<ArrayId> root_;          // the array whose memory a view is
   std::vector<std::size_t> last_use_;  // by root
   std::vector<bool> is_fixed_;         // by root: lies in memory of the caller
@@ -51,9 +55,15 @@ class Planner {
   MemoryPlan result_;
 };
 
+std::int64_t Planner::samples_of(ArrayId array) const {
+  if (!graph_.spec(array).has_samples) return 1;
+  return is_local(array) ? tiles_.groups[tiles_.group_of[graph_.arrays[graph_.memory_of(array)].index]].tile
+                         : options_.samples;
+}
+
 std::size_t Planner::bytes(ArrayId array) const {
   const ValueSpec& spec = graph_.spec(array);
-  const std::int64_t elements = (spec.has_samples ? options_.samples : 1) * spec.shape.element_count();
+  const std::int64_t elements = samples_of(array) * spec.shape.element_count();
   // Each size is rounded up, so that arrays which follow one another stay aligned.
   const std::size_t bytes = static_cast<std::size_t>(elements) * size_bytes(spec.dtype);
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
@@ -135,16 +145,19 @@ std::size_t Planner::block_for(std::size_t index, std::size_t output) {
     const ArrayId overwritten = root_[operation.inputs[*input]];
     const std::size_t block = block_of_[overwritten];
     // Sizes are rounded up, so they do not tell an input that is repeated along an axis from one that is not.
-    const bool has_each_element = graph_.spec(operation.inputs[*input]) == graph_.spec(array);
+    const bool has_each_element = graph_.spec(operation.inputs[*input]) == graph_.spec(array) &&
+                                  // A tile of one array would lie over other samples of the other.
+                                  is_local(overwritten) == is_local(array);
     if (block != kNoBlock && has_each_element && last_use_[overwritten] == index &&
         bytes(overwritten) == bytes(array)) {
-      blocks_[block].last = last_use_[array];
+      blocks_[block].last = std::max(blocks_[block].last, tiles_.last_of(last_use_[array]));
       return block;
     }
   }
   // Where memory is not shared, each block lives from the first operation to the last, so that no two overlap.
-  const std::size_t last = options_.shares_memory ? last_use_[array] : graph_.operations.size();
-  blocks_.push_back({.bytes = bytes(array), .first = options_.shares_memory ? index : 0, .last = last});
+  const std::size_t last = options_.shares_memory ? tiles_.last_of(last_use_[array]) : graph_.operations.size();
+  blocks_.push_back(
+      {.bytes = bytes(array), .first = options_.shares_memory ? tiles_.first_of(index) : 0, .last = last});
   return blocks_.size() - 1;
 }
 
@@ -201,8 +214,8 @@ MemoryPlan Planner::plan() {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Graph& graph, const MemoryOptions& options) {
-  return Planner(graph, options).plan();
+MemoryPlan plan_memory(const Graph& graph, const MemoryOptions& options, const SampleTiles& tiles) {
+  return Planner(graph, options, tiles).plan();
 }
 
 }  // namespace holdfast

@@ -11,6 +11,7 @@
 
 #include "holdfast/core/arena.h"
 #include "nn/graph/graph.h"
+#include "nn/plan/sample_tiles.h"
 
 namespace holdfast {
 
@@ -37,8 +38,12 @@ struct MemoryOptions {
   bool shares_memory = true;
   // For tests: false leaves each operation on elements a kernel of its own.
   bool fuses_elements = true;
+  // What a group of operations should find in the cache of a core (sample_tiles.h). Half of what most machines have, as
+  // the other half holds what is read next.
+  std::size_t tile_bytes = std::size_t{256} << 10;
 };
 
-MemoryPlan plan_memory(const Graph& graph, const MemoryOptions& options);
+// With `tiles`, their groups are one operation each: what one of them needs lives through all of it.
+MemoryPlan plan_memory(const Graph& graph, const MemoryOptions& options, const SampleTiles& tiles = {});
 
 }  // namespace holdfast

@@ -1,7 +1,7 @@
-// Besides its kernel, a step costs two additions an array and one virtual call. It allocates nothing, because steps of
-// small models are counted in microseconds. The plan keeps places and kernels, and drops the graph that they were made
-// from. Addresses come with each pass, because arenas and the caller's arrays may move between passes.
-// docs/decisions/models.md
+// Besides its kernel, a step costs a product and some additions an array, and one virtual call. It allocates nothing,
+// because steps of small models are counted in microseconds. The plan keeps places and kernels, and drops the graph
+// that they were made from. Addresses come with each pass, because arenas and the caller's arrays may move between
+// passes. docs/decisions/models.md
 
 #include "nn/plan/model_plan.h"
 
@@ -17,57 +17,84 @@ static constexpr std::size_t kMissing = std::numeric_limits<std::size_t>::max();
 ModelPlan::ModelPlan(const Graph& described, const MemoryOptions& options, compute::Backend& backend, bool is_training)
     : samples_(options.samples), is_training_(is_training), parameter_floats_(options.parameters.float_count()) {
   const Graph graph = options.fuses_elements ? fuse_elements(described) : described;
-  const MemoryPlan memory = plan_memory(graph, options);
+  // A device has neither such caches nor the time to start more kernels.
+  const SampleTiles tiles =
+      find_sample_tiles(graph, samples_, backend.device_kernels() == nullptr ? options.tile_bytes : 0);
+  const MemoryPlan memory = plan_memory(graph, options, tiles);
   arena_bytes_ = memory.arena_bytes;
   for (const ArrayId output : graph.outputs) outputs_.push_back(memory.places[output]);
 
-  // Kernels hold what they share by pointers of their own, so this list is needed only while they are made.
-  SharedObjects shared;
-  Kernels kernels(graph.operations.size());
+  // Kernels hold what they share by pointers of their own, so this is needed only while they are made.
+  Making making{.graph = graph, .tiles = tiles, .memory = memory, .backend = backend};
+  making.kernels.resize(graph.operations.size());
   std::vector<std::size_t> step_of_operation;
   for (std::size_t index = 0; index < graph.operations.size(); ++index) {
     if (index == graph.first_backward) first_backward_ = steps_.size();
     // A view has no step. Its number is that of the next step, by which its array is complete.
     step_of_operation.push_back(steps_.size());
-    if (!graph.operations[index].operation->is_view()) {
-      add_step(graph, graph.operations[index], memory, backend, shared, kernels);
-      kernels[index] = steps_.back().kernel;
-    }
+    if (!graph.operations[index].operation->is_view()) add_step(making, index);
   }
   // A graph for inference has no backward pass, so the loop never meets its first operation.
   if (graph.first_backward == graph.operations.size()) first_backward_ = steps_.size();
   if (is_training) find_complete_gradients(graph, options.parameters, step_of_operation);
 }
 
-void ModelPlan::add_step(const Graph& graph, const GraphOperation& operation, const MemoryPlan& memory,
-                         compute::Backend& backend, SharedObjects& shared, const Kernels& kernels) {
+std::shared_ptr<Kernel> ModelPlan::make_kernel(Making& making, const GraphOperation& operation,
+                                               std::int64_t samples) const {
+  const auto specs_of = [&](const std::vector<ArrayId>& arrays) {
+    std::vector<std::optional<ValueSpec>> specs;
+    for (const ArrayId array : arrays) {
+      specs.push_back(array == kNoArray ? std::nullopt : std::optional(making.graph.spec(array)));
+    }
+    return specs;
+  };
+  return operation.operation->make_kernel(
+      {.backend = making.backend,
+       .samples = samples,
+       .use = {.training = is_training_, .input_gradient = operation.has_input_gradient},
+       .inputs = specs_of(operation.inputs),
+       .outputs = specs_of(operation.outputs),
+       .shared = making.shared});
+}
+
+void ModelPlan::add_places(const Making& making, const std::vector<ArrayId>& arrays, std::int64_t tile) {
+  for (const ArrayId array : arrays) {
+    places_.push_back(array == kNoArray ? ArrayPlace{.base = kMissing} : making.memory.places[array]);
+    // What a group alone needs lies at one place for all tiles.
+    const bool advances =
+        tile > 0 && array != kNoArray && making.graph.spec(array).has_samples && !making.tiles.is_local[array];
+    const std::size_t bytes = advances ? static_cast<std::size_t>(making.graph.spec(array).shape.element_count()) *
+                                             size_bytes(making.graph.spec(array).dtype)
+                                       : 0;
+    advances_.push_back(bytes * static_cast<std::size_t>(tile));
+  }
+}
+
+void ModelPlan::add_step(Making& making, std::size_t index) {
+  const GraphOperation& operation = making.graph.operations[index];
+  const std::size_t number = making.tiles.group_of[index];
+  const std::int64_t tile = number == kNoGroup ? 0 : making.tiles.groups[number].tile;
   Step step = {.kernel = nullptr,
                .first_place = places_.size(),
                .inputs = operation.inputs.size(),
                .outputs = operation.outputs.size()};
-  const auto specs_of = [&](const std::vector<ArrayId>& arrays) {
-    std::vector<std::optional<ValueSpec>> specs;
-    for (const ArrayId array : arrays) {
-      specs.push_back(array == kNoArray ? std::nullopt : std::optional(graph.spec(array)));
-      places_.push_back(array == kNoArray ? ArrayPlace{.base = kMissing} : memory.places[array]);
-    }
-    return specs;
-  };
-  // places_ lists the inputs of a step before its outputs, so these two calls must stay in this order.
-  const auto inputs = specs_of(operation.inputs);
-  const auto outputs = specs_of(operation.outputs);
+  // The inputs of a step come before its outputs.
+  add_places(making, operation.inputs, tile);
+  add_places(making, operation.outputs, tile);
   // A copy runs the kernel of its original. The backward pass was made with the objects of that kernel, and finds there
   // what the second run keeps. docs/decisions/models.md
-  if (operation.repeats != kNoOperation) {
-    step.kernel = kernels[operation.repeats];
-  } else {
-    step.kernel = operation.operation->make_kernel(
-        {.backend = backend,
-         .samples = samples_,
-         .use = {.training = is_training_, .input_gradient = operation.has_input_gradient},
-         .inputs = inputs,
-         .outputs = outputs,
-         .shared = shared});
+  const bool runs_original = operation.repeats != kNoOperation && !operation.operation->is_sample_wise();
+  step.kernel =
+      runs_original ? making.kernels[operation.repeats] : make_kernel(making, operation, tile == 0 ? samples_ : tile);
+  making.kernels[index] = step.kernel;
+  if (number != kNoGroup) {
+    if (groups_.size() == number) {
+      step.group = number;
+      groups_.push_back({.first = steps_.size(), .end = steps_.size(), .tile = tile, .rest = {}});
+    }
+    Group& group = groups_.back();
+    group.end = steps_.size() + 1;
+    if (samples_ % tile != 0) group.rest.push_back(make_kernel(making, operation, samples_ % tile));
   }
   // A pass must not allocate, so the longest list of pointers is made here.
   pointers_.resize(std::max(pointers_.size(), step.inputs + step.outputs));
@@ -98,18 +125,45 @@ std::size_t ModelPlan::own_bytes_of_kernels() const {
 }
 
 void ModelPlan::run(std::size_t first, std::size_t end, const Bases& bases, const BeforeOperation& before) {
-  for (std::size_t index = first; index < end; ++index) {
+  for (std::size_t index = first; index < end;) {
+    const Step& step = steps_[index];
+    if (step.group != kNoGroup) {
+      const Group& group = groups_[step.group];
+      run_group(group, bases, before);
+      index = group.end;
+      continue;
+    }
     // An exception of before() ends the pass between two operations, so no kernel is left half done.
     before();
-    const Step& step = steps_[index];
-    const ArrayPlace* place = places_.data() + step.first_place;
-    const std::size_t arrays = step.inputs + step.outputs;
-    for (std::size_t array = 0; array < arrays; ++array, ++place) {
-      pointers_[array] = place->base == kMissing ? nullptr : bases[place->base] + place->offset;
-    }
-    const std::span<std::byte* const> all(pointers_);
-    step.kernel->run({all.first(step.inputs), all.subspan(step.inputs, step.outputs)});
+    run_step(step, *step.kernel, bases, 0);
+    ++index;
   }
+}
+
+void ModelPlan::run_group(const Group& group, const Bases& bases, const BeforeOperation& before) {
+  const auto whole = static_cast<std::size_t>(samples_ / group.tile);
+  for (std::size_t tile = 0; tile < whole; ++tile) {
+    before();
+    for (std::size_t index = group.first; index < group.end; ++index) {
+      run_step(steps_[index], *steps_[index].kernel, bases, tile);
+    }
+  }
+  if (group.rest.empty()) return;
+  before();
+  for (std::size_t index = group.first; index < group.end; ++index) {
+    run_step(steps_[index], *group.rest[index - group.first], bases, whole);
+  }
+}
+
+void ModelPlan::run_step(const Step& step, Kernel& kernel, const Bases& bases, std::size_t tile) {
+  const std::size_t arrays = step.inputs + step.outputs;
+  for (std::size_t array = 0; array < arrays; ++array) {
+    const std::size_t number = step.first_place + array;
+    const ArrayPlace& place = places_[number];
+    pointers_[array] = place.base == kMissing ? nullptr : bases[place.base] + place.offset + tile * advances_[number];
+  }
+  const std::span<std::byte* const> all(pointers_);
+  kernel.run({all.first(step.inputs), all.subspan(step.inputs, step.outputs)});
 }
 
 void ModelPlan::forward(const Bases& bases, const BeforeOperation& before) {

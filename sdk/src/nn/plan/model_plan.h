@@ -56,18 +56,37 @@ class ModelPlan {
     std::size_t first_place = 0;  // of its arrays in places_: inputs, then outputs
     std::size_t inputs = 0;
     std::size_t outputs = 0;
+    std::size_t group = kNoGroup;  // that begins with this step
     // Of the backward pass: the gradients from here on are complete after this step.
     std::size_t gradients_begin = 0;
   };
 
-  // `kernels` has those of the operations before it.
-  using Kernels = std::vector<std::shared_ptr<Kernel>>;
-  void add_step(const Graph& graph, const GraphOperation& operation, const MemoryPlan& memory,
-                compute::Backend& backend, SharedObjects& shared, const Kernels& kernels);
+  // Steps that run on some samples at a time.
+  struct Group {
+    std::size_t first = 0;
+    std::size_t end = 0;
+    std::int64_t tile = 1;
+    std::vector<std::shared_ptr<Kernel>> rest;  // for the last samples, if they are fewer; by step
+  };
+
+  // What steps are made of.
+  struct Making {
+    const Graph& graph;
+    const SampleTiles& tiles;
+    const MemoryPlan& memory;
+    compute::Backend& backend;
+    SharedObjects shared{};
+    std::vector<std::shared_ptr<Kernel>> kernels{};  // by operation, of those before
+  };
+  void add_step(Making& making, std::size_t operation);
+  void add_places(const Making& making, const std::vector<ArrayId>& arrays, std::int64_t tile);
+  std::shared_ptr<Kernel> make_kernel(Making& making, const GraphOperation& operation, std::int64_t samples) const;
   void find_complete_gradients(const Graph& graph, const ArenaLayout& parameters,
                                const std::vector<std::size_t>& step_of_operation);
   std::vector<BackwardPart> divide_backward(std::size_t least_floats) const;
   void run(std::size_t first, std::size_t end, const Bases& bases, const BeforeOperation& before);
+  void run_group(const Group& group, const Bases& bases, const BeforeOperation& before);
+  void run_step(const Step& step, Kernel& kernel, const Bases& bases, std::size_t tile);
 
   const std::int64_t samples_;
   const bool is_training_;
@@ -76,6 +95,8 @@ class ModelPlan {
   std::vector<Step> steps_;
   std::size_t first_backward_ = 0;  // among the steps
   std::vector<ArrayPlace> places_;
+  std::vector<std::size_t> advances_;  // by place: bytes from one tile to the next; 0 outside of groups
+  std::vector<Group> groups_;
   std::vector<ArrayPlace> outputs_;
   std::vector<std::byte*> pointers_;  // of the step that runs; as many as the largest one has arrays
   // What backward_parts() gave last, and for what. A training asks for the same in each step.

@@ -108,7 +108,8 @@ Result train(const Model& model, std::int64_t samples, const TrainingOptions& op
                   .parameters = description.parameters,
                   .buffers = description.buffers,
                   .shares_memory = options.shares_memory,
-                  .fuses_elements = options.fuses_elements},
+                  .fuses_elements = options.fuses_elements,
+                  .tile_bytes = options.tile_bytes},
                  *backend, true);
   std::vector<float> parameters(description.parameters.float_count()), buffers(description.buffers.float_count());
   model.initialize(5, parameters, buffers);

@@ -36,6 +36,7 @@ struct Result {
 struct TrainingOptions {
   bool shares_memory = true;
   bool fuses_elements = true;
+  std::size_t tile_bytes = 0;
 };
 inline constexpr TrainingOptions kApart = {.shares_memory = false, .fuses_elements = true};
 

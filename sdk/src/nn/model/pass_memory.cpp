@@ -33,7 +33,6 @@ static void check_samples(const Graph& graph, std::int64_t samples) {
 // Fills in what the operations of a graph need.
 static PassMemory with_operations(const ModelDescription& model, const Graph& graph, std::int64_t samples,
                                   PassMemory memory) {
-  check_samples(graph, samples);
   const bool is_training = &graph == &model.training;
   const auto backend = compute::make_cpu_backend(1);
   const ModelPlan plan(graph, model.memory_options(samples), *backend, is_training);
@@ -44,6 +43,7 @@ static PassMemory with_operations(const ModelDescription& model, const Graph& gr
 
 PassMemory Model::training_memory(std::int64_t samples) const {
   const ModelDescription& model = *description_;
+  check_samples(model.training, samples);
   // Each thread has gradients of its own, and the sums for moving averages come with them.
   return with_operations(model, model.training, samples,
                          {.weights = model.parameters.float_count() * sizeof(float),
@@ -53,6 +53,7 @@ PassMemory Model::training_memory(std::int64_t samples) const {
 
 PassMemory Model::prediction_memory(std::int64_t samples) const {
   const ModelDescription& model = *description_;
+  check_samples(model.inference, samples);
   return with_operations(model, model.inference, samples,
                          {.weights = (model.parameters.float_count() + model.buffers.float_count()) * sizeof(float),
                           .samples = batch_bytes(model.inputs, samples)});

@@ -240,11 +240,18 @@ def rescaling(rng):
     return case(layers.Rescaling(scale, offset), {"scale": scale, "offset": offset}, extents(rng, 2, 1, 3))
 
 
-def batch_normalization(rng):
-    momentum, epsilon = 0.75, 0.0625
-    return case(layers.BatchNormalization(momentum=momentum, epsilon=epsilon),
-                {"momentum": momentum, "epsilon": epsilon}, extents(rng, rng.integers(1, 3), 2, 3), modes=BOTH,
-                buffers=("moving_mean", "moving_variance"))
+def batch_normalization(**without):
+    def make(rng):
+        options = {"momentum": 0.75, "epsilon": 0.0625, **without}
+        return case(layers.BatchNormalization(**options), options, extents(rng, rng.integers(1, 3), 2, 3), modes=BOTH,
+                    buffers=("moving_mean", "moving_variance"))
+
+    return make
+
+
+# Files name an option only where it is false.
+BATCH_NORMALIZATIONS = [batch_normalization(), batch_normalization(scale=False), batch_normalization(center=False),
+                        batch_normalization(scale=False, center=False)]
 
 
 def layer_normalization(rng):
@@ -553,7 +560,6 @@ def flatten(rng):
 
 MAKERS = {
     "Add": merge(layers.Add), "AlphaDropout": random(layers.AlphaDropout, "rate"), "Average": merge(layers.Average),
-    "BatchNormalization": batch_normalization,
     "Concatenate": concatenate,
     "Cropping1D": margins(layers.Cropping1D, "cropping", 1), "Cropping2D": margins(layers.Cropping2D, "cropping", 2),
     "Cropping3D": margins(layers.Cropping3D, "cropping", 3), "Dense": dense, "Dot": dot,
@@ -707,6 +713,8 @@ def main():
     is_more = arguments.cases > CASES
     functions = [activation(one) for one in range(len(activations(np.random.default_rng(0))))]
     makers["Activation"] = functions * (arguments.cases if is_more else 1)
+    # Both modes of each of them.
+    makers["BatchNormalization"] = [BATCH_NORMALIZATIONS[one // 2 % 4] for one in range(arguments.cases)]
     makers["Operation"] = OPERATIONS * (arguments.cases if is_more else 2)
     for kind in arguments.kinds or sorted(makers):
         write(kind, makers[kind], arguments.to)

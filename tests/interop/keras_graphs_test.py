@@ -87,7 +87,19 @@ def functions():
     return keras.Model(inputs, [ops.max(y, axis=1, keepdims=True), layers.Dense(2)(layers.Reshape((1,))(z))])
 
 
-MODELS = {function.__name__: function for function in (residual, shared, nested, images, vectors, functions)}
+def inception():
+    def unit(x, filters, size, **options):
+        x = layers.Conv2D(filters, size, padding="same", use_bias=False)(x)
+        return layers.ReLU()(layers.BatchNormalization(**options)(x))
+
+    x = inputs = keras.Input((6, 6, 3), name="image")
+    x = unit(x, 4, 3, scale=False)
+    x = layers.Concatenate()([unit(x, 3, 1, center=False), unit(x, 2, 3, scale=False, center=False)])
+    return keras.Model(inputs, layers.Dense(3)(layers.GlobalAveragePooling2D()(x)))
+
+
+MODELS = {function.__name__: function
+          for function in (residual, shared, nested, images, vectors, functions, inception)}
 
 
 def fill(model, seed):

@@ -14,7 +14,7 @@ from keras import initializers, layers
 from convert_test import holdfast
 from keras_graphs_test import fill, inputs_of, predict, savepoint
 from keras_savepoint_test import pack
-from keras_support import arrays, program, save
+from keras_support import arrays, assert_same_bits, program, save, values
 
 SIGNAL, IMAGE, VOLUME = (9, 4), (7, 6, 4), (5, 4, 6, 2)
 
@@ -33,6 +33,7 @@ KINDS = {
         layers.GroupNormalization(2), layers.GroupNormalization(-1, scale=False, epsilon=0.01),
         layers.LayerNormalization(scale=False), layers.RMSNormalization(epsilon=0.01),
         layers.BatchNormalization(scale=False), layers.BatchNormalization(center=False, momentum=0.5),
+        layers.BatchNormalization(scale=False, center=False),
         layers.Normalization(mean=[0.5, 1, 2, -1], variance=[1, 2, 3, 4]), layers.Normalization(axis=None),
         layers.Normalization(axis=(1, 2), invert=True), layers.Normalization(axis=None, mean=0.5, variance=4),
         layers.ReLU(1, 0.25, 0.125), layers.LeakyReLU(), layers.ELU(0.5), layers.PReLU(), layers.PReLU(shared_axes=[1]),
@@ -123,6 +124,25 @@ def test_every_kind_computes_the_same_on_both_sides_and_comes_back(kind, tmp_pat
     # And Keras's values go into the savepoint again.
     program("savepoint", tmp_path / "back.keras", trained, tmp_path / "more.h5")
     holdfast("diff", trained, tmp_path / "more.h5")
+
+
+def test_a_normalization_without_scale_or_center_has_no_more_weights_than_in_keras(tmp_path):
+    options = [{"scale": scale, "center": center} for scale in (True, False) for center in (True, False)]
+    model = keras.Sequential([keras.Input((5, 3)), *[
+        layers.BatchNormalization(name=f"n{place}", **chosen) for place, chosen in enumerate(options)]])
+    fill(model, seed=6)
+
+    said = holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "ours.h5")
+    trained = savepoint_of(tmp_path / "ours.h5", tmp_path)
+    program("write", trained, tmp_path / "back.keras", "archive")
+
+    assert "scale" not in said and "center" not in said, said
+    assert set(arrays(trained)) == {f"model/{layer.name}/{weight.name}"
+                                    for layer in model.layers for weight in layer.weights}
+    back = keras.saving.load_model(tmp_path / "back.keras")
+    for layer, chosen in zip(back.layers, options, strict=True):
+        assert {key: layer.get_config()[key] for key in chosen} == chosen
+    assert_same_bits(values(back), values(model))
 
 
 def savepoint_of(file, folder):

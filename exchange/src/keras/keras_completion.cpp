@@ -34,10 +34,8 @@ void complete_layers(Json& config, std::size_t depth) {
   for (Json& layer : options.is_array() ? options : options["layers"]) {
     const std::string class_name = text_member(layer, "class_name");
     complete_layers(layer, depth + 1);
-    if (!member(layer, "config").is_object()) continue;
-    Json& layer_config = layer["config"];
-    if (class_name == "BatchNormalization") layer_config.update({{"scale", true}, {"center", true}});
-    if (class_name == "Normalization") layer_config.update({{"mean", nullptr}, {"variance", nullptr}});
+    if (class_name != "Normalization" || !member(layer, "config").is_object()) continue;
+    layer["config"].update({{"mean", nullptr}, {"variance", nullptr}});
   }
 }
 

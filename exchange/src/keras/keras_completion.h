@@ -1,6 +1,6 @@
 #pragma once
 
-// Weights that Holdfast's layers have and Keras's do not: statistics that are options in Keras, and factors of 1.
+// Weights that Holdfast's layers have and Keras's do not: the statistics that a Normalization was given as options.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // The table of layers says which options a layer has. What only matters to training, such as a regularizer, becomes a
-// note. A weight that Keras's layer lacks becomes a constant one, so that predictions are the same. See
+// note. Statistics that are options in Keras become weights, so that predictions are the same. See
 // docs/decisions/exchange.md.
 
 #include "keras_layers/keras_layer_reader.h"
@@ -57,14 +57,18 @@ class LayerReader {
  private:
   void read_option(const LayerRow& row, const LayerOption& option, HoldfastStep& step) const {
     Json value = options_.value(row, option, step.config);
-    if (option.form == OptionForm::always) return add_unit(option, value, step);
     if (option.form == OptionForm::last_axis && option.holdfast.empty()) return;
     // An option that has no value is left out, too.
     if (option.form == OptionForm::optional_counts && value.is_null()) return;
-    const auto is_one = [](const Json& number) { return number == 1; };
-    const bool is_default = value.is_array() ? std::all_of(value.begin(), value.end(), is_one) : is_one(value);
-    if (option.is_left_out && is_default) return;
+    if (option.is_left_out && is_default(option, value)) return;
     step.config[std::string(option.holdfast_name())] = std::move(value);
+  }
+
+  // A list is the default if it repeats it.
+  static bool is_default(const LayerOption& option, const Json& value) {
+    const Json otherwise = Json::parse(option.otherwise);
+    const auto is_equal = [&](const Json& element) { return element == otherwise; };
+    return value.is_array() ? std::all_of(value.begin(), value.end(), is_equal) : is_equal(value);
   }
 
   // The type in which a layer computes is a name, or the object of a policy.
@@ -95,16 +99,6 @@ class LayerReader {
     if (row.positions == 0 || !is_known || options_.rank() == row.positions + 1) return;
     options_.refuse(
         fmt::format("gets a value with {} axes instead of {}; use another layer", options_.rank(), row.positions + 1));
-  }
-
-  // Multiplies by 1 or adds 0, where Keras's layer does neither.
-  void add_unit(const LayerOption& option, const Json& value, HoldfastStep& step) const {
-    if (value.get<bool>()) return;
-    const bool is_scale = option.keras == "scale";
-    if (options_.rank() == 0) options_.refuse("gets a value without channels; use another layer");
-    add_weight(is_scale ? "gamma" : "beta", {call_.inputs.front()->back()}, {is_scale ? 1.0F : 0.0F}, step);
-    options_.note(
-        fmt::format("has no {} in Keras; Holdfast trains one, which begins at {}", option.keras, is_scale ? "1" : "0"));
   }
 
   // Numbers that were given in Keras are options there, and weights here. Without them Keras has the weights, too.

@@ -201,13 +201,12 @@ void append_activations(std::vector<LayerRow>& rows) {
 
 void append_normalizations(std::vector<LayerRow>& rows) {
   const Options scale_and_center = {{"scale", flag, "true"}, {"center", flag, "true"}};
-  rows.push_back(plain("BatchNormalization",
-                       {{"axis", last_axis, "-1"},
-                        {"momentum", fraction, "0.99"},
-                        {"epsilon", epsilon, "0.001"},
-                        {"scale", always, "true"},
-                        {"center", always, "true"}},
-                       {{"renorm", "false"}}));
+  Options of_batch = scale_and_center;
+  for (LayerOption& option : of_batch) option.is_left_out = true;
+  rows.push_back(plain(
+      "BatchNormalization",
+      joined({{{"axis", last_axis, "-1"}, {"momentum", fraction, "0.99"}, {"epsilon", epsilon, "0.001"}}, of_batch}),
+      {{"renorm", "false"}}));
   rows.push_back(plain("LayerNormalization",
                        joined({{{"axis", last_axis, "-1"}, {"epsilon", epsilon, "0.001"}}, scale_and_center}),
                        {{"rms_scaling", "false"}}));

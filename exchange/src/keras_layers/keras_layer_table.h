@@ -37,7 +37,6 @@ enum class OptionForm {
   activation,       // keras_activation.h
   initializer,      // keras_initializer.h
   statistics,       // a list of numbers in Holdfast; null in Keras, which keeps them as weights
-  always,           // true in Holdfast; a layer without it in Keras gets a weight that changes nothing
 };
 
 struct LayerOption {

@@ -108,8 +108,6 @@ class LayerWriter {
     // Missing are only options that files leave out where they have the value of Keras's default.
     const Json otherwise = option.otherwise == nullptr ? Json() : Json::parse(option.otherwise);
     switch (option.form) {
-      case OptionForm::always:
-        return true;
       case OptionForm::last_axis:
         // Holdfast has such an option for one kind only.
         if (!value.is_null() && value != -1 && value != static_cast<std::int64_t>(rank()) - 1) {

@@ -60,7 +60,6 @@ Json KerasOptionReader::value(const LayerRow& row, const LayerOption& option, co
   const Json value = is_given ? found : Json::parse(option.otherwise);
   switch (option.form) {
     case flag:
-    case always:
       if (!value.is_boolean()) refuse_option(option.keras);
       return value;
     case count:

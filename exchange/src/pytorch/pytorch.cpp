@@ -46,6 +46,20 @@ std::vector<std::byte> to_ours(std::vector<std::byte> bytes, std::size_t element
   return transpose(bytes, element_bytes, shape, axes);
 }
 
+std::vector<std::byte> constant_bytes(Constant constant, const NamedArray& like) {
+  std::vector<std::byte> bytes(like.bytes.size());
+  if (constant == Constant::zeros) return bytes;
+  std::uint64_t one = 1;
+  if (like.dtype == DType::f64) one = 0x3FF0000000000000;
+  if (like.dtype == DType::f32) one = 0x3F800000;
+  if (like.dtype == DType::f16) one = 0x3C00;
+  if (like.dtype == DType::bf16) one = 0x3F80;
+  const std::size_t step = size_bytes(like.dtype);
+  // Little-endian, as all files here are.
+  for (std::size_t i = 0; i < bytes.size(); i += step) std::memcpy(bytes.data() + i, &one, step);
+  return bytes;
+}
+
 // Collects arrays under PyTorch's names.
 class ToPyTorch : public Exchange {
  public:
@@ -75,6 +89,10 @@ class ToPyTorch : public Exchange {
     const auto middle = ours.bytes.begin() + static_cast<std::ptrdiff_t>(ours.bytes.size() / 2);
     move({"", ours.dtype, row.seen, {ours.bytes.begin(), middle}}, first, row);
     move({"", ours.dtype, row.seen, {middle, ours.bytes.end()}}, second, row);
+  }
+
+  void move_constant(Constant constant, const NamedArray& like, const std::string& theirs) override {
+    set_.arrays.push_back({theirs, like.dtype, like.shape, constant_bytes(constant, like)});
   }
 
   void count_batches(const std::string& theirs) override {
@@ -151,6 +169,14 @@ class FromPyTorch : public Exchange {
     const std::vector<std::byte> rest = to_ours(fetch(second, ours, row.theirs), size_bytes(ours.dtype), row);
     bytes.insert(bytes.end(), rest.begin(), rest.end());
     add_array(ours, std::move(bytes));
+  }
+
+  void move_constant(Constant constant, const NamedArray& like, const std::string& theirs) override {
+    if (fetch(theirs, like, like.shape) == constant_bytes(constant, like)) return;
+    throw Error(ErrorCode::incompatible,
+                fmt::format("{} of the state dict must be all {}, since the savepoint's layer has no such array; use a "
+                            "savepoint of a model whose layer has it",
+                            quoted_text(theirs), constant == Constant::ones ? "ones" : "zeros"));
   }
 
   void count_batches(const std::string& theirs) override { theirs_.erase(theirs); }

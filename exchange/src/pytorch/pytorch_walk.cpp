@@ -351,6 +351,15 @@ class LayerWalk {
 
   void batch_normalization(const GraphLayer& layer) {
     layer_normalization(layer);
+    const bool has_gamma = flag_member(layer.config, "scale", true);
+    const bool has_beta = flag_member(layer.config, "center", true);
+    // PyTorch's module has both arrays or neither (`affine`).
+    if (moves_ && !has_gamma && has_beta) {
+      exchange_.move_constant(Constant::ones, get(layer, "beta", 1), theirs(layer, "weight"));
+    }
+    if (moves_ && !has_beta && has_gamma) {
+      exchange_.move_constant(Constant::zeros, get(layer, "gamma", 1), theirs(layer, "bias"));
+    }
     move_feature(layer, "moving_mean", "running_mean");
     move_feature(layer, "moving_variance", "running_var");
     if (moves_) exchange_.count_batches(theirs(layer, "num_batches_tracked"));

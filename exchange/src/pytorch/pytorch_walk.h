@@ -23,6 +23,8 @@ struct Order {
   bool swaps_gates = false;  // swaps the first two of three blocks of rows
 };
 
+enum class Constant { zeros, ones };
+
 // One of the two directions. `ours` is an array of the savepoint, or of the savepoint that the result must be like.
 class Exchange {
  public:
@@ -34,6 +36,8 @@ class Exchange {
   // The two rows of our array are two arrays in PyTorch.
   virtual void move_rows(const NamedArray& ours, const std::string& first, const std::string& second,
                          const Order& row) = 0;
+  // An array that PyTorch has where our layer has a constant. Its shape and type are those of `like`.
+  virtual void move_constant(Constant constant, const NamedArray& like, const std::string& theirs) = 0;
   // The number of batches that the running averages saw. PyTorch needs it only for averages without momentum.
   virtual void count_batches(const std::string& theirs) = 0;
 };

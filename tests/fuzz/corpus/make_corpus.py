@@ -186,7 +186,8 @@ def make_graph():
     pool = {"pool_size": [2, 2], "strides": [2, 2], "padding": "valid"}
     conv = {"filters": 4, "kernel_size": [3, 3], "strides": [1, 1], "padding": "same", "activation": "relu", **start}
     save("graph", "all_layers", json.dumps(graph(
-        [8, 8, 1], ("Conv2D", "conv2d", conv), ("BatchNormalization", "bn", {"momentum": 0.5, "epsilon": 0.25}),
+        [8, 8, 1], ("Conv2D", "conv2d", conv),
+        ("BatchNormalization", "bn", {"momentum": 0.5, "epsilon": 0.25, "scale": False}),
         ("MaxPooling2D", "max_pooling2d", pool), ("AveragePooling2D", "average_pooling2d", pool),
         ("Flatten", "flatten", {}), ("Dropout", "dropout", {"rate": 0.5}),
         ("Activation", "activation", {"activation": "tanh"}),

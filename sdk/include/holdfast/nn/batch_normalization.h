@@ -5,7 +5,8 @@
 //
 //   output = (input - mean) / sqrt(variance + epsilon) * gamma + beta
 //
-// Parameters: gamma and beta, [channels]. Buffers: moving_mean and moving_variance, [channels].
+// Parameters: gamma and beta, [channels], as far as the options ask for them; without them the factor is 1 and
+// the offset is 0. Buffers: moving_mean and moving_variance, [channels].
 //
 // In training, mean and biased variance are those of the shard, over its samples and positions, so a
 // shard needs nothing from others. The buffers follow the whole batch, with shards weighted by their
@@ -15,8 +16,11 @@
 //
 // In inference the buffers are the statistics. Any input with at least one axis fits, and shapes stay
 // as they are.
+//
+//   const Value y = BatchNormalization{{.has_scale = false}}(x);
 
 #include <memory>
+#include <string>
 
 #include "holdfast/nn/layer.h"
 
@@ -28,6 +32,8 @@ class ConfigReader;
 struct BatchNormalizationOptions {
   float momentum = 0.99F;
   float epsilon = 1e-3F;
+  bool has_scale = true;   // gamma
+  bool has_center = true;  // beta
   std::string name = {};
 };
 
@@ -45,8 +51,7 @@ class BatchNormalization final : public LayerOf<BatchNormalization> {
   void write_config(ConfigWriter& config) const override;
 
  private:
-  float momentum_;
-  float epsilon_;
+  BatchNormalizationOptions options_;
 };
 
 }  // namespace holdfast

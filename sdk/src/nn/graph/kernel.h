@@ -47,16 +47,18 @@ class Kernel {
 template <class Function>
 class FunctionKernel final : public Kernel {
  public:
-  explicit FunctionKernel(Function function) : function_(std::move(function)) {}
+  FunctionKernel(Function function, std::size_t own_bytes) : function_(std::move(function)), own_bytes_(own_bytes) {}
   void run(const KernelArrays& arrays) override { function_(arrays); }
+  std::size_t own_bytes() const override { return own_bytes_; }
 
  private:
   Function function_;
+  const std::size_t own_bytes_;
 };
 
 template <class Function>
-std::unique_ptr<Kernel> make_function_kernel(Function function) {
-  return std::make_unique<FunctionKernel<Function>>(std::move(function));
+std::unique_ptr<Kernel> make_function_kernel(Function function, std::size_t own_bytes = 0) {
+  return std::make_unique<FunctionKernel<Function>>(std::move(function), own_bytes);
 }
 
 // The objects that passes of one operation share: its backward pass may use what its forward pass has kept.

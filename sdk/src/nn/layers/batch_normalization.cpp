@@ -12,15 +12,15 @@
 namespace holdfast {
 
 BatchNormalization::BatchNormalization(const BatchNormalizationOptions& options)
-    : LayerOf(options.name), momentum_(options.momentum), epsilon_(options.epsilon) {
+    : LayerOf(options.name), options_(options) {
   // Both comparisons are written so that they refuse a NaN.
-  if (!(momentum_ >= 0 && momentum_ <= 1)) {
+  if (!(options.momentum >= 0 && options.momentum <= 1)) {
     throw Error(ErrorCode::invalid_argument,
-                "BatchNormalization needs a momentum from 0 to 1, not " + std::to_string(momentum_));
+                "BatchNormalization needs a momentum from 0 to 1, not " + std::to_string(options.momentum));
   }
-  if (!(epsilon_ > 0 && std::isfinite(epsilon_))) {
+  if (!(options.epsilon > 0 && std::isfinite(options.epsilon))) {
     throw Error(ErrorCode::invalid_argument,
-                "BatchNormalization needs a finite epsilon above 0, not " + std::to_string(epsilon_));
+                "BatchNormalization needs a finite epsilon above 0, not " + std::to_string(options.epsilon));
   }
 }
 
@@ -29,29 +29,34 @@ std::vector<Value> BatchNormalization::build(LayerBuilder& builder, std::span<co
   const std::int64_t channels = last_extent(input.shape());
   const Fans fans = {.in = channels, .out = channels};
   // Training and inference must ask for the same weights, so the layer asks before it looks which of them is built.
-  const Value gamma = builder.parameter("gamma", {channels}, Initializer::ones(), fans);
-  const Value beta = builder.parameter("beta", {channels}, Initializer::zeros(), fans);
+  MaybeValue gamma, beta;
+  if (options_.has_scale) gamma = builder.parameter("gamma", {channels}, Initializer::ones(), fans);
+  if (options_.has_center) beta = builder.parameter("beta", {channels}, Initializer::zeros(), fans);
   const Value mean = builder.buffer("moving_mean", {channels}, Initializer::zeros(), fans);
   const Value variance = builder.buffer("moving_variance", {channels}, Initializer::ones(), fans);
   // In inference, the output of a sample must not depend on the others of its batch. So the averages take the place of
   // statistics.
-  if (!builder.is_training()) return {batch_normalization(input, gamma, beta, epsilon_, mean, variance)};
+  if (!builder.is_training()) return {batch_normalization(input, gamma, beta, options_.epsilon, mean, variance)};
   // A shard is normalized with statistics of its own, and the averages follow the whole batch. docs/decisions/models.md
-  const NormalizedBatch normalized = batch_normalization(input, gamma, beta, epsilon_);
-  builder.follow_batch(normalized.contributions, {mean, variance}, momentum_);
+  const NormalizedBatch normalized = batch_normalization(input, gamma, beta, options_.epsilon);
+  builder.follow_batch(normalized.contributions, {mean, variance}, options_.momentum);
   return {normalized.output};
 }
 
 void BatchNormalization::write_config(ConfigWriter& config) const {
-  config.number("momentum", momentum_);
-  config.number("epsilon", epsilon_);
+  config.number("momentum", options_.momentum);
+  config.number("epsilon", options_.epsilon);
+  // Files name the options as Keras does. Without them, the text is that of files from before there were any.
+  if (!options_.has_scale) config.boolean("scale", false);
+  if (!options_.has_center) config.boolean("center", false);
 }
 
 std::shared_ptr<const Layer> BatchNormalization::from_config(const std::string& name, ConfigReader& config) {
-  const float momentum = config.number("momentum");
-  const float epsilon = config.number("epsilon");
-  return std::make_shared<const BatchNormalization>(
-      BatchNormalizationOptions{.momentum = momentum, .epsilon = epsilon, .name = name});
+  BatchNormalizationOptions options = {.momentum = config.number("momentum"), .name = name};
+  options.epsilon = config.number("epsilon");
+  if (config.has("scale")) options.has_scale = config.boolean("scale");
+  if (config.has("center")) options.has_center = config.boolean("center");
+  return std::make_shared<const BatchNormalization>(options);
 }
 
 }  // namespace holdfast

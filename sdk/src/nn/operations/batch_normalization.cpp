@@ -1,6 +1,12 @@
 // The forward pass of training computes statistics of its shard. The object of the back end keeps them for two later
 // operations: the contribution to the moving averages, and the backward pass. So all three share one object, which
 // KernelMaker::share() hands on. docs/decisions/models.md
+//
+// Back ends know one kind of batch normalization, with gamma and beta. A layer without one of them gives an array of
+// ones or zeros instead. So its bits are those of a layer whose gamma is 1 and whose beta is 0.
+
+#include <memory>
+#include <vector>
 
 #include "nn/graph/operation.h"
 #include "nn/operations/operations.h"
@@ -9,9 +15,37 @@ namespace holdfast {
 
 namespace {
 
-using compute::BatchNormalizationOperation;
+// What the passes of one layer share.
+struct SharedNormalization {
+  std::unique_ptr<compute::BatchNormalizationOperation> operation;
+  // [channels], in the memory of the back end, in place of a parameter that the layer does not have; else null.
+  std::shared_ptr<float[]> ones;   // gamma
+  std::shared_ptr<float[]> zeros;  // beta
+  std::size_t own_bytes = 0;       // of both, in the host's memory
 
-// Inputs: input, gamma, beta; for inference also mean and variance.
+  const float* gamma(const KernelArrays& arrays) const { return ones ? ones.get() : arrays.input(1); }
+  const float* beta(const KernelArrays& arrays) const { return zeros ? zeros.get() : arrays.input(2); }
+};
+
+std::unique_ptr<SharedNormalization> make_shared_normalization(const KernelMaker& maker, float epsilon) {
+  auto shared = std::make_unique<SharedNormalization>();
+  shared->operation = maker.backend.batch_normalization(
+      {.rows = maker.rows(0), .channels = maker.channels(0), .epsilon = epsilon}, maker.use);
+  MemorySpace& memory = maker.backend.memory();
+  const std::vector<float> ones(static_cast<std::size_t>(maker.channels(0)), 1.0F);
+  const auto allocate = [&] {
+    if (memory.is_host()) shared->own_bytes += ones.size() * sizeof(float);
+    return memory.allocate(ones.size());
+  };
+  if (!maker.inputs[1]) {
+    shared->ones = allocate();
+    memory.copy_from_host(ones, {shared->ones.get(), ones.size()});
+  }
+  if (!maker.inputs[2]) shared->zeros = allocate();
+  return shared;
+}
+
+// Inputs: input, gamma, beta; for inference also mean and variance. Gamma and beta may be missing.
 class NormalizationForward final : public Operation, public std::enable_shared_from_this<NormalizationForward> {
  public:
   explicit NormalizationForward(float epsilon) : epsilon_(epsilon) {}
@@ -23,19 +57,18 @@ class NormalizationForward final : public Operation, public std::enable_shared_f
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
-    auto made = maker.backend.batch_normalization(
-        {.rows = maker.rows(0), .channels = maker.channels(0), .epsilon = epsilon_}, maker.use);
-    const auto object = maker.share(*this, std::move(made));
+    const auto shared = maker.share(*this, make_shared_normalization(maker, epsilon_));
+    const auto for_training = [shared](const KernelArrays& arrays) {
+      shared->operation->forward_training(arrays.input(0), shared->gamma(arrays), shared->beta(arrays),
+                                          arrays.output(0));
+    };
+    const auto for_inference = [shared](const KernelArrays& arrays) {
+      shared->operation->forward_inference(arrays.input(0), shared->gamma(arrays), shared->beta(arrays),
+                                           arrays.input(3), arrays.input(4), arrays.output(0));
+    };
     // With given statistics the operation is that of inference, and nothing is kept.
-    if (maker.inputs.size() == 5) {
-      return make_function_kernel([object](const KernelArrays& arrays) {
-        object->forward_inference(arrays.input(0), arrays.input(1), arrays.input(2), arrays.input(3), arrays.input(4),
-                                  arrays.output(0));
-      });
-    }
-    return make_function_kernel([object](const KernelArrays& arrays) {
-      object->forward_training(arrays.input(0), arrays.input(1), arrays.input(2), arrays.output(0));
-    });
+    if (maker.inputs.size() == 5) return make_function_kernel(for_inference, shared->own_bytes);
+    return make_function_kernel(for_training, shared->own_bytes);
   }
 
  private:
@@ -59,8 +92,9 @@ class NormalizationContribution final : public Operation {
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     // The operation takes no array that would order it. It belongs to the backward pass, so the forward pass has run.
-    return make_function_kernel([object = maker.made_by<BatchNormalizationOperation>(*forward_)](
-                                    const KernelArrays& arrays) { object->contribute(arrays.output(0)); });
+    return make_function_kernel([shared = maker.made_by<SharedNormalization>(*forward_)](const KernelArrays& arrays) {
+      shared->operation->contribute(arrays.output(0));
+    });
   }
 
  private:
@@ -68,7 +102,7 @@ class NormalizationContribution final : public Operation {
   const std::int64_t channels_;
 };
 
-// Inputs: input, gamma, output gradient. Outputs: the gradients of input, gamma and beta.
+// Inputs: input, gamma (which may be missing), output gradient. Outputs: the gradients of input, gamma and beta.
 class NormalizationBackward final : public Operation {
  public:
   NormalizationBackward(std::shared_ptr<const Operation> forward, bool has_input_gradient)
@@ -76,17 +110,18 @@ class NormalizationBackward final : public Operation {
 
   std::string name() const override { return "gradients of batch normalization"; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
-    // The gradients of gamma and beta are sums that the input's gradient needs too, so they are always computed.
-    return {has_input_gradient_ ? *inputs[0] : kNotComputed, *inputs[1], *inputs[1]};
+    // The gradients of gamma and beta are sums that the input's gradient needs too, so they are always computed. Those
+    // of a missing parameter have their place in the arena, and nothing reads them.
+    const ValueSpec sums = {.shape = {last_extent(inputs[0]->shape)}, .has_samples = false};
+    return {has_input_gradient_ ? *inputs[0] : kNotComputed, sums, sums};
   }
   std::vector<MaybeValue> gradient(const GradientRequest&) const override { HOLDFAST_ASSERT(false); }
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
-    return make_function_kernel(
-        [object = maker.made_by<BatchNormalizationOperation>(*forward_)](const KernelArrays& arrays) {
-          object->backward(arrays.input(0), arrays.input(1), arrays.input(2), arrays.output(0), arrays.output(1),
-                           arrays.output(2));
-        });
+    return make_function_kernel([shared = maker.made_by<SharedNormalization>(*forward_)](const KernelArrays& arrays) {
+      shared->operation->backward(arrays.input(0), shared->gamma(arrays), arrays.input(2), arrays.output(0),
+                                  arrays.output(1), arrays.output(2));
+    });
   }
 
  private:
@@ -108,7 +143,8 @@ std::vector<MaybeValue> NormalizationForward::gradient(const GradientRequest& re
 
 }  // namespace
 
-NormalizedBatch batch_normalization(const Value& input, const Value& gamma, const Value& beta, float epsilon) {
+NormalizedBatch batch_normalization(const Value& input, const MaybeValue& gamma, const MaybeValue& beta,
+                                    float epsilon) {
   const auto forward = std::make_shared<const NormalizationForward>(epsilon);
   const Value output = apply_one(forward, {input, gamma, beta});
   // The contribution is an operation of its own. So it runs once in a step, also where the forward pass is recomputed.
@@ -116,8 +152,8 @@ NormalizedBatch batch_normalization(const Value& input, const Value& gamma, cons
   return {output, apply_one(std::make_shared<const NormalizationContribution>(forward, channels), {})};
 }
 
-Value batch_normalization(const Value& input, const Value& gamma, const Value& beta, float epsilon, const Value& mean,
-                          const Value& variance) {
+Value batch_normalization(const Value& input, const MaybeValue& gamma, const MaybeValue& beta, float epsilon,
+                          const Value& mean, const Value& variance) {
   return apply_one(std::make_shared<const NormalizationForward>(epsilon), {input, gamma, beta, mean, variance});
 }
 

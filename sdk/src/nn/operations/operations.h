@@ -35,10 +35,11 @@ struct NormalizedBatch {
   // [2 * channels + 1]: rows * mean of each channel, rows * variance of each channel, rows.
   Value contributions;
 };
-NormalizedBatch batch_normalization(const Value& input, const Value& gamma, const Value& beta, float epsilon);
+// Without gamma the factor is 1, without beta the offset is 0.
+NormalizedBatch batch_normalization(const Value& input, const MaybeValue& gamma, const MaybeValue& beta, float epsilon);
 // With given statistics.
-Value batch_normalization(const Value& input, const Value& gamma, const Value& beta, float epsilon, const Value& mean,
-                          const Value& variance);
+Value batch_normalization(const Value& input, const MaybeValue& gamma, const MaybeValue& beta, float epsilon,
+                          const Value& mean, const Value& variance);
 
 // Which draws a dropout takes; see compute::DropoutShape.
 struct DropoutSequence {

@@ -9,6 +9,7 @@
 
 #include "keras_files/keras_forms.h"
 #include "unit/exchange/support/keras_trees.h"
+#include "unit/format/support/array_files.h"
 
 namespace holdfast::format {
 namespace {
@@ -53,6 +54,34 @@ TEST(KerasSavepoint, SurvivesEveryFormThatHoldsAllOfIt) {
       EXPECT_EQ(find(found.arrays, array.name)->bytes, array.bytes) << name(form) << " " << array.name;
     }
     EXPECT_EQ(Json::parse(found.metadata), kMetadataWithoutBias);
+  }
+}
+
+ArraySet savepoint_without_scale(const std::string& seed) {
+  Json metadata = kMetadataWithoutBias;
+  metadata["graph"]["layers"] = Json::array();
+  metadata["graph"]["layers"].push_back({{"kind", "BatchNormalization"},
+                                         {"name", "n"},
+                                         {"config", {{"momentum", 0.5}, {"epsilon", 0.25}, {"scale", false}}}});
+  ArraySet set{.arrays = {}, .metadata = metadata.dump()};
+  for (const char* name :
+       {"model/n/beta", "model/n/moving_mean", "model/n/moving_variance", "optimizer/m/n/beta", "optimizer/v/n/beta"}) {
+    set.arrays.push_back(floats(name + seed, {2}));
+    set.arrays.back().name = name;
+  }
+  return set;
+}
+
+TEST(KerasSavepoint, AddsNoFactorsToABatchNormalizationWithoutScale) {
+  const ArraySet expected = savepoint_without_scale("keras");
+  const KerasContent written = keras_from_savepoint(expected, Json::parse(expected.metadata));
+  for (const KerasForm form : {KerasForm::archive, KerasForm::legacy_model}) {
+    const KerasContent content = lay_out(written, form);
+
+    const ArraySet found =
+        back({.arrays = content.arrays, .metadata = keras_metadata(content.description)}, savepoint_without_scale(""));
+
+    testing::expect_equal(found.arrays, expected.arrays);
   }
 }
 

@@ -98,6 +98,11 @@ TEST(KerasLayerReader, HasEveryOtherLayer) {
   EXPECT_THAT(step_lines(steps_of("BatchNormalization",
                                   R"({"axis": [3], "momentum": 0.5, "epsilon": 0.125, "renorm": false})")),
               ElementsAre(R"(BatchNormalization {"epsilon":0.125,"momentum":0.5})"));
+  EXPECT_THAT(step_lines(steps_of("BatchNormalization", R"({"epsilon": 0.125, "momentum": 0.5, "scale": false})")),
+              ElementsAre(R"(BatchNormalization {"epsilon":0.125,"momentum":0.5,"scale":false})"));
+  EXPECT_THAT(step_lines(steps_of("BatchNormalization",
+                                  R"({"epsilon": 0.125, "momentum": 0.5, "scale": true, "center": false})")),
+              ElementsAre(R"(BatchNormalization {"center":false,"epsilon":0.125,"momentum":0.5})"));
   EXPECT_THAT(step_lines(steps_of("LayerNormalization", R"({"axis": [-1], "epsilon": 0.5, "center": false})")),
               ElementsAre(R"(LayerNormalization {"center":false,"epsilon":0.5,"scale":true})"));
   EXPECT_THAT(step_lines(steps_of("RMSNormalization", R"({"axis": -1, "epsilon": 0.5})")),
@@ -146,14 +151,14 @@ TEST(KerasLayerReader, HasActivationsWithTheNumbersOfKeras) {
               ElementsAre(R"(LeakyReLU {"negative_slope":0.25})"));
 }
 
-TEST(KerasLayerReader, AddsWeightsThatKerasLayersLack) {
-  const FoundSteps found = steps_of("BatchNormalization", R"({"scale": false, "center": true})");
-  ASSERT_EQ(found.steps[0].weights.size(), 1U);
-  EXPECT_EQ(found.steps[0].weights[0].name, "gamma");
-  EXPECT_EQ(found.steps[0].weights[0].shape, SampleShape{2});
-  EXPECT_THAT(found.steps[0].weights[0].values, ElementsAre(1.0F));
-  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("has no scale in Keras")));
+TEST(KerasLayerReader, AddsNoWeightsToABatchNormalizationWithoutScale) {
+  const FoundSteps found = steps_of("BatchNormalization", R"({"scale": false, "center": false})");
 
+  EXPECT_THAT(found.steps[0].weights, IsEmpty());
+  EXPECT_THAT(found.notes, IsEmpty());
+}
+
+TEST(KerasLayerReader, AddsWeightsThatKerasLayersLack) {
   const FoundSteps given = steps_of("Normalization", R"({"axis": [-1], "mean": [[1, 2]], "variance": [3, 4]})");
   ASSERT_EQ(given.steps[0].weights.size(), 2U);
   EXPECT_THAT(given.steps[0].weights[1].values, ElementsAre(3.0F, 4.0F));

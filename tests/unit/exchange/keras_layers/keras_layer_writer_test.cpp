@@ -45,6 +45,10 @@ TEST(KerasLayerWriter, HasTheOptionsThatKerasNamesOtherwise) {
             R"(GlobalAveragePooling1D {"keepdims":false} [null])");
   EXPECT_EQ(object_line(written("RMSNormalization", R"({"epsilon": 0.5})")),
             R"(RMSNormalization {"axis":-1,"epsilon":0.5} [null])");
+  EXPECT_EQ(object_line(written("BatchNormalization", R"({"momentum": 0.5, "epsilon": 0.25})")),
+            R"(BatchNormalization {"axis":-1,"center":true,"epsilon":0.25,"momentum":0.5,"scale":true} [null])");
+  EXPECT_EQ(object_line(written("BatchNormalization", R"({"momentum": 0.5, "epsilon": 0.25, "scale": false})")),
+            R"(BatchNormalization {"axis":-1,"center":true,"epsilon":0.25,"momentum":0.5,"scale":false} [null])");
   EXPECT_EQ(object_line(written("UpSampling2D", R"({"size": [2, 3]})")), R"(UpSampling2D {"size":[2,3]} [null])");
   EXPECT_EQ(written("Conv2D", "{}").object["config"]["data_format"], "channels_last");
 }

@@ -169,6 +169,69 @@ TEST(PyTorch, RenamesNormalizationsAndEmbeddings) {
   expect_round_trip(set);
 }
 
+ArraySet batch_normalization_of(const nlohmann::json& config, std::vector<NamedArray> arrays) {
+  arrays.push_back(numbered("model/bn/moving_mean", {3}));
+  arrays.push_back(numbered("model/bn/moving_variance", {3}));
+  ArraySet set = savepoint_of({3}, {{"BatchNormalization", "bn"}}, std::move(arrays));
+  nlohmann::json metadata = nlohmann::json::parse(set.metadata);
+  metadata["graph"]["layers"][0]["config"] = config;
+  set.metadata = metadata.dump();
+  return set;
+}
+
+TEST(PyTorch, WritesOnesOrZerosForTheArrayThatABatchNormalizationLacks) {
+  const ArraySet offsets = batch_normalization_of({{"scale", false}}, {numbered("model/bn/beta", {3})});
+  const ArraySet factors = batch_normalization_of({{"center", false}}, {numbered("model/bn/gamma", {3})});
+
+  const ArraySet with_ones = to_pytorch(offsets), with_zeros = to_pytorch(factors);
+
+  for (const ArraySet* state : {&with_ones, &with_zeros}) {
+    EXPECT_EQ(names_of(*state), (std::vector<std::string>{"bn.bias", "bn.num_batches_tracked", "bn.running_mean",
+                                                          "bn.running_var", "bn.weight"}));
+  }
+  EXPECT_EQ(get(with_ones, "bn.weight").shape, Shape{3});
+  EXPECT_EQ(get(with_ones, "bn.weight").bytes, array_of("", {3}, {1, 1, 1}).bytes);
+  EXPECT_EQ(get(with_ones, "bn.bias").bytes, get(offsets, "model/bn/beta").bytes);
+  EXPECT_EQ(get(with_zeros, "bn.bias").bytes, array_of("", {3}, {0, 0, 0}).bytes);
+  EXPECT_EQ(get(with_zeros, "bn.weight").bytes, get(factors, "model/bn/gamma").bytes);
+  expect_round_trip(offsets);
+  expect_round_trip(factors);
+}
+
+TEST(PyTorch, WritesOnesInTheTypeOfTheOtherArray) {
+  NamedArray beta{"model/bn/beta", DType::f64, {1}, std::vector<std::byte>(8)};
+  const double one = 1;
+  const auto ones = [&] {
+    return get(to_pytorch(batch_normalization_of({{"scale", false}}, {beta})), "bn.weight").bytes;
+  };
+  EXPECT_EQ(std::memcmp(ones().data(), &one, sizeof(one)), 0);
+  for (const auto& [dtype, expected] : {std::pair{DType::f16, std::uint16_t{0x3C00}}, {DType::bf16, 0x3F80}}) {
+    beta = {"model/bn/beta", dtype, {1}, std::vector<std::byte>(2)};
+    EXPECT_EQ(std::memcmp(ones().data(), &expected, sizeof(expected)), 0);
+  }
+}
+
+TEST(PyTorch, HasNeitherArrayOfABatchNormalizationWithoutBoth) {
+  const ArraySet set = batch_normalization_of({{"scale", false}, {"center", false}}, {});
+
+  EXPECT_EQ(names_of(to_pytorch(set)),
+            (std::vector<std::string>{"bn.num_batches_tracked", "bn.running_mean", "bn.running_var"}));
+  expect_round_trip(set);
+}
+
+TEST(PyTorch, RefusesAFactorThatTheLayerOfTheSavepointCannotHave) {
+  const ArraySet like = batch_normalization_of({{"scale", false}}, {numbered("model/bn/beta", {3})});
+  ArraySet state = to_pytorch(like);
+  for (NamedArray& array : state.arrays) {
+    if (array.name == "bn.weight") array = array_of(array.name, {3}, {1, 1, 1.5F});
+  }
+
+  const Thrown thrown = thrown_by([&] { from_pytorch(state, like); });
+
+  EXPECT_EQ(thrown.code, ErrorCode::incompatible);
+  EXPECT_THAT(thrown.sentence, HasSubstr("\"bn.weight\" of the state dict must be all ones"));
+}
+
 constexpr std::uint64_t kUnits = 3;
 constexpr std::uint64_t kInputs = 2;
 

@@ -2,12 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "holdfast/base/error.h"
 #include "holdfast/nn/conv2d.h"
 #include "holdfast/nn/dense.h"
+#include "holdfast/nn/flatten.h"
+#include "holdfast/nn/functions.h"
+#include "holdfast/nn/recompute.h"
 #include "nn/program/model_program.h"
 #include "unit/nn/support/reference_check.h"
 
@@ -53,7 +58,7 @@ TEST(BatchNormalization, OutputsAndGradientsOfVectorsAreThoseOfTheReference) {
 }
 
 struct Program {
-  explicit Program(const Sequential& model)
+  explicit Program(const Model& model)
       : program(model, 1),
         parameters(model.parameters().float_count()),
         buffers(model.buffers().float_count()),
@@ -154,6 +159,88 @@ TEST(BatchNormalization, InferenceTakesTheBuffers) {
   ASSERT_EQ(outputs.size(), expected.size());
   // (x - mean) / deviation * gamma + beta: 8 roundings of values at most 2 / 0.7 + 1.
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(outputs[i], expected[i], 8 * 4 * 0x1p-24) << i;
+}
+
+const std::vector<BatchNormalizationOptions> kWithoutParameters = {
+    {.has_scale = false}, {.has_center = false}, {.has_scale = false, .has_center = false}};
+
+TEST(BatchNormalization, HasTheParametersThatItsOptionsAskFor) {
+  const auto names = [](const BatchNormalizationOptions& options) {
+    const Sequential model{Input{2, 3}, BatchNormalization{options}};
+    std::vector<std::string> found;
+    for (const ArenaEntry& entry : model.parameters().entries()) {
+      EXPECT_EQ(entry.shape, Shape{3});
+      found.push_back(entry.name);
+    }
+    EXPECT_EQ(model.buffers().entries().size(), 2U);
+    return found;
+  };
+  EXPECT_EQ(names({.name = "n"}), (std::vector<std::string>{"n/gamma", "n/beta"}));
+  EXPECT_EQ(names({.has_scale = false, .name = "n"}), std::vector<std::string>{"n/beta"});
+  EXPECT_EQ(names({.has_center = false, .name = "n"}), std::vector<std::string>{"n/gamma"});
+  EXPECT_EQ(names({.has_scale = false, .has_center = false, .name = "n"}), std::vector<std::string>{});
+}
+
+Model model_with(BatchNormalizationOptions options, bool is_recomputed) {
+  options.name = "norm";
+  const Value x = input({4, 3, 2});
+  const auto block = [&] { return relu(BatchNormalization{options}(Conv2D{8, 1}(x))); };
+  return Model(x, Dense{2}(Flatten{}(is_recomputed ? recompute(block) : block())));
+}
+
+// What a step and a prediction give.
+struct Numbers {
+  std::vector<float> outputs, contributions, predictions;
+  std::map<std::string, std::vector<float>> gradients;
+};
+
+// Gamma and beta are 1 and 0, as they begin. All other weights are the same for all models.
+Numbers numbers_of(const Model& model) {
+  Program program(model);
+  std::uint64_t number = 1;
+  for (std::size_t i = 0; i < model.parameters().entries().size(); ++i) {
+    if (model.parameters().entries()[i].name.starts_with("norm/")) continue;
+    const std::span<float> weights = model.parameters().view(std::span<float>(program.parameters), i);
+    std::ranges::copy(reference::random_values(weights.size(), number++), weights.begin());
+  }
+  const std::vector<float> features = reference::random_values(5 * 24, 20);
+  const auto copied = [](std::span<const float> values) { return std::vector(values.begin(), values.end()); };
+  Numbers numbers;
+  numbers.outputs = copied(program.program.forward_training(features, 5, program.parameters, {}));
+  program.program.backward(reference::random_values(numbers.outputs.size(), 21), program.parameters, program.gradients,
+                           program.contributions);
+  numbers.contributions = program.contributions;
+  numbers.predictions = copied(program.program.forward_inference(features, 5, program.parameters, program.buffers));
+  for (std::size_t i = 0; i < model.parameters().entries().size(); ++i) {
+    numbers.gradients[model.parameters().entries()[i].name] =
+        copied(model.parameters().view(std::span<const float>(program.gradients), i));
+  }
+  return numbers;
+}
+
+TEST(BatchNormalization, WithoutScaleOrCenterHasTheBitsOfAGammaOf1AndABetaOf0) {
+  const Numbers expected = numbers_of(model_with({}, false));
+  for (const BatchNormalizationOptions& options : kWithoutParameters) {
+    for (const bool is_recomputed : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << options.has_scale << options.has_center << is_recomputed);
+      const Numbers found = numbers_of(model_with(options, is_recomputed));
+
+      EXPECT_EQ(found.outputs, expected.outputs);
+      EXPECT_EQ(found.predictions, expected.predictions);
+      EXPECT_EQ(found.contributions, expected.contributions);
+      EXPECT_EQ(found.gradients.size(), 4U + (options.has_scale ? 1 : 0) + (options.has_center ? 1 : 0));
+      for (const auto& [name, gradient] : found.gradients) EXPECT_EQ(gradient, expected.gradients.at(name)) << name;
+    }
+  }
+}
+
+TEST(BatchNormalization, WithoutParametersContributesItsStatistics) {
+  const Sequential model{Input{2, 1, 2}, BatchNormalization{{.has_scale = false, .has_center = false}}};
+  Program program(model);
+
+  program.step({1, -2, 3, -2, 5, -2, 7, -2}, 2);
+
+  EXPECT_EQ(program.contributions, (std::vector<float>{4 * 4, 4 * -2, 4 * 5, 0, 4}));
 }
 
 TEST(BatchNormalization, RefusesImpossibleOptions) {

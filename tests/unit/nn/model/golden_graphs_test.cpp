@@ -58,9 +58,18 @@ Model golden_two_towers() {
   return Model({left, right, price}, {Dense{1, {.name = "score"}}(joined), Dense{3, {.name = "class"}}(joined)});
 }
 
+// Options that files name where they are not the default.
+Model golden_batch_normalization() {
+  return Sequential{Input{4, 2}, BatchNormalization{{.momentum = 0.9F, .has_scale = false}},
+                    BatchNormalization{{.has_center = false}},
+                    BatchNormalization{{.epsilon = 1e-5F, .has_scale = false, .has_center = false, .name = "neither"}}};
+}
+
 const std::map<std::string, Model>& described_models() {
-  static const std::map<std::string, Model> models = {
-      {"chain.json", golden_chain()}, {"residual.json", golden_residual()}, {"two_towers.json", golden_two_towers()}};
+  static const std::map<std::string, Model> models = {{"batch_normalization.json", golden_batch_normalization()},
+                                                      {"chain.json", golden_chain()},
+                                                      {"residual.json", golden_residual()},
+                                                      {"two_towers.json", golden_two_towers()}};
   return models;
 }
 

@@ -79,6 +79,35 @@ TEST(SequentialGraph, IsTheDocumentedText) {
             R"({"kind":"Dropout","name":"dropout","config":{"rate":0.3}}]})");
 }
 
+TEST(SequentialGraph, NamesScaleAndCenterOfABatchNormalizationWhereTheyAreFalse) {
+  const auto text_of = [](const BatchNormalizationOptions& options) {
+    const Sequential model{Input{2}, BatchNormalization{options}};
+    EXPECT_EQ(Sequential::from_graph(model.graph()).graph(), model.graph());
+    EXPECT_EQ(Sequential::from_graph(model.graph()).summary(), model.summary());
+    return model.graph();
+  };
+  using ::testing::HasSubstr;
+  const std::string both = text_of({});
+  EXPECT_THAT(both, HasSubstr(R"("config":{"momentum":0.99,"epsilon":0.001}})"));
+  EXPECT_THAT(text_of({.has_scale = false}), HasSubstr(R"("config":{"momentum":0.99,"epsilon":0.001,"scale":false}})"));
+  EXPECT_THAT(text_of({.has_scale = false, .has_center = false}),
+              HasSubstr(R"("config":{"momentum":0.99,"epsilon":0.001,"scale":false,"center":false}})"));
+
+  const auto with = [&](const char* option, const Json& value) {
+    Json json = Json::parse(both);
+    json["layers"][0]["config"][option] = value;
+    return json.dump();
+  };
+  EXPECT_EQ(Sequential::from_graph(with("scale", true)).graph(), both);
+  EXPECT_EQ(Sequential::from_graph(with("center", true)).graph(), both);
+  for (const char* option : {"scale", "center"}) {
+    for (const Json& stranger : std::vector<Json>{nullptr, 0, 1, 0.5, "false", Json::array({false})}) {
+      EXPECT_EQ(code_of(with(option, stranger)), ErrorCode::invalid_file) << option << " " << stranger.dump();
+    }
+  }
+  EXPECT_EQ(code_of(with("has_scale", false)), ErrorCode::invalid_file);
+}
+
 TEST(SequentialGraph, KeepsEveryBitOfItsNumbers) {
   for (const float value : {0.1F, 0.99F, 1e-7F, 0x1.fffffep-1F, 0x1p-149F, 1.17549449e-38F}) {
     const Sequential model{Input{2}, Dropout{value}};

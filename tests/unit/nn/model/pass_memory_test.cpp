@@ -114,6 +114,12 @@ TEST(PassMemory, OfAChainWithPoolingIsWithinATenthOfWhatIsAllocated) {
   expect_stated_as_measured(model, 16);
 }
 
+TEST(PassMemory, OfNormalizationsWithoutParametersIsWithinATenthOfWhatIsAllocated) {
+  const Sequential model{Input{4096}, BatchNormalization{{.has_scale = false, .has_center = false}}};
+  EXPECT_GE(model.training_memory(1).workspace, 2 * 4096 * sizeof(float));
+  expect_stated_as_measured(model, 1);
+}
+
 TEST(PassMemory, OfConvolutionsIsWithinATenthOfWhatIsAllocated) {
   const Sequential model{Input{28, 28, 3}, Conv2D{16, 5, {.activation = Activation::relu}},
                          MaxPooling2D{2},  Conv2D{32, 3},

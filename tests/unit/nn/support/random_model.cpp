@@ -54,7 +54,7 @@ Model random_model(std::uint64_t number, Segments segments) {
         values.push_back(Dropout{0.3F}(x));
         break;
       case 8:
-        values.push_back(BatchNormalization{}(x));
+        values.push_back(BatchNormalization{{.has_scale = i % 3 != 0, .has_center = i % 2 != 0}}(x));
         break;
       case 9:
         values.push_back(reshape(permute(reshape(x, {2, 3}), {1, 0}), {6}));

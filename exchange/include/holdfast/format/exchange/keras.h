@@ -50,8 +50,8 @@ std::vector<ArrayInfo> write_keras(FileSystem& files, const std::string& path, c
 struct KerasModelGraph {
   std::string graph;               // for Model::from_graph(); its arrays are those of read_keras, with the same names
   std::vector<std::string> notes;  // sentences about what the model does not have: regularizers, frozen layers, ...
-  // Arrays of the graph that read_keras did not give, or gave in another shape: factors of 1 of a BatchNormalization
-  // without `scale`, the statistics of a Normalization that was given numbers.
+  // Arrays of the graph that read_keras did not give, or gave in another shape: the statistics of a Normalization that
+  // was given numbers.
   std::vector<NamedArray> arrays = {};
 };
 

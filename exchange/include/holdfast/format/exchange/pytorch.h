@@ -25,7 +25,7 @@
 // of a Dense or a normalization after a Flatten are reordered. Options that are not weights (epsilon, padding,
 // batch_first) must be set where the PyTorch model is built. Graphs are taken too: a layer "encoder/dense" is the
 // module "encoder.dense", and layers without weights have no arrays. A layer that would mix two orders of an image's
-// elements is refused.
+// elements is refused. A BatchNormalization with gamma or beta alone has ones or zeros for the other in PyTorch.
 
 #include "holdfast/format/array_set.h"
 

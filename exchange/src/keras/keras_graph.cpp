@@ -91,11 +91,50 @@ std::optional<Json> object_of_kind(const Json& configuration, const std::string&
 constexpr std::array kLosses = {ClassName{"binary_crossentropy", "BinaryCrossentropy"},
                                 ClassName{"categorical_crossentropy", "CategoricalCrossentropy"},
                                 ClassName{"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy"},
-                                ClassName{"mean_squared_error", "MeanSquaredError"}};
-constexpr std::array kMetrics = {ClassName{"binary_accuracy", "BinaryAccuracy"},
+                                ClassName{"mean_squared_error", "MeanSquaredError"},
+                                ClassName{"mean_absolute_error", "MeanAbsoluteError"},
+                                ClassName{"mean_absolute_percentage_error", "MeanAbsolutePercentageError"},
+                                ClassName{"mean_squared_logarithmic_error", "MeanSquaredLogarithmicError"},
+                                ClassName{"huber", "Huber"},
+                                ClassName{"log_cosh", "LogCosh"},
+                                ClassName{"poisson", "Poisson"},
+                                ClassName{"kl_divergence", "KLDivergence"},
+                                ClassName{"cosine_similarity", "CosineSimilarity"},
+                                ClassName{"hinge", "Hinge"},
+                                ClassName{"squared_hinge", "SquaredHinge"},
+                                ClassName{"categorical_hinge", "CategoricalHinge"},
+                                ClassName{"binary_focal_crossentropy", "BinaryFocalCrossentropy"},
+                                ClassName{"categorical_focal_crossentropy", "CategoricalFocalCrossentropy"}};
+constexpr std::array kMetrics = {ClassName{"accuracy", "Accuracy"},
+                                 ClassName{"binary_accuracy", "BinaryAccuracy"},
                                  ClassName{"categorical_accuracy", "CategoricalAccuracy"},
                                  ClassName{"sparse_categorical_accuracy", "SparseCategoricalAccuracy"},
-                                 ClassName{"mean_absolute_error", "MeanAbsoluteError"}};
+                                 ClassName{"top_k_categorical_accuracy", "TopKCategoricalAccuracy"},
+                                 ClassName{"sparse_top_k_categorical_accuracy", "SparseTopKCategoricalAccuracy"},
+                                 ClassName{"mean_absolute_error", "MeanAbsoluteError"},
+                                 ClassName{"mean_squared_error", "MeanSquaredError"},
+                                 ClassName{"root_mean_squared_error", "RootMeanSquaredError"},
+                                 ClassName{"mean_absolute_percentage_error", "MeanAbsolutePercentageError"},
+                                 ClassName{"mean_squared_logarithmic_error", "MeanSquaredLogarithmicError"},
+                                 ClassName{"log_cosh_error", "LogCoshError"},
+                                 ClassName{"cosine_similarity", "CosineSimilarity"},
+                                 ClassName{"r2_score", "R2Score"},
+                                 ClassName{"hinge", "Hinge"},
+                                 ClassName{"squared_hinge", "SquaredHinge"},
+                                 ClassName{"categorical_hinge", "CategoricalHinge"},
+                                 ClassName{"poisson", "Poisson"},
+                                 ClassName{"kl_divergence", "KLDivergence"},
+                                 ClassName{"binary_crossentropy", "BinaryCrossentropy"},
+                                 ClassName{"categorical_crossentropy", "CategoricalCrossentropy"},
+                                 ClassName{"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy"},
+                                 ClassName{"true_positives", "TruePositives"},
+                                 ClassName{"false_positives", "FalsePositives"},
+                                 ClassName{"true_negatives", "TrueNegatives"},
+                                 ClassName{"false_negatives", "FalseNegatives"},
+                                 ClassName{"precision", "Precision"},
+                                 ClassName{"recall", "Recall"},
+                                 ClassName{"fbeta_score", "FBetaScore"},
+                                 ClassName{"f1_score", "F1Score"}};
 
 constexpr std::array kSchedules = {
     ClassName{"cosine_decay", "CosineDecay"}, ClassName{"exponential_decay", "ExponentialDecay"},
@@ -129,16 +168,33 @@ std::optional<Json> optimizer_object(const Json& configuration) {
   return optimizer;
 }
 
+// A loss or metric of values. Keras counts the samples as axis 0.
+std::optional<Json> object_of_axis(const Json& configuration, const std::string& module,
+                                   std::span<const ClassName> classes) {
+  std::optional<Json> object = object_of_kind(configuration, module, classes);
+  if (!object) return std::nullopt;
+  Json& config = (*object)["config"];
+  const auto axis = config.find("axis");
+  // A shape has few axes; a stranger's file may have any number.
+  constexpr std::int64_t kMost = 1000;
+  if (axis != config.end() && axis->is_number_integer() && *axis >= 0 && *axis < kMost) {
+    *axis = axis->get<std::int64_t>() + 1;
+  }
+  return object;
+}
+
 // Null unless Keras has both the optimizer and the loss.
 Json compile_config(const Json& configuration) {
   const auto optimizer = optimizer_object(member(configuration, "optimizer"));
-  const auto loss = object_of_kind(member(configuration, "loss"), "keras.losses", kLosses);
+  const auto loss = object_of_axis(member(configuration, "loss"), "keras.losses", kLosses);
   if (!optimizer || !loss) return nullptr;
   Json metrics = Json::array();
   const Json& list = member(configuration, "metrics");
   for (const Json& metric : list.is_array() ? list : Json::array()) {
     // A metric that Keras lacks is left out: it changes nothing of what the model computes.
-    if (auto object = object_of_kind(metric, "keras.metrics", kMetrics)) metrics.push_back(std::move(*object));
+    // A metric of several sums is written with their number.
+    const Json& own = metric.contains("sums") ? member(metric, "metric") : metric;
+    if (auto object = object_of_axis(own, "keras.metrics", kMetrics)) metrics.push_back(std::move(*object));
   }
   return {{"optimizer", *optimizer},     {"loss", *loss},
           {"loss_weights", nullptr},     {"metrics", std::move(metrics)},

@@ -32,4 +32,8 @@ class BinaryAccuracy : public Metric {
   float threshold_;
 };
 
+namespace metrics {
+using holdfast::BinaryAccuracy;
+}
+
 }  // namespace holdfast

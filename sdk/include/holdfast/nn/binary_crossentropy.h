@@ -18,8 +18,8 @@ namespace holdfast {
 
 class BinaryCrossentropy : public Loss {
  public:
-  // Any combination of options is valid; a Trainer checks them against the last layer.
-  explicit BinaryCrossentropy(CrossentropyOptions options = {}) : options_(options) {}
+  // A Trainer checks the options against the last layer. Throws Error{invalid_argument} for a smoothing out of range.
+  explicit BinaryCrossentropy(CrossentropyOptions options = {});
 
   // What Loss promises.
   std::string name() const override;
@@ -31,10 +31,16 @@ class BinaryCrossentropy : public Loss {
   float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples, float scale,
                  std::span<float> gradient) const override;
   bool is_mean_of_elements() const override { return true; }
+  const ValueLoss* as_values() const override { return smoothed_.get(); }
   bool describe_kernel(compute::LossShape& kernel) const override;
 
  private:
   CrossentropyOptions options_;
+  std::shared_ptr<const ValueLoss> smoothed_;  // null without smoothing
 };
+
+namespace losses {
+using holdfast::BinaryCrossentropy;
+}
 
 }  // namespace holdfast

@@ -24,4 +24,8 @@ class CategoricalAccuracy : public Metric {
   bool describe_kernel(compute::MetricShape& kernel) const override;
 };
 
+namespace metrics {
+using holdfast::CategoricalAccuracy;
+}
+
 }  // namespace holdfast

@@ -18,8 +18,8 @@ namespace holdfast {
 
 class CategoricalCrossentropy : public Loss {
  public:
-  // Any combination of options is valid; a Trainer checks them against the last layer.
-  explicit CategoricalCrossentropy(CrossentropyOptions options = {}) : options_(options) {}
+  // A Trainer checks the options against the last layer. Throws Error{invalid_argument} for a smoothing out of range.
+  explicit CategoricalCrossentropy(CrossentropyOptions options = {});
 
   // What Loss promises.
   std::string name() const override;
@@ -32,10 +32,16 @@ class CategoricalCrossentropy : public Loss {
                  std::span<float> gradient) const override;
   // The axes before the classes. The loss of a sample is the mean over its positions.
   std::size_t position_axes(const Shape& output) const override;
+  const ValueLoss* as_values() const override { return smoothed_.get(); }
   bool describe_kernel(compute::LossShape& kernel) const override;
 
  private:
   CrossentropyOptions options_;
+  std::shared_ptr<const ValueLoss> smoothed_;  // null without smoothing
 };
+
+namespace losses {
+using holdfast::CategoricalCrossentropy;
+}
 
 }  // namespace holdfast

@@ -4,7 +4,7 @@
 
 namespace holdfast {
 
-// Only from_logits is part of configuration(); the other option concerns a check.
+// All but accept_any_activation are part of configuration(); that one concerns a check.
 struct CrossentropyOptions {
   bool from_logits = false;  // the outputs are scores before a softmax or sigmoid, not probabilities
   // Accepts any last layer. By default a Trainer refuses two choices that train, but badly, with
@@ -12,6 +12,10 @@ struct CrossentropyOptions {
   // activation, including the linear one. An unknown activation is accepted, such as that of a max
   // pooling of a softmax.
   bool accept_any_activation = false;
+  // From 0 to 1: moves each target t to t (1 - s) + s / 2, or + s / classes where an axis has the classes (Szegedy et
+  // al., 2016). The loss is then a function of values (value_loss.h). Class numbers cannot be moved, so the sparse
+  // cross-entropy refuses it; give one-hot targets to CategoricalCrossentropy.
+  float label_smoothing = 0;
 };
 
 }  // namespace holdfast

@@ -25,6 +25,8 @@ struct LossShape;
 struct MetricShape;
 }  // namespace compute
 
+class ValueLoss;
+
 class Loss {
  public:
   virtual ~Loss() = default;
@@ -65,6 +67,8 @@ class Loss {
   // for each index of any leading axes of the output.
   virtual bool is_mean_of_elements() const { return false; }
 
+  // The loss as a function of values, where it is one (value_loss.h); else null. It lives as long as this loss.
+  virtual const ValueLoss* as_values() const { return nullptr; }
   // For Holdfast's own losses: describes the kernel of devices that computes this loss, and returns true.
   virtual bool describe_kernel(compute::LossShape&) const { return false; }
 

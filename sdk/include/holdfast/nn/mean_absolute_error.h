@@ -21,4 +21,8 @@ class MeanAbsoluteError : public Metric {
   bool describe_kernel(compute::MetricShape& kernel) const override;
 };
 
+namespace metrics {
+using holdfast::MeanAbsoluteError;
+}
+
 }  // namespace holdfast

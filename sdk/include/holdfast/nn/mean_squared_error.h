@@ -24,4 +24,8 @@ class MeanSquaredError : public Loss {
   bool describe_kernel(compute::LossShape& kernel) const override;
 };
 
+namespace losses {
+using holdfast::MeanSquaredError;
+}
+
 }  // namespace holdfast

@@ -22,6 +22,8 @@ struct MetricOptions {
   std::string name{};  // the name in the logs; empty: the name of the class, "categorical_accuracy"
 };
 
+class ValueMetric;
+
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -45,6 +47,7 @@ class Metric {
   // As the functions of Loss with these names.
   virtual std::size_t position_axes(const Shape&) const { return 0; }
   virtual bool is_mean_of_elements() const { return false; }
+  virtual const ValueMetric* as_values() const { return nullptr; }
   virtual bool describe_kernel(compute::MetricShape&) const { return false; }
 
  protected:

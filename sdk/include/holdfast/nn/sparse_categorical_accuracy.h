@@ -24,4 +24,8 @@ class SparseCategoricalAccuracy : public Metric {
   bool describe_kernel(compute::MetricShape& kernel) const override;
 };
 
+namespace metrics {
+using holdfast::SparseCategoricalAccuracy;
+}
+
 }  // namespace holdfast

@@ -19,8 +19,8 @@ namespace holdfast {
 
 class SparseCategoricalCrossentropy : public Loss {
  public:
-  // Any combination of options is valid; a Trainer checks them against the last layer.
-  explicit SparseCategoricalCrossentropy(CrossentropyOptions options = {}) : options_(options) {}
+  // A Trainer checks the options against the last layer. Throws Error{invalid_argument} for a label_smoothing.
+  explicit SparseCategoricalCrossentropy(CrossentropyOptions options = {});
 
   // What Loss promises.
   std::string name() const override;
@@ -39,5 +39,9 @@ class SparseCategoricalCrossentropy : public Loss {
  private:
   CrossentropyOptions options_;
 };
+
+namespace losses {
+using holdfast::SparseCategoricalCrossentropy;
+}
 
 }  // namespace holdfast

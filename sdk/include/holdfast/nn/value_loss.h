@@ -58,6 +58,8 @@ class ValueLoss : public Loss {
   // The default is the shape of the output: one target for each number of it.
   Shape target_shape(const Shape& output) const override { return output; }
 
+  const ValueLoss* as_values() const final { return this; }
+
   // Computes on the CPU; for tests of a loss. Rows have no shape, so `outputs` and `targets` of losses() have one axis
   // here. Throws as Loss::evaluate() does.
   float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples, float scale,
@@ -70,6 +72,19 @@ class ValueLoss : public Loss {
  private:
   std::string name_;
   ValueOptionsByName options_;
+};
+
+// The base of Holdfast's own losses of values. Their configuration names a kind: {"kind":"huber","delta":1}.
+class BuiltInLoss : public ValueLoss {
+ public:
+  std::string configuration() const final { return configuration_; }
+
+ protected:
+  // `options` are the members after the kind, such as R"("delta":1)", or empty.
+  explicit BuiltInLoss(const std::string& kind, const std::string& options = {});
+
+ private:
+  std::string configuration_;
 };
 
 // The short form: a name and a function.

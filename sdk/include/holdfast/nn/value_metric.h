@@ -37,8 +37,14 @@ class ValueMetric : public Metric {
   // must describe the same values each time.
   virtual std::vector<Value> sums(const Value& outputs, const Value& targets) const = 0;
 
+  // Whether a sum takes all elements of a sample, in place of their mean. Counts do, so that weights of positions and
+  // of samples count alike.
+  virtual bool adds_elements() const { return false; }
+
   // {"kind":"value_metric","name":...,"options":{...}}
   std::string configuration() const override;
+
+  const ValueMetric* as_values() const final { return this; }
 
   // Computes the first sum on the CPU; for tests of a metric. Rows have no shape, so `outputs` and `targets` of sums()
   // have one axis here. Throws as Metric::sum() does.
@@ -50,6 +56,19 @@ class ValueMetric : public Metric {
 
  private:
   ValueOptionsByName options_;
+};
+
+// The base of Holdfast's own metrics of values: {"kind":"precision","threshold":0.5,"name":"precision"}.
+class BuiltInMetric : public ValueMetric {
+ public:
+  std::string configuration() const final { return configuration_; }
+
+ protected:
+  // An empty name stands for the kind. `options` are the members between kind and name, such as R"("k":5)", or empty.
+  BuiltInMetric(const std::string& kind, const std::string& name, const std::string& options = {});
+
+ private:
+  std::string configuration_;
 };
 
 // The short form: a name and functions.

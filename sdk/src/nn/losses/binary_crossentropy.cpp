@@ -4,15 +4,19 @@
 #include "compute/device_kernels.h"
 #include "nn/losses/crossentropy_checks.h"
 #include "nn/losses/sample_rows.h"
+#include "nn/losses/smoothed_crossentropies.h"
 
 namespace holdfast {
+BinaryCrossentropy::BinaryCrossentropy(CrossentropyOptions options)
+    : options_(options), smoothed_(smoothed_binary_crossentropy(options)) {}
+
 std::string BinaryCrossentropy::name() const {
   return "binary_crossentropy";
 }
 
 std::string BinaryCrossentropy::configuration() const {
   // The other option changes a check and none of the numbers, so a run may resume with another one.
-  return std::string(R"({"kind":"binary_crossentropy","from_logits":)") + (options_.from_logits ? "true}" : "false}");
+  return crossentropy_configuration(name(), options_);
 }
 
 std::unique_ptr<Loss> BinaryCrossentropy::clone() const {
@@ -31,6 +35,7 @@ float BinaryCrossentropy::evaluate(std::span<const float> outputs, std::span<con
                                    float scale, std::span<float> gradient) const {
   const SampleRows rows = rows_with_equal_targets(*this, outputs, targets, samples);
   check_gradient(*this, rows, gradient);
+  if (smoothed_) return smoothed_->evaluate(outputs, targets, samples, scale, gradient);
   // Scores have a formula of their own, which needs no logarithm of a number near 0. docs/numerics.md
   const compute::VectorKernels& kernels = compute::vector_kernels();
   const auto losses = options_.from_logits ? kernels.binary_loss_of_logits : kernels.binary_loss_of_probabilities;
@@ -42,6 +47,7 @@ float BinaryCrossentropy::evaluate(std::span<const float> outputs, std::span<con
 }
 
 bool BinaryCrossentropy::describe_kernel(compute::LossShape& kernel) const {
+  if (smoothed_) return false;
   // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
   kernel.kind = compute::LossKind::binary_crossentropy;
   kernel.from_logits = options_.from_logits;

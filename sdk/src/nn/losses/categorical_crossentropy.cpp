@@ -7,6 +7,7 @@
 #include "compute/device_kernels.h"
 #include "nn/losses/crossentropy_checks.h"
 #include "nn/losses/sample_rows.h"
+#include "nn/losses/smoothed_crossentropies.h"
 #include "nn/losses/softmax_row.h"
 
 namespace holdfast {
@@ -46,13 +47,15 @@ double evaluate_probabilities(std::span<const float> row, std::span<const float>
 
 }  // namespace
 
+CategoricalCrossentropy::CategoricalCrossentropy(CrossentropyOptions options)
+    : options_(options), smoothed_(smoothed_categorical_crossentropy(options)) {}
+
 std::string CategoricalCrossentropy::name() const {
   return "categorical_crossentropy";
 }
 
 std::string CategoricalCrossentropy::configuration() const {
-  return std::string(R"({"kind":"categorical_crossentropy","from_logits":)") +
-         (options_.from_logits ? "true}" : "false}");
+  return crossentropy_configuration(name(), options_);
 }
 
 std::unique_ptr<Loss> CategoricalCrossentropy::clone() const {
@@ -72,6 +75,7 @@ float CategoricalCrossentropy::evaluate(std::span<const float> outputs, std::spa
                                         std::int64_t samples, float scale, std::span<float> gradient) const {
   const SampleRows rows = rows_with_equal_targets(*this, outputs, targets, samples);
   check_gradient(*this, rows, gradient);
+  if (smoothed_) return smoothed_->evaluate(outputs, targets, samples, scale, gradient);
   const auto evaluate_row = options_.from_logits ? evaluate_logits : evaluate_probabilities;
   // Samples are added in their order, which no number of threads changes.
   double sum = 0;
@@ -86,6 +90,7 @@ std::size_t CategoricalCrossentropy::position_axes(const Shape& output) const {
 }
 
 bool CategoricalCrossentropy::describe_kernel(compute::LossShape& kernel) const {
+  if (smoothed_) return false;
   // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
   kernel.kind = compute::LossKind::categorical_crossentropy;
   kernel.from_logits = options_.from_logits;

@@ -1,5 +1,8 @@
 #include "nn/losses/crossentropy_checks.h"
 
+#include <fmt/format.h>
+
+#include "core/json_text.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -27,6 +30,14 @@ void check_crossentropy(const std::string& loss, const CrossentropyOptions& opti
                   activation + ", whose values are not probabilities: set {.from_logits = true}" +
                   (*last == Activation::linear ? "" : " after a linear layer") + ", or end the model with " + fit +
                   accept);
+}
+
+std::string crossentropy_configuration(const std::string& kind, const CrossentropyOptions& options) {
+  // Without smoothing the text is that of savepoints which know none. A check changes none of the numbers, so a run may
+  // resume with another choice of it.
+  const float smoothing = options.label_smoothing;
+  return fmt::format(R"({{"kind":"{}","from_logits":{}{}}})", kind, options.from_logits,
+                     smoothing == 0 ? "" : fmt::format(R"(,"label_smoothing":{})", json_number(smoothing)));
 }
 
 }  // namespace holdfast

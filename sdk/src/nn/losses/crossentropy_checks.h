@@ -16,4 +16,7 @@ namespace holdfast {
 void check_crossentropy(const std::string& loss, const CrossentropyOptions& options, std::optional<Activation> last,
                         std::string_view fitting);
 
+// {"kind":KIND,"from_logits":...}, and the smoothing if there is any.
+std::string crossentropy_configuration(const std::string& kind, const CrossentropyOptions& options);
+
 }  // namespace holdfast

@@ -9,6 +9,7 @@
 
 #include "compute/device_kernels.h"
 #include "core/sample_error.h"
+#include "holdfast/base/error.h"
 #include "nn/losses/crossentropy_checks.h"
 #include "nn/losses/sample_rows.h"
 #include "nn/losses/softmax_row.h"
@@ -52,13 +53,21 @@ double evaluate_labelled_probabilities(std::span<const float> row, std::size_t l
 
 }  // namespace
 
+SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(CrossentropyOptions options) : options_(options) {
+  if (options.label_smoothing == 0) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("sparse_categorical_crossentropy was given .label_smoothing = {}, but class numbers cannot be "
+                  "smoothed; use CategoricalCrossentropy with one-hot targets",
+                  options.label_smoothing));
+}
+
 std::string SparseCategoricalCrossentropy::name() const {
   return "sparse_categorical_crossentropy";
 }
 
 std::string SparseCategoricalCrossentropy::configuration() const {
-  return std::string(R"({"kind":"sparse_categorical_crossentropy","from_logits":)") +
-         (options_.from_logits ? "true}" : "false}");
+  return crossentropy_configuration(name(), options_);
 }
 
 std::unique_ptr<Loss> SparseCategoricalCrossentropy::clone() const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
@@ -30,6 +31,14 @@ std::string value_function_configuration(const std::string& kind, const std::str
   return fmt::format(R"({{"kind":"{}","name":{},"options":{}}})", kind, json_string(name), numbers.dump());
 }
 
+std::string built_in_configuration(const std::string& kind, const std::string& options, const std::string& last) {
+  std::string text = fmt::format(R"({{"kind":"{}")", kind);
+  for (const std::string& members : {options, last}) {
+    if (!members.empty()) fmt::format_to(std::back_inserter(text), ",{}", members);
+  }
+  return fmt::format("{}}}", text);
+}
+
 std::string described_name(const std::string& role, const std::string& name) {
   return fmt::format("{} \"{}\"", role, name);
 }
@@ -51,6 +60,13 @@ EvaluatedShapes shapes_of_rows(const std::string& name, std::span<const float> o
     return Shape({static_cast<std::int64_t>(array.size() / count)});
   };
   return {.outputs = row(outputs), .targets = row(targets)};
+}
+
+SumsGraph graph_of_metric_sums(const ValueMetric& metric, const EvaluatedShapes& shapes) {
+  return graph_of_sums(
+      described_name("metric", metric.name()),
+      [&metric](const Value& outputs, const Value& targets) { return metric.sums(outputs, targets); }, shapes,
+      metric.adds_elements() ? ElementsOfSum::all : ElementsOfSum::mean);
 }
 
 void run_on_host(SumsGraph graph, std::int64_t samples, float scale, const ValueProgram::Arrays& arrays) {

@@ -35,6 +35,9 @@ float ValueLoss::evaluate(std::span<const float> outputs, std::span<const float>
   return sum;
 }
 
+BuiltInLoss::BuiltInLoss(const std::string& kind, const std::string& options)
+    : ValueLoss(kind), configuration_(built_in_configuration(kind, options)) {}
+
 LossFunction::LossFunction(std::string name, Function function, Options options)
     : ValueLoss(std::move(name), std::move(options.numbers)),
       function_(std::move(function)),

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "nn/program/value_function.h"
 
@@ -21,12 +22,15 @@ std::string ValueMetric::configuration() const {
 float ValueMetric::sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const {
   const EvaluatedShapes shapes = shapes_of_rows(name(), outputs, targets, samples);
   if (samples == 0) return 0;
-  SumsGraph graph = graph_of_sums(
-      described_name("metric", name()), [this](const Value& o, const Value& t) { return sums(o, t); }, shapes);
+  SumsGraph graph = graph_of_metric_sums(*this, shapes);
   std::vector<float> all(graph.graph.outputs.size());
   run_on_host(std::move(graph), samples, 1, {.outputs = outputs.data(), .targets = targets.data(), .sums = all.data()});
   return all.front();
 }
+
+BuiltInMetric::BuiltInMetric(const std::string& kind, const std::string& name, const std::string& options)
+    : ValueMetric(name.empty() ? kind : name),
+      configuration_(built_in_configuration(kind, options, R"("name":)" + json_string(this->name()))) {}
 
 MetricFunction::MetricFunction(std::string name, Function function, ValueOptionsByName numbers)
     : ValueMetric(std::move(name), std::move(numbers)) {

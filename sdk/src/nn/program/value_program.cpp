@@ -48,9 +48,9 @@ class SumsBuilder {
   const Value& targets() const { return targets_; }
 
   // Appends the sum over all samples of a value that the application has described.
-  void add(const Value& value) {
+  void add(const Value& value, ElementsOfSum elements = ElementsOfSum::mean) {
     check(value);
-    Value each = mean_beyond_weights(value);
+    Value each = reduced_beyond_weights(value, elements);
     // The condition comes first, so that what is masked adds neither a value nor a gradient.
     if (weights_) each = where(*weights_, *weights_ * each, 0.0F);
     if (each.shape().rank() > 0) each = sum(each);
@@ -67,11 +67,12 @@ class SumsBuilder {
     return weights.shape().rank() == shape.rank() ? weights : reshape(weights, extents);
   }
 
-  Value mean_beyond_weights(const Value& value) const {
+  Value reduced_beyond_weights(const Value& value, ElementsOfSum elements) const {
     const std::size_t kept = weights_ ? shapes_.weights->rank() : 0;
     AxisList axes;
     for (std::size_t axis = kept; axis < value.shape().rank(); ++axis) axes.push_back(static_cast<std::int64_t>(axis));
-    return axes.empty() ? value : mean(value, axes);
+    if (axes.empty()) return value;
+    return elements == ElementsOfSum::all ? sum(value, axes) : mean(value, axes);
   }
 
   [[noreturn]] void refuse(const std::string& problem) const {
@@ -124,11 +125,12 @@ SumsGraph graph_of_loss(const std::string& what, const DescribeLoss& describe, c
                           what));
 }
 
-SumsGraph graph_of_sums(const std::string& what, const DescribeSums& describe, const EvaluatedShapes& shapes) {
+SumsGraph graph_of_sums(const std::string& what, const DescribeSums& describe, const EvaluatedShapes& shapes,
+                        ElementsOfSum elements) {
   SumsBuilder sums(what, shapes, GraphArray::Source::input);
   const std::vector<Value> values = describe(sums.outputs(), sums.targets());
   if (values.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} has no sums; return one or more", what));
-  for (const Value& value : values) sums.add(value);
+  for (const Value& value : values) sums.add(value, elements);
   SumsGraph result = {
       .graph = std::move(sums.builder().graph()), .differentiated = {}, .has_weights = shapes.weights.has_value()};
   result.graph.first_backward = result.graph.operations.size();

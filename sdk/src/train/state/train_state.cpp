@@ -175,7 +175,7 @@ CallRecord call_from(const Json& object) {
 }
 
 // The logs that belong to exactly this state. There are some from the end of an epoch until the next step.
-Json metrics(const TrainState& state) {
+Json metrics_of(const TrainState& state) {
   // They are for readers of the file, such as best_savepoint(); a resume does not read them.
   const bool is_between_epochs = state.batch == 0 && !state.calls.empty() && !state.calls.back().history.empty();
   return is_between_epochs ? logs_json(state.calls.back().history.back()) : Json::object();
@@ -255,7 +255,7 @@ Json state_json(const TrainState& state) {
                  {"step", state.step},
                  {"epoch", state.epoch},
                  {"batch", state.batch},
-                 {"metrics", metrics(state)},
+                 {"metrics", metrics_of(state)},
                  {"calls", calls},
                  {"callbacks", callbacks(state.callbacks)}};
   // Left out at its default value, so that savepoints keep the bytes that they had without this option.

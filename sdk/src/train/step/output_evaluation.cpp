@@ -89,7 +89,7 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
 
 std::optional<SumsGraph> OutputEvaluation::graph_of_output_loss(std::size_t output,
                                                                 const std::optional<Shape>& weights) const {
-  const auto* const loss = dynamic_cast<const ValueLoss*>(losses_[output].get().get());
+  const ValueLoss* const loss = losses_[output].get()->as_values();
   if (loss == nullptr) return std::nullopt;
   return graph_of_loss(described_name("loss", loss->name()),
                        [loss](const Value& o, const Value& t) { return loss->losses(o, t); },
@@ -99,11 +99,10 @@ std::optional<SumsGraph> OutputEvaluation::graph_of_output_loss(std::size_t outp
 std::optional<SumsGraph> OutputEvaluation::graph_of_metric(std::size_t index,
                                                            const std::optional<Shape>& weights) const {
   const OutputMetric& metric = metrics_[index];
-  const auto* const of_values = dynamic_cast<const ValueMetric*>(metric.metric.get());
+  const ValueMetric* const of_values = metric.metric->as_values();
   if (of_values == nullptr) return std::nullopt;
-  return graph_of_sums(
-      described_name("metric", of_values->name()),
-      [of_values](const Value& o, const Value& t) { return of_values->sums(o, t); },
+  return graph_of_metric_sums(
+      *of_values,
       {.outputs = outputs_[metric.output].spec.shape, .targets = target_shapes_[metric.output], .weights = weights});
 }
 
@@ -137,9 +136,7 @@ void OutputEvaluation::check_weights(const ArraySpec& weights) const {
   const bool divides = target_elements(0) % static_cast<std::size_t>(weights.shape.element_count()) == 0;
   // A class is not a position: it has no loss of its own. Functions of values are checked by their graphs.
   const auto takes = [&](const auto& part) {
-    if (dynamic_cast<const ValueLoss*>(&part) != nullptr || dynamic_cast<const ValueMetric*>(&part) != nullptr) {
-      return true;
-    }
+    if (part.as_values() != nullptr) return true;
     return part.is_mean_of_elements() || positions.size() <= part.position_axes(output);
   };
   const bool all_take = takes(*losses_.front().get()) && std::ranges::all_of(metrics_, [&](const OutputMetric& metric) {
@@ -197,11 +194,11 @@ std::vector<std::string> OutputEvaluation::without_device_code() const {
   compute::LossShape loss_kernel;
   compute::MetricShape metric_kernel;
   for (const LossHandle& loss : losses_) {
-    if (dynamic_cast<const ValueLoss*>(loss.get().get()) != nullptr) continue;
+    if (loss.get()->as_values() != nullptr) continue;
     if (!loss.get()->describe_kernel(loss_kernel)) names.push_back(described_name("loss", loss.get()->name()));
   }
   for (const OutputMetric& metric : metrics_) {
-    if (dynamic_cast<const ValueMetric*>(metric.metric.get()) != nullptr) continue;
+    if (metric.metric->as_values() != nullptr) continue;
     if (!metric.metric->describe_kernel(metric_kernel)) names.push_back(described_name("metric", metric.name));
   }
   return names;

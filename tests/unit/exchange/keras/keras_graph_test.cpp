@@ -140,6 +140,25 @@ TEST(KerasGraph, LeavesOutAnOptimizerWithAUsersOwnSchedule) {
   EXPECT_FALSE(keras_config_of_savepoint(metadata).contains("compile_config"));
 }
 
+TEST(KerasGraph, ConvertsLossesAndMetricsOfValues) {
+  Json metadata = savepoint_metadata({entry("Dense", "d")});
+  const Json precision = {{"kind", "precision"}, {"thresholds", 0.5}, {"name", "p"}};
+  metadata["configuration"] = {{"optimizer", {{"kind", "sgd"}, {"learning_rate", 0.1}}},
+                               {"loss", {{"kind", "huber"}, {"delta", 2}}},
+                               {"metrics", Json::array({{{"kind", "cosine_similarity"}, {"axis", 1}, {"name", "c"}},
+                                                        {{"metric", precision}, {"sums", 2}},
+                                                        {{"kind", "perplexity"}, {"from_logits", true}}})}};
+
+  const Json config = keras_config_of_savepoint(metadata)["compile_config"];
+
+  EXPECT_EQ(config["loss"]["class_name"], "Huber");
+  EXPECT_EQ(config["loss"]["config"], Json({{"delta", 2}}));
+  ASSERT_EQ(config["metrics"].size(), 2U) << "Keras has no perplexity";
+  EXPECT_EQ(config["metrics"][0]["config"], Json({{"axis", 2}, {"name", "c"}})) << "the samples are axis 0";
+  EXPECT_EQ(config["metrics"][1]["class_name"], "Precision");
+  EXPECT_EQ(config["metrics"][1]["config"], Json({{"thresholds", 0.5}, {"name", "p"}}));
+}
+
 TEST(KerasGraph, LeavesOutTrainingThatKerasDoesNotKnow) {
   Json metadata = savepoint_metadata({entry("Dense", "d")});
   metadata["configuration"] = {{"optimizer", {{"kind", "adam"}}}, {"loss", {{"kind", "of_our_own"}}}};

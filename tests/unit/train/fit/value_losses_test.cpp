@@ -102,6 +102,33 @@ TEST(ValueLosses, ContinueFromASavepointWithTheirSums) {
                outcomes_of({.replicas = 2}, [&](Replica& replica) { return train_value_losses(replica, data); })[0]);
 }
 
+Outcome train_losses_of_keras(Replica& replica, const Loss& loss, const Dataset& data) {
+  Trainer trainer(replica, binary_model(), Adam(0.05F), loss,
+                  {metrics::F1Score({.threshold = 0.5F}), metrics::Precision(), metrics::TruePositives(),
+                   metrics::FalseNegatives(), metrics::R2Score()});
+  const FitResult fit = trainer.fit(data.shuffle().batch(8), {.epochs = 3});
+  return {trainer.weights_digest().hex(), trainer.step(), fit.results, trainer.evaluate(data.batch(8)), fit.history};
+}
+
+TEST(LossesOfKeras, GiveTheSameBitsOnAnyNumberOfReplicas) {
+  const losses::BinaryFocalCrossentropy focal({.gamma = 1.5F});
+  const BinaryCrossentropy smoothed({.label_smoothing = 0.125F});
+  for (const Loss* loss : std::initializer_list<const Loss*>{&focal, &smoothed}) {
+    const Dataset data = binary_data(true);
+    const auto outcome = [&](int replicas) {
+      return outcomes_of({.replicas = replicas}, [&](Replica& r) { return train_losses_of_keras(r, *loss, data); })[0];
+    };
+    const Outcome alone = outcome(1);
+
+    expect_equal(outcome(2), alone);
+    EXPECT_LT(alone.results.at("loss"), alone.history[0].at("loss")) << loss->name();
+    const double hits = alone.evaluation.at("true_positives"), misses = alone.evaluation.at("false_negatives");
+    const double precision = alone.evaluation.at("precision"), recall = hits / (hits + misses);
+    EXPECT_NEAR(alone.evaluation.at("f1_score"), 2 * precision * recall / (precision + recall), 1e-5);
+    EXPECT_GT(alone.evaluation.at("r2_score"), 0);
+  }
+}
+
 // The precision of a whole epoch is not the mean of the precisions of its batches.
 TEST(MetricsOfSeveralSums, AreThoseOfAllSamples) {
   for (const bool is_weighted : {false, true}) {

@@ -1,0 +1,331 @@
+#!/usr/bin/env python3
+"""loss_cases.py: writes tests/unit/nn/losses/reference/losses.json and metrics.json, random small cases of losses and
+metrics of values with what Keras computes for them in float64.
+
+A case names a class of ours and its options, and has outputs, targets, and in half of the cases weights, of samples or
+of positions. Of a loss, `value` is the sum over the samples of weight times loss, and `gradient` that of half of it, by
+differences of fourth order. Of a metric, `value` is what is reported. `magnitude` is that of reference_cases.py, from
+which the draws come.
+
+Packages: keras and jax, in the versions of tests/interop/requirements.txt.
+"""
+
+import json
+import pathlib
+import zlib
+
+from reference_cases import as_text, changed, draw, flag, number, with_magnitudes
+
+import keras
+import numpy as np
+
+CASES = 8
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/nn/losses/reference"
+SCALE = 0.5
+
+
+def sample_shape(rng, least=2):
+    """Of one sample: [elements], or [positions, elements]."""
+    elements = int(rng.integers(least, 6))
+    return (elements,) if flag(rng) else (int(rng.integers(1, 4)), elements)
+
+
+def near(value):
+    """The f32 that is next to a number, in float64: what our side reads."""
+    return np.asarray(value, np.float32).astype(np.float64)
+
+
+def scores(rng, shape):
+    return draw(rng, shape)
+
+
+def positive(rng, shape):
+    return np.abs(draw(rng, shape))
+
+
+def probabilities(rng, shape):
+    return near(0.5 + draw(rng, shape) / 8.5)
+
+
+def distributions(rng, shape):
+    e = np.exp(draw(rng, shape))
+    return near(e / e.sum(-1, keepdims=True))
+
+
+def labels(rng, shape):
+    return rng.integers(0, 2, shape).astype(np.float64)
+
+
+def signs(rng, shape):
+    return labels(rng, shape) * 2 - 1
+
+
+def counts(rng, shape):
+    return rng.integers(0, 4, shape).astype(np.float64)
+
+
+def one_hot(rng, shape):
+    return np.eye(shape[-1])[rng.integers(0, shape[-1], shape[:-1])]
+
+
+def different(rng, shape):
+    """Targets that are never an output of draw(): multiples of 1/32."""
+    return rng.integers(-96, 96, shape) / 32.0
+
+
+def some(*choices):
+    return lambda rng, shape: choices[rng.integers(len(choices))](rng, shape)
+
+
+def case(name, options, outputs, targets, least=2, flat=False):
+    """A class has one name and the same options in both. `least` is that of elements; `flat` means no positions."""
+    return {"class": name, "options": options, "outputs": outputs, "targets": targets, "least": least, "flat": flat}
+
+
+def plain(name, outputs, targets, **more):
+    return lambda rng: case(name, {}, outputs, targets, **more)
+
+
+def huber(rng):
+    # An odd multiple of 1/128, at which no distance lies.
+    return case("Huber", {"delta": number(rng, 0.25, 2) + 1 / 128}, scores, different)
+
+
+def cosine(rng):
+    return case("CosineSimilarity", {"axis": -1}, scores, different)
+
+
+def focal_options(rng):
+    return {"alpha": number(rng, 0.25, 0.75), "gamma": [2.0, 0.0, 1.5, 3.0][rng.integers(4)], "from_logits": flag(rng),
+            "label_smoothing": [0.0, 0.125][rng.integers(2)]}
+
+
+def binary_focal(rng):
+    options = {"apply_class_balancing": flag(rng)} | focal_options(rng)
+    return case("BinaryFocalCrossentropy", options, scores if options["from_logits"] else probabilities, labels)
+
+
+def categorical_focal(rng):
+    options = focal_options(rng)
+    return case("CategoricalFocalCrossentropy", options, scores if options["from_logits"] else distributions, one_hot)
+
+
+def smoothed(name, outputs, targets):
+    def make(rng):
+        options = {"from_logits": flag(rng), "label_smoothing": [0.0625, 0.25, 1.0][rng.integers(3)]}
+        return case(name, options, scores if options["from_logits"] else outputs, targets)
+
+    return make
+
+
+LOSSES = [
+    plain("MeanAbsoluteError", scores, different),
+    plain("MeanAbsolutePercentageError", scores, some(scores, different)),
+    plain("MeanSquaredLogarithmicError", positive, positive),
+    huber,
+    plain("LogCosh", scores, different),
+    plain("Poisson", positive, counts),
+    plain("KLDivergence", distributions, some(distributions, one_hot)),
+    cosine,
+    plain("Hinge", scores, some(labels, signs)),
+    plain("SquaredHinge", scores, some(labels, signs)),
+    plain("CategoricalHinge", scores, one_hot),
+    binary_focal,
+    categorical_focal,
+    smoothed("BinaryCrossentropy", probabilities, labels),
+    smoothed("CategoricalCrossentropy", distributions, one_hot),
+]
+
+
+def threshold_of(rng):
+    # A multiple of 1/16, which no output is.
+    return number(rng, 0.25, 0.75)
+
+
+def counted(name):
+    def make(rng):
+        # Keras calls the option thresholds, since it may be a list.
+        options = {"thresholds": threshold_of(rng)}
+        if name in ("Precision", "Recall") and flag(rng):
+            options["class_id"] = int(rng.integers(2))
+        return case(name, options, probabilities, labels)
+
+    return make
+
+
+def fbeta(name):
+    def make(rng):
+        options = {"average": ["micro", "macro", "weighted"][rng.integers(3)],
+                   "threshold": None if flag(rng) else threshold_of(rng)}
+        if name == "FBetaScore":
+            options["beta"] = number(rng, 0.5, 2)
+        return case(name, options, some(probabilities, equal_scores), labels, flat=True)
+
+    return make
+
+
+def equal_scores(rng, shape):
+    """With equal ones and zeros among them."""
+    return rng.integers(0, 4, shape) / 4.0
+
+
+def class_numbers(rng, shape):
+    return rng.integers(0, shape[-1], shape[:-1]).astype(np.float64)
+
+
+def top_k(name, targets):
+    return lambda rng: case(name, {"k": int(rng.integers(1, 4))}, some(scores, equal_scores), targets, least=3)
+
+
+def crossentropy(name, outputs, targets):
+    def make(rng):
+        options = {"from_logits": flag(rng)}
+        if "Sparse" not in name and name != "Perplexity":
+            options["label_smoothing"] = [0.0, 0.25][rng.integers(2)]
+        return case(name, options, scores if options["from_logits"] else outputs, targets)
+
+    return make
+
+
+def r2(rng):
+    options = {"class_aggregation": ["uniform_average", "variance_weighted_average"][rng.integers(2)]}
+    return case("R2Score", options, scores, different, least=1, flat=True)
+
+
+class Perplexity:
+    """That of KerasHub, written down here."""
+
+    def __init__(self, from_logits, dtype):
+        self.mean = keras.metrics.SparseCategoricalCrossentropy(from_logits=from_logits, dtype=dtype)
+
+    def update_state(self, *arrays):
+        self.mean.update_state(*arrays)
+
+    def result(self):
+        return np.exp(np.asarray(self.mean.result()))
+
+
+METRICS = [
+    *[plain(name, scores, different) for name in ("MeanSquaredError", "RootMeanSquaredError", "LogCoshError")],
+    plain("MeanAbsolutePercentageError", scores, different),
+    plain("MeanSquaredLogarithmicError", positive, positive),
+    lambda rng: case("CosineSimilarity", {"axis": -1}, scores, different),
+    r2,
+    plain("Hinge", scores, some(labels, signs)),
+    plain("SquaredHinge", scores, some(labels, signs)),
+    plain("CategoricalHinge", scores, one_hot),
+    plain("Poisson", positive, counts),
+    plain("KLDivergence", distributions, some(distributions, one_hot)),
+    crossentropy("BinaryCrossentropy", probabilities, labels),
+    crossentropy("CategoricalCrossentropy", distributions, one_hot),
+    crossentropy("SparseCategoricalCrossentropy", distributions, class_numbers),
+    crossentropy("Perplexity", distributions, class_numbers),
+    plain("Accuracy", equal_scores, equal_scores),
+    top_k("TopKCategoricalAccuracy", some(one_hot, equal_scores)),
+    top_k("SparseTopKCategoricalAccuracy", class_numbers),
+    *[counted(name) for name in ("TruePositives", "FalsePositives", "TrueNegatives", "FalseNegatives", "Precision",
+                                 "Recall")],
+    fbeta("FBetaScore"), fbeta("F1Score"),
+]
+
+
+def arrays_of(rng, made, number):
+    samples = int(rng.integers(2, 6))
+    shape = sample_shape(rng, made["least"])
+    shape = (samples,) + (shape[-1:] if made["flat"] else shape)
+    # MeanAbsolutePercentageError divides by targets, and no target may be 0.
+    outputs, targets = made["outputs"](rng, shape), made["targets"](rng, shape)
+    if "Percentage" in made["class"]:
+        targets = targets + (targets == 0) * 0.5
+    weights = None
+    if number % 2 == 1:
+        axes = 2 if number % 4 == 3 and len(shape) > 2 else 1
+        weights = rng.integers(0, 9, shape[:axes]) / 4.0
+        weights.reshape(-1)[0] = 1.25
+    return outputs, targets, weights
+
+
+def text_of(made, outputs, targets, weights):
+    arrays = {"outputs": outputs, "targets": targets} | ({} if weights is None else {"weights": weights})
+    return {"class": made["class"], "options": made["options"]} | {key: as_text(one) for key, one in arrays.items()}
+
+
+def solve_loss(rng, made, number):
+    outputs, targets, weights = arrays_of(rng, made, number)
+    # Hinges ask whether labels are exactly 0 or 1.
+    moves_targets = "Hinge" not in made["class"]
+    moved = [outputs, targets] if moves_targets else [outputs]
+    loss = getattr(keras.losses, made["class"])(reduction="none", **made["options"])
+
+    def value(arguments):
+        each = np.asarray(loss(arguments[-1] if moves_targets else targets, arguments[0]))
+        kept = 1 if weights is None else weights.ndim
+        each = each.mean(axis=tuple(range(kept, each.ndim))) if each.ndim > kept else each
+        return [np.asarray((each if weights is None else each * weights).sum())]
+
+    def difference(arguments, place, step):
+        above, below = (value(changed(arguments, 0, place, sign * step))[0] for sign in (1, -1))
+        return above - below
+
+    def gradient(arguments):
+        slopes = np.zeros(outputs.size)
+        for place, number in enumerate(outputs.reshape(-1)):
+            # Of fourth order, with a step in proportion: a logarithm bends much where a number is small.
+            step = 2.0**-11 * abs(number)
+            close, far = (difference(arguments, place, step * n) for n in (1, 2))
+            slopes[place] = SCALE * (8 * close - far) / (12 * step)
+        return [slopes.reshape(outputs.shape)]
+
+    text = text_of(made, outputs, targets, weights)
+    text["value"] = with_magnitudes(rng, value, moved)[0]
+    text["gradient"] = with_magnitudes(rng, gradient, moved)[0]
+    return text
+
+
+def solve_metric(rng, made, number):
+    outputs, targets, weights = arrays_of(rng, made, number)
+    # Only means change a little with their inputs.
+    smooth = made["class"] in ("R2Score", "Poisson", "KLDivergence", "Perplexity") or made["class"].endswith(
+        ("Error", "Similarity", "Crossentropy"))
+    is_sparse = targets.ndim < outputs.ndim
+    given_weights = [] if weights is None else [weights]
+    if weights is not None and "thresholds" in made["options"]:
+        # Counts do not broadcast weights over several axes.
+        shape = outputs.shape[:-1] if "class_id" in made["options"] else outputs.shape
+        given_weights = [np.broadcast_to(weights.reshape(weights.shape + (1,) * (len(shape) - weights.ndim)), shape)]
+
+    def value(arguments):
+        maker = Perplexity if made["class"] == "Perplexity" else getattr(keras.metrics, made["class"])
+        metric = maker(dtype="float64", **made["options"])
+        given = [targets if len(arguments) == 1 else arguments[1], arguments[0]]
+        metric.update_state(*given, *given_weights)
+        return [np.asarray(metric.result(), np.float64)]
+
+    moved = [outputs] if is_sparse or not smooth else [outputs, targets]
+    text = text_of(made, outputs, targets, weights)
+    if smooth:
+        text["value"] = with_magnitudes(rng, value, moved)[0]
+    else:
+        found = value(moved)[0]
+        text["value"] = as_text(found) | {"magnitude": float(max(1.0, abs(found)))}
+    return text
+
+
+def write(makers, solve, path):
+    lines = []
+    for maker in makers:
+        for i in range(CASES):
+            name = maker(np.random.default_rng(0))["class"]
+            rng = np.random.default_rng([zlib.crc32(name.encode()), i])
+            lines.append(json.dumps(solve(rng, maker(rng), i), separators=(",", ":")))
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+
+
+def main():
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    write(LOSSES, solve_loss, FOLDER / "losses.json")
+    write(METRICS, solve_metric, FOLDER / "metrics.json")
+
+
+if __name__ == "__main__":
+    main()

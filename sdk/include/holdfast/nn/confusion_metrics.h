@@ -1,0 +1,172 @@
+#pragma once
+
+// Metrics of true and false positives and negatives, as keras.metrics defines them (Keras 3). An output above the
+// threshold is positive, and so is a target that is not 0.
+//
+//   Trainer trainer(replica, model, Adam{}, BinaryCrossentropy{{.from_logits = true}},
+//                   {metrics::Precision{{.threshold = 0}}, metrics::Recall{{.threshold = 0}}});
+//
+// What is reported is that of all samples of an epoch, over all replicas: the precision of an epoch is not the mean of
+// the precisions of its batches. Each element of an output counts, with the weight of its sample or position. Counts
+// are sums of weights, exact up to 2^24 in a shard of a step. A division by 0 gives 0, as in Keras. A NaN among the
+// outputs is negative. Each metric is a function of values (value_metric.h): it is computed where the model is.
+
+#include <cstdint>
+#include <optional>
+
+#include "holdfast/nn/value_metric.h"
+
+namespace holdfast::metrics {
+
+struct CountOptions {
+  float threshold = 0.5F;  // 0 if the outputs are logits; Keras takes 0 to 1
+  std::string name{};      // default: that of Keras, "true_positives"
+};
+
+struct PrecisionOptions {
+  float threshold = 0.5F;                     // as above
+  std::optional<std::int64_t> class_id = {};  // only this element of the last axis; default: all
+  std::string name{};                         // default: "precision" or "recall"
+};
+
+// What the metrics of counts have in common.
+class ConfusionMetric : public BuiltInMetric {
+ public:
+  bool adds_elements() const final { return true; }
+
+ protected:
+  // Throws Error{invalid_argument} for a threshold that is not finite, and a negative class.
+  ConfusionMetric(const std::string& kind, const PrecisionOptions& options);
+  // Which elements are predicted positive, 1 or 0, and their targets. Throws Error{invalid_argument} for a class that
+  // the outputs lack.
+  struct Elements {
+    Value predicted;
+    Value targets;
+  };
+  Elements elements_of(const Value& outputs, const Value& targets) const;
+
+ private:
+  float threshold_;
+  std::optional<std::int64_t> class_id_;
+};
+
+// How many elements are rightly positive.
+class TruePositives final : public ConfusionMetric {
+ public:
+  explicit TruePositives(const CountOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<TruePositives>(*this); }
+};
+
+// How many are wrongly positive.
+class FalsePositives final : public ConfusionMetric {
+ public:
+  explicit FalsePositives(const CountOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<FalsePositives>(*this); }
+};
+
+// How many are rightly negative.
+class TrueNegatives final : public ConfusionMetric {
+ public:
+  explicit TrueNegatives(const CountOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<TrueNegatives>(*this); }
+};
+
+// How many are wrongly negative.
+class FalseNegatives final : public ConfusionMetric {
+ public:
+  explicit FalseNegatives(const CountOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<FalseNegatives>(*this); }
+};
+
+// Of what is predicted positive, the share that is: tp / (tp + fp). Without Keras's top_k.
+class Precision final : public ConfusionMetric {
+ public:
+  explicit Precision(const PrecisionOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<Precision>(*this); }
+};
+
+// Of what is positive, the share that is predicted: tp / (tp + fn). Without Keras's top_k.
+class Recall final : public ConfusionMetric {
+ public:
+  explicit Recall(const PrecisionOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<Recall>(*this); }
+};
+
+// How the scores of several classes become one number. Keras's default is a list of them.
+enum class FBetaAverage {
+  micro,    // the score of the counts of all classes
+  macro,    // the mean of the scores
+  weighted  // weighted by how often a class is the target
+};
+
+struct F1ScoreOptions {
+  FBetaAverage average = FBetaAverage::macro;
+  // Above it, and up to 1, an element is positive. Default: the largest of a row is, and none of a row of zeros.
+  std::optional<float> threshold = {};
+  std::string name{};
+};
+
+struct FBetaScoreOptions {
+  FBetaAverage average = FBetaAverage::macro;
+  float beta = 1;  // above 0; above 1, recall counts more than precision
+  std::optional<float> threshold = {};
+  std::string name{};
+};
+
+// (1 + b^2) P R / (b^2 P + R) of precision P and recall R, for each of at most 64 classes along the last axis. Targets
+// are 0 or 1. Denominators are larger by 1e-7, as in Keras.
+class FBetaScore final : public BuiltInMetric {
+ public:
+  // Throws Error{invalid_argument} for options out of range.
+  explicit FBetaScore(const FBetaScoreOptions& options = {});
+  // Throws Error{invalid_argument} for more than 64 classes, unless the average is micro.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
+  bool adds_elements() const override { return true; }
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<FBetaScore>(*this); }
+
+ private:
+  FBetaScoreOptions options_;
+};
+
+// FBetaScore with a beta of 1: the harmonic mean of precision and recall.
+class F1Score final : public BuiltInMetric {
+ public:
+  // All throw as those of FBetaScore.
+  explicit F1Score(const F1ScoreOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
+  bool adds_elements() const override { return true; }
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<F1Score>(*this); }
+
+ private:
+  FBetaScoreOptions options_;
+};
+
+}  // namespace holdfast::metrics

@@ -1,0 +1,104 @@
+#pragma once
+
+// Metrics of probabilities, as keras.metrics defines them (Keras 3), and the perplexity of KerasHub. They report the
+// mean over all samples and positions of an epoch. Probabilities are clipped to [e, 1 - e], e = 1e-7; logits are not.
+//
+//   Trainer trainer(replica, model, Adam{}, SparseCategoricalCrossentropy{{.from_logits = true}},
+//                   {metrics::Perplexity{{.from_logits = true}}});
+//
+// Each metric is a function of values (value_metric.h): it is computed where the model is, and takes weights of samples
+// and of positions. A NaN among the outputs is one in the metric.
+
+#include "holdfast/nn/value_metric.h"
+
+namespace holdfast::metrics {
+
+// losses::Poisson
+class Poisson final : public BuiltInMetric {
+ public:
+  explicit Poisson(const MetricOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<Poisson>(*this); }
+};
+
+// losses::KLDivergence
+class KLDivergence final : public BuiltInMetric {
+ public:
+  explicit KLDivergence(const MetricOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<KLDivergence>(*this); }
+};
+
+struct CrossentropyMetricOptions {
+  bool from_logits = false;   // the outputs are scores before a softmax or sigmoid
+  float label_smoothing = 0;  // from 0 to 1, as in CrossentropyOptions
+  std::string name{};
+};
+
+// The loss of this name (binary_crossentropy.h), as a number to report besides another loss.
+class BinaryCrossentropy final : public BuiltInMetric {
+ public:
+  // Throws Error{invalid_argument} for a smoothing out of range.
+  explicit BinaryCrossentropy(const CrossentropyMetricOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<BinaryCrossentropy>(*this); }
+
+ private:
+  CrossentropyMetricOptions options_;
+};
+
+// The loss of this name (categorical_crossentropy.h).
+class CategoricalCrossentropy final : public BuiltInMetric {
+ public:
+  // Throws Error{invalid_argument} for a smoothing out of range.
+  explicit CategoricalCrossentropy(const CrossentropyMetricOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<CategoricalCrossentropy>(*this); }
+
+ private:
+  CrossentropyMetricOptions options_;
+};
+
+struct SparseCrossentropyMetricOptions {
+  bool from_logits = false;  // the outputs are scores before a softmax
+  std::string name{};
+};
+
+// The loss of this name (sparse_categorical_crossentropy.h), whose targets are class numbers. A target that is none
+// adds 0; the loss of this name ends training with an error.
+class SparseCategoricalCrossentropy final : public BuiltInMetric {
+ public:
+  explicit SparseCategoricalCrossentropy(const SparseCrossentropyMetricOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<SparseCategoricalCrossentropy>(*this); }
+
+ private:
+  bool from_logits_;
+};
+
+// The exponential of the mean sparse cross-entropy (keras_hub.metrics.Perplexity): among how many equally likely
+// classes the model chooses. Give weights of positions to leave some out, such as padding.
+class Perplexity final : public BuiltInMetric {
+ public:
+  explicit Perplexity(const SparseCrossentropyMetricOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<Perplexity>(*this); }
+
+ private:
+  bool from_logits_;
+};
+
+}  // namespace holdfast::metrics

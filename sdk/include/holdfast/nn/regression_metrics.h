@@ -1,0 +1,115 @@
+#pragma once
+
+// Metrics of numbers, as keras.metrics defines them (Keras 3). Losses of the same names are in the namespace losses
+// (regression_losses.h), which has the formulas; below, y is an output and t its target.
+//
+//   Trainer trainer(replica, model, Adam{}, MeanSquaredError{},
+//                   {metrics::RootMeanSquaredError{}, metrics::R2Score{{.name = "r2"}}});
+//
+// What is reported is that of all samples of an epoch, over all replicas. Targets have the shape of the outputs. Each
+// metric is a function of values (value_metric.h): it is computed where the model is, and takes weights of samples and
+// of positions. A NaN among outputs or targets is one in the metric. Sums are f32 within a shard of a step.
+
+#include <cstdint>
+
+#include "holdfast/nn/mean_absolute_error.h"
+#include "holdfast/nn/value_metric.h"
+
+namespace holdfast::metrics {
+
+// mean((y - t)^2). The name is "mean_squared_error" unless the options have another one, and so on for all below.
+class MeanSquaredError final : public BuiltInMetric {
+ public:
+  explicit MeanSquaredError(const MetricOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<MeanSquaredError>(*this); }
+};
+
+// The square root of the mean over all samples of (y - t)^2.
+class RootMeanSquaredError final : public BuiltInMetric {
+ public:
+  explicit RootMeanSquaredError(const MetricOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<RootMeanSquaredError>(*this); }
+};
+
+// losses::MeanAbsolutePercentageError
+class MeanAbsolutePercentageError final : public BuiltInMetric {
+ public:
+  explicit MeanAbsolutePercentageError(const MetricOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<MeanAbsolutePercentageError>(*this); }
+};
+
+// losses::MeanSquaredLogarithmicError
+class MeanSquaredLogarithmicError final : public BuiltInMetric {
+ public:
+  explicit MeanSquaredLogarithmicError(const MetricOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<MeanSquaredLogarithmicError>(*this); }
+};
+
+// losses::LogCosh. The name is "logcosh", as in Keras.
+class LogCoshError final : public BuiltInMetric {
+ public:
+  explicit LogCoshError(const MetricOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<LogCoshError>(*this); }
+};
+
+struct CosineSimilarityOptions {
+  std::int64_t axis = -1;  // of a sample; the first is 0, which Keras counts as 1
+  std::string name{};
+};
+
+// The cosine of the angle between y and t along the axis: 1 in one direction, where the loss of this name is -1.
+class CosineSimilarity final : public BuiltInMetric {
+ public:
+  explicit CosineSimilarity(const CosineSimilarityOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<CosineSimilarity>(*this); }
+
+ private:
+  std::int64_t axis_;
+};
+
+// How the scores of several outputs become one number. Keras can also report them as a list.
+enum class R2Aggregation { uniform_average, variance_weighted_average };
+
+struct R2ScoreOptions {
+  R2Aggregation class_aggregation = R2Aggregation::uniform_average;
+  std::string name{};
+};
+
+// 1 - sum((t - y)^2) / sum((t - mean(t))^2), for each element of the last axis, of which there are at most 64; axes
+// before it are positions. 1 is perfect, and 0 is what the mean of t reaches. An infinite score counts as 0, as in
+// Keras; where t is always y and constant, it is NaN. Without Keras's num_regressors.
+//
+// The variance is mean(t^2) - mean(t)^2, of sums in f32. Targets whose mean is a thousand times their spread leave no
+// digit of it: subtract the mean first, which a training needs anyway.
+class R2Score final : public BuiltInMetric {
+ public:
+  explicit R2Score(const R2ScoreOptions& options = {});
+  // Throws Error{invalid_argument} for more than 64 outputs.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<R2Score>(*this); }
+
+ private:
+  R2Aggregation aggregation_;
+};
+
+}  // namespace holdfast::metrics

@@ -1,0 +1,59 @@
+#include "holdfast/nn/accuracy_metrics.h"
+
+#include <fmt/format.h>
+
+#include "holdfast/base/error.h"
+#include "nn/losses/loss_values.h"
+
+namespace holdfast::metrics {
+namespace {
+
+std::string checked_k(std::string_view what, std::int64_t k) {
+  if (k < 1) throw Error(ErrorCode::invalid_argument, fmt::format("{} was given .k = {}; it is at least 1", what, k));
+  return fmt::format(R"("k":{})", k);
+}
+
+// `right` is 1 at the right class. What is not at most as large as its output is larger, so that a NaN is.
+Value is_in_top_k(std::string_view what, const Value& outputs, const Value& right, std::int64_t k) {
+  const std::int64_t classes = outputs.shape().extents().back();
+  if (k > classes) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} was given .k = {}, but the outputs have {} classes; k is at most that", what, k, classes));
+  }
+  const Value of_right = sum(where(right, outputs, 0.0F), {-1}, ReducedAxes::keep);
+  const Value larger = sum(1.0F - less_equal(outputs, of_right), {-1});
+  return less(larger, static_cast<float>(k)) * sum(right, {-1});
+}
+
+}  // namespace
+
+Accuracy::Accuracy(const MetricOptions& options) : BuiltInMetric("accuracy", options.name) {}
+
+std::vector<Value> Accuracy::sums(const Value& outputs, const Value& targets) const {
+  return {equal(outputs, targets)};
+}
+
+TopKCategoricalAccuracy::TopKCategoricalAccuracy(const TopKOptions& options)
+    : BuiltInMetric("top_k_categorical_accuracy", options.name, checked_k("top_k_categorical_accuracy", options.k)),
+      k_(options.k) {}
+
+std::vector<Value> TopKCategoricalAccuracy::sums(const Value& outputs, const Value& targets) const {
+  const Value places_of = places(targets);
+  const Value is_largest = equal(targets, largest(targets, {-1}, ReducedAxes::keep));
+  // The smallest place is minus the largest of negative ones.
+  const auto none = -static_cast<float>(targets.shape().extents().back());
+  const Value first = -largest(where(is_largest, -places_of, none), {-1}, ReducedAxes::keep);
+  return {is_in_top_k(name(), outputs, equal(places_of, first), k_)};
+}
+
+SparseTopKCategoricalAccuracy::SparseTopKCategoricalAccuracy(const TopKOptions& options)
+    : BuiltInMetric("sparse_top_k_categorical_accuracy", options.name,
+                    checked_k("sparse_top_k_categorical_accuracy", options.k)),
+      k_(options.k) {}
+
+std::vector<Value> SparseTopKCategoricalAccuracy::sums(const Value& outputs, const Value& targets) const {
+  return {is_in_top_k(name(), outputs, one_hot(outputs, targets), k_)};
+}
+
+}  // namespace holdfast::metrics

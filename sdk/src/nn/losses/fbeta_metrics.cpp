@@ -1,0 +1,108 @@
+// Three counts of each class are summed, from which Keras's formula makes a score when a number is reported. Only the
+// average of all counts ("micro") needs no sums of its own for each class.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/json_text.h"
+#include "holdfast/base/error.h"
+#include "holdfast/nn/confusion_metrics.h"
+#include "nn/losses/loss_values.h"
+
+namespace holdfast::metrics {
+namespace {
+
+constexpr std::size_t kSumsOfFBeta = 3;  // of a class: true positives, false positives, false negatives
+
+// Keras takes floats alone for these options, so a whole number is written as one.
+std::string float_text(float value) {
+  std::string text = json_number(value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string average_and_threshold(const char* kind, const FBetaScoreOptions& options, const std::string& beta = {}) {
+  check_above_zero(kind, "beta", options.beta);
+  if (options.threshold) {
+    check_above_zero(kind, "threshold", *options.threshold);
+    check_range(kind, "threshold", *options.threshold, 0, 1);
+  }
+  const char* const average = options.average == FBetaAverage::micro   ? "micro"
+                              : options.average == FBetaAverage::macro ? "macro"
+                                                                       : "weighted";
+  return fmt::format(R"("average":"{}",{}"threshold":{})", average, beta,
+                     options.threshold ? float_text(*options.threshold) : "null");
+}
+
+std::string fbeta_options(const FBetaScoreOptions& options) {
+  const std::string beta = std::isfinite(options.beta) ? fmt::format(R"("beta":{},)", float_text(options.beta)) : "";
+  return average_and_threshold("fbeta_score", options, beta);
+}
+
+FBetaScoreOptions of_f1(const F1ScoreOptions& options) {
+  return {.average = options.average, .beta = 1, .threshold = options.threshold, .name = options.name};
+}
+
+std::vector<Value> counts_of(const FBetaScoreOptions& options, const std::string& what, const Value& outputs,
+                             const Value& targets) {
+  if (outputs.shape().rank() == 0) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} takes outputs with an axis of classes", what));
+  }
+  const Value largest_of = largest(outputs, {-1}, ReducedAxes::keep);
+  // A row of zeros has no largest element, as in Keras.
+  const Value predicted = options.threshold ? less(*options.threshold, outputs)
+                                            : less_equal(largest_of, outputs) * less(1e-9F, absolute(outputs));
+  const std::vector<Value> counts = {predicted * targets, predicted * (1.0F - targets), (1.0F - predicted) * targets};
+  if (options.average == FBetaAverage::micro) return counts;
+  std::vector<Value> sums;
+  const std::int64_t classes = checked_classes(what, outputs);
+  for (std::int64_t index = 0; index < classes; ++index) {
+    for (const Value& count : counts) sums.push_back(element_of_last_axis(count, index));
+  }
+  return sums;
+}
+
+double score_of(const FBetaScoreOptions& options, std::span<const double> sums) {
+  constexpr double kEpsilon = 1e-7;
+  const double square = static_cast<double>(options.beta) * options.beta;
+  double scores = 0, weighted_scores = 0, targets = 0;
+  for (std::size_t first = 0; first < sums.size(); first += kSumsOfFBeta) {
+    const double right = sums[first], positive = right + sums[first + 2];
+    const double precision = right / (right + sums[first + 1] + kEpsilon);
+    const double recall = right / (positive + kEpsilon);
+    const double score = (1 + square) * (precision * recall / (square * precision + recall + kEpsilon));
+    scores += score;
+    weighted_scores += positive * score;
+    targets += positive;
+  }
+  if (options.average == FBetaAverage::weighted) return weighted_scores / (targets + kEpsilon);
+  return scores * static_cast<double>(kSumsOfFBeta) / static_cast<double>(sums.size());
+}
+
+}  // namespace
+
+FBetaScore::FBetaScore(const FBetaScoreOptions& options)
+    : BuiltInMetric("fbeta_score", options.name, fbeta_options(options)), options_(options) {}
+
+std::vector<Value> FBetaScore::sums(const Value& outputs, const Value& targets) const {
+  return counts_of(options_, name(), outputs, targets);
+}
+
+double FBetaScore::result(std::span<const double> sums, double) const {
+  return score_of(options_, sums);
+}
+
+F1Score::F1Score(const F1ScoreOptions& options)
+    : BuiltInMetric("f1_score", options.name, average_and_threshold("f1_score", of_f1(options))),
+      options_(of_f1(options)) {}
+
+std::vector<Value> F1Score::sums(const Value& outputs, const Value& targets) const {
+  return counts_of(options_, name(), outputs, targets);
+}
+
+double F1Score::result(std::span<const double> sums, double) const {
+  return score_of(options_, sums);
+}
+
+}  // namespace holdfast::metrics

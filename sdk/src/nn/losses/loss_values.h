@@ -1,0 +1,55 @@
+#pragma once
+
+// What losses and metrics of one name both describe, and checks of their options. `outputs` and `targets` are those of
+// ValueLoss::losses(); the results have a number for each element, or for each vector along an axis.
+
+#include <string>
+#include <string_view>
+
+#include "holdfast/nn/functions.h"
+
+namespace holdfast {
+
+// Keras's backend.epsilon().
+constexpr float kKerasEpsilon = 1e-7F;
+
+Value clipped(const Value& x, float low, float high);
+
+Value absolute_error(const Value& outputs, const Value& targets);
+Value absolute_percentage_error(const Value& outputs, const Value& targets);
+Value squared_logarithmic_error(const Value& outputs, const Value& targets);
+Value log_cosh(const Value& outputs, const Value& targets);
+Value poisson(const Value& outputs, const Value& targets);
+Value kl_divergence(const Value& outputs, const Value& targets);
+Value cosine_similarity(const Value& outputs, const Value& targets, std::int64_t axis);
+Value hinge(const Value& outputs, const Value& targets);
+Value categorical_hinge(const Value& outputs, const Value& targets);
+// -t log p - (1 - t) log(1 - p)
+Value binary_crossentropy(const Value& outputs, const Value& targets, bool from_logits);
+// Along the last axis: of scores by the logarithm of the softmax; of numbers divided by their sum and clipped.
+Value log_probabilities(const Value& outputs, bool from_logits);
+// -sum(t log p) along the last axis, of smoothed targets.
+Value categorical_crossentropy(const Value& outputs, const Value& targets, bool from_logits, float smoothing);
+
+// The place of each element along the last axis: 0, 1, 2, ... in the shape of x.
+Value places(const Value& x);
+// 1 where the place of an output is that of the target, a class number, else 0. Axes of extent 1 at the end of the
+// targets do not matter.
+Value one_hot(const Value& outputs, const Value& class_numbers);
+// -log p of the class whose number is the target; 0 if no class has it. log_probabilities() are of the outputs.
+Value sparse_crossentropy(const Value& log_probabilities, const Value& class_numbers);
+
+// One element along the last axis, which stays with extent 1. A value without axes is its own element.
+Value element_of_last_axis(const Value& x, std::int64_t index);
+// The extent of the last axis, for metrics with sums for each element of it. Throws Error{invalid_argument} above 64.
+std::int64_t checked_classes(std::string_view what, const Value& outputs);
+
+// t (1 - smoothing) + smoothing / parts
+Value smoothed(const Value& targets, float smoothing, std::int64_t parts);
+
+// Throws Error{invalid_argument} unless `value` is a number from `low` to `high`, which may be infinite. `what` begins
+// the sentence: "huber".
+void check_range(std::string_view what, std::string_view option, float value, float low, float high);
+void check_above_zero(std::string_view what, std::string_view option, float value);
+
+}  // namespace holdfast

@@ -1,0 +1,72 @@
+#include "holdfast/nn/probabilistic_metrics.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/json_text.h"
+#include "nn/losses/loss_values.h"
+
+namespace holdfast::metrics {
+namespace {
+
+std::string checked_options(std::string_view what, const CrossentropyMetricOptions& options) {
+  check_range(what, "label_smoothing", options.label_smoothing, 0, 1);
+  return fmt::format(R"("from_logits":{},"label_smoothing":{})", options.from_logits,
+                     json_number(options.label_smoothing));
+}
+
+std::string logits_option(const SparseCrossentropyMetricOptions& options) {
+  return fmt::format(R"("from_logits":{})", options.from_logits);
+}
+
+}  // namespace
+
+Poisson::Poisson(const MetricOptions& options) : BuiltInMetric("poisson", options.name) {}
+
+std::vector<Value> Poisson::sums(const Value& outputs, const Value& targets) const {
+  return {poisson(outputs, targets)};
+}
+
+KLDivergence::KLDivergence(const MetricOptions& options) : BuiltInMetric("kl_divergence", options.name) {}
+
+std::vector<Value> KLDivergence::sums(const Value& outputs, const Value& targets) const {
+  return {kl_divergence(outputs, targets)};
+}
+
+BinaryCrossentropy::BinaryCrossentropy(const CrossentropyMetricOptions& options)
+    : BuiltInMetric("binary_crossentropy", options.name, checked_options("binary_crossentropy", options)),
+      options_(options) {}
+
+std::vector<Value> BinaryCrossentropy::sums(const Value& outputs, const Value& targets) const {
+  return {binary_crossentropy(outputs, smoothed(targets, options_.label_smoothing, 2), options_.from_logits)};
+}
+
+CategoricalCrossentropy::CategoricalCrossentropy(const CrossentropyMetricOptions& options)
+    : BuiltInMetric("categorical_crossentropy", options.name, checked_options("categorical_crossentropy", options)),
+      options_(options) {}
+
+std::vector<Value> CategoricalCrossentropy::sums(const Value& outputs, const Value& targets) const {
+  return {categorical_crossentropy(outputs, targets, options_.from_logits, options_.label_smoothing)};
+}
+
+SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(const SparseCrossentropyMetricOptions& options)
+    : BuiltInMetric("sparse_categorical_crossentropy", options.name, logits_option(options)),
+      from_logits_(options.from_logits) {}
+
+std::vector<Value> SparseCategoricalCrossentropy::sums(const Value& outputs, const Value& targets) const {
+  return {sparse_crossentropy(log_probabilities(outputs, from_logits_), targets)};
+}
+
+Perplexity::Perplexity(const SparseCrossentropyMetricOptions& options)
+    : BuiltInMetric("perplexity", options.name, logits_option(options)), from_logits_(options.from_logits) {}
+
+std::vector<Value> Perplexity::sums(const Value& outputs, const Value& targets) const {
+  return {sparse_crossentropy(log_probabilities(outputs, from_logits_), targets)};
+}
+
+double Perplexity::result(std::span<const double> sums, double weight) const {
+  return std::exp(sums[0] / weight);
+}
+
+}  // namespace holdfast::metrics

@@ -94,7 +94,7 @@ class FalseNegatives final : public ConfusionMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<FalseNegatives>(*this); }
 };
 
-// Of what is predicted positive, the share that is: tp / (tp + fp). Without Keras's top_k.
+// The share of true positives among what is predicted positive: tp / (tp + fp). Without Keras's top_k.
 class Precision final : public ConfusionMetric {
  public:
   explicit Precision(const PrecisionOptions& options = {});
@@ -105,7 +105,7 @@ class Precision final : public ConfusionMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<Precision>(*this); }
 };
 
-// Of what is positive, the share that is predicted: tp / (tp + fn). Without Keras's top_k.
+// The share of what is positive that is predicted so: tp / (tp + fn). Without Keras's top_k.
 class Recall final : public ConfusionMetric {
  public:
   explicit Recall(const PrecisionOptions& options = {});

@@ -30,7 +30,7 @@ class CpuContext {
   }
   // Counts memory that an operation keeps between its passes.
   void count_kept(std::size_t bytes) { kept_bytes_ += bytes; }
-  // Of all operations that were made.
+  // What all operations that were made need, together.
   std::size_t workspace_bytes() const { return scratch_bytes_ + kept_bytes_; }
 
  private:

@@ -39,7 +39,7 @@ using DescribeSums = std::function<std::vector<Value>(const Value& outputs, cons
 // begin with the axes of the weights, or do not depend on the samples, and for layers among them. The loss must also
 // depend on the outputs in a way that has a gradient.
 SumsGraph graph_of_loss(const std::string& what, const DescribeLoss& describe, const EvaluatedShapes& shapes);
-// Of the elements of a sample, or of what a weight belongs to, the sum takes the mean or all.
+// Whether the sum takes the mean of the elements of a sample (or of what a weight belongs to), or all of them.
 enum class ElementsOfSum { mean, all };
 SumsGraph graph_of_sums(const std::string& what, const DescribeSums& describe, const EvaluatedShapes& shapes,
                         ElementsOfSum elements = ElementsOfSum::mean);

@@ -13,6 +13,9 @@ foreach(folder kernels layers)
                 INCLUDES ${sdk_sources})
   target_sources(gpu_${folder} PRIVATE ${gpu_support})
 endforeach()
+# Cases from Keras, which unit_nn runs on the host.
+set(reference_support unit/nn/support/reference_case.cpp unit/nn/support/loss_case.cpp)
+target_sources(gpu_layers PRIVATE ${reference_support})
 # Parts that the shared library hides.
 holdfast_test(gpu_parts gpu/parts LABELS gpu LIBRARIES holdfast_cuda_objects Holdfast::sdk PROGRAMS holdfast_cuda
               INCLUDES ${cuda_includes})
@@ -54,7 +57,8 @@ target_sources(unit_compute_cuda_kernels PRIVATE
                ${kernel_tests} gpu/collective/cuda_collective_stream_test.cpp gpu/layers/activation_test.cpp
                gpu/layers/array_kernels_test.cpp
                gpu/layers/batch_normalization_test.cpp gpu/layers/convolution_test.cpp gpu/layers/dense_test.cpp
-               gpu/layers/pooling_test.cpp gpu/layers/support/layer_test.cpp)
+               gpu/layers/pooling_test.cpp gpu/layers/reference_cases_test.cpp gpu/layers/support/layer_test.cpp
+               ${reference_support})
 # Large samples would take minutes, one thread of a block after the other.
 set(too_large *50257 *1100_1031 *10000_37 *64_1024 *2048_10 *OfAResidualNetwork*
               *DeviceConvolution.GivesTheSameBits* *DeviceDense.GivesTheSameBits* *DeviceDense.*ForLargeMatrices*)
@@ -71,6 +75,10 @@ foreach(source array_holder cuda_context cuda_error cuda_memory_space cuda_row_f
                staging_ring)
   target_sources(unit_compute_cuda_memory PRIVATE ${sdk_sources}/compute/cuda/runtime/${source}.cpp)
 endforeach()
+
+add_test(NAME cuda_library_symbols COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM} -D LIBRARY=$<TARGET_FILE:holdfast_cuda>
+                                           -P ${CMAKE_CURRENT_SOURCE_DIR}/cuda_library_symbols.cmake)
+set_tests_properties(cuda_library_symbols PROPERTIES LABELS unit)
 
 # The machine code that nvcc made of the kernels.
 add_test(NAME device_code COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/device_code/run ${CMAKE_BINARY_DIR})

@@ -1,7 +1,7 @@
 // A layer of one's own, described with functions of values: its gradient, its code for devices and its place in files
 // come with it.
 //
-//   custom_layer [--replicas N] [--shards N] [--steps N] [--seed N] [--run-dir DIR] [--report FILE]
+//   custom_layer [--replicas N | --devices D,D...] [--shards N] [--steps N] [--seed N] [--run-dir DIR] [--report FILE]
 //                [--inject rank=1,step=30,fault=kill]
 
 #include <CLI/CLI.hpp>
@@ -81,7 +81,10 @@ void train(Replica& replica, const Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("A model with a layer of its own that is mirrored, killed and recovered.");
-  app.add_option("--replicas", arguments.run.replicas, "number of mirrored replicas");
+  CLI::Option* const replicas = app.add_option("--replicas", arguments.run.replicas, "number of mirrored replicas");
+  app.add_option("--devices", arguments.run.devices, "a device for each replica, such as cuda:0,cuda:1")
+      ->delimiter(',')
+      ->excludes(replicas);
   app.add_option("--shards", arguments.run.shards, "number of parts of each batch");
   app.add_option("--steps", arguments.steps, "number of steps")->check(CLI::PositiveNumber);
   app.add_option("--seed", arguments.run.seed, "seed of the weights and the data");

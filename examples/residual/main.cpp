@@ -1,6 +1,6 @@
 // A small residual network (He et al., "Deep Residual Learning for Image Recognition", 2015) learns digits:
 //
-//   residual [--replicas N] [--shards N] [--steps N] [--seed N] [--run-dir DIR] [--report FILE]
+//   residual [--replicas N | --devices D,D...] [--shards N] [--steps N] [--seed N] [--run-dir DIR] [--report FILE]
 //            [--images FILE --labels FILE] [--inject rank=1,step=30,fault=kill]
 
 #include <CLI/CLI.hpp>
@@ -50,7 +50,10 @@ void train(Replica& replica, const Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("A residual network that is mirrored, killed and recovered.");
-  app.add_option("--replicas", arguments.run.replicas, "number of mirrored replicas");
+  CLI::Option* const replicas = app.add_option("--replicas", arguments.run.replicas, "number of mirrored replicas");
+  app.add_option("--devices", arguments.run.devices, "a device for each replica, such as cuda:0,cuda:1")
+      ->delimiter(',')
+      ->excludes(replicas);
   app.add_option("--shards", arguments.run.shards, "number of parts of each batch");
   app.add_option("--steps", arguments.steps, "number of steps, of drawn digits")->check(CLI::PositiveNumber);
   app.add_option("--seed", arguments.seed, "seed of the weights and the digits");

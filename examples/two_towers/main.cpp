@@ -1,6 +1,6 @@
 // A model with two inputs, two outputs and sample weights learns which user likes which item:
 //
-//   two_towers [--replicas N] [--shards N] [--steps N] [--seed N] [--run-dir DIR] [--report FILE]
+//   two_towers [--replicas N | --devices D,D...] [--shards N] [--steps N] [--seed N] [--run-dir DIR] [--report FILE]
 //              [--inject rank=1,step=30,fault=kill]
 
 #include <CLI/CLI.hpp>
@@ -85,7 +85,10 @@ void train(Replica& replica, const Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("A two-tower model that is mirrored, killed and recovered.");
-  app.add_option("--replicas", arguments.run.replicas, "number of mirrored replicas");
+  CLI::Option* const replicas = app.add_option("--replicas", arguments.run.replicas, "number of mirrored replicas");
+  app.add_option("--devices", arguments.run.devices, "a device for each replica, such as cuda:0,cuda:1")
+      ->delimiter(',')
+      ->excludes(replicas);
   app.add_option("--shards", arguments.run.shards, "number of parts of each batch");
   app.add_option("--steps", arguments.steps, "number of steps")->check(CLI::PositiveNumber);
   app.add_option("--seed", arguments.seed, "seed of the weights and the opinions");

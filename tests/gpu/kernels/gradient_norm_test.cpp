@@ -1,6 +1,7 @@
 // Gradient clipping on a device, compared with the host.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "compute/arithmetic/gradient_clipping.h"
@@ -12,6 +13,14 @@ namespace {
 
 using Values = std::vector<float>;
 using Ranges = std::vector<compute::NormRange>;
+
+// A product that is not a number has another sign and payload on a device.
+Values with_one_nan(std::span<const float> values) {
+  Values result(values.begin(), values.end());
+  std::ranges::replace_if(
+      result, [](float value) { return std::isnan(value); }, std::numeric_limits<float>::quiet_NaN());
+  return result;
+}
 
 class DeviceGradientNorm : public GpuTest {
  protected:
@@ -26,7 +35,7 @@ class DeviceGradientNorm : public GpuTest {
     // Runs twice, because the first run must not change the result of the second.
     for (int time = 0; time < 2; ++time) {
       memory().copy_to_host(on_device.clip(uploaded.span()), found);
-      EXPECT_EQ(bit_differences(expected, found), "") << what << ", time " << time;
+      EXPECT_EQ(bit_differences(with_one_nan(expected), with_one_nan(found)), "") << what << ", time " << time;
     }
     EXPECT_EQ(bit_differences(gradients, uploaded.values()), "") << what << ": what was given";
   }

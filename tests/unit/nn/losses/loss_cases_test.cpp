@@ -1,291 +1,36 @@
-// Losses and metrics of values against Keras in float64. scripts/tests/loss_cases.py writes the cases and says what is
-// in them; add a new class to it, and to the table here.
+// Losses and metrics of values against Keras (support/loss_case.h).
 
-#include <gmock/gmock.h>
+#include "unit/nn/support/loss_case.h"
+
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
 
-#include "holdfast/holdfast.h"
-#include "nn/program/value_function.h"
 #include "support/folders.h"
 
 namespace holdfast {
 namespace {
 
 using Json = nlohmann::json;
-using Floats = std::vector<float>;
-
-Json loss_cases_in(const std::string& name) {
-  std::ifstream file(source_folder() + "/tests/unit/nn/losses/reference/" + name);
-  return Json::parse(file);
-}
-
-template <class Option>
-void take(const Json& options, const char* name, Option& option) {
-  if (options.contains(name)) option = options[name].get<Option>();
-}
-
-CrossentropyOptions crossentropy_options(const Json& options) {
-  CrossentropyOptions result;
-  take(options, "from_logits", result.from_logits);
-  take(options, "label_smoothing", result.label_smoothing);
-  return result;
-}
-
-template <class Options>
-Options focal_options(const Json& options) {
-  Options result;
-  take(options, "alpha", result.alpha);
-  take(options, "gamma", result.gamma);
-  take(options, "from_logits", result.from_logits);
-  take(options, "label_smoothing", result.label_smoothing);
-  if constexpr (requires { result.apply_class_balancing; }) {
-    take(options, "apply_class_balancing", result.apply_class_balancing);
-  }
-  return result;
-}
-
-template <class Kind>
-std::unique_ptr<Loss> plain(const Json&) {
-  return std::make_unique<Kind>();
-}
-
-using LossMaker = std::function<std::unique_ptr<Loss>(const Json&)>;
-
-const std::map<std::string, LossMaker>& losses_of_cases() {
-  static const std::map<std::string, LossMaker> makers = {
-      {"MeanAbsoluteError", plain<losses::MeanAbsoluteError>},
-      {"MeanAbsolutePercentageError", plain<losses::MeanAbsolutePercentageError>},
-      {"MeanSquaredLogarithmicError", plain<losses::MeanSquaredLogarithmicError>},
-      {"Huber",
-       [](const Json& o) {
-         return std::make_unique<losses::Huber>(losses::HuberOptions{.delta = o.at("delta").get<float>()});
-       }},
-      {"LogCosh", plain<losses::LogCosh>},
-      {"Poisson", plain<losses::Poisson>},
-      {"KLDivergence", plain<losses::KLDivergence>},
-      {"CosineSimilarity",
-       [](const Json& o) {
-         return std::make_unique<losses::CosineSimilarity>(losses::CosineSimilarityOptions{.axis = o.at("axis")});
-       }},
-      {"Hinge", plain<losses::Hinge>},
-      {"SquaredHinge", plain<losses::SquaredHinge>},
-      {"CategoricalHinge", plain<losses::CategoricalHinge>},
-      {"BinaryFocalCrossentropy",
-       [](const Json& o) {
-         return std::make_unique<losses::BinaryFocalCrossentropy>(
-             focal_options<losses::BinaryFocalCrossentropyOptions>(o));
-       }},
-      {"CategoricalFocalCrossentropy",
-       [](const Json& o) {
-         return std::make_unique<losses::CategoricalFocalCrossentropy>(
-             focal_options<losses::CategoricalFocalCrossentropyOptions>(o));
-       }},
-      {"BinaryCrossentropy",
-       [](const Json& o) { return std::make_unique<BinaryCrossentropy>(crossentropy_options(o)); }},
-      {"CategoricalCrossentropy",
-       [](const Json& o) { return std::make_unique<CategoricalCrossentropy>(crossentropy_options(o)); }},
-  };
-  return makers;
-}
-
-template <class Kind>
-std::unique_ptr<Metric> plain_metric(const Json&) {
-  return std::make_unique<Kind>();
-}
-
-template <class Kind>
-std::unique_ptr<Metric> crossentropy_metric(const Json& options) {
-  if constexpr (std::is_constructible_v<Kind, metrics::CrossentropyMetricOptions>) {
-    return std::make_unique<Kind>(metrics::CrossentropyMetricOptions{.from_logits = options.at("from_logits"),
-                                                                     .label_smoothing = options.at("label_smoothing")});
-  } else {
-    return std::make_unique<Kind>(metrics::SparseCrossentropyMetricOptions{.from_logits = options.at("from_logits")});
-  }
-}
-
-template <class Kind>
-std::unique_ptr<Metric> top_k(const Json& options) {
-  return std::make_unique<Kind>(metrics::TopKOptions{.k = options.at("k")});
-}
-
-template <class Kind, class Options>
-std::unique_ptr<Metric> counted(const Json& options) {
-  Options result;
-  take(options, "thresholds", result.threshold);
-  if constexpr (requires { result.class_id; }) {
-    if (options.contains("class_id")) result.class_id = options["class_id"].get<std::int64_t>();
-  }
-  return std::make_unique<Kind>(result);
-}
-
-template <class Kind, class Options>
-std::unique_ptr<Metric> fbeta(const Json& options) {
-  Options result;
-  const std::string average = options.at("average");
-  result.average = average == "micro"   ? metrics::FBetaAverage::micro
-                   : average == "macro" ? metrics::FBetaAverage::macro
-                                        : metrics::FBetaAverage::weighted;
-  if (!options.at("threshold").is_null()) result.threshold = options["threshold"].get<float>();
-  if constexpr (requires { result.beta; }) take(options, "beta", result.beta);
-  return std::make_unique<Kind>(result);
-}
-
-std::unique_ptr<Metric> r2_score(const Json& options) {
-  const bool is_uniform = options.at("class_aggregation") == "uniform_average";
-  return std::make_unique<metrics::R2Score>(
-      metrics::R2ScoreOptions{.class_aggregation = is_uniform ? metrics::R2Aggregation::uniform_average
-                                                              : metrics::R2Aggregation::variance_weighted_average});
-}
-
-std::unique_ptr<Metric> cosine_metric(const Json& options) {
-  return std::make_unique<metrics::CosineSimilarity>(metrics::CosineSimilarityOptions{.axis = options.at("axis")});
-}
-
-using MetricMaker = std::function<std::unique_ptr<Metric>(const Json&)>;
-
-const std::map<std::string, MetricMaker>& metrics_of_cases() {
-  static const std::map<std::string, MetricMaker> makers = {
-      {"MeanSquaredError", plain_metric<metrics::MeanSquaredError>},
-      {"RootMeanSquaredError", plain_metric<metrics::RootMeanSquaredError>},
-      {"LogCoshError", plain_metric<metrics::LogCoshError>},
-      {"MeanAbsolutePercentageError", plain_metric<metrics::MeanAbsolutePercentageError>},
-      {"MeanSquaredLogarithmicError", plain_metric<metrics::MeanSquaredLogarithmicError>},
-      {"CosineSimilarity", cosine_metric},
-      {"R2Score", r2_score},
-      {"Hinge", plain_metric<metrics::Hinge>},
-      {"SquaredHinge", plain_metric<metrics::SquaredHinge>},
-      {"CategoricalHinge", plain_metric<metrics::CategoricalHinge>},
-      {"Poisson", plain_metric<metrics::Poisson>},
-      {"KLDivergence", plain_metric<metrics::KLDivergence>},
-      {"BinaryCrossentropy", crossentropy_metric<metrics::BinaryCrossentropy>},
-      {"CategoricalCrossentropy", crossentropy_metric<metrics::CategoricalCrossentropy>},
-      {"SparseCategoricalCrossentropy", crossentropy_metric<metrics::SparseCategoricalCrossentropy>},
-      {"Perplexity", crossentropy_metric<metrics::Perplexity>},
-      {"Accuracy", plain_metric<metrics::Accuracy>},
-      {"TopKCategoricalAccuracy", top_k<metrics::TopKCategoricalAccuracy>},
-      {"SparseTopKCategoricalAccuracy", top_k<metrics::SparseTopKCategoricalAccuracy>},
-      {"TruePositives", counted<metrics::TruePositives, metrics::CountOptions>},
-      {"FalsePositives", counted<metrics::FalsePositives, metrics::CountOptions>},
-      {"TrueNegatives", counted<metrics::TrueNegatives, metrics::CountOptions>},
-      {"FalseNegatives", counted<metrics::FalseNegatives, metrics::CountOptions>},
-      {"Precision", counted<metrics::Precision, metrics::PrecisionOptions>},
-      {"Recall", counted<metrics::Recall, metrics::PrecisionOptions>},
-      {"FBetaScore", fbeta<metrics::FBetaScore, metrics::FBetaScoreOptions>},
-      {"F1Score", fbeta<metrics::F1Score, metrics::F1ScoreOptions>},
-  };
-  return makers;
-}
-
-// The arrays of a case, without the axis of the samples in shapes.
-struct CaseArrays {
-  explicit CaseArrays(const Json& one)
-      : samples(one.at("outputs").at("shape").at(0)),
-        outputs(one.at("outputs").at("values").get<Floats>()),
-        targets(one.at("targets").at("values").get<Floats>()),
-        shapes{.outputs = sample_shape(one.at("outputs")), .targets = sample_shape(one.at("targets"))} {
-    if (!one.contains("weights")) return;
-    weights = one.at("weights").at("values").get<Floats>();
-    shapes.weights = sample_shape(one.at("weights"));
-  }
-
-  static Shape sample_shape(const Json& array) {
-    auto extents = array.at("shape").get<std::vector<std::int64_t>>();
-    extents.erase(extents.begin());
-    return Shape(extents);
-  }
-
-  ValueProgram::Arrays arrays(float* gradient, float* sums) const {
-    return {.outputs = outputs.data(),
-            .targets = targets.data(),
-            .weights = weights.empty() ? nullptr : weights.data(),
-            .gradient = gradient,
-            .sums = sums};
-  }
-
-  std::int64_t samples;
-  Floats outputs, targets, weights;
-  EvaluatedShapes shapes;
-};
-
-// Inputs are exact in f32. A function takes some 16 roundings of half an ulp, sums of the cases have at most 75 terms,
-// and the magnitude says how far a relative change of all inputs moves a result. Gradients of cases are right to 1e-8.
-void expect_near_case(std::span<const float> found, const Json& expected, const std::string& what) {
-  const auto wanted = expected.at("values").get<std::vector<double>>();
-  const double tolerance = expected.at("magnitude").get<double>() * (10 + 16) * 0x1p-24 + 2e-8;
-  ASSERT_EQ(found.size(), wanted.size()) << what;
-  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], tolerance) << what << ", " << i;
-}
-
-// The configuration has a kind, which is the class in another spelling, and the options of the case.
-void expect_options(const std::string& configuration, const Json& options) {
-  const Json described = Json::parse(configuration);
-  EXPECT_TRUE(described.contains("kind")) << configuration;
-  for (const auto& [name, value] : options.items()) {
-    ASSERT_TRUE(described.contains(name)) << configuration;
-    EXPECT_EQ(described[name], value) << configuration;
-  }
-}
 
 TEST(LossCases, GiveTheValuesAndGradientsOfKeras) {
-  constexpr float kScale = 0.5F;
+  const auto backend = compute::make_cpu_backend(1);
   for (const Json& one : loss_cases_in("losses.json")) {
     SCOPED_TRACE(one.at("class").get<std::string>() + " " + one.at("options").dump());
-    const std::unique_ptr<Loss> loss = losses_of_cases().at(one.at("class"))(one.at("options"));
-    const std::unique_ptr<Loss> clone = loss->clone();
-    const CaseArrays arrays(one);
-    EXPECT_EQ(loss->target_shape(arrays.shapes.outputs), arrays.shapes.targets);
-    expect_options(loss->configuration(), one.at("options"));
-    EXPECT_EQ(clone->configuration(), loss->configuration());
-    ASSERT_NE(clone->as_values(), nullptr);
-    Floats gradient(arrays.outputs.size(), 99);
-    float value = 0;
-
-    run_on_host(
-        graph_of_loss(
-            "loss", [&](const Value& o, const Value& t) { return clone->as_values()->losses(o, t); }, arrays.shapes),
-        arrays.samples, kScale, arrays.arrays(gradient.data(), &value));
-
-    expect_near_case({&value, 1}, one.at("value"), "value");
-    expect_near_case(gradient, one.at("gradient"), "gradient");
+    expect_loss_of_case(one, *backend);
   }
-}
-
-// What OutputEvaluation divides by.
-double weight_of(const CaseArrays& arrays) {
-  if (arrays.weights.empty()) return static_cast<double>(arrays.samples);
-  double weight = 0;
-  for (const float one : arrays.weights) weight += one;
-  return weight;
 }
 
 TEST(MetricCases, GiveTheValuesOfKeras) {
+  const auto backend = compute::make_cpu_backend(1);
   for (const Json& one : loss_cases_in("metrics.json")) {
     SCOPED_TRACE(one.dump());
-    const std::unique_ptr<Metric> metric = metrics_of_cases().at(one.at("class"))(one.at("options"));
-    const std::unique_ptr<Metric> clone = metric->clone();
-    const CaseArrays arrays(one);
-    expect_options(metric->configuration(), one.at("options"));
-    EXPECT_EQ(clone->configuration(), metric->configuration());
-    ASSERT_NE(clone->as_values(), nullptr);
-    SumsGraph graph = graph_of_metric_sums(*clone->as_values(), arrays.shapes);
-    Floats sums(graph.graph.outputs.size());
-
-    run_on_host(std::move(graph), arrays.samples, 1, arrays.arrays(nullptr, sums.data()));
-    const std::vector<double> exact(sums.begin(), sums.end());
-    const auto found = static_cast<float>(clone->result(exact, weight_of(arrays)));
-
-    expect_near_case({&found, 1}, one.at("value"), "value");
+    expect_metric_of_case(one, *backend);
   }
 }
 

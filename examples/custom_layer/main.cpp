@@ -92,5 +92,6 @@ int main(int argc, char** argv) {
   app.add_option("--report", arguments.report, "JSON file with steps, loss and digest of the weights");
   app.add_option("--inject", arguments.run.faults, "fault to inject, such as rank=1,step=30,fault=kill");
   CLI11_PARSE(app, argc, argv);
+  if (!arguments.run.devices.empty()) arguments.run.replicas = 0;  // one for each of them
   return supervise(argc, argv, arguments.run, [&](Replica& replica) { train(replica, arguments); });
 }

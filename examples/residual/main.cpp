@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
   app.add_option("--images", arguments.images, "IDX file of 28 x 28 images (default: draw digits)")->needs(labels);
   app.add_option("--inject", arguments.run.faults, "fault to inject, such as rank=1,step=30,fault=kill");
   CLI11_PARSE(app, argc, argv);
+  if (!arguments.run.devices.empty()) arguments.run.replicas = 0;  // one for each of them
   arguments.run.seed = arguments.seed;
   return supervise(argc, argv, arguments.run, [&](Replica& replica) { train(replica, arguments); });
 }

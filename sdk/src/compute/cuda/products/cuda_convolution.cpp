@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compute/arithmetic/convolution.h"
 #include "compute/cuda/kernels/columns.h"
 #include "compute/cuda/kernels/cuda_operations.h"
 #include "compute/cuda/products/cudnn_convolution.h"
@@ -14,6 +15,21 @@
 namespace holdfast::compute {
 
 namespace {
+
+// Whether the gradient of the weights is a few sums of very many terms: few channels and filters, large images. cuDNN's
+// engines with one order of sums do not divide such a sum among multiprocessors; on an H100 that of LeNet-5's first
+// layer took half of the step (docs/measurements.md). cuBLASLt divides it, in an order of its own that stays.
+bool is_a_few_long_sums(const ConvolutionShape& shape) {
+  constexpr std::int64_t kFewSums = 1024;
+  constexpr std::int64_t kManyTerms = 32'768;
+  // The column matrix of windows is made for it.
+  constexpr std::int64_t kMostColumnFloats = std::int64_t{16} << 20;
+  if (!is_plain(shape)) return false;
+  const ConvolutionPlan plan(shape);
+  const std::int64_t terms = plan.samples * plan.sample_windows();
+  return plan.window_elements() * plan.filters <= kFewSums && terms >= kManyTerms &&
+         terms * plan.window_elements() <= kMostColumnFloats;
+}
 
 // Each pass uses cuDNN if that has an engine for it, and else a way that works for the shape.
 class CudaConvolution final : public ConvolutionOperation {
@@ -23,7 +39,7 @@ class CudaConvolution final : public ConvolutionOperation {
     find(forward_, precision, ConvolutionPass::forward);
     if (use.input_gradient) find(backward_input_, precision, ConvolutionPass::backward_input);
     if (use.training) {
-      find(backward_weights_, precision, ConvolutionPass::backward_weights);
+      if (!is_a_few_long_sums(shape)) find(backward_weights_, precision, ConvolutionPass::backward_weights);
       context.reserve_workspace(column_sums_bytes(outputs()));
     }
     // Chosen for each pass by itself: a library may have an engine for one pass of a shape and none for another.

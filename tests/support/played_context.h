@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ class PlayedContext final : public TrainingContext {
   const std::vector<Logs>& history() const override { return past; }
   FileSystem& file_system() const override { return *files; }
   void stop_training() override { stopped = true; }
+  std::optional<float> learning_rate() const override { return rate; }
+  void set_learning_rate(float set) override { rate = set; }
   void save(const std::string& path, const SaveOptions& options) override {
     saved.push_back(path);
     write(path);
@@ -43,6 +46,7 @@ class PlayedContext final : public TrainingContext {
   std::int64_t epoch_number = 0;
   std::vector<Logs> past;
   bool stopped = false;
+  std::optional<float> rate;
   std::vector<std::string> saved;
   std::vector<SaveOptions> asked;  // one for each of `saved`
 };

@@ -10,8 +10,9 @@
 namespace holdfast {
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(options)) {
-  if (options_.min_delta < 0 || options_.patience < 0) {
-    throw Error(ErrorCode::invalid_argument, "EarlyStopping needs a min_delta and a patience of at least 0");
+  if (options_.min_delta < 0 || options_.patience < 0 || options_.start_from_epoch < 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "EarlyStopping needs a min_delta, a patience and a start_from_epoch of at least 0");
   }
 }
 
@@ -34,17 +35,24 @@ void EarlyStopping::on_fit_begin(TrainingContext&) {
   epochs_without_improvement_ = 0;
 }
 
+// Counts as Keras does, so that a program that comes from there stops after the same epoch.
 void EarlyStopping::on_epoch_end(TrainingContext& context, const Logs& logs) {
   const double value = monitored(logs, options_.monitor, "EarlyStopping");
+  if (context.epoch() < options_.start_from_epoch) return;
+  ++epochs_without_improvement_;
+  const auto improves_on = [&](double reference) {
+    return is_better(value, reference, options_.best, options_.min_delta);
+  };
   // NaN would stay the best: nothing is better than it.
   const bool is_first = !has_best_ && !std::isnan(value);
-  if (is_first || (has_best_ && is_better(value, best_value_, options_.best, options_.min_delta))) {
+  if (is_first || (has_best_ && improves_on(best_value_))) {
     has_best_ = true;
     best_value_ = value;
-    epochs_without_improvement_ = 0;
-    return;
+    // An epoch that is better than all before it never stops the training, even below the baseline.
+    if (!options_.baseline || improves_on(*options_.baseline)) epochs_without_improvement_ = 0;
+  } else if (epochs_without_improvement_ >= options_.patience && context.epoch() > 0) {
+    context.stop_training();
   }
-  if (++epochs_without_improvement_ > options_.patience) context.stop_training();
 }
 
 }  // namespace holdfast

@@ -26,6 +26,10 @@ std::string Adadelta::configuration() const {
   return object.text();
 }
 
+std::unique_ptr<Optimizer> Adadelta::with_learning_rate(const LearningRate& rate) const {
+  return with_rate<Adadelta>(options_, rate);
+}
+
 GradientClipping Adadelta::clipping() const {
   return clipping_of(options_);
 }

@@ -27,6 +27,10 @@ std::string Adagrad::configuration() const {
   return object.text();
 }
 
+std::unique_ptr<Optimizer> Adagrad::with_learning_rate(const LearningRate& rate) const {
+  return with_rate<Adagrad>(options_, rate);
+}
+
 GradientClipping Adagrad::clipping() const {
   return clipping_of(options_);
 }

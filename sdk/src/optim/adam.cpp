@@ -34,6 +34,10 @@ std::string Adam::configuration() const {
   return object.text();
 }
 
+std::unique_ptr<Optimizer> Adam::with_learning_rate(const LearningRate& rate) const {
+  return with_rate<Adam>(options_, rate);
+}
+
 GradientClipping Adam::clipping() const {
   return clipping_of(options_);
 }

@@ -16,6 +16,10 @@ std::string Adamax::configuration() const {
   return moment_configuration(name(), options_);
 }
 
+std::unique_ptr<Optimizer> Adamax::with_learning_rate(const LearningRate& rate) const {
+  return with_rate<Adamax>(options_, rate);
+}
+
 GradientClipping Adamax::clipping() const {
   return clipping_of(options_);
 }

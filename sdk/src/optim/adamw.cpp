@@ -34,6 +34,10 @@ std::string AdamW::configuration() const {
   return object.text();
 }
 
+std::unique_ptr<Optimizer> AdamW::with_learning_rate(const LearningRate& rate) const {
+  return with_rate<AdamW>(options_, rate);
+}
+
 GradientClipping AdamW::clipping() const {
   return clipping_of(options_);
 }

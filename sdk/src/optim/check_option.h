@@ -3,9 +3,11 @@
 // How optimizers, schedules and clipping refuse an option that is out of its range.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "holdfast/optim/learning_rate.h"
+#include "holdfast/optim/optimizer.h"
 
 namespace holdfast {
 
@@ -21,5 +23,12 @@ void check_decay(const std::string& owner, float initial_learning_rate, std::int
 // Throws Error{invalid_argument} for a constant that is negative or not finite. A schedule checks
 // itself.
 void check_learning_rate(const std::string& owner, const LearningRate& rate);
+
+// An optimizer with these options and another rate, which its constructor checks.
+template <class Kind, class Options>
+std::unique_ptr<Optimizer> with_rate(Options options, const LearningRate& rate) {
+  options.learning_rate = rate;
+  return std::make_unique<Kind>(options);
+}
 
 }  // namespace holdfast

@@ -26,6 +26,10 @@ std::string Lion::configuration() const {
   return object.text();
 }
 
+std::unique_ptr<Optimizer> Lion::with_learning_rate(const LearningRate& rate) const {
+  return with_rate<Lion>(options_, rate);
+}
+
 GradientClipping Lion::clipping() const {
   return clipping_of(options_);
 }

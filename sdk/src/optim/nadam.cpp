@@ -35,6 +35,10 @@ std::string Nadam::configuration() const {
   return moment_configuration(name(), options_);
 }
 
+std::unique_ptr<Optimizer> Nadam::with_learning_rate(const LearningRate& rate) const {
+  return with_rate<Nadam>(options_, rate);
+}
+
 GradientClipping Nadam::clipping() const {
   return clipping_of(options_);
 }

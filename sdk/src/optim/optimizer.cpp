@@ -8,6 +8,14 @@ float Optimizer::initial_value_of_slot(std::size_t) const {
   return 0;
 }
 
+std::optional<LearningRate> Optimizer::learning_rate() const {
+  return std::nullopt;
+}
+
+std::unique_ptr<Optimizer> Optimizer::with_learning_rate(const LearningRate&) const {
+  return nullptr;
+}
+
 std::shared_ptr<const UpdatePass> Optimizer::pass(std::int64_t) const {
   return nullptr;
 }

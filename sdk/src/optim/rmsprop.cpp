@@ -30,6 +30,10 @@ std::string RMSprop::configuration() const {
   return object.text();
 }
 
+std::unique_ptr<Optimizer> RMSprop::with_learning_rate(const LearningRate& rate) const {
+  return with_rate<RMSprop>(options_, rate);
+}
+
 GradientClipping RMSprop::clipping() const {
   return clipping_of(options_);
 }

@@ -39,6 +39,10 @@ std::string SGD::configuration() const {
   return object.text();
 }
 
+std::unique_ptr<Optimizer> SGD::with_learning_rate(const LearningRate& rate) const {
+  return with_rate<SGD>(options_, rate);
+}
+
 GradientClipping SGD::clipping() const {
   return clipping_of(options_);
 }

@@ -55,6 +55,17 @@ class EveryOptimizer : public testing::TestWithParam<const Optimizer*> {
   const Optimizer& optimizer() const { return *GetParam(); }
 };
 
+TEST_P(EveryOptimizer, IsTheSameButForTheLearningRateThatItIsGiven) {
+  ASSERT_TRUE(optimizer().learning_rate());
+  const std::unique_ptr<Optimizer> changed = optimizer().with_learning_rate(0.25F);
+
+  ASSERT_NE(changed, nullptr);
+  EXPECT_EQ(changed->learning_rate()->constant(), 0.25F);
+  nlohmann::json expected = nlohmann::json::parse(optimizer().configuration());
+  expected["learning_rate"] = 0.25;
+  EXPECT_EQ(nlohmann::json::parse(changed->configuration()), expected);
+}
+
 TEST_P(EveryOptimizer, GivesTheSameBitsHoweverTheArenaIsCut) {
   constexpr std::size_t kCount = 1003;
   Arenas whole = random_arenas(optimizer(), kCount);

@@ -40,6 +40,8 @@ class Adadelta : public DescribedOptimizer {
   // What Optimizer promises, with the formulas above.
   std::string configuration() const override;
   std::unique_ptr<Optimizer> clone() const override { return std::make_unique<Adadelta>(*this); }
+  std::optional<LearningRate> learning_rate() const override { return options_.learning_rate; }
+  std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
   // "accumulated_grad" (s) and "accumulated_delta_var" (e).
   std::vector<std::string> slot_names() const override;

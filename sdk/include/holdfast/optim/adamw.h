@@ -42,6 +42,8 @@ class AdamW : public Optimizer {
   // What Optimizer promises, with the formula above.
   std::string configuration() const override;
   std::unique_ptr<Optimizer> clone() const override { return std::make_unique<AdamW>(*this); }
+  std::optional<LearningRate> learning_rate() const override { return options_.learning_rate; }
+  std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
   // "m" and "v".
   std::vector<std::string> slot_names() const override { return {"m", "v"}; }

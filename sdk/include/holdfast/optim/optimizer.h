@@ -11,11 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "holdfast/optim/gradient_clipping.h"
+#include "holdfast/optim/learning_rate.h"
 
 namespace holdfast {
 
@@ -45,6 +47,12 @@ class Optimizer {
 
   // What the elements of a slot begin with. Padding begins with zeros all the same.
   virtual float initial_value_of_slot(std::size_t slot) const;
+
+  // The learning rate of the options, and the same optimizer with another one: what callbacks ask for and change
+  // (TrainingContext::set_learning_rate()). An optimizer whose rate they may change overrides both. The defaults are
+  // nothing and null.
+  virtual std::optional<LearningRate> learning_rate() const;
+  virtual std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const;
 
   // Updates one range of the arenas, which lie in the host's memory. `step` counts from 1, and `slots` are in the order
   // of slot_names(). Asserts that all ranges have one length; they must not overlap.

@@ -44,6 +44,8 @@ class RMSprop : public DescribedOptimizer {
   // What Optimizer promises, with the formulas above.
   std::string configuration() const override;
   std::unique_ptr<Optimizer> clone() const override { return std::make_unique<RMSprop>(*this); }
+  std::optional<LearningRate> learning_rate() const override { return options_.learning_rate; }
+  std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
   // "velocity" (v); with momentum also "momentum" (b), and if centered also "average_gradient" (a).
   std::vector<std::string> slot_names() const override;

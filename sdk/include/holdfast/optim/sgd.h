@@ -37,6 +37,8 @@ class SGD : public Optimizer {
   // What Optimizer promises, with the formulas above.
   std::string configuration() const override;
   std::unique_ptr<Optimizer> clone() const override { return std::make_unique<SGD>(*this); }
+  std::optional<LearningRate> learning_rate() const override { return options_.learning_rate; }
+  std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
   // "momentum"; no slot if the momentum is 0.
   std::vector<std::string> slot_names() const override;

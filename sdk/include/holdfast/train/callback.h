@@ -28,6 +28,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -80,6 +81,15 @@ class TrainingContext {
   // rank, whatever was lost and repeated. Bring files outside the process to this history instead of
   // appending to them, since calls repeat after a failure.
   virtual const std::vector<Logs>& history() const = 0;
+
+  // The learning rate of the next step; empty if the optimizer has none that callbacks may change.
+  virtual std::optional<float> learning_rate() const { return std::nullopt; }
+  // Sets it for all later steps, also of later calls of fit(), until it is set again. It is part of the
+  // training state and survives every failure; the optimizer's configuration stays as it is. Call it on
+  // every rank alike. Throws Error{invalid_argument} for a rate that is negative or not finite, and for
+  // an optimizer whose rate follows a schedule; Error{unsupported} for one without a rate, or for a
+  // Trainable that takes none.
+  virtual void set_learning_rate(float rate);
 
   // Makes fit() return after the calls of the current epoch or step.
   virtual void stop_training() = 0;

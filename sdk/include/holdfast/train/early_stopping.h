@@ -10,6 +10,7 @@
 // weights: give ModelCheckpoint the option best_by, and read best_savepoint() after training.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,18 @@ struct EarlyStoppingOptions {
   // names that exist.
   std::string monitor = "val_loss";
   Best best = Best::lowest;
-  double min_delta = 0;       // not negative
-  std::int64_t patience = 0;  // so many epochs without improvement are tolerated; not negative
+  double min_delta = 0;  // not negative
+  // Ends fit() after so many epochs in a row without improvement, as in Keras; 0 and 1 both after one,
+  // which is never the first of a fit(). Not negative.
+  std::int64_t patience = 0;
+  // The count begins anew only after epochs that are also better than this.
+  std::optional<double> baseline{};
+  std::int64_t start_from_epoch = 0;  // epochs before this one, from 0, are not looked at; not negative
 };
 
 class EarlyStopping final : public Callback {
  public:
-  // Throws Error{invalid_argument} for a negative min_delta or patience.
+  // Throws Error{invalid_argument} for a negative min_delta, patience or start_from_epoch.
   explicit EarlyStopping(EarlyStoppingOptions options = {});
 
   std::string name() const override { return "early_stopping/" + options_.monitor; }

@@ -146,6 +146,8 @@ struct Update {
   // update divides them by this weight. If it is 0, nothing is applied.
   bool is_weighted = false;
   float weight = 0;
+  // What a callback set with TrainingContext::set_learning_rate(), in any step before; empty: the configuration's.
+  std::optional<float> learning_rate{};
   // The threads that computed the shards, to share passes over arrays in the memory of the host.
   ArrayPasses passes = pass_alone;
 };
@@ -216,6 +218,11 @@ class Trainable {
   virtual void compute_sums(const ShardBatch& batch, std::span<float> sums) = 0;
   // Inference: writes the outputs [samples, output shape], one output after another if there are several.
   virtual void predict(const ShardBatch& batch, std::span<float> outputs) = 0;
+
+  // The learning rate of update number `update` as the configuration says, for callbacks that ask; empty without one.
+  virtual std::optional<float> learning_rate(std::int64_t /*update*/) const { return std::nullopt; }
+  // Throws Error unless a callback may set this learning rate, which later updates then get. The default takes none.
+  virtual void check_learning_rate(float rate) const;
 
   // Advances the state by one step. Not called while any other function runs.
   virtual void apply_update(const Update& update) = 0;

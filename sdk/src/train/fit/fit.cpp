@@ -163,6 +163,7 @@ StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, cons
   };
   return {.asks_comparison = is_due || is_disputed,
           .applies_what_is_not_finite = options.when_not_finite == WhenNotFinite::go_on,
+          .learning_rate = training_.state.learning_rate,
           .checked_shards = checked_shards(options.check_gradients, step),
           .load = load};
 }

@@ -43,6 +43,15 @@ class FitContext final : public TrainingContext {
     if (stage == FitStage::in_epoch) stage = training_.state.batch == 0 ? FitStage::last_step : FitStage::ending;
   }
 
+  std::optional<float> learning_rate() const override {
+    const std::optional<float> set = training_.state.learning_rate;
+    return set ? set : training_.trainable.learning_rate(training_.state.step + 1);
+  }
+  void set_learning_rate(float rate) override {
+    training_.trainable.check_learning_rate(rate);
+    training_.state.learning_rate = rate;
+  }
+
   void save(const std::string& path, const SaveOptions& options) override {
     std::erase_if(pending_, [&](const PendingSave& pending) { return pending.path == path; });
     pending_.push_back({path, options});

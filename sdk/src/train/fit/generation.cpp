@@ -178,6 +178,7 @@ void Generation::begin_anew() {
   state.stage = FitStage::between_calls;
   state.calls.clear();
   state.callbacks.clear();
+  state.learning_rate.reset();
   training_.trainable.initialize(training_.context->seed);
   has_state_ = true;
   has_new_state_ = true;

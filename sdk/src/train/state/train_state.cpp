@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -58,6 +59,15 @@ std::int64_t count_at(const Json& object, const std::string& key) {
   const auto count = integer_at<std::int64_t>(object, key);
   if (count < 0) throw unreadable_state(fmt::format("its \"{}\" is {}, which no training reaches", key, count));
   return count;
+}
+
+float learning_rate_at(const Json& object) {
+  const Json& value = typed_member(object, "learning_rate", &Json::is_number, "a number");
+  const auto rate = value.get<float>();
+  if (!(rate >= 0) || !std::isfinite(rate)) {
+    throw unreadable_state(fmt::format("its \"learning_rate\" is {}, which no callback can set", value.dump()));
+  }
+  return rate;
 }
 
 std::string text_at(const Json& object, const std::string& key) {
@@ -260,6 +270,8 @@ Json state_json(const TrainState& state) {
                  {"callbacks", callbacks(state.callbacks)}};
   // Left out at its default value, so that savepoints keep the bytes that they had without this option.
   if (state.reduction != Reduction::shard_order) object["reduction"] = name(state.reduction);
+  // Widened, so that its decimals read back as the same float.
+  if (state.learning_rate) object["learning_rate"] = static_cast<double>(*state.learning_rate);
   // A run may be stopped in the validation after the last step. The position alone would let fit() train on.
   const bool is_in_fit = stage_between_steps(state) == FitStage::in_epoch;
   if (is_in_fit && state.stage == FitStage::ending) object["is_ending"] = true;
@@ -323,6 +335,7 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     state.batch = count_at(object, "batch");
     for (const Json& record : array_at(object, "calls")) state.calls.push_back(call_from(record));
     state.callbacks = callbacks_from(typed_member(object, "callbacks", &Json::is_object, "an object"));
+    if (object.contains("learning_rate")) state.learning_rate = learning_rate_at(object);
     state.stage = stage_between_steps(state);
     const bool is_ending = object.contains("is_ending") && bool_at(object, "is_ending");
     if (is_ending && state.stage == FitStage::in_epoch) state.stage = FitStage::ending;

@@ -60,6 +60,7 @@ struct TrainState {
   FitStage stage = FitStage::between_calls;
   std::vector<CallRecord> calls;
   std::map<std::string, CallbackState> callbacks;
+  std::optional<float> learning_rate{};  // that a callback set; empty: that of the configuration
 };
 
 // Deterministic JSON, described in docs/format.md. Doubles keep their bits. Throws Error{invalid_argument} for a name

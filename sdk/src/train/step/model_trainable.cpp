@@ -508,13 +508,53 @@ std::span<const float> ModelTrainable::final_gradients(const Update& update) {
   return clipper_ ? clipper_->clip(gradients, update.passes) : gradients;
 }
 
+std::optional<float> ModelTrainable::learning_rate(std::int64_t update) const {
+  const std::optional<LearningRate> rate = optimizer_->learning_rate();
+  return rate ? std::optional(rate->of_update(update)) : std::nullopt;
+}
+
+void ModelTrainable::check_learning_rate(float rate) const {
+  const std::optional<LearningRate> own = optimizer_->learning_rate();
+  if (!own) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a callback sets the learning rate {}, and the optimizer {} has none that callbacks may "
+                            "change; override its learning_rate() and with_learning_rate()",
+                            rate, optimizer_->name()));
+  }
+  if (!own->constant()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a callback sets the learning rate {}, and that of the optimizer {} follows a schedule, "
+                            "which would be lost; give the optimizer a number, or leave the callback out",
+                            rate, optimizer_->name()));
+  }
+  // Throws for a rate that is negative or not finite.
+  const std::unique_ptr<Optimizer> changed = optimizer_->with_learning_rate(rate);
+  const Optimizer& optimizer = *optimizer_;
+  // A class that derives from one of Holdfast's would lose what it adds.
+  if (changed != nullptr && typeid(*changed) == typeid(optimizer)) return;
+  throw Error(ErrorCode::unsupported,
+              fmt::format("a callback sets the learning rate {}, and the optimizer {} is of a class that derives from "
+                          "another one without overriding with_learning_rate(); override it",
+                          rate, optimizer_->name()));
+}
+
+// Made once for a rate, since a step allocates nothing.
+const Optimizer& ModelTrainable::optimizer_of(const Update& update) {
+  if (!update.learning_rate) return *optimizer_;
+  ChangedOptimizer& changed = changed_optimizer_;
+  if (changed.optimizer == nullptr || changed.rate != *update.learning_rate) {
+    changed = {*update.learning_rate, optimizer_->with_learning_rate(*update.learning_rate)};
+  }
+  return *changed.optimizer;
+}
+
 void ModelTrainable::apply_update(const Update& update) {
   // All samples are masked: there is no mean.
   if (update.is_weighted && update.weight == 0) return;
   const std::span<const float> gradients = final_gradients(update);
   // One worker is enough: an update is one pass over the arenas, not one for each shard.
   ModelProgram& program = *workers_.front().program;
-  update_arrays(program.backend(), *optimizer_, update.step, {parameters_.span(), gradients, slot_spans_},
+  update_arrays(program.backend(), optimizer_of(update), update.step, {parameters_.span(), gradients, slot_spans_},
                 update.passes);
   const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
   if (contributions.empty()) return;

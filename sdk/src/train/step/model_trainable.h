@@ -48,6 +48,8 @@ class ModelTrainable final : public Trainable {
   void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) override;
   void compute_sums(const ShardBatch& batch, std::span<float> sums) override;
   void predict(const ShardBatch& batch, std::span<float> outputs) override;
+  std::optional<float> learning_rate(std::int64_t update) const override;
+  void check_learning_rate(float rate) const override;
   void apply_update(const Update& update) override;
   void on_fit_end() override;
   MemorySpace& memory() override;
@@ -109,6 +111,8 @@ class ModelTrainable final : public Trainable {
   void evaluate(WorkerState& state, const ShardBatch& batch, const ModelProgram::Outputs& outputs, bool has_gradients,
                 std::span<float> sums) const;
   void place_output_gradients(WorkerState& state, std::int64_t samples) const;
+  // The one of the configuration, with the learning rate that a callback set.
+  const Optimizer& optimizer_of(const Update& update);
   // The sum of gradients as the optimizer takes it: divided by the weights of the samples, and clipped.
   std::span<const float> final_gradients(const Update& update);
 
@@ -119,6 +123,12 @@ class ModelTrainable final : public Trainable {
   Model model_;
   const bool has_given_weights_;
   const std::unique_ptr<Optimizer> optimizer_;
+  // The same with the learning rate of the last update that had one of a callback. Each update says its own.
+  struct ChangedOptimizer {
+    float rate = 0;
+    std::unique_ptr<Optimizer> optimizer;
+  };
+  ChangedOptimizer changed_optimizer_;
   const OutputEvaluation evaluation_;
 
   std::vector<WorkerState> workers_;

@@ -93,7 +93,7 @@ StepRunner::Outcome StepRunner::agree_and_update(const Sum& sum, const Batch& ba
                                                  const TrainOptions& options) {
   Outcome outcome = outcome_of(sum);
   if (sum.is_finite || options.applies_what_is_not_finite) {
-    update(sum, batch, step);
+    update(sum, batch, step, options.learning_rate);
   } else {
     outcome.not_finite = describe_not_finite(sum.block);
   }
@@ -114,13 +114,14 @@ StepRunner::Sum StepRunner::reduce(std::int64_t step) {
   return sum;
 }
 
-void StepRunner::update(const Sum& sum, const Batch& batch, std::int64_t step) {
+void StepRunner::update(const Sum& sum, const Batch& batch, std::int64_t step, std::optional<float> learning_rate) {
   context_.supervision->enter(TrainingPhase::updating, step);
   shards_->faulty().apply_update({.step = step + 1,
                                   .batch_samples = batch.samples,
                                   .gradients = sum.block.gradients.first(layout_.gradient_count()),
                                   .is_weighted = batch.has_weights(),
                                   .weight = layout_.weighted_sums(sum.block.tail).back(),
+                                  .learning_rate = learning_rate,
                                   .passes = shards_->passes()});
   // Own samples only: each process counts what it has trained on itself.
   context_.supervision->count_samples(samples_of(batch.shards));

@@ -41,6 +41,7 @@ class StepRunner {
   struct TrainOptions {
     bool asks_comparison = false;
     bool applies_what_is_not_finite = false;
+    std::optional<float> learning_rate{};  // TrainState::learning_rate
     // Shards of each rank that another rank computes, too.
     int checked_shards = 0;
     // Reads the samples of shards [first, end) of this batch anew; used in steps with a check.
@@ -84,7 +85,7 @@ class StepRunner {
   Trainable& trainable() { return trainable_; }
 
  private:
-  void update(const Sum& sum, const Batch& batch, std::int64_t step);
+  void update(const Sum& sum, const Batch& batch, std::int64_t step, std::optional<float> learning_rate);
   std::string describe_not_finite(const Sums& reduced) const;
 
   Replica::Context& context_;

@@ -8,6 +8,12 @@ void Trainable::check_sample_weights(const ArraySpec&) const {
               "Trainable::check_sample_weights()");
 }
 
+void Trainable::check_learning_rate(float) const {
+  throw Error(ErrorCode::unsupported,
+              "a callback sets a learning rate, which this Trainable does not take; override "
+              "Trainable::check_learning_rate(), and use Update::learning_rate in apply_update()");
+}
+
 std::vector<double> Trainable::results(std::span<const double> sums, double weight) const {
   std::vector<double> means;
   for (const double sum : sums) means.push_back(sum / weight);

@@ -23,6 +23,7 @@ int epochs_until_stop(EarlyStopping& stopping, const std::vector<double>& values
   PlayedContext context;
   for (std::size_t epoch = 0; epoch < values.size(); ++epoch) {
     stopping.on_epoch_end(context, {{"val_loss", values[epoch]}});
+    ++context.epoch_number;
     if (context.stopped) return static_cast<int>(epoch) + 1;
   }
   return 0;
@@ -71,14 +72,14 @@ std::vector<std::int64_t> saved_steps(const TemporaryFolder& folder) {
 
 TEST(EarlyStopping, StopsWhenPatienceIsSpent) {
   EarlyStopping patient({.patience = 2});
-  EXPECT_EQ(epochs_until_stop(patient, {5, 4, 4, 4.5, 4, 3}), 5);
+  EXPECT_EQ(epochs_until_stop(patient, {5, 4, 4, 4.5, 4, 3}), 4);
 
   EarlyStopping impatient;
   EXPECT_EQ(epochs_until_stop(impatient, {5, 4, 3, 3}), 4);
 }
 
 TEST(EarlyStopping, CountsOnlyImprovementsAboveTheMinimum) {
-  EarlyStopping stopping({.min_delta = 0.5, .patience = 1});
+  EarlyStopping stopping({.min_delta = 0.5, .patience = 2});
 
   EXPECT_EQ(epochs_until_stop(stopping, {5, 4.8, 4.6}), 3);
 }
@@ -90,22 +91,22 @@ TEST(EarlyStopping, WatchesForTheHighestWhenAsked) {
 }
 
 TEST(EarlyStopping, NeverTakesNanForAnImprovement) {
-  EarlyStopping stopping({.patience = 1});
+  EarlyStopping stopping({.patience = 2});
 
   EXPECT_EQ(epochs_until_stop(stopping, {1, std::nan(""), std::nan("")}), 3);
 }
 
 TEST(EarlyStopping, NeverTakesNanForTheBestOfTheFirstEpochs) {
-  EarlyStopping stopping({.patience = 1});
+  EarlyStopping stopping({.patience = 2});
 
   EXPECT_EQ(epochs_until_stop(stopping, {std::nan(""), 5, 4, 3, 2}), 0);
 }
 
 TEST(EarlyStopping, KeepsItsStateAcrossARestart) {
-  EarlyStopping before({.patience = 2});
+  EarlyStopping before({.patience = 3});
   EXPECT_EQ(epochs_until_stop(before, {3, 4}), 0);
 
-  EarlyStopping after({.patience = 2});
+  EarlyStopping after({.patience = 3});
   after.restore(before.state());
 
   EXPECT_EQ(epochs_until_stop(after, {5, 6}), 2);

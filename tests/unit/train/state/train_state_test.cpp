@@ -57,6 +57,37 @@ std::string refusal(const TrainState& saved, const TrainState& now) {
 
 }  // namespace
 
+TEST(TrainState, HoldsALearningRateThatACallbackSet) {
+  TrainState state = example();
+  EXPECT_THAT(to_json(state), Not(HasSubstr("\n \"learning_rate\"")));
+  EXPECT_EQ(train_state_from_json(to_json(state), "a savepoint").learning_rate, std::nullopt);
+
+  for (const float rate : {0.1F, 1e-30F, 0.0F, std::nextafter(0.1F, 1.0F)}) {
+    state.learning_rate = rate;
+    EXPECT_EQ(train_state_from_json(to_json(state), "a savepoint").learning_rate, rate);
+    EXPECT_EQ(train_state_from_replica_json(to_replica_json(state)).learning_rate, rate);
+  }
+}
+
+TEST(TrainState, RefusesALearningRateThatNoCallbackCanSet) {
+  TrainState state = example();
+  state.learning_rate = 0.25F;
+  const std::string text = to_json(state);
+  const std::string member = "\"learning_rate\": 0.25";
+  ASSERT_NE(text.find(member), std::string::npos) << text;
+  for (const std::string wrong : {"-0.25", "1e99", "\"0.25\"", "null"}) {
+    std::string changed = text;
+    changed.replace(text.find(member), member.size(), "\"learning_rate\": " + wrong);
+    try {
+      train_state_from_json(changed, "a savepoint");
+      ADD_FAILURE() << wrong;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_file);
+      EXPECT_THAT(error.what(), HasSubstr("learning_rate"));
+    }
+  }
+}
+
 TEST(TrainState, ComesBackFromJsonWithTheSameBits) {
   const TrainState state = example();
 

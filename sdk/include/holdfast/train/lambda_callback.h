@@ -1,0 +1,60 @@
+#pragma once
+
+// A callback of functions, for a few lines that need no class (keras.callbacks.LambdaCallback):
+//
+//   trainer.fit(data, {.callbacks = {LambdaCallback{{.on_epoch_end = [](TrainingContext& context, const Logs& logs) {
+//     if (context.is_primary()) std::printf("epoch %ld: %f\n", context.epoch(), logs.at("loss"));
+//   }}}}});
+//
+// What the functions capture does not survive a failure: the calls since the last state are made again, in
+// a process that began anew. Keep what must survive in `state`, which the training state holds:
+//
+//   LambdaCallback{{.name = "count",
+//                   .state = {{"steps", std::int64_t{0}}},
+//                   .on_step_end_with_state = [](CallbackState& state, TrainingContext&, const Logs&) {
+//                     ++std::get<std::int64_t>(state.at("steps"));
+//                   }}}
+
+#include <functional>
+#include <string>
+
+#include "holdfast/train/callback.h"
+
+namespace holdfast {
+
+// All functions may be left out. They are called as those of Callback, on every rank.
+struct LambdaCallbackOptions {
+  std::string name = "lambda";  // differs from those of the other callbacks of a fit()
+  // What the functions with a state begin with, and change.
+  CallbackState state{};
+
+  std::function<void(TrainingContext&)> on_fit_begin{};
+  std::function<void(TrainingContext&)> on_epoch_begin{};
+  std::function<void(TrainingContext&, const Logs&)> on_step_end{};
+  std::function<void(TrainingContext&, const Logs&)> on_epoch_end{};
+  std::function<void(TrainingContext&, const Logs&)> on_fit_end{};
+  std::function<void(CallbackState&, TrainingContext&, const Logs&)> on_step_end_with_state{};
+  std::function<void(CallbackState&, TrainingContext&, const Logs&)> on_epoch_end_with_state{};
+};
+
+class LambdaCallback final : public Callback {
+ public:
+  // Throws Error{invalid_argument} for an empty name.
+  explicit LambdaCallback(LambdaCallbackOptions options);
+
+  std::string name() const override { return options_.name; }
+  CallbackState state() const override { return state_; }
+  void restore(const CallbackState& state) override { state_ = state; }
+  // The state of each fit() begins as the options say.
+  void on_fit_begin(TrainingContext& context) override;
+  void on_epoch_begin(TrainingContext& context) override;
+  void on_step_end(TrainingContext& context, const Logs& logs) override;
+  void on_epoch_end(TrainingContext& context, const Logs& logs) override;
+  void on_fit_end(TrainingContext& context, const Logs& logs) override;
+
+ private:
+  LambdaCallbackOptions options_;
+  CallbackState state_;
+};
+
+}  // namespace holdfast

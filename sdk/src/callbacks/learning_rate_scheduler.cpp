@@ -1,0 +1,21 @@
+#include "holdfast/train/learning_rate_scheduler.h"
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+LearningRateScheduler::LearningRateScheduler(Schedule schedule) : schedule_(std::move(schedule)) {
+  if (!schedule_) throw Error(ErrorCode::invalid_argument, "LearningRateScheduler needs a function");
+}
+
+void LearningRateScheduler::on_epoch_begin(TrainingContext& context) {
+  const std::optional<float> rate = context.learning_rate();
+  if (!rate) {
+    throw Error(ErrorCode::unsupported,
+                "LearningRateScheduler needs an optimizer with a learning rate; override its learning_rate() and "
+                "with_learning_rate(), or leave the callback out");
+  }
+  context.set_learning_rate(schedule_(context.epoch(), *rate));
+}
+
+}  // namespace holdfast

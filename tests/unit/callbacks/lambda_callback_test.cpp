@@ -1,0 +1,60 @@
+#include "holdfast/train/lambda_callback.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "holdfast/base/error.h"
+#include "support/played_context.h"
+#include "support/thrown.h"
+
+namespace holdfast {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(LambdaCallback, CallsTheFunctionsThatItHas) {
+  std::vector<std::string> calls;
+  LambdaCallback callback({.on_fit_begin = [&](TrainingContext&) { calls.push_back("fit"); },
+                           .on_step_end = [&](TrainingContext&, const Logs&) { calls.push_back("step"); },
+                           .on_fit_end = [&](TrainingContext&, const Logs&) { calls.push_back("end"); }});
+  PlayedContext context;
+
+  callback.on_fit_begin(context);
+  callback.on_epoch_begin(context);
+  callback.on_step_end(context, {});
+  callback.on_epoch_end(context, {});
+  callback.on_fit_end(context, {});
+
+  EXPECT_THAT(calls, ElementsAre("fit", "step", "end"));
+}
+
+LambdaCallback counting() {
+  return LambdaCallback({.name = "count",
+                         .state = {{"steps", std::int64_t{0}}},
+                         .on_step_end_with_state = [](CallbackState& state, TrainingContext&, const Logs&) {
+                           ++std::get<std::int64_t>(state.at("steps"));
+                         }});
+}
+
+TEST(LambdaCallback, KeepsTheStateThatItsFunctionsChange) {
+  PlayedContext context;
+  LambdaCallback before = counting();
+  before.on_fit_begin(context);
+  before.on_step_end(context, {});
+  before.on_step_end(context, {});
+
+  LambdaCallback after = counting();
+  after.restore(before.state());
+  after.on_step_end(context, {});
+
+  EXPECT_EQ(std::get<std::int64_t>(after.state().at("steps")), 3);
+  after.on_fit_begin(context);
+  EXPECT_EQ(std::get<std::int64_t>(after.state().at("steps")), 0);
+}
+
+TEST(LambdaCallback, NeedsAName) {
+  EXPECT_EQ(code_thrown_by([] { LambdaCallback refused({.name = ""}); }), ErrorCode::invalid_argument);
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -60,9 +60,9 @@ std::string report_of(const std::string& program, std::vector<std::string> argum
   return result.exit_code == 0 ? read_file(folder / "report") : std::string();
 }
 
-class ModelsOfGraphs : public testing::TestWithParam<std::string> {};
+class MirroredExamples : public testing::TestWithParam<std::string> {};
 
-TEST_P(ModelsOfGraphs, HaveOneDigestOnAnyNumberOfReplicasAndAfterKills) {
+TEST_P(MirroredExamples, HaveOneDigestOnAnyNumberOfReplicasAndAfterKills) {
   const std::string alone = report_of(GetParam(), {"--replicas", "1"});
   EXPECT_NE(alone.find("\"steps\": 40"), std::string::npos) << alone;
 
@@ -72,7 +72,7 @@ TEST_P(ModelsOfGraphs, HaveOneDigestOnAnyNumberOfReplicasAndAfterKills) {
   EXPECT_EQ(report_of(GetParam(), {"--replicas", "2", "--inject", "rank=0,step=27,fault=kill,phase=update"}), alone);
 }
 
-INSTANTIATE_TEST_SUITE_P(Examples, ModelsOfGraphs, testing::Values("custom_layer", "residual", "two_towers"),
+INSTANTIATE_TEST_SUITE_P(Examples, MirroredExamples, testing::Values("best_epoch", "custom_layer", "residual", "two_towers"),
                          [](const auto& example) { return example.param; });
 
 TEST(SamplesInAFile, LearnsFromSamplesThatItReadsDuringTraining) {

@@ -117,6 +117,19 @@ class Trainer {
   // monitors() and no epoch logs.
   FitResult fit(const Dataset& data, const FitOptions& options = {});
 
+  // Replaces parameters and buffers by those in a savepoint, or in a file that `holdfast convert` made of
+  // another library's; the optimizer's slots stay. For example, the best weights of the fit() before:
+  //
+  //   trainer.load_weights(best_savepoint(replica.run_directory(), "val_loss"));
+  //   const Logs best = trainer.evaluate(test.batch(256));
+  //
+  // This is a call of the run, as fit() is. A run that starts again repeats it unless it has gone on since,
+  // and is refused (Error{incompatible}) if the file holds other weights by then. The savepoints of the run
+  // stay as they are. Throws Error{not_found} and Error{invalid_file} for the file, and
+  // Error{incompatible}, before anything changes, if an array is missing or has another shape, or if
+  // replicas read different weights.
+  void load_weights(const std::string& path);
+
   // The means over `data` by name: the loss and each metric. `data` must be batched. Blocks.
   Logs evaluate(const Dataset& data);
 

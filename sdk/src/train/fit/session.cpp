@@ -129,9 +129,8 @@ void Trainer::Session::give_more_epochs(std::size_t call, std::int64_t epochs) {
   TrainState& state = training_.state;
   if (ended_by_its_epochs(record_of(call))) {
     const auto later = state.calls.begin() + static_cast<std::ptrdiff_t>(call) + 1;
-    // A later fit() has trained these weights further, so the state of this call's end is only in a savepoint.
-    const bool has_later_fit =
-        std::any_of(later, state.calls.end(), [](const CallRecord& record) { return record.kind == "fit"; });
+    // A later call has changed these weights, so the state of this call's end is only in a savepoint.
+    const bool has_later_fit = std::any_of(later, state.calls.end(), changes_weights);
     if (has_later_fit) {
       asked_ = {};
       generation_.go_back_before_later_fit(call);

@@ -31,6 +31,7 @@ class Trainer::Session {
   Tensor predict(const Tensor& features, std::int64_t batch_size);
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size);
   Digest save(const std::string& path);
+  void load_weights(const std::string& path);  // load_weights.cpp
   Digest weights_digest();
   std::int64_t step();
 
@@ -48,6 +49,9 @@ class Trainer::Session {
   void give_more_epochs(std::size_t call, std::int64_t epochs);
   Logs evaluate_once(const Dataset& data);
   std::vector<Tensor> predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size);
+
+  // load_weights.cpp
+  void require_same_weights(const Digest& digest, const std::string& path);
 
   // fit.cpp
   void begin_fit(FitContext& context);

@@ -238,6 +238,42 @@ void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::s
   }
 }
 
+// The arrays of the snapshot that belong to the spans of parameters and buffers, in their order.
+static std::vector<std::span<const float>> weights_in(const Snapshot& snapshot, std::span<const StateSpan> weights,
+                                                      const std::string& origin) {
+  std::vector<std::span<const float>> found;
+  for (const StateSpan& span : weights) {
+    const SnapshotArray* const array = find(snapshot, span.name);
+    if (array != nullptr && array->shape == span.shape) {
+      found.push_back(array->values);
+      continue;
+    }
+    const std::string has = array == nullptr ? "has no such array" : "has " + array->shape.to_string();
+    throw Error(ErrorCode::incompatible,
+                fmt::format("the weights in {0} do not fit: the model has {1} of shape {2}, and {0} {3}; load the "
+                            "weights of a model with the same layers",
+                            origin, span.name, span.shape.to_string(), has));
+  }
+  return found;
+}
+
+static std::vector<StateSpan> weights_of(Trainable& trainable) {
+  std::vector<StateSpan> weights = trainable.state();
+  std::erase_if(weights, [](const StateSpan& span) { return span.kind == StateKind::optimizer_slot; });
+  return weights;
+}
+
+void restore_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {
+  const std::vector<StateSpan> weights = weights_of(trainable);
+  // All is compared before the first array changes.
+  const std::vector<std::span<const float>> found = weights_in(snapshot, weights, origin);
+  for (std::size_t i = 0; i < weights.size(); ++i) trainable.memory().copy_from_host(found[i], weights[i].values);
+}
+
+Digest digest_of_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {
+  return host_memory().digest_of(weights_in(snapshot, weights_of(trainable), origin));
+}
+
 std::uint64_t size_bytes(const Snapshot& snapshot) {
   std::uint64_t bytes = 0;
   for (const SnapshotArray& array : snapshot.arrays) bytes += array.values.size_bytes();

@@ -49,6 +49,10 @@ Snapshot view_of(const TrainState& state, Trainable& trainable);
 // Copies the arrays into the Trainable. Throws Error{incompatible} if names or shapes of the arrays differ; then
 // nothing has changed. `origin` names the snapshot in the sentence.
 void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
+// The same for parameters and buffers alone, which a snapshot of a model has too. Other arrays stay as they are.
+void restore_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
+// The digest of what restore_weights() would copy, on every machine the same. Throws what that throws.
+Digest digest_of_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
 
 // The layout of a state in memory outside the process: a header, which says what the arrays are, and then their bytes.
 // Valid until the Trainable's state changes.

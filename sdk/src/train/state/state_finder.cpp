@@ -94,7 +94,7 @@ std::string StateFinder::find_before_later_fit(std::size_t call) {
   // A later evaluate() changes no weights, so it does not count.
   const auto has_later_fit = [call](const TrainState& state) {
     return std::any_of(state.calls.begin() + static_cast<std::ptrdiff_t>(std::min(call + 1, state.calls.size())),
-                       state.calls.end(), [](const CallRecord& record) { return record.kind == "fit"; });
+                       state.calls.end(), changes_weights);
   };
   const auto states = list_states();
   const auto wanted =

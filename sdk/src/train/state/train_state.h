@@ -16,7 +16,7 @@ namespace holdfast {
 
 // One call of fit() or evaluate(), in the order of the program.
 struct CallRecord {
-  std::string kind;  // "fit", "evaluate"
+  std::string kind;  // "fit", "evaluate", "load_weights"
   std::string data;  // Dataset::description()
   std::int64_t epochs = 0;
   bool is_finished = false;
@@ -33,6 +33,11 @@ struct CallRecord {
   // If the samples have weights: their sum over the steps that were not skipped.
   std::optional<double> epoch_weight;
 };
+
+// Whether the state after this call has other weights than before it.
+inline bool changes_weights(const CallRecord& call) {
+  return call.kind != "evaluate";
+}
 
 // How far fit() is, besides epoch and batch. Of two states with equal epoch and batch, the later stage is the newer
 // one.

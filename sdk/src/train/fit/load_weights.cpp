@@ -1,0 +1,57 @@
+// Other weights are another state, so loading them is a call of the run, as fit() is: a process that joins later gets
+// them with the state, and a run that starts again after it loads them again. docs/decisions/training.md
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "train/fit/session.h"
+#include "train/state/run_results.h"
+#include "train/state/snapshot.h"
+
+namespace holdfast {
+
+void Trainer::Session::load_weights(const std::string& path) {
+  const Snapshot saved = read_model(training_.files, path);
+  const Digest digest = digest_of_weights(saved, training_.trainable, path);
+  generation_.join();
+  CallRecord begun;
+  begun.kind = "load_weights";
+  begun.epochs = 1;
+  // The content and not the path: a resumed run that would load other weights is refused.
+  begun.data = nlohmann::json{{"weights", digest.hex()}}.dump();
+  const std::size_t call = join_call(begun);
+  while (!record_of(call).is_finished) {
+    try {
+      require_same_weights(digest, path);
+      // Nothing in here waits for another rank. So a rank either has all of these weights or none.
+      restore_weights(saved, training_.trainable, path);
+      record_of(call).is_finished = true;
+    } catch (const GenerationEnded&) {
+      begin_next_generation(begun);
+    } catch (const RollBack&) {
+      generation_.give_up_state();
+      begin_next_generation(begun);
+    }
+  }
+  training_.context->results = results_text(training_.state, training_.weights_digest());
+}
+
+// Each rank has read the file by itself, and it may have changed in between.
+void Trainer::Session::require_same_weights(const Digest& digest, const std::string& path) {
+  if (!training_.is_supervised()) return;
+  training_.enter(TrainingPhase::waiting_for_peers);
+  std::vector<Digest> all(static_cast<std::size_t>(training_.context->size));
+  training_.runner->communicator().gather_all(std::as_bytes(std::span(&digest, 1)),
+                                              std::as_writable_bytes(std::span(all)), training_.runner->deadline());
+  training_.enter(TrainingPhase::callbacks);
+  if (std::ranges::all_of(all, [&](const Digest& other) { return other == digest; })) return;
+  throw Error(ErrorCode::incompatible,
+              fmt::format("the replicas have read different weights from {}: it changed meanwhile, or each host has a "
+                          "file of its own there; load a file that stays as it is",
+                          path));
+}
+
+}  // namespace holdfast

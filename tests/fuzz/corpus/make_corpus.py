@@ -114,6 +114,25 @@ def make_npy():
     save("npy", "beyond_64_bits", npy(form % ("<f8", "False", "(4294967296, 4294967296)"), b""))
 
 
+def make_csv():
+    # The first byte chooses the options: header (0 to 2), and from 4 on semicolons and decimal commas.
+    save("csv", "types", b"\x00id,size,town,none\n1,-2.5e3,Bonn,\n+2,NA,\xc3\x84gidienberg,NaN\n")
+    save("csv", "quotes", b'\x01"a ""b""","c,d"\r\n"1\n2" , x \r\n\r\n"",\r\n')
+    save("csv", "mark", b"\x00\xef\xbb\xbfa\n1\n")
+    save("csv", "no_header", b"\x021,2\n3,4")
+    save("csv", "decimal_commas", b"\x04a;b\n1,5;2\n-,5;12345678901234567890\n")
+    save("csv", "wide", b"\x00a\n9223372036854775808\n")
+    save("csv", "out_of_range", b"\x00a,b\n1,1e999\n")
+    save("csv", "ragged", b"\x00a,b\n1\n")
+    save("csv", "open_quote", b'\x00a\n"1\n')
+    save("csv", "inner_quote", b'\x00a\n1"\n')
+    save("csv", "text_after_quote", b'\x00a\n"1"2\n')
+    save("csv", "carriage_return", b"\x00a\r1\n")
+    save("csv", "nul", b"\x00a\n\x00\n")
+    save("csv", "latin1", b"\x00a\n\xe4\n")
+    save("csv", "twice", b"\x00a,a\n1,2\n")
+
+
 def of_our_own(program, arrays, metadata=None):
     """The bytes of a Holdfast file with arrays given as .npy files."""
     with tempfile.TemporaryDirectory() as folder:
@@ -343,6 +362,7 @@ def make_keras_functional():
 make_safetensors()
 make_zip()
 make_npy()
+make_csv()
 make_graph()
 make_keras_functional()
 make_foreign_check()

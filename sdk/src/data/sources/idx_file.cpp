@@ -4,18 +4,14 @@
 
 #include "data/sources/idx_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <span>
 
+#include "data/sources/gzip_reader.h"
 #include "holdfast/base/error.h"
-#include "holdfast/base/regular_file.h"
-#include "holdfast/base/shared_memory.h"
 
 namespace holdfast {
 namespace {
@@ -23,58 +19,16 @@ namespace {
 constexpr std::size_t kPieceBytes = 1 << 20;
 constexpr std::uint8_t kUnsignedByte = 0x08;
 
-[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" is not a whole IDX file: {}", path, reason));
-}
-
-// Reads a file, and decompresses it if it begins with the magic number of gzip.
-class GzipReader {
- public:
-  explicit GzipReader(const std::string& path) : path_(path) {
-    // A FIFO would keep each replica waiting, and would give its bytes to only one of them.
-    FileDescriptor file = open_regular_file(path, O_RDONLY, "open \"" + path + "\"");
-    errno = 0;
-    file_ = gzdopen(file.value(), "rb");
-    if (file_ == nullptr) throw system_error(errno != 0 ? errno : ENOMEM, "cannot open \"" + path + "\"");
-    // zlib closes the descriptor from here on. Before, a failure of gzdopen() leaves it to `file`.
-    static_cast<void>(file.release());
-  }
-  ~GzipReader() { gzclose_r(file_); }
-  GzipReader(const GzipReader&) = delete;
-  GzipReader& operator=(const GzipReader&) = delete;
-
-  // Returns fewer bytes than asked for only at the end of the content.
-  std::size_t read(std::span<std::uint8_t> bytes) {
-    errno = 0;
-    const int count = gzread(file_, bytes.data(), static_cast<unsigned>(bytes.size()));
-    // gzerror() may change errno.
-    const int read_errno = errno;
-    int code = Z_OK;
-    const char* message = gzerror(file_, &code);
-    if (code == Z_ERRNO) throw system_error(read_errno, "cannot read \"" + path_ + "\"");
-    // For gzread, a stream that ends too early is not an error: it returns what it has.
-    if (code == Z_BUF_ERROR) refuse(path_, "its gzip stream is cut off; fetch it again");
-    if (count < 0 || code != Z_OK) {
-      refuse(path_, fmt::format("its gzip stream is damaged ({}); fetch it again", message));
-    }
-    return static_cast<std::size_t>(count);
-  }
-
- private:
-  std::string path_;
-  gzFile file_;
-};
-
 std::string count_of_bytes(std::int64_t bytes) {
   return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
 }
 
-void check_magic(const std::string& path, std::span<const std::uint8_t, 4> magic) {
+void check_magic(const std::string& path, const GzipReader& reader, std::span<const std::uint8_t, 4> magic) {
   if (magic[0] != 0 || magic[1] != 0 || magic[2] < 0x08 || magic[2] > 0x0E) {
-    refuse(path,
-           fmt::format("it begins with the bytes {:02x} {:02x} {:02x} {:02x}, not with 00 00, a type and a number "
-                       "of axes",
-                       magic[0], magic[1], magic[2], magic[3]));
+    reader.refuse(
+        fmt::format("it begins with the bytes {:02x} {:02x} {:02x} {:02x}, not with 00 00, a type and a number "
+                    "of axes",
+                    magic[0], magic[1], magic[2], magic[3]));
   }
   if (magic[2] != kUnsignedByte) {
     throw Error(
@@ -85,11 +39,11 @@ void check_magic(const std::string& path, std::span<const std::uint8_t, 4> magic
 
 Shape read_shape(const std::string& path, GzipReader& reader) {
   std::array<std::uint8_t, 4> magic;
-  if (reader.read(magic) < magic.size()) refuse(path, "it ends within its first 4 bytes");
-  check_magic(path, magic);
+  if (reader.read(magic) < magic.size()) reader.refuse("it ends within its first 4 bytes");
+  check_magic(path, reader, magic);
   // The number of axes is one byte, so this is at most 1020 bytes whatever the file says.
   std::vector<std::uint8_t> bytes(4 * static_cast<std::size_t>(magic[3]));
-  if (reader.read(bytes) < bytes.size()) refuse(path, "it ends within the extents of its axes");
+  if (reader.read(bytes) < bytes.size()) reader.refuse("it ends within the extents of its axes");
   std::vector<std::int64_t> extents;
   for (std::size_t i = 0; i < bytes.size(); i += 4) {
     // Extents are big-endian in this format.
@@ -99,12 +53,12 @@ Shape read_shape(const std::string& path, GzipReader& reader) {
   try {
     return Shape(std::move(extents));
   } catch (const Error& error) {
-    refuse(path, error.what());
+    reader.refuse(error.what());
   }
 }
 
 // Grows with the bytes that arrive: the header may promise more than the file, or the machine, has.
-std::vector<std::uint8_t> read_elements(const std::string& path, GzipReader& reader, std::int64_t promised) {
+std::vector<std::uint8_t> read_elements(GzipReader& reader, std::int64_t promised) {
   std::vector<std::uint8_t> elements;
   std::vector<std::uint8_t> piece(kPieceBytes);
   for (;;) {
@@ -114,15 +68,15 @@ std::vector<std::uint8_t> read_elements(const std::string& path, GzipReader& rea
     const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(left, kPieceBytes - 1) + 1);
     const std::size_t count = reader.read({piece.data(), wanted});
     if (static_cast<std::int64_t>(count) > left) {
-      refuse(path,
-             fmt::format("more bytes follow the {} of elements that its header promises", count_of_bytes(promised)));
+      reader.refuse(
+          fmt::format("more bytes follow the {} of elements that its header promises", count_of_bytes(promised)));
     }
     elements.insert(elements.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
     if (count < wanted) break;
   }
   if (static_cast<std::int64_t>(elements.size()) < promised) {
-    refuse(path, fmt::format("its header promises {} of elements, but only {} follow", count_of_bytes(promised),
-                             elements.size()));
+    reader.refuse(fmt::format("its header promises {} of elements, but only {} follow", count_of_bytes(promised),
+                              elements.size()));
   }
   return elements;
 }
@@ -130,9 +84,9 @@ std::vector<std::uint8_t> read_elements(const std::string& path, GzipReader& rea
 }  // namespace
 
 IdxFile read_idx_file(const std::string& path) {
-  GzipReader reader(path);
+  GzipReader reader(path, "IDX");
   Shape shape = read_shape(path, reader);
-  std::vector<std::uint8_t> elements = read_elements(path, reader, shape.element_count());
+  std::vector<std::uint8_t> elements = read_elements(reader, shape.element_count());
   return {.shape = std::move(shape), .elements = std::move(elements)};
 }
 

@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "data/stages/map_stage.h"
 #include "data/stages/range_stage.h"
 #include "data/stages/repeat_stage.h"
 #include "data/stages/shuffle_stage.h"
+#include "data/stages/split_positions.h"
 #include "data/stages/split_stage.h"
 #include "data/stages/stage.h"
 #include "holdfast/base/error.h"
@@ -132,22 +132,7 @@ Dataset Dataset::skip(std::int64_t count) const {
 
 DatasetSplit Dataset::split_off_fraction(double fraction, const SplitOptions& options) const {
   check_is_open("split");
-  // The shortest text that gives the same double, so the message shows what the program wrote.
-  const std::string given = "split(" + nlohmann::json(fraction).dump() + ")";
-  // Written so that a NaN is refused too.
-  if (!(fraction > 0 && fraction < 1)) {
-    throw Error(ErrorCode::invalid_argument,
-                given +
-                    " takes a fraction between 0 and 1, the share of samples for validation; to give a number of "
-                    "samples, pass an integer as in split(1000)");
-  }
-  const auto count = static_cast<std::int64_t>(std::llround(fraction * static_cast<double>(size())));
-  if (count < 1 || count >= size()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} of {} samples leaves no sample for {}; use another fraction, or a number of samples",
-                            given, size(), count < 1 ? "validation" : "training"));
-  }
-  return split_off(count, options);
+  return split_off(samples_of_fraction(fraction, size(), "sample"), options);
 }
 
 DatasetSplit Dataset::split_off(std::int64_t count, const SplitOptions& options) const {

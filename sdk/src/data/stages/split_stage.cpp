@@ -16,13 +16,14 @@
 #include <queue>
 #include <utility>
 
+#include "data/stages/split_positions.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
 namespace {
 
-using SamplePositions = std::vector<std::uint32_t>;
+using SamplePositions = SplitPositions::Positions;
 
 // The targets that define a class, and the positions of its samples in rising order.
 struct SampleClass {
@@ -184,30 +185,6 @@ std::vector<std::int64_t> allot(const std::vector<SampleClass>& classes, std::in
   }
   return counts;
 }
-
-// Moves `count` positions to the front; every choice is equally likely (Fisher and Yates).
-void draw_to_front(SamplePositions& positions, std::int64_t count, Random random) {
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    std::swap(positions[i], positions[i + random.below(positions.size() - i)]);
-  }
-}
-
-struct SplitPositions {
-  SamplePositions training;
-  SamplePositions validation;
-
-  void add(SamplePositions positions, std::int64_t validation_samples, Random random) {
-    draw_to_front(positions, validation_samples, random);
-    const auto border = positions.begin() + validation_samples;
-    validation.insert(validation.end(), positions.begin(), border);
-    training.insert(training.end(), border, positions.end());
-  }
-  // Rising positions keep the order of the data, and a file is read from its begin to its end.
-  void sort() {
-    std::ranges::sort(training);
-    std::ranges::sort(validation);
-  }
-};
 
 void check_split(const Stage& before, std::int64_t validation_samples) {
   if (has_stage(before, StageKind::shuffle)) {

@@ -15,6 +15,7 @@
 #include "holdfast/data/dataset.h"
 #include "holdfast/data/idx.h"
 #include "holdfast/data/table.h"
+#include "holdfast/data/table_encoder.h"
 #include "holdfast/nn/accuracy_metrics.h"
 #include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/activation_layer.h"

@@ -14,6 +14,7 @@
 #include "holdfast/data/csv.h"
 #include "holdfast/data/dataset.h"
 #include "holdfast/data/idx.h"
+#include "holdfast/data/source.h"
 #include "holdfast/data/table.h"
 #include "holdfast/data/table_encoder.h"
 #include "holdfast/nn/accuracy_metrics.h"

@@ -133,6 +133,28 @@ def make_csv():
     save("csv", "twice", b"\x00a,a\n1,2\n")
 
 
+def make_table_encoder():
+    number = {"column": "a", "kind": "number", "mean": 0.5, "deviation": 2.0, "fill": -1}
+    one_hot = {"column": "b", "kind": "one_hot", "categories": ["x", "y", "?"], "other": False, "fill": "?"}
+    ids = {"column": "c", "kind": "id", "categories": ["1", "2"], "other": True}
+    target = {"column": "a", "kind": "number", "mean": 0, "deviation": 1}
+
+    def save_encoder(name, features, targets, version=1, form="holdfast table encoder"):
+        save("table_encoder", name, json.dumps({"format": form, "version": version, "features": features,
+                                                "targets": targets}, separators=(",", ":")).encode())
+
+    save_encoder("kinds", [number, one_hot, ids], [{**target, "column": "d"}])
+    save_encoder("class", [number], [{**ids, "other": False}])
+    save_encoder("two_targets", [one_hot], [target, {**target, "column": "c"}])
+    save_encoder("twice", [number], [target])
+    save_encoder("no_deviation", [{**number, "deviation": 0}], [{**target, "column": "d"}])
+    save_encoder("category_twice", [{**one_hot, "categories": ["x", "x"]}], [target])
+    save_encoder("unknown_fill", [{**one_hot, "fill": "z"}], [target])
+    save_encoder("other_version", [one_hot], [target], 2)
+    save_encoder("other_format", [one_hot], [target], 1, "a")
+    save("table_encoder", "deep", b"[" * 1500)
+
+
 def of_our_own(program, arrays, metadata=None):
     """The bytes of a Holdfast file with arrays given as .npy files."""
     with tempfile.TemporaryDirectory() as folder:
@@ -363,6 +385,7 @@ make_safetensors()
 make_zip()
 make_npy()
 make_csv()
+make_table_encoder()
 make_graph()
 make_keras_functional()
 make_foreign_check()

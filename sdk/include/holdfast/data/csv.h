@@ -3,8 +3,8 @@
 // Reads tables from CSV files (RFC 4180), plain or compressed by gzip; the content decides which, not the name.
 //
 //   const Table houses = read_csv("houses.csv");
-//   const Table winds = read_csv("wind.csv.gz", {.separator = ';', .decimal_point = ',', .types = {{"station",
-//                                                ColumnType::text}}});
+//   const Table winds = read_csv("wind.csv.gz", {.separator = ';', .decimal_point = ',',
+//                                                .types = {{"station", ColumnType::text}}});
 //
 // A field may be in quotes, and then holds separators, line ends and, doubled, quotes. Lines end in LF or CR LF. A
 // UTF-8 byte order mark at the begin is skipped, and so are empty lines. Spaces and tabs around a field do not count,

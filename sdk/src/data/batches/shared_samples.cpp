@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/stages/stage.h"
@@ -13,13 +14,12 @@
 namespace holdfast {
 namespace {
 
-std::vector<std::string> feature_maps_of(const Stage& last) {
-  std::vector<std::string> names;
-  for (const Stage* stage = &last; stage != nullptr; stage = stage->previous()) {
-    if (stage->kind() == StageKind::feature_map) names.push_back(stage->map_name());
-  }
-  return names;
-}
+// The samples of one source that a data set can lead to, and the maps on the way there, the last one first.
+struct Reached {
+  const Stage* source;
+  std::vector<std::string> maps;
+  PositionSet positions;
+};
 
 // Maps that read samples by number may read two files with the same numbers. The names of the maps tell
 // the files apart, as they do for a run that resumes.
@@ -27,46 +27,64 @@ bool read_one_file(const std::vector<std::string>& maps_of_a, const std::vector<
   return maps_of_a == maps_of_b && std::find(maps_of_a.begin(), maps_of_a.end(), "") == maps_of_a.end();
 }
 
-bool have_one_source(const Stage& a, const Stage& b) {
-  const Stage& source_of_a = origin_of(a);
-  const Stage& source_of_b = origin_of(b);
+bool have_one_source(const Reached& a, const Reached& b) {
   // The usual case, and it saves the comparison of contents.
-  if (&source_of_a == &source_of_b) return true;
-  const std::vector<std::string> maps_of_a = feature_maps_of(a);
-  const std::vector<std::string> maps_of_b = feature_maps_of(b);
+  if (a.source == b.source) return true;
   // If only one side has such a map, the other one has the samples themselves. Equal contents are then one source.
-  if (!maps_of_a.empty() && !maps_of_b.empty() && !read_one_file(maps_of_a, maps_of_b)) return false;
-  return source_of_a.content() == source_of_b.content();
+  if (!a.maps.empty() && !b.maps.empty() && !read_one_file(a.maps, b.maps)) return false;
+  return a.source->content() == b.source->content();
 }
 
 enum class Shuffles { heed, pass_over };
 
-// The positions in the source to which the samples of the data set can lead.
-PositionSet reached_by(const Dataset& dataset, Shuffles shuffles) {
+// Follows the stages to all sources.
+void follow(const Stage& stage, PositionSet positions, std::vector<std::string> maps, Shuffles shuffles,
+            std::vector<Reached>& reached) {
+  if (stage.kind() == StageKind::feature_map) maps.push_back(stage.map_name());
+  const std::vector<const Stage*> parents = stage.parents();
+  if (parents.empty()) reached.push_back({&stage, std::move(maps), std::move(positions)});
+  for (std::size_t parent = 0; parent < parents.size(); ++parent) {
+    const bool is_passed = stage.kind() == StageKind::shuffle && shuffles == Shuffles::pass_over;
+    follow(*parents[parent], is_passed ? positions : stage.reach(positions, parent), maps, shuffles, reached);
+  }
+}
+
+std::vector<Reached> reached_by(const Dataset& dataset, Shuffles shuffles) {
   // Samples at the end that fill no batch may be left out.
   const bool is_cut = dataset.batch_size() > 0 && dataset.batches() == dataset.size() / dataset.batch_size();
   const std::int64_t size = is_cut ? dataset.batches() * dataset.batch_size() : dataset.size();
-  PositionSet positions = PositionSet::below(size);
-  for (const Stage* stage = dataset.last_stage().get(); stage != nullptr; stage = stage->previous()) {
-    if (stage->kind() == StageKind::shuffle && shuffles == Shuffles::pass_over) continue;
-    positions = stage->reach(positions);
+  std::vector<Reached> reached;
+  follow(*dataset.last_stage(), PositionSet::below(size), {}, shuffles, reached);
+  return reached;
+}
+
+// How many samples for validation are also reached by training.
+std::int64_t count_shared(const std::vector<Reached>& training, const std::vector<Reached>& validation) {
+  std::int64_t count = 0;
+  for (const Reached& of_validation : validation) {
+    std::vector<PositionSet::Range> shared;
+    for (const Reached& of_training : training) {
+      if (!have_one_source(of_training, of_validation)) continue;
+      const PositionSet both = of_training.positions.intersection(of_validation.positions);
+      shared.insert(shared.end(), both.ranges().begin(), both.ranges().end());
+    }
+    count += PositionSet(std::move(shared)).count();
   }
-  return positions;
+  return count;
 }
 
 }  // namespace
 
 std::optional<SharedSamples> shared_samples(const Dataset& training, const Dataset& validation) {
-  if (!have_one_source(*training.last_stage(), *validation.last_stage())) return std::nullopt;
-  const PositionSet of_validation = reached_by(validation, Shuffles::heed);
-  const PositionSet shared = reached_by(training, Shuffles::heed).intersection(of_validation);
-  if (shared.is_empty()) return std::nullopt;
+  const std::vector<Reached> of_validation = reached_by(validation, Shuffles::heed);
+  const std::int64_t shared = count_shared(reached_by(training, Shuffles::heed), of_validation);
+  if (shared == 0) return std::nullopt;
+  std::int64_t all = 0;
+  for (const Reached& reached : of_validation) all += reached.positions.count();
   // What would be shared if no order changed. If that is nothing, the shuffle is the mistake, and the message says so.
-  const PositionSet shared_anyway =
-      reached_by(training, Shuffles::pass_over).intersection(reached_by(validation, Shuffles::pass_over));
-  return SharedSamples{.shared = shared.count(),
-                       .of_validation = of_validation.count(),
-                       .are_mixed_by_shuffle = shared_anyway.is_empty()};
+  const std::int64_t shared_anyway =
+      count_shared(reached_by(training, Shuffles::pass_over), reached_by(validation, Shuffles::pass_over));
+  return SharedSamples{.shared = shared, .of_validation = all, .are_mixed_by_shuffle = shared_anyway == 0};
 }
 
 }  // namespace holdfast

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "data/stages/filter_stage.h"
+#include "data/stages/joined_stage.h"
 #include "data/stages/map_stage.h"
 #include "data/stages/range_stage.h"
 #include "data/stages/repeat_stage.h"
@@ -16,6 +18,7 @@
 #include "data/stages/split_positions.h"
 #include "data/stages/split_stage.h"
 #include "data/stages/stage.h"
+#include "data/stages/window_stage.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -130,6 +133,38 @@ Dataset Dataset::skip(std::int64_t count) const {
   return Dataset(std::make_shared<RangeStage>(stage_, first, size() - first));
 }
 
+Dataset Dataset::filter(const FilterFunction& function, std::string name) const {
+  check_is_open("filter");
+  return Dataset(std::make_shared<FilterStage>(stage_, function, std::move(name)));
+}
+
+Dataset Dataset::window(std::int64_t count, WindowOptions options) const {
+  check_is_open("window");
+  return Dataset(std::make_shared<WindowStage>(stage_, count, options));
+}
+
+std::vector<std::shared_ptr<const Stage>> Dataset::stages_of(const std::vector<Dataset>& parts,
+                                                             const std::string& stage) {
+  std::vector<std::shared_ptr<const Stage>> stages;
+  for (const Dataset& part : parts) {
+    part.check_is_open(stage);
+    stages.push_back(part.stage_);
+  }
+  return stages;
+}
+
+Dataset Dataset::concatenate(const std::vector<Dataset>& parts) {
+  return Dataset(std::make_shared<ConcatenateStage>(stages_of(parts, "concatenate")));
+}
+
+Dataset Dataset::interleave(const std::vector<Dataset>& parts) {
+  return Dataset(std::make_shared<InterleaveStage>(stages_of(parts, "interleave")));
+}
+
+Dataset Dataset::zip(const std::vector<Dataset>& parts) {
+  return Dataset(std::make_shared<ZipStage>(stages_of(parts, "zip")));
+}
+
 DatasetSplit Dataset::split_off_fraction(double fraction, const SplitOptions& options) const {
   check_is_open("split");
   return split_off(samples_of_fraction(fraction, size(), "sample"), options);
@@ -176,7 +211,8 @@ Dataset Dataset::keep_on_device() const {
   if (stage_->source() == nullptr) {
     throw Error(
         ErrorCode::invalid_argument,
-        "keep_on_device() stands after map(), which makes other samples in each epoch; leave out one of the two");
+        "keep_on_device() stands after map(), which makes other samples in each epoch, or after a stage that joins "
+        "samples; leave out one of the two");
   }
   Dataset result = *this;
   result.is_kept_on_device_ = true;

@@ -21,7 +21,7 @@ std::int64_t RangeStage::source_position(std::uint64_t seed, std::int64_t epoch,
 }
 
 // A range moves positions and neither adds nor loses any, so the answer is exact.
-PositionSet RangeStage::reach(const PositionSet& positions) const {
+PositionSet RangeStage::reach(const PositionSet& positions, std::size_t) const {
   std::vector<PositionSet::Range> moved;
   for (const PositionSet::Range& range : positions.ranges())
     moved.push_back({range.begin + first_, range.end + first_});

@@ -14,7 +14,7 @@ class RangeStage : public ChainedStage {
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
   const Stage* source() const override { return before().source(); }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
-  PositionSet reach(const PositionSet& positions) const override;
+  PositionSet reach(const PositionSet& positions, std::size_t) const override;
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override;
   StageKind kind() const override { return StageKind::range; }

@@ -40,7 +40,7 @@ std::int64_t RepeatStage::source_position(std::uint64_t seed, std::int64_t epoch
   return before().source_position(seed, epoch * count_ + round, position % before().size());
 }
 
-PositionSet RepeatStage::reach(const PositionSet& positions) const {
+PositionSet RepeatStage::reach(const PositionSet& positions, std::size_t) const {
   const std::int64_t round = before().size();
   std::vector<PositionSet::Range> wrapped;
   for (const PositionSet::Range& range : positions.ranges()) {

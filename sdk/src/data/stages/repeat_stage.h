@@ -14,7 +14,7 @@ class RepeatStage : public ChainedStage {
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
   const Stage* source() const override { return before().source(); }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
-  PositionSet reach(const PositionSet& positions) const override;
+  PositionSet reach(const PositionSet& positions, std::size_t) const override;
   StageKind kind() const override { return StageKind::repeat; }
   void describe(nlohmann::ordered_json& stages) const override;
 

@@ -65,7 +65,7 @@ std::int64_t ShuffleStage::source_position(std::uint64_t seed, std::int64_t epoc
 }
 
 // Each window that contains one of the positions, as a whole.
-PositionSet ShuffleStage::reach(const PositionSet& positions) const {
+PositionSet ShuffleStage::reach(const PositionSet& positions, std::size_t) const {
   std::vector<PositionSet::Range> windows;
   for (const PositionSet::Range& range : positions.ranges()) {
     const std::int64_t last_window = (range.end - 1) / window_;

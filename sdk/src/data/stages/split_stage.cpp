@@ -214,39 +214,7 @@ void check_split(const Stage& before, std::int64_t validation_samples) {
 
 SplitStage::SplitStage(std::shared_ptr<const Stage> before, SplitDraw draw, std::string part,
                        std::vector<std::uint32_t> positions)
-    : ChainedStage(std::move(before), static_cast<std::int64_t>(positions.size())),
-      draw_(std::move(draw)),
-      part_(std::move(part)),
-      positions_(std::move(positions)) {}
-
-void SplitStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
-  before().load(seed, epoch, positions_[static_cast<std::size_t>(position)], destination);
-}
-
-void SplitStage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
-                              std::span<float> targets) const {
-  before().load_targets(seed, epoch, positions_[static_cast<std::size_t>(position)], targets);
-}
-
-std::int64_t SplitStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
-  return before().source_position(seed, epoch, positions_[static_cast<std::size_t>(position)]);
-}
-
-PositionSet SplitStage::reach(const PositionSet& positions) const {
-  std::vector<PositionSet::Range> drawn;
-  for (const PositionSet::Range& range : positions.ranges()) {
-    // Positions rise, so neighbours join here and the list stays as short as it can be.
-    for (std::int64_t i = range.begin; i < range.end; ++i) {
-      const std::int64_t position = positions_[static_cast<std::size_t>(i)];
-      if (!drawn.empty() && drawn.back().end == position) {
-        ++drawn.back().end;
-      } else {
-        drawn.push_back({position, position + 1});
-      }
-    }
-  }
-  return PositionSet(std::move(drawn));
-}
+    : ChosenStage(std::move(before), std::move(positions)), draw_(std::move(draw)), part_(std::move(part)) {}
 
 void SplitStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/stages/stage.h"
+#include "data/stages/chosen_stage.h"
 
 namespace holdfast {
 
@@ -18,25 +18,18 @@ struct SplitDraw {
   std::string class_digest{};  // of the class of each sample; empty unless the split is by label
 };
 
-class SplitStage : public ChainedStage {
+class SplitStage : public ChosenStage {
  public:
   // `positions` must rise. `part` is the name of this part: "training" or "validation".
   SplitStage(std::shared_ptr<const Stage> before, SplitDraw draw, std::string part,
              std::vector<std::uint32_t> positions);
 
-  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
-  void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
-                    std::span<float> targets) const override;
-  const Stage* source() const override { return before().source(); }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
-  PositionSet reach(const PositionSet& positions) const override;
   StageKind kind() const override { return StageKind::split; }
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:
   SplitDraw draw_;
   std::string part_;
-  std::vector<std::uint32_t> positions_;  // in the stage before
 };
 
 // Splits the stage `before` into both parts. Throws as Dataset::split() does.

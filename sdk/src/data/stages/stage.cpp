@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -51,17 +52,10 @@ void Stage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t po
   load(seed, epoch, position, {.features = features, .targets = targets});
 }
 
-const Stage& origin_of(const Stage& last) {
-  const Stage* stage = &last;
-  while (stage->previous() != nullptr) stage = stage->previous();
-  return *stage;
-}
-
 bool has_stage(const Stage& last, StageKind kind) {
-  for (const Stage* stage = &last; stage != nullptr; stage = stage->previous()) {
-    if (stage->kind() == kind) return true;
-  }
-  return false;
+  const std::vector<const Stage*> parents = last.parents();
+  return last.kind() == kind ||
+         std::ranges::any_of(parents, [&](const Stage* parent) { return has_stage(*parent, kind); });
 }
 
 }  // namespace holdfast

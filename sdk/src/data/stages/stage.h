@@ -8,6 +8,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "data/stages/position_set.h"
 #include "holdfast/core/row_layout.h"
@@ -24,7 +26,20 @@ struct SourceArrays {
 };
 
 // What a stage does, for code that must look through the chain.
-enum class StageKind { source, map, feature_map, shuffle, range, split, repeat };
+enum class StageKind {
+  source,
+  map,
+  feature_map,
+  shuffle,
+  range,
+  split,
+  filter,
+  repeat,
+  window,
+  concatenate,
+  interleave,
+  zip,
+};
 
 // What samples consist of.
 struct SampleLayouts {
@@ -65,20 +80,20 @@ class Stage {
   // target_words().
   virtual void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const = 0;
   // The first stage if all later ones only select and order its samples; null if one of them changes
-  // samples.
+  // samples or joins those of several data sets.
   virtual const Stage* source() const = 0;
-  // The position in the first stage of the sample that load() returns or changes.
+  // The position in the first stage of the sample that load() returns or changes. If there are several first
+  // stages, the position itself.
   virtual std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const = 0;
-  // The positions in the stage before to which samples at `positions`, in any epoch, may lead. A source
-  // returns them unchanged.
-  virtual PositionSet reach(const PositionSet& positions) const { return positions; }
+  // The stages before this one: none of a source, and several if it joins data sets.
+  virtual std::vector<const Stage*> parents() const { return {}; }
+  // The positions in that parent to which samples at `positions`, in any epoch, may lead.
+  virtual PositionSet reach(const PositionSet& positions, std::size_t /*parent*/) const { return positions; }
   // Writes the same targets as load(). Stages override it if they can avoid loading the features.
   virtual void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                             std::span<float> targets) const;
 
   virtual StageKind kind() const = 0;
-  // Null for a source.
-  virtual const Stage* previous() const { return nullptr; }
   // For a feature map: the name that the application gave it. Maps with one name make the same
   // features.
   virtual std::string map_name() const { return {}; }
@@ -102,11 +117,13 @@ class Stage {
 // A stage that follows another one and has its arrays, unless a constructor says otherwise.
 class ChainedStage : public Stage {
  public:
-  const Stage* previous() const override { return before_.get(); }
+  std::vector<const Stage*> parents() const override { return {before_.get()}; }
 
  protected:
   ChainedStage(std::shared_ptr<const Stage> before, std::int64_t size)
       : Stage(before->layouts(), size, before->number() + 1), before_(std::move(before)) {}
+  ChainedStage(std::shared_ptr<const Stage> before, SampleLayouts layouts, std::int64_t size)
+      : Stage(std::move(layouts), size, before->number() + 1), before_(std::move(before)) {}
   ChainedStage(std::shared_ptr<const Stage> before, RowLayout inputs)
       : Stage({.inputs = std::move(inputs),
                .targets = before->layouts().targets,
@@ -120,9 +137,7 @@ class ChainedStage : public Stage {
   std::shared_ptr<const Stage> before_;
 };
 
-// The first stage, even if a map() follows it.
-const Stage& origin_of(const Stage& last);
-// Whether the chain contains a stage of this kind.
+// Whether `last` or a stage before it is of this kind.
 bool has_stage(const Stage& last, StageKind kind);
 
 // [{"name": "ids", "shape": [128], "dtype": "i32"}, ...]

@@ -155,7 +155,7 @@ class ColumnFit {
   ColumnEncoding category(EncodingKind kind, UnknownCategory unknown) {
     if (cells_.type == ColumnType::real) {
       throw refused_fit(
-          fmt::format("column {} is one of reals, which are no categories; declare it as text in "
+          fmt::format("column {} is one of reals, which cannot be categories; declare it as text in "
                       "CsvOptions::types",
                       quoted_text(result_.column)));
     }

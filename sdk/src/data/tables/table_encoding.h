@@ -34,7 +34,7 @@ struct ColumnEncoding {
   std::optional<std::string> filled_category = {};
   std::unordered_map<std::string, std::int64_t> positions = {};  // of the categories
 
-  // How many features the column becomes. An id is none of them.
+  // How many features the column becomes. Ids are inputs of their own.
   std::int64_t width() const {
     if (kind == EncodingKind::id) return 0;
     return kind == EncodingKind::number ? 1 : static_cast<std::int64_t>(categories.size());

@@ -8,6 +8,8 @@
 #include <holdfast/holdfast.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -33,28 +35,23 @@ void make_file(const std::string& path) {
   std::filesystem::rename(path + ".new", path);
 }
 
-// Reads the targets now. Of the features, only each sample's index is in memory.
+// A sample is read when a batch needs it.
 Dataset samples_of(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) throw Error(ErrorCode::not_found, "cannot open " + path);
-  const auto read = [file, path](std::int64_t sample, std::int64_t first, std::span<float> values) {
-    const auto bytes = static_cast<ssize_t>(values.size_bytes());
-    const auto offset = static_cast<off_t>((sample * kFloats + first) * static_cast<std::int64_t>(sizeof(float)));
-    if (::pread(file, values.data(), values.size_bytes(), offset) != bytes) {
+  const auto read = [file, path](std::int64_t sample, const SampleArrays& into) {
+    std::array<float, kFloats> row{};
+    if (::pread(file, row.data(), sizeof(row), static_cast<off_t>(sample) * sizeof(row)) != ssize_t{sizeof(row)}) {
       throw Error(ErrorCode::invalid_file, path + " does not hold sample " + std::to_string(sample));
     }
+    into.targets.elements<float>(0)[0] = row[0];
+    std::copy(row.begin() + 1, row.end(), into.inputs.elements<float>(0).begin());
   };
-  Tensor indices{Shape{kSamples, 1}};
-  Tensor targets{Shape{kSamples, 1}};
-  for (std::int64_t i = 0; i < kSamples; ++i) {
-    indices.sample(i)[0] = static_cast<float>(i);
-    read(i, 0, targets.sample(i));
-  }
-
-  const auto read_features = [read](std::span<const float> index, std::span<float> features, Random&) {
-    read(static_cast<std::int64_t>(index[0]), 1, features);
-  };
-  return from_tensors(indices, targets).map(Shape{kFloats - 1}, read_features, "features of version 1");
+  return from_source({.size = kSamples,
+                      .inputs = {{"features", {kFloats - 1}}},
+                      .targets = {{"target", {1}}},
+                      .content = "samples of version 1"},
+                     read);
 }
 
 }  // namespace

@@ -114,6 +114,47 @@ def make_npy():
     save("npy", "beyond_64_bits", npy(form % ("<f8", "False", "(4294967296, 4294967296)"), b""))
 
 
+def make_csv():
+    # The first byte chooses the options: header (0 to 2), and from 4 on semicolons and decimal commas.
+    save("csv", "types", b"\x00id,size,town,none\n1,-2.5e3,Bonn,\n+2,NA,\xc3\x84gidienberg,NaN\n")
+    save("csv", "quotes", b'\x01"a ""b""","c,d"\r\n"1\n2" , x \r\n\r\n"",\r\n')
+    save("csv", "mark", b"\x00\xef\xbb\xbfa\n1\n")
+    save("csv", "no_header", b"\x021,2\n3,4")
+    save("csv", "decimal_commas", b"\x04a;b\n1,5;2\n-,5;12345678901234567890\n")
+    save("csv", "wide", b"\x00a\n9223372036854775808\n")
+    save("csv", "out_of_range", b"\x00a,b\n1,1e999\n")
+    save("csv", "ragged", b"\x00a,b\n1\n")
+    save("csv", "open_quote", b'\x00a\n"1\n')
+    save("csv", "inner_quote", b'\x00a\n1"\n')
+    save("csv", "text_after_quote", b'\x00a\n"1"2\n')
+    save("csv", "carriage_return", b"\x00a\r1\n")
+    save("csv", "nul", b"\x00a\n\x00\n")
+    save("csv", "latin1", b"\x00a\n\xe4\n")
+    save("csv", "twice", b"\x00a,a\n1,2\n")
+
+
+def make_table_encoder():
+    number = {"column": "a", "kind": "number", "mean": 0.5, "deviation": 2.0, "fill": -1}
+    one_hot = {"column": "b", "kind": "one_hot", "categories": ["x", "y", "?"], "other": False, "fill": "?"}
+    ids = {"column": "c", "kind": "id", "categories": ["1", "2"], "other": True}
+    target = {"column": "a", "kind": "number", "mean": 0, "deviation": 1}
+
+    def save_encoder(name, features, targets, version=1, form="holdfast table encoder"):
+        save("table_encoder", name, json.dumps({"format": form, "version": version, "features": features,
+                                                "targets": targets}, separators=(",", ":")).encode())
+
+    save_encoder("kinds", [number, one_hot, ids], [{**target, "column": "d"}])
+    save_encoder("class", [number], [{**ids, "other": False}])
+    save_encoder("two_targets", [one_hot], [target, {**target, "column": "c"}])
+    save_encoder("twice", [number], [target])
+    save_encoder("no_deviation", [{**number, "deviation": 0}], [{**target, "column": "d"}])
+    save_encoder("category_twice", [{**one_hot, "categories": ["x", "x"]}], [target])
+    save_encoder("unknown_fill", [{**one_hot, "fill": "z"}], [target])
+    save_encoder("other_version", [one_hot], [target], 2)
+    save_encoder("other_format", [one_hot], [target], 1, "a")
+    save("table_encoder", "deep", b"[" * 1500)
+
+
 def of_our_own(program, arrays, metadata=None):
     """The bytes of a Holdfast file with arrays given as .npy files."""
     with tempfile.TemporaryDirectory() as folder:
@@ -343,6 +384,8 @@ def make_keras_functional():
 make_safetensors()
 make_zip()
 make_npy()
+make_csv()
+make_table_encoder()
 make_graph()
 make_keras_functional()
 make_foreign_check()

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "data/batch_loader.h"
-#include "data/pinned_samples.h"
+#include "data/batches/batch_loader.h"
+#include "data/batches/pinned_samples.h"
 #include "gpu/layers/support/layer_test.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"

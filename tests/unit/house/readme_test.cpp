@@ -1,9 +1,10 @@
-// The README and docs/training.md show programs. The examples are built as programs of their own, so what the two pages
-// show compiles as long as it is the text of the examples.
+// The README, docs/training.md and docs/data.md show programs. The examples are built as programs of their own, so what
+// the pages show compiles as long as it is the text of the examples.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,21 @@ TEST(TrainingPage, ShowsTheExampleProgramsAsTheyAreBuilt) {
   EXPECT_NE(optimizers.find(blocks[4]), std::string::npos) << blocks[4];
   EXPECT_NE(example("samples_in_a_file").find(blocks[5]), std::string::npos) << blocks[5];
   EXPECT_EQ(blocks[6], example("predict"));
+}
+
+// A newcomer with a CSV file should need no more than this.
+TEST(DataPage, ShowsTheExampleProgramAsItIsBuilt) {
+  const std::vector<std::string> blocks = code_in("docs/data.md");
+  ASSERT_EQ(blocks.size(), 2U);
+
+  const std::string program = example("tabular");
+  EXPECT_EQ(blocks[0], program.substr(program.find("#include")));
+  std::istringstream lines(blocks[0]);
+  int filled = 0;
+  for (std::string line; std::getline(lines, line);) filled += line.empty() ? 0 : 1;
+  EXPECT_LE(filled, 25);
+  const std::string test = read_file(source_folder() + "/tests/unit/data/tables/table_encoder_test.cpp");
+  EXPECT_NE(test.find(blocks[1]), std::string::npos) << blocks[1];
 }
 
 }  // namespace holdfast

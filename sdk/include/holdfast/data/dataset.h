@@ -55,6 +55,17 @@ struct PrefetchOptions {
   int threads = 1;  // per replica; they load one batch together and, on CPUs, compete with training
 };
 
+enum class WindowTargets {
+  last,  // those of the last sample: what follows from the window
+  all,   // those of all samples, with a leading axis as the inputs have it
+};
+
+struct WindowOptions {
+  std::int64_t stride = 1;  // positions from one sample of a window to the next
+  std::int64_t shift = 1;   // positions from one window to the next
+  WindowTargets targets = WindowTargets::last;
+};
+
 struct SplitOptions {
   std::uint64_t seed = 0;  // another seed draws other parts; independent of the seed of the run
   // Give each class the same share of both parts, and at least one sample in each. Samples with equal
@@ -75,8 +86,10 @@ class Dataset {
   // The same for samples of any arrays.
   using ArrayMapFunction = std::function<void(const SampleArrays&, Random&)>;
   using InputMapFunction = std::function<void(const ArrayRow&, const ArrayRow&, Random&)>;
+  // Whether to keep a sample.
+  using FilterFunction = std::function<bool(const SampleArrays&)>;
 
-  // For sources within the library. Applications begin with from_tensors() or read_idx().
+  // For sources within the library. Applications begin with from_tensors(), read_idx() or from_source().
   explicit Dataset(std::shared_ptr<const Stage> stage);
 
   // The shapes of one sample. Throw Error{invalid_argument} if it has several inputs or targets.
@@ -123,6 +136,39 @@ class Dataset {
   Dataset take(std::int64_t count) const;
   Dataset skip(std::int64_t count) const;
 
+  // Keeps the samples for which the function is true:
+  //
+  //   data.filter([](const SampleArrays& sample) { return sample.targets.elements<float>(0)[0] < 5; }, "digits to 4")
+  //
+  // It is called once for each sample, as it is in epoch 0 with seed 0, before this returns; the positions that it
+  // keeps are kept in all epochs and take 4 bytes each. The description has a digest of them. Throws
+  // Error{invalid_argument} for an empty function, if no sample is kept, and after shuffle(), where samples have no
+  // fixed position. Throws Error{unsupported} for more than 2^32 - 1 samples.
+  Dataset filter(const FilterFunction& function, std::string name = "") const;
+
+  // Makes one sample of `count` samples that follow one another: inputs get a leading axis of that extent. Window w
+  // begins at sample w * shift. Samples at the end that fill no window are left out. For a series of measurements, with
+  // the one to predict as target:
+  //
+  //   from_tensors(values, next_values).window(24)  // inputs [24, ...], the target of the last of the 24
+  //
+  // Throws Error{invalid_argument} for numbers below 1, and if not even one window fits.
+  Dataset window(std::int64_t count, WindowOptions options = {}) const;
+
+  // The samples of several data sets as those of one. Each draws by seeds of its own. Data sets that shuffle before
+  // they are joined stay apart; shuffle() after it mixes them.
+  //   - concatenate: all samples of the first, then all of the second, and so on;
+  //   - interleave: one of each in turns; data sets that have no more are passed over;
+  //   - zip: the inputs of all side by side, and the targets likewise. Sample i has those of sample i of each.
+  //
+  //   Dataset::concatenate({photos, drawings}).shuffle().batch(32)
+  //
+  // Throw Error{invalid_argument} without data sets, and for samples of other arrays; zip() for other sizes, two arrays
+  // of one name, and sample weights in others than the last data set.
+  static Dataset concatenate(const std::vector<Dataset>& parts);
+  static Dataset interleave(const std::vector<Dataset>& parts);
+  static Dataset zip(const std::vector<Dataset>& parts);
+
   // Draws the samples for validation, as a fraction of all or as a count; the rest is for training:
   //
   //   const auto [training, validation] = data.split(0.2);
@@ -160,7 +206,7 @@ class Dataset {
   // Copies all samples of the source to the training device once; batches are then taken from there.
   // Use it for data that fits into the memory of the device next to the model. It comes where batch()
   // does, once. It changes no bits and does nothing on CPUs. Throws Error{invalid_argument} after a
-  // map(), which makes other samples in each epoch.
+  // map(), which makes other samples in each epoch, and after window(), concatenate(), interleave() and zip().
   Dataset keep_on_device() const;
 
   // Samples per batch; 0 without batch().
@@ -188,6 +234,9 @@ class Dataset {
 
  private:
   void check_is_open(const std::string& stage) const;
+  // The stages of all parts, none of which may be in batches. `stage` is for messages.
+  static std::vector<std::shared_ptr<const Stage>> stages_of(const std::vector<Dataset>& parts,
+                                                             const std::string& stage);
   DatasetSplit split_off_fraction(double fraction, const SplitOptions& options) const;
   DatasetSplit split_off(std::int64_t count, const SplitOptions& options) const;
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <set>
 
-#include "data/shared_samples.h"
+#include "data/batches/shared_samples.h"
 #include "holdfast/base/error.h"
 #include "train/state/monitor.h"
 

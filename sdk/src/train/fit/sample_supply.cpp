@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "data/stage.h"
+#include "data/stages/stage.h"
 
 namespace holdfast {
 

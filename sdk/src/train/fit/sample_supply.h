@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "data/batch_loader.h"
-#include "data/pinned_samples.h"
-#include "data/resident_samples.h"
+#include "data/batches/batch_loader.h"
+#include "data/batches/pinned_samples.h"
+#include "data/batches/resident_samples.h"
 #include "holdfast/data/dataset.h"
 #include "train/step/training.h"
 

@@ -11,7 +11,7 @@
 #include "collective/communicator.h"
 #include "collective/shard_accumulator.h"
 #include "core/worker_pool.h"
-#include "data/batch_loader.h"
+#include "data/batches/batch_loader.h"
 #include "holdfast/train/trainable.h"
 #include "train/context/replica_context.h"
 #include "train/step/block_layout.h"

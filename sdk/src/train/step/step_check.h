@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "data/batch_loader.h"
+#include "data/batches/batch_loader.h"
 #include "holdfast/base/digest.h"
 #include "train/step/gradient_check.h"
 

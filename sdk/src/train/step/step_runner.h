@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "collective/communicator.h"
-#include "data/batch_loader.h"
+#include "data/batches/batch_loader.h"
 #include "holdfast/train/trainable.h"
 #include "train/context/replica_context.h"
 #include "train/context/requests.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/worker_pool.h"
-#include "data/batch_loader.h"
+#include "data/batches/batch_loader.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {

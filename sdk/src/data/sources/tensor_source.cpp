@@ -1,0 +1,184 @@
+// A source of tensors in memory. Digests of their content stand in the description, so that a run which resumes with
+// other data is refused. See docs/decisions/data.md.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/tensor_rows.h"
+#include "data/stages/stage.h"
+#include "holdfast/base/digest.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+ArraySpec spec_of(const std::string& name, const Tensor& tensor) {
+  return {.name = name, .shape = tensor.shape().without_batch(), .dtype = tensor.dtype()};
+}
+
+// One f32 tensor of features and one of targets.
+class TensorSource : public Stage {
+ public:
+  TensorSource(Tensor features, Tensor targets)
+      : Stage(plain_layouts(features.shape().without_batch(), targets.shape().without_batch()), features.shape()[0], 0),
+        features_(std::move(features)),
+        targets_(std::move(targets)),
+        feature_digest_(digest(std::as_bytes(std::as_const(features_).values()))),
+        target_digest_(digest(std::as_bytes(std::as_const(targets_).values()))) {}
+
+  void load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const override {
+    std::ranges::copy(features_.sample(position), destination.features.begin());
+    std::ranges::copy(targets_.sample(position), destination.targets.begin());
+  }
+
+  const Stage* source() const override { return this; }
+  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
+
+  void load_targets(std::uint64_t, std::int64_t, std::int64_t position, std::span<float> targets) const override {
+    std::ranges::copy(targets_.sample(position), targets.begin());
+  }
+  StageKind kind() const override { return StageKind::source; }
+  std::string content() const override {
+    return "tensors " + features_.shape().to_string() + " " + feature_digest_.hex() + " " +
+           targets_.shape().to_string() + " " + target_digest_.hex();
+  }
+
+  SourceArrays arrays() const override { return {features_.values(), targets_.values()}; }
+
+  void describe(nlohmann::ordered_json& stages) const override {
+    stages.push_back({{"kind", "tensors"},
+                      {"features", features_.shape().extents()},
+                      {"targets", targets_.shape().extents()},
+                      {"feature_digest", feature_digest_.hex()},
+                      {"target_digest", target_digest_.hex()}});
+  }
+
+ private:
+  Tensor features_;  // [size, feature shape]
+  Tensor targets_;   // [size, target shape]
+  Digest feature_digest_;
+  Digest target_digest_;
+};
+
+// Several tensors, of any types. Rows are made as samples are loaded.
+class ArraySource : public Stage {
+ public:
+  ArraySource(SampleLayouts layouts, std::int64_t size, std::vector<Tensor> inputs, std::vector<Tensor> targets)
+      : Stage(std::move(layouts), size, 0), inputs_(std::move(inputs)), targets_(std::move(targets)) {
+    for (const std::vector<Tensor>* tensors : {&inputs_, &targets_}) {
+      // Once, when the source is made: the tensors never change afterwards, so the digest stays true.
+      for (const Tensor& tensor : *tensors) digests_.push_back(digest(tensor.bytes()).hex());
+    }
+  }
+
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override {
+    read_row(this->layouts().inputs, input_pointers_, position, destination.features);
+    load_targets(seed, epoch, position, destination.targets);
+    // At each load, as after a map(), so that the message names the sample.
+    check_integers(this->layouts(), destination, position);
+  }
+  void load_targets(std::uint64_t, std::int64_t, std::int64_t position, std::span<float> targets) const override {
+    read_row(this->layouts().targets, target_pointers_, position, targets);
+  }
+  const Stage* source() const override { return this; }
+  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
+  StageKind kind() const override { return StageKind::source; }
+  std::string content() const override { return fmt::format("arrays {} {}", size(), fmt::join(digests_, " ")); }
+  void describe(nlohmann::ordered_json& stages) const override {
+    stages.push_back({{"kind", "arrays"}, {"digests", digests_}});
+  }
+
+ private:
+  static std::vector<const Tensor*> pointers_to(const std::vector<Tensor>& tensors) {
+    std::vector<const Tensor*> pointers;
+    for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+    return pointers;
+  }
+
+  const std::vector<Tensor> inputs_;   // [size, shape] each
+  const std::vector<Tensor> targets_;  // then the weights, if there are any
+  const std::vector<const Tensor*> input_pointers_ = pointers_to(inputs_);
+  const std::vector<const Tensor*> target_pointers_ = pointers_to(targets_);
+  std::vector<std::string> digests_;
+};
+
+// Checks one tensor of a data set against the number of samples that the first one has.
+void check_samples(const NamedTensor& given, const char* role, std::int64_t samples) {
+  const Shape& shape = given.tensor.shape();
+  if (shape.rank() > 0 && shape[0] == samples) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} \"{}\" has the shape {}, but the first input has {} samples; the first axis of all "
+                          "tensors counts samples",
+                          role, given.name, shape.to_string(), samples));
+}
+
+void check_weights(const Tensor& weights) {
+  if (weights.dtype() != DType::f32) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("sample weights are of {}; pass them as f32", name(weights.dtype())));
+  }
+  for (std::size_t index = 0; index < weights.values().size(); ++index) {
+    const float weight = weights.values()[index];
+    // The sum of the weights divides the gradient. A NaN or a negative weight would spoil a whole batch.
+    if (weight >= 0 && std::isfinite(weight)) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("sample weight {} is {}; weights are numbers from 0 on", index, weight));
+  }
+}
+
+}  // namespace
+
+Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets,
+                     std::optional<Tensor> sample_weights) {
+  if (inputs.empty() || inputs[0].tensor.shape().rank() == 0) {
+    throw Error(ErrorCode::invalid_argument, "from_tensors() needs at least one input, with one entry per sample");
+  }
+  if (sample_weights) {
+    check_weights(*sample_weights);
+    // Weights are the last target, so they take the way of every other target to the device.
+    targets.push_back({.name = "sample_weight", .tensor = std::move(*sample_weights)});
+  }
+  const std::int64_t samples = inputs[0].tensor.shape()[0];
+  const auto take = [&](std::vector<NamedTensor>& named, const char* role, std::vector<Tensor>& tensors) {
+    std::vector<ArraySpec> specs;
+    for (NamedTensor& each : named) {
+      check_samples(each, role, samples);
+      specs.push_back(spec_of(each.name, each.tensor));
+      tensors.push_back(std::move(each.tensor));
+    }
+    return RowLayout(std::move(specs));
+  };
+  std::vector<Tensor> input_tensors;
+  std::vector<Tensor> target_tensors;
+  RowLayout input_layout = take(inputs, "input", input_tensors);
+  RowLayout target_layout = take(targets, "target", target_tensors);
+  return Dataset(std::make_shared<ArraySource>(SampleLayouts{.inputs = std::move(input_layout),
+                                                             .targets = std::move(target_layout),
+                                                             .has_weights = sample_weights.has_value()},
+                                               samples, std::move(input_tensors), std::move(target_tensors)));
+}
+
+Dataset from_tensors(Tensor features, Tensor targets) {
+  const bool have_samples = features.shape().rank() > 0 && targets.shape().rank() > 0;
+  if (!have_samples || features.shape()[0] != targets.shape()[0]) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "features and targets need the same first axis, one entry per sample, but their shapes are {} and {}",
+            features.shape().to_string(), targets.shape().to_string()));
+  }
+  // Two tensors of f32 keep the plain source, whose arrays can be pinned as they are.
+  if (features.dtype() != DType::f32 || targets.dtype() != DType::f32) {
+    std::vector<NamedTensor> inputs;
+    std::vector<NamedTensor> outputs;
+    inputs.push_back({.name = {}, .tensor = std::move(features)});
+    outputs.push_back({.name = {}, .tensor = std::move(targets)});
+    return from_tensors(std::move(inputs), std::move(outputs));
+  }
+  return Dataset(std::make_shared<TensorSource>(std::move(features), std::move(targets)));
+}
+
+}  // namespace holdfast

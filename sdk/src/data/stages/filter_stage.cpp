@@ -1,0 +1,60 @@
+// The samples are found once, when the user writes the filter. A filter that decided at each load would not know how
+// many samples an epoch has, nor which one is at a position. See docs/decisions/data.md.
+
+#include "data/stages/filter_stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "holdfast/base/digest.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+std::vector<std::uint32_t> kept_positions(const Stage& before, const Dataset::FilterFunction& function) {
+  if (!function) throw Error(ErrorCode::invalid_argument, "filter() was given an empty function");
+  if (has_stage(before, StageKind::shuffle)) {
+    throw Error(ErrorCode::invalid_argument,
+                "filter() stands after shuffle(), which brings other samples to the positions that are kept in each "
+                "epoch; filter first, then shuffle");
+  }
+  if (before.size() > std::numeric_limits<std::uint32_t>::max()) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("filter() takes up to 4294967295 samples, not {}; filter parts of them", before.size()));
+  }
+  std::vector<std::uint32_t> kept;
+  std::vector<float> inputs(before.feature_words());
+  std::vector<float> targets(before.target_words());
+  for (std::int64_t position = 0; position < before.size(); ++position) {
+    before.load(0, 0, position, {.features = inputs, .targets = targets});
+    const SampleArrays sample{.inputs = {before.layouts().inputs, inputs},
+                              .targets = {before.layouts().targets, targets}};
+    if (function(sample)) kept.push_back(static_cast<std::uint32_t>(position));
+  }
+  if (kept.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("filter() keeps none of the {} samples; look at its function", before.size()));
+  }
+  return kept;
+}
+
+}  // namespace
+
+FilterStage::FilterStage(const std::shared_ptr<const Stage>& before, const Dataset::FilterFunction& function,
+                         std::string name)
+    : ChosenStage(before, kept_positions(*before, function)),
+      name_(std::move(name)),
+      digest_(digest(std::as_bytes(std::span(positions()))).hex()) {}
+
+void FilterStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "filter"}, {"name", name_}, {"kept", size()}, {"digest", digest_}});
+}
+
+}  // namespace holdfast

@@ -1,0 +1,134 @@
+// User functions run on any thread, in any order, and again after a recovery. So each call gets draws of its own, named
+// by stage, epoch and position. A function that kept a generator of its own would give other samples each time. See
+// docs/decisions/data.md.
+
+#include "data/stages/map_stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+Random draws_of(const Stage& stage, std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
+  return Random(seed, Purpose::augmentation, draw_major(stage, epoch), static_cast<std::uint64_t>(position));
+}
+
+template <typename Function>
+void check_function(const Function& function) {
+  if (!function) throw Error(ErrorCode::invalid_argument, "map() was given an empty function");
+}
+
+// The functions of f32 samples see rows, which are their arrays only if there is one of f32.
+void check_plain(const Stage& before) {
+  if (before.layouts().are_plain()) return;
+  throw Error(ErrorCode::invalid_argument,
+              "this map() is for samples of one f32 array and one f32 target; take a function of SampleArrays for "
+              "samples of other arrays");
+}
+
+// The sum of the weights divides the gradient, so one that is negative or not finite would spoil a whole batch.
+void check_weights(const SampleLayouts& layouts, std::span<const float> targets, std::int64_t position) {
+  if (!layouts.has_weights) return;
+  const std::size_t last = layouts.targets.arrays().size() - 1;
+  for (const float weight : targets.subspan(layouts.targets.first_word(last))) {
+    if (weight >= 0 && std::isfinite(weight)) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("map() gave sample {} the weight {}; weights are numbers from 0 on", position, weight));
+  }
+}
+
+}  // namespace
+
+MapStage::MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name)
+    : ChainedStage(before, before->size()), function_(std::move(function)), name_(std::move(name)) {
+  check_function(function_);
+  check_plain(this->before());
+}
+
+void MapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  before().load(seed, epoch, position, destination);
+  Random random = draws_of(*this, seed, epoch, position);
+  function_(destination, random);
+}
+
+void MapStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "map"}, {"name", name_}});
+}
+
+ArrayMapStage::ArrayMapStage(std::shared_ptr<const Stage> before, Dataset::ArrayMapFunction function, std::string name)
+    : ChainedStage(before, before->size()), function_(std::move(function)), name_(std::move(name)) {
+  check_function(function_);
+}
+
+void ArrayMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  before().load(seed, epoch, position, destination);
+  Random random = draws_of(*this, seed, epoch, position);
+  function_({.inputs = {layouts().inputs, destination.features}, .targets = {layouts().targets, destination.targets}},
+            random);
+  // The function may have written integers of 64 bits, like any source.
+  check_integers(layouts(), destination, position);
+  check_weights(layouts(), destination.targets, position);
+}
+
+void ArrayMapStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "map"}, {"name", name_}});
+}
+
+InputMapStage::InputMapStage(std::shared_ptr<const Stage> before, std::vector<ArraySpec> inputs,
+                             Dataset::InputMapFunction function, std::string name)
+    : ChainedStage(std::move(before), RowLayout(std::move(inputs))),
+      function_(std::move(function)),
+      name_(std::move(name)) {
+  check_function(function_);
+  if (layouts().inputs.arrays().empty()) {
+    throw Error(ErrorCode::invalid_argument, "map() was given no new inputs; name at least one array");
+  }
+}
+
+void InputMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  std::vector<float> inputs(before().feature_words());
+  before().load(seed, epoch, position, {.features = inputs, .targets = destination.targets});
+  // Words that belong to no element must not hold what another sample left there: samples are compared by digest.
+  std::ranges::fill(destination.features, 0.0F);
+  Random random = draws_of(*this, seed, epoch, position);
+  function_({before().layouts().inputs, inputs}, {layouts().inputs, destination.features}, random);
+  check_integers(layouts(), destination, position);
+}
+
+void InputMapStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "map"}, {"name", name_}, {"inputs", json_of(layouts().inputs)}});
+}
+
+FeatureMapStage::FeatureMapStage(std::shared_ptr<const Stage> before, Shape feature_shape,
+                                 Dataset::FeatureFunction function, std::string name)
+    : ChainedStage(std::move(before), RowLayout({{.name = {}, .shape = std::move(feature_shape)}})),
+      function_(std::move(function)),
+      name_(std::move(name)) {
+  check_function(function_);
+  check_plain(this->before());
+}
+
+void FeatureMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  // The stage before has rows of another size, so it cannot write to the destination.
+  std::vector<float> features(before().feature_words());
+  before().load(seed, epoch, position, {.features = features, .targets = destination.targets});
+  Random random = draws_of(*this, seed, epoch, position);
+  function_(features, destination.features, random);
+}
+
+void FeatureMapStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "map"}, {"name", name_}, {"features", feature_shape().extents()}});
+}
+
+}  // namespace holdfast

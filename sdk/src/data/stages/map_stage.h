@@ -1,0 +1,97 @@
+#pragma once
+
+// The user functions that Dataset::map() adds. They run as samples are loaded, on any thread.
+
+#include <string>
+#include <vector>
+
+#include "data/stages/stage.h"
+
+namespace holdfast {
+
+// Changes samples in place. source() is null, since the samples differ from epoch to epoch.
+class MapStage : public ChainedStage {
+ public:
+  MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name);
+
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  const Stage* source() const override { return nullptr; }
+  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().source_position(seed, epoch, position);
+  }
+  StageKind kind() const override { return StageKind::map; }
+  void describe(nlohmann::ordered_json& stages) const override;
+
+ private:
+  Dataset::MapFunction function_;
+  std::string name_;
+};
+
+// Changes the arrays of samples in place. source() is null, as that of MapStage.
+class ArrayMapStage : public ChainedStage {
+ public:
+  ArrayMapStage(std::shared_ptr<const Stage> before, Dataset::ArrayMapFunction function, std::string name);
+
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  const Stage* source() const override { return nullptr; }
+  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().source_position(seed, epoch, position);
+  }
+  StageKind kind() const override { return StageKind::map; }
+  void describe(nlohmann::ordered_json& stages) const override;
+
+ private:
+  Dataset::ArrayMapFunction function_;
+  std::string name_;
+};
+
+// Computes new inputs, of other arrays, and leaves the targets as they are.
+class InputMapStage : public ChainedStage {
+ public:
+  InputMapStage(std::shared_ptr<const Stage> before, std::vector<ArraySpec> inputs, Dataset::InputMapFunction function,
+                std::string name);
+
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  const Stage* source() const override { return nullptr; }
+  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().source_position(seed, epoch, position);
+  }
+  void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
+                    std::span<float> targets) const override {
+    before().load_targets(seed, epoch, position, targets);
+  }
+  StageKind kind() const override { return StageKind::feature_map; }
+  std::string map_name() const override { return name_; }
+  void describe(nlohmann::ordered_json& stages) const override;
+
+ private:
+  Dataset::InputMapFunction function_;
+  std::string name_;
+};
+
+// Computes new features of another shape, and leaves the targets as they are.
+class FeatureMapStage : public ChainedStage {
+ public:
+  FeatureMapStage(std::shared_ptr<const Stage> before, Shape feature_shape, Dataset::FeatureFunction function,
+                  std::string name);
+
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  const Stage* source() const override { return nullptr; }
+  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().source_position(seed, epoch, position);
+  }
+  // Targets do not depend on the function, so it need not be called.
+  void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
+                    std::span<float> targets) const override {
+    before().load_targets(seed, epoch, position, targets);
+  }
+  StageKind kind() const override { return StageKind::feature_map; }
+  std::string map_name() const override { return name_; }
+  void describe(nlohmann::ordered_json& stages) const override;
+
+ private:
+  Dataset::FeatureFunction function_;
+  std::string name_;
+};
+
+}  // namespace holdfast

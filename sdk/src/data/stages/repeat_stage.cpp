@@ -1,0 +1,63 @@
+// A round of the repetition is an epoch of the stages before. So a shuffle or a map before repeat() draws anew in each
+// round, and (seed, epoch) still names every sample.
+
+#include "data/stages/repeat_stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+std::int64_t repeated_size(std::int64_t size, std::int64_t count) {
+  std::int64_t total = 0;
+  if (count <= 0 || __builtin_mul_overflow(size, count, &total)) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("repeat() needs a positive count whose product with the {} samples fits into 63 bits, not {}", size,
+                    count));
+  }
+  return total;
+}
+
+}  // namespace
+
+RepeatStage::RepeatStage(std::shared_ptr<const Stage> before, std::int64_t count)
+    : ChainedStage(before, repeated_size(before->size(), count)), count_(count) {}
+
+void RepeatStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  const std::int64_t round = position / before().size();
+  // The rounds of all epochs have numbers of their own: epoch 1 goes on where the rounds of epoch 0 end.
+  before().load(seed, epoch * count_ + round, position % before().size(), destination);
+}
+
+std::int64_t RepeatStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  const std::int64_t round = position / before().size();
+  return before().source_position(seed, epoch * count_ + round, position % before().size());
+}
+
+PositionSet RepeatStage::reach(const PositionSet& positions, std::size_t) const {
+  const std::int64_t round = before().size();
+  std::vector<PositionSet::Range> wrapped;
+  for (const PositionSet::Range& range : positions.ranges()) {
+    // As long as a whole round, so it reaches every sample wherever it begins.
+    if (range.end - range.begin >= round) return PositionSet::below(round);
+    const std::int64_t begin = range.begin % round;
+    const std::int64_t end = begin + (range.end - range.begin);
+    wrapped.push_back({begin, std::min(end, round)});
+    // The range crosses the border of two rounds and goes on at the first sample.
+    if (end > round) wrapped.push_back({0, end - round});
+  }
+  return PositionSet(std::move(wrapped));
+}
+
+void RepeatStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "repeat"}, {"count", count_}});
+}
+
+}  // namespace holdfast

@@ -1,0 +1,84 @@
+// Each window is permuted by a draw of its own, so a position can be looked up in any order and from any epoch. A
+// shuffle buffer, as other frameworks have it, would be state that a savepoint must hold. See docs/decisions/data.md.
+
+#include "data/stages/shuffle_stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+ShuffleStage::ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t window)
+    : ChainedStage(before, before->size()), window_(std::min(window, std::max<std::int64_t>(1, before->size()))) {
+  if (window <= 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("shuffle() needs a window of one sample or more, not {}", window));
+  }
+  // An order has 4 bytes a sample. With 8 a full shuffle of a large data set would take twice the memory.
+  if (window_ > std::numeric_limits<std::uint32_t>::max()) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("shuffle() takes windows of up to 4294967295 samples, not {}; pass a smaller window", window_));
+  }
+}
+
+// Fisher and Yates: every permutation is equally likely.
+ShuffleStage::Order ShuffleStage::draw_order(const Key& key) const {
+  // The last window of an epoch may be smaller.
+  Order order(static_cast<std::size_t>(std::min(window_, size() - key.window * window_)));
+  std::iota(order.begin(), order.end(), 0U);
+  Random random(key.seed, Purpose::shuffle, draw_major(*this, key.epoch), static_cast<std::uint64_t>(key.window));
+  for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
+  return order;
+}
+
+std::uint32_t ShuffleStage::source_in_window(const Key& key, std::size_t index) const {
+  // Held while an order is drawn: several threads want the same one at once, and it is drawn once.
+  const std::lock_guard lock(mutex_);
+  const auto is_wanted = [&](const CachedOrder& cached) { return !cached.order.empty() && cached.key == key; };
+  if (!is_wanted(cache_[0])) {
+    // The order that was used last stays in the second place. Threads at the border of two windows need both in turns.
+    std::swap(cache_[0], cache_[1]);
+    if (!is_wanted(cache_[0])) cache_[0] = {.key = key, .order = draw_order(key)};
+  }
+  return cache_[0].order[index];
+}
+
+std::int64_t ShuffleStage::position_before(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  const Key key{.seed = seed, .epoch = epoch, .window = position / window_};
+  const std::int64_t begin = key.window * window_;
+  return begin + source_in_window(key, static_cast<std::size_t>(position - begin));
+}
+
+void ShuffleStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  before().load(seed, epoch, position_before(seed, epoch, position), destination);
+}
+
+std::int64_t ShuffleStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  return before().source_position(seed, epoch, position_before(seed, epoch, position));
+}
+
+// Each window that contains one of the positions, as a whole.
+PositionSet ShuffleStage::reach(const PositionSet& positions, std::size_t) const {
+  std::vector<PositionSet::Range> windows;
+  for (const PositionSet::Range& range : positions.ranges()) {
+    const std::int64_t last_window = (range.end - 1) / window_;
+    // Computed from what is left: the end of the last window may not fit into 63 bits.
+    const std::int64_t left = size() - last_window * window_;
+    windows.push_back({range.begin / window_ * window_, last_window * window_ + std::min(window_, left)});
+  }
+  return PositionSet(std::move(windows));
+}
+
+void ShuffleStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "shuffle"}, {"window", window_}});
+}
+
+}  // namespace holdfast

@@ -1,0 +1,61 @@
+#include "data/stages/stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+void check_row(const RowLayout& layout, std::span<float> words, std::int64_t position) {
+  for (std::size_t array = 0; array < layout.arrays().size(); ++array) {
+    const ArraySpec& spec = layout.arrays()[array];
+    if (spec.dtype != DType::i64) continue;
+    const std::span<const std::int64_t> elements = ArrayRow(layout, words).elements<std::int64_t>(array);
+    for (std::size_t index = 0; index < elements.size(); ++index) {
+      const std::int64_t value = elements[index];
+      if (value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max()) {
+        continue;
+      }
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("element {} of array {} ({}) of sample {} is {}, but models compute with integers of 32 "
+                              "bits; number the ids anew",
+                              index, array, spec.to_string(), position, value));
+    }
+  }
+}
+
+}  // namespace
+
+nlohmann::ordered_json json_of(const RowLayout& layout) {
+  nlohmann::ordered_json arrays = nlohmann::ordered_json::array();
+  for (const ArraySpec& array : layout.arrays()) {
+    arrays.push_back({{"name", array.name}, {"shape", array.shape.extents()}, {"dtype", name(array.dtype)}});
+  }
+  return arrays;
+}
+
+void check_integers(const SampleLayouts& layouts, Sample sample, std::int64_t position) {
+  check_row(layouts.inputs, sample.features, position);
+  check_row(layouts.targets, sample.targets, position);
+}
+
+void Stage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
+                         std::span<float> targets) const {
+  // A map may change both at once, so the features are made too and thrown away.
+  std::vector<float> features(feature_words());
+  load(seed, epoch, position, {.features = features, .targets = targets});
+}
+
+bool has_stage(const Stage& last, StageKind kind) {
+  const std::vector<const Stage*> parents = last.parents();
+  return last.kind() == kind ||
+         std::ranges::any_of(parents, [&](const Stage* parent) { return has_stage(*parent, kind); });
+}
+
+}  // namespace holdfast

@@ -1,0 +1,156 @@
+#pragma once
+
+// One link of the chain of stages that a Dataset holds. A stage is immutable, except for caches that
+// lock themselves. Any thread may call load(), several at once.
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/stages/position_set.h"
+#include "holdfast/core/row_layout.h"
+#include "holdfast/core/shape.h"
+#include "holdfast/data/dataset.h"
+
+namespace holdfast {
+
+// All samples of a source as two arrays of rows (RowLayout), one sample after the other; empty if the source
+// stores them in another form.
+struct SourceArrays {
+  std::span<const float> features;
+  std::span<const float> targets;
+};
+
+// What a stage does, for code that must look through the chain.
+enum class StageKind {
+  source,
+  map,
+  feature_map,
+  shuffle,
+  range,
+  split,
+  filter,
+  repeat,
+  window,
+  concatenate,
+  interleave,
+  zip,
+};
+
+// What samples consist of.
+struct SampleLayouts {
+  RowLayout inputs;
+  RowLayout targets;
+  // The last array of the targets is the weight of the sample, or one weight for each position.
+  bool has_weights = false;
+
+  bool are_plain() const { return inputs.is_plain() && targets.is_plain() && !has_weights; }
+};
+
+// One f32 array for features and one for targets, without names, as most data sets have.
+inline SampleLayouts plain_layouts(Shape features, Shape targets) {
+  return {.inputs = RowLayout({{.name = {}, .shape = std::move(features)}}),
+          .targets = RowLayout({{.name = {}, .shape = std::move(targets)}})};
+}
+
+// The base class of sources and of the stages that follow them.
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  const SampleLayouts& layouts() const { return layouts_; }
+  // The shape of the first input and of the first target.
+  const Shape& feature_shape() const { return layouts_.inputs.arrays()[0].shape; }
+  const Shape& target_shape() const { return layouts_.targets.arrays()[0].shape; }
+  // The words of a sample's rows.
+  std::size_t feature_words() const { return layouts_.inputs.words(); }
+  std::size_t target_words() const { return layouts_.targets.words(); }
+  std::int64_t size() const { return size_; }
+  // The distance from the source, which has number 0. It enters every draw, so two stages of one kind
+  // draw differently.
+  std::uint32_t number() const { return number_; }
+
+  // As Dataset::load(), which has checked the position and the destination: rows of feature_words() and
+  // target_words().
+  virtual void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const = 0;
+  // The first stage if all later ones only select and order its samples; null if one of them changes
+  // samples or joins those of several data sets.
+  virtual const Stage* source() const = 0;
+  // The position in the first stage of the sample that load() returns or changes. If there are several first
+  // stages, the position itself.
+  virtual std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const = 0;
+  // The stages before this one: none of a source, and several if it joins data sets.
+  virtual std::vector<const Stage*> parents() const { return {}; }
+  // The positions in that parent to which samples at `positions`, in any epoch, may lead.
+  virtual PositionSet reach(const PositionSet& positions, std::size_t /*parent*/) const { return positions; }
+  // Writes the same targets as load(). Stages override it if they can avoid loading the features.
+  virtual void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
+                            std::span<float> targets) const;
+
+  virtual StageKind kind() const = 0;
+  // For a feature map: the name that the application gave it. Maps with one name make the same
+  // features.
+  virtual std::string map_name() const { return {}; }
+  // For a source: a text that is equal for equal samples, wherever they were read from.
+  virtual std::string content() const { return {}; }
+  // For a source. The arrays never move.
+  virtual SourceArrays arrays() const { return {}; }
+  // Appends descriptions of all stages before and of this one to the JSON array `stages`.
+  virtual void describe(nlohmann::ordered_json& stages) const = 0;
+
+ protected:
+  Stage(SampleLayouts layouts, std::int64_t size, std::uint32_t number)
+      : layouts_(std::move(layouts)), size_(size), number_(number) {}
+
+ private:
+  SampleLayouts layouts_;
+  std::int64_t size_;
+  std::uint32_t number_;
+};
+
+// A stage that follows another one and has its arrays, unless a constructor says otherwise.
+class ChainedStage : public Stage {
+ public:
+  std::vector<const Stage*> parents() const override { return {before_.get()}; }
+
+ protected:
+  ChainedStage(std::shared_ptr<const Stage> before, std::int64_t size)
+      : Stage(before->layouts(), size, before->number() + 1), before_(std::move(before)) {}
+  ChainedStage(std::shared_ptr<const Stage> before, SampleLayouts layouts, std::int64_t size)
+      : Stage(std::move(layouts), size, before->number() + 1), before_(std::move(before)) {}
+  ChainedStage(std::shared_ptr<const Stage> before, RowLayout inputs)
+      : Stage({.inputs = std::move(inputs),
+               .targets = before->layouts().targets,
+               .has_weights = before->layouts().has_weights},
+              before->size(), before->number() + 1),
+        before_(std::move(before)) {}
+
+  const Stage& before() const { return *before_; }
+
+ private:
+  std::shared_ptr<const Stage> before_;
+};
+
+// Whether `last` or a stage before it is of this kind.
+bool has_stage(const Stage& last, StageKind kind);
+
+// [{"name": "ids", "shape": [128], "dtype": "i32"}, ...]
+nlohmann::ordered_json json_of(const RowLayout& layout);
+
+// Models compute with 32-bit integers. Throws Error{invalid_argument} that names the array, the element and the sample
+// of an i64 that does not fit.
+void check_integers(const SampleLayouts& layouts, Sample sample, std::int64_t position);
+
+// The counter `major` of Random for the draws of a stage: the epoch, with the number of the stage above
+// it.
+inline std::uint64_t draw_major(const Stage& stage, std::int64_t epoch) {
+  return static_cast<std::uint64_t>(stage.number()) << 48 | static_cast<std::uint64_t>(epoch);
+}
+
+}  // namespace holdfast

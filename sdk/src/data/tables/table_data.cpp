@@ -1,0 +1,73 @@
+// What tables and encoders ask of columns, and the sentences for what they cannot have.
+
+#include "data/tables/table_data.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <vector>
+
+#include "data/tables/nearest_name.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
+
+namespace holdfast {
+
+std::string_view to_string(ColumnType type) {
+  switch (type) {
+    case ColumnType::integer:
+      return "integer";
+    case ColumnType::real:
+      return "real";
+    default:
+      return "text";
+  }
+}
+
+std::size_t TableData::index_of(std::string_view column) const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name == column) return i;
+    names.push_back(columns[i].name);
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} has no column {}; the nearest name is {}", path.empty() ? "the table" : quoted_text(path),
+                          quoted_text(column), quoted_text(nearest_name(column, names))));
+}
+
+void check_column_names(const TableData& data, ErrorCode code) {
+  std::set<std::string_view> names;
+  for (const TableColumn& column : data.columns) {
+    if (names.insert(column.name).second) continue;
+    throw Error(code, fmt::format("{} has two columns named {}; give each a name of its own{}",
+                                  data.path.empty() ? "the table" : quoted_text(data.path), quoted_text(column.name),
+                                  data.path.empty() ? "" : ", for example by CsvOptions::names"));
+  }
+}
+
+void require_numbers(const TableData& data, const TableColumn& column) {
+  if (column.type != ColumnType::text) return;
+  std::string reason = "as which it was declared";
+  if (column.text_row >= 0) {
+    reason =
+        fmt::format("since {} holds {}", data.place(column.text_row), quoted_text(column.texts[column.text_row], 40));
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("column {} is used as a number, but it is text, {}; correct that, add the value to "
+                          "CsvOptions::missing if it stands for none, or use the column as a category",
+                          quoted_text(column.name), reason));
+}
+
+std::string category_of(const TableColumn& column, std::int64_t row) {
+  HOLDFAST_ASSERT(column.type != ColumnType::real);
+  if (column.is_missing(row)) return {};
+  if (column.type == ColumnType::text) return std::string(column.texts[row]);
+  return std::to_string(column.integers[static_cast<std::size_t>(row)]);
+}
+
+std::string TableData::place(std::int64_t row) const {
+  if (path.empty()) return fmt::format("row {} of the table", row);
+  return fmt::format("\"{}\", line {}", path, lines[static_cast<std::size_t>(row)]);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,129 @@
+// Properties that all data sets have, checked on chains of stages that are drawn at random: a sample is a function of
+// (seed, epoch, position) alone, and equal chains have equal descriptions.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "data/stages/stage.h"
+#include "holdfast/core/random.h"
+#include "holdfast/data/dataset.h"
+#include "unit/data/support/loaded.h"
+#include "unit/data/support/numbers.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::uint64_t kPipelines = 200;
+
+bool keeps_two_of_three(const SampleArrays& sample) {
+  return static_cast<int>(sample.inputs.elements<float>(0)[0]) % 3 != 0;
+}
+
+// Draws of one chain, in order: the same chain each time that it is made.
+class PipelineDraws {
+ public:
+  explicit PipelineDraws(std::uint64_t pipeline) : random_(pipeline, Purpose::user, 0, 0) {}
+
+  std::int64_t below(std::int64_t bound) {
+    return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(bound)));
+  }
+
+  Dataset dataset() {
+    Dataset data = numbers(20 + below(20));
+    bool is_mixed = false;
+    const std::int64_t stages = 1 + below(5);
+    for (std::int64_t stage = 0; stage < stages; ++stage) data = next(data, is_mixed);
+    return data;
+  }
+
+ private:
+  Dataset next(const Dataset& data, bool& is_mixed) {
+    switch (below(11)) {
+      case 0:
+        is_mixed = true;
+        return data.shuffle(1 + below(data.size() + 3));
+      case 1:
+        return data.take(data.size() / 2 + 4);
+      case 2:
+        return data.skip(below(4));
+      case 3:
+        // Splits and filters need fixed positions, and a filter plain inputs that count from 0.
+        return is_mixed || data.size() < 8 ? data : data.split(0.25).training;
+      case 4:
+        return is_mixed || data.size() < 8 ? data : data.filter(keeps_two_of_three, "two of three");
+      case 5:
+        is_mixed = true;
+        return data.size() > 200 ? data : data.repeat(2);
+      case 6:
+        return data.map(
+            [](const SampleArrays& sample, Random& random) {
+              sample.inputs.elements<float>(0)[0] += static_cast<float>(random.below(1000));
+            },
+            "noise");
+      case 7:
+        return data.size() < 8 ? data : data.window(1 + below(3), {.stride = 1 + below(2), .shift = 1 + below(2)});
+      case 8:
+        return Dataset::concatenate({data, data.take(5)});
+      case 9:
+        return Dataset::interleave({data.skip(2), data, data.take(7)});
+      default:
+        is_mixed = true;
+        return data.inputs().size() > 2 ? data : Dataset::zip({data, data.shuffle(5)});
+    }
+  }
+
+  Random random_;
+};
+
+Dataset pipeline(std::uint64_t number) {
+  return PipelineDraws(number).dataset();
+}
+
+TEST(Pipelines, GiveTheSameSamplesInAnyOrderOfLoads) {
+  for (std::uint64_t number = 0; number < kPipelines; ++number) {
+    const Dataset data = pipeline(number);
+    std::vector<std::vector<float>> in_order;
+    for (std::int64_t position = 0; position < data.size(); ++position) {
+      in_order.push_back(loaded(data, number, 1, position));
+    }
+
+    PipelineDraws draws(number + kPipelines);
+    for (int load = 0; load < 30; ++load) {
+      const std::int64_t position = draws.below(data.size());
+      // Loads of another epoch and seed in between must leave no trace.
+      loaded(data, number + 1, draws.below(3), draws.below(data.size()));
+      EXPECT_EQ(loaded(data, number, 1, position), in_order[static_cast<std::size_t>(position)])
+          << data.description() << " position " << position;
+    }
+  }
+}
+
+TEST(Pipelines, AreEqualWhenTheyAreMadeAgain) {
+  for (std::uint64_t number = 0; number < kPipelines; ++number) {
+    const Dataset first = pipeline(number);
+    const Dataset second = pipeline(number);
+
+    ASSERT_EQ(first.description(), second.description());
+    for (std::int64_t position = 0; position < first.size(); position += 3) {
+      EXPECT_EQ(loaded(first, 5, 2, position), loaded(second, 5, 2, position)) << first.description();
+    }
+  }
+}
+
+TEST(Pipelines, GiveTheTargetsOfTheSampleWithoutLoadingIt) {
+  for (std::uint64_t number = 0; number < kPipelines; ++number) {
+    const Dataset data = pipeline(number);
+    std::vector<float> targets(data.target_layout().words());
+    for (std::int64_t position = 0; position < data.size(); position += 2) {
+      data.last_stage()->load_targets(number, 1, position, targets);
+      const std::vector<float> row = loaded(data, number, 1, position);
+      EXPECT_TRUE(std::equal(targets.begin(), targets.end(), row.end() - static_cast<std::ptrdiff_t>(targets.size())))
+          << data.description() << " position " << position;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace holdfast

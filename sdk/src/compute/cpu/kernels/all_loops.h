@@ -42,6 +42,8 @@ constexpr VectorKernels kernels_of_this_source(InstructionSet set) {
           .normalize_backward = normalize_backward,
           .run_instruction = run_instruction,
           .reduce = reduce,
+          .reduce_products = reduce_products,
+          .add_rows = add_rows,
           .adam = adam,
           .sgd = sgd,
           .squares_of_chunk = chunk_squares,

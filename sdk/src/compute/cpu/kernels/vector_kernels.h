@@ -121,6 +121,10 @@ struct VectorKernels {
   // result[i] = function of the three operands at i, of which it reads those that it takes.
   void (*run_instruction)(ElementFunction function, const ElementLane* operands, std::int64_t count, float* result);
   void (*reduce)(const RowReduction& reduction, const float* from, float* to);
+  // As reduce() of the array a[i] * b[i], whose rows are neighbours (inner is 1).
+  void (*reduce_products)(const RowReduction& reduction, const float* a, const float* b, float* to);
+  // sums[c] += a[r, c] * b[r, c] for each row, in order; a[r, c] alone where b is null.
+  void (*add_rows)(const float* a, const float* b, std::int64_t rows, std::int64_t columns, double* sums);
 
   // One step of an optimizer. The arrays do not overlap. `velocity` is null without momentum.
   void (*adam)(const AdamStep& step, std::int64_t count, const float* gradients, float* parameters, float* m, float* v);

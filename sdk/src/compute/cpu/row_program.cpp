@@ -1,0 +1,245 @@
+// A block of rows has about two thousand numbers: enough to make up for the dispatch of an instruction, and few enough
+// that the blocks of all arrays lie in the first-level cache together. While a block is computed, the next one is
+// fetched: a machine that guesses what is read next does not see far enough, because all inputs take turns.
+// docs/decisions/models.md
+
+#include "compute/row_program.h"
+
+#include <algorithm>
+
+#include "compute/aligned_floats.h"
+#include "compute/cpu/kernels/vector_kernels.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::compute {
+
+namespace {
+
+constexpr std::int64_t kBlockFloats = 2048;
+constexpr std::size_t kMaximumOperands = 3;
+constexpr std::size_t kNoPlace = static_cast<std::size_t>(-1);
+
+bool reads(const RowInstruction& instruction, std::size_t result) {
+  for (std::size_t i = 0; i < operand_count(instruction.function); ++i) {
+    const RowOperand& operand = instruction.operands[i];
+    if (operand.kind == RowOperand::Kind::result && operand.index == result) return true;
+  }
+  return false;
+}
+
+class CpuRowOperation final : public RowOperation {
+ public:
+  CpuRowOperation(RowProgram program, std::int64_t rows);
+
+  void run(std::span<const float* const> inputs, std::span<float* const> outputs) override;
+  std::size_t own_bytes() const override {
+    return floats_ * sizeof(float) + column_sums_.size() * sizeof(double) + places_.size() * sizeof(Place);
+  }
+
+ private:
+  // Where the numbers of a block lie. One with strides of 0 has the same numbers for each row.
+  struct Place {
+    const float* values = nullptr;
+    std::int64_t row_stride = 0;
+    bool is_scalar = true;  // one number a row
+  };
+
+  void choose_places();
+  void place_inputs(std::span<const float* const> inputs, std::int64_t first);
+  void fetch_ahead(std::size_t input, std::int64_t rows) const;
+  void run_instruction(std::size_t index, std::int64_t rows, float* result);
+  void run_elements(const RowInstruction& instruction, std::int64_t rows, float* result);
+  void run_reduction(const RowInstruction& instruction, std::int64_t rows, float* result);
+  void add_columns(std::size_t index, std::int64_t rows);
+  const Place& place_of(const RowOperand& operand) const;
+
+  const RowProgram program_;
+  const std::int64_t rows_;
+  const std::int64_t block_rows_;
+  std::vector<std::size_t> offset_of_;  // by instruction: in the scratch memory; kNoPlace: in an output
+  std::vector<std::size_t> sums_of_;    // by instruction: the first of its column sums
+  std::size_t floats_ = 0;
+  AlignedFloats scratch_;
+  std::vector<double> column_sums_;
+  // Of the block that runs: inputs, results and constants, in this order.
+  std::vector<Place> places_;
+};
+
+CpuRowOperation::CpuRowOperation(RowProgram program, std::int64_t rows)
+    : program_(std::move(program)),
+      rows_(rows),
+      block_rows_(std::clamp<std::int64_t>(kBlockFloats / program_.width, 1, std::max<std::int64_t>(rows, 1))) {
+  choose_places();
+  places_.resize(program_.inputs.size() + program_.instructions.size() + program_.constants.size());
+  for (std::size_t i = 0; i < program_.constants.size(); ++i) {
+    places_[program_.inputs.size() + program_.instructions.size() + i].values = &program_.constants[i];
+  }
+}
+
+// Results share scratch memory where no instruction needs both.
+void CpuRowOperation::choose_places() {
+  constexpr std::size_t kLineFloats = 16;
+  const std::size_t count = program_.instructions.size();
+  const auto block_floats = static_cast<std::size_t>(block_rows_ * program_.width);
+  const std::size_t wide = (block_floats + kLineFloats - 1) / kLineFloats * kLineFloats;
+  const std::size_t narrow = (static_cast<std::size_t>(block_rows_) + kLineFloats - 1) / kLineFloats * kLineFloats;
+  std::vector<std::size_t> free_from;  // by wide place: the first instruction that may take it
+  offset_of_.assign(count, kNoPlace);
+  sums_of_.assign(count, kNoPlace);
+  for (std::size_t i = 0; i < count; ++i) {
+    const RowInstruction& instruction = program_.instructions[i];
+    if (instruction.kind == RowInstruction::Kind::column_sum) {
+      sums_of_[i] = column_sums_.size();
+      column_sums_.resize(column_sums_.size() + static_cast<std::size_t>(program_.width));
+      continue;
+    }
+    if (instruction.output || !instruction.is_wide) continue;
+    std::size_t last_reader = i;
+    for (std::size_t later = i + 1; later < count; ++later) {
+      if (reads(program_.instructions[later], i)) last_reader = later;
+    }
+    std::size_t place = 0;
+    while (place < free_from.size() && free_from[place] > i) ++place;
+    free_from.resize(std::max(free_from.size(), place + 1));
+    // An instruction may write in the place of an operand, whose elements it reads first.
+    free_from[place] = std::max(last_reader, i + 1);
+    offset_of_[i] = place * wide;
+  }
+  floats_ = free_from.size() * wide;
+  for (std::size_t i = 0; i < count; ++i) {
+    const RowInstruction& instruction = program_.instructions[i];
+    if (instruction.output || instruction.is_wide) continue;
+    offset_of_[i] = floats_;
+    floats_ += narrow;
+  }
+  scratch_.grow_to(floats_);
+}
+
+const CpuRowOperation::Place& CpuRowOperation::place_of(const RowOperand& operand) const {
+  switch (operand.kind) {
+    case RowOperand::Kind::input:
+      return places_[operand.index];
+    case RowOperand::Kind::result:
+      return places_[program_.inputs.size() + operand.index];
+    case RowOperand::Kind::constant:
+      return places_[program_.inputs.size() + program_.instructions.size() + operand.index];
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+void CpuRowOperation::place_inputs(std::span<const float* const> inputs, std::int64_t first) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    switch (program_.inputs[i]) {
+      case RowArray::wide:
+        places_[i] = {inputs[i] + first * program_.width, program_.width, false};
+        break;
+      case RowArray::narrow:
+        places_[i] = {inputs[i] + first, 1, true};
+        break;
+      case RowArray::column:
+        places_[i] = {inputs[i], 0, false};
+        break;
+      case RowArray::number:
+        places_[i] = {inputs[i], 0, true};
+        break;
+    }
+  }
+}
+
+void CpuRowOperation::fetch_ahead(std::size_t input, std::int64_t rows) const {
+  constexpr std::int64_t kLineFloats = 16;
+  if (input >= program_.inputs.size() || program_.inputs[input] != RowArray::wide) return;
+  const std::int64_t floats = rows * program_.width;
+  // Addresses after the end of an array are harmless.
+  for (std::int64_t line = 0; line < floats; line += kLineFloats) {
+    __builtin_prefetch(places_[input].values + floats + line);
+  }
+}
+
+void CpuRowOperation::run_elements(const RowInstruction& instruction, std::int64_t rows, float* result) {
+  const VectorKernels& kernels = vector_kernels();
+  const std::int64_t width = instruction.is_wide ? program_.width : 1;
+  ElementLane lanes[kMaximumOperands];
+  const Place* places[kMaximumOperands];
+  const std::size_t count = operand_count(instruction.function);
+  // Whether the rows of all operands lie one after the other, or are one number: then they are one long row.
+  bool is_one_row = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Place& place = place_of(instruction.operands[i]);
+    places[i] = &place;
+    // A narrow instruction has an element for each row.
+    lanes[i] = {.values = place.values, .is_scalar = instruction.is_wide ? place.is_scalar : place.row_stride == 0};
+    is_one_row = is_one_row && (place.row_stride == width || (place.row_stride == 0 && place.is_scalar));
+  }
+  if (is_one_row) return kernels.run_instruction(instruction.function, lanes, rows * width, result);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    kernels.run_instruction(instruction.function, lanes, width, result + row * width);
+    for (std::size_t i = 0; i < count; ++i) lanes[i].values += places[i]->row_stride;
+  }
+}
+
+void CpuRowOperation::run_reduction(const RowInstruction& instruction, std::int64_t rows, float* result) {
+  const VectorKernels& kernels = vector_kernels();
+  const RowReduction reduction = {.kind = instruction.reduction, .outer = rows, .reduced = program_.width};
+  const float* const a = place_of(instruction.operands[0]).values;
+  if (instruction.function == ElementFunction::copy) return kernels.reduce(reduction, a, result);
+  const bool is_square = instruction.function == ElementFunction::square;
+  kernels.reduce_products(reduction, a, is_square ? a : place_of(instruction.operands[1]).values, result);
+}
+
+void CpuRowOperation::add_columns(std::size_t index, std::int64_t rows) {
+  const VectorKernels& kernels = vector_kernels();
+  const RowInstruction& instruction = program_.instructions[index];
+  const float* const a = place_of(instruction.operands[0]).values;
+  const float* b = nullptr;
+  if (instruction.function == ElementFunction::square) b = a;
+  if (instruction.function == ElementFunction::multiply) b = place_of(instruction.operands[1]).values;
+  kernels.add_rows(a, b, rows, program_.width, column_sums_.data() + sums_of_[index]);
+}
+
+void CpuRowOperation::run_instruction(std::size_t index, std::int64_t rows, float* result) {
+  const RowInstruction& instruction = program_.instructions[index];
+  switch (instruction.kind) {
+    case RowInstruction::Kind::elements:
+      run_elements(instruction, rows, result);
+      break;
+    case RowInstruction::Kind::reduction:
+      run_reduction(instruction, rows, result);
+      break;
+    case RowInstruction::Kind::column_sum:
+      return add_columns(index, rows);
+  }
+  places_[program_.inputs.size() + index] = {result, instruction.is_wide ? program_.width : 1, !instruction.is_wide};
+}
+
+void CpuRowOperation::run(std::span<const float* const> inputs, std::span<float* const> outputs) {
+  std::fill(column_sums_.begin(), column_sums_.end(), 0.0);
+  for (std::int64_t first = 0; first < rows_; first += block_rows_) {
+    const std::int64_t rows = std::min(block_rows_, rows_ - first);
+    place_inputs(inputs, first);
+    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+      const RowInstruction& instruction = program_.instructions[i];
+      if (first + rows < rows_) fetch_ahead(i, rows);
+      float* result = nullptr;
+      if (offset_of_[i] != kNoPlace) result = scratch_.data() + offset_of_[i];
+      if (instruction.output)
+        result = outputs[*instruction.output] + first * (instruction.is_wide ? program_.width : 1);
+      run_instruction(i, rows, result);
+    }
+  }
+  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    if (sums_of_[i] == kNoPlace) continue;
+    float* const columns = outputs[*program_.instructions[i].output];
+    for (std::int64_t c = 0; c < program_.width; ++c) {
+      columns[c] = static_cast<float>(column_sums_[sums_of_[i] + static_cast<std::size_t>(c)]);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<RowOperation> make_row_operation(RowProgram program, std::int64_t rows) {
+  return std::make_unique<CpuRowOperation>(std::move(program), rows);
+}
+
+}  // namespace holdfast::compute

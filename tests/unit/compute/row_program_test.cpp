@@ -102,7 +102,8 @@ class RowCaseMaker {
     RowInstruction instruction;
     const std::uint64_t choice = random_.below(8);
     if (choice < 5) {
-      constexpr ElementFunction kFunctions[] = {add, subtract, multiply, add, subtract, multiply, copy, relu, maximum};
+      constexpr ElementFunction kFunctions[] = {add,      subtract, multiply, add,    subtract,
+                                                multiply, copy,     negative, maximum};
       instruction.function = kFunctions[random_.below(std::size(kFunctions))];
       instruction.is_wide = choice != 4;
       for (RowOperand& operand : instruction.operands) operand = instruction.is_wide ? any() : any_narrow();

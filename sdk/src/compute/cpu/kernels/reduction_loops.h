@@ -67,19 +67,5 @@ void reduce_products(const RowReduction& reduction, const float* a, const float*
   }
 }
 
-void add_rows(const float* a, const float* b, std::int64_t rows, std::int64_t columns, double* sums) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const float* const x = a + row * columns;
-    const float* const y = b == nullptr ? nullptr : b + row * columns;
-    if (y == nullptr) {
-#pragma omp simd
-      for (std::int64_t c = 0; c < columns; ++c) sums[c] += x[c];
-    } else {
-#pragma omp simd
-      for (std::int64_t c = 0; c < columns; ++c) sums[c] += static_cast<double>(x[c] * y[c]);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace holdfast::compute

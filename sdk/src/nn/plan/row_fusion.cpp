@@ -72,9 +72,9 @@ void RowFusion::find_readers() {
 // The rows of the widest array of an operation that may begin a group.
 std::optional<Rows> RowFusion::rows_of(std::size_t index) const {
   const GraphOperation& operation = graph_.operations[index];
-  const bool is_reduction =
-      operation.operation->row_part() && operation.operation->row_part()->kind != RowPart::Kind::broadcast;
-  if (!is_reduction && !operation.operation->element_part() && !operation.operation->row_part()) return std::nullopt;
+  const std::optional<RowPart> part = operation.operation->row_part();
+  if (!part && !operation.operation->element_part()) return std::nullopt;
+  const bool is_reduction = part && part->kind != RowPart::Kind::broadcast;
   const ValueSpec& spec = graph_.spec(is_reduction ? operation.inputs[0] : operation.outputs[0]);
   if (!spec.has_samples || spec.shape.rank() == 0 || spec.shape.element_count() == 0) return std::nullopt;
   const Rows rows = {spec.shape};
@@ -166,7 +166,10 @@ void RowFusion::find_group(std::size_t first) {
   const std::optional<Rows> rows = rows_of(first);
   if (!rows || !fits(first, *rows)) return;
   std::vector<std::size_t> members = members_from(first, *rows);
-  while (is_worth_it(members) && !keeps_memory(members, group_of(members, *rows))) members.pop_back();
+  // In steps that grow with the group, so that large graphs take no longer.
+  while (is_worth_it(members) && !keeps_memory(members, group_of(members, *rows))) {
+    members.resize(members.size() - 1 - members.size() / 8);
+  }
   if (!is_worth_it(members)) return;
   for (const std::size_t member : members) group_of_[member] = first;
   members_[first] = std::move(members);

@@ -1,7 +1,7 @@
 // A block of rows has several thousand numbers: enough to make up for the dispatch of an instruction, and to add some
 // rows to the sums of columns at once; few enough that the blocks of all arrays lie in the second-level cache together.
-// Of 1,024 to 8,192 numbers the last were fastest (AMD EPYC, 2026-11-26). While a block is computed, the next one is
-// fetched: a machine that guesses what is read next does not see far enough, because all inputs take turns.
+// Of 1,024 to 16,384 numbers, 8,192 were fastest (AMD EPYC, 2026-11-26). Asking for the next block ahead of time gained
+// nothing there: the machine sees by itself that long rows follow one another.
 // docs/decisions/models.md
 
 #include "compute/row_program.h"
@@ -41,7 +41,6 @@ class CpuRowOperation final : public RowOperation {
   std::size_t last_reader(std::size_t result, std::size_t step) const;
   void choose_places();
   void place_inputs(std::span<const float* const> inputs, std::int64_t first);
-  void fetch_ahead(std::size_t input, std::int64_t rows) const;
   void run_instruction(std::size_t index, std::int64_t rows, float* result);
   void run_chain(const RowStep& step, std::int64_t rows);
   float* place_result(std::size_t index, std::span<float* const> outputs, std::int64_t first);
@@ -163,16 +162,6 @@ void CpuRowOperation::place_inputs(std::span<const float* const> inputs, std::in
   }
 }
 
-void CpuRowOperation::fetch_ahead(std::size_t input, std::int64_t rows) const {
-  constexpr std::int64_t kLineFloats = 16;
-  if (input >= program_.inputs.size() || program_.inputs[input] != RowArray::wide) return;
-  const std::int64_t floats = rows * program_.width;
-  // Addresses after the end of an array are harmless.
-  for (std::int64_t line = 0; line < floats; line += kLineFloats) {
-    __builtin_prefetch(places_[input].values + floats + line);
-  }
-}
-
 void CpuRowOperation::run_elements(const RowInstruction& instruction, std::int64_t rows, float* result) {
   const VectorKernels& kernels = vector_kernels();
   const std::int64_t width = instruction.is_wide ? program_.width : 1;
@@ -277,9 +266,7 @@ void CpuRowOperation::run(std::span<const float* const> inputs, std::span<float*
     const std::int64_t rows = std::min(block_rows_, rows_ - first);
     place_inputs(inputs, first);
     for (std::size_t i = 0; i < writable_.size(); ++i) writable_[i] = place_result(i, outputs, first);
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      const RowStep& step = steps_[i];
-      if (first + rows < rows_) fetch_ahead(i, rows);
+    for (const RowStep& step : steps_) {
       if (step.is_chain()) {
         run_chain(step, rows);
       } else {

@@ -33,6 +33,17 @@ struct ElementPart {
   std::vector<std::optional<float>> constants{};  // by argument; missing where the argument is the next input
 };
 
+// What an operation computes that is a reduction, or repeats numbers along axes.
+struct RowPart {
+  enum class Kind { reduction, sum_over_samples, broadcast };
+
+  Kind kind = Kind::reduction;
+  compute::ReductionKind reduction = compute::ReductionKind::sum;
+  // The axes of a sample that a reduction goes over, from `begin` to before `end`.
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
 class Operation {
  public:
   virtual ~Operation() = default;
@@ -63,6 +74,8 @@ class Operation {
   virtual bool is_sample_wise() const { return false; }
   // Empty for all other operations. A plan may run several of them as one kernel.
   virtual std::optional<ElementPart> element_part() const { return std::nullopt; }
+  // Empty for all other operations. A plan of the host may run several of them and functions of elements row by row.
+  virtual std::optional<RowPart> row_part() const { return std::nullopt; }
   // False if no gradient ever reaches an input: what such an operation was made of then needs no backward pass.
   virtual bool passes_gradient() const { return true; }
   // The input in whose place output 0 may be written, if nothing reads the input afterwards.

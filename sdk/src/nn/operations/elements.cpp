@@ -310,6 +310,7 @@ class BroadcastOperation final : public Operation {
 
   std::string name() const override { return "broadcast"; }
   bool is_sample_wise() const override { return true; }
+  std::optional<RowPart> row_part() const override { return RowPart{.kind = RowPart::Kind::broadcast}; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     if (broadcast_spec(*inputs[0], spec_) != spec_) {
       throw Error(ErrorCode::invalid_argument, fmt::format("a value of shape {} cannot be broadcast to {}",

@@ -35,6 +35,10 @@ class ReduceOperation final : public Operation {
 
   std::string name() const override { return std::string(name_of(kind_)); }
   bool is_sample_wise() const override { return !range_.is_over_samples; }
+  std::optional<RowPart> row_part() const override {
+    if (range_.is_over_samples) return RowPart{.kind = RowPart::Kind::sum_over_samples};
+    return RowPart{.kind = RowPart::Kind::reduction, .reduction = kind_, .begin = range_.begin, .end = range_.end};
+  }
 
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     ValueSpec spec = *inputs[0];

@@ -38,6 +38,9 @@ struct MemoryOptions {
   bool shares_memory = true;
   // For tests: false leaves each operation on elements a kernel of its own.
   bool fuses_elements = true;
+  // Shorter rows are left to operations one by one (row_fusion.h), which need less dispatch for each row. 0: so are
+  // all.
+  std::int64_t least_row = 32;
   // What a group of operations should find in the cache of a core (sample_tiles.h). Half of what most machines have, as
   // the other half holds what is read next.
   std::size_t tile_bytes = std::size_t{256} << 10;

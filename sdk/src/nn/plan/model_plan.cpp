@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "nn/plan/fusion.h"
+#include "nn/plan/row_fusion.h"
 
 namespace holdfast {
 
@@ -16,10 +17,11 @@ static constexpr std::size_t kMissing = std::numeric_limits<std::size_t>::max();
 
 ModelPlan::ModelPlan(const Graph& described, const MemoryOptions& options, compute::Backend& backend, bool is_training)
     : samples_(options.samples), is_training_(is_training), parameter_floats_(options.parameters.float_count()) {
-  const Graph graph = options.fuses_elements ? fuse_elements(described) : described;
   // A device has neither such caches nor the time to start more kernels.
-  const SampleTiles tiles =
-      find_sample_tiles(graph, samples_, backend.device_kernels() == nullptr ? options.tile_bytes : 0);
+  const bool is_host = backend.device_kernels() == nullptr;
+  Graph graph = is_host && options.least_row > 0 ? fuse_rows(described, options.least_row) : described;
+  if (options.fuses_elements) graph = fuse_elements(graph);
+  const SampleTiles tiles = find_sample_tiles(graph, samples_, is_host ? options.tile_bytes : 0);
   const MemoryPlan memory = plan_memory(graph, options, tiles);
   arena_bytes_ = memory.arena_bytes;
   for (const ArrayId output : graph.outputs) outputs_.push_back(memory.places[output]);

@@ -109,6 +109,7 @@ Result train(const Model& model, std::int64_t samples, const TrainingOptions& op
                   .buffers = description.buffers,
                   .shares_memory = options.shares_memory,
                   .fuses_elements = options.fuses_elements,
+                  .least_row = options.least_row,
                   .tile_bytes = options.tile_bytes},
                  *backend, true);
   std::vector<float> parameters(description.parameters.float_count()), buffers(description.buffers.float_count());

@@ -37,6 +37,7 @@ struct TrainingOptions {
   bool shares_memory = true;
   bool fuses_elements = true;
   std::size_t tile_bytes = 0;
+  std::int64_t least_row = 0;  // of fuse_rows(); 0: each operation on rows has a kernel of its own
 };
 inline constexpr TrainingOptions kApart = {.shares_memory = false, .fuses_elements = true};
 

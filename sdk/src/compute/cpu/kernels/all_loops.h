@@ -7,6 +7,7 @@
 #endif
 
 #include "compute/cpu/kernels/activation_loops.h"
+#include "compute/cpu/kernels/chain_loops.h"
 #include "compute/cpu/kernels/column_loops.h"
 #include "compute/cpu/kernels/dropout_loops.h"
 #include "compute/cpu/kernels/element_loops.h"
@@ -42,6 +43,9 @@ constexpr VectorKernels kernels_of_this_source(InstructionSet set) {
           .normalize_backward = normalize_backward,
           .run_instruction = run_instruction,
           .reduce = reduce,
+          .reduce_products = reduce_products,
+          .add_rows = add_rows,
+          .find_chain = find_chain,
           .adam = adam,
           .sgd = sgd,
           .squares_of_chunk = chunk_squares,

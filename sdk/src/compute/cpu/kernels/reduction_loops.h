@@ -30,9 +30,13 @@ template <class Number, class Combine>
   }
 }
 
+double divisor_of(const RowReduction& reduction) {
+  return reduction.kind == ReductionKind::mean ? static_cast<double>(reduction.reduced) : 1.0;
+}
+
 void reduce(const RowReduction& reduction, const float* from, float* to) {
   const bool is_largest = reduction.kind == ReductionKind::maximum;
-  const double divisor = reduction.kind == ReductionKind::mean ? static_cast<double>(reduction.reduced) : 1.0;
+  const double divisor = divisor_of(reduction);
   for (std::int64_t outer = 0; outer < reduction.outer; ++outer) {
     const float* const block = from + outer * reduction.reduced * reduction.inner;
     float* const result = to + outer * reduction.inner;
@@ -47,6 +51,19 @@ void reduce(const RowReduction& reduction, const float* from, float* to) {
       reduce_columns(
           reduction, block, 0.0, [](double sum, float value) { return sum + value; }, divisor, result);
     }
+  }
+}
+
+void reduce_products(const RowReduction& reduction, const float* a, const float* b, float* to) {
+  const double divisor = divisor_of(reduction);
+  for (std::int64_t row = 0; row < reduction.outer; ++row) {
+    const float* const x = a + row * reduction.reduced;
+    const float* const y = b + row * reduction.reduced;
+    // Products are rounded to floats, as those of an array are.
+    const auto value_of = [=](std::int64_t i) { return x[i] * y[i]; };
+    to[row] = reduction.kind == ReductionKind::maximum
+                  ? largest_of_row(reduction.reduced, value_of)
+                  : static_cast<float>(sum_of_row(reduction.reduced, value_of) / divisor);
   }
 }
 

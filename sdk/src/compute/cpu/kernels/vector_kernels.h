@@ -76,6 +76,24 @@ struct ElementLane {
   bool is_scalar = false;
 };
 
+// Functions of elements that follow one another: result 0 = f0(first, operand 0), result 1 = f1(result 0, operand 1),
+// and so on. All have equally many elements.
+struct ElementChain {
+  static constexpr int kMaximumLength = 3;
+
+  ElementLane first;
+  ElementLane operands[kMaximumLength];
+  float* results[kMaximumLength];  // null: not wanted
+  const float* factor;             // of ChainSum::products
+};
+
+// What is added up of the last result.
+enum class ChainSum : std::uint8_t { none, values, squares, products, negatives };
+
+// The sum over the elements, in the order of lanes.h; any number for none. A result may be written over an array of
+// which no later function, and no factor, reads the same element.
+using ChainLoop = double (*)(const ElementChain& chain, std::int64_t count);
+
 struct VectorKernels {
   InstructionSet set;
 
@@ -121,6 +139,13 @@ struct VectorKernels {
   // result[i] = function of the three operands at i, of which it reads those that it takes.
   void (*run_instruction)(ElementFunction function, const ElementLane* operands, std::int64_t count, float* result);
   void (*reduce)(const RowReduction& reduction, const float* from, float* to);
+  // As reduce() of the array a[i] * b[i], whose rows are neighbours (inner is 1).
+  void (*reduce_products)(const RowReduction& reduction, const float* a, const float* b, float* to);
+  // sums[c] += a[r, c] * b[r, c] for each row, in order; a[r, c] alone where b is null.
+  void (*add_rows)(const float* a, const float* b, std::int64_t rows, std::int64_t columns, double* sums);
+
+  // The loop of so many functions, each add, subtract or multiply. Three of them have no sum.
+  ChainLoop (*find_chain)(const ElementFunction* functions, int length, ChainSum sum);
 
   // One step of an optimizer. The arrays do not overlap. `velocity` is null without momentum.
   void (*adam)(const AdamStep& step, std::int64_t count, const float* gradients, float* parameters, float* m, float* v);

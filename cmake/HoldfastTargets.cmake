@@ -71,8 +71,8 @@ endfunction()
 # holdfast_test(NAME FOLDER LABELS ... [ROOMS] [OPTIMISED] [LIBRARIES ...] [INCLUDES ...] [PROGRAMS ...]): one GoogleTest
 # program from all *_test.cpp in FOLDER and what supports them in FOLDER/support; with ROOMS, from the folders below
 # FOLDER too. OPTIMISED is for tests that compute for seconds. PROGRAMS are targets that the tests run; they are built
-# first. Labels unit, threads and gpu add the program to unit_tests, threads_tests and gpu_tests. Without label gpu it
-# belongs to host_tests; with it the test gets label extra.
+# first. Labels unit, threads and gpu add the program to unit_tests, threads_tests and gpu_tests. It belongs to host_tests
+# unless it has label extra, which gpu includes.
 function(holdfast_test name folder)
   cmake_parse_arguments(argument "ROOMS;OPTIMISED" "" "LIBRARIES;INCLUDES;LABELS;PROGRAMS" ${ARGN})
   set(glob GLOB)
@@ -103,7 +103,8 @@ function(holdfast_test name folder)
   endforeach()
   if(gpu IN_LIST argument_LABELS)
     list(APPEND argument_LABELS extra)
-  else()
+  endif()
+  if(NOT extra IN_LIST argument_LABELS)
     add_dependencies(host_tests ${name})
   endif()
   add_test(NAME ${name} COMMAND ${name})

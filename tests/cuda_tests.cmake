@@ -1,5 +1,6 @@
 # Tests of the CUDA back end. Those of label gpu need a device. The others run its operations on the host: kernels are
-# compiled for it, a block's threads run one after the other, and fakes stand for CUDA's libraries.
+# compiled for it, a block's threads run one after the other, and fakes stand for CUDA's libraries. To compile kernels for
+# devices and for the host takes minutes, so all but one have label extra.
 if(NOT HOLDFAST_BUILDS_CUDA)
   return()
 endif()
@@ -44,9 +45,9 @@ endforeach()
 emulate_kernels(holdfast_emulated_cuda collective/nccl/cuda_collective_stream.cu)
 target_sources(holdfast_emulated_cuda PRIVATE ${sdk_sources}/collective/nccl/ordered_sum_program.cpp)
 
-holdfast_test(unit_compute_cuda_products unit/compute/cuda/products OPTIMISED LABELS unit
+holdfast_test(unit_compute_cuda_products unit/compute/cuda/products OPTIMISED LABELS unit extra
               LIBRARIES holdfast_emulated_cuda)
-holdfast_test(unit_compute_cuda_kernels unit/compute/cuda/kernels OPTIMISED LABELS unit
+holdfast_test(unit_compute_cuda_kernels unit/compute/cuda/kernels OPTIMISED LABELS unit extra
               LIBRARIES holdfast_emulated_cuda)
 # Most tests of kernels that a device runs.
 file(GLOB kernel_tests CONFIGURE_DEPENDS gpu/kernels/*_test.cpp)
@@ -62,7 +63,7 @@ list(JOIN too_large ":" too_large)
 set_property(TEST unit_compute_cuda_kernels APPEND PROPERTY ENVIRONMENT "GTEST_FILTER=-${too_large}")
 
 # What needs no kernel.
-holdfast_test(unit_compute_cuda unit/compute/cuda LABELS unit LIBRARIES holdfast_cuda_objects
+holdfast_test(unit_compute_cuda unit/compute/cuda LABELS unit extra LIBRARIES holdfast_cuda_objects
               INCLUDES ${cuda_includes})
 # On a CUDA runtime that only pretends to have a device.
 holdfast_test(unit_compute_cuda_memory unit/compute/cuda/memory LABELS unit LIBRARIES Holdfast::sdk
@@ -74,4 +75,4 @@ endforeach()
 
 # The machine code that nvcc made of the kernels.
 add_test(NAME device_code COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/device_code/run ${CMAKE_BINARY_DIR})
-set_tests_properties(device_code PROPERTIES LABELS interop TIMEOUT 900 SKIP_RETURN_CODE 77)
+set_tests_properties(device_code PROPERTIES LABELS "interop;extra" TIMEOUT 900 SKIP_RETURN_CODE 77)

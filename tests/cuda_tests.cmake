@@ -26,6 +26,8 @@ endforeach()
 
 file(GLOB emulation_sources CONFIGURE_DEPENDS emulation/*.cpp)
 add_library(holdfast_emulated_cuda STATIC ${emulation_sources} gpu/support/gpu_test.cpp)
+# Source by source, as the library that it stands for.
+set_target_properties(holdfast_emulated_cuda PROPERTIES UNITY_BUILD OFF)
 target_include_directories(holdfast_emulated_cuda PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
                                                          ${CMAKE_CURRENT_SOURCE_DIR}/emulation ${cuda_includes}
                                                          ${CUDAToolkit_INCLUDE_DIRS})

@@ -4,7 +4,8 @@ install(TARGETS holdfast_base holdfast_format holdfast_exchange holdfast_recover
 install(TARGETS holdfast_worker EXPORT HoldfastTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(HOLDFAST_BUILDS_CUDA)
   # Names no folder of this machine: cuDNN is where the loader looks, or CMAKE_INSTALL_RPATH says where.
-  install(TARGETS holdfast_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  # A component of its own: a test installs the rest where this was not built. An install of all components needs it.
+  install(TARGETS holdfast_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda)
 endif()
 install(TARGETS holdfast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS holdfast-hdf5-reader RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/holdfast)

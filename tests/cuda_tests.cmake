@@ -1,5 +1,6 @@
 # Tests of the CUDA back end. Those of label gpu need a device. The others run its operations on the host: kernels are
-# compiled for it, a block's threads run one after the other, and fakes stand for CUDA's libraries.
+# compiled for it, a block's threads run one after the other, and fakes stand for CUDA's libraries. To compile kernels for
+# devices and for the host takes minutes, so all but one have label extra.
 if(NOT HOLDFAST_BUILDS_CUDA)
   return()
 endif()
@@ -28,6 +29,8 @@ endforeach()
 
 file(GLOB emulation_sources CONFIGURE_DEPENDS emulation/*.cpp)
 add_library(holdfast_emulated_cuda STATIC ${emulation_sources} gpu/support/gpu_test.cpp)
+# Source by source, as the library that it stands for.
+set_target_properties(holdfast_emulated_cuda PROPERTIES UNITY_BUILD OFF)
 target_include_directories(holdfast_emulated_cuda PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
                                                          ${CMAKE_CURRENT_SOURCE_DIR}/emulation ${cuda_includes}
                                                          ${CUDAToolkit_INCLUDE_DIRS})
@@ -47,9 +50,9 @@ endforeach()
 emulate_kernels(holdfast_emulated_cuda collective/nccl/cuda_collective_stream.cu)
 target_sources(holdfast_emulated_cuda PRIVATE ${sdk_sources}/collective/nccl/ordered_sum_program.cpp)
 
-holdfast_test(unit_compute_cuda_products unit/compute/cuda/products OPTIMISED LABELS unit
+holdfast_test(unit_compute_cuda_products unit/compute/cuda/products OPTIMISED LABELS unit extra
               LIBRARIES holdfast_emulated_cuda)
-holdfast_test(unit_compute_cuda_kernels unit/compute/cuda/kernels OPTIMISED LABELS unit
+holdfast_test(unit_compute_cuda_kernels unit/compute/cuda/kernels OPTIMISED LABELS unit extra
               LIBRARIES holdfast_emulated_cuda)
 # Most tests of kernels that a device runs.
 file(GLOB kernel_tests CONFIGURE_DEPENDS gpu/kernels/*_test.cpp)
@@ -66,7 +69,7 @@ list(JOIN too_large ":" too_large)
 set_property(TEST unit_compute_cuda_kernels APPEND PROPERTY ENVIRONMENT "GTEST_FILTER=-${too_large}")
 
 # What needs no kernel.
-holdfast_test(unit_compute_cuda unit/compute/cuda LABELS unit LIBRARIES holdfast_cuda_objects
+holdfast_test(unit_compute_cuda unit/compute/cuda LABELS unit extra LIBRARIES holdfast_cuda_objects
               INCLUDES ${cuda_includes})
 # On a CUDA runtime that only pretends to have a device.
 holdfast_test(unit_compute_cuda_memory unit/compute/cuda/memory LABELS unit LIBRARIES Holdfast::sdk
@@ -78,8 +81,8 @@ endforeach()
 
 add_test(NAME cuda_library_symbols COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM} -D LIBRARY=$<TARGET_FILE:holdfast_cuda>
                                            -P ${CMAKE_CURRENT_SOURCE_DIR}/cuda_library_symbols.cmake)
-set_tests_properties(cuda_library_symbols PROPERTIES LABELS unit)
+set_tests_properties(cuda_library_symbols PROPERTIES LABELS "unit;extra")
 
 # The machine code that nvcc made of the kernels.
 add_test(NAME device_code COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/device_code/run ${CMAKE_BINARY_DIR})
-set_tests_properties(device_code PROPERTIES LABELS interop TIMEOUT 900 SKIP_RETURN_CODE 77)
+set_tests_properties(device_code PROPERTIES LABELS "interop;extra" TIMEOUT 900 SKIP_RETURN_CODE 77)

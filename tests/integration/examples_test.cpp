@@ -73,7 +73,8 @@ TEST_P(MirroredExamples, HaveOneDigestOnAnyNumberOfReplicasAndAfterKills) {
   EXPECT_EQ(report_of(GetParam(), {"--replicas", "2", "--inject", "rank=0,step=27,fault=kill,phase=update"}), alone);
 }
 
-INSTANTIATE_TEST_SUITE_P(Examples, MirroredExamples, testing::Values("best_epoch", "custom_layer", "residual", "two_towers"),
+INSTANTIATE_TEST_SUITE_P(Examples, MirroredExamples,
+                         testing::Values("best_epoch", "custom_layer", "residual", "two_towers"),
                          [](const auto& example) { return example.param; });
 
 TEST(SamplesInAFile, LearnsFromSamplesThatItReadsDuringTraining) {

@@ -530,8 +530,9 @@ void ModelTrainable::check_learning_rate(float rate) const {
   // Throws for a rate that is negative or not finite.
   const std::unique_ptr<Optimizer> changed = optimizer_->with_learning_rate(rate);
   const Optimizer& optimizer = *optimizer_;
+  const Optimizer* const other = changed.get();
   // A class that derives from one of Holdfast's would lose what it adds.
-  if (changed != nullptr && typeid(*changed) == typeid(optimizer)) return;
+  if (other != nullptr && typeid(*other) == typeid(optimizer)) return;
   throw Error(ErrorCode::unsupported,
               fmt::format("a callback sets the learning rate {}, and the optimizer {} is of a class that derives from "
                           "another one without overriding with_learning_rate(); override it",

@@ -137,7 +137,7 @@ template <int kLength>
 [[gnu::always_inline]] inline ChainGroup group_at(const ChainGroup& from, const std::int64_t* steps, std::int64_t i) {
   ChainGroup group = {};
   group.first = from.first + i * steps[0];
-  group.factor = from.factor + i;
+  group.factor = from.factor == nullptr ? nullptr : from.factor + i;
   for (int k = 0; k < kLength; ++k) {
     group.operands[k] = from.operands[k] + i * steps[k + 1];
     group.results[k] = from.results[k] == nullptr ? nullptr : from.results[k] + i;

@@ -34,7 +34,7 @@ struct RowInstruction {
   };
 
   Kind kind = Kind::elements;
-  // Of a reduction and a column sum: copy, square or multiply, of operands that are wide.
+  // A reduction or a column sum takes this first: copy, square or multiply, of operands that are wide.
   ElementFunction function = ElementFunction::copy;
   ReductionKind reduction = ReductionKind::sum;
   RowOperand operands[3]{};

@@ -58,7 +58,7 @@ class CpuRowOperation final : public RowOperation {
   std::size_t floats_ = 0;
   AlignedFloats scratch_;
   std::vector<double> column_sums_;
-  // Of the block that runs: inputs, results and constants, in this order.
+  // Where the block that runs has its inputs, results and constants, in this order.
   std::vector<Place> places_;
   std::vector<float*> writable_;  // by instruction: its result
 };

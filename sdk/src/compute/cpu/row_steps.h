@@ -13,7 +13,7 @@ namespace holdfast::compute {
 struct RowStep {
   // One instruction, or a chain of functions of elements.
   std::vector<std::size_t> instructions{};
-  // Of a chain. Its operands without the result before, and the results that others read.
+  // A chain has these operands, without the result before, and these results that others read.
   RowOperand first{};
   RowOperand operands[ElementChain::kMaximumLength]{};
   bool is_kept[ElementChain::kMaximumLength]{};

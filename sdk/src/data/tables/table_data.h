@@ -45,7 +45,7 @@ struct TableColumn {
     if (missing.empty()) missing.resize(static_cast<std::size_t>(rows));
     missing[static_cast<std::size_t>(row)] = true;
   }
-  // Of a column of integers or reals.
+  // Only a column of integers or reals has these.
   double number(std::int64_t row) const {
     const auto index = static_cast<std::size_t>(row);
     return type == ColumnType::integer ? static_cast<double>(integers[index]) : reals[index];

@@ -23,12 +23,12 @@ struct ColumnEncoding {
   std::string column;
   EncodingKind kind = EncodingKind::number;
 
-  // Of a number: (value - mean) / deviation.
+  // A number becomes (value - mean) / deviation.
   double mean = 0;
   double deviation = 1;  // above 0
   std::optional<double> filled_number = {};
 
-  // Of a category.
+  // A category has these.
   std::vector<std::string> categories = {};
   bool has_other = false;
   std::optional<std::string> filled_category = {};

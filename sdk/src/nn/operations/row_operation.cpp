@@ -26,7 +26,7 @@ class RowProgramKernel final : public Kernel {
 
  private:
   const std::unique_ptr<compute::RowOperation> operation_;
-  // Of the pass that runs. A pass must not allocate.
+  // They belong to the pass that runs, which must not allocate.
   std::vector<const float*> inputs_;
   std::vector<float*> outputs_;
 };

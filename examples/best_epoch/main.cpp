@@ -4,13 +4,10 @@
 //   best_epoch [--replicas N | --devices D,D...] [--shards N] [--steps N] [--seed N] [--run-dir DIR] [--report FILE]
 //              [--inject rank=1,step=30,fault=kill]
 
-#include <CLI/CLI.hpp>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <numbers>
 
+#include "example_options.h"
 #include "holdfast/holdfast.h"
 
 namespace {
@@ -19,13 +16,6 @@ using namespace holdfast;
 
 constexpr std::int64_t kBatch = 32;
 constexpr std::int64_t kStepsOfAnEpoch = 8;
-
-struct Arguments {
-  SuperviseOptions run = {.replicas = 2, .run_directory = "best-epoch-run", .shards = 4};
-  std::int64_t steps = 80;
-  std::uint64_t seed = 0;
-  std::string report;
-};
 
 // Points on two half circles that reach into one another, with noise; the target is which.
 Dataset two_moons(std::int64_t samples, std::uint64_t seed) {
@@ -44,46 +34,30 @@ Dataset two_moons(std::int64_t samples, std::uint64_t seed) {
   return from_tensors(std::move(points), std::move(moons));
 }
 
-void train(Replica& replica, const Arguments& arguments) {
-  const auto [training, rest] = two_moons(2 * kBatch * kStepsOfAnEpoch, arguments.seed).split(0.5);
+void train(Replica& replica, const ExampleOptions& options) {
+  const auto [training, rest] = two_moons(2 * kBatch * kStepsOfAnEpoch, options.run.seed).split(0.5);
   const auto [validation, test] = rest.split(0.5);
   Trainer trainer(replica, Sequential{Input{2}, Dense{16, {.activation = Activation::relu}}, Dense{1}},
                   Adam{{.learning_rate = 0.05F}}, BinaryCrossentropy{{.from_logits = true}},
                   {BinaryAccuracy{{.threshold = 0}}});
   trainer.fit(training.shuffle().batch(kBatch),
-              {.epochs = arguments.steps / kStepsOfAnEpoch,
+              {.epochs = options.steps / kStepsOfAnEpoch,
                .validation = validation.batch(kBatch),
                .callbacks = {ReduceLROnPlateau{{.factor = 0.5, .patience = 1}},
                              ModelCheckpoint{{.every_steps = 10, .best_by = "val_loss"}}}});
   trainer.load_weights(best_savepoint(replica.run_directory(), "val_loss"));
   const Logs best = trainer.evaluate(test.batch(kBatch));
   if (!replica.is_primary()) return;
-  const nlohmann::json report = {{"steps", trainer.step()},
-                                 {"loss", best.at("loss")},
-                                 {"binary_accuracy", best.at("binary_accuracy")},
-                                 {"weights_digest", trainer.weights_digest().hex()}};
-  std::printf("%s\n", report.dump().c_str());
-  if (!arguments.report.empty()) std::ofstream(arguments.report) << report.dump(2) << "\n";
+  write_report(trainer, {{"loss", best.at("loss")}, {"binary_accuracy", best.at("binary_accuracy")}}, options);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Arguments arguments;
-  CLI::App app("A training whose best epoch is kept, and which is mirrored, killed and recovered.");
-  CLI::Option* const replicas = app.add_option("--replicas", arguments.run.replicas, "number of mirrored replicas");
-  app.add_option("--devices", arguments.run.devices, "a device for each replica, such as cuda:0,cuda:1")
-      ->delimiter(',')
-      ->excludes(replicas);
-  app.add_option("--shards", arguments.run.shards, "number of parts of each batch");
-  app.add_option("--steps", arguments.steps, "number of steps, a multiple of 8")->check(CLI::PositiveNumber);
-  app.add_option("--seed", arguments.seed, "seed of the weights and the points");
-  app.add_option("--run-dir", arguments.run.run_directory, "folder of savepoints and journal");
-  app.add_option("--report", arguments.report,
-                 "JSON file with steps, loss of the best epoch and digest of its weights");
-  app.add_option("--inject", arguments.run.faults, "fault to inject, such as rank=1,step=30,fault=kill");
-  CLI11_PARSE(app, argc, argv);
-  if (!arguments.run.devices.empty()) arguments.run.replicas = 0;  // one for each of them
-  arguments.run.seed = arguments.seed;
-  return supervise(argc, argv, arguments.run, [&](Replica& replica) { train(replica, arguments); });
+  ExampleOptions options = {
+      .description = "A training whose best epoch is kept, and which is mirrored, killed and recovered.",
+      .run = {.replicas = 2, .run_directory = "best-epoch-run", .shards = 4},
+      .steps = 80};
+  if (const std::optional<int> exit_code = read_options(argc, argv, options)) return *exit_code;
+  return supervise(argc, argv, options.run, [&](Replica& replica) { train(replica, options); });
 }

@@ -4,11 +4,7 @@
 //   custom_layer [--replicas N | --devices D,D...] [--shards N] [--steps N] [--seed N] [--run-dir DIR] [--report FILE]
 //                [--inject rank=1,step=30,fault=kill]
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
+#include "example_options.h"
 #include "holdfast/holdfast.h"
 
 namespace {
@@ -57,41 +53,22 @@ Dataset products(std::int64_t count, std::uint64_t seed) {
   return from_tensors(std::move(features), std::move(targets));
 }
 
-struct Arguments {
-  SuperviseOptions run = {.replicas = 2, .run_directory = "custom-layer-run", .shards = 4};
-  std::int64_t steps = 200;
-  std::string report;
-};
-
-void train(Replica& replica, const Arguments& arguments) {
+void train(Replica& replica, const ExampleOptions& options) {
   const Value x = input({kFeatures});
   const Model model(x, Dense{1}(SwiGlu{16}(SwiGlu{16}(x) + Dense{16}(x))));
   Trainer trainer(replica, model, Adam{5e-3F}, MeanSquaredError{});
-  const FitResult fit = trainer.fit(products(arguments.steps * kBatch, arguments.run.seed).batch(kBatch),
+  const FitResult fit = trainer.fit(products(options.steps * kBatch, options.run.seed).batch(kBatch),
                                     {.epochs = 1, .callbacks = {ModelCheckpoint({.every_steps = 50})}});
   if (!replica.is_primary()) return;
-  const nlohmann::json report = {
-      {"steps", trainer.step()}, {"loss", fit.results.at("loss")}, {"weights_digest", trainer.weights_digest().hex()}};
-  std::printf("%s\n", report.dump().c_str());
-  if (!arguments.report.empty()) std::ofstream(arguments.report) << report.dump(2) << "\n";
+  write_report(trainer, {{"loss", fit.results.at("loss")}}, options);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Arguments arguments;
-  CLI::App app("A model with a layer of its own that is mirrored, killed and recovered.");
-  CLI::Option* const replicas = app.add_option("--replicas", arguments.run.replicas, "number of mirrored replicas");
-  app.add_option("--devices", arguments.run.devices, "a device for each replica, such as cuda:0,cuda:1")
-      ->delimiter(',')
-      ->excludes(replicas);
-  app.add_option("--shards", arguments.run.shards, "number of parts of each batch");
-  app.add_option("--steps", arguments.steps, "number of steps")->check(CLI::PositiveNumber);
-  app.add_option("--seed", arguments.run.seed, "seed of the weights and the data");
-  app.add_option("--run-dir", arguments.run.run_directory, "folder of savepoints and journal");
-  app.add_option("--report", arguments.report, "JSON file with steps, loss and digest of the weights");
-  app.add_option("--inject", arguments.run.faults, "fault to inject, such as rank=1,step=30,fault=kill");
-  CLI11_PARSE(app, argc, argv);
-  if (!arguments.run.devices.empty()) arguments.run.replicas = 0;  // one for each of them
-  return supervise(argc, argv, arguments.run, [&](Replica& replica) { train(replica, arguments); });
+  ExampleOptions options = {.description = "A model with a layer of its own that is mirrored, killed and recovered.",
+                            .run = {.replicas = 2, .run_directory = "custom-layer-run", .shards = 4},
+                            .steps = 200};
+  if (const std::optional<int> exit_code = read_options(argc, argv, options)) return *exit_code;
+  return supervise(argc, argv, options.run, [&](Replica& replica) { train(replica, options); });
 }

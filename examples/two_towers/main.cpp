@@ -3,11 +3,7 @@
 //   two_towers [--replicas N | --devices D,D...] [--shards N] [--steps N] [--seed N] [--run-dir DIR] [--report FILE]
 //              [--inject rank=1,step=30,fault=kill]
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
+#include "example_options.h"
 #include "holdfast/holdfast.h"
 
 namespace {
@@ -57,46 +53,26 @@ Dataset opinions(std::int64_t samples, std::uint64_t seed) {
                       Tensor({samples}, weights));
 }
 
-struct Arguments {
-  SuperviseOptions run = {.replicas = 2, .run_directory = "two-towers-run", .shards = 4};
-  std::int64_t steps = 100;
-  std::uint64_t seed = 0;
-  std::string report;
-};
-
-void train(Replica& replica, const Arguments& arguments) {
+void train(Replica& replica, const ExampleOptions& options) {
   Trainer trainer(replica, two_towers(), Adam{{.learning_rate = 0.01F}},
                   {BinaryCrossentropy{{.from_logits = true}}, {MeanSquaredError{}, 0.5F}},
                   {{BinaryAccuracy{{.threshold = 0}}, "liked"}, {MeanAbsoluteError{}, "stars"}});
-  const FitResult fit = trainer.fit(opinions(arguments.steps * kBatch, arguments.seed).shuffle().batch(kBatch),
+  const FitResult fit = trainer.fit(opinions(options.steps * kBatch, options.run.seed).shuffle().batch(kBatch),
                                     {.epochs = 1, .callbacks = {ModelCheckpoint({.every_steps = 20})}});
   if (!replica.is_primary()) return;
-  const nlohmann::json report = {{"steps", trainer.step()},
-                                 {"loss", fit.results.at("loss")},
-                                 {"liked_binary_accuracy", fit.results.at("liked_binary_accuracy")},
-                                 {"stars_loss", fit.results.at("stars_loss")},
-                                 {"weights_digest", trainer.weights_digest().hex()}};
-  std::printf("%s\n", report.dump().c_str());
-  if (!arguments.report.empty()) std::ofstream(arguments.report) << report.dump(2) << "\n";
+  write_report(trainer,
+               {{"loss", fit.results.at("loss")},
+                {"liked_binary_accuracy", fit.results.at("liked_binary_accuracy")},
+                {"stars_loss", fit.results.at("stars_loss")}},
+               options);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Arguments arguments;
-  CLI::App app("A two-tower model that is mirrored, killed and recovered.");
-  CLI::Option* const replicas = app.add_option("--replicas", arguments.run.replicas, "number of mirrored replicas");
-  app.add_option("--devices", arguments.run.devices, "a device for each replica, such as cuda:0,cuda:1")
-      ->delimiter(',')
-      ->excludes(replicas);
-  app.add_option("--shards", arguments.run.shards, "number of parts of each batch");
-  app.add_option("--steps", arguments.steps, "number of steps")->check(CLI::PositiveNumber);
-  app.add_option("--seed", arguments.seed, "seed of the weights and the opinions");
-  app.add_option("--run-dir", arguments.run.run_directory, "folder of savepoints and journal");
-  app.add_option("--report", arguments.report, "JSON file with steps, loss and digest of the weights");
-  app.add_option("--inject", arguments.run.faults, "fault to inject, such as rank=1,step=30,fault=kill");
-  CLI11_PARSE(app, argc, argv);
-  if (!arguments.run.devices.empty()) arguments.run.replicas = 0;  // one for each of them
-  arguments.run.seed = arguments.seed;
-  return supervise(argc, argv, arguments.run, [&](Replica& replica) { train(replica, arguments); });
+  ExampleOptions options = {.description = "A two-tower model that is mirrored, killed and recovered.",
+                            .run = {.replicas = 2, .run_directory = "two-towers-run", .shards = 4},
+                            .steps = 100};
+  if (const std::optional<int> exit_code = read_options(argc, argv, options)) return *exit_code;
+  return supervise(argc, argv, options.run, [&](Replica& replica) { train(replica, options); });
 }

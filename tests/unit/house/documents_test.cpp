@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -48,8 +49,11 @@ std::string anchor_of(const std::string& heading) {
   return anchor;
 }
 
-std::set<std::string> anchors_in(const fs::path& document) {
-  std::set<std::string> anchors;
+const std::set<std::string>& anchors_in(const fs::path& document) {
+  static std::map<fs::path, std::set<std::string>> known;
+  const auto [found, is_new] = known.try_emplace(document);
+  std::set<std::string>& anchors = found->second;
+  if (!is_new) return anchors;
   std::istringstream text(document_text(document));
   bool is_code = false;
   for (std::string line; std::getline(text, line);) {

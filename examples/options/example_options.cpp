@@ -1,0 +1,40 @@
+#include "example_options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+std::optional<int> read_options(int argc, char** argv, ExampleOptions& options) {
+  CLI::App app(options.description);
+  CLI::Option* const replicas = app.add_option("--replicas", options.run.replicas, "number of mirrored replicas");
+  app.add_option("--devices", options.run.devices, "a device for each replica, such as cuda:0,cuda:1")
+      ->delimiter(',')
+      ->excludes(replicas);
+  app.add_option("--shards", options.run.shards, "number of parts of each batch");
+  app.add_option("--steps", options.steps, "number of steps")->check(CLI::PositiveNumber);
+  app.add_option("--seed", options.run.seed, "seed of the weights and the data");
+  app.add_option("--run-dir", options.run.run_directory, "folder of savepoints and journal");
+  app.add_option("--report", options.report, "JSON file with steps, loss and digest of the weights");
+  app.add_option("--inject", options.run.faults, "fault to inject, such as rank=1,step=30,fault=kill");
+  if (options.takes_images) {
+    CLI::Option* const labels = app.add_option("--labels", options.labels, "IDX file of labels");
+    app.add_option("--images", options.images, "IDX file of 28 x 28 images (default: draw digits)")->needs(labels);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  if (!options.run.devices.empty()) options.run.replicas = 0;  // one for each of them
+  return std::nullopt;
+}
+
+void write_report(const holdfast::Trainer& trainer, const std::map<std::string, double>& results,
+                  const ExampleOptions& options) {
+  nlohmann::json report = results;
+  report["steps"] = trainer.step();
+  report["weights_digest"] = trainer.weights_digest().hex();
+  std::printf("%s\n", report.dump().c_str());
+  if (!options.report.empty()) std::ofstream(options.report) << report.dump(2) << "\n";
+}

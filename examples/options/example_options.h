@@ -1,0 +1,32 @@
+#pragma once
+
+// Options that several examples share, and the report that they write. A program of your own has those that it needs.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "holdfast/holdfast.h"
+
+struct ExampleOptions {
+  std::string description{};  // what --help begins with
+  // Default: what an example runs with when no option is given. `run.seed` is the seed of weights and data.
+  holdfast::SuperviseOptions run{};
+  std::int64_t steps = 100;
+  std::string report{};  // the file that write_report() writes; none if empty
+  // IDX files. An example that draws digits, too, takes them if `takes_images`.
+  bool takes_images = false;
+  std::string images{};
+  std::string labels{};
+};
+
+// Reads --replicas, --devices, --shards, --steps, --seed, --run-dir, --report, --inject and, if `takes_images`,
+// --images and --labels into `options`. Returns the exit code of a program that is to end now: after --help, or after
+// an error, which is printed.
+std::optional<int> read_options(int argc, char** argv, ExampleOptions& options);
+
+// Prints and writes the steps of the run, `results` and the digest of the weights as JSON. Only the primary replica
+// calls it.
+void write_report(const holdfast::Trainer& trainer, const std::map<std::string, double>& results,
+                  const ExampleOptions& options);

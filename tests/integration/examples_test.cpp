@@ -86,6 +86,21 @@ TEST(SamplesInAFile, LearnsFromSamplesThatItReadsDuringTraining) {
   EXPECT_NE(result.output.find("loss 0.000"), std::string::npos) << result.output;
 }
 
+TEST(OwnParts, KeepWhatTheyRememberThroughADeath) {
+  std::vector<std::string> outputs;
+  for (const char* faults : {"", "rank=1,step=320,fault=kill", "rank=0,step=455,fault=kill,phase=callback"}) {
+    const TemporaryFolder folder;
+    const ProgramResult result = run_program(
+        "/usr/bin/env", {"HOLDFAST_FAULTS=" + std::string(faults), built_program("own_parts"), folder / "run"});
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    outputs.push_back(result.output.substr(result.output.find("epoch ")));
+  }
+
+  EXPECT_NE(outputs[0].find("was nearest"), std::string::npos) << outputs[0];
+  EXPECT_NE(outputs[1].find(outputs[0]), std::string::npos) << outputs[1];
+  EXPECT_NE(outputs[2].find(outputs[0]), std::string::npos) << outputs[2];
+}
+
 // Prices follow area, rooms and town; a tenth of the rows has an empty cell.
 std::string houses_csv() {
   const std::vector<std::string> towns = {"Bonn", "Unna", "\"Berg, Bad\""};

@@ -88,13 +88,14 @@ function(holdfast_prefer_optimised_functions target)
   endforeach()
 endfunction()
 
-# holdfast_test(NAME FOLDER LABELS ... [ROOMS] [OPTIMISED] [LIBRARIES ...] [INCLUDES ...] [PROGRAMS ...]): one GoogleTest
-# program from all *_test.cpp in FOLDER and what supports them in FOLDER/support; with ROOMS, from the folders below
-# FOLDER too. OPTIMISED is for programs that compile kernels of their own. PROGRAMS are targets that the tests run; they
-# are built first. Labels unit, threads and gpu add the program to unit_tests, threads_tests and gpu_tests. It belongs to
-# host_tests unless it has label extra, which gpu includes.
+# holdfast_test(NAME FOLDER LABELS ... [ROOMS] [OPTIMISED] [PARTS N] [LIBRARIES ...] [INCLUDES ...] [PROGRAMS ...]): one
+# GoogleTest program from all *_test.cpp in FOLDER and what supports them in FOLDER/support; with ROOMS, from the folders
+# below FOLDER too. OPTIMISED is for programs that compile kernels of their own. CTest runs it as N tests, NAME, NAME_2 and
+# so on, of which each takes every Nth test of the program: those wait for most of their time. PROGRAMS are targets that
+# the tests run; they are built first. Labels unit, threads and gpu add the program to unit_tests, threads_tests and
+# gpu_tests. It belongs to host_tests unless it has label extra, which gpu includes.
 function(holdfast_test name folder)
-  cmake_parse_arguments(argument "ROOMS;OPTIMISED" "" "LIBRARIES;INCLUDES;LABELS;PROGRAMS" ${ARGN})
+  cmake_parse_arguments(argument "ROOMS;OPTIMISED" "PARTS" "LIBRARIES;INCLUDES;LABELS;PROGRAMS" ${ARGN})
   set(glob GLOB)
   if(argument_ROOMS)
     set(glob GLOB_RECURSE)
@@ -124,7 +125,20 @@ function(holdfast_test name folder)
   if(NOT extra IN_LIST argument_LABELS)
     add_dependencies(host_tests ${name})
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${argument_LABELS}" TIMEOUT 900
-                       ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
+  if(NOT argument_PARTS)
+    set(argument_PARTS 1)
+  endif()
+  foreach(part RANGE 1 ${argument_PARTS})
+    set(test ${name})
+    if(part GREATER 1)
+      set(test ${name}_${part})
+    endif()
+    add_test(NAME ${test} COMMAND ${name})
+    set(environment "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
+    if(argument_PARTS GREATER 1)
+      math(EXPR index "${part} - 1")
+      list(APPEND environment GTEST_TOTAL_SHARDS=${argument_PARTS} GTEST_SHARD_INDEX=${index} HOLDFAST_TEST_NAME=${test})
+    endif()
+    set_tests_properties(${test} PROPERTIES LABELS "${argument_LABELS}" TIMEOUT 900 ENVIRONMENT "${environment}")
+  endforeach()
 endfunction()

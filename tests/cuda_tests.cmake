@@ -72,7 +72,7 @@ set_property(TEST unit_compute_cuda_kernels APPEND PROPERTY ENVIRONMENT "GTEST_F
 holdfast_test(unit_compute_cuda unit/compute/cuda LABELS unit extra LIBRARIES holdfast_cuda_objects
               INCLUDES ${cuda_includes})
 # On a CUDA runtime that only pretends to have a device.
-holdfast_test(unit_compute_cuda_memory unit/compute/cuda/memory LABELS unit LIBRARIES Holdfast::sdk
+holdfast_test(unit_compute_cuda_memory unit/compute/cuda/memory LABELS unit extra LIBRARIES Holdfast::sdk
               INCLUDES ${cuda_includes} ${CUDAToolkit_INCLUDE_DIRS})
 foreach(source array_holder cuda_context cuda_error cuda_memory_space cuda_row_feed device_sentences graph_cache
                staging_ring)

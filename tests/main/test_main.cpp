@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include <pthread.h>
@@ -36,9 +38,18 @@ class ShowsTheLogOfFailures : public testing::EmptyTestEventListener {
   }
 };
 
+// Parts of a program run at the same time (PARTS in cmake/HoldfastTargets.cmake), and GoogleTest would name their files
+// of results alike.
+void name_results_of_a_part() {
+  const char* name = std::getenv("HOLDFAST_TEST_NAME");
+  const std::string output = GTEST_FLAG_GET(output);
+  if (name != nullptr && output.ends_with('/')) GTEST_FLAG_SET(output, output + name + ".xml");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  name_results_of_a_part();
   testing::InitGoogleMock(&argc, argv);
   const bool shows_all = argc > 1 && std::string_view(argv[1]) == "--log";
   if (!shows_all) {

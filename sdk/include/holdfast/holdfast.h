@@ -11,6 +11,7 @@
 #include "holdfast/core/random.h"
 #include "holdfast/core/tensor.h"
 #include "holdfast/data/adapt.h"
+#include "holdfast/data/array_files.h"
 #include "holdfast/data/csv.h"
 #include "holdfast/data/dataset.h"
 #include "holdfast/data/idx.h"

@@ -93,7 +93,8 @@ TEST_F(ArrayFiles, AConversionNeverLosesAValueWithoutAWord) {
            {"<i8", text_of_elements<std::int64_t>({1LL << 40}), DType::i32},
            {"<i8", text_of_elements<std::int64_t>({2}), DType::boolean},
            {"<u8", text_of_elements<std::uint64_t>({1ULL << 63}), DType::i64}}) {
-    expect_refused(ErrorCode::invalid_file, {"element 0 of", "cannot hold"}, [&] { of(type, data, to); });
+    expect_refused(ErrorCode::invalid_file, {"element 0 of", "cannot hold"},
+                   [&, type = type, data = data, to = to] { of(type, data, to); });
   }
 }
 
@@ -139,7 +140,8 @@ TEST_F(ArrayFiles, SafetensorsGivesTheArraysThatAreAskedForWhateverElseItHolds) 
 
   EXPECT_THAT(read_safetensors(path("a.safetensors"), "x").elements<std::int64_t>(), ElementsAre(-7));
   expect_refused(ErrorCode::unsupported, {"\"w\"", "F8_E4M3"}, [&] { read_safetensors(path("a.safetensors"), "w"); });
-  expect_refused(ErrorCode::not_found, {"\"y\"", "\"w\", \"x\""}, [&] { read_safetensors(path("a.safetensors"), "y"); });
+  expect_refused(ErrorCode::not_found, {"\"y\"", "\"w\", \"x\""},
+                 [&] { read_safetensors(path("a.safetensors"), "y"); });
 }
 
 TEST_F(ArrayFiles, AFileOfAnotherKindIsNamedAsWhatItIs) {
@@ -169,11 +171,10 @@ TEST_F(ArrayFiles, Hdf5AfterTheUserBlockOfMatlabIsRead) {
 }
 
 TEST_F(ArrayFiles, ADataSetOfFilesIsThatOfTheSameTensors) {
-  write_archive(path("a.npz"),
-                {{"x.npy", npy_bytes("<u1", "(3, 2)", "abcdef")},
-                 {"y.npy", npy_bytes(">i4", "(3,)", std::string{"\0\0\0\1\0\0\0\2\0\0\0\3", 12})}});
-  const Dataset on_disk = from_files({{.path = path("a.npz"), .array = "x"}},
-                                     {{.path = path("a.npz"), .array = "y", .dtype = DType::f32}});
+  write_archive(path("a.npz"), {{"x.npy", npy_bytes("<u1", "(3, 2)", "abcdef")},
+                                {"y.npy", npy_bytes(">i4", "(3,)", std::string{"\0\0\0\1\0\0\0\2\0\0\0\3", 12})}});
+  const Dataset on_disk =
+      from_files({{.path = path("a.npz"), .array = "x"}}, {{.path = path("a.npz"), .array = "y", .dtype = DType::f32}});
   const Dataset in_memory =
       from_tensors(read_npz(path("a.npz"), {"x"}), read_npz(path("a.npz"), {"y"}, {.dtype = DType::f32}));
 

@@ -28,8 +28,7 @@ std::string zip_fields(const std::string& name, const std::string& content) {
 
 std::string npy_bytes(const std::string& type, const std::string& shape, const std::string& elements,
                       const std::string& fortran) {
-  const std::string header =
-      "{'descr': '" + type + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }\n";
+  const std::string header = "{'descr': '" + type + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }\n";
   return "\x93NUMPY" + std::string{'\1', '\0'} + little_endian(header.size(), 2) + header + elements;
 }
 

@@ -47,8 +47,8 @@ TEST(ChosenArrays, OfEachGoodDatasetInABadFileAreRead) {
   for (const std::string name : {"soft_link", "external_link", "virtual", "external_storage", "lzf_filter", "compound",
                                  "enumeration", "named_type", "table_of_strings", "no_shape", "long_double"}) {
     for (const std::string structures : {"_earliest.h5", "_v110.h5", "_dense.h5"}) {
-      const AnyFile file = AnyFile::open(posix_file_system(), testing::path_of(name + structures),
-                                         {.allow_unreadable = true});
+      const AnyFile file =
+          AnyFile::open(posix_file_system(), testing::path_of(name + structures), {.allow_unreadable = true});
       EXPECT_FALSE(file.unreadable().empty()) << name << structures;
     }
   }
@@ -78,8 +78,8 @@ TEST(ChosenArrays, OfADamagedFileAreRefused) {
   TemporaryFolder folder;
   testing::write_bytes(folder / "a.h5", bytes);
 
-  const testing::Thrown thrown = testing::thrown_by(
-      [&] { ChosenArrays(posix_file_system(), folder / "a.h5", ArrayFileKind::hdf5, {"y"}); });
+  const testing::Thrown thrown =
+      testing::thrown_by([&] { ChosenArrays(posix_file_system(), folder / "a.h5", ArrayFileKind::hdf5, {"y"}); });
 
   EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
   EXPECT_THAT(thrown.sentence, HasSubstr("cut off"));

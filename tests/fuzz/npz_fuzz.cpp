@@ -29,7 +29,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   MemorySource source("a", std::as_bytes(std::span(data, size)));
   std::vector<std::string> names;
   fuzz::succeeds([&] {
-    for (const ZipEntry& member : ZipReader(source).entries()) {
+    const ZipReader archive(source);
+    for (const ZipEntry& member : archive.entries()) {
       // A fuzzer finds archives of small members; what they may claim is bounded by the reader of archives.
       if (member.size_bytes > (1U << 20U) || !member.name.ends_with(kNpySuffix)) continue;
       names.push_back(member.name.substr(0, member.name.size() - kNpySuffix.size()));

@@ -73,8 +73,8 @@ Tensor read_hdf5(const std::string& path, const Name& array, const ArrayFileOpti
 // An array that stays in its file.
 struct FileArray {
   std::string path;                 // .npy, .npz or safetensors
-  std::string array;                // its name in the file; empty for .npy
-  std::string name;                 // in the samples; empty: that of the file
+  std::string array = {};           // its name in the file; empty for .npy
+  std::string name = {};            // in the samples; empty: that of the file
   std::optional<DType> dtype = {};  // as in ArrayFileOptions
 };
 

@@ -1,3 +1,6 @@
+// A text is one string that its parts share, so splitting copies nothing. It is checked once, when it is made; later
+// code takes characters by their first byte. Only a text that fails the check is searched for the place.
+
 #include "holdfast/data/text.h"
 
 #include <fmt/format.h>

@@ -8,6 +8,8 @@
 #include <cstring>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/format/array_file.h"
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/exchange/safetensors.h"
 #include "support/folders.h"
@@ -168,6 +170,32 @@ TEST_F(ArrayFiles, Hdf5GivesTheArraysThatAreAskedForWhateverElseItHolds) {
 TEST_F(ArrayFiles, Hdf5AfterTheUserBlockOfMatlabIsRead) {
   EXPECT_THAT(read_hdf5(hdf5_file("matlab_user_block.mat"), "x", {.dtype = DType::f32}).values(),
               ElementsAre(1.5F, 2.5F));
+}
+
+// As docs/data.md shows it.
+TEST_F(ArrayFiles, GoIntoDataSets) {
+  const WorkInTemporaryFolder folder;
+  write_archive("digits.npz", {{"x.npy", npy_bytes("<f4", "(2,)", text_of_elements<float>({1, 2}))},
+                               {"y.npy", npy_bytes("<f4", "(2,)", text_of_elements<float>({3, 4}))}});
+  const std::vector<std::byte> bytes(8);
+  const std::vector<format::ArrayView> views = {
+      {"left", DType::f32, {2}, bytes}, {"right", DType::f32, {2}, bytes}, {"same", DType::f32, {2}, bytes}};
+  format::write_array_file(posix_file_system(), "pairs.h5", "{}", views);
+  write_npy("means.npy", "<f8", "(1,)", text_of_elements<double>({0.5}));
+  write_npy("images.npy", "<u1", "(2, 3)", "abcdef");
+  write_npy("labels.npy", "<i8", "(2,)", text_of_elements<std::int64_t>({5, 6}));
+
+  const Dataset digits = from_tensors(read_npz("digits.npz", "x"), read_npz("digits.npz", "y"));
+  const Dataset pairs = from_tensors(read_hdf5("pairs.h5", {"left", "right"}), read_hdf5("pairs.h5", {"same"}));
+  const Tensor means = read_npy("means.npy", {.dtype = DType::f32});  // the file holds f64
+
+  EXPECT_EQ(loaded(digits, 0, 0, 1), (std::vector<float>{2, 4}));
+  EXPECT_EQ(pairs.inputs()[1].name, "right");
+  EXPECT_THAT(means.values(), ElementsAre(0.5F));
+
+  const Dataset images = from_files({{.path = "images.npy"}}, {{.path = "labels.npy", .dtype = DType::f32}});
+
+  EXPECT_EQ(loaded(images, 0, 0, 1).back(), 6);
 }
 
 TEST_F(ArrayFiles, ADataSetOfFilesIsThatOfTheSameTensors) {

@@ -3,6 +3,7 @@
 // Files of arrays for tests, byte by byte, so that they may have any error.
 
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,19 @@
 #include "unit/data/support/idx_writer.h"
 
 namespace holdfast {
+
+// The working directory is a temporary folder as long as the object lives: for code with the short paths of documents.
+class WorkInTemporaryFolder {
+ public:
+  WorkInTemporaryFolder() { std::filesystem::current_path(folder_ / ""); }
+  ~WorkInTemporaryFolder() { std::filesystem::current_path(before_); }
+  WorkInTemporaryFolder(const WorkInTemporaryFolder&) = delete;
+  WorkInTemporaryFolder& operator=(const WorkInTemporaryFolder&) = delete;
+
+ private:
+  std::filesystem::path before_ = std::filesystem::current_path();
+  TemporaryFolder folder_;
+};
 
 template <typename T>
 std::string text_of_elements(const std::vector<T>& elements) {

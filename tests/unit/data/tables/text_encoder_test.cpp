@@ -8,7 +8,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/data/text.h"
-#include "unit/data/support/idx_writer.h"
+#include "unit/data/support/array_writer.h"
 #include "unit/data/support/loaded.h"
 
 namespace holdfast {
@@ -45,7 +45,7 @@ TEST(TextEncoder, DecodesWhatItEncoded) {
 }
 
 TEST(TextEncoder, NamesACharacterThatTrainingDidNotHave) {
-  const TextEncoder strict = TextEncoder::fit(Text("abc"));
+  const TextEncoder strict = TextEncoder::fit(Text("abc\n"));
   const TextEncoder lenient = TextEncoder::fit(Text("abc"), {.unknown = UnknownCategory::other});
 
   expect_refused_text(ErrorCode::invalid_argument, {"\"x\"", "byte 3 (line 2)"}, [&] { strict.encode("a\nx"); });
@@ -87,8 +87,26 @@ TEST(TextEncoder, ComesBackFromItsTextAndItsFile) {
 
     EXPECT_EQ(read.text(), encoder.text());
     EXPECT_EQ(read.ids(), encoder.ids());
-    EXPECT_THAT(read.encode("ab").elements<std::int32_t>().size(), 2U);
+    EXPECT_THAT(read.encode("a").elements<std::int32_t>().size(), 1U);
   }
+}
+
+// As docs/data.md shows it.
+TEST(TextEncoder, ServesTraining) {
+  const WorkInTemporaryFolder folder;
+  const std::string content(2000, 'a');
+  write_plain("shakespeare.txt", Bytes(content.begin(), content.end()));
+  std::filesystem::create_directory("run");
+
+  const auto [train, test] = read_text("shakespeare.txt").split(0.1);
+  const TextEncoder encoder = TextEncoder::fit(train);
+  const WindowOptions windows{.shift = 64, .targets = WindowTargets::all};
+  const Dataset data = encoder.dataset(train).window(64, windows);  // ids [64], next ids [64]
+  encoder.save("run/text.json");
+
+  EXPECT_EQ(data.size(), 1799 / 64);
+  EXPECT_EQ(test.size(), 200);
+  EXPECT_EQ(TextEncoder::load("run/text.json").text(), encoder.text());
 }
 
 TEST(TextEncoder, RefusesATextOfAnotherKind) {
@@ -108,48 +126,7 @@ TEST(TextEncoder, RefusesATextOfAnotherKind) {
   }
 }
 
-TEST(ReadText, NamesFileByteAndLineOfWhatIsNotUtf8) {
-  TemporaryFolder folder;
-  const std::string bad = "ab\nc\xFF";
-  write_plain(folder / "a.txt", Bytes(bad.begin(), bad.end()));
-
-  expect_refused_text(ErrorCode::invalid_file, {"a.txt", "byte 5 (line 2)", "0xff"},
-                      [&] { read_text(folder / "a.txt"); });
-  EXPECT_EQ(read_text(folder / "a.txt", {.unit = TextUnit::bytes}).size(), 5);
-}
-
-TEST(ReadText, ReadsGzipSkipsAByteOrderMarkAndKeepsTheRest) {
-  TemporaryFolder folder;
-  const std::string content = "\xEF\xBB\xBFü\r\n";
-  write_gzip(folder / "a.gz", Bytes(content.begin(), content.end()));
-
-  const Text text = read_text(folder / "a.gz");
-
-  EXPECT_EQ(text.content(), "ü\r\n");
-  EXPECT_EQ(text.size(), 3);
-}
-
-TEST(ReadText, RefusesAnEmptyFileAndOneAboveTheLimit) {
-  TemporaryFolder folder;
-  write_plain(folder / "empty.txt", {});
-  write_plain(folder / "a.txt", Bytes(11, 'a'));
-
-  expect_refused_text(ErrorCode::invalid_file, {"empty.txt", "empty"}, [&] { read_text(folder / "empty.txt"); });
-  expect_refused_text(ErrorCode::invalid_file, {"a.txt", "10 bytes"},
-                      [&] { read_text(folder / "a.txt", {.max_bytes = 10}); });
-}
-
-TEST(Text, IsSplitBetweenCharactersWithoutOverlap) {
-  const auto [training, validation] = Text("aüb€").split(0.5);
-
-  EXPECT_EQ(training.content(), "aü");
-  EXPECT_EQ(validation.content(), "b€");
-  EXPECT_EQ(training.size(), 2);
-  EXPECT_EQ(validation.size(), 2);
-  expect_refused_text(ErrorCode::invalid_argument, {"split()"}, [] { Text("a").split(0.5); });
-}
-
-TEST(Text, OfShakespeareIsEncodedAndDecoded) {
+TEST(TextEncoder, GivesShakespeareBack) {
   const char* folder = std::getenv("HOLDFAST_TEST_DATA");
   const std::string path = std::string(folder == nullptr ? "" : folder) + "/text/tinyshakespeare.txt";
   if (folder == nullptr || !std::filesystem::exists(path)) GTEST_SKIP() << "needs HOLDFAST_TEST_DATA with " << path;

@@ -1,6 +1,6 @@
 // Shows the header of a file: kind, size, metadata, a table of the model's layers and one of arrays. It reads no
-// element, so it takes no longer for a large file. Values that a kind of file does not have, such as digests of foreign
-// files, are left out.
+// element, so it takes no longer for a large file. What cannot be read of an HDF5 file is named. Values that a kind of
+// file does not have, such as digests of foreign files, are left out.
 
 #include <fmt/format.h>
 #include <map>
@@ -92,6 +92,7 @@ void write_text(const AnyFile& file, const std::string& path, std::ostream& out)
   }
   out << "\n";
   make_table(file).write(out);
+  for (const std::string& problem : file.unreadable()) out << "not read: " << printable(problem) << "\n";
 }
 
 nlohmann::ordered_json describe(const AnyFile& file, const ArrayInfo& array) {
@@ -119,13 +120,19 @@ void write_json(const AnyFile& file, const std::string& path, std::ostream& out)
   description["array_bytes"] = total_bytes(file);
   description["metadata"] = parse_metadata(file.metadata());
   description["arrays"] = std::move(arrays);
+  if (!file.unreadable().empty()) {
+    nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+    for (const std::string& problem : file.unreadable()) problems.push_back(problem);
+    description["not_read"] = std::move(problems);
+  }
   // A path may contain bytes that are not UTF-8; they are replaced rather than refused.
   out << description.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
 }
 
 // Reads no element of an array. Returns the exit code. Throws what opening the file throws.
 int inspect(FileSystem& files, const InspectOptions& options, Console& console) {
-  const AnyFile file = AnyFile::open(files, options.path, {.max_memory_bytes = options.max_memory_bytes});
+  const AnyFile file =
+      AnyFile::open(files, options.path, {.max_memory_bytes = options.max_memory_bytes, .allow_unreadable = true});
   if (options.as_json) {
     write_json(file, options.path, console.out);
   } else {

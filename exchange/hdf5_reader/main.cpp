@@ -1,7 +1,7 @@
 // holdfast-hdf5-reader: parses an HDF5 file of another program inside a sandbox and writes its content to standard
 // output as foreign_hdf5/tree_stream.h describes. Only read_hdf5_tree starts it. Descriptor 3 is the file's memory.
 //
-//   holdfast-hdf5-reader PARENT MAX_ARRAY_BYTES MAX_OBJECTS SECONDS MAX_MEMORY_BYTES all|heads
+//   holdfast-hdf5-reader PARENT MAX_ARRAY_BYTES MAX_OBJECTS SECONDS MAX_MEMORY_BYTES all|heads whole|readable [PATH...]
 //   holdfast-hdf5-reader --try ACTION      enters the sandbox and tries a forbidden action; see attempts.h
 
 #include <fmt/format.h>
@@ -30,6 +30,7 @@
 namespace holdfast::hdf5_reader {
 namespace {
 
+using format::TreeDemand;
 using format::TreeEncoder;
 using format::TreeLimits;
 
@@ -43,25 +44,29 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 struct Request {
   std::uint64_t parent = 0;
-  TreeLimits limits;
-  TreePart part = TreePart::all;
+  TreeRequest tree;
 };
 
 // The arguments come from the library itself, so a mistake needs no message, only an exit code.
 std::optional<Request> parse_arguments(const std::vector<std::string_view>& arguments) {
   std::array<std::uint64_t, 5> numbers{};
-  if (arguments.size() != numbers.size() + 1 || (arguments[5] != "all" && arguments[5] != "heads")) return {};
+  const bool is_complete = arguments.size() >= numbers.size() + 2 &&
+                           (arguments[5] == "all" || arguments[5] == "heads") &&
+                           (arguments[6] == "whole" || arguments[6] == "readable");
+  if (!is_complete) return {};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::optional<std::uint64_t> number = whole_number<std::uint64_t>(arguments[i]);
     if (!number) return {};
     numbers[i] = *number;
   }
   return Request{.parent = numbers[0],
-                 .limits = {.max_array_bytes = numbers[1],
-                            .max_objects = numbers[2],
-                            .max_memory_bytes = numbers[4],
-                            .time = std::chrono::seconds(numbers[3])},
-                 .part = arguments[5] == "all" ? TreePart::all : TreePart::heads};
+                 .tree = {.limits = {.max_array_bytes = numbers[1],
+                                     .max_objects = numbers[2],
+                                     .max_memory_bytes = numbers[4],
+                                     .time = std::chrono::seconds(numbers[3])},
+                          .part = arguments[5] == "all" ? TreePart::all : TreePart::heads,
+                          .demand = arguments[6] == "whole" ? TreeDemand::whole : TreeDemand::readable,
+                          .paths = {arguments.begin() + 7, arguments.end()}}};
 }
 
 // Writes to the pipe in pieces of a useful size. A failure cannot be reported to anybody: the parent sees the pipe
@@ -118,9 +123,9 @@ SandboxLimits sandbox_limits(const TreeLimits& limits, std::uint64_t file_bytes)
 }
 
 // Every problem is reported through the pipe, since the sandbox leaves no other way.
-void read_tree(std::span<const std::byte> file, const Request& request, TreeEncoder& encoder) {
+void read_tree(std::span<const std::byte> file, const TreeRequest& request, TreeEncoder& encoder) {
   try {
-    parse_hdf5_tree(file, request.limits, request.part, encoder);
+    parse_hdf5_tree(file, request, encoder);
     encoder.finish();
   } catch (const Error& error) {
     encoder.refuse(error.code(), error.what());
@@ -139,12 +144,12 @@ int run(const Request& request) {
   TreeEncoder encoder([&](std::span<const std::byte> bytes) { output.write(bytes); });
   if (!prepare_hdf5()) {
     encoder.refuse(ErrorCode::unavailable, "HDF5 cannot be initialised");
-  } else if (!lock_in(sandbox_limits(request.limits, file.size()))) {
+  } else if (!lock_in(sandbox_limits(request.tree.limits, file.size()))) {
     encoder.refuse(ErrorCode::unsupported, fmt::format("this system cannot put the reader of HDF5 files into a sandbox "
                                                        "({}), so files of other programs are not read",
                                                        std::strerror(errno)));
   } else {
-    read_tree(file, request, encoder);
+    read_tree(file, request.tree, encoder);
   }
   output.flush();
   return 0;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "attribute_reader.h"
@@ -68,29 +69,54 @@ std::uint64_t size_of(const Hdf5Attribute& attribute) {
 // Lists, checks and reads the objects of one file.
 class Parser {
  public:
-  Parser(std::span<const std::byte> file, const TreeLimits& limits, TreePart part)
+  Parser(std::span<const std::byte> file, const TreeRequest& request, TreeEncoder& encoder)
       : check_(ErrorCode::invalid_file, "", ""),
-        limits_(limits),
-        part_(part),
+        limits_(request.limits),
+        request_(request),
+        encoder_(encoder),
         file_bytes_(file.size()),
         types_(check_),
         attribute_reader_(check_, types_, file_bytes_),
-        dataset_reader_(check_, types_, attribute_reader_, file_bytes_, limits.max_memory_bytes),
+        dataset_reader_(check_, types_, attribute_reader_, file_bytes_, limits_.max_memory_bytes),
         image_(file),
         file_(open()) {}
 
   // Checks all objects before it reads any, so that nothing is sent of a file that asks for too much.
-  void parse(TreeEncoder& encoder) {
+  void parse() {
     list_objects();
     for (const std::string& path : groups_) {
       const Handle group = open_object(path, H5I_GROUP);
-      encoder.add_group({path, read_attributes(group, label_of(path))});
+      encoder_.add_group({path, read_attributes(group, path)});
     }
-    for (const std::string& path : datasets_) read_dataset(path, encoder);
-    for (const std::string& path : texts_) read_text(path, encoder);
+    for (const std::string& path : datasets_) {
+      if (is_asked_for(path)) read_dataset(path);
+    }
+    if (!request_.paths.empty()) return;
+    for (const std::string& path : texts_) read_text(path);
   }
 
  private:
+  bool is_asked_for(const std::string& path) const {
+    return request_.paths.empty() || std::ranges::find(request_.paths, path) != request_.paths.end();
+  }
+
+  // Runs `action`. Where the caller wants what can be read, an error of the file becomes an entry of the list, and the
+  // result is false.
+  template <typename Action>
+  bool can(const std::string& path, const Action& action) {
+    if (request_.demand == format::TreeDemand::whole) return action(), true;
+    try {
+      action();
+      return true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::invalid_file) throw;
+      // Counted like a name, so that no file makes the list longer than itself.
+      note_head_bytes(2 * path.size() + std::string_view(error.what()).size());
+      encoder_.add_unreadable({path, error.what()});
+      return false;
+    }
+  }
+
   // The driver reads from memory, so HDF5 needs no descriptor.
   Handle open() {
     const Handle access = driver_access_list(check_, image_);
@@ -115,19 +141,18 @@ class Parser {
     while (!waiting.empty()) {
       const std::string group = std::move(waiting.back());
       waiting.pop_back();
-      for (const Link& link : list_links(group)) {
+      std::vector<Link> links;
+      // A group whose links cannot be listed stays in the tree, so that its siblings have their parents.
+      can(group, [&] { links = list_links(group); });
+      for (const Link& link : links) {
         const std::string path = group.empty() ? link.name : group + "/" + link.name;
-        const std::string problem = format::problem_of_link(path, link.name, link.is_hard);
-        check_.require(problem.empty(), label_of(path) + problem);
-        const H5O_info_t info = object_info(path);
-        note_object(info, path);
-        check_.require(info.type == H5O_TYPE_GROUP || info.type == H5O_TYPE_DATASET,
-                       label_of(path) + " is a named type, which holds no data");
-        if (info.type == H5O_TYPE_GROUP) {
-          waiting.push_back(path);
-        } else {
-          note_dataset(path);
-        }
+        can(path, [&] {
+          if (note_link(path, link) == H5O_TYPE_GROUP) {
+            waiting.push_back(path);
+          } else {
+            note_dataset(path);
+          }
+        });
       }
       groups_.push_back(group);
     }
@@ -135,6 +160,17 @@ class Parser {
     std::sort(groups_.begin(), groups_.end());
     std::sort(datasets_.begin(), datasets_.end());
     std::sort(texts_.begin(), texts_.end());
+  }
+
+  // Returns the kind of the object, a group or a dataset.
+  H5O_type_t note_link(const std::string& path, const Link& link) {
+    const std::string problem = format::problem_of_link(path, link.name, link.is_hard);
+    check_.require(problem.empty(), label_of(path) + problem);
+    const H5O_info_t info = object_info(path);
+    note_object(info, path);
+    check_.require(info.type == H5O_TYPE_GROUP || info.type == H5O_TYPE_DATASET,
+                   label_of(path) + " is a named type, which holds no data");
+    return info.type;
   }
 
   std::vector<Link> list_links(const std::string& group) const {
@@ -157,8 +193,10 @@ class Parser {
   }
 
   void note_object(const H5O_info_t& info, const std::string& path) {
-    // An object that is visited twice is a loop or has two names.
-    check_.require(addresses_.insert(info.addr).second, label_of(path) + format::kSecondName);
+    // An object that is visited twice is a loop or has two names. A dataset cannot be part of a loop.
+    is_second_name_ = !addresses_.insert(info.addr).second;
+    const bool is_allowed = request_.demand == format::TreeDemand::readable && info.type == H5O_TYPE_DATASET;
+    check_.require(!is_second_name_ || is_allowed, label_of(path) + format::kSecondName);
     check_.require(addresses_.size() <= limits_.max_objects, too_many_objects());
     constexpr std::uint64_t kHead = 300;  // the head of a record with 32 axes
     note_head_bytes(kHead + path.size());
@@ -167,13 +205,18 @@ class Parser {
   void note_dataset(const std::string& path) {
     // The sum of all declarations is bounded, not only each of them.
     const DatasetInfo info = dataset_reader_.describe(open_object(path, H5I_DATASET), label_of(path));
-    const bool is_countable = !__builtin_add_overflow(declared_bytes_, info.bytes, &declared_bytes_);
-    check_.require(
-        is_countable && declared_bytes_ <= format::max_declared_bytes(file_bytes_, limits_),
-        fmt::format("its datasets declare at least {} bytes, but the file has only {}", declared_bytes_, file_bytes_));
+    // What nobody asked for is not sent.
+    if (!is_asked_for(path)) return;
+    std::uint64_t declared = 0;
+    const bool is_countable = !__builtin_add_overflow(declared_bytes_, info.bytes, &declared);
+    check_.require(is_countable && declared <= format::max_declared_bytes(file_bytes_, limits_),
+                   fmt::format("its datasets declare at least {} bytes up to {}, but the file has only {}", declared,
+                               label_of(path), file_bytes_));
     // Honest datasets do not share bytes.
-    stored_bytes_ += info.stored_bytes;
-    check_.require(stored_bytes_ <= file_bytes_, "its datasets store more bytes than the file has");
+    const std::uint64_t stored = stored_bytes_ + (is_second_name_ ? 0 : info.stored_bytes);
+    check_.require(stored <= file_bytes_, "its datasets store more bytes than the file has");
+    declared_bytes_ = declared;
+    stored_bytes_ = stored;
     (info.is_text ? texts_ : datasets_).push_back(path);
   }
 
@@ -183,33 +226,39 @@ class Parser {
                    "its names, attributes and texts are larger than the file can hold");
   }
 
-  void read_dataset(const std::string& path, TreeEncoder& encoder) {
+  void read_dataset(const std::string& path) {
     const std::string label = label_of(path);
     const Handle dataset = open_object(path, H5I_DATASET);
     const DatasetInfo info = dataset_reader_.describe(dataset, label);
     check_.require(!info.is_text, label + " is of another kind than its listing says");
-    std::vector<Hdf5Attribute> attributes = read_attributes(dataset, label);
+    std::vector<Hdf5Attribute> attributes = read_attributes(dataset, path);
     // The attribute says that the elements are bfloat16, which the element type already says.
     if (info.is_opaque) std::erase_if(attributes, [](const Hdf5Attribute& each) { return each.name == "dtype"; });
-    encoder.add_dataset({{path, info.type.dtype, info.shape, {}}, std::move(attributes)});
-    if (part_ == TreePart::all) dataset_reader_.read(dataset, info, label, encoder);
+    encoder_.add_dataset({{path, info.type.dtype, info.shape, {}}, std::move(attributes)});
+    if (request_.part == TreePart::all) dataset_reader_.read(dataset, info, label, encoder_);
   }
 
-  void read_text(const std::string& path, TreeEncoder& encoder) {
+  void read_text(const std::string& path) {
     const std::string label = label_of(path);
     const Handle dataset = open_object(path, H5I_DATASET);
     check_.require(dataset_reader_.describe(dataset, label).is_text,
                    label + " is of another kind than its listing says");
-    std::string text = dataset_reader_.read_text(dataset, label);
+    std::string text;
+    if (!can(path, [&] { text = dataset_reader_.read_text(dataset, label); })) return;
     note_head_bytes(text.size());
-    encoder.add_text({path, std::move(text), read_attributes(dataset, label)});
+    encoder_.add_text({path, std::move(text), read_attributes(dataset, path)});
   }
 
-  std::vector<Hdf5Attribute> read_attributes(hid_t object, const std::string& owner) {
-    // Counted while they are read, so that no file makes this list larger than itself.
+  // `path` is that of the object. Readers of single datasets get none.
+  std::vector<Hdf5Attribute> read_attributes(hid_t object, const std::string& path) {
     std::vector<Hdf5Attribute> attributes;
-    for (const std::string& name : attribute_reader_.list(object, owner, limits_.max_objects)) {
-      attributes.push_back(attribute_reader_.read(object, name, owner));
+    if (!request_.paths.empty()) return attributes;
+    const std::string owner = label_of(path);
+    std::vector<std::string> names;
+    can(path, [&] { names = attribute_reader_.list(object, owner, limits_.max_objects); });
+    for (const std::string& name : names) {
+      if (!can(path, [&] { attributes.push_back(attribute_reader_.read(object, name, owner)); })) continue;
+      // Counted while they are read, so that no file makes this list larger than itself.
       note_head_bytes(name.size() + size_of(attributes.back()));
     }
     return attributes;
@@ -217,7 +266,8 @@ class Parser {
 
   Checker check_;
   TreeLimits limits_;
-  TreePart part_;
+  const TreeRequest& request_;
+  TreeEncoder& encoder_;
   std::uint64_t file_bytes_;
   ElementTypes types_;
   AttributeReader attribute_reader_;
@@ -229,6 +279,7 @@ class Parser {
   std::vector<std::string> datasets_;
   std::vector<std::string> texts_;
   std::set<haddr_t> addresses_;
+  bool is_second_name_ = false;  // the object that was noted last
   std::uint64_t declared_bytes_ = 0;
   std::uint64_t stored_bytes_ = 0;
   std::uint64_t head_bytes_ = 0;  // names, attributes and texts
@@ -240,9 +291,9 @@ bool prepare_hdf5() {
   return H5dont_atexit() >= 0 && H5open() >= 0;
 }
 
-void parse_hdf5_tree(std::span<const std::byte> file, const TreeLimits& limits, TreePart part, TreeEncoder& encoder) {
+void parse_hdf5_tree(std::span<const std::byte> file, const TreeRequest& request, TreeEncoder& encoder) {
   const format::Session session;
-  Parser(file, limits, part).parse(encoder);
+  Parser(file, request, encoder).parse();
 }
 
 }  // namespace holdfast::hdf5_reader

@@ -9,6 +9,11 @@ using namespace holdfast;
 using namespace holdfast::format;
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fuzz::succeeds([&] { check_foreign_hdf5(std::as_bytes(std::span(data, size)), {.max_objects = 1000}); });
+  const auto accepts = [&](TreeDemand demand) {
+    return fuzz::succeeds(
+        [&] { check_foreign_hdf5(std::as_bytes(std::span(data, size)), {.max_objects = 1000}, demand); });
+  };
+  // A caller that asks for what can be read gets what a caller that asks for all gets.
+  HOLDFAST_ASSERT(!accepts(TreeDemand::whole) || accepts(TreeDemand::readable));
   return 0;
 }

@@ -13,6 +13,18 @@ void refuse_file(const std::string& path, const std::string& problem) {
   throw Error(ErrorCode::invalid_file, fmt::format("{} {}", path, problem));
 }
 
+void refuse_missing(const std::string& path, std::string_view array, std::vector<std::string> present) {
+  constexpr std::size_t kShown = 20;
+  std::ranges::sort(present);
+  std::string names;
+  for (std::size_t i = 0; i < std::min(present.size(), kShown); ++i) {
+    names += (i == 0 ? "" : ", ") + quoted_text(present[i]);
+  }
+  if (present.size() > kShown) names += fmt::format(" and {} more", present.size() - kShown);
+  throw Error(ErrorCode::not_found, fmt::format("{} has no array {}; it has {}; ask for one of these", path,
+                                                quoted_text(array), present.empty() ? "none at all" : names));
+}
+
 // The file is not damaged, so the advice is about the limit.
 void refuse_memory(const std::string& path, std::uint64_t bytes, std::uint64_t most) {
   throw Error(ErrorCode::out_of_memory,

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "bytes/little_endian_cursor.h"
 #include "holdfast/base/error.h"
@@ -21,6 +22,9 @@ namespace holdfast::format {
 
 // Throws Error{invalid_file, "PATH PROBLEM"}.
 [[noreturn]] void refuse_file(const std::string& path, const std::string& problem);
+
+// Throws Error{not_found} for an array that the file lacks, with the first names that it has.
+[[noreturn]] void refuse_missing(const std::string& path, std::string_view array, std::vector<std::string> present);
 
 // The advice in errors about files that need more memory than the caller allows.
 inline constexpr const char* kAllowMoreMemory =

@@ -40,6 +40,7 @@ class AnyFile::Content {
   virtual std::vector<std::byte> read(const ArrayInfo& array) const = 0;
   virtual void read_pieces(const Wants& wants, const Take& take) const = 0;
   virtual const ArrayFile* array_file() const { return nullptr; }
+  virtual std::span<const std::string> unreadable() const { return {}; }
 };
 
 namespace {
@@ -149,8 +150,8 @@ class TreeSource {
 
 class Hdf5Source : public TreeSource {
  public:
-  Hdf5Source(FileSystem& files, const std::string& path, const TreeLimits& limits)
-      : path_(path), file_(files, path, limits) {}
+  Hdf5Source(FileSystem& files, const std::string& path, const TreeLimits& limits, TreeDemand demand)
+      : path_(path), file_(files, path, limits, demand) {}
 
   const ForeignHdf5& file() const override { return file_; }
   FileKind kind(const Hdf5Tree& tree) const override { return is_keras_tree(tree) ? FileKind::keras : FileKind::hdf5; }
@@ -195,6 +196,7 @@ class TreeContent : public AnyFile::Content {
     // Naming may reorder or drop arrays, but does not look at elements. So each array holds a number instead, by
     // which it is found again.
     const std::size_t datasets = tree.datasets.size();
+    for (Hdf5Unreadable& each : tree.unreadable) unreadable_.push_back(std::move(each.problem));
     for (std::size_t i = 0; i < datasets; ++i) tree.datasets[i].array.bytes = number_as_bytes(i);
     const ArraySet set =
         source_->name_arrays(std::move(tree), [&](std::size_t asset) { return number_as_bytes(datasets + asset); });
@@ -209,6 +211,7 @@ class TreeContent : public AnyFile::Content {
 
   const std::string& metadata() const override { return metadata_; }
   std::span<const ArrayInfo> arrays() const override { return infos_; }
+  std::span<const std::string> unreadable() const override { return unreadable_; }
   std::vector<std::byte> read(const ArrayInfo& array) const override {
     // A name may depend on the whole file, and one array cannot be parsed without those before it. So the first call
     // reads everything, and later calls look it up.
@@ -253,12 +256,28 @@ class TreeContent : public AnyFile::Content {
   std::unique_ptr<TreeSource> source_;
   std::string metadata_;
   std::vector<ArrayInfo> infos_;
+  std::vector<std::string> unreadable_;
   std::vector<std::size_t> arrays_of_;     // number of a dataset or asset -> index of its array
   mutable std::optional<ArraySet> whole_;  // since the first read()
 };
 
+std::unique_ptr<AnyFile::Content> open_hdf5(FileSystem& files, const std::string& path, const TreeLimits& limits,
+                                            FileKind& kind, bool allow_unreadable) {
+  const auto open = [&](TreeDemand demand) {
+    return std::make_unique<TreeContent>(path, std::make_unique<Hdf5Source>(files, path, limits, demand), kind);
+  };
+  if (!allow_unreadable) return open(TreeDemand::whole);
+  try {
+    return open(TreeDemand::whole);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_file) throw;
+    // A file of Keras without some of its attributes is not one any more; then it is shown as plain HDF5.
+    return open(TreeDemand::readable);
+  }
+}
+
 std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::string& path, const TreeLimits& limits,
-                                               FileKind& kind) {
+                                               FileKind& kind, bool allow_unreadable) {
   switch (kind) {
     case FileKind::holdfast:
       return std::make_unique<HoldfastContent>(files, path);
@@ -272,7 +291,7 @@ std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::str
       break;
   }
   // Whether it is Keras's legacy format shows only in its attributes, so TreeContent may change `kind`.
-  return std::make_unique<TreeContent>(path, std::make_unique<Hdf5Source>(files, path, limits), kind);
+  return open_hdf5(files, path, limits, kind, allow_unreadable);
 }
 
 // Enough for every signature, and for the length and the brace of safetensors.
@@ -295,7 +314,9 @@ std::optional<std::uint64_t> find_hdf5(FileSource& source) {
   return {};
 }
 
-FileKind kind_of_hdf5(const std::string& path, std::uint64_t offset) {
+FileKind kind_of_hdf5(const std::string& path, std::uint64_t offset, std::span<const std::byte> start) {
+  // MATLAB writes a text of 512 bytes first. Holdfast's header never begins like it, whatever is damaged in it.
+  if (offset == kUserBlockBytes && starts_with(start, "MATLAB 7.3 MAT-")) return FileKind::hdf5;
   // Holdfast's files have HDF5 at this offset. Reading one as plain HDF5 would skip the checks of its index.
   if (offset == kUserBlockBytes) {
     refuse_file(path,
@@ -349,7 +370,7 @@ FileKind recognise(FileSystem& files, const std::string& path) {
     return within_memory(path, [&] { return kind_of_archive(source); });
   }
   if (is_safetensors(source, start)) return FileKind::safetensors;
-  if (const auto offset = find_hdf5(source)) return kind_of_hdf5(path, *offset);
+  if (const auto offset = find_hdf5(source)) return kind_of_hdf5(path, *offset, start);
   if (starts_with(start, "\x80")) refuse_pickle(path);
   refuse_file(path,
               fmt::format("is not a file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras, "
@@ -369,7 +390,8 @@ AnyFile AnyFile::open(FileSystem& files, const std::string& path, const AnyFileO
   TreeLimits limits;
   // The other limits are those of every file, so that no caller can lift them.
   limits.max_memory_bytes = options.max_memory_bytes;
-  std::unique_ptr<Content> content = within_memory(path, [&] { return open_content(files, path, limits, kind); });
+  std::unique_ptr<Content> content =
+      within_memory(path, [&] { return open_content(files, path, limits, kind, options.allow_unreadable); });
   return AnyFile(path, kind, files.open_for_reading(path)->size_bytes(), std::move(content));
 }
 
@@ -379,6 +401,10 @@ const std::string& AnyFile::metadata() const {
 
 std::span<const ArrayInfo> AnyFile::arrays() const {
   return content_->arrays();
+}
+
+std::span<const std::string> AnyFile::unreadable() const {
+  return content_->unreadable();
 }
 
 // All contents sort their arrays by name.

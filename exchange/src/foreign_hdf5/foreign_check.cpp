@@ -75,7 +75,8 @@ struct Declared {
 // Walks the objects of one file without recursion. Each step is bounded by the size of the file or by the limits.
 class Check {
  public:
-  Check(std::span<const std::byte> file, const TreeLimits& limits) : file_(file), limits_(limits) {}
+  Check(std::span<const std::byte> file, const TreeLimits& limits, TreeDemand demand)
+      : file_(file), limits_(limits), needs_all_(demand == TreeDemand::whole) {}
 
   void run() {
     add_object("", check_superblock());
@@ -185,7 +186,8 @@ class Check {
   void add_link(const std::string& group, const std::string& name, bool is_hard, std::uint64_t address) {
     const std::string path = group.empty() ? name : group + "/" + name;
     const std::string problem = problem_of_link(path, name, is_hard);
-    require(problem.empty(), label_of(path) + problem);
+    require(!needs_all_ || problem.empty(), label_of(path) + problem);
+    if (!needs_all_ && (!problem.empty() || objects_.contains(address))) return;
     add_object(path, address);
   }
 
@@ -199,7 +201,7 @@ class Check {
     }
     // A group declares neither.
     // The rest is for datasets alone.
-    if (!declared.elements || !declared.element_bytes) return;
+    if (!declared.elements || !declared.element_bytes || !needs_all_) return;
     std::uint64_t bytes = 0;
     const bool is_countable = !__builtin_mul_overflow(*declared.elements, *declared.element_bytes, &bytes);
     require(is_countable, label_of(path) + " is too large for a 64-bit size");
@@ -278,7 +280,7 @@ class Check {
     if ((flags & kSharedMessage) != 0) return;
     switch (type) {
       case kDataspace:
-        return check_dataspace(path, message, declared);
+        return needs_all_ ? check_dataspace(path, message, declared) : void();
       case kDatatype:
         message.bytes(4);
         declared.element_bytes = message.integer(4);
@@ -286,11 +288,12 @@ class Check {
       case kLink:
         return check_link(path, message);
       case kExternalFiles:
+        if (!needs_all_) return;
         refuse(label_of(path) + kStoredOutside);
       case kLayout:
-        return check_layout(path, message);
+        return needs_all_ ? check_layout(path, message) : void();
       case kFilters:
-        return check_filters(path, message);
+        return needs_all_ ? check_filters(path, message) : void();
       case kContinuation: {
         const std::uint64_t address = message.address();
         visit(address);
@@ -417,6 +420,7 @@ class Check {
 
   std::span<const std::byte> file_;
   const TreeLimits& limits_;
+  const bool needs_all_;
   std::uint64_t base_ = 0;
   std::uint64_t body_bytes_ = 0;
   std::uint64_t name_bytes_ = 0;
@@ -427,8 +431,8 @@ class Check {
 
 }  // namespace
 
-void check_foreign_hdf5(std::span<const std::byte> file, const TreeLimits& limits) {
-  Check(file, limits).run();
+void check_foreign_hdf5(std::span<const std::byte> file, const TreeLimits& limits, TreeDemand demand) {
+  Check(file, limits, demand).run();
 }
 
 }  // namespace holdfast::format

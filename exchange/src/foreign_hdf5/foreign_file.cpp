@@ -22,10 +22,14 @@
 namespace holdfast::format {
 namespace {
 
-std::vector<std::string> reader_arguments(const TreeLimits& limits, bool heads_only) {
-  return {
-      std::to_string(::getpid()),          std::to_string(limits.max_array_bytes),  std::to_string(limits.max_objects),
-      std::to_string(limits.time.count()), std::to_string(limits.max_memory_bytes), heads_only ? "heads" : "all"};
+std::vector<std::string> reader_arguments(const TreeLimits& limits, const DecodeOptions& options) {
+  return {std::to_string(::getpid()),
+          std::to_string(limits.max_array_bytes),
+          std::to_string(limits.max_objects),
+          std::to_string(limits.time.count()),
+          std::to_string(limits.max_memory_bytes),
+          options.heads_only ? "heads" : "all",
+          options.is_partial ? "readable" : "whole"};
 }
 
 // Says how the helper ended. SIGSYS comes from the sandbox, SIGXCPU from its limit.
@@ -38,8 +42,12 @@ std::string describe(const std::optional<ReaderExit>& exit) {
 }
 
 // A helper that ends early was killed by the sandbox or by a fault of the parser. Both count as a fault of the file.
-Hdf5Tree read_through_helper(const SharedMemory& file, const TreeLimits& limits, const DecodeOptions& options) {
-  ReaderProcess reader(find_hdf5_reader(), reader_arguments(limits, options.heads_only), file, limits.time);
+// With `paths`, it sends the datasets of these paths alone.
+Hdf5Tree read_through_helper(const SharedMemory& file, const TreeLimits& limits, const DecodeOptions& options,
+                             const std::vector<std::string>& paths = {}) {
+  std::vector<std::string> arguments = reader_arguments(limits, options);
+  arguments.insert(arguments.end(), paths.begin(), paths.end());
+  ReaderProcess reader(find_hdf5_reader(), std::move(arguments), file, limits.time);
   try {
     return decode_tree(reader, file.size_bytes(), limits, options);
   } catch (const ReaderEnded&) {
@@ -90,11 +98,11 @@ ForeignHdf5::ForeignHdf5(std::uint64_t bytes, const std::string& label, const Tr
     : label_(label), limits_(limits), memory_(allocate(bytes, label, limits)) {
   // The check reads the copy, not the source, so that nothing can change between check and parser.
   fill(memory_.writable());
-  with_label([&] { check_foreign_hdf5(memory_.readable(), limits_); });
+  with_label([&] { check_foreign_hdf5(memory_.readable(), limits_, demand_); });
 }
 
-ForeignHdf5::ForeignHdf5(FileSystem& files, const std::string& path, const TreeLimits& limits)
-    : label_(path), limits_(limits) {
+ForeignHdf5::ForeignHdf5(FileSystem& files, const std::string& path, const TreeLimits& limits, TreeDemand demand)
+    : label_(path), limits_(limits), demand_(demand) {
   // The size is asked of the open file, so that both belong to one file.
   const std::unique_ptr<File> file = files.open_for_reading(path);
   memory_ = allocate(file->size_bytes(), path, limits);
@@ -102,20 +110,29 @@ ForeignHdf5::ForeignHdf5(FileSystem& files, const std::string& path, const TreeL
     throw Error(ErrorCode::invalid_file,
                 path + " became shorter while it was read; try again when no program writes to it");
   }
-  with_label([&] { check_foreign_hdf5(memory_.readable(), limits_); });
+  with_label([&] { check_foreign_hdf5(memory_.readable(), limits_, demand_); });
 }
 
 Hdf5Tree ForeignHdf5::read() const {
-  return with_label([&] { return read_through_helper(memory_, limits_, {}); });
+  const bool is_partial = demand_ == TreeDemand::readable;
+  return with_label([&] { return read_through_helper(memory_, limits_, {.is_partial = is_partial}); });
 }
 
 Hdf5Tree ForeignHdf5::read_heads() const {
-  return with_label([&] { return read_through_helper(memory_, limits_, {.heads_only = true}); });
+  const bool is_partial = demand_ == TreeDemand::readable;
+  return with_label(
+      [&] { return read_through_helper(memory_, limits_, {.heads_only = true, .is_partial = is_partial}); });
+}
+
+Hdf5Tree ForeignHdf5::read_datasets(const std::vector<std::string>& paths) const {
+  HOLDFAST_ASSERT(demand_ == TreeDemand::readable && !paths.empty());
+  return with_label([&] { return read_through_helper(memory_, limits_, {.is_partial = true}, paths); });
 }
 
 void ForeignHdf5::read_elements(
     const std::function<void(std::size_t dataset, std::span<const std::byte> elements)>& take) const {
-  with_label([&] { read_through_helper(memory_, limits_, {.heads_only = false, .take = take}); });
+  const bool is_partial = demand_ == TreeDemand::readable;
+  with_label([&] { read_through_helper(memory_, limits_, {.is_partial = is_partial, .take = take}); });
 }
 
 Hdf5Tree read_hdf5_tree(std::span<const std::byte> file, const std::string& label, const TreeLimits& limits) {

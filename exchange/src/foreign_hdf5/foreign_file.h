@@ -9,6 +9,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "foreign_hdf5/tree.h"
 #include "holdfast/base/file_system.h"
@@ -20,7 +21,8 @@ class ForeignHdf5 {
  public:
   // Reads the whole file and checks its structure. Throws as read_hdf5_tree does, and Error{out_of_memory} for a file
   // above the limits, before memory is allocated for it.
-  ForeignHdf5(FileSystem& files, const std::string& path, const TreeLimits& limits = {});
+  ForeignHdf5(FileSystem& files, const std::string& path, const TreeLimits& limits = {},
+              TreeDemand demand = TreeDemand::whole);
   // Takes a file of `bytes` that `fill` writes, such as a member of an archive. `label` names the file in errors.
   ForeignHdf5(std::uint64_t bytes, const std::string& label, const TreeLimits& limits,
               const std::function<void(std::span<std::byte>)>& fill);
@@ -31,6 +33,9 @@ class ForeignHdf5 {
   Hdf5Tree read_heads() const;
   // Calls `take` with the elements of all datasets, in the order of the tree and in pieces of a few MiB.
   void read_elements(const std::function<void(std::size_t dataset, std::span<const std::byte> elements)>& take) const;
+  // The datasets of these paths alone, without attributes. Needs TreeDemand::readable. A path that is missing or that
+  // cannot be read is missing in the tree.
+  Hdf5Tree read_datasets(const std::vector<std::string>& paths) const;
 
  private:
   template <typename Action>
@@ -38,6 +43,7 @@ class ForeignHdf5 {
 
   std::string label_;
   TreeLimits limits_;
+  TreeDemand demand_ = TreeDemand::whole;
   SharedMemory memory_;
 };
 

@@ -4,7 +4,8 @@
 // parser has faults on crafted files. So a tree is read in a sandboxed child process that can access only this file,
 // after a check of the file's structure (read_hdf5_tree).
 //
-// Content that has no place here is refused by name, never left out.
+// Content that has no place here is refused by name. Where a caller wants what can be read of a file, it is listed by
+// name instead. It is never left out without a word.
 
 #include <chrono>
 #include <cstddef>
@@ -45,11 +46,19 @@ struct Hdf5Text {
   std::vector<Hdf5Attribute> attributes;
 };
 
+// An object or an attribute that cannot be read.
+struct Hdf5Unreadable {
+  std::string path;     // printable; of the object, also for an attribute
+  std::string problem;  // a sentence that names it
+};
+
 // All paths differ.
 struct Hdf5Tree {
   std::vector<Hdf5Group> groups;      // sorted by path (as bytes), so parents come first; the root is always there
   std::vector<Hdf5Dataset> datasets;  // sorted by path
   std::vector<Hdf5Text> texts;        // sorted by path
+  // For readers of parts: what the file has besides, in no order.
+  std::vector<Hdf5Unreadable> unreadable = {};
 
   const Hdf5Group* find_group(std::string_view path) const;
   const Hdf5Dataset* find_dataset(std::string_view path) const;
@@ -58,6 +67,12 @@ struct Hdf5Tree {
 
 // Null if no attribute has this name.
 const Hdf5Attribute* find_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name);
+
+// How much of a file must be readable.
+enum class TreeDemand {
+  whole,     // anything that has no place in a tree is an error
+  readable,  // it is listed in Hdf5Tree::unreadable; a dataset may have several names, and is then there several times
+};
 
 // Limits of every file, read or written.
 inline constexpr std::size_t kMaxTreePathBytes = 4096;

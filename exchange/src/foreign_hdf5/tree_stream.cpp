@@ -22,7 +22,15 @@ namespace holdfast::format {
 namespace {
 
 // These numbers are the protocol of tree_stream.h, so a change of one needs a change there.
-enum class Record : std::uint8_t { group = 1, dataset = 2, elements = 3, finished = 4, refused = 5, text = 6 };
+enum class Record : std::uint8_t {
+  group = 1,
+  dataset = 2,
+  elements = 3,
+  finished = 4,
+  refused = 5,
+  text = 6,
+  unreadable = 7
+};
 enum class Value : std::uint8_t { text = 0, texts = 1, numbers = 2 };
 
 // The position is the code. Both programs are built together, so the list may change with them.
@@ -227,6 +235,9 @@ class TreeDecoder {
       case Record::text:
         decode_text(payload);
         return true;
+      case Record::unreadable:
+        decode_unreadable(payload);
+        return true;
       case Record::finished:
         payload.require_end();
         return false;
@@ -296,6 +307,15 @@ class TreeDecoder {
     text.attributes = payload.read_attributes();
     payload.require_end();
     tree_.texts.push_back(std::move(text));
+  }
+
+  void decode_unreadable(PayloadReader& payload) {
+    require_record(options_.is_partial, "an object was left out that was asked for");
+    require_record(tree_.unreadable.size() < max_objects_, "there are too many objects");
+    // Both texts go to a terminal, and the file may have written them.
+    std::string path = printable(payload.read_text());
+    tree_.unreadable.push_back({std::move(path), printable(payload.read_text())});
+    payload.require_end();
   }
 
   // Memory grows with the elements that arrive, so a false claim costs nothing.
@@ -391,6 +411,13 @@ void TreeEncoder::add_text(const Hdf5Text& text) {
   payload.write_text(text.text);
   payload.write_attributes(text.attributes);
   write_record(write_, Record::text, payload.bytes());
+}
+
+void TreeEncoder::add_unreadable(const Hdf5Unreadable& object) {
+  PayloadWriter payload;
+  payload.write_text(printable(object.path));
+  payload.write_text(printable(object.problem));
+  write_record(write_, Record::unreadable, payload.bytes());
 }
 
 void TreeEncoder::finish() {

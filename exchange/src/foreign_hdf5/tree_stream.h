@@ -10,12 +10,14 @@
 //   finished  (4) nothing
 //   refused   (5) error code u8, text that says what is wrong
 //   text      (6) path, text, attributes
+//   unreadable (7) path, text that says what is wrong; only if the receiver asked for what can be read
 //
 //   text        bytes u32, the bytes
 //   attributes  count u32, then name, kind u8 and value each: text (0), count u32 and texts (1), element type u8,
 //               axes u8, extents u64 each, bytes (2)
 //
-// Groups come first, then datasets, then texts; each kind is sorted by path. All integers are little-endian.
+// Groups come first, then datasets, then texts; each kind is sorted by path. Unreadable objects may come between. All
+// integers are little-endian.
 
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +50,7 @@ class RecordSource {
 // Error{invalid_file} for records that break a rule.
 struct DecodeOptions {
   bool heads_only = false;  // the sender leaves elements out, and the tree's arrays have none
+  bool is_partial = false;  // the sender lists what it cannot read
   // Receives whole elements of dataset number `dataset` in order, in pieces of a few MiB. The tree's arrays then have
   // none.
   std::function<void(std::size_t dataset, std::span<const std::byte> elements)> take = {};
@@ -65,6 +68,7 @@ class TreeEncoder {
   void add_dataset(const Hdf5Dataset& dataset);
   void add_elements(std::span<const std::byte> bytes);
   void add_text(const Hdf5Text& text);
+  void add_unreadable(const Hdf5Unreadable& object);
   // Exactly one of these two calls must come last.
   void finish();
   void refuse(ErrorCode code, std::string_view problem);

@@ -53,6 +53,20 @@ NpzFile::NpzFile(ByteSource& source) : source_(source), archive_(source) {
   std::ranges::sort(entries_, {}, &Entry::name);
 }
 
+NpzFile::NpzFile(ByteSource& source, std::span<const std::string> names) : source_(source), archive_(source) {
+  for (const std::string& name : names) {
+    const auto member = std::ranges::find(archive_.entries(), name + std::string(kNpySuffix), &ZipEntry::name);
+    if (member == archive_.entries().end()) {
+      std::vector<std::string> present;
+      for (const ZipEntry& entry : archive_.entries()) {
+        if (entry.name.ends_with(kNpySuffix)) present.push_back(entry.name.substr(0, entry.name.size() - 4));
+      }
+      refuse_missing(source.path(), name, std::move(present));
+    }
+    entries_.push_back(read_head(source.path(), archive_, *member));
+  }
+}
+
 NamedArray NpzFile::read(const Entry& entry) const {
   return parse_npy(source_.path(), entry.name, archive_.read(entry.member));
 }

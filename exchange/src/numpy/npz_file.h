@@ -29,10 +29,13 @@ class NpzFile {
 
   // Throws as read_npz does. `source` must outlive the object.
   explicit NpzFile(ByteSource& source);
+  // Looks at the arrays of these names alone, in this order. Other members may be anything. Throws Error{not_found} for
+  // a name that the archive lacks.
+  NpzFile(ByteSource& source, std::span<const std::string> names);
 
   // JSON; "{}" if the archive has none.
   const std::string& metadata() const { return metadata_; }
-  // Sorted by name.
+  // Sorted by name, or as they were asked for.
   const std::vector<Entry>& entries() const { return entries_; }
   NamedArray read(const Entry& entry) const;
   // Calls `take` with the elements in pieces of a few MiB. If the header says Fortran order, they stay in that order.

@@ -45,11 +45,12 @@ std::string metadata_of(const std::string& path, const SafetensorsHeader& header
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(ByteSource& source) : source_(source) {
+SafetensorsFile::SafetensorsFile(ByteSource& source, UnknownTypes unknown_types) : source_(source) {
   const std::string json = read_header(source);
   data_offset_ = kSafetensorsLengthBytes + json.size();
   // Names and places are checked here, so reads need no further check.
-  SafetensorsHeader header = parse_safetensors_header(source.path(), json, source.size_bytes() - data_offset_);
+  SafetensorsHeader header =
+      parse_safetensors_header(source.path(), json, source.size_bytes() - data_offset_, unknown_types);
   metadata_ = metadata_of(source.path(), header);
   entries_ = std::move(header.entries);
   // By name, as all kinds of files list their arrays; the header is in the order of the bytes.

@@ -22,12 +22,14 @@ inline constexpr const char* kSafetensorsHoldfastKey = "holdfast.metadata";
 class SafetensorsFile {
  public:
   // Throws as read_safetensors does. `source` must outlive the object.
-  explicit SafetensorsFile(ByteSource& source);
+  explicit SafetensorsFile(ByteSource& source, UnknownTypes unknown_types = UnknownTypes::refuse);
 
   // As read_safetensors returns it.
   const std::string& metadata() const { return metadata_; }
   // Sorted by name.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+  // Of the first byte of an array, from the start of the file.
+  std::uint64_t offset(const SafetensorsEntry& entry) const { return data_offset_ + entry.begin; }
   std::vector<std::byte> read(const SafetensorsEntry& entry) const;
   // Calls `take` with the elements in pieces of a few MiB.
   void read_pieces(const SafetensorsEntry& entry, const std::function<void(std::span<const std::byte>)>& take) const;

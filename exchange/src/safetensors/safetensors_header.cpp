@@ -56,7 +56,7 @@ std::size_t rank_of(DType dtype) {
 //                     tensor <-> offsets
 class HeaderEvents : public nlohmann::json_sax<Json> {
  public:
-  explicit HeaderEvents(const std::string& path) : path_(path) {}
+  HeaderEvents(const std::string& path, UnknownTypes unknown_types) : path_(path), unknown_types_(unknown_types) {}
 
   SafetensorsHeader take() { return std::move(header_); }
   const std::string& problem() const { return problem_; }
@@ -179,15 +179,16 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     const auto* found = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
                                      [&](const SafetensorsType& type) { return type.name == name; });
     if (found == kSafetensorsTypes.end()) {
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("{} has array {} of type {}, which Holdfast does not support; convert it before saving",
-                              path_, quoted_text(header_.entries.back().name), quoted_text(name)));
+      if (unknown_types_ == UnknownTypes::refuse) refuse_unknown_type(path_, header_.entries.back().name, name);
+      header_.entries.back().unknown_type = name.empty() ? "without a name" : name;
+      return true;
     }
     header_.entries.back().dtype = found->dtype;
     return true;
   }
 
   const std::string& path_;
+  const UnknownTypes unknown_types_;
   State state_ = State::start;
   std::string key_;
   Seen seen_;
@@ -221,11 +222,13 @@ void check_places(const std::string& path, const std::vector<SafetensorsEntry>& 
                                       entry.begin, entry.end, end, data_bytes));
     }
     std::uint64_t bytes = 0;
+    end = entry.end;
+    // How many bytes an element of an unknown type takes is not known either.
+    if (!entry.unknown_type.empty()) continue;
     if (!multiply_shape(entry.shape, size_bytes(entry.dtype), bytes) || bytes != entry.end - entry.begin) {
       refuse_header(path,
                     fmt::format("{} has {} bytes, but its shape needs {}", label, entry.end - entry.begin, bytes));
     }
-    end = entry.end;
   }
   if (end != data_bytes) {
     refuse_header(path, fmt::format("the arrays end at byte {} of the {} that follow the header", end, data_bytes));
@@ -239,11 +242,18 @@ std::string quote(std::string_view text) {
 
 }  // namespace
 
-SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes) {
+void refuse_unknown_type(const std::string& path, const std::string& array, const std::string& type) {
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{} has array {} of type {}, which Holdfast does not support; convert it before saving", path,
+                          quoted_text(array), quoted_text(type)));
+}
+
+SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes,
+                                           UnknownTypes unknown_types) {
   // JSON allows blanks first, but the format's own reader does not.
   if (!json.starts_with('{')) refuse_header(path, "the first byte is not a brace");
   if (!is_utf8(json)) refuse_header(path, "some bytes are not UTF-8");
-  HeaderEvents events(path);
+  HeaderEvents events(path, unknown_types);
   if (!Json::sax_parse(json, &events) || !events.is_complete()) refuse_header(path, events.problem());
   SafetensorsHeader header = events.take();
   check_names(path, header.entries);

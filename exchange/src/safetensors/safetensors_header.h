@@ -25,6 +25,12 @@ struct SafetensorsEntry {
   std::vector<std::uint64_t> shape;
   std::uint64_t begin = 0;  // first byte, counted from the end of the header
   std::uint64_t end = 0;
+  std::string unknown_type = {};  // the name of a type that Holdfast lacks; `dtype` then means nothing
+};
+
+enum class UnknownTypes {
+  refuse,
+  keep,  // the caller reads some of the arrays alone, and looks at their unknown_type
 };
 
 struct SafetensorsHeader {
@@ -34,7 +40,10 @@ struct SafetensorsHeader {
 
 // Checks all entries against `data_bytes`, the number of bytes after the header, so that no array claims more than
 // the file holds. Throws as read_safetensors does.
-SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes);
+SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes,
+                                           UnknownTypes unknown_types = UnknownTypes::refuse);
+// Throws Error{unsupported} for the array of a type that Holdfast lacks.
+[[noreturn]] void refuse_unknown_type(const std::string& path, const std::string& array, const std::string& type);
 
 // Returns the JSON alone. The bytes of `arrays` must follow it in the same order.
 std::string compose_safetensors_header(const std::map<std::string, std::string>& metadata,

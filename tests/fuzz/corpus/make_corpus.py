@@ -114,6 +114,37 @@ def make_npy():
     save("npy", "beyond_64_bits", npy(form % ("<f8", "False", "(4294967296, 4294967296)"), b""))
 
 
+def make_npz():
+    form = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }   \n"
+    members = {"x.npy": npy(form % ("<f4", "False", "(2, 2)"), bytes(range(16))),
+               "columns.npy": npy(form % (">i2", "True", "(2, 3)"), bytes(range(12))),
+               "people.npy": npy(form % ("|O", "False", "(1,)"), b"cos\nsystem\n."),
+               "none.npy": npy(form % ("|b1", "False", "(0,)"), b""),
+               "truth.npy": npy(form % ("|b1", "False", "(2,)"), b"\0\2"),
+               "short.npy": npy(form % ("<f8", "False", "(4,)"), b"x"),
+               "README": b"text"}
+    save("npz", "stored", archive(zipfile.ZIP_STORED, members))
+    save("npz", "deflated", archive(zipfile.ZIP_DEFLATED, members, pipe=True))
+    save("npz", "zip64", archive(zipfile.ZIP_DEFLATED, members, zip64=True))
+
+
+def make_text_encoder():
+    def save_encoder(name, **fields):
+        save("text_encoder", name, json.dumps({"format": "holdfast text encoder", "version": 1, **fields}).encode())
+
+    save_encoder("characters", unit="characters", other=False, vocabulary=["\n", "a", "\u00fc", "\u20ac", "\U0001f600"])
+    save_encoder("other", unit="characters", other=True, vocabulary=["a"])
+    save_encoder("bytes", unit="bytes")
+    save_encoder("unsorted", unit="characters", other=False, vocabulary=["b", "a"])
+    save_encoder("words", unit="characters", other=False, vocabulary=["ab"])
+    save_encoder("numbers", unit="characters", other=1, vocabulary=[1])
+    save_encoder("empty", unit="characters", other=False, vocabulary=[])
+    save("text_encoder", "bad_utf8", b"a\xc3\xbc\xff")
+    save("text_encoder", "surrogate", b"\xed\xa0\x80")
+    save("text_encoder", "nul", b"a\0b")
+    save("text_encoder", "deep", b"[" * 5000)
+
+
 def make_csv():
     # The first byte chooses the options: header (0 to 2), and from 4 on semicolons and decimal commas.
     save("csv", "types", b"\x00id,size,town,none\n1,-2.5e3,Bonn,\n+2,NA,\xc3\x84gidienberg,NaN\n")
@@ -384,6 +415,8 @@ def make_keras_functional():
 make_safetensors()
 make_zip()
 make_npy()
+make_npz()
+make_text_encoder()
 make_csv()
 make_table_encoder()
 make_graph()

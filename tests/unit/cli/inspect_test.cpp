@@ -5,8 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "holdfast/base/whole_file.h"
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/exchange/safetensors.h"
+#include "support/folders.h"
 #include "unit/cli/support/command_test.h"
 
 namespace holdfast::cli {
@@ -109,6 +111,20 @@ TEST_F(Inspect, ShowsFilesOfOtherPrograms) {
   ASSERT_EQ(run({"inspect", "/d/b"}), kDone);
   EXPECT_THAT(out(), HasSubstr("format     NumPy .npz\n"));
   EXPECT_THAT(out(), HasSubstr("w     bf16  [2]        4"));
+}
+
+TEST_F(Inspect, ShowsWhatCanBeReadOfAnHdf5FileAndNamesTheRest) {
+  const std::string path = source_folder() + "/tests/unit/exchange/foreign_hdf5/files/mixed_content.h5";
+  const std::string content = read_text_file(posix_file_system(), path);
+  write_text("/d/a.h5", content);
+
+  ASSERT_EQ(run({"inspect", "/d/a.h5"}), kDone);
+  EXPECT_THAT(out(), HasSubstr("train/x"));
+  EXPECT_THAT(out(), HasSubstr("not read: \"records\" has elements of an unsupported type (compounds)\n"));
+  ASSERT_EQ(run({"inspect", "--json", "/d/a.h5"}), kDone);
+  const nlohmann::json description = nlohmann::json::parse(out());
+  EXPECT_GE(description["not_read"].size(), 7U);
+  EXPECT_EQ(run({"stats", "/d/a.h5"}), kNotDone);
 }
 
 TEST_F(Inspect, PrintsNoTerminalCommandsFromAFile) {

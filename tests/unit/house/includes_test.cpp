@@ -44,7 +44,7 @@ const std::vector<Rooms> kRooms = {
       "files"},
      ""},
     {"sdk/src", kSdkParts, ""},
-    {"sdk/src/data", {"stages", "sources", "tables", "batches"}, "data/"},
+    {"sdk/src/data", {"stages", "sources", "files", "tables", "batches"}, "data/"},
     {"sdk/src/train", {"context", "state", "step", "agreement", "saving", "supervise", "fit"}, "train/"},
     {"sdk/src/nn", {"graph", "operations", "plan", "layers", "losses", "model", "program"}, "nn/"},
     {"sdk/src/compute/cuda", {"runtime", "kernels", "products", "backend"}, "compute/cuda/"},
@@ -151,6 +151,13 @@ TEST(House, OnlySnapshotAndResumeKnowTheFormatAndOnlySuperviseAndTrainerKnowReco
     if (to == "recovery") {
       EXPECT_TRUE(stem.starts_with("supervise") || stem == "trainer") << include.file << " -> " << include.target;
     }
+  }
+}
+
+TEST(House, OnlyFilesOfDataAreReadByTheReadersOfExchange) {
+  for (const Include& include : includes_below("sdk")) {
+    if (owner_of(include.target) != "exchange") continue;
+    EXPECT_TRUE(include.file.starts_with("sdk/src/data/files/")) << include.file << " -> " << include.target;
   }
 }
 

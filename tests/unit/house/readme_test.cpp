@@ -63,7 +63,7 @@ TEST(TrainingPage, ShowsTheExampleProgramsAsTheyAreBuilt) {
 // A newcomer with a CSV file should need no more than this.
 TEST(DataPage, ShowsTheExampleProgramAsItIsBuilt) {
   const std::vector<std::string> blocks = code_in("docs/data.md");
-  ASSERT_EQ(blocks.size(), 2U);
+  ASSERT_EQ(blocks.size(), 5U);
 
   const std::string program = example("tabular");
   EXPECT_EQ(blocks[0], program.substr(program.find("#include")));
@@ -73,6 +73,11 @@ TEST(DataPage, ShowsTheExampleProgramAsItIsBuilt) {
   EXPECT_LE(filled, 25);
   const std::string test = read_file(source_folder() + "/tests/unit/data/tables/table_encoder_test.cpp");
   EXPECT_NE(test.find(blocks[1]), std::string::npos) << blocks[1];
+  const std::string files = read_file(source_folder() + "/tests/unit/data/files/array_files_test.cpp");
+  EXPECT_NE(files.find(blocks[2]), std::string::npos) << blocks[2];
+  EXPECT_NE(files.find(blocks[3]), std::string::npos) << blocks[3];
+  const std::string texts = read_file(source_folder() + "/tests/unit/data/tables/text_encoder_test.cpp");
+  EXPECT_NE(texts.find(blocks[4]), std::string::npos) << blocks[4];
 }
 
 }  // namespace holdfast

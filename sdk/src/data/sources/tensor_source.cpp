@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/tensor_rows.h"
+#include "data/sources/array_description.h"
 #include "data/stages/stage.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
@@ -86,10 +87,8 @@ class ArraySource : public Stage {
   const Stage* source() const override { return this; }
   std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
   StageKind kind() const override { return StageKind::source; }
-  std::string content() const override { return fmt::format("arrays {} {}", size(), fmt::join(digests_, " ")); }
-  void describe(nlohmann::ordered_json& stages) const override {
-    stages.push_back({{"kind", "arrays"}, {"digests", digests_}});
-  }
+  std::string content() const override { return content_of_arrays(size(), digests_); }
+  void describe(nlohmann::ordered_json& stages) const override { stages.push_back(description_of_arrays(digests_)); }
 
  private:
   static std::vector<const Tensor*> pointers_to(const std::vector<Tensor>& tensors) {

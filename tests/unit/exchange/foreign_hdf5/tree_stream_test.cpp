@@ -146,6 +146,15 @@ TEST(TreeStream, RefusesRecordsOutOfOrder) {
   expect_invalid_records(empty, "there is no root");
 }
 
+TEST(TreeStream, RefusesThatSomethingWasLeftOutOfAWholeTree) {
+  Records records;
+  records.add_root();
+  records.encoder().add_unreadable({"a", "\"a\" is a link"});
+  records.encoder().finish();
+
+  expect_invalid_records(records, "an object was left out that was asked for");
+}
+
 TEST(TreeStream, RefusesPathsThatNoTreeHas) {
   for (const std::string path : {"", "/a", "a/", "a/../b", "."}) {
     Records records;

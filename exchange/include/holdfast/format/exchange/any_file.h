@@ -47,6 +47,8 @@ struct AnyFileOptions {
   // row of its chunks. A file that needs more gets Error{out_of_memory} before that memory is allocated. Arrays that
   // read() and read_all() return whole are not counted.
   std::uint64_t max_memory_bytes = std::numeric_limits<std::uint64_t>::max();
+  // Opens an HDF5 file too if only a part of it can be read. unreadable() names the rest.
+  bool allow_unreadable = false;
 };
 
 // Movable. One thread at a time may use an object.
@@ -66,6 +68,9 @@ class AnyFile {
   // Sorted by name (as bytes). `digest` and `storage` are set for Holdfast's files alone, `stored_bytes` for these and
   // safetensors; 0 means unknown.
   std::span<const ArrayInfo> arrays() const;
+  // What the file holds besides, a sentence each ("\"records\" has elements of an unsupported type (compounds)"); safe
+  // to print. Empty without AnyFileOptions::allow_unreadable.
+  std::span<const std::string> unreadable() const;
   // Null when the file has no array of that name. Valid as long as the object.
   const ArrayInfo* find(std::string_view name) const;
   // The array's elements, row-major and little-endian. For HDF5 the first call takes all arrays into memory. Throws

@@ -307,6 +307,32 @@ def rle_frame(content_bytes, size_field=None):
     return b"\x28\xB5\x2F\xFD" + bytes([0b11100000]) + size + block + b"\0"
 
 
+def mixed_content(file):
+    """Arrays that are read, next to one of each kind that is not."""
+    file["train/x"] = np.arange(6, dtype="<f4").reshape(3, 2)
+    file["y"] = np.array([7, 8, 9], "<i4")
+    file["y"].attrs["units"] = np.array([(1, 2.0)], dtype=[("a", "<i4"), ("b", "<f8")])
+    file["records"] = np.array([(1, 2.0)], dtype=[("a", "<i4"), ("b", "<f8")])
+    file["words"] = ["some", "words"]
+    file["alias"] = file["y"]
+    file["elsewhere"] = h5py.SoftLink("/y")
+    file["far_away"] = h5py.ExternalLink("other.h5", "/y")
+    file.create_dataset("lzf", data=FEW, chunks=(10,), compression="lzf")
+    file["type"] = np.dtype([("a", "<i4")])
+    file["reference"] = np.array([file["y"].ref], dtype=h5py.ref_dtype)
+    file["title"] = "a text"
+
+
+def matlab_user_block(path):
+    """As MATLAB 7.3 writes it: a text of 512 bytes, then HDF5 with attributes of MATLAB's classes."""
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["x"] = np.array([[1.5], [2.5]])
+        file["x"].attrs["MATLAB_class"] = np.bytes_("double")
+    text = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Thu Jan  1 00:00:00 1970 HDF5 schema 1.00 ."
+    with open(path, "r+b") as file:
+        file.write(text.ljust(124) + bytes(2) + b"\0\2IM")
+
+
 FILES = {
     name: globals()[name]
     for name in """soft_link external_link virtual external_storage unknown_filter lzf_filter declared_terabytes contiguous_terabytes
@@ -327,6 +353,9 @@ def main():
             all_kinds(file)
     with h5py.File(FOLDER / "user_block.h5", "w", userblock_size=512) as file:
         file["a"] = FEW.astype("<f4")
+    with h5py.File(FOLDER / "mixed_content.h5", "w") as file:
+        mixed_content(file)
+    matlab_user_block(FOLDER / "matlab_user_block.mat")
     with h5py.File(FOLDER / "chunk_of_a_million_v110.h5", "w", libver=("v110", "v110")) as file:
         chunk_of_a_million(file)
     for name, make in FILES.items():

@@ -1,0 +1,278 @@
+// One class for each kind of file, as in any_file.cpp, but nothing is asked of arrays that were not chosen. HDF5 is
+// parsed twice: once for names and shapes, so that a missing array is named before anything large is read.
+
+#include "holdfast/format/exchange/chosen_arrays.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "bytes/array_checks.h"
+#include "bytes/byte_source.h"
+#include "foreign_hdf5/foreign_file.h"
+#include "holdfast/base/error.h"
+#include "holdfast/format/exchange/any_file.h"
+#include "numpy/npy.h"
+#include "numpy/npz_file.h"
+#include "safetensors/safetensors_file.h"
+
+namespace holdfast::format {
+
+class ChosenArrays::Content {
+ public:
+  virtual ~Content() = default;
+  virtual std::vector<std::byte> read(std::size_t index) const = 0;
+  virtual std::optional<StoredElements> stored(std::size_t index) const = 0;
+
+  std::vector<ArrayInfo> infos;
+};
+
+namespace {
+
+constexpr std::string_view kNpyStart = "\x93NUMPY";
+
+ArrayInfo info_of(std::string name, const NpyHeader& header) {
+  return {.name = std::move(name), .dtype = header.dtype, .shape = header.shape, .digest = {}};
+}
+
+// Column-major elements of one axis are row-major too.
+std::optional<StoredElements> stored_elements(const NpyHeader& header, std::uint64_t file_offset) {
+  if (header.is_fortran && header.shape.size() > 1) return {};
+  return StoredElements{.offset = file_offset + header.data_offset, .is_big_endian = header.is_big_endian};
+}
+
+class NpyContent : public ChosenArrays::Content {
+ public:
+  NpyContent(FileSystem& files, const std::string& path) : source_(files, path) {
+    std::vector<std::byte> head(std::min<std::uint64_t>(source_.size_bytes(), kMaxNpyHeadBytes));
+    source_.read(0, head);
+    header_ = parse_npy_header(path, "", head);
+    check_npy_size(path, "", header_, source_.size_bytes());
+    infos.push_back(info_of("", header_));
+  }
+
+  std::vector<std::byte> read(std::size_t) const override {
+    std::vector<std::byte> file(source_.size_bytes());
+    source_.read(0, file);
+    return parse_npy(source_.path(), "", std::move(file)).bytes;
+  }
+  std::optional<StoredElements> stored(std::size_t) const override { return stored_elements(header_, 0); }
+
+ private:
+  mutable FileSource source_;
+  NpyHeader header_;
+};
+
+class ChosenNpz : public ChosenArrays::Content {
+ public:
+  ChosenNpz(FileSystem& files, const std::string& path, const std::vector<std::string>& names)
+      : source_(files, path), file_(source_, names) {
+    for (const NpzFile::Entry& entry : file_.entries()) infos.push_back(info_of(entry.name, entry.header));
+  }
+
+  std::vector<std::byte> read(std::size_t index) const override { return file_.read(file_.entries()[index]).bytes; }
+  std::optional<StoredElements> stored(std::size_t index) const override {
+    const NpzFile::Entry& entry = file_.entries()[index];
+    if (entry.member.is_deflated) return {};
+    return stored_elements(entry.header, entry.member.data_offset);
+  }
+
+ private:
+  FileSource source_;
+  NpzFile file_;
+};
+
+class ChosenSafetensors : public ChosenArrays::Content {
+ public:
+  ChosenSafetensors(FileSystem& files, const std::string& path, const std::vector<std::string>& names)
+      : source_(files, path), file_(source_, UnknownTypes::keep) {
+    for (const std::string& name : names) {
+      const auto found = std::ranges::lower_bound(file_.entries(), name, {}, &SafetensorsEntry::name);
+      if (found == file_.entries().end() || found->name != name) {
+        std::vector<std::string> present;
+        for (const SafetensorsEntry& entry : file_.entries()) present.push_back(entry.name);
+        refuse_missing(path, name, std::move(present));
+      }
+      if (!found->unknown_type.empty()) refuse_unknown_type(path, name, found->unknown_type);
+      entries_.push_back(&*found);
+      infos.push_back({.name = name, .dtype = found->dtype, .shape = found->shape, .digest = {}});
+    }
+  }
+
+  std::vector<std::byte> read(std::size_t index) const override { return file_.read(*entries_[index]); }
+  std::optional<StoredElements> stored(std::size_t index) const override {
+    return StoredElements{.offset = file_.offset(*entries_[index])};
+  }
+
+ private:
+  FileSource source_;
+  SafetensorsFile file_;
+  std::vector<const SafetensorsEntry*> entries_;
+};
+
+// A file of Holdfast is HDF5 too. Its own reader checks digests, which HDF5 knows nothing of.
+class ChosenSavepoint : public ChosenArrays::Content {
+ public:
+  ChosenSavepoint(FileSystem& files, const std::string& path, const std::vector<std::string>& names)
+      : file_(ArrayFile::open(files, path)) {
+    for (const std::string& name : names) {
+      const auto found = std::ranges::find(file_.arrays(), name, &ArrayInfo::name);
+      if (found == file_.arrays().end()) {
+        std::vector<std::string> present;
+        for (const ArrayInfo& array : file_.arrays()) present.push_back(array.name);
+        refuse_missing(path, name, std::move(present));
+      }
+      infos.push_back(*found);
+    }
+  }
+
+  std::vector<std::byte> read(std::size_t index) const override { return file_.read(infos[index].name); }
+  std::optional<StoredElements> stored(std::size_t) const override { return {}; }
+
+ private:
+  ArrayFile file_;
+};
+
+class ChosenHdf5 : public ChosenArrays::Content {
+ public:
+  ChosenHdf5(FileSystem& files, const std::string& path, const std::vector<std::string>& names,
+             const ChosenOptions& options)
+      : file_(files, path, limits_for(options), TreeDemand::readable) {
+    const Hdf5Tree tree = file_.read_heads();
+    for (const std::string& name : names) {
+      // h5py's users write "/x" as well.
+      paths_.push_back(name.starts_with('/') ? name.substr(1) : name);
+      const Hdf5Dataset* dataset = tree.find_dataset(paths_.back());
+      if (dataset == nullptr) refuse(path, paths_.back(), tree);
+      infos.push_back({.name = name, .dtype = dataset->array.dtype, .shape = dataset->array.shape, .digest = {}});
+    }
+  }
+
+  std::vector<std::byte> read(std::size_t index) const override {
+    // All at once, the first time: the file is parsed from its start for each call of the helper.
+    if (!is_read_) {
+      tree_ = file_.read_datasets(paths_);
+      is_read_ = true;
+    }
+    const Hdf5Dataset* dataset = tree_.find_dataset(paths_[index]);
+    HOLDFAST_ASSERT(dataset != nullptr && dataset->array.shape == infos[index].shape);
+    return dataset->array.bytes;
+  }
+  std::optional<StoredElements> stored(std::size_t) const override { return {}; }
+
+ private:
+  static TreeLimits limits_for(const ChosenOptions& options) {
+    TreeLimits limits;
+    limits.max_memory_bytes = options.max_bytes;
+    return limits;
+  }
+
+  [[noreturn]] static void refuse(const std::string& path, const std::string& name, const Hdf5Tree& tree) {
+    const auto unreadable = std::ranges::find(tree.unreadable, name, &Hdf5Unreadable::path);
+    if (unreadable != tree.unreadable.end()) {
+      throw Error(ErrorCode::unsupported, fmt::format("{} has an array that cannot be read: {}; store it as a plain "
+                                                      "array of numbers",
+                                                      path, unreadable->problem));
+    }
+    if (tree.find_text(name) != nullptr || tree.find_group(name) != nullptr) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} in {} is {}, not an array; \"holdfast inspect\" lists the arrays", quoted_text(name),
+                              path, tree.find_text(name) != nullptr ? "a text" : "a group"));
+    }
+    std::vector<std::string> present;
+    for (const Hdf5Dataset& dataset : tree.datasets) present.push_back(dataset.array.name);
+    refuse_missing(path, name, std::move(present));
+  }
+
+  ForeignHdf5 file_;
+  std::vector<std::string> paths_;
+  mutable Hdf5Tree tree_;
+  mutable bool is_read_ = false;
+};
+
+std::unique_ptr<ChosenArrays::Content> open_chosen(FileSystem& files, const std::string& path, ArrayFileKind kind,
+                                                   const std::vector<std::string>& names,
+                                                   const ChosenOptions& options) {
+  // The reader of another kind would only say that the file is damaged.
+  const ArrayFileKind actual = recognise_array_file(files, path);
+  if (actual != kind) {
+    throw Error(ErrorCode::invalid_file, fmt::format("{} is not a file of kind {}: its content is {}; use the reader "
+                                                     "of that kind",
+                                                     path, name(kind), name(actual)));
+  }
+  switch (kind) {
+    case ArrayFileKind::npy:
+      return std::make_unique<NpyContent>(files, path);
+    case ArrayFileKind::npz:
+      return std::make_unique<ChosenNpz>(files, path, names);
+    case ArrayFileKind::safetensors:
+      return std::make_unique<ChosenSafetensors>(files, path, names);
+    case ArrayFileKind::hdf5:
+      break;
+  }
+  if (recognise(files, path) == FileKind::holdfast) return std::make_unique<ChosenSavepoint>(files, path, names);
+  return std::make_unique<ChosenHdf5>(files, path, names, options);
+}
+
+}  // namespace
+
+std::string_view name(ArrayFileKind kind) {
+  constexpr std::array<std::string_view, 4> kNames = {".npy", ".npz", "safetensors", "HDF5"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+ArrayFileKind recognise_array_file(FileSystem& files, const std::string& path) {
+  FileSource source(files, path);
+  std::vector<std::byte> start(std::min<std::uint64_t>(kNpyStart.size(), source.size_bytes()));
+  source.read(0, start);
+  if (start.size() == kNpyStart.size() && std::memcmp(start.data(), kNpyStart.data(), start.size()) == 0) {
+    return ArrayFileKind::npy;
+  }
+  switch (recognise(files, path)) {
+    case FileKind::safetensors:
+      return ArrayFileKind::safetensors;
+    case FileKind::npz:
+      return ArrayFileKind::npz;
+    case FileKind::keras:
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("{} is a model of Keras, not a file of arrays; convert it with \"holdfast convert\"", path));
+    case FileKind::holdfast:
+    case FileKind::hdf5:
+      break;
+  }
+  return ArrayFileKind::hdf5;
+}
+
+ChosenArrays::ChosenArrays(FileSystem& files, const std::string& path, ArrayFileKind kind,
+                           const std::vector<std::string>& names, const ChosenOptions& options)
+    : path_(path),
+      options_(options),
+      content_(within_memory(path, [&] { return open_chosen(files, path, kind, names, options); })) {}
+
+ChosenArrays::~ChosenArrays() = default;
+ChosenArrays::ChosenArrays(ChosenArrays&&) noexcept = default;
+ChosenArrays& ChosenArrays::operator=(ChosenArrays&&) noexcept = default;
+
+std::span<const ArrayInfo> ChosenArrays::arrays() const {
+  return content_->infos;
+}
+
+std::vector<std::byte> ChosenArrays::read(std::size_t index) const {
+  const std::uint64_t bytes = size_bytes(content_->infos[index]);
+  if (bytes > options_.max_bytes) {
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("array {} of {} takes {} bytes, and {} are allowed; raise the limit if you trust the file",
+                            quoted_text(content_->infos[index].name), path_, bytes, options_.max_bytes));
+  }
+  return within_memory(path_, [&] { return content_->read(index); });
+}
+
+std::optional<StoredElements> ChosenArrays::stored(std::size_t index) const {
+  return content_->stored(index);
+}
+
+}  // namespace holdfast::format

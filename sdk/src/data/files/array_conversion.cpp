@@ -1,0 +1,136 @@
+// A conversion that loses a value without a word would train on other data than the user has. So integers must fit, and
+// floats become integers only where they are whole. Rounding of floats is what f32 means, and is allowed.
+
+#include "data/files/array_conversion.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "holdfast/base/elements.h"
+#include "holdfast/base/error.h"
+#include "holdfast/core/row_layout.h"
+
+namespace holdfast {
+namespace {
+
+// The upper half of a float, rounded to the nearest, ties to even.
+struct Bf16Bits {
+  std::uint16_t bits;
+};
+
+Bf16Bits bf16_of(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  // Adding to a NaN could make an infinity of it.
+  if (std::isnan(value)) return {static_cast<std::uint16_t>((bits >> 16) | 0x40U)};
+  return {static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16)};
+}
+
+// Each returns whether the value fits.
+template <typename From>
+bool store(From value, float& to) {
+  to = static_cast<float>(value);
+  if constexpr (std::is_same_v<From, double>) return std::isfinite(to) || !std::isfinite(value);
+  return true;
+}
+
+template <typename From>
+bool store(From value, Bf16Bits& to) {
+  float rounded = 0;
+  if (!store(value, rounded)) return false;
+  to = bf16_of(rounded);
+  return std::isfinite(std::bit_cast<float>(std::uint32_t{to.bits} << 16)) || !std::isfinite(rounded);
+}
+
+template <typename From>
+bool store(From value, bool& to) {
+  to = value == From{1};
+  return to || value == From{0};
+}
+
+template <typename From, std::integral To>
+requires(!std::same_as<To, bool>) bool store(From value, To& to) {
+  if constexpr (std::is_floating_point_v<From>) {
+    // Both bounds are powers of two, and so are exact in any float.
+    const From end = std::ldexp(From{1}, std::numeric_limits<To>::digits);
+    const From begin = std::is_signed_v<To> ? -end : From{0};
+    if (!(value >= begin && value < end) || value != std::trunc(value)) return false;
+  } else {
+    if (!std::in_range<To>(value)) return false;
+  }
+  to = static_cast<To>(value);
+  return true;
+}
+
+template <typename Action>
+void with_target(DType dtype, const Action& action) {
+  switch (dtype) {
+    case DType::f32:
+      return action(float{});
+    case DType::bf16:
+      return action(Bf16Bits{});
+    case DType::i32:
+      return action(std::int32_t{});
+    case DType::i64:
+      return action(std::int64_t{});
+    case DType::u8:
+      return action(std::uint8_t{});
+    case DType::u16:
+      return action(std::uint16_t{});
+    case DType::boolean:
+      return action(bool{});
+    default:
+      HOLDFAST_ASSERT(!is_sample_type(dtype));
+  }
+}
+
+}  // namespace
+
+DType converted_type(DType stored, std::optional<DType> asked, const std::string& label) {
+  const DType type = asked.value_or(stored);
+  if (is_sample_type(type)) return type;
+  if (asked) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} cannot become {}, which samples cannot have; ask for f32, bf16, i32, i64, u8, u16 or "
+                            "boolean",
+                            label, name(type)));
+  }
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{} has elements of {}, which samples cannot have; convert them with the option .dtype = "
+                          "DType::{}",
+                          label, name(stored), stored == DType::f64 || stored == DType::f16 ? "f32" : "i64"));
+}
+
+void convert_elements(std::span<const std::byte> from, DType from_type, std::span<std::byte> to, DType to_type,
+                      std::uint64_t first, const std::string& label) {
+  if (from.empty()) return;
+  if (from_type == to_type) {
+    HOLDFAST_ASSERT(from.size() == to.size());
+    std::memcpy(to.data(), from.data(), from.size());
+    return;
+  }
+  with_element(from_type, [&](auto element) {
+    using Element = decltype(element);
+    with_target(to_type, [&](auto target) {
+      const std::size_t count = from.size() / Element::kBytes;
+      HOLDFAST_ASSERT(to.size() == count * sizeof target);
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto value = Element::load(from.data() + i * Element::kBytes);
+        if (!store(value, target)) {
+          throw Error(ErrorCode::invalid_file,
+                      fmt::format("element {} of {} is {}, which {} cannot hold; choose another type or mend the file",
+                                  first + i, label, value, name(to_type)));
+        }
+        std::memcpy(to.data() + i * sizeof target, &target, sizeof target);
+      }
+    });
+  });
+}
+
+}  // namespace holdfast

@@ -1,0 +1,111 @@
+// Rows are read with pread, not through a mapping: a file that becomes shorter is then an error and not a SIGBUS, and
+// the kernel keeps the pages that are used in both cases.
+
+#include "data/files/file_array.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "data/files/array_conversion.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
+#include "holdfast/format/exchange/chosen_arrays.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::int64_t kDigestedBytes = std::int64_t{8} << 20;
+
+// A file on disk in another byte order is as good as one in ours.
+void swap_elements(std::span<std::byte> bytes, std::size_t element_bytes) {
+  for (std::size_t i = 0; i < bytes.size(); i += element_bytes) {
+    const auto element = bytes.subspan(i, element_bytes);
+    std::reverse(element.begin(), element.end());
+  }
+}
+
+}  // namespace
+
+std::string file_array_label(const std::string& path, const std::string& array) {
+  return array.empty() ? path : fmt::format("array {} of {}", quoted_text(array), path);
+}
+
+Shape shape_of_file_array(const std::vector<std::uint64_t>& extents, const std::string& label) {
+  std::vector<std::int64_t> shape;
+  for (const std::uint64_t extent : extents) {
+    if (extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      throw Error(ErrorCode::invalid_file,
+                  fmt::format("{} has an axis of {} elements; use another copy of the file", label, extent));
+    }
+    shape.push_back(static_cast<std::int64_t>(extent));
+  }
+  return Shape(std::move(shape));
+}
+
+OpenFileArray::OpenFileArray(FileSystem& files, const FileArray& array)
+    : label_(file_array_label(array.path, array.array)) {
+  const format::ArrayFileKind kind = format::recognise_array_file(files, array.path);
+  const format::ChosenArrays chosen(files, array.path, kind, {array.array});
+  const format::ArrayInfo& info = chosen.arrays()[0];
+  shape_ = shape_of_file_array(info.shape, label_);
+  stored_ = info.dtype;
+  dtype_ = converted_type(stored_, array.dtype, label_);
+  const std::optional<format::StoredElements> stored = chosen.stored(0);
+  if (!stored) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("the rows of {} cannot be read one by one, since it is compressed, column-major or in HDF5; "
+                    "save it with numpy.save() or read it into memory",
+                    label_));
+  }
+  offset_ = stored->offset;
+  is_big_endian_ = stored->is_big_endian;
+  file_ = files.open_for_reading(array.path);
+}
+
+void OpenFileArray::read(std::int64_t row, std::int64_t rows, std::span<std::byte> to) const {
+  const std::uint64_t row_elements =
+      shape_[0] == 0 ? 0 : static_cast<std::uint64_t>(shape_.element_count() / shape_[0]);
+  const std::uint64_t first = static_cast<std::uint64_t>(row) * row_elements;
+  const std::size_t count = static_cast<std::size_t>(rows) * row_elements;
+  const bool is_same = stored_ == dtype_;
+  std::vector<std::byte> memory(is_same ? 0 : count * size_bytes(stored_));
+  const std::span<std::byte> bytes = is_same ? to : std::span<std::byte>(memory);
+  if (bytes.empty()) return;
+  if (file_->read_at(offset_ + first * size_bytes(stored_), bytes) != bytes.size()) {
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{} became shorter: row {} is missing; files of a data set must not change", label_, row));
+  }
+  if (is_big_endian_) swap_elements(bytes, size_bytes(stored_));
+  const bool holds_truths =
+      stored_ != DType::boolean || std::ranges::all_of(bytes, [](std::byte byte) { return byte <= std::byte{1}; });
+  if (!holds_truths) {
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{} is boolean but row {} holds bytes other than 0 and 1; use another copy of the file",
+                            label_, row));
+  }
+  if (!is_same) convert_elements(bytes, stored_, to, dtype_, first, label_);
+}
+
+Digest OpenFileArray::digest() const {
+  DigestBuilder builder;
+  const std::int64_t rows = shape_[0];
+  const std::int64_t row_bytes =
+      rows == 0 ? 0 : shape_.element_count() / rows * static_cast<std::int64_t>(size_bytes(dtype_));
+  if (row_bytes == 0) return builder.finish();
+  const std::int64_t step = std::max<std::int64_t>(1, kDigestedBytes / row_bytes);
+  std::vector<std::byte> piece;
+  for (std::int64_t row = 0; row < rows; row += step) {
+    const std::int64_t count = std::min(step, rows - row);
+    piece.resize(static_cast<std::size_t>(count * row_bytes));
+    read(row, count, piece);
+    builder.update(piece);
+  }
+  return builder.finish();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,104 @@
+// A generator runs once, and its samples are a function of their position afterwards.
+
+#include "holdfast/data/generator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "holdfast/base/error.h"
+#include "support/temporary_folder.h"
+#include "unit/data/support/loaded.h"
+
+namespace holdfast {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+GeneratorOptions pairs_options() {
+  return {.inputs = {{"x", {2}}, {"id", {}, DType::i64}}, .targets = {{"y", {}}}};
+}
+
+// Gives samples 0 to count - 1. Only one element of x is written, so the other one shows whether rows are cleared.
+Generator pairs(std::int64_t count, std::int64_t& calls, float y = 0.5F) {
+  return [count, &calls, y](const SampleArrays& into) {
+    const std::int64_t sample = calls++;
+    into.inputs.elements<float>("x")[static_cast<std::size_t>(sample % 2)] = static_cast<float>(sample);
+    if (sample == count) return false;
+    into.inputs.elements<std::int64_t>("id")[0] = 100 + sample;
+    into.targets.elements<float>("y")[0] = y;
+    return true;
+  };
+}
+
+void expect_refused_generator(const std::function<void()>& action, const std::string& words) {
+  try {
+    action();
+    ADD_FAILURE() << "nothing was wrong; expected: " << words;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr(words));
+  }
+}
+
+TEST(Generator, RunsOnceAndGivesEachPositionAgain) {
+  std::int64_t calls = 0;
+  const Dataset data = from_generator(pairs_options(), pairs(4, calls));
+  std::vector<float> inputs(data.input_layout().words());
+  std::vector<float> targets(1);
+
+  EXPECT_EQ(data.size(), 4);
+  for (const std::int64_t position : {3, 1, 3}) {
+    data.load(0, 7, position, {.features = inputs, .targets = targets});
+    const ArrayRow row(data.input_layout(), inputs);
+    EXPECT_THAT(row.elements<float>("x"), ElementsAre(0, static_cast<float>(position)));
+    EXPECT_EQ(row.elements<std::int64_t>("id")[0], 100 + position);
+    EXPECT_EQ(targets[0], 0.5F);
+  }
+  EXPECT_EQ(calls, 5);
+}
+
+TEST(Generator, InAFileIsTheSameDataSetAndLeavesNoName) {
+  TemporaryFolder folder;
+  std::int64_t calls = 0;
+  std::int64_t spilled_calls = 0;
+  GeneratorOptions options = pairs_options();
+  options.spill_folder = folder / "";
+  const Dataset in_memory = from_generator(pairs_options(), pairs(400, calls));
+  const Dataset in_file = from_generator(options, pairs(400, spilled_calls));
+
+  EXPECT_EQ(in_file.description(), in_memory.description());
+  for (const std::int64_t position : {0, 399, 17}) {
+    EXPECT_EQ(loaded(in_file, 0, 0, position), loaded(in_memory, 0, 0, position));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(options.spill_folder));
+}
+
+TEST(Generator, WithOtherSamplesIsAnotherDataSet) {
+  std::int64_t calls = 0;
+  std::int64_t other_calls = 0;
+
+  EXPECT_NE(from_generator(pairs_options(), pairs(4, calls)).description(),
+            from_generator(pairs_options(), pairs(4, other_calls, 0.25F)).description());
+}
+
+TEST(Generator, IsRefusedAboveItsLimitsAndWithoutSamples) {
+  std::int64_t calls = 0;
+  GeneratorOptions few = pairs_options();
+  few.max_samples = 3;
+  GeneratorOptions small = pairs_options();
+  small.max_bytes = 50;
+
+  expect_refused_generator([&] { from_generator(few, pairs(4, calls)); }, "max_samples (3)");
+  calls = 0;
+  expect_refused_generator([&] { from_generator(small, pairs(4, calls)); }, "max_bytes (50)");
+  calls = 0;
+  expect_refused_generator([&] { from_generator(pairs_options(), pairs(0, calls)); }, "no sample");
+  expect_refused_generator([&] { from_generator({}, pairs(1, calls)); }, "at least one input");
+  expect_refused_generator([&] { from_generator(pairs_options(), nullptr); }, "empty function");
+}
+
+}  // namespace
+}  // namespace holdfast

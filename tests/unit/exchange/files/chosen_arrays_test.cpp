@@ -1,0 +1,117 @@
+// Chosen arrays of a file are read whatever else it holds. HDF5 files of the tests were made by h5py (make_files.py).
+
+#include "holdfast/format/exchange/chosen_arrays.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "holdfast/base/elements.h"
+#include "holdfast/format/exchange/any_file.h"
+#include "holdfast/format/exchange/npz.h"
+#include "unit/exchange/support/trees.h"
+#include "unit/format/support/array_files.h"
+
+namespace holdfast::format {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> names_of(std::span<const ArrayInfo> arrays) {
+  std::vector<std::string> names;
+  for (const ArrayInfo& array : arrays) names.push_back(array.name);
+  return names;
+}
+
+ChosenArrays chosen_of(const std::string& file, const std::vector<std::string>& names) {
+  return ChosenArrays(posix_file_system(), testing::path_of(file), ArrayFileKind::hdf5, names);
+}
+
+TEST(ChosenArrays, OfHdf5AreReadWhateverElseTheFileHolds) {
+  const ChosenArrays chosen = chosen_of("mixed_content.h5", {"y", "train/x"});
+  const std::vector<std::byte> y = chosen.read(0);
+
+  ASSERT_EQ(y.size(), 12U);
+  EXPECT_EQ(PlainElement<std::int32_t>::load(y.data() + 8), 9);
+  EXPECT_THAT(chosen.arrays()[1].shape, ElementsAre(3, 2));
+  EXPECT_FALSE(chosen.stored(0).has_value());
+}
+
+TEST(ChosenArrays, OfEachGoodDatasetInABadFileAreRead) {
+  // Each of these files is refused as a whole for one object. Nothing of it is asked for here.
+  for (const std::string name : {"soft_link", "external_link", "virtual", "external_storage", "lzf_filter", "compound",
+                                 "enumeration", "named_type", "table_of_strings", "no_shape", "long_double"}) {
+    for (const std::string structures : {"_earliest.h5", "_v110.h5", "_dense.h5"}) {
+      const AnyFile file =
+          AnyFile::open(posix_file_system(), testing::path_of(name + structures), {.allow_unreadable = true});
+      EXPECT_FALSE(file.unreadable().empty()) << name << structures;
+    }
+  }
+}
+
+TEST(ChosenArrays, OfTheSameFileAreTheOnesThatThePartialListNames) {
+  const AnyFile file =
+      AnyFile::open(posix_file_system(), testing::path_of("mixed_content.h5"), {.allow_unreadable = true});
+
+  EXPECT_THAT(names_of(file.arrays()), ::testing::IsSupersetOf({"train/x"}));
+  for (const char* problem : {"\"records\"", "\"words\"", "\"elsewhere\"", "\"far_away\"", "\"lzf\"", "\"type\"",
+                              "\"reference\"", "attribute \"units\""}) {
+    EXPECT_THAT(file.unreadable(), Contains(HasSubstr(problem)));
+  }
+}
+
+TEST(ChosenArrays, WithoutThePartialListAFileIsStillRefusedAsAWhole) {
+  const testing::Thrown thrown =
+      testing::thrown_by([] { AnyFile::open(posix_file_system(), testing::path_of("mixed_content.h5")); });
+
+  EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
+}
+
+TEST(ChosenArrays, OfADamagedFileAreRefused) {
+  std::vector<std::byte> bytes = testing::read_bytes(testing::path_of("mixed_content.h5"));
+  bytes.resize(bytes.size() / 2);
+  TemporaryFolder folder;
+  testing::write_bytes(folder / "a.h5", bytes);
+
+  const testing::Thrown thrown =
+      testing::thrown_by([&] { ChosenArrays(posix_file_system(), folder / "a.h5", ArrayFileKind::hdf5, {"y"}); });
+
+  EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
+  EXPECT_THAT(thrown.sentence, HasSubstr("cut off"));
+}
+
+TEST(ChosenArrays, FollowTheUserBlockOfMatlab) {
+  EXPECT_EQ(recognise(posix_file_system(), testing::path_of("matlab_user_block.mat")), FileKind::hdf5);
+  EXPECT_EQ(chosen_of("matlab_user_block.mat", {"x"}).read(0).size(), 16U);
+}
+
+TEST(ChosenArrays, OfAnUncompressedArchiveSayWhereTheyLie) {
+  TemporaryFolder folder;
+  const std::vector<testing::Array> arrays = {testing::make_array("w", DType::f32, {2, 3})};
+  write_npz(posix_file_system(), folder / "a.npz", "{}", views(arrays));
+
+  const ChosenArrays chosen(posix_file_system(), folder / "a.npz", ArrayFileKind::npz, {"w"});
+
+  ASSERT_TRUE(chosen.stored(0).has_value());
+  const std::vector<std::byte> file = testing::read_bytes(folder / "a.npz");
+  EXPECT_EQ(std::memcmp(file.data() + chosen.stored(0)->offset, arrays[0].bytes.data(), arrays[0].bytes.size()), 0);
+  EXPECT_EQ(chosen.read(0), arrays[0].bytes);
+}
+
+TEST(ChosenArrays, OfASavepointAreReadByTheReaderOfSavepoints) {
+  TemporaryFolder folder;
+  const std::vector<testing::Array> arrays = {testing::make_array("w", DType::f32, {2, 3})};
+  write_array_file(posix_file_system(), folder / "a.h5", "{}", views(arrays));
+
+  const ChosenArrays chosen(posix_file_system(), folder / "a.h5", ArrayFileKind::hdf5, {"w"});
+
+  EXPECT_EQ(chosen.read(0), arrays[0].bytes);
+}
+
+}  // namespace
+}  // namespace holdfast::format

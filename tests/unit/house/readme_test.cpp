@@ -63,7 +63,7 @@ TEST(TrainingPage, ShowsTheExampleProgramsAsTheyAreBuilt) {
 // A newcomer with a CSV file should need no more than this.
 TEST(DataPage, ShowsTheExampleProgramAsItIsBuilt) {
   const std::vector<std::string> blocks = code_in("docs/data.md");
-  ASSERT_EQ(blocks.size(), 2U);
+  ASSERT_EQ(blocks.size(), 3U);
 
   const std::string program = example("tabular");
   EXPECT_EQ(blocks[0], program.substr(program.find("#include")));
@@ -73,6 +73,17 @@ TEST(DataPage, ShowsTheExampleProgramAsItIsBuilt) {
   EXPECT_LE(filled, 25);
   const std::string test = read_file(source_folder() + "/tests/unit/data/tables/table_encoder_test.cpp");
   EXPECT_NE(test.find(blocks[1]), std::string::npos) << blocks[1];
+}
+
+TEST(DataPage, ShowsTheExampleOfPicturesAsItIsBuilt) {
+  const std::string program = example("pictures");
+  const std::string shown = program.substr(program.find("#include"));
+
+  EXPECT_EQ(code_in("docs/data.md")[2], shown);
+  std::istringstream lines(shown);
+  int filled = 0;
+  for (std::string line; std::getline(lines, line);) filled += line.empty() ? 0 : 1;
+  EXPECT_LE(filled, 30);
 }
 
 }  // namespace holdfast

@@ -79,15 +79,6 @@ bool moves(const PictureMotion& motion) {
          motion.shown != 1;
 }
 
-void change_contrast(std::span<float> pixels, std::size_t channels, float factor) {
-  for (std::size_t channel = 0; channel < channels; ++channel) {
-    double sum = 0;
-    for (std::size_t i = channel; i < pixels.size(); i += channels) sum += static_cast<double>(pixels[i]);
-    const auto mean = static_cast<float>(sum / static_cast<double>(pixels.size() / channels));
-    for (std::size_t i = channel; i < pixels.size(); i += channels) pixels[i] = (pixels[i] - mean) * factor + mean;
-  }
-}
-
 void cut_out(std::span<float> pixels, const Shape& shape, float part, Random& random) {
   const auto side = static_cast<std::int64_t>(std::lround(part * static_cast<float>(std::min(shape[0], shape[1]))));
   const auto begin = [&](std::int64_t extent) {
@@ -128,6 +119,15 @@ void augment_picture(const AugmentOptions& options, const ArrayRow& from, const 
 }
 
 }  // namespace
+
+void change_contrast(std::span<float> pixels, std::size_t channels, float factor) {
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    double sum = 0;
+    for (std::size_t i = channel; i < pixels.size(); i += channels) sum += static_cast<double>(pixels[i]);
+    const auto mean = static_cast<float>(sum / static_cast<double>(pixels.size() / channels));
+    for (std::size_t i = channel; i < pixels.size(); i += channels) pixels[i] = (pixels[i] - mean) * factor + mean;
+  }
+}
 
 PictureChange augment(const AugmentOptions& options) {
   check_options(options);

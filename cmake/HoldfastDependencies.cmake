@@ -3,6 +3,8 @@
 include(GNUInstallDirs)
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(PNG 1.6 REQUIRED)
+find_package(JPEG REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(dnnl REQUIRED)
 if(POLICY CMP0167)

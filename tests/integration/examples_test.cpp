@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "resilience/digits_run.h"
+#include "unit/data/support/picture_writer.h"
 
 namespace holdfast {
 namespace {
@@ -129,6 +130,47 @@ TEST(Tabular, PredictsPricesOfRowsThatItWasNotTrainedOn) {
   ASSERT_TRUE(lines >> predicted >> price) << result.output;
   // Prices range from 140,000 to 460,000. A model that knows nothing is wrong by 80,000 on average.
   EXPECT_NEAR(predicted, price, 20'000) << result.output;
+}
+
+// A disc, a ring or a square at some place in some color, of some size, and noise around it.
+WrittenPicture drawn_shape(int kind, int number) {
+  constexpr int kSide = 40;
+  WrittenPicture picture{.height = kSide, .width = kSide, .channels = 3, .pixels = {}};
+  const int row = 16 + number * 5 % 9;
+  const int column = 16 + number * 7 % 9;
+  const int radius = 9 + number * 3 % 5;
+  for (int y = 0; y < kSide; ++y) {
+    for (int x = 0; x < kSide; ++x) {
+      const int square = std::max(std::abs(y - row), std::abs(x - column));
+      const int round = (y - row) * (y - row) + (x - column) * (x - column);
+      const bool is_ring = round < radius * radius && round > (radius - 4) * (radius - 4);
+      const bool is_inside = kind == 0 ? round < radius * radius : kind == 1 ? is_ring : square < radius;
+      for (int channel = 0; channel < 3; ++channel) {
+        const int color = is_inside ? 120 + (number * 31 + channel * 50) % 100 : (x * 13 + y * 29 + number * 17) % 60;
+        picture.pixels.push_back(static_cast<std::uint8_t>(color));
+      }
+    }
+  }
+  return picture;
+}
+
+TEST(PicturesExample, LearnsTheClassesOfAFolderOfJpegAndPng) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> classes = {"disc", "ring", "square"};
+  for (int number = 0; number < 360; ++number) {
+    const WrittenPicture picture = drawn_shape(number % 3, number / 3);
+    const std::string path = folder / ("shapes/" + classes[static_cast<std::size_t>(number % 3)] + "/");
+    if (number % 2 == 0) write_bytes(path + std::to_string(number) + ".jpg", jpeg_bytes(picture));
+    if (number % 2 == 1) write_bytes(path + std::to_string(number) + ".png", png_bytes(picture));
+  }
+
+  const ProgramResult result = run_program(built_program("pictures"), {folder / "shapes"}, std::chrono::minutes(5));
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const std::size_t at = result.output.rfind("accuracy ");
+  ASSERT_NE(at, std::string::npos) << result.output;
+  // A model that knows nothing finds a third.
+  EXPECT_GT(std::stod(result.output.substr(at + 9)), 0.9) << result.output;
 }
 
 // The two programs of the README: one trains, the other applies the best savepoint.

@@ -16,6 +16,8 @@
 #include "holdfast/data/dataset.h"
 #include "holdfast/data/generator.h"
 #include "holdfast/data/idx.h"
+#include "holdfast/data/picture_changes.h"
+#include "holdfast/data/pictures.h"
 #include "holdfast/data/source.h"
 #include "holdfast/data/table.h"
 #include "holdfast/data/table_encoder.h"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes the corpus of each fuzz target next to this script: small files that reach every branch of the readers.
 
-The files are kept in the repository; run the script again after a change here. It needs only the standard library.
+The files are kept in the repository; run the script again after a change here. It needs only the standard library, and
+Pillow for jpeg/.
 user_block/, index/ and literals_frame/ are cut from files that Holdfast writes. They are made only when the program that
 writes such files is given: make_corpus.py build/release/bin/exchange_program."""
 
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -412,6 +414,62 @@ def make_keras_functional():
     save_model("cycle", model([image(), entry("Dense", "d", [call(tensor("d", 0, 0))], units=2)], ["d", 0, 0]))
 
 
+def png(kind, width, height, rows, bits=8, before=(), interlace=0):
+    def chunk(name, content):
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+    header = struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, interlace)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + b"".join(chunk(*piece) for piece in before) +
+            chunk(b"IDAT", zlib.compress(b"".join(rows))) + chunk(b"IEND", b""))
+
+
+def make_png():
+    """The first byte chooses gray, RGB or RGBA (0, 1, 2)."""
+    palette = (b"PLTE", bytes([255, 0, 0, 0, 255, 0, 9, 8, 7]))
+    files = {
+        "gray": png(0, 3, 2, [b"\0abc", b"\1de\x81"]),
+        "bits": png(0, 9, 2, [b"\0\xa5\x80", b"\0\x5a\0"], bits=1),
+        "rgb": png(2, 2, 2, [b"\2abcdef", b"\3ghijkl"]),
+        "rgb16": png(2, 1, 2, [b"\0abcdef", b"\4ghijkl"], bits=16),
+        "rgba": png(6, 1, 1, [b"\0abcd"]),
+        "gray_alpha": png(4, 2, 1, [b"\0abcd"]),
+        "palette": png(3, 3, 1, [b"\0\0\1\2"], before=[palette]),
+        "palette_alpha": png(3, 3, 1, [b"\0\0\1\2"], before=[palette, (b"tRNS", b"\x80\x40")]),
+        "palette_beyond": png(3, 2, 1, [b"\0\5\1"], before=[palette]),
+        "gray_key": png(0, 2, 1, [b"\0\7\x08"], before=[(b"tRNS", b"\0\7")]),
+        "profile": png(0, 1, 1, [b"\0a"], before=[(b"iCCP", b"x\0\0zz"), (b"tEXt", b"a\0b"), (b"gAMA", b"\0\0\0\1")]),
+        "interlaced": png(0, 2, 2, [b"\0a", b"\0b", b"\0cd"], interlace=1),
+        "too_wide": png(0, 1 << 30, 1, [b"\0"]),
+        "too_short": png(0, 3, 3, [b"\0abc"]),
+        "too_long": png(0, 1, 1, [b"\0abcdefgh"]),
+        "wrong_filter": png(0, 1, 1, [b"\7a"]),
+    }
+    for name, content in files.items():
+        for channels in range(3):
+            save("png", f"{name}_{channels}", bytes([channels]) + content)
+
+
+def make_jpeg():
+    """The first byte chooses the channels, as for PNG. Needs Pillow."""
+    from PIL import Image
+    pixels = Image.new("RGB", (11, 9))
+    pixels.putdata([((7 * i) % 256, (5 * i) % 256, (3 * i) % 256) for i in range(99)])
+    files = {
+        "rgb": (pixels, {}),
+        "halved": (pixels, {"subsampling": 2}),
+        "whole": (pixels, {"subsampling": 0}),
+        "progressive": (pixels, {"progressive": True}),
+        "restarts": (pixels, {"restart_marker_rows": 1}),
+        "gray": (pixels.convert("L"), {}),
+        "cmyk": (pixels.convert("CMYK"), {}),
+        "comment": (pixels.convert("L"), {"comment": "a comment"}),
+    }
+    for name, (image, options) in files.items():
+        buffer = io.BytesIO()
+        image.save(buffer, "JPEG", quality=60, optimize=True, **options)
+        for channels in range(3):
+            save("jpeg", f"{name}_{channels}", bytes([channels]) + buffer.getvalue())
+
+
 make_safetensors()
 make_zip()
 make_npy()
@@ -422,6 +480,11 @@ make_table_encoder()
 make_graph()
 make_keras_functional()
 make_foreign_check()
+make_png()
+try:
+    make_jpeg()
+except ImportError:
+    print("jpeg/ is left as it is: there is no Pillow")
 if len(sys.argv) > 1:
     make_user_block_and_index(sys.argv[1])
     make_literals_frames(sys.argv[1])

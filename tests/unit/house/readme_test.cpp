@@ -63,7 +63,7 @@ TEST(TrainingPage, ShowsTheExampleProgramsAsTheyAreBuilt) {
 // A newcomer with a CSV file should need no more than this.
 TEST(DataPage, ShowsTheExampleProgramAsItIsBuilt) {
   const std::vector<std::string> blocks = code_in("docs/data.md");
-  ASSERT_EQ(blocks.size(), 5U);
+  ASSERT_EQ(blocks.size(), 6U);
 
   const std::string program = example("tabular");
   EXPECT_EQ(blocks[0], program.substr(program.find("#include")));
@@ -74,10 +74,21 @@ TEST(DataPage, ShowsTheExampleProgramAsItIsBuilt) {
   const std::string test = read_file(source_folder() + "/tests/unit/data/tables/table_encoder_test.cpp");
   EXPECT_NE(test.find(blocks[1]), std::string::npos) << blocks[1];
   const std::string files = read_file(source_folder() + "/tests/unit/data/files/array_files_test.cpp");
-  EXPECT_NE(files.find(blocks[2]), std::string::npos) << blocks[2];
   EXPECT_NE(files.find(blocks[3]), std::string::npos) << blocks[3];
+  EXPECT_NE(files.find(blocks[4]), std::string::npos) << blocks[4];
   const std::string texts = read_file(source_folder() + "/tests/unit/data/tables/text_encoder_test.cpp");
-  EXPECT_NE(texts.find(blocks[4]), std::string::npos) << blocks[4];
+  EXPECT_NE(texts.find(blocks[5]), std::string::npos) << blocks[5];
+}
+
+TEST(DataPage, ShowsTheExampleOfPicturesAsItIsBuilt) {
+  const std::string program = example("pictures");
+  const std::string shown = program.substr(program.find("#include"));
+
+  EXPECT_EQ(code_in("docs/data.md")[2], shown);
+  std::istringstream lines(shown);
+  int filled = 0;
+  for (std::string line; std::getline(lines, line);) filled += line.empty() ? 0 : 1;
+  EXPECT_LE(filled, 30);
 }
 
 }  // namespace holdfast

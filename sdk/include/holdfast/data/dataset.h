@@ -29,6 +29,7 @@
 namespace holdfast {
 
 class Stage;
+struct PictureChange;
 
 // The numbers of one sample, row-major. The caller owns the memory. If the sample has other arrays than one
 // of f32, these are the rows that RowLayout describes.
@@ -120,6 +121,38 @@ class Dataset {
   // 32 bits ends loading with Error{invalid_argument} that names array, element and sample.
   Dataset map(ArrayMapFunction function, std::string name = "") const;
   Dataset map(std::vector<ArraySpec> new_inputs, InputMapFunction function, std::string name = "") const;
+  // For pictures: resize(), random_crop(), augment() and others of holdfast/data/picture_changes.h, which name
+  // themselves. Throws Error{invalid_argument} for samples that are not one picture.
+  Dataset map(const PictureChange& change) const;
+
+  // Mixes each sample with another one that is drawn from the whole epoch: inputs and targets become
+  // share * sample + (1 - share) * other, and the share is drawn from a beta distribution with both parameters `alpha`
+  // (Zhang et al.: "mixup: Beyond Empirical Risk Minimization", 2018). Share and partner are a function of (seed,
+  // epoch, position), so no bit depends on batches or shards. Sample weights stay. Loads two samples for each one. In
+  // front of shuffle(), `position` is the number of the sample.
+  //
+  //   read_pictures("flowers", {.height = 64, .width = 64, .one_hot = true}).mixup(0.2F)
+  //
+  // Throws Error{invalid_argument} unless 0 < alpha <= 1000, for integers among inputs (but u8, which is rounded) and
+  // targets, and for scalar targets, which are usually numbers of classes.
+  Dataset mixup(float alpha = 0.2F) const;
+
+  // Keeps samples, so that each is loaded only once: in the memory of this process, as it is first asked for; or in a
+  // file, which is written before this returns if it does not exist. It changes no bit and has no part in the
+  // description(), so a run may go on with or without it. Put it after what costs time and is the same in each epoch,
+  // and before shuffle() and augment():
+  //
+  //   read_pictures("flowers", {.height = 64, .width = 64}).cache("flowers.cache").shuffle().map(augment({...}))
+  //
+  // In memory, each replica takes 4 bytes for each word of all samples' rows, in pages that are touched as they are
+  // needed. The file is shared by replicas. It appears under its name when it is whole, and holds the description of
+  // what it was made of and a digest of each sample, which is checked when the sample is loaded.
+  //
+  // Throws Error{invalid_argument} after shuffle(), mixup() and maps that may draw: all but resize(), center_crop() and
+  // standardize(). Throws Error{incompatible} for a file that was made of other data, Error{invalid_file} for one that
+  // is damaged or no cache, which is left as it is, and what the file system throws.
+  Dataset cache() const;
+  Dataset cache(const std::string& path) const;
 
   // Gives each epoch an order of its own, in which all permutations are equally likely (Fisher and
   // Yates). With a window, each run of `window` samples is shuffled within itself, which keeps reads of

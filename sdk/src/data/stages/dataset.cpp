@@ -12,6 +12,7 @@
 #include "data/stages/filter_stage.h"
 #include "data/stages/joined_stage.h"
 #include "data/stages/map_stage.h"
+#include "data/stages/mixup_stage.h"
 #include "data/stages/range_stage.h"
 #include "data/stages/repeat_stage.h"
 #include "data/stages/shuffle_stage.h"
@@ -20,6 +21,7 @@
 #include "data/stages/stage.h"
 #include "data/stages/window_stage.h"
 #include "holdfast/base/error.h"
+#include "holdfast/data/picture_changes.h"
 
 namespace holdfast {
 namespace {
@@ -107,6 +109,21 @@ Dataset Dataset::map(ArrayMapFunction function, std::string name) const {
 Dataset Dataset::map(std::vector<ArraySpec> new_inputs, InputMapFunction function, std::string name) const {
   check_is_open("map");
   return Dataset(std::make_shared<InputMapStage>(stage_, std::move(new_inputs), std::move(function), std::move(name)));
+}
+
+Dataset Dataset::map(const PictureChange& change) const {
+  check_is_open("map");
+  if (inputs().size() != 1) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" changes samples of one picture, and these have {}",
+                                                         change.name, text_of(inputs())));
+  }
+  return Dataset(std::make_shared<InputMapStage>(stage_, std::vector{change.output(inputs()[0])}, change.apply,
+                                                 change.name, change.draws));
+}
+
+Dataset Dataset::mixup(float alpha) const {
+  check_is_open("mixup");
+  return Dataset(std::make_shared<MixupStage>(stage_, alpha));
 }
 
 Dataset Dataset::shuffle() const {

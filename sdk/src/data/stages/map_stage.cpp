@@ -84,10 +84,11 @@ void ArrayMapStage::describe(nlohmann::ordered_json& stages) const {
 }
 
 InputMapStage::InputMapStage(std::shared_ptr<const Stage> before, std::vector<ArraySpec> inputs,
-                             Dataset::InputMapFunction function, std::string name)
+                             Dataset::InputMapFunction function, std::string name, bool may_draw)
     : ChainedStage(std::move(before), RowLayout(std::move(inputs))),
       function_(std::move(function)),
-      name_(std::move(name)) {
+      name_(std::move(name)),
+      may_draw_(may_draw) {
   check_function(function_);
   if (layouts().inputs.arrays().empty()) {
     throw Error(ErrorCode::invalid_argument, "map() was given no new inputs; name at least one array");

@@ -19,6 +19,7 @@ class MapStage : public ChainedStage {
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return before().source_position(seed, epoch, position);
   }
+  bool is_same_in_all_epochs() const override { return false; }
   StageKind kind() const override { return StageKind::map; }
   void describe(nlohmann::ordered_json& stages) const override;
 
@@ -37,6 +38,7 @@ class ArrayMapStage : public ChainedStage {
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return before().source_position(seed, epoch, position);
   }
+  bool is_same_in_all_epochs() const override { return false; }
   StageKind kind() const override { return StageKind::map; }
   void describe(nlohmann::ordered_json& stages) const override;
 
@@ -49,7 +51,7 @@ class ArrayMapStage : public ChainedStage {
 class InputMapStage : public ChainedStage {
  public:
   InputMapStage(std::shared_ptr<const Stage> before, std::vector<ArraySpec> inputs, Dataset::InputMapFunction function,
-                std::string name);
+                std::string name, bool may_draw = true);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
   const Stage* source() const override { return nullptr; }
@@ -60,6 +62,7 @@ class InputMapStage : public ChainedStage {
                     std::span<float> targets) const override {
     before().load_targets(seed, epoch, position, targets);
   }
+  bool is_same_in_all_epochs() const override { return !may_draw_ && before().is_same_in_all_epochs(); }
   StageKind kind() const override { return StageKind::feature_map; }
   std::string map_name() const override { return name_; }
   void describe(nlohmann::ordered_json& stages) const override;
@@ -67,6 +70,7 @@ class InputMapStage : public ChainedStage {
  private:
   Dataset::InputMapFunction function_;
   std::string name_;
+  bool may_draw_;
 };
 
 // Computes new features of another shape, and leaves the targets as they are.
@@ -85,6 +89,7 @@ class FeatureMapStage : public ChainedStage {
                     std::span<float> targets) const override {
     before().load_targets(seed, epoch, position, targets);
   }
+  bool is_same_in_all_epochs() const override { return false; }
   StageKind kind() const override { return StageKind::feature_map; }
   std::string map_name() const override { return name_; }
   void describe(nlohmann::ordered_json& stages) const override;

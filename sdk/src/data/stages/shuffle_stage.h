@@ -19,6 +19,7 @@ class ShuffleStage : public ChainedStage {
   const Stage* source() const override { return before().source(); }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   PositionSet reach(const PositionSet& positions, std::size_t) const override;
+  bool is_same_in_all_epochs() const override { return false; }
   StageKind kind() const override { return StageKind::shuffle; }
   void describe(nlohmann::ordered_json& stages) const override;
 

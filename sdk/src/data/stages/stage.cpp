@@ -52,6 +52,11 @@ void Stage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t po
   load(seed, epoch, position, {.features = features, .targets = targets});
 }
 
+bool Stage::is_same_in_all_epochs() const {
+  const std::vector<const Stage*> before = parents();
+  return std::ranges::all_of(before, [](const Stage* parent) { return parent->is_same_in_all_epochs(); });
+}
+
 bool has_stage(const Stage& last, StageKind kind) {
   const std::vector<const Stage*> parents = last.parents();
   return last.kind() == kind ||

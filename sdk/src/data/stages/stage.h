@@ -39,6 +39,7 @@ enum class StageKind {
   concatenate,
   interleave,
   zip,
+  cache,
 };
 
 // What samples consist of.
@@ -87,6 +88,8 @@ class Stage {
   virtual std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const = 0;
   // The stages before this one: none of a source, and several if it joins data sets.
   virtual std::vector<const Stage*> parents() const { return {}; }
+  // Whether load() writes the same bits for each seed and epoch.
+  virtual bool is_same_in_all_epochs() const;
   // The positions in that parent to which samples at `positions`, in any epoch, may lead.
   virtual PositionSet reach(const PositionSet& positions, std::size_t /*parent*/) const { return positions; }
   // Writes the same targets as load(). Stages override it if they can avoid loading the features.

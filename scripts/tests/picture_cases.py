@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Writes what Keras and PIL make of a small picture, for the tests of changes of pictures:
+
+    KERAS_BACKEND=numpy picture_cases.py tests/unit/data/pictures/picture_references.h
+
+Keras 3.15 with NumPy, and Pillow. picture_changes_test.cpp makes the picture by the same formula."""
+
+import sys
+
+import numpy as np
+from PIL import Image
+from keras import layers, ops
+
+HEIGHT, WIDTH, CHANNELS = 5, 7, 2
+
+
+def picture():
+    values = np.zeros((HEIGHT, WIDTH, CHANNELS), np.float32)
+    for row in range(HEIGHT):
+        for column in range(WIDTH):
+            for channel in range(CHANNELS):
+                values[row, column, channel] = (row * 37 + column * 11 + channel * 53 + row * column * 7) % 256
+    return values
+
+
+def through(layer, values):
+    return np.asarray(layer(values[None], training=True))[0]
+
+
+def resized_by_pil(values, height, width):
+    return np.stack([np.asarray(Image.fromarray(values[..., channel], "F").resize((width, height), Image.BILINEAR))
+                     for channel in range(CHANNELS)], axis=-1)
+
+
+def cases():
+    values = picture()
+    resize = lambda height, width, kind: np.asarray(ops.image.resize(values, (height, width), interpolation=kind))
+    yield "bilinear_smaller", resize(3, 4, "bilinear")
+    yield "bilinear_larger", resize(8, 9, "bilinear")
+    yield "nearest_smaller", resize(3, 4, "nearest")
+    yield "antialiased_smaller", resized_by_pil(values, 2, 3)
+    yield "antialiased_larger", resized_by_pil(values, 8, 9)
+    yield "center_crop", np.asarray(layers.CenterCrop(3, 4)(values))
+    for mode in ("reflect", "nearest", "constant"):
+        yield f"rotated_{mode}", through(layers.RandomRotation((0.1, 0.1), fill_mode=mode), values)
+    yield "shifted", through(layers.RandomTranslation((0.2, 0.2), (-0.1, -0.1), fill_mode="reflect"), values)
+    yield "zoomed", through(layers.RandomZoom((-0.3, -0.3), fill_mode="reflect"), values)
+    contrast = layers.RandomContrast((0.5, 0.5), value_range=(0, 255))
+    yield "contrast", np.asarray(contrast.transform_images(
+        values[None], {"contrast_factor": np.full((1, 1, 1, 1), 1.5, np.float32)}, training=True))[0]
+    normalized = layers.Normalization(mean=[100.0, 120.0], variance=[2500.0, 900.0])
+    yield "standardized", np.asarray(normalized(values[None]))[0]
+
+
+def main():
+    lines = ["// Written by scripts/tests/picture_cases.py; do not edit.", "#pragma once", "", "#include <vector>", "",
+             "namespace holdfast::references {", ""]
+    for name, values in cases():
+        assert np.all(np.isfinite(values)), name
+        numbers = ", ".join(f"{float(value):.9g}F" if not float(value).is_integer() else f"{int(value)}"
+                            for value in np.ravel(values))
+        lines.append(f"// {' x '.join(map(str, values.shape))}")
+        lines.append(f"inline const std::vector<float> {name} = {{{numbers}}};")
+        lines.append("")
+    lines.append("}  // namespace holdfast::references")
+    with open(sys.argv[1], "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+main()

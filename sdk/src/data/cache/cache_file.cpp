@@ -1,0 +1,118 @@
+// The index is written last, when the digests of all samples are known, but lies in front of them: a reader checks
+// sizes and index at once, and each sample when it is needed. See docs/decisions/data.md.
+
+#include "data/cache/cache_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
+#include "holdfast/base/whole_file.h"
+
+namespace holdfast {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr std::string_view kCacheMagic = "HFCACHE1";
+constexpr std::size_t kCacheDigestEnd = kCacheMagic.size() + sizeof(Digest::bytes);
+constexpr std::size_t kCacheHeadBytes = kCacheDigestEnd + 3 * sizeof(std::uint64_t);
+constexpr std::uint64_t kMostCacheTextBytes = 64U << 20;
+
+// The numbers of the head, in the order of the file.
+using HeadNumbers = std::array<std::uint64_t, 3>;
+
+HeadNumbers numbers_of(const CacheContent& content) {
+  return {content.text.size(), static_cast<std::uint64_t>(content.samples), content.sample_bytes};
+}
+
+// What the digest of the head covers.
+std::vector<std::byte> head_of(const CacheContent& content, std::span<const Digest> index) {
+  const HeadNumbers numbers = numbers_of(content);
+  std::vector<std::byte> bytes(sizeof(numbers) + content.text.size() + index.size_bytes());
+  std::byte* end = bytes.data();
+  const auto append = [&](std::span<const std::byte> piece) { end = std::ranges::copy(piece, end).out; };
+  append(std::as_bytes(std::span(numbers)));
+  append(std::as_bytes(std::span(content.text)));
+  append(std::as_bytes(index));
+  return bytes;
+}
+
+void write_samples(File& file, const CacheContent& content, std::uint64_t first_sample,
+                   const CacheFile::MakeSample& make) {
+  std::vector<Digest> index;
+  std::vector<std::byte> sample(content.sample_bytes);
+  for (std::int64_t i = 0; i < content.samples; ++i) {
+    make(i, sample);
+    index.push_back(digest(sample));
+    file.write_at(first_sample + static_cast<std::uint64_t>(i) * content.sample_bytes, sample);
+  }
+  const std::vector<std::byte> head = head_of(content, index);
+  const Digest head_digest = digest(head);
+  file.write_at(0, std::as_bytes(std::span(kCacheMagic)));
+  file.write_at(kCacheMagic.size(), std::as_bytes(std::span(head_digest.bytes)));
+  file.write_at(kCacheDigestEnd, head);
+}
+
+}  // namespace
+
+CacheFile::CacheFile(FileSystem& files, const std::string& path, const CacheContent& content, const MakeSample& make)
+    : path_(path) {
+  first_sample_ =
+      kCacheHeadBytes + content.text.size() + static_cast<std::uint64_t>(content.samples) * sizeof(Digest::bytes);
+  if (!files.exists(path)) {
+    write_whole_file(files, path, [&](File& file) { write_samples(file, content, first_sample_, make); });
+  }
+  open(files, content);
+}
+
+void CacheFile::open(FileSystem& files, const CacheContent& content) {
+  file_ = files.open_for_reading(path_);
+  const std::uint64_t size = file_->size_bytes();
+  std::array<std::byte, kCacheHeadBytes> head{};
+  const bool is_cache =
+      file_->read_at(0, head) == head.size() && std::memcmp(head.data(), kCacheMagic.data(), kCacheMagic.size()) == 0;
+  if (!is_cache) refuse("it is not a cache of samples; give another path");
+  HeadNumbers numbers{};
+  std::memcpy(numbers.data(), head.data() + kCacheDigestEnd, sizeof(numbers));
+  if (numbers[0] > kMostCacheTextBytes || numbers[0] > size) refuse("its head is damaged; remove it");
+  std::string text(numbers[0], '\0');
+  if (file_->read_at(kCacheHeadBytes, std::as_writable_bytes(std::span(text))) != text.size())
+    refuse("it is cut off; remove it");
+  // Sizes are compared before memory for the index is taken.
+  if (numbers != numbers_of(content) || text != content.text) {
+    throw Error(ErrorCode::incompatible,
+                fmt::format("the cache {} was made of other data ({}) than it is asked for ({}); remove it, or give "
+                            "another path",
+                            quoted_text(path_), shown_text(text), shown_text(content.text)));
+  }
+  if (size != first_sample_ + numbers[1] * numbers[2]) {
+    refuse(fmt::format("it has {} bytes, not {}; remove it", size, first_sample_ + numbers[1] * numbers[2]));
+  }
+  index_.resize(numbers[1]);
+  const std::span<std::byte> index = std::as_writable_bytes(std::span(index_));
+  const bool is_whole = file_->read_at(kCacheHeadBytes + text.size(), index) == index.size();
+  const Digest found = digest(head_of(content, index_));
+  if (!is_whole || std::memcmp(head.data() + kCacheMagic.size(), found.bytes.data(), found.bytes.size()) != 0) {
+    refuse("the digest of its head is wrong; remove it");
+  }
+}
+
+void CacheFile::read(std::int64_t sample, std::span<std::byte> bytes) const {
+  const auto index = static_cast<std::size_t>(sample);
+  const std::size_t count = file_->read_at(first_sample_ + index * bytes.size(), bytes);
+  if (count != bytes.size() || digest(bytes) != index_[index]) {
+    refuse(fmt::format("the digest of sample {} is wrong; remove it", sample));
+  }
+}
+
+void CacheFile::refuse(const std::string& reason) const {
+  throw Error(ErrorCode::invalid_file, fmt::format("cannot read the cache {}: {}", quoted_text(path_), reason));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,55 @@
+#pragma once
+
+// A file of samples that are all equally long, which is whole or absent. Numbers are little-endian.
+//
+//   8 bytes   "HFCACHE1"
+//   16 bytes  digest of everything from here to the first sample
+//   8 bytes   bytes of the text
+//   8 bytes   number of samples
+//   8 bytes   bytes of a sample
+//   text      JSON: what the samples were made of
+//   index     digest of each sample, 16 bytes
+//   samples
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/digest.h"
+#include "holdfast/base/file_system.h"
+
+namespace holdfast {
+
+struct CacheContent {
+  std::string text;
+  std::int64_t samples = 0;
+  std::size_t sample_bytes = 0;
+};
+
+class CacheFile {
+ public:
+  using MakeSample = std::function<void(std::int64_t sample, std::span<std::byte> bytes)>;
+
+  // Opens the file and checks everything before its samples. If it does not exist, it is written first: a temporary
+  // file that is renamed when it is whole. Throws Error{incompatible} for a file with another text or other sizes, and
+  // Error{invalid_file} for one that is damaged or no cache. Exceptions of `make` pass through and leave no file.
+  CacheFile(FileSystem& files, const std::string& path, const CacheContent& content, const MakeSample& make);
+
+  // Any thread, several at once. Throws Error{invalid_file} if the digest of the sample is wrong.
+  void read(std::int64_t sample, std::span<std::byte> bytes) const;
+
+ private:
+  void open(FileSystem& files, const CacheContent& content);
+  [[noreturn]] void refuse(const std::string& reason) const;
+
+  std::string path_;
+  std::unique_ptr<File> file_;
+  std::vector<Digest> index_;
+  std::uint64_t first_sample_ = 0;  // where it begins
+};
+
+}  // namespace holdfast

@@ -1,0 +1,103 @@
+// A cache changes no bit: it has the number of the stage before, passes on everything but load(), and is refused where
+// samples differ from epoch to epoch. In memory, a sample is published by a flag after its words are written, so readers
+// take no lock. See docs/decisions/data.md.
+
+#include "data/cache/cached_samples.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
+
+namespace holdfast {
+namespace {
+
+float* zeroed_words(std::int64_t samples, std::size_t words) {
+  // calloc() of so much memory takes pages as they are written.
+  void* const memory =
+      std::calloc(static_cast<std::size_t>(samples) + 1, std::max<std::size_t>(1, words) * sizeof(float));
+  if (memory == nullptr) {
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("cache() of {} samples of {} bytes does not fit into memory; use cache(\"FILE\")", samples,
+                            words * sizeof(float)));
+  }
+  return static_cast<float*>(memory);
+}
+
+// Everything that the bits of the samples depend on.
+std::string text_of(const Stage& stage) {
+  nlohmann::ordered_json stages = nlohmann::ordered_json::array();
+  stage.describe(stages);
+  const nlohmann::ordered_json text = {{"size", stage.size()},
+                                       {"inputs", json_of(stage.layouts().inputs)},
+                                       {"targets", json_of(stage.layouts().targets)},
+                                       {"stages", std::move(stages)}};
+  return text.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+CacheStage::CacheStage(std::shared_ptr<const Stage> before)
+    : Stage(before->layouts(), before->size(), before->number()), before_(std::move(before)) {
+  if (before_->is_same_in_all_epochs()) return;
+  throw Error(ErrorCode::invalid_argument,
+              "cache() stands after a stage whose samples may differ from epoch to epoch: shuffle(), mixup(), or a "
+              "map() that may draw; put it before them");
+}
+
+MemoryCacheStage::MemoryCacheStage(std::shared_ptr<const Stage> before)
+    : CacheStage(std::move(before)),
+      words_(zeroed_words(size(), sample_words())),
+      is_there_(static_cast<std::size_t>(size())) {}
+
+void MemoryCacheStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  const auto index = static_cast<std::size_t>(position);
+  const Sample kept = sample_in({words_.get() + index * sample_words(), sample_words()});
+  if (is_there_[index].load(std::memory_order_acquire)) {
+    std::ranges::copy(kept.features, destination.features.begin());
+    std::ranges::copy(kept.targets, destination.targets.begin());
+    return;
+  }
+  // Loading runs in several threads at once; only the copy is guarded. Two threads may load one sample, with equal
+  // bits.
+  before().load(seed, epoch, position, destination);
+  const std::lock_guard lock(mutex_);
+  if (is_there_[index].load(std::memory_order_relaxed)) return;
+  std::ranges::copy(destination.features, kept.features.begin());
+  std::ranges::copy(destination.targets, kept.targets.begin());
+  is_there_[index].store(true, std::memory_order_release);
+}
+
+FileCacheStage::FileCacheStage(std::shared_ptr<const Stage> stage, const std::string& path)
+    : CacheStage(std::move(stage)),
+      file_(posix_file_system(), path,
+            {.text = text_of(before()), .samples = size(), .sample_bytes = sample_words() * sizeof(float)},
+            [this](std::int64_t position, std::span<std::byte> bytes) {
+              std::vector<float> words(sample_words());
+              before().load(0, 0, position, sample_in(words));
+              std::ranges::copy(std::as_bytes(std::span(words)), bytes.begin());
+            }) {}
+
+void FileCacheStage::load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const {
+  std::vector<float> words(sample_words());
+  file_.read(position, std::as_writable_bytes(std::span(words)));
+  const Sample kept = sample_in(words);
+  std::ranges::copy(kept.features, destination.features.begin());
+  std::ranges::copy(kept.targets, destination.targets.begin());
+}
+
+Dataset Dataset::cache() const {
+  check_is_open("cache");
+  return Dataset(std::make_shared<MemoryCacheStage>(stage_));
+}
+
+Dataset Dataset::cache(const std::string& path) const {
+  check_is_open("cache");
+  return Dataset(std::make_shared<FileCacheStage>(stage_, path));
+}
+
+}  // namespace holdfast

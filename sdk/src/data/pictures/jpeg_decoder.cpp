@@ -1,0 +1,115 @@
+// libjpeg reports failures by a function that must not return, so it jumps (longjmp). Each call of the library is made
+// in a function of its own that sets the place of the jump and has no object with a destructor; what owns memory lives
+// outside. Warnings end decoding too: the library goes on with gray pixels where a file is cut off.
+
+#include "data/pictures/jpeg_decoder.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdio>
+
+// After <cstdio>: the header uses FILE and size_t, and includes neither.
+#include <jpeglib.h>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
+
+namespace holdfast {
+namespace {
+
+// A progressive file of a few hundred bytes may ask for thousands of passes over all pixels. Encoders make about ten.
+constexpr int kMostScans = 100;
+
+class JpegReader {
+ public:
+  JpegReader(std::span<const std::uint8_t> bytes, const std::string& path) : bytes_(bytes), path_(path) {
+    info_.err = jpeg_std_error(&errors_);
+    errors_.error_exit = [](j_common_ptr info) { of(info).jump_with_message(); };
+    errors_.emit_message = [](j_common_ptr info, int level) {
+      // Levels from 0 on are traces.
+      if (level < 0) of(info).jump_with_message();
+    };
+    errors_.output_message = [](j_common_ptr) {};
+    progress_.progress_monitor = [](j_common_ptr info) {
+      if (of(info).info_.input_scan_number > kMostScans) of(info).jump("it has too many scans");
+    };
+    info_.client_data = this;
+  }
+  ~JpegReader() { jpeg_destroy_decompress(&info_); }
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+
+  Picture read(const DecodeOptions& options) {
+    require(read_header());
+    if (info_.num_components != 1 && info_.num_components != 3) {
+      throw Error(ErrorCode::unsupported, fmt::format("the JPEG picture {} has {} colors (CMYK?); convert it to RGB",
+                                                      quoted_text(path_), info_.num_components));
+    }
+    Picture picture = sized_picture(info_.image_height, info_.image_width, options, path_);
+    info_.out_color_space = options.channels == 1 ? JCS_GRAYSCALE : options.channels == 3 ? JCS_EXT_RGB : JCS_EXT_RGBA;
+    require(read_rows(picture.pixels.data(), static_cast<std::size_t>(picture.width * picture.channels)));
+    return picture;
+  }
+
+ private:
+  static JpegReader& of(j_common_ptr info) { return *static_cast<JpegReader*>(info->client_data); }
+
+  bool read_header() {
+    if (setjmp(place_) != 0) return false;
+    jpeg_create_decompress(&info_);  // keeps `err` and `client_data`
+    info_.progress = &progress_;
+    jpeg_mem_src(&info_, bytes_.data(), static_cast<unsigned long>(bytes_.size()));
+    jpeg_read_header(&info_, TRUE);
+    return true;
+  }
+
+  bool read_rows(std::uint8_t* pixels, std::size_t row_bytes) {
+    if (setjmp(place_) != 0) return false;
+    info_.dct_method = JDCT_ISLOW;
+    info_.do_fancy_upsampling = TRUE;
+    info_.do_block_smoothing = FALSE;
+    jpeg_start_decompress(&info_);
+    while (info_.output_scanline < info_.output_height) {
+      JSAMPROW row = pixels + info_.output_scanline * row_bytes;
+      jpeg_read_scanlines(&info_, &row, 1);
+    }
+    // Reads to the end of the picture, so that a file whose last bytes are missing is noticed.
+    jpeg_finish_decompress(&info_);
+    return true;
+  }
+
+  [[noreturn]] void jump_with_message() {
+    errors_.format_message(reinterpret_cast<j_common_ptr>(&info_), message_.data());
+    std::longjmp(place_, 1);
+  }
+
+  [[noreturn]] void jump(const char* message) {
+    std::snprintf(message_.data(), message_.size(), "%s", message);
+    std::longjmp(place_, 1);
+  }
+
+  void require(bool succeeded) const {
+    if (succeeded) return;
+    throw Error(ErrorCode::invalid_file, fmt::format("{} is not a whole JPEG picture: {}; fetch it again, or remove it",
+                                                     quoted_text(path_), shown_text(message_.data())));
+  }
+
+  std::span<const std::uint8_t> bytes_;
+  const std::string& path_;
+  jpeg_decompress_struct info_{};
+  jpeg_error_mgr errors_{};
+  jpeg_progress_mgr progress_{};
+  std::array<char, JMSG_LENGTH_MAX> message_{};
+  std::jmp_buf place_{};
+};
+
+}  // namespace
+
+Picture decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeOptions& options, const std::string& path) {
+  return JpegReader(bytes, path).read(options);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,175 @@
+#include "data/cache/cached_samples.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "holdfast/base/error.h"
+#include "holdfast/data/picture_changes.h"
+#include "holdfast/data/source.h"
+#include "support/temporary_folder.h"
+#include "unit/data/support/loaded.h"
+
+namespace holdfast {
+namespace {
+
+using testing::HasSubstr;
+
+// Pictures of 2 x 3 whose loads are counted.
+struct CountedSource {
+  std::shared_ptr<std::atomic<int>> loads = std::make_shared<std::atomic<int>>(0);
+  Dataset data;
+
+  explicit CountedSource(const std::string& content = "one", std::int64_t size = 10)
+      : data(from_source(
+            {.size = size, .inputs = {{"picture", {2, 3, 1}}}, .targets = {{"label", {}}}, .content = content},
+            [loads = loads](std::int64_t sample, const SampleArrays& into) {
+              ++*loads;
+              float value = static_cast<float>(sample);
+              for (float& pixel : into.inputs.elements<float>(0)) pixel = value += 0.25F;
+              into.targets.elements<float>(0)[0] = static_cast<float>(sample);
+            })) {}
+};
+
+std::vector<std::vector<float>> cached_rows(const Dataset& data, std::int64_t epoch) {
+  std::vector<std::vector<float>> rows;
+  for (std::int64_t i = 0; i < data.size(); ++i) rows.push_back(loaded(data, 4, epoch, i));
+  return rows;
+}
+
+// The stages of training, with a draw after the cache.
+Dataset trained_on(const Dataset& data) {
+  return data.shuffle().map(augment({.flip = Flip::both}));
+}
+
+class Cache : public testing::Test {
+ protected:
+  std::string path() const { return folder_ / "cache"; }
+
+  // Loads everything from the file, and expects an error.
+  void expect_refused(const CountedSource& source, ErrorCode code, const std::string& reason) const {
+    try {
+      cached_rows(source.data.cache(path()), 0);
+      ADD_FAILURE() << "nothing was wrong; expected: " << reason;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      EXPECT_THAT(error.what(), HasSubstr(reason));
+      EXPECT_THAT(error.what(), HasSubstr(path()));
+    }
+  }
+
+  void change_byte(std::int64_t at) const {
+    std::fstream file(path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(at);
+    const int byte = file.get();
+    file.seekp(at);
+    file.put(static_cast<char>(byte ^ 1));
+  }
+
+  TemporaryFolder folder_;
+};
+
+}  // namespace
+
+TEST_F(Cache, ChangesNoBitAndNoDescription) {
+  const CountedSource source;
+  const Dataset plain = trained_on(source.data);
+  for (const Dataset& cached : {trained_on(source.data.cache()), trained_on(source.data.cache(path()))}) {
+    EXPECT_EQ(cached.description(), plain.description());
+    for (const std::int64_t epoch : {0, 1, 5}) EXPECT_EQ(cached_rows(cached, epoch), cached_rows(plain, epoch));
+  }
+}
+
+TEST_F(Cache, LoadsEachSampleOnce) {
+  const CountedSource source;
+  const Dataset cached = trained_on(source.data.cache());
+  for (std::int64_t epoch = 0; epoch < 4; ++epoch) cached_rows(cached, epoch);
+
+  EXPECT_EQ(*source.loads, 10);
+}
+
+TEST_F(Cache, ReadsAFileThatExistsWithoutLoadingAnything) {
+  const CountedSource first;
+  const std::vector<std::vector<float>> rows = cached_rows(first.data.cache(path()), 0);
+  EXPECT_EQ(*first.loads, 10);
+
+  const CountedSource second;
+  EXPECT_EQ(cached_rows(second.data.cache(path()), 3), rows);
+  EXPECT_EQ(*second.loads, 0);
+}
+
+TEST_F(Cache, RefusesAFileThatWasMadeOfOtherData) {
+  static_cast<void>(CountedSource().data.cache(path()));
+
+  expect_refused(CountedSource("two"), ErrorCode::incompatible, "was made of other data");
+  expect_refused(CountedSource("one", 11), ErrorCode::incompatible, "was made of other data");
+}
+
+TEST_F(Cache, RefusesAFileOfWhichAnyByteIsWrong) {
+  const CountedSource source;
+  static_cast<void>(source.data.cache(path()));
+  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path()));
+
+  for (std::int64_t at = 0; at < size; ++at) {
+    change_byte(at);
+    EXPECT_THROW(cached_rows(source.data.cache(path()), 0), Error) << "byte " << at;
+    change_byte(at);
+  }
+  EXPECT_NO_THROW(cached_rows(source.data.cache(path()), 0));
+}
+
+TEST_F(Cache, RefusesAFileThatIsCutOffOrNoCacheAndLeavesItAlone) {
+  const CountedSource source;
+  static_cast<void>(source.data.cache(path()));
+  const auto size = std::filesystem::file_size(path());
+  for (const std::uintmax_t cut : {size - 1, size / 2, std::uintmax_t{40}}) {
+    std::filesystem::resize_file(path(), cut);
+    expect_refused(source, ErrorCode::invalid_file, "cannot read the cache");
+    EXPECT_EQ(std::filesystem::file_size(path()), cut);
+  }
+  std::ofstream(path()) << "a text of mine";
+
+  expect_refused(source, ErrorCode::invalid_file, "it is not a cache of samples");
+}
+
+TEST_F(Cache, LeavesNoFileWhenASampleCannotBeLoaded) {
+  const Dataset failing = from_source({.size = 3, .inputs = {{"x", {1}}}, .targets = {}, .content = "fails"},
+                                      [](std::int64_t sample, const SampleArrays&) {
+                                        if (sample == 2) throw Error(ErrorCode::invalid_file, "sample 2 is broken");
+                                      });
+
+  EXPECT_THROW(static_cast<void>(failing.cache(path())), Error);
+  EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(path()).parent_path()));
+}
+
+TEST_F(Cache, GivesOneSampleToSeveralThreadsAtOnce) {
+  const CountedSource source;
+  const Dataset cached = source.data.cache();
+  const std::vector<std::vector<float>> expected = cached_rows(source.data, 0);
+  std::atomic<int> right = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] { right += cached_rows(cached, 0) == expected ? 1 : 0; });
+    }
+  }
+
+  EXPECT_EQ(right, 4);
+}
+
+TEST_F(Cache, RefusesSamplesThatDifferFromEpochToEpoch) {
+  const CountedSource source;
+  const auto nothing = [](const SampleArrays&, Random&) {};
+  for (const Dataset& data : {source.data.shuffle(), source.data.map(augment({})), source.data.map(nothing, "mine"),
+                              source.data.shuffle().take(2), source.data.map(random_crop(1, 1)).repeat(2)}) {
+    EXPECT_THROW(static_cast<void>(data.cache()), Error);
+    EXPECT_THROW(static_cast<void>(data.cache(path())), Error);
+  }
+  EXPECT_NO_THROW(static_cast<void>(source.data.map(center_crop(1, 1)).take(3).repeat(2).cache()));
+}
+
+}  // namespace holdfast

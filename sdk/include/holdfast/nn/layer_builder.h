@@ -40,6 +40,11 @@ class LayerBuilder {
   // Two graphs are built, one for training and one for inference. Both must ask for the same weights in the same order.
   virtual bool is_training() const = 0;
 
+  // Whether the layer is frozen (Model::frozen()), so that nothing of it changes. Its parameter() gives an array that
+  // is not trained, and its follow_batch() does nothing. A layer that normalizes with its batch should look here, and
+  // compute as in inference. Both graphs have the same answer.
+  virtual bool is_frozen() const { return false; }
+
   // In training: `sums` has a sum over the rows of the shard for each element of the buffers, in their order, and then
   // the number of rows. After each update,
   //

@@ -209,6 +209,12 @@ class Trainable {
   // Floats that each shard writes: the gradients, then everything else that is summed over shards
   // (batch statistics).
   virtual std::size_t gradient_count() const = 0;
+  // The most that gradient_count() becomes during a run. Only lay_out() changes it, so the default is gradient_count().
+  virtual std::size_t most_gradients() const { return gradient_count(); }
+  // For Holdfast's own models, whose arrays change with Trainer::compile(): gives the state the arrays that this text
+  // describes, with undefined numbers, or for an empty text those of initialize(). The default throws
+  // Error{incompatible} unless the text is empty.
+  virtual void lay_out(const std::string& training);
 
   // Writes this shard's summand of the gradient of the global batch's mean loss: scale it by 1 /
   // batch_samples, or by 1 if the samples have weights. `sums` receives one sum over the samples of the shard

@@ -49,18 +49,21 @@ class CallBuilder final : public LayerBuilder {
 
   Value parameter(const std::string& name, const Shape& shape, const Initializer& initializer,
                   const Fans& fans) override {
+    // A buffer has neither gradient nor slots, and no replica sums it: what a frozen parameter needs.
+    if (is_frozen()) return buffer_of({initializer, fans, true}, name, shape);
     ModelDescription& model = lowering_.description();
     return weight({GraphArray::Source::parameter, model.parameters, model.parameter_starts, layer().first_parameter,
                    layer().parameter_count},
                   name, shape, {initializer, fans});
   }
   Value buffer(const std::string& name, const Shape& shape, const Initializer& initializer, const Fans& fans) override {
-    ModelDescription& model = lowering_.description();
-    return weight(
-        {GraphArray::Source::buffer, model.buffers, model.buffer_starts, layer().first_buffer, layer().buffer_count},
-        name, shape, {initializer, fans});
+    return buffer_of({initializer, fans, false}, name, shape);
   }
   bool is_training() const override { return lowering_.is_training(); }
+  bool is_frozen() const override {
+    const ModelDescription& model = lowering_.description();
+    return model.layers[model.calls[call_].layer].is_frozen;
+  }
   void follow_batch(const Value& sums, const std::vector<Value>& buffers, float momentum) override {
     if (!is_training()) {
       throw Error(ErrorCode::invalid_argument,
@@ -86,7 +89,8 @@ class CallBuilder final : public LayerBuilder {
                               elements, sums.shape().to_string(), sums.has_samples() ? " for each sample" : "",
                               holdfast::name(sums.dtype())));
     }
-    lowering_.add_statistics(std::move(statistics));
+    // What a frozen layer would add is dropped: its averages stay.
+    if (!is_frozen()) lowering_.add_statistics(std::move(statistics));
   }
   // In a chain, calls are layers, and files of chains were trained with their numbers.
   std::uint64_t draw_sequence() const override { return call_; }
@@ -101,6 +105,13 @@ class CallBuilder final : public LayerBuilder {
     std::size_t& first;
     std::size_t& count;
   };
+
+  Value buffer_of(const WeightStart& start, const std::string& name, const Shape& shape) {
+    ModelDescription& model = lowering_.description();
+    return weight(
+        {GraphArray::Source::buffer, model.buffers, model.buffer_starts, layer().first_buffer, layer().buffer_count},
+        name, shape, start);
+  }
 
   ModelLayer& layer() { return lowering_.description().layers[lowering_.description().calls[call_].layer]; }
 

@@ -225,6 +225,11 @@ class Trainable {
   // Inference: writes the outputs [samples, output shape], one output after another if there are several.
   virtual void predict(const ShardBatch& batch, std::span<float> outputs) = 0;
 
+  // What is added to the mean loss of a batch, a function of the present parameters alone: the penalties of
+  // regularizers. Called on each rank, once for a step or a batch that is evaluated. The gradient of it belongs to
+  // apply_update().
+  virtual double penalty() { return 0; }
+
   // The learning rate of update number `update` as the configuration says, for callbacks that ask; empty without one.
   virtual std::optional<float> learning_rate(std::int64_t /*update*/) const { return std::nullopt; }
   // Throws Error unless a callback may set this learning rate, which later updates then get. The default takes none.

@@ -34,6 +34,7 @@ struct ModelCall {
 struct WeightStart {
   Initializer initializer;
   Fans fans;
+  Regularizer regularizer{};
   bool is_parameter = true;  // of a buffer: it is the parameter of a frozen layer
 };
 

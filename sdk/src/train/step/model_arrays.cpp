@@ -21,7 +21,7 @@ void ModelTrainable::allocate() {
   const auto arena = [this](std::size_t floats) { return Arena{memory().allocate(floats), floats}; };
   parameters_ = arena(model_.parameters().float_count());
   buffers_ = arena(model_.buffers().float_count());
-  weighted_gradients_ = {};
+  own_gradients_ = {};
   slots_.clear();
   slot_spans_.clear();
   for (std::size_t slot = 0; slot < slot_names_.size(); ++slot) slots_.push_back(arena(parameters_.size));
@@ -34,6 +34,15 @@ void ModelTrainable::begin_optimizer() {
     log(LogLevel::info, fmt::format("optimizer {} is computed on the host, with copies of parameters, gradients and "
                                     "slots in each step; derive it from DescribedOptimizer to compute on {}",
                                     optimizer_->name(), memory().device()));
+  }
+  grouped_.reset();
+  if (!optimizer_->parameter_rules().is_empty()) {
+    std::vector<std::string> names;
+    const ModelDescription& model = *model_.description();
+    for (const WeightPlace& place : model.parameters_in_order()) {
+      names.push_back(model.layout_of(place).entries()[place.entry].name);
+    }
+    grouped_.emplace(*optimizer_, model_.parameters(), names);
   }
   clipper_.reset();
   const GradientClipping clipping = optimizer_->clipping();

@@ -442,11 +442,12 @@ std::span<const float> ModelTrainable::final_gradients(const Update& update) {
   std::span<const float> gradients = update.gradients.first(parameters_.size);
   if (update.is_weighted) {
     // Into an array of its own: the sum lies in memory that other ranks are still reading.
-    Arena& divided = weighted_gradients_;
+    Arena& divided = own_gradients_;
     if (!divided.floats) divided = {memory().allocate(parameters_.size), parameters_.size};
     divide(workers_.front().program->backend(), gradients, update.weight, divided.span(), update.passes);
     gradients = divided.span();
   }
+  gradients = with_penalties(gradients);
   return clipper_ ? clipper_->clip(gradients, update.passes) : gradients;
 }
 
@@ -497,8 +498,14 @@ void ModelTrainable::apply_update(const Update& update) {
   const std::span<const float> gradients = final_gradients(update);
   // One worker is enough: an update is one pass over the arenas, not one for each shard.
   ModelProgram& program = *workers_.front().program;
-  update_arrays(program.backend(), optimizer_of(update), update.step - first_step_,
-                {parameters_.span(), gradients, slot_spans_}, update.passes);
+  const Optimizer& optimizer = optimizer_of(update);
+  const std::int64_t step = update.step - first_step_;
+  const UpdateArrays arrays{parameters_.span(), gradients, slot_spans_};
+  if (grouped_) {
+    grouped_->update(program.backend(), optimizer, update.learning_rate, step, arrays, update.passes);
+  } else {
+    update_arrays(program.backend(), optimizer, step, arrays, update.passes);
+  }
   const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
   if (contributions.empty()) return;
   // A pass that is the same in each step, so it can be recorded, too. No key of a shard begins with this number.

@@ -13,6 +13,7 @@
 #include "holdfast/train/trainable.h"
 #include "nn/program/model_program.h"
 #include "optim/gradient_clipper.h"
+#include "optim/grouped_update.h"
 #include "train/step/output_sums.h"
 
 namespace holdfast {
@@ -53,6 +54,7 @@ class ModelTrainable final : public Trainable {
   void predict(const ShardBatch& batch, std::span<float> outputs) override;
   std::optional<float> learning_rate(std::int64_t update) const override;
   void check_learning_rate(float rate) const override;
+  double penalty() override;
   void apply_update(const Update& update) override;
   void on_fit_end() override;
   MemorySpace& memory() override;
@@ -128,6 +130,11 @@ class ModelTrainable final : public Trainable {
   // The sum of gradients as the optimizer takes it: divided by the weights of the samples, and clipped.
   std::span<const float> final_gradients(const Update& update);
 
+  // Adds the gradients of the penalties to own_gradients_, or to a copy of `gradients` there. Returns the sum.
+  std::span<const float> with_penalties(std::span<const float> gradients);
+  // Calls `use` with each array that has a penalty.
+  void for_each_penalty(const std::function<void(std::size_t entry, const Regularizer& regularizer)>& use) const;
+
   // Waits for the shard's sums. Returns false if the device has looked for gradients that are not finite, and found
   // one.
   bool fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const;
@@ -165,7 +172,8 @@ class ModelTrainable final : public Trainable {
   std::vector<Arena> slots_;  // of model_.parameters(), one for each slot of the optimizer
   std::vector<std::span<float>> slot_spans_;
   std::optional<GradientClipper> clipper_;
-  Arena weighted_gradients_;  // divided by the weights of the samples
+  std::optional<GroupedUpdate> grouped_;  // where the optimizer has rules for single arrays
+  Arena own_gradients_;                   // divided by the weights of the samples, or with those of the penalties
 };
 
 }  // namespace holdfast

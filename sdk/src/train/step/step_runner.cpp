@@ -111,6 +111,8 @@ StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, con
 StepRunner::Outcome StepRunner::agree_and_update(const Sum& sum, const Batch& batch, std::int64_t step,
                                                  const TrainOptions& options) {
   Outcome outcome = outcome_of(sum);
+  // Before the update, whose loss it belongs to.
+  add_penalty(batch, outcome);
   if (sum.is_finite || options.applies_what_is_not_finite) {
     update(sum, batch, step, options.learning_rate);
   } else {
@@ -157,7 +159,16 @@ StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) 
   shards_->compute_sums(batch, step);
   context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
   const FloatRange tail{.begin = layout_.gradient_floats(), .end = layout_.block_floats()};
-  return outcome_of({.block = communicator_->reduce(shards_->covering_slots(), tail, deadline())});
+  Outcome outcome = outcome_of({.block = communicator_->reduce(shards_->covering_slots(), tail, deadline())});
+  add_penalty(batch, outcome);
+  return outcome;
+}
+
+// Sums become means by a division later, so the penalty is multiplied here. It is added to the first sum, the loss.
+void StepRunner::add_penalty(const Batch& batch, Outcome& outcome) const {
+  const double penalty = trainable_.penalty();
+  if (penalty == 0 || outcome.sums.empty()) return;
+  outcome.sums.front() += penalty * (batch.has_weights() ? outcome.weight : static_cast<double>(batch.samples));
 }
 
 std::string StepRunner::describe_not_finite(const Sums& reduced) const {

@@ -89,6 +89,7 @@ class StepRunner {
   Trainable& trainable() { return trainable_; }
 
  private:
+  void add_penalty(const Batch& batch, Outcome& outcome) const;
   void update(const Sum& sum, const Batch& batch, std::int64_t step, std::optional<float> learning_rate);
   std::string describe_not_finite(const Sums& reduced) const;
 

@@ -61,4 +61,5 @@ def main():
     FILE.write_text("[\n" + ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases) + "\n]\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -10,10 +10,10 @@
 namespace holdfast::format {
 namespace {
 
-// A finite float of at least 0; null and a missing one are 0.
-std::optional<float> factor_of(const Json& config, const char* key) {
+// A finite float of at least 0, or what Keras takes where a file lacks it.
+std::optional<float> factor_of(const Json& config, const char* key, float otherwise) {
   const Json& value = member(config, key);
-  if (value.is_null()) return 0.0F;
+  if (value.is_null()) return otherwise;
   if (!value.is_number()) return std::nullopt;
   const auto factor = static_cast<float>(value.get<double>());
   return factor >= 0 && std::isfinite(factor) ? std::optional(factor) : std::nullopt;
@@ -45,8 +45,9 @@ std::optional<std::string> regularizer_of_keras(const Json& value) {
   const std::string kind = text_member(value, "class_name");
   if (kind != "L1" && kind != "L2" && kind != "L1L2") return std::nullopt;
   const Json& config = member(value, "config");
-  const auto l1 = kind == "L2" ? std::optional(0.0F) : factor_of(config, "l1");
-  const auto l2 = kind == "L1" ? std::optional(0.0F) : factor_of(config, "l2");
+  const float otherwise = kind == "L1L2" ? 0.0F : 0.01F;
+  const auto l1 = kind == "L2" ? std::optional(0.0F) : factor_of(config, "l1", otherwise);
+  const auto l2 = kind == "L1" ? std::optional(0.0F) : factor_of(config, "l2", otherwise);
   if (!l1 || !l2) return std::nullopt;
   // Without a factor there is no penalty, so the text says none.
   return *l1 == 0 && *l2 == 0 ? std::string() : text_of(*l1, *l2);

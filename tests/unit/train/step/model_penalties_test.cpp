@@ -158,7 +158,8 @@ TEST(ParameterRules, KeepArraysFromDecayingAndMovingWithTheBitsOfThoseOptions) {
   without_decay.weight_decay = 0;
   const std::vector<std::vector<float>> expected = {first_step(AdamW(options)), first_step(AdamW(without_decay)),
                                                     first_step(AdamW(slow)), first_step(AdamW(slow_without_decay))};
-  const ArenaLayout& layout = regularized_model(one).parameters();
+  const Model model = regularized_model(one);
+  const ArenaLayout& layout = model.parameters();
   for (std::size_t entry = 0; entry < 4; ++entry) {
     EXPECT_TRUE(std::ranges::equal(layout.view(std::span<const float>(found), entry),
                                    layout.view(std::span<const float>(expected[entry]), entry)))

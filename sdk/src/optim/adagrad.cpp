@@ -5,7 +5,6 @@
 #include "core/json_object.h"
 #include "optim/clipping_options.h"
 #include "optim/rule_options.h"
-#include "optim/rules_options.h"
 
 namespace holdfast {
 

@@ -9,7 +9,6 @@
 #include "optim/adam_pass.h"
 #include "optim/check_option.h"
 #include "optim/clipping_options.h"
-#include "optim/rules_options.h"
 #include "optim/update_pass.h"
 
 namespace holdfast {

@@ -6,7 +6,6 @@
 #include "nn/operations/elements.h"
 #include "optim/clipping_options.h"
 #include "optim/rule_options.h"
-#include "optim/rules_options.h"
 
 namespace holdfast {
 

@@ -8,7 +8,6 @@
 #include "holdfast/nn/functions.h"
 #include "optim/check_option.h"
 #include "optim/clipping_options.h"
-#include "optim/rules_options.h"
 
 namespace holdfast {
 

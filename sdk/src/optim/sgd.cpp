@@ -12,7 +12,6 @@
 #include "optim/check_option.h"
 #include "optim/clipping_options.h"
 #include "optim/rule_options.h"
-#include "optim/rules_options.h"
 #include "optim/update_pass.h"
 
 namespace holdfast {

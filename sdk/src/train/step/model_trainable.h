@@ -13,7 +13,7 @@
 #include "holdfast/train/trainable.h"
 #include "nn/program/model_program.h"
 #include "optim/gradient_clipper.h"
-#include "optim/grouped_update.h"
+#include "train/step/grouped_update.h"
 #include "train/step/output_sums.h"
 
 namespace holdfast {

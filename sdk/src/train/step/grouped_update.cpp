@@ -1,7 +1,7 @@
 // Arrays that follow each other and have one rule are one range. Elements do not depend on how arenas are cut, so the
 // bits are those of the rule alone.
 
-#include "optim/grouped_update.h"
+#include "train/step/grouped_update.h"
 
 #include <fmt/format.h>
 

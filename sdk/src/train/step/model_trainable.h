@@ -9,6 +9,7 @@
 
 #include "compute/growing_floats.h"
 #include "holdfast/nn/model.h"
+#include "holdfast/nn/regularizer.h"
 #include "holdfast/optim/optimizer.h"
 #include "holdfast/train/trainable.h"
 #include "nn/program/model_program.h"

@@ -23,7 +23,8 @@ FILE = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/optim/reference
 
 # A kind of ours, Keras's class, and options that both have.
 KINDS = {"rmsprop": optimizers.RMSprop, "adagrad": optimizers.Adagrad, "adadelta": optimizers.Adadelta,
-         "adamax": optimizers.Adamax, "nadam": optimizers.Nadam, "lion": optimizers.Lion}
+         "adamax": optimizers.Adamax, "nadam": optimizers.Nadam, "lion": optimizers.Lion,
+         "sgd": optimizers.SGD, "adam": optimizers.Adam}
 CASES = [
     ("rmsprop", {}),
     ("rmsprop", {"learning_rate": 0.01, "rho": 0.75, "momentum": 0.5, "weight_decay": 0.125}),
@@ -39,6 +40,10 @@ CASES = [
     ("nadam", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
     ("lion", {}),
     ("lion", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "weight_decay": 0.125}),
+    ("sgd", {"learning_rate": 0.01, "weight_decay": 0.125}),
+    ("sgd", {"learning_rate": 0.01, "momentum": 0.875, "weight_decay": 0.125}),
+    ("sgd", {"learning_rate": 0.01, "momentum": 0.875, "nesterov": True, "weight_decay": 0.125}),
+    ("adam", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
 ]
 
 
@@ -50,7 +55,8 @@ def as_float(value):
 def options_of(kind, given):
     """Defaults that f32 does not have are given, too."""
     config = KINDS[kind]().get_config()
-    names = {"learning_rate", "rho", "momentum", "epsilon", "centered", "beta_1", "beta_2", "initial_accumulator_value"}
+    names = {"learning_rate", "rho", "momentum", "epsilon", "centered", "beta_1", "beta_2", "initial_accumulator_value",
+             "nesterov"}
     options = {name: as_float(value) for name, value in config.items() if name in names}
     return options | {name: as_float(value) for name, value in given.items()}
 

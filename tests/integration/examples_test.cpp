@@ -75,7 +75,7 @@ TEST_P(MirroredExamples, HaveOneDigestOnAnyNumberOfReplicasAndAfterKills) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, MirroredExamples,
-                         testing::Values("best_epoch", "custom_layer", "residual", "two_towers"),
+                         testing::Values("best_epoch", "custom_layer", "residual", "transfer", "two_towers"),
                          [](const auto& example) { return example.param; });
 
 TEST(SamplesInAFile, LearnsFromSamplesThatItReadsDuringTraining) {

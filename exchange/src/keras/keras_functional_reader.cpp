@@ -208,7 +208,6 @@ class FunctionalReader {
     const std::vector<HoldfastStep> steps = steps_of_keras_call(call, notes);
     // A layer that is called twice has one note.
     if (noted_.insert(path).second) {
-      note_training(entry, path);
       result_.notes.insert(result_.notes.end(), notes.begin(), notes.end());
     }
     Values values = with_fitting_types(entry, path, number, steps.front(), inputs);
@@ -218,9 +217,18 @@ class FunctionalReader {
       const bool is_repeated = step.kind == "Operation" && number > 0;
       // Steps of the first call end in numbers, so the number of a call needs a word before it.
       const std::string name = path + (is_repeated ? fmt::format(".call{}", number) : "") + step.suffix;
-      values = {add_call(layer_named(name, path, step), values)};
+      const std::size_t layer = layer_named(name, path, step);
+      result_.graph.layers[layer].is_frozen = is_frozen_with_weights(entry);
+      values = {add_call(layer, values)};
     }
     return values;
+  }
+
+  // A layer without weights has nothing that could be trained, and is not written as frozen.
+  static bool is_frozen_with_weights(const KerasEntry& entry) {
+    if (flag_member(member(*entry.json, "config"), "trainable", true)) return false;
+    const auto variables = keras_variables(entry.class_name, member(*entry.json, "config"));
+    return variables && !variables->empty();
   }
 
   // Integers reach only the layers that take them. Keras converts them before a layer multiplies them by weights, and
@@ -293,14 +301,6 @@ class FunctionalReader {
       }
       result_.weights.push_back(std::move(weight));
     }
-  }
-
-  void note_training(const KerasEntry& entry, const std::string& path) {
-    if (flag_member(member(*entry.json, "config"), "trainable", true)) return;
-    const auto variables = keras_variables(entry.class_name, member(*entry.json, "config"));
-    // A layer without weights has nothing that could be trained.
-    if (!variables || variables->empty()) return;
-    result_.notes.push_back(fmt::format("layer {} is frozen in Keras; Holdfast trains it", quoted_text(path)));
   }
 
   void check_name(const KerasEntry& entry, const std::string& path) const {

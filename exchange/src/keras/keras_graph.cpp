@@ -149,6 +149,9 @@ std::optional<Json> optimizer_object(const Json& configuration) {
   if (kind == nullptr) return std::nullopt;
   Json optimizer = renamed(configuration, "keras.optimizers", std::string(kind->keras));
   Json& config = optimizer["config"];
+  // Keras has no rates of layers, and keeps what does not decay out of its configuration. Without them it would train
+  // otherwise.
+  if (config.contains("learning_rate_factors") || config.contains("exclude_from_weight_decay")) return std::nullopt;
   const Json& rate = member(configuration, "learning_rate");
   if (rate.is_object()) {
     const auto schedule = object_of_kind(rate, "keras.optimizers.schedules", kSchedules);

@@ -71,9 +71,19 @@ float initial_slot_value(std::string_view array, const Json& optimizer) {
 
 }  // namespace
 
+std::int64_t step_of_last_compile(const Json& metadata) {
+  std::int64_t step = 0;
+  const Json& calls = member(metadata, "calls");
+  for (const Json& call : calls.is_array() ? calls : Json::array()) {
+    if (text_member(call, "kind") != "compile" || !flag_member(call, "finished", false)) continue;
+    step = integer_value(member(call, "begun_at_step")).value_or(step);
+  }
+  return step;
+}
+
 KerasOptimizerState keras_optimizer_state(const Json& metadata) {
   const Json& optimizer = optimizer_configuration(metadata);
-  const std::int64_t step = integer_value(member(metadata, "step")).value_or(0);
+  const std::int64_t step = integer_value(member(metadata, "step")).value_or(0) - step_of_last_compile(metadata);
   KerasOptimizerState state;
   state.first.push_back(iteration_array(step));
   // Keras has no variable for a schedule.

@@ -18,6 +18,9 @@ struct KerasOptimizerState {
   std::vector<NamedArray> last;            // what Keras multiplies step by step, and Holdfast computes from the step
 };
 
+// The step from which the optimizer counts its updates: that of the run's last compile(), or 0.
+std::int64_t step_of_last_compile(const Json& metadata);
+
 // For the optimizer in "configuration" and the "step" of a savepoint's metadata.
 KerasOptimizerState keras_optimizer_state(const Json& metadata);
 

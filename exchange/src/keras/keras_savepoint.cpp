@@ -406,7 +406,7 @@ class Merger {
     std::memcpy(&step, count.bytes.data(), count.bytes.size());
     if (step < 0) differ("the Keras optimizer's count of iterations is negative");
     Json metadata = metadata_;
-    metadata["step"] = step;
+    metadata["step"] = step_of_last_compile(metadata_) + step;
     result_.metadata = metadata.dump(1);
   }
 

@@ -34,7 +34,6 @@ class LayerReader {
 
   std::vector<HoldfastStep> read() {
     check_dtype();
-    note_training();
     // Weights of such layers are stored in parts, and the kernel alone would be another one.
     options_.require("lora_rank", nullptr);
     options_.require("quantization_config", nullptr);
@@ -43,6 +42,7 @@ class LayerReader {
     }
     const LayerRow* row = row_of_keras_class(call_.class_name);
     if (row == nullptr) options_.refuse(fmt::format("has no counterpart; Holdfast has {}", known_keras_classes()));
+    note_training(*row);
     check_axes(*row);
     if (row->has_data_format) options_.require("data_format", "channels_last");
     for (const LayerRequirement& requirement : row->requirements) {
@@ -83,9 +83,13 @@ class LayerReader {
                                 quoted_text(text.substr(0, 60))));
   }
 
-  void note_training() const {
+  void note_training(const LayerRow& row) const {
     std::vector<std::string> ignored;
-    for (const auto& [key, value] : config_.items()) {
+    for (const auto& item : config_.items()) {
+      const std::string& key = item.key();
+      const Json& value = item.value();
+      // The reader of the option speaks for itself.
+      if (std::ranges::any_of(row.options, [&](const LayerOption& option) { return option.keras == key; })) continue;
       const bool is_of_training = key.ends_with("_regularizer") || key.ends_with("_constraint");
       if (is_of_training && !value.is_null()) ignored.push_back(key);
     }

@@ -33,6 +33,17 @@ Options kernel() {
   return joined({bias_and_activation(), {{"kernel_initializer", initializer, kGlorot}}});
 }
 
+LayerOption penalty(std::string_view name) {
+  LayerOption option = {name, regularizer, "null"};
+  option.is_left_out = true;
+  return option;
+}
+
+// With the regularizers of the layers that have a kernel and a bias.
+Options regularized_kernel() {
+  return joined({kernel(), {penalty("kernel_regularizer"), penalty("bias_regularizer")}});
+}
+
 Options windows(OptionForm padding_form, bool leaves_out_dilation) {
   LayerOption dilation = {"dilation_rate", counts, "1"};
   dilation.is_left_out = leaves_out_dilation;
@@ -52,7 +63,7 @@ LayerRow convolution(const KindName& name) {
   return {.kind = name.kind,
           .keras = name.kind,
           .positions = name.positions,
-          .options = joined({{{"filters", count}}, windows(form, true), {groups}, kernel()}),
+          .options = joined({{{"filters", count}}, windows(form, true), {groups}, regularized_kernel()}),
           .has_data_format = true};
 }
 
@@ -234,7 +245,7 @@ void append_noise(std::vector<LayerRow>& rows) {
 
 std::vector<LayerRow> make_rows() {
   std::vector<LayerRow> rows;
-  rows.push_back(plain("Dense", joined({{{"units", count}}, kernel()})));
+  rows.push_back(plain("Dense", joined({{{"units", count}}, regularized_kernel()})));
   rows.push_back(plain("Embedding",
                        {{"input_dim", count, nullptr, "vocabulary"},
                         {"output_dim", count, nullptr, "width"},

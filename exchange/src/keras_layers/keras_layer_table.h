@@ -36,6 +36,7 @@ enum class OptionForm {
   order,            // of axes, counted from 1 on both sides
   activation,       // keras_activation.h
   initializer,      // keras_initializer.h
+  regularizer,      // keras_regularizer.h; null in Keras where Holdfast has none
   statistics,       // a list of numbers in Holdfast; null in Keras, which keeps them as weights
 };
 

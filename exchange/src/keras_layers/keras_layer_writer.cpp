@@ -14,6 +14,7 @@
 #include "keras_layers/keras_activation.h"
 #include "keras_layers/keras_initializer.h"
 #include "keras_layers/keras_layer_table.h"
+#include "keras_layers/keras_regularizer.h"
 
 namespace holdfast::format {
 namespace {
@@ -95,7 +96,7 @@ class LayerWriter {
   KerasObject layer(const std::string& class_name, Json config, bool takes_list = false,
                     bool takes_trainable = true) const {
     config.update({{"name", name_}, {"dtype", "float32"}});
-    if (takes_trainable) config["trainable"] = true;
+    if (takes_trainable) config["trainable"] = !layer_.is_frozen;
     Json arguments(inputs_.size(), nullptr);
     // Layers that merge take one argument, a list of values.
     if (takes_list) arguments = Json::array({arguments});
@@ -128,6 +129,8 @@ class LayerWriter {
         return nullptr;
       case OptionForm::initializer:
         return value.is_string() ? keras_initializer(value.get<std::string>()) : otherwise;
+      case OptionForm::regularizer:
+        return regularizer(key, value);
       case OptionForm::activation:
         return keras_activation(value);
       case OptionForm::fraction:
@@ -140,6 +143,13 @@ class LayerWriter {
       default:
         return value.is_null() ? otherwise : value;
     }
+  }
+
+  Json regularizer(const std::string& key, const Json& value) const {
+    if (value.is_null()) return value;
+    const auto object = value.is_string() ? keras_regularizer(value.get<std::string>()) : std::nullopt;
+    if (!object) refuse(fmt::format("has the {} {}, which Keras does not have", key, value.dump()));
+    return *object;
   }
 
   Json keras_activation(const Json& value) const {

@@ -11,6 +11,7 @@
 #include "bytes/byte_source.h"
 #include "keras_layers/keras_activation.h"
 #include "keras_layers/keras_initializer.h"
+#include "keras_layers/keras_regularizer.h"
 
 namespace holdfast::format {
 namespace {
@@ -102,6 +103,8 @@ Json KerasOptionReader::value(const LayerRow& row, const LayerOption& option, co
       return read_activation(option, value);
     case OptionForm::initializer:
       return read_initializer(option, value);
+    case OptionForm::regularizer:
+      return read_regularizer(option, value);
     case OptionForm::statistics:
       return read_statistics(option, value);
   }
@@ -167,6 +170,15 @@ Json KerasOptionReader::read_integers(const LayerOption& option, const Json& val
     if (!number || *number < least || *number == 0) refuse_option(option.keras);
   }
   return value;
+}
+
+Json KerasOptionReader::read_regularizer(const LayerOption& option, const Json& value) const {
+  if (value.is_null()) return value;
+  const auto found = regularizer_of_keras(value);
+  if (found) return found->empty() ? Json() : Json(*found);
+  // Not an error: the outputs of the model do not depend on it.
+  note(fmt::format("has a {}, which Holdfast leaves out", option.keras));
+  return nullptr;
 }
 
 Json KerasOptionReader::read_initializer(const LayerOption& option, const Json& value) const {

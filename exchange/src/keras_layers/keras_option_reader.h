@@ -44,6 +44,7 @@ class KerasOptionReader {
   Json read_margins(const LayerOption& option, const Json& value, std::size_t positions) const;
   Json read_padding(const LayerOption& option, const Json& value) const;
   Json read_integers(const LayerOption& option, const Json& value) const;
+  Json read_regularizer(const LayerOption& option, const Json& value) const;
   Json read_initializer(const LayerOption& option, const Json& value) const;
   Json read_activation(const LayerOption& option, const Json& value) const;
   Json read_axes(const LayerOption& option, const Json& value) const;

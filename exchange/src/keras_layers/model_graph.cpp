@@ -66,7 +66,8 @@ void read_layers(const Json& json, ModelGraph& graph) {
                             .name = text_member(layer, "name"),
                             // A layer without options has an empty object, so later code looks up options without a
                             // check.
-                            .config = config.is_object() ? config : Json::object()});
+                            .config = config.is_object() ? config : Json::object(),
+                            .is_frozen = !flag_member(layer, "trainable", true)});
   }
 }
 
@@ -152,6 +153,7 @@ Json layers_json(const ModelGraph& graph) {
   Json layers = Json::array();
   for (const ModelGraphLayer& layer : graph.layers) {
     layers.push_back({{"kind", layer.kind}, {"name", layer.name}, {"config", layer.config}});
+    if (layer.is_frozen) layers.back()["trainable"] = false;
   }
   return layers;
 }

@@ -38,6 +38,7 @@ struct ModelGraphLayer {
   std::string kind;
   std::string name;  // "encoder/dense" in a nested model
   Json config = Json::object();
+  bool is_frozen = false;  // "trainable" is false, on both sides
 };
 
 struct ModelGraphCall {

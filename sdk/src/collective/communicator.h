@@ -70,6 +70,11 @@ class Communicator {
   // reduce() until the next call of it.
   virtual std::vector<Slot> slots() = 0;
 
+  // From now on the gradients of a block take so many floats, a multiple of kLineFloats and at most as many as those
+  // that the communicator was made for. All ranks make the same call after the same barrier or broadcast, and no slot
+  // is in use. Slots move. The default changes nothing: a communicator of devices keeps its places.
+  virtual void set_gradient_floats(std::size_t floats) { static_cast<void>(floats); }
+
   // Threads that share the additions of reduce(). It is called by one that may call them. The default does without.
   virtual void set_passes(const ArrayPasses& passes) { static_cast<void>(passes); }
 

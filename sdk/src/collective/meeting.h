@@ -19,6 +19,7 @@ struct CommunicatorShape {
   int slots = 1;                // of each rank, the same in every generation
   std::size_t float_count = 0;  // of a block; a multiple of 16
   std::size_t tail_floats = 0;  // of these, the last ones
+  std::size_t most_floats = 0;  // what float_count may become later, where it is more; see prepare()
 };
 
 class Meeting {

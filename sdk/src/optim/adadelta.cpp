@@ -23,6 +23,7 @@ std::string Adadelta::configuration() const {
       .number("epsilon", options_.epsilon)
       .number("weight_decay", options_.weight_decay);
   add_clipping(object, clipping());
+  add_rules(object, parameter_rules());
   return object.text();
 }
 
@@ -32,6 +33,14 @@ std::unique_ptr<Optimizer> Adadelta::with_learning_rate(const LearningRate& rate
 
 GradientClipping Adadelta::clipping() const {
   return clipping_of(options_);
+}
+
+ParameterRules Adadelta::parameter_rules() const {
+  return rules_of(options_);
+}
+
+std::unique_ptr<Optimizer> Adadelta::without_weight_decay() const {
+  return without_decay<Adadelta>(options_);
 }
 
 std::vector<std::string> Adadelta::slot_names() const {

@@ -24,6 +24,7 @@ std::string Adagrad::configuration() const {
       .number("epsilon", options_.epsilon)
       .number("weight_decay", options_.weight_decay);
   add_clipping(object, clipping());
+  add_rules(object, parameter_rules());
   return object.text();
 }
 
@@ -33,6 +34,14 @@ std::unique_ptr<Optimizer> Adagrad::with_learning_rate(const LearningRate& rate)
 
 GradientClipping Adagrad::clipping() const {
   return clipping_of(options_);
+}
+
+ParameterRules Adagrad::parameter_rules() const {
+  return rules_of(options_);
+}
+
+std::unique_ptr<Optimizer> Adagrad::without_weight_decay() const {
+  return without_decay<Adagrad>(options_);
 }
 
 std::vector<std::string> Adagrad::slot_names() const {

@@ -20,7 +20,9 @@ Adam::Adam(const AdamOptions& options) : options_(options) {
   check_option(name(), "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)");
   check_option(name(), "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)");
   check_option(name(), "epsilon", options.epsilon, options.epsilon > 0, "positive");
+  check_option(name(), "weight_decay", options.weight_decay, options.weight_decay >= 0, "not negative");
   check_clipping(name(), clipping());
+  check_rules(name(), parameter_rules());
 }
 
 // A savepoint holds this text, and a resume compares it. So its members and their order are data.
@@ -30,7 +32,10 @@ std::string Adam::configuration() const {
       .number("beta_1", options_.beta_1)
       .number("beta_2", options_.beta_2)
       .number("epsilon", options_.epsilon);
+  // Configurations of runs without decay keep the text that they had before there was any.
+  if (options_.weight_decay > 0) object.number("weight_decay", options_.weight_decay);
   add_clipping(object, clipping());
+  add_rules(object, parameter_rules());
   return object.text();
 }
 
@@ -42,11 +47,21 @@ GradientClipping Adam::clipping() const {
   return clipping_of(options_);
 }
 
+ParameterRules Adam::parameter_rules() const {
+  return rules_of(options_);
+}
+
+std::unique_ptr<Optimizer> Adam::without_weight_decay() const {
+  return without_decay<Adam>(options_);
+}
+
 static AdamRates rates_of(const AdamOptions& options, std::int64_t step) {
-  return {.learning_rate = options.learning_rate.of_update(step),
+  const float learning_rate = options.learning_rate.of_update(step);
+  return {.learning_rate = learning_rate,
           .beta_1 = options.beta_1,
           .beta_2 = options.beta_2,
-          .epsilon = options.epsilon};
+          .epsilon = options.epsilon,
+          .kept = kept_after_decay(options.weight_decay, learning_rate)};
 }
 
 void Adam::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,

@@ -17,6 +17,12 @@ struct AdamRates {
   float kept = 1;  // factor of a parameter before the step: 1 - weight_decay * learning_rate
 };
 
+// The factor of a parameter before a step. The decay acts on the parameter itself, at the rate of the step, and never
+// enters m or v (Loshchilov and Hutter, 2019, algorithm 2). It is computed in double and rounded once.
+inline float kept_after_decay(float weight_decay, float learning_rate) {
+  return static_cast<float>(1.0 - static_cast<double>(weight_decay) * learning_rate);
+}
+
 // Computes the scalars of step `step`. Powers are taken in double: in float, 1 - 0.999^t loses half its
 // digits at the first steps. Asserts step >= 1.
 compute::AdamStep adam_step(std::int64_t step, const AdamRates& rates);

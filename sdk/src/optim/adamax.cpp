@@ -24,6 +24,14 @@ GradientClipping Adamax::clipping() const {
   return clipping_of(options_);
 }
 
+ParameterRules Adamax::parameter_rules() const {
+  return rules_of(options_);
+}
+
+std::unique_ptr<Optimizer> Adamax::without_weight_decay() const {
+  return without_decay<Adamax>(options_);
+}
+
 std::vector<std::string> Adamax::slot_names() const {
   return {"momentum", "norm"};
 }

@@ -21,6 +21,7 @@ AdamW::AdamW(const AdamWOptions& options) : options_(options) {
   check_option(name(), "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)");
   check_option(name(), "epsilon", options.epsilon, options.epsilon > 0, "positive");
   check_clipping(name(), clipping());
+  check_rules(name(), parameter_rules());
 }
 
 std::string AdamW::configuration() const {
@@ -31,6 +32,7 @@ std::string AdamW::configuration() const {
       .number("beta_2", options_.beta_2)
       .number("epsilon", options_.epsilon);
   add_clipping(object, clipping());
+  add_rules(object, parameter_rules());
   return object.text();
 }
 
@@ -42,15 +44,21 @@ GradientClipping AdamW::clipping() const {
   return clipping_of(options_);
 }
 
-// The decay acts on the parameter itself, at the rate of the step, and never enters m or v
-// (Loshchilov and Hutter, 2019, algorithm 2). Its factor is computed in double and rounded once.
+ParameterRules AdamW::parameter_rules() const {
+  return rules_of(options_);
+}
+
+std::unique_ptr<Optimizer> AdamW::without_weight_decay() const {
+  return without_decay<AdamW>(options_);
+}
+
 static AdamRates rates_of(const AdamWOptions& options, std::int64_t step) {
   const float learning_rate = options.learning_rate.of_update(step);
   return {.learning_rate = learning_rate,
           .beta_1 = options.beta_1,
           .beta_2 = options.beta_2,
           .epsilon = options.epsilon,
-          .kept = static_cast<float>(1.0 - static_cast<double>(options.weight_decay) * learning_rate)};
+          .kept = kept_after_decay(options.weight_decay, learning_rate)};
 }
 
 void AdamW::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,

@@ -23,6 +23,7 @@ std::string Lion::configuration() const {
       .number("beta_2", options_.beta_2)
       .number("weight_decay", options_.weight_decay);
   add_clipping(object, clipping());
+  add_rules(object, parameter_rules());
   return object.text();
 }
 
@@ -32,6 +33,14 @@ std::unique_ptr<Optimizer> Lion::with_learning_rate(const LearningRate& rate) co
 
 GradientClipping Lion::clipping() const {
   return clipping_of(options_);
+}
+
+ParameterRules Lion::parameter_rules() const {
+  return rules_of(options_);
+}
+
+std::unique_ptr<Optimizer> Lion::without_weight_decay() const {
+  return without_decay<Lion>(options_);
 }
 
 std::vector<std::string> Lion::slot_names() const {

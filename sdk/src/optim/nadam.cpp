@@ -43,6 +43,14 @@ GradientClipping Nadam::clipping() const {
   return clipping_of(options_);
 }
 
+ParameterRules Nadam::parameter_rules() const {
+  return rules_of(options_);
+}
+
+std::unique_ptr<Optimizer> Nadam::without_weight_decay() const {
+  return without_decay<Nadam>(options_);
+}
+
 std::vector<std::string> Nadam::slot_names() const {
   return {"momentum", "velocity"};
 }

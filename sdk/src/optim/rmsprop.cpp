@@ -27,6 +27,7 @@ std::string RMSprop::configuration() const {
       .boolean("centered", options_.centered)
       .number("weight_decay", options_.weight_decay);
   add_clipping(object, clipping());
+  add_rules(object, parameter_rules());
   return object.text();
 }
 
@@ -36,6 +37,14 @@ std::unique_ptr<Optimizer> RMSprop::with_learning_rate(const LearningRate& rate)
 
 GradientClipping RMSprop::clipping() const {
   return clipping_of(options_);
+}
+
+ParameterRules RMSprop::parameter_rules() const {
+  return rules_of(options_);
+}
+
+std::unique_ptr<Optimizer> RMSprop::without_weight_decay() const {
+  return without_decay<RMSprop>(options_);
 }
 
 std::vector<std::string> RMSprop::slot_names() const {

@@ -17,6 +17,7 @@ void check_rule_options(const std::string& optimizer, const Options& options) {
   check_learning_rate(optimizer, options.learning_rate);
   check_option(optimizer, "weight_decay", options.weight_decay, options.weight_decay >= 0, "not negative");
   check_clipping(optimizer, clipping_of(options));
+  check_rules(optimizer, rules_of(options));
 }
 
 // The same, and the two betas and the epsilon of the rules that descend from Adam.
@@ -40,6 +41,7 @@ std::string moment_configuration(const std::string& optimizer, const Options& op
       .number("epsilon", options.epsilon)
       .number("weight_decay", options.weight_decay);
   add_clipping(object, clipping_of(options));
+  add_rules(object, rules_of(options));
   return object.text();
 }
 

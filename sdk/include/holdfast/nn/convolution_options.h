@@ -14,6 +14,7 @@
 #include "holdfast/compute/padding.h"
 #include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/initializer.h"
+#include "holdfast/nn/regularizer.h"
 
 namespace holdfast {
 
@@ -31,6 +32,9 @@ struct ConvolutionLayerOptions {
   // Where the weights begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
+  // Penalties on their size, none by default; see regularizer.h.
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
   std::string name = {};
 };
 
@@ -46,6 +50,8 @@ struct ConvolutionSettings {
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
 };
 
 }  // namespace holdfast

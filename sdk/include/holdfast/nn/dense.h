@@ -9,6 +9,7 @@
 
 #include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/layer.h"
+#include "holdfast/nn/regularizer.h"
 
 namespace holdfast {
 
@@ -22,6 +23,9 @@ struct DenseOptions {
   // Where the weights begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
+  // Penalties on their size, none by default; see regularizer.h.
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
   std::string name = {};
 };
 

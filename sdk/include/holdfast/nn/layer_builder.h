@@ -14,6 +14,7 @@
 
 #include "holdfast/core/shape.h"
 #include "holdfast/nn/initializer.h"
+#include "holdfast/nn/regularizer.h"
 #include "holdfast/nn/value.h"
 
 namespace holdfast {
@@ -39,6 +40,17 @@ class LayerBuilder {
 
   // Two graphs are built, one for training and one for inference. Both must ask for the same weights in the same order.
   virtual bool is_training() const = 0;
+
+  // Adds the penalty of a parameter of this layer to the loss. For one array the last call counts. Throws
+  // Error{invalid_argument} for a value that parameter() did not return.
+  virtual void regularize(const Value& parameter, const Regularizer& regularizer) {
+    static_cast<void>(parameter), static_cast<void>(regularizer);
+  }
+
+  // Whether the layer is frozen (Model::frozen()), so that nothing of it changes. Its parameter() gives an array that
+  // is not trained, and its follow_batch() does nothing. A layer that normalizes with its batch should look here, and
+  // compute as in inference. Both graphs have the same answer.
+  virtual bool is_frozen() const { return false; }
 
   // In training: `sums` has a sum over the rows of the shard for each element of the buffers, in their order, and then
   // the number of rows. After each update,

@@ -45,6 +45,7 @@ struct ModelLayer {
   std::size_t parameter_count = 0;
   std::size_t first_buffer = 0;  // its entries in Model::buffers()
   std::size_t buffer_count = 0;
+  bool is_frozen = false;  // see Model::frozen(); then its parameters are among the buffers
 };
 
 // An input or an output of a model.
@@ -98,6 +99,24 @@ class Model {
   // The same for several layers at once: the outputs of their first calls, in this order.
   Model outputs_of(const std::vector<std::string>& layers) const;
 
+  // A copy of the model in which the layers whose names match `pattern` are frozen, besides those that are already:
+  //
+  //   const Model features = load_model("savepoint.h5").output_of("pool").frozen();
+  //   const Model tuned = model.frozen("base/*").unfrozen("base/block5_*");
+  //
+  // Training leaves the weights of frozen layers as they are. No gradient is computed for them, nothing is summed over
+  // replicas, and optimizers have no slots for them. BatchNormalization computes as in inference, and its moving
+  // averages stay. Other layers compute as before: a frozen Dropout drops. In the copy, the parameters of frozen layers
+  // are among buffers(). All draws and all names stay, and so does the flag in savepoints and in files of Keras.
+  //
+  // In a pattern, * stands for any characters, also none and also "/", and ? for one. The copy has weights of its own
+  // if there are any. Throws Error{not_found} that names close layers if no layer matches.
+  Model frozen(std::string_view pattern = "*") const;
+  // The opposite: a copy in which these layers are trained.
+  Model unfrozen(std::string_view pattern = "*") const;
+  // The names of the frozen layers, in the order of layers().
+  std::vector<std::string> frozen_layers() const;
+
   std::span<const ModelArray> inputs() const;
   std::span<const ModelArray> outputs() const;
   // The shapes of one sample, of a model with one input and one output; else throw Error{invalid_argument}.
@@ -105,7 +124,8 @@ class Model {
   const Shape& output_shape() const;
   // The arrays that are trained: "dense/kernel", "batch_normalization/gamma".
   const ArenaLayout& parameters() const;
-  // The arrays that layers update themselves: "batch_normalization/moving_mean".
+  // The arrays that training keeps and no optimizer changes: those that layers update themselves, such as
+  // "batch_normalization/moving_mean", and all weights of frozen layers.
   const ArenaLayout& buffers() const;
   // All layers, in the order of their first calls: depth first from the outputs. Valid as long as a copy of the model
   // exists.
@@ -144,6 +164,16 @@ class Model {
   // Replaces the weights of this model and of all its copies. Throws Error{invalid_argument} unless
   // there are parameters().float_count() and buffers().float_count() values.
   void set_weights(std::vector<float> parameters, std::vector<float> buffers);
+  // Gives the layers that were described by part.call(..., name) the weights of `part`. Of all others, this model keeps
+  // the weights that it has, or gets those that initialize() draws with this seed:
+  //
+  //   const Value x = input({12, 12, 1});
+  //   Model model(x, Dense{10}(features.call({x}, "base").at(0)));
+  //   model.take_weights(features, "base");
+  //
+  // With an empty name, layers of both models correspond that have equal names. Throws Error{invalid_argument} if
+  // `part` has no weights, and Error{incompatible} that names an array which this model lacks or has in another shape.
+  void take_weights(const Model& part, const std::string& name, std::uint64_t seed = 0);
   // The weights as arenas in the layouts above, valid until the next set_weights(). Both throw
   // Error{invalid_argument} if the model has no weights.
   std::span<const float> parameter_values() const;
@@ -159,6 +189,8 @@ class Model {
   // The same for several inputs or outputs, in their order, and for inputs of other types than f32.
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size = 32) const;
 
+  // For Holdfast's own use: a copy in which these layers are frozen and no others.
+  Model with_frozen_layers(const std::vector<std::string>& names) const;
   // For Holdfast's own use.
   const std::shared_ptr<const ModelDescription>& description() const { return description_; }
 
@@ -166,6 +198,8 @@ class Model {
   explicit Model(std::shared_ptr<const ModelDescription> description);
 
  private:
+  // A copy with one flag for each layer.
+  Model with_frozen(const std::vector<bool>& are_frozen) const;
   // The part that ends with these calls.
   Model part(const std::vector<std::size_t>& calls) const;
 

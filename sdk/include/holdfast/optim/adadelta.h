@@ -28,6 +28,9 @@ struct AdadeltaOptions {
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};
+  // Patterns of parameters with other rules. See parameter_rules.h.
+  std::vector<std::string> exclude_from_weight_decay{};
+  std::vector<LearningRateFactor> learning_rate_factors{};
 };
 
 class Adadelta : public DescribedOptimizer {
@@ -43,6 +46,8 @@ class Adadelta : public DescribedOptimizer {
   std::optional<LearningRate> learning_rate() const override { return options_.learning_rate; }
   std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
+  ParameterRules parameter_rules() const override;
+  std::unique_ptr<Optimizer> without_weight_decay() const override;
   // "accumulated_grad" (s) and "accumulated_delta_var" (e).
   std::vector<std::string> slot_names() const override;
 

@@ -26,10 +26,15 @@ struct AdamOptions {
   float beta_2 = 0.999F;  // in [0, 1)
   // Added to the root, so that no update is divided by zero:
   float epsilon = 1e-7F;  // positive
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay, which makes it AdamW.
+  float weight_decay = 0;  // not negative
   // Gradient clipping; at most one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};
+  // Patterns of parameters with other rules. See parameter_rules.h.
+  std::vector<std::string> exclude_from_weight_decay{};
+  std::vector<LearningRateFactor> learning_rate_factors{};
 };
 
 class Adam : public Optimizer {
@@ -45,6 +50,8 @@ class Adam : public Optimizer {
   std::optional<LearningRate> learning_rate() const override { return options_.learning_rate; }
   std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
+  ParameterRules parameter_rules() const override;
+  std::unique_ptr<Optimizer> without_weight_decay() const override;
   // "m" and "v".
   std::vector<std::string> slot_names() const override { return {"m", "v"}; }
   // One pass over memory for both slots and the parameters.

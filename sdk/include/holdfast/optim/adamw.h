@@ -30,6 +30,9 @@ struct AdamWOptions {
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};
+  // Patterns of parameters with other rules. See parameter_rules.h.
+  std::vector<std::string> exclude_from_weight_decay{};
+  std::vector<LearningRateFactor> learning_rate_factors{};
 };
 
 class AdamW : public Optimizer {
@@ -45,6 +48,8 @@ class AdamW : public Optimizer {
   std::optional<LearningRate> learning_rate() const override { return options_.learning_rate; }
   std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
+  ParameterRules parameter_rules() const override;
+  std::unique_ptr<Optimizer> without_weight_decay() const override;
   // "m" and "v".
   std::vector<std::string> slot_names() const override { return {"m", "v"}; }
   // One pass over memory for both slots and the parameters.

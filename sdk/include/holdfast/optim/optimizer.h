@@ -18,6 +18,7 @@
 
 #include "holdfast/optim/gradient_clipping.h"
 #include "holdfast/optim/learning_rate.h"
+#include "holdfast/optim/parameter_rules.h"
 
 namespace holdfast {
 
@@ -44,6 +45,12 @@ class Optimizer {
 
   // What is done to the gradients before update() gets them. Part of the configuration.
   virtual GradientClipping clipping() const { return {}; }
+
+  // Which arrays have other rules. Part of the configuration. An optimizer with rules for weight decay overrides
+  // without_weight_decay(), and one with factors with_learning_rate().
+  virtual ParameterRules parameter_rules() const { return {}; }
+  // The same optimizer without weight decay; the default is null.
+  virtual std::unique_ptr<Optimizer> without_weight_decay() const { return nullptr; }
 
   // What the elements of a slot begin with. Padding begins with zeros all the same.
   virtual float initial_value_of_slot(std::size_t slot) const;

@@ -32,6 +32,9 @@ struct RMSpropOptions {
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};
+  // Patterns of parameters with other rules. See parameter_rules.h.
+  std::vector<std::string> exclude_from_weight_decay{};
+  std::vector<LearningRateFactor> learning_rate_factors{};
 };
 
 class RMSprop : public DescribedOptimizer {
@@ -47,6 +50,8 @@ class RMSprop : public DescribedOptimizer {
   std::optional<LearningRate> learning_rate() const override { return options_.learning_rate; }
   std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
+  ParameterRules parameter_rules() const override;
+  std::unique_ptr<Optimizer> without_weight_decay() const override;
   // "velocity" (v); with momentum also "momentum" (b), and if centered also "average_gradient" (a).
   std::vector<std::string> slot_names() const override;
 

@@ -21,10 +21,15 @@ struct SGDOptions {
   LearningRate learning_rate = 0.01F;  // not negative
   float momentum = 0;                  // in [0, 1]
   bool nesterov = false;               // without effect if momentum is 0
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  float weight_decay = 0;  // not negative
   // Gradient clipping; at most one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};
+  // Patterns of parameters with other rules. See parameter_rules.h.
+  std::vector<std::string> exclude_from_weight_decay{};
+  std::vector<LearningRateFactor> learning_rate_factors{};
 };
 
 class SGD : public Optimizer {
@@ -40,6 +45,8 @@ class SGD : public Optimizer {
   std::optional<LearningRate> learning_rate() const override { return options_.learning_rate; }
   std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
+  ParameterRules parameter_rules() const override;
+  std::unique_ptr<Optimizer> without_weight_decay() const override;
   // "momentum"; no slot if the momentum is 0.
   std::vector<std::string> slot_names() const override;
   // One pass over memory for the slot and the parameters.
@@ -48,7 +55,10 @@ class SGD : public Optimizer {
   std::shared_ptr<const UpdatePass> pass(std::int64_t step) const override;
 
  private:
+  class Decaying;
+
   SGDOptions options_;
+  std::shared_ptr<const Decaying> decaying_;  // if there is weight decay
 };
 
 }  // namespace holdfast

@@ -209,6 +209,12 @@ class Trainable {
   // Floats that each shard writes: the gradients, then everything else that is summed over shards
   // (batch statistics).
   virtual std::size_t gradient_count() const = 0;
+  // The most that gradient_count() becomes during a run. Only lay_out() changes it, so the default is gradient_count().
+  virtual std::size_t most_gradients() const { return gradient_count(); }
+  // For Holdfast's own models, whose arrays change with Trainer::compile(): gives the state the arrays that this text
+  // describes, with undefined numbers, or for an empty text those of initialize(). The default throws
+  // Error{incompatible} unless the text is empty.
+  virtual void lay_out(const std::string& training);
 
   // Writes this shard's summand of the gradient of the global batch's mean loss: scale it by 1 /
   // batch_samples, or by 1 if the samples have weights. `sums` receives one sum over the samples of the shard
@@ -218,6 +224,11 @@ class Trainable {
   virtual void compute_sums(const ShardBatch& batch, std::span<float> sums) = 0;
   // Inference: writes the outputs [samples, output shape], one output after another if there are several.
   virtual void predict(const ShardBatch& batch, std::span<float> outputs) = 0;
+
+  // What is added to the mean loss of a batch, a function of the present parameters alone: the penalties of
+  // regularizers. Called on each rank, once for a step or a batch that is evaluated. The gradient of it belongs to
+  // apply_update().
+  virtual double penalty() { return 0; }
 
   // The learning rate of update number `update` as the configuration says, for callbacks that ask; empty without one.
   virtual std::optional<float> learning_rate(std::int64_t /*update*/) const { return std::nullopt; }

@@ -117,6 +117,23 @@ class Trainer {
   // monitors() and no epoch logs.
   FitResult fit(const Dataset& data, const FitOptions& options = {});
 
+  // Goes on training with other frozen layers, another optimizer, or both; `model` has the layers of the Trainer's
+  // model. For transfer learning, which trains a new head on frozen layers first:
+  //
+  //   Trainer trainer(replica, model.frozen("base/*"), Adam{1e-3F}, SparseCategoricalCrossentropy{});
+  //   trainer.fit(data, {.epochs = 5});
+  //   trainer.compile(model, Adam{1e-5F});
+  //   trainer.fit(data, {.epochs = 5});
+  //
+  // Weights stay as they are, also if `model` has others. The optimizer begins anew, as after compile() of Keras: with
+  // its initial slots, and with update 1 for schedules and bias corrections. So does a learning rate that a callback
+  // set. Losses and metrics stay. fit() hands the trained weights to this model, too.
+  //
+  // This is a call of the run, as fit() is. A run that starts again is refused (Error{incompatible}) if it freezes
+  // other layers or has another optimizer here. Throws Error{invalid_argument} for a model of other layers, and
+  // Error{unsupported} for a Trainable of the application.
+  void compile(const Model& model, const Optimizer& optimizer);
+
   // Replaces parameters and buffers by those in a savepoint, or in a file that `holdfast convert` made of
   // another library's; the optimizer's slots stay. For example, the best weights of the fit() before:
   //

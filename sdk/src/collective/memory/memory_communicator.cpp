@@ -112,7 +112,7 @@ bool add_in_order(std::span<const SumInstruction> program, std::span<const float
 // The segment and the result have the size of a block each. A segment is mostly smaller, but pages that are never
 // touched cost no memory.
 std::size_t MemoryCommunicator::blocks_bytes(const CommunicatorShape& shape) {
-  return (static_cast<std::size_t>(shape.slots) + 2) * shape.float_count * sizeof(float);
+  return (static_cast<std::size_t>(shape.slots) + 2) * std::max(shape.float_count, shape.most_floats) * sizeof(float);
 }
 
 void MemoryCommunicator::touch_blocks(const CommunicatorShape& shape, std::span<std::byte> blocks, int used_slots) {
@@ -176,6 +176,14 @@ const float* MemoryCommunicator::segment(int rank) const {
 std::span<float> MemoryCommunicator::result() {
   auto* const first = reinterpret_cast<float*>(memory_.own_blocks->writable().data());
   return {first + static_cast<std::size_t>(shape_.slots + 1) * shape_.float_count, shape_.float_count};
+}
+
+// The blocks were made for more, so they are only divided anew.
+void MemoryCommunicator::set_gradient_floats(std::size_t floats) {
+  const std::size_t before = shape_.float_count;
+  shape_.float_count = floats + shape_.tail_floats;
+  HOLDFAST_ASSERT(floats % kLineFloats == 0 && shape_.float_count <= std::max(before, shape_.most_floats));
+  shape_.most_floats = std::max(before, shape_.most_floats);
 }
 
 std::vector<Slot> MemoryCommunicator::slots() {

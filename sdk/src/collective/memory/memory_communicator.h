@@ -48,6 +48,7 @@ class MemoryCommunicator final : public Communicator {
   int rank() const override { return shape_.rank; }
   int size() const override { return shape_.size; }
   std::vector<Slot> slots() override;
+  void set_gradient_floats(std::size_t floats) override;
   void set_passes(const ArrayPasses& passes) override { passes_ = passes; }
   Sums reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override;
   bool was_finite() const override { return was_finite_; }
@@ -75,7 +76,7 @@ class MemoryCommunicator final : public Communicator {
   void gather(FloatRange range);
   bool add_segment(FloatRange segment);
 
-  const CommunicatorShape shape_;
+  CommunicatorShape shape_;
   const std::vector<SumInstruction> program_;
   std::vector<int> leaf_ranks_;  // the rank of each leaf of program_
   Memory memory_;

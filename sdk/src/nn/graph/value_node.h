@@ -34,6 +34,7 @@ struct ValueNode {
   std::string name{};                            // input: its own; layer: that of the layer, with the models around it
   std::shared_ptr<const Layer> layer{};          // layer
   std::shared_ptr<const int> identity{};         // layer: equal for calls with the same weights
+  bool is_frozen = false;                        // layer: so it is in the model that it came with
   std::shared_ptr<const Operation> operation{};  // operation
   ArrayId array = 0;                             // bound
 

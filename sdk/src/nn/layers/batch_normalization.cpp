@@ -36,7 +36,9 @@ std::vector<Value> BatchNormalization::build(LayerBuilder& builder, std::span<co
   const Value variance = builder.buffer("moving_variance", {channels}, Initializer::ones(), fans);
   // In inference, the output of a sample must not depend on the others of its batch. So the averages take the place of
   // statistics.
-  if (!builder.is_training()) return {batch_normalization(input, gamma, beta, options_.epsilon, mean, variance)};
+  if (!builder.is_training() || builder.is_frozen()) {
+    return {batch_normalization(input, gamma, beta, options_.epsilon, mean, variance)};
+  }
   // A shard is normalized with statistics of its own, and the averages follow the whole batch. docs/decisions/models.md
   const NormalizedBatch normalized = batch_normalization(input, gamma, beta, options_.epsilon);
   builder.follow_batch(normalized.contributions, {mean, variance}, options_.momentum);

@@ -32,6 +32,7 @@ void Dense::write_config(ConfigWriter& config) const {
   config.boolean("use_bias", options_.use_bias);
   config.text("kernel_initializer", options_.kernel_initializer.name());
   config.text("bias_initializer", options_.bias_initializer.name());
+  write_regularizers(config, options_);
 }
 
 std::shared_ptr<const Layer> Dense::from_config(const std::string& name, ConfigReader& config) {
@@ -39,6 +40,8 @@ std::shared_ptr<const Layer> Dense::from_config(const std::string& name, ConfigR
                                 .use_bias = config.boolean("use_bias"),
                                 .kernel_initializer = Initializer::from_name(config.text("kernel_initializer")),
                                 .bias_initializer = Initializer::from_name(config.text("bias_initializer")),
+                                .kernel_regularizer = read_regularizer(config, "kernel_regularizer"),
+                                .bias_regularizer = read_regularizer(config, "bias_regularizer"),
                                 .name = name};
   return std::make_shared<const Dense>(config.integer("units"), options);
 }

@@ -86,6 +86,8 @@ std::size_t Describer::layer_of(const ValueNode& node) {
     model_.identities.push_back(node.identity);
     names_.push_back({.given = node.name, .kind = std::string(node.layer->kind())});
   }
+  // Weights that are frozen in one of the models that share them are frozen in all, as in Keras.
+  if (node.is_frozen) model_.layers[place->second].is_frozen = true;
   return place->second;
 }
 
@@ -270,6 +272,7 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
     // With the same identities, all calls of a model share its weights.
     node.identity = model.identities[call.layer];
     node.layer = model.layers[call.layer].layer;
+    node.is_frozen = model.layers[call.layer].is_frozen;
     node.recomputed_segment = segment_of(call);
     outputs.push_back(output_values(make_node(std::move(node))));
   }

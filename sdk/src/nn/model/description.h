@@ -34,6 +34,14 @@ struct ModelCall {
 struct WeightStart {
   Initializer initializer;
   Fans fans;
+  Regularizer regularizer{};
+  bool is_parameter = true;  // of a buffer: it is the parameter of a frozen layer
+};
+
+// An entry of one of the two arenas of weights.
+struct WeightPlace {
+  bool is_in_buffers = false;
+  std::size_t entry = 0;
 };
 
 struct ModelDescription {
@@ -54,6 +62,11 @@ struct ModelDescription {
   Graph inference{};
 
   bool is_chain() const;
+  // All parameters, those of frozen layers too, in the order that they have in a model without frozen layers.
+  std::vector<WeightPlace> parameters_in_order() const;
+  const ArenaLayout& layout_of(const WeightPlace& place) const { return place.is_in_buffers ? buffers : parameters; }
+  // The layers and calls alone, to be lowered anew.
+  ModelDescription without_graphs() const;
   // Of the arrays of updates, all together: the floats that a shard adds to the statistics of the batch.
   std::size_t contribution_count() const;
   // What a plan for so many samples is made of. Refers to this description.

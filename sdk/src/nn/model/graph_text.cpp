@@ -8,8 +8,9 @@
 //    "calls": [{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 1, "inputs": [[0, 0], [-1, 1]], "segment": 1}, ...],
 //    "outputs": [[1, 0]]}
 // where [call, output] is an output of an earlier call, and [-1, input] an input of the model. So there can be no
-// cycle. Calls of one segment are recomputed together, and most calls have none. Layers write all names and options,
-// defaults too: a later default must not change what a text means. docs/format.md
+// cycle. A frozen layer has "trainable": false after its config. Calls of one segment are recomputed together, and most
+// calls have none. Layers write all names and options, defaults too: a later default must not change what a text means.
+// docs/format.md
 
 #include <fmt/format.h>
 
@@ -49,7 +50,10 @@ static OrderedJson layers_as_json(std::span<const ModelLayer> layers) {
   for (const ModelLayer& layer : layers) {
     JsonConfigWriter config;
     layer.layer->write_config(config);
-    list.push_back({{"kind", layer.layer->kind()}, {"name", layer.name}, {"config", config.object()}});
+    OrderedJson json = {{"kind", layer.layer->kind()}, {"name", layer.name}, {"config", config.object()}};
+    // Keras's word. Texts of models without frozen layers have the bytes that they had before there were any.
+    if (layer.is_frozen) json["trainable"] = false;
+    list.push_back(std::move(json));
   }
   return list;
 }
@@ -111,6 +115,7 @@ const Json& list_of(JsonConfigReader& reader, std::string_view key, std::size_t 
 struct NamedLayer {
   std::string path;  // the layer's name with those of the models around it
   std::shared_ptr<const Layer> layer;
+  bool is_frozen = false;
 };
 
 NamedLayer read_layer(const Json& json, std::size_t index) {
@@ -124,8 +129,9 @@ NamedLayer read_layer(const Json& json, std::size_t index) {
   auto layer = make_layer(kind, path.substr(path.rfind('/') + 1), config);
   // Members that were not read are an error: their meaning would be lost without a word.
   config.finish();
+  const bool is_frozen = reader.has("trainable") && !reader.boolean("trainable");
   reader.finish();
-  return {path, std::move(layer)};
+  return {path, std::move(layer), is_frozen};
 }
 
 // The JSON library reads integers up to 2^64, and its get() would make -1 of the largest one.
@@ -160,13 +166,17 @@ ModelDescription read_chain(JsonConfigReader& reader) {
   const Json& list = list_of(reader, "layers", Model::kMaximumLayers);
   reader.finish();
   std::vector<std::shared_ptr<const Layer>> layers;
+  std::vector<bool> are_frozen;
   for (const Json& json : list) {
     NamedLayer named = read_layer(json, layers.size());
     // A chain has no nested models, so its names have no slashes.
     check_layer_name(named.path);
     layers.push_back(std::move(named.layer));
+    are_frozen.push_back(named.is_frozen);
   }
-  return describe_chain(input.shape(), layers);
+  ModelDescription model = describe_chain(input.shape(), layers);
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) model.layers[layer].is_frozen = are_frozen[layer];
+  return model;
 }
 
 void read_inputs(JsonConfigReader& reader, ModelDescription& model) {
@@ -228,8 +238,11 @@ ModelDescription read_graph_of_calls(JsonConfigReader& reader) {
     for (const ModelLayer& other : model.layers) {
       if (other.name == named.path) throw Error(ErrorCode::invalid_file, "two layers of the model graph have one name");
     }
-    model.layers.push_back(
-        {.name = named.path, .layer = std::move(named.layer), .input_shape = {}, .output_shape = {}});
+    model.layers.push_back({.name = named.path,
+                            .layer = std::move(named.layer),
+                            .input_shape = {},
+                            .output_shape = {},
+                            .is_frozen = named.is_frozen});
     // Files hold no identities: calls of the same layer name it by its number.
     model.identities.push_back(std::make_shared<const int>(0));
   }

@@ -49,18 +49,27 @@ class CallBuilder final : public LayerBuilder {
 
   Value parameter(const std::string& name, const Shape& shape, const Initializer& initializer,
                   const Fans& fans) override {
+    // A buffer has neither gradient nor slots, and no replica sums it: what a frozen parameter needs.
+    if (is_frozen()) return buffer_of({.initializer = initializer, .fans = fans, .is_parameter = true}, name, shape);
     ModelDescription& model = lowering_.description();
     return weight({GraphArray::Source::parameter, model.parameters, model.parameter_starts, layer().first_parameter,
                    layer().parameter_count},
-                  name, shape, {initializer, fans});
+                  name, shape, {.initializer = initializer, .fans = fans});
   }
   Value buffer(const std::string& name, const Shape& shape, const Initializer& initializer, const Fans& fans) override {
-    ModelDescription& model = lowering_.description();
-    return weight(
-        {GraphArray::Source::buffer, model.buffers, model.buffer_starts, layer().first_buffer, layer().buffer_count},
-        name, shape, {initializer, fans});
+    return buffer_of({.initializer = initializer, .fans = fans, .is_parameter = false}, name, shape);
+  }
+  void regularize(const Value& parameter, const Regularizer& regularizer) override {
+    // Nothing of a frozen layer changes, so a penalty would only add a constant to the loss.
+    if (is_frozen()) return;
+    const std::size_t entry = own_entry(GraphArray::Source::parameter, parameter);
+    lowering_.description().parameter_starts[entry].regularizer = regularizer;
   }
   bool is_training() const override { return lowering_.is_training(); }
+  bool is_frozen() const override {
+    const ModelDescription& model = lowering_.description();
+    return model.layers[model.calls[call_].layer].is_frozen;
+  }
   void follow_batch(const Value& sums, const std::vector<Value>& buffers, float momentum) override {
     if (!is_training()) {
       throw Error(ErrorCode::invalid_argument,
@@ -74,7 +83,7 @@ class CallBuilder final : public LayerBuilder {
     BatchStatistics statistics = {.sums = sums, .buffers = {}, .momentum = momentum};
     std::int64_t elements = 0;
     for (const Value& buffer : buffers) {
-      statistics.buffers.push_back(own_buffer(buffer));
+      statistics.buffers.push_back(own_entry(GraphArray::Source::buffer, buffer));
       elements += buffer.shape().element_count();
     }
     // update_buffers() reads so many floats, and with fewer it would read those of another layer.
@@ -86,7 +95,8 @@ class CallBuilder final : public LayerBuilder {
                               elements, sums.shape().to_string(), sums.has_samples() ? " for each sample" : "",
                               holdfast::name(sums.dtype())));
     }
-    lowering_.add_statistics(std::move(statistics));
+    // What a frozen layer would add is dropped: its averages stay.
+    if (!is_frozen()) lowering_.add_statistics(std::move(statistics));
   }
   // In a chain, calls are layers, and files of chains were trained with their numbers.
   std::uint64_t draw_sequence() const override { return call_; }
@@ -102,23 +112,32 @@ class CallBuilder final : public LayerBuilder {
     std::size_t& count;
   };
 
+  Value buffer_of(const WeightStart& start, const std::string& name, const Shape& shape) {
+    ModelDescription& model = lowering_.description();
+    return weight(
+        {GraphArray::Source::buffer, model.buffers, model.buffer_starts, layer().first_buffer, layer().buffer_count},
+        name, shape, start);
+  }
+
   ModelLayer& layer() { return lowering_.description().layers[lowering_.description().calls[call_].layer]; }
 
-  // The entry of a buffer that this layer has asked for. Values of buffers are bound to arrays, and these know their
+  // The entry of a weight that this layer has asked for. Values of weights are bound to arrays, and these know their
   // entries.
-  std::size_t own_buffer(const Value& value) {
+  std::size_t own_entry(GraphArray::Source source, const Value& value) {
+    const bool is_buffer = source == GraphArray::Source::buffer;
+    const std::size_t first = is_buffer ? layer().first_buffer : layer().first_parameter;
+    const std::size_t count = is_buffer ? layer().buffer_count : layer().parameter_count;
     const std::vector<GraphArray>& arrays = lowering_.builder().graph().arrays;
     const ValueNode& node = *value.node();
     if (node.kind == ValueNode::Kind::bound && node.array < arrays.size()) {
       const GraphArray& array = arrays[node.array];
-      const bool is_own = array.source == GraphArray::Source::buffer && array.index >= layer().first_buffer &&
-                          array.index < layer().first_buffer + layer().buffer_count;
-      if (is_own) return array.index;
+      if (array.source == source && array.index >= first && array.index < first + count) return array.index;
     }
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("follow_batch() was given a value of shape {} that is not a buffer of the layer; pass what "
-                            "buffer() returned",
-                            value.shape().to_string()));
+                fmt::format("{0}() was given a value of shape {1} that is not a {2} of the layer; pass what {2}() "
+                            "returned",
+                            is_buffer ? "follow_batch" : "regularize", value.shape().to_string(),
+                            is_buffer ? "buffer" : "parameter"));
   }
 
   Value weight(const Entries& entries, const std::string& name, const Shape& shape, const WeightStart& start) {

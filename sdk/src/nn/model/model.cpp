@@ -107,23 +107,43 @@ std::optional<Activation> Model::output_activation(std::size_t output) const {
   return of_source(description_->output_sources.at(output));
 }
 
-static void fill(const ArenaLayout& layout, const std::vector<WeightStart>& starts, std::span<float> arena,
-                 std::uint64_t seed, std::uint64_t first_sequence) {
-  // Entries do not fill the arena: the padding between them must have the same bits on all replicas.
-  std::fill(arena.begin(), arena.end(), 0.0F);
-  for (std::size_t entry = 0; entry < starts.size(); ++entry) {
-    // Each entry has a sequence of draws of its own. So its numbers do not depend on how many draws other entries take.
-    const Random random(seed, Purpose::initial_weights, first_sequence + entry, 0);
-    const WeightStart& start = starts[entry];
-    start.initializer.fill(layout.view(arena, entry), layout.entries()[entry].shape, start.fans.in, start.fans.out,
-                           random);
+std::vector<WeightPlace> ModelDescription::parameters_in_order() const {
+  std::vector<WeightPlace> places;
+  const auto is_frozen = [](const WeightStart& start) { return start.is_parameter; };
+  if (std::none_of(buffer_starts.begin(), buffer_starts.end(), is_frozen)) {
+    for (std::size_t entry = 0; entry < parameter_starts.size(); ++entry) places.push_back({false, entry});
+    return places;
   }
+  // Layers are numbered by their first calls, which declare their weights.
+  for (const ModelLayer& layer : layers) {
+    for (std::size_t i = 0; i < layer.parameter_count; ++i) places.push_back({false, layer.first_parameter + i});
+    for (std::size_t i = 0; i < layer.buffer_count; ++i) {
+      if (buffer_starts[layer.first_buffer + i].is_parameter) places.push_back({true, layer.first_buffer + i});
+    }
+  }
+  return places;
 }
 
 void Model::initialize(std::uint64_t seed, std::span<float> parameters, std::span<float> buffers) const {
-  fill(description_->parameters, description_->parameter_starts, parameters, seed, 0);
+  const ModelDescription& model = *description_;
+  // Entries do not fill an arena: the padding between them must have the same bits on all replicas.
+  std::fill(parameters.begin(), parameters.end(), 0.0F);
+  std::fill(buffers.begin(), buffers.end(), 0.0F);
+  // Each entry has a sequence of draws of its own. So its numbers do not depend on how many draws other entries take,
+  // nor on which layers are frozen.
+  std::uint64_t sequence = 0;
+  const auto fill = [&](const WeightPlace& place) {
+    const WeightStart& start = (place.is_in_buffers ? model.buffer_starts : model.parameter_starts)[place.entry];
+    const ArenaLayout& layout = model.layout_of(place);
+    start.initializer.fill(layout.view(place.is_in_buffers ? buffers : parameters, place.entry),
+                           layout.entries()[place.entry].shape, start.fans.in, start.fans.out,
+                           Random(seed, Purpose::initial_weights, sequence++, 0));
+  };
+  for (const WeightPlace& place : model.parameters_in_order()) fill(place);
   // Buffers are numbered after the parameters, so that no two entries share draws.
-  fill(description_->buffers, description_->buffer_starts, buffers, seed, description_->parameter_starts.size());
+  for (std::size_t entry = 0; entry < model.buffer_starts.size(); ++entry) {
+    if (!model.buffer_starts[entry].is_parameter) fill({true, entry});
+  }
 }
 
 bool Model::has_weights() const {

@@ -8,9 +8,8 @@
 #include <algorithm>
 
 #include "holdfast/base/error.h"
-#include "nn/layers/layer_names.h"
-#include "nn/model/description.h"
-#include "nn/model/model_weights.h"
+#include "nn/model/find_layers.h"
+#include "nn/model/named_weights.h"
 
 namespace holdfast {
 
@@ -69,7 +68,8 @@ void PartOfModel::add_call(std::size_t index) {
   if (layer == kNone) {
     layer = part_.layers.size();
     const ModelLayer& old = whole_.layers[call.layer];
-    part_.layers.push_back({.name = old.name, .layer = old.layer, .input_shape = {}, .output_shape = {}});
+    part_.layers.push_back(
+        {.name = old.name, .layer = old.layer, .input_shape = {}, .output_shape = {}, .is_frozen = old.is_frozen});
     part_.identities.push_back(whole_.identities[call.layer]);
   }
   // Segments keep their numbers. Gaps between the numbers do no harm.
@@ -101,22 +101,6 @@ ModelDescription PartOfModel::end_with(const std::vector<std::size_t>& calls) {
   return std::move(part_);
 }
 
-[[noreturn]] void refuse_layer(const ModelDescription& model, std::string_view wanted) {
-  // The name may come from outside, and a model may have a thousand layers. The sentence must stay short in both cases.
-  constexpr std::size_t kMostListed = 10;
-  constexpr std::size_t kMostCharacters = 200;
-  std::vector<std::string> names;
-  for (const ModelLayer& layer : model.layers) names.push_back(layer.name);
-  std::vector<std::string> close = close_names(wanted, names);
-  const bool is_close = !close.empty();
-  if (names.empty()) throw Error(ErrorCode::not_found, "the model has no layers, so none has an output to ask for");
-  if (!is_close) close.assign(names.begin(), names.begin() + std::min(names.size(), kMostListed));
-  throw Error(ErrorCode::not_found,
-              fmt::format("the model has no layer named \"{}\"; {} \"{}\"{}", wanted.substr(0, kMostCharacters),
-                          is_close ? "names close to it are" : "its layers are", fmt::join(close, "\", \""),
-                          is_close || names.size() <= kMostListed ? "" : ", and more, which summary() lists"));
-}
-
 // The place of call number `number` of a layer among the calls of the model.
 std::size_t find_call(const ModelDescription& model, std::string_view name, std::size_t number) {
   const auto found = std::find_if(model.layers.begin(), model.layers.end(),
@@ -133,29 +117,12 @@ std::size_t find_call(const ModelDescription& model, std::string_view name, std:
                           name, calls, calls == 1 ? "" : "s", number));
 }
 
-// The weights of a part are those of the whole model with the same names.
-std::vector<float> weights_of_part(const ArenaLayout& part, const ArenaLayout& whole, std::span<const float> values) {
-  std::vector<float> weights(part.float_count(), 0.0F);
-  std::size_t entry = 0;
-  for (const ArenaEntry& wanted : part.entries()) {
-    // Layers of the part keep their names, so the whole has an entry for each of them.
-    std::size_t from = 0;
-    while (whole.entries()[from].name != wanted.name) ++from;
-    const std::span<const float> found = whole.view(values, from);
-    std::copy(found.begin(), found.end(), part.view(std::span(weights), entry++).begin());
-  }
-  return weights;
-}
-
 }  // namespace
 
 Model Model::part(const std::vector<std::size_t>& calls) const {
   Model part(complete(PartOfModel(*description_).end_with(calls)));
   // The part gets a copy, so that training one of the two leaves the other as it is.
-  if (const auto values = weights_->values()) {
-    part.set_weights(weights_of_part(part.parameters(), parameters(), values->parameters),
-                     weights_of_part(part.buffers(), buffers(), values->buffers));
-  }
+  copy_weights(*this, part);
   return part;
 }
 

@@ -105,7 +105,7 @@ std::string Model::summary() const {
       rows[row].push_back(is_input ? "" : connections(*description_, row - 1 - inputs().size()));
     }
   }
-  // A model has no layers that are frozen, so all parameters are trained.
+  // The weights of frozen layers are among the buffers.
   const std::size_t trainable = parameters().element_count();
   const std::size_t kept = buffers().element_count();
   return table(rows) + "Total params: " + with_separators(trainable + kept) + "\n" +

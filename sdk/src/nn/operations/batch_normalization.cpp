@@ -5,9 +5,11 @@
 // Back ends know one kind of batch normalization, with gamma and beta. A layer without one of them gives an array of
 // ones or zeros instead. So its bits are those of a layer whose gamma is 1 and whose beta is 0.
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
+#include "holdfast/base/error.h"
 #include "nn/graph/operation.h"
 #include "nn/operations/operations.h"
 
@@ -55,6 +57,7 @@ class NormalizationForward final : public Operation, public std::enable_shared_f
     return {*inputs[0]};
   }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override;
+  std::vector<MaybeValue> gradient_with_given_statistics(const GradientRequest& request) const;
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     const auto shared = maker.share(*this, make_shared_normalization(maker, epsilon_));
@@ -129,11 +132,22 @@ class NormalizationBackward final : public Operation {
   const bool has_input_gradient_;
 };
 
+// Statistics are given in inference, where nothing is differentiated, and to a frozen layer, whose weights stand still:
+// d output / d input = gamma / sqrt(variance + epsilon).
+std::vector<MaybeValue> NormalizationForward::gradient_with_given_statistics(const GradientRequest& request) const {
+  HOLDFAST_ASSERT(std::none_of(request.needed.begin() + 1, request.needed.end(), [](bool needed) { return needed; }));
+  std::vector<MaybeValue> by_input(request.inputs.size());
+  if (!request.needed[0]) return by_input;
+  const Value scale = reciprocal_root(*request.inputs[4] + epsilon_);
+  by_input[0] = *request.output_gradients[0] * (request.inputs[1] ? scale * *request.inputs[1] : scale);
+  return by_input;
+}
+
 std::vector<MaybeValue> NormalizationForward::gradient(const GradientRequest& request) const {
+  if (request.inputs.size() == 5) return gradient_with_given_statistics(request);
   const auto backward = std::make_shared<const NormalizationBackward>(shared_from_this(), request.needed[0]);
   const std::vector<Value> gradients =
       apply(backward, {request.inputs[0], request.inputs[1], request.output_gradients[0]});
-  // Mean and variance are inputs in inference alone, where nothing is differentiated.
   std::vector<MaybeValue> by_input(request.inputs.size());
   for (std::size_t input = 0; input < 3; ++input) {
     if (request.needed[input]) by_input[input] = gradients[input];

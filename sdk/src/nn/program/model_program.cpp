@@ -54,6 +54,17 @@ ModelProgram::ModelProgram(const Model& model, int threads) : ModelProgram(model
 
 ModelProgram::~ModelProgram() = default;
 
+void ModelProgram::replace_model(const Model& model) {
+  // Work that was queued may still use the plans.
+  backend_->memory().wait();
+  model_ = model;
+  contribution_count_ = model.description()->contribution_count();
+  unwritten_ = unwritten_gradients(model.parameters(), model.description()->training);
+  // Plans of the new model get numbers that no earlier one had.
+  plans_.clear();
+  last_plan_ = nullptr;
+}
+
 const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, bool is_training) {
   // Passes of training and of inference have different kernels, so a plan serves only one kind.
   const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const NumberedPlan& numbered) {

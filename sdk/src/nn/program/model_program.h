@@ -84,6 +84,9 @@ class ModelProgram {
   // Without one, only passes of inference have buffers.
   void read_buffers_from(std::span<const float> buffers) { training_buffers_ = buffers; }
 
+  // Computes another model from now on, in the same memory space. All keys that were returned before are void.
+  void replace_model(const Model& model);
+
   // What each pass calls before each operation; an exception of it ends the pass and reaches its caller.
   void call_before_operations(BeforeOperation before) { before_ = std::move(before); }
 
@@ -110,10 +113,10 @@ class ModelProgram {
   // The addresses that a plan's arrays are counted from.
   ModelPlan::Bases& bases(const compute::GrowingFloats& arena, std::span<const float> parameters, const Inputs& inputs);
 
-  const Model model_;
+  Model model_;
   const std::unique_ptr<compute::Backend> backend_;
-  const std::size_t contribution_count_;
-  const std::vector<compute::DeviceKernels::Gap> unwritten_;  // of the gradients, by any pass
+  std::size_t contribution_count_;
+  std::vector<compute::DeviceKernels::Gap> unwritten_;  // of the gradients, by any pass
   BeforeOperation before_ = [] {};
   std::span<const float> training_buffers_;
   std::list<NumberedPlan> plans_;  // most recent first

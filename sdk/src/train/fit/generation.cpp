@@ -61,6 +61,7 @@ void Generation::enter() {
       // The runner belongs to one generation, because its communicator does.
       training_.runner.emplace(context, training_.trainable);
       settle_state();
+      training_.runner->use_layout();
       warn_of_other_order();
       // From here on the watchdog looks for progress again.
       return training_.enter(TrainingPhase::callbacks);
@@ -165,8 +166,11 @@ void Generation::load_state() {
   text = share_text(std::move(text), 0);
   // Each rank draws the initial weights by itself. They are a function of the seed.
   if (text.empty()) return begin_anew();
+  TrainState state = train_state_from_json(text, "the state that another replica sent");
+  training_.trainable.lay_out(laid_out_training(state));
   share_arrays(0, true);
-  take_state(train_state_from_json(text, "the state that another replica sent"));
+  take_state(std::move(state));
+  training_.runner->use_layout();
 }
 
 // Also used when another state was given up, so everything is reset.
@@ -179,9 +183,11 @@ void Generation::begin_anew() {
   state.calls.clear();
   state.callbacks.clear();
   state.learning_rate.reset();
+  training_.trainable.lay_out({});
   training_.trainable.initialize(training_.context->seed);
   has_state_ = true;
   has_new_state_ = true;
+  training_.runner->use_layout();
 }
 
 // What a survivor brings along: the arrays, and the rest as JSON.
@@ -193,8 +199,12 @@ void Generation::share_state(int root, bool takes) {
   text = share_text(std::move(text), root);
   // The arrays are half old and half new if the generation ends within the next line.
   has_state_ = has_state_ && !takes;
-  share_arrays(root, takes);
-  if (takes) take_state(train_state_from_replica_json(text));
+  if (!takes) return share_arrays(root, false);
+  TrainState state = train_state_from_replica_json(text);
+  // Before the arrays come, there must be arrays for them.
+  training_.trainable.lay_out(laid_out_training(state));
+  share_arrays(root, true);
+  take_state(std::move(state));
 }
 
 // Two broadcasts, since the other ranks must know the length first.

@@ -37,7 +37,8 @@ std::vector<float> collect(const Snapshot& snapshot, const ArenaLayout& layout, 
 
 Model load_model(const std::string& path) {
   const Snapshot snapshot = read_model(posix_file_system(), path);
-  const nlohmann::json graph = nlohmann::json::parse(snapshot.state.graph);
+  const std::string text = present_graph(snapshot.state);
+  const nlohmann::json graph = nlohmann::json::parse(text);
   const nlohmann::json format = graph.is_object() ? graph.value("format", nlohmann::json()) : nlohmann::json();
   // The graph of an application's own Trainable may be any JSON, so it may have no "format" at all.
   if (format != "holdfast.sequential" && format != "holdfast.model") {
@@ -46,7 +47,7 @@ Model load_model(const std::string& path) {
         fmt::format("{} holds an application's own model, not one of layers: load it through a Trainer of that model",
                     path));
   }
-  Model model = Model::from_graph(snapshot.state.graph);
+  Model model = Model::from_graph(text);
   model.set_weights(collect(snapshot, model.parameters(), "model/", path),
                     collect(snapshot, model.buffers(), "model/", path));
   return model;

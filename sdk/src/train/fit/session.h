@@ -31,7 +31,8 @@ class Trainer::Session {
   Tensor predict(const Tensor& features, std::int64_t batch_size);
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size);
   Digest save(const std::string& path);
-  void load_weights(const std::string& path);  // load_weights.cpp
+  void load_weights(const std::string& path);                    // load_weights.cpp
+  void compile(const Model& model, const Optimizer& optimizer);  // compile.cpp
   Digest weights_digest();
   std::int64_t step();
 

@@ -41,6 +41,9 @@ std::int64_t Trainer::step() const {
 Digest Trainer::weights_digest() const {
   return session_->weights_digest();
 }
+void Trainer::compile(const Model& model, const Optimizer& optimizer) {
+  session_->compile(model, optimizer);
+}
 void Trainer::load_weights(const std::string& path) {
   session_->load_weights(path);
 }

@@ -349,9 +349,10 @@ TrainState load_savepoint(FileSystem& files, const std::string& path, Trainable&
                           const std::function<void(const TrainState&)>& accepts) {
   const format::ArrayFile file = open_savepoint(files, path);
   TrainState state = train_state_from_json(file.metadata(), path);
-  const std::vector<StateSpan> spans = trainable.state();
-  // Choices come first: other options explain other arrays, and give the better sentence.
+  // Choices come first: other options explain other arrays, and give the better sentence. The arrays may be laid out
+  // for this state there.
   accepts(state);
+  const std::vector<StateSpan> spans = trainable.state();
   require_same_arrays(spans, path, file.arrays().size(), [&](const std::string& name) {
     const format::ArrayInfo* const info = file.find(name);
     return info == nullptr ? std::nullopt : std::make_optional(shape_of(*info));

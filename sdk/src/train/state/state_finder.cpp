@@ -149,6 +149,7 @@ std::vector<std::string> StateFinder::savepoint_folders() const {
 void StateFinder::begin_to_restore(const TrainState& state, const std::string& origin) {
   supervision_.reach(FaultPoint::load, state.step);
   require_same_choices(state, choices_, origin);
+  trainable_.lay_out(laid_out_training(state));
 }
 
 void StateFinder::tell_of(const TrainState& state, const std::string& origin) {

@@ -151,6 +151,7 @@ Json call(const CallRecord& record) {
                  {"history", history},
                  {"epoch_sums", numbers(record.epoch_sums)},
                  {"epoch_samples", record.epoch_samples}};
+  if (record.begun_at_step >= 0) object["begun_at_step"] = record.begun_at_step;
   if (record.own_savepoint_step >= 0) object["own_savepoint_step"] = record.own_savepoint_step;
   if (record.is_ended_by_callback) object["ended_by_callback"] = true;
   if (record.epoch_skipped_samples > 0) object["epoch_skipped_samples"] = record.epoch_skipped_samples;
@@ -180,6 +181,7 @@ CallRecord call_from(const Json& object) {
   if (object.contains("own_savepoint_step")) {
     record.own_savepoint_step = integer_at<std::int64_t>(object, "own_savepoint_step");
   }
+  if (object.contains("begun_at_step")) record.begun_at_step = count_at(object, "begun_at_step");
   if (object.contains("ended_by_callback")) record.is_ended_by_callback = bool_at(object, "ended_by_callback");
   return record;
 }
@@ -214,6 +216,26 @@ void describe_differences(const std::string& path, const Json& saved, const Json
     return;
   }
   sentences.push_back(fmt::format("{} was {} and is {}", path, saved.dump(), now.dump()));
+}
+
+// A graph without the flags of its layers, and the names of the frozen ones.
+struct GraphAndFrozen {
+  Json graph;
+  std::vector<std::string> frozen;
+};
+
+GraphAndFrozen without_frozen(const std::string& text) {
+  GraphAndFrozen result{.graph = Json::parse(text), .frozen = {}};
+  // The graph of an application's own model may be any JSON.
+  if (!result.graph.is_object() || !result.graph.contains("layers")) return result;
+  Json& layers = result.graph["layers"];
+  if (!layers.is_array()) return result;
+  for (Json& layer : layers) {
+    if (!layer.is_object() || layer.value("trainable", Json()) != false) continue;
+    result.frozen.push_back(layer.value("name", Json()).dump());
+    layer.erase("trainable");
+  }
+  return result;
 }
 
 // Names the part of a state that JSON cannot hold.
@@ -257,8 +279,8 @@ Json state_json(const TrainState& state) {
   for (const CallRecord& record : state.calls) calls.push_back(call(record));
   Json object = {{"kind", "savepoint"},
                  {"holdfast", HOLDFAST_VERSION},
-                 {"graph", Json::parse(state.graph)},
-                 {"configuration", Json::parse(state.configuration)},
+                 {"graph", Json::parse(present_graph(state))},
+                 {"configuration", Json::parse(present_configuration(state))},
                  {"seed", state.seed},
                  {"shards", state.shards},
                  {"threads_per_shard", state.threads_per_shard},
@@ -268,6 +290,10 @@ Json state_json(const TrainState& state) {
                  {"metrics", metrics_of(state)},
                  {"calls", calls},
                  {"callbacks", callbacks(state.callbacks)}};
+  // Readers of a file want what its arrays are of. A resume compares what the run began with.
+  if (!laid_out_training(state).empty()) {
+    object["begun_with"] = {{"graph", Json::parse(state.graph)}, {"configuration", Json::parse(state.configuration)}};
+  }
   // Left out at its default value, so that savepoints keep the bytes that they had without this option.
   if (state.reduction != Reduction::shard_order) object["reduction"] = name(state.reduction);
   // Widened, so that its decimals read back as the same float.
@@ -324,8 +350,9 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     if (object.is_discarded()) throw unreadable_state("it is not JSON");
     TrainState state;
     // As text again, as the Trainable gives it. Only require_same_choices() looks inside.
-    state.graph = member(object, "graph").dump();
-    state.configuration = member(object, "configuration").dump();
+    const Json& begun = object.contains("begun_with") ? member(object, "begun_with") : object;
+    state.graph = member(begun, "graph").dump();
+    state.configuration = member(begun, "configuration").dump();
     state.seed = integer_at<std::uint64_t>(object, "seed");
     state.shards = integer_at<int>(object, "shards");
     state.threads_per_shard = integer_at<int>(object, "threads_per_shard");
@@ -350,7 +377,14 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
 
 void require_same_choices(const TrainState& saved, const TrainState& now, const std::string& origin) {
   std::vector<std::string> sentences;
-  describe_differences("model", Json::parse(saved.graph), Json::parse(now.graph), sentences);
+  // The names of the layers say more than their numbers in the graph.
+  const GraphAndFrozen saved_model = without_frozen(saved.graph);
+  const GraphAndFrozen new_model = without_frozen(now.graph);
+  if (saved_model.frozen != new_model.frozen) {
+    sentences.push_back(fmt::format("the frozen layers were [{}] and are [{}]", fmt::join(saved_model.frozen, ", "),
+                                    fmt::join(new_model.frozen, ", ")));
+  }
+  describe_differences("model", saved_model.graph, new_model.graph, sentences);
   describe_differences("training", Json::parse(saved.configuration), Json::parse(now.configuration), sentences);
   describe_differences("seed", saved.seed, now.seed, sentences);
   describe_differences("shards", saved.shards, now.shards, sentences);

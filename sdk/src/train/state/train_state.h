@@ -16,8 +16,10 @@ namespace holdfast {
 
 // One call of fit() or evaluate(), in the order of the program.
 struct CallRecord {
-  std::string kind;  // "fit", "evaluate", "load_weights"
-  std::string data;  // Dataset::description()
+  std::string kind;  // "fit", "evaluate", "load_weights", "compile"
+  // Dataset::description(); of "load_weights" the digest of the weights; of "compile" what is trained, and how:
+  // {"frozen": [names of layers], "optimizer": its configuration, "slots": [names]}.
+  std::string data;
   std::int64_t epochs = 0;
   bool is_finished = false;
   bool is_ended_by_callback = false;  // with its last epoch, which the number of epochs does not show
@@ -30,6 +32,8 @@ struct CallRecord {
   std::vector<double> epoch_sums;
   std::int64_t epoch_samples = 0;
   std::int64_t epoch_skipped_samples = 0;  // among these, samples of skipped steps, which are not in the sums
+  // Of "compile": the step at which it came. The updates of its optimizer are counted from there.
+  std::int64_t begun_at_step = -1;
   // If the samples have weights: their sum over the steps that were not skipped.
   std::optional<double> epoch_weight;
 };
@@ -67,6 +71,14 @@ struct TrainState {
   std::map<std::string, CallbackState> callbacks;
   std::optional<float> learning_rate{};  // that a callback set; empty: that of the configuration
 };
+
+// What the arrays of the state are laid out for, as Trainable::lay_out() takes it: the text of the last compile() that
+// is finished, with the step at which it came; empty without one.
+std::string laid_out_training(const TrainState& state);
+std::string laid_out_training(const CallRecord& compile);
+// The graph and the configuration of this moment. They differ from those that the run began with after a compile().
+std::string present_graph(const TrainState& state);
+std::string present_configuration(const TrainState& state);
 
 // Deterministic JSON, described in docs/format.md. Doubles keep their bits. Throws Error{invalid_argument} for a name
 // or a callback's text that is not UTF-8.

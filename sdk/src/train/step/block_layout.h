@@ -15,12 +15,15 @@ namespace holdfast {
 
 class BlockLayout {
  public:
-  BlockLayout(std::size_t gradient_count, std::size_t sum_count)
-      : gradient_count_(gradient_count), sum_count_(sum_count) {}
+  // There is room for `most_gradients`, if that is more; the rest is padding.
+  BlockLayout(std::size_t gradient_count, std::size_t sum_count, std::size_t most_gradients = 0)
+      : gradient_count_(gradient_count), most_gradients_(most_gradients), sum_count_(sum_count) {}
 
   std::size_t gradient_count() const { return gradient_count_; }
   // Not zero: devices add something even if a model has no gradients.
-  std::size_t gradient_floats() const { return whole_lines(std::max<std::size_t>(gradient_count_, 1)); }
+  std::size_t gradient_floats() const {
+    return whole_lines(std::max<std::size_t>({gradient_count_, most_gradients_, 1}));
+  }
   std::size_t tail_floats() const { return whole_lines(sum_count_ + kWeights + kRequests + kCheckFloats); }
   std::size_t block_floats() const { return gradient_floats() + tail_floats(); }
 
@@ -60,6 +63,7 @@ class BlockLayout {
   static std::size_t whole_lines(std::size_t floats) { return (floats + kLineFloats - 1) / kLineFloats * kLineFloats; }
 
   std::size_t gradient_count_;
+  std::size_t most_gradients_;
   std::size_t sum_count_;
 };
 

@@ -26,14 +26,6 @@
 namespace holdfast {
 namespace {
 
-void append_spans(const ArenaLayout& layout, std::span<float> arena, const std::string& prefix, StateKind kind,
-                  std::vector<StateSpan>& spans) {
-  for (std::size_t entry = 0; entry < layout.entries().size(); ++entry) {
-    spans.push_back(
-        {prefix + layout.entries()[entry].name, kind, layout.entries()[entry].shape, layout.view(arena, entry)});
-  }
-}
-
 std::uint64_t address_of(const float* array) {
   return reinterpret_cast<std::uintptr_t>(array);
 }
@@ -44,11 +36,22 @@ std::size_t elements(const Shape& shape, std::int64_t samples) {
 
 }  // namespace
 
+// As many as there are if no layer is frozen.
+static std::size_t gradients_of_all(const Model& model) {
+  const Model all = model.frozen_layers().empty() ? model : model.with_frozen_layers({});
+  return all.parameters().float_count() + all.description()->contribution_count();
+}
+
 ModelTrainable::ModelTrainable(const Model& model, const Optimizer& optimizer, std::vector<LossHandle> losses,
                                const std::vector<MetricHandle>& metrics)
-    : model_(model),
+    : given_(model),
+      model_(model),
+      compiled_(model),
       has_given_weights_(model.has_weights()),
-      optimizer_(optimizer.clone()),
+      given_optimizer_(optimizer.clone()),
+      optimizer_(given_optimizer_),
+      most_gradients_(gradients_of_all(model)),
+      slot_names_(optimizer_->slot_names()),
       evaluation_(model, std::move(losses), metrics) {
   require_own_clone("optimizer", optimizer, *optimizer_);
   check_clipping(optimizer_->name(), optimizer_->clipping());
@@ -73,7 +76,7 @@ std::vector<ArraySpec> ModelTrainable::outputs() const {
 }
 
 std::string ModelTrainable::configuration() const {
-  const Optimizer& optimizer = *optimizer_;
+  const Optimizer& optimizer = *given_optimizer_;
   nlohmann::json configuration = {
       {"optimizer", json_given_by(name_of_class("optimizer", optimizer.name(), typeid(optimizer)), "configuration()",
                                   optimizer.configuration())},
@@ -107,76 +110,15 @@ void ModelTrainable::prepare(const Workers& workers) {
   // Once: the state must stay where it is when a later generation needs more workers.
   if (!parameters_.floats) {
     allocate();
+    begin_optimizer();
     if (!memory().is_host()) log_host_computations(evaluation_, memory().device());
   }
   for (WorkerState& worker : workers_) worker.program->read_buffers_from(buffers_.span());
 }
 
-void ModelTrainable::allocate() {
-  const auto arena = [this](std::size_t floats) { return Arena{memory().allocate(floats), floats}; };
-  parameters_ = arena(model_.parameters().float_count());
-  buffers_ = arena(model_.buffers().float_count());
-  for (std::size_t slot = 0; slot < optimizer_->slot_names().size(); ++slot) slots_.push_back(arena(parameters_.size));
-  for (const Arena& slot : slots_) slot_spans_.push_back(slot.span());
-  if (!memory().is_host() && optimizer_->pass(1) == nullptr) {
-    log(LogLevel::info, fmt::format("optimizer {} is computed on the host, with copies of parameters, gradients and "
-                                    "slots in each step; derive it from DescribedOptimizer to compute on {}",
-                                    optimizer_->name(), memory().device()));
-  }
-  const GradientClipping clipping = optimizer_->clipping();
-  if (!clipping.value && !clipping.norm && !clipping.global_norm) return;
-  std::vector<compute::NormRange> arrays;
-  // Norms are of each array without its padding, which is zero but would move the chunks of the sum.
-  for (const ArenaEntry& entry : model_.parameters().entries()) {
-    arrays.push_back({.begin = entry.offset, .end = entry.offset + entry.element_count()});
-  }
-  clipper_.emplace(clipping, std::move(arrays), parameters_.size, memory(),
-                   workers_.front().program->backend().device_kernels());
-}
-
 MemorySpace& ModelTrainable::memory() {
   HOLDFAST_ASSERT(!workers_.empty());
   return workers_.front().program->backend().memory();
-}
-
-void ModelTrainable::initialize(std::uint64_t seed) {
-  for (std::size_t slot = 0; slot < slots_.size(); ++slot) initialize_slot(slot);
-  if (has_given_weights_) {
-    memory().copy_from_host(model_.parameter_values(), parameters_.span());
-    memory().copy_from_host(model_.buffer_values(), buffers_.span());
-    return;
-  }
-  // Drawn on the host, so a device begins with the same bits as a CPU.
-  std::vector<float> parameters(parameters_.size);
-  std::vector<float> buffers(buffers_.size);
-  model_.initialize(seed, parameters, buffers);
-  memory().copy_from_host(parameters, parameters_.span());
-  memory().copy_from_host(buffers, buffers_.span());
-}
-
-void ModelTrainable::initialize_slot(std::size_t slot) {
-  memory().fill_zero(slots_[slot].span());
-  const float value = optimizer_->initial_value_of_slot(slot);
-  if (value == 0) return;
-  // Padding stays zero, so each array is filled by itself.
-  std::vector<float> values(parameters_.size);
-  for (const ArenaEntry& entry : model_.parameters().entries()) {
-    std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(entry.offset), entry.element_count(), value);
-  }
-  memory().copy_from_host(values, slots_[slot].span());
-}
-
-std::vector<StateSpan> ModelTrainable::state() {
-  std::vector<StateSpan> spans;
-  append_spans(model_.parameters(), parameters_.span(), "model/", StateKind::parameter, spans);
-  append_spans(model_.buffers(), buffers_.span(), "model/", StateKind::buffer, spans);
-  // The order of the spans is that in which states are compared, sent and saved.
-  const std::vector<std::string> names = optimizer_->slot_names();
-  for (std::size_t slot = 0; slot < names.size(); ++slot) {
-    append_spans(model_.parameters(), slots_[slot].span(), "optimizer/" + names[slot] + "/", StateKind::optimizer_slot,
-                 spans);
-  }
-  return spans;
 }
 
 std::size_t ModelTrainable::gradient_count() const {
@@ -500,17 +442,18 @@ std::span<const float> ModelTrainable::final_gradients(const Update& update) {
   std::span<const float> gradients = update.gradients.first(parameters_.size);
   if (update.is_weighted) {
     // Into an array of its own: the sum lies in memory that other ranks are still reading.
-    Arena& divided = weighted_gradients_;
+    Arena& divided = own_gradients_;
     if (!divided.floats) divided = {memory().allocate(parameters_.size), parameters_.size};
     divide(workers_.front().program->backend(), gradients, update.weight, divided.span(), update.passes);
     gradients = divided.span();
   }
+  gradients = with_penalties(gradients);
   return clipper_ ? clipper_->clip(gradients, update.passes) : gradients;
 }
 
 std::optional<float> ModelTrainable::learning_rate(std::int64_t update) const {
   const std::optional<LearningRate> rate = optimizer_->learning_rate();
-  return rate ? std::optional(rate->of_update(update)) : std::nullopt;
+  return rate ? std::optional(rate->of_update(update - first_step_)) : std::nullopt;
 }
 
 void ModelTrainable::check_learning_rate(float rate) const {
@@ -555,23 +498,21 @@ void ModelTrainable::apply_update(const Update& update) {
   const std::span<const float> gradients = final_gradients(update);
   // One worker is enough: an update is one pass over the arenas, not one for each shard.
   ModelProgram& program = *workers_.front().program;
-  update_arrays(program.backend(), optimizer_of(update), update.step, {parameters_.span(), gradients, slot_spans_},
-                update.passes);
+  const Optimizer& optimizer = optimizer_of(update);
+  const std::int64_t step = update.step - first_step_;
+  const UpdateArrays arrays{parameters_.span(), gradients, slot_spans_};
+  if (grouped_) {
+    grouped_->update(program.backend(), optimizer, update.learning_rate, step, arrays, update.passes);
+  } else {
+    update_arrays(program.backend(), optimizer, step, arrays, update.passes);
+  }
   const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
   if (contributions.empty()) return;
   // A pass that is the same in each step, so it can be recorded, too. No key of a shard begins with this number.
   constexpr std::uint64_t kBuffers = std::numeric_limits<std::uint64_t>::max();
-  const std::array<std::uint64_t, 2> key{kBuffers, address_of(contributions.data())};
+  const std::array<std::uint64_t, 3> key{kBuffers, address_of(contributions.data()), address_of(buffers_.floats.get())};
   const auto update_buffers = [&] { program.update_buffers(contributions, buffers_.span()); };
   program.backend().repeat(key, std::ref(update_buffers));
-}
-
-void ModelTrainable::on_fit_end() {
-  std::vector<float> parameters(parameters_.size);
-  std::vector<float> buffers(buffers_.size);
-  memory().copy_to_host(parameters_.span(), parameters);
-  memory().copy_to_host(buffers_.span(), buffers);
-  model_.set_weights(parameters, buffers);
 }
 
 }  // namespace holdfast

@@ -9,10 +9,12 @@
 
 #include "compute/growing_floats.h"
 #include "holdfast/nn/model.h"
+#include "holdfast/nn/regularizer.h"
 #include "holdfast/optim/optimizer.h"
 #include "holdfast/train/trainable.h"
 #include "nn/program/model_program.h"
 #include "optim/gradient_clipper.h"
+#include "train/step/grouped_update.h"
 #include "train/step/output_sums.h"
 
 namespace holdfast {
@@ -24,7 +26,8 @@ class ModelTrainable final : public Trainable {
   ModelTrainable(const Model& model, const Optimizer& optimizer, std::vector<LossHandle> losses,
                  const std::vector<MetricHandle>& metrics);
 
-  std::string graph() const override { return model_.graph(); }
+  // The model of the constructor, whatever was compiled since.
+  std::string graph() const override { return given_.graph(); }
   std::string configuration() const override;
   std::string arithmetic() const override;
   Shape feature_shape() const override { return model_.inputs().front().spec.shape; }
@@ -45,14 +48,25 @@ class ModelTrainable final : public Trainable {
     return evaluation_.results(sums, weight);
   }
   std::size_t gradient_count() const override;
+  std::size_t most_gradients() const override { return most_gradients_; }
+  void lay_out(const std::string& training) override;
   void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) override;
   void compute_sums(const ShardBatch& batch, std::span<float> sums) override;
   void predict(const ShardBatch& batch, std::span<float> outputs) override;
   std::optional<float> learning_rate(std::int64_t update) const override;
   void check_learning_rate(float rate) const override;
+  double penalty() override;
   void apply_update(const Update& update) override;
   void on_fit_end() override;
   MemorySpace& memory() override;
+
+  // For Trainer::compile(). The data of its record (CallRecord); throws Error{invalid_argument} for a model of other
+  // layers and for an optimizer that cannot compute.
+  std::string describe_training(const Model& model, const Optimizer& optimizer) const;
+  // Lays the state out for a compile() that happens now: the weights stay, the slots are those of `optimizer` at first.
+  void change_training(const std::string& training, const Optimizer& optimizer);
+  // From now on updates are those of this optimizer, for which the state is laid out.
+  void train_with(const Model& model, const Optimizer& optimizer);
 
  private:
   // Copies on the device of what the host's memory holds of a shard.
@@ -92,11 +106,12 @@ class ModelTrainable final : public Trainable {
   };
 
   void allocate();
+  void begin_optimizer();
   // What the public functions do, with errors of samples as they are numbered in the shard.
   void compute_gradients_of(const ShardBatch& batch, GradientSink& sink, std::span<float> sums);
   void compute_sums_of(const ShardBatch& batch, std::span<float> sums);
   void predict_samples(const ShardBatch& batch, std::span<float> outputs);
-  void initialize_slot(std::size_t slot);
+  void initialize_slot(std::size_t slot, const Optimizer& optimizer);
   // Queues the parts of a shard's passes, or has the device repeat its recording of them under the key. Calls
   // `after_part` after each part.
   void repeat(WorkerState& state, const ShardBatch& batch, const std::function<void(std::size_t part)>& after_part);
@@ -116,13 +131,26 @@ class ModelTrainable final : public Trainable {
   // The sum of gradients as the optimizer takes it: divided by the weights of the samples, and clipped.
   std::span<const float> final_gradients(const Update& update);
 
+  // Adds the gradients of the penalties to own_gradients_, or to a copy of `gradients` there. Returns the sum.
+  std::span<const float> with_penalties(std::span<const float> gradients);
+  // Calls `use` with each array that has a penalty.
+  void for_each_penalty(const std::function<void(std::size_t entry, const Regularizer& regularizer)>& use) const;
+
   // Waits for the shard's sums. Returns false if the device has looked for gradients that are not finite, and found
   // one.
   bool fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const;
 
-  Model model_;
+  Model given_;     // of the constructor
+  Model model_;     // the same with the layers frozen that the state is laid out for
+  Model compiled_;  // of the last compile(), which gets the weights, too; else that of the constructor
   const bool has_given_weights_;
-  const std::unique_ptr<Optimizer> optimizer_;
+  const std::shared_ptr<const Optimizer> given_optimizer_;
+  std::shared_ptr<const Optimizer> optimizer_;
+  const std::size_t most_gradients_;
+  // What the state is laid out for; see lay_out().
+  std::string training_;
+  std::vector<std::string> slot_names_;
+  std::int64_t first_step_ = 0;  // of the run, at which the optimizer began
   // The same with the learning rate of the last update that had one of a callback. Each update says its own.
   struct ChangedOptimizer {
     float rate = 0;
@@ -145,7 +173,8 @@ class ModelTrainable final : public Trainable {
   std::vector<Arena> slots_;  // of model_.parameters(), one for each slot of the optimizer
   std::vector<std::span<float>> slot_spans_;
   std::optional<GradientClipper> clipper_;
-  Arena weighted_gradients_;  // divided by the weights of the samples
+  std::optional<GroupedUpdate> grouped_;  // where the optimizer has rules for single arrays
+  Arena own_gradients_;                   // divided by the weights of the samples, or with those of the penalties
 };
 
 }  // namespace holdfast

@@ -27,13 +27,19 @@ int slots_of_this_generation(const Replica::Context& context) {
   return ShardAccumulator::slots_needed(context.assignment().most(), shard_workers(context));
 }
 
-BlockLayout layout_of(const Trainable& trainable) {
-  return BlockLayout(trainable.gradient_count(), trainable.sum_names().size());
+// The places of a device's communicator stay as they are for a generation, also where fewer gradients are computed.
+BlockLayout layout_of(Trainable& trainable) {
+  const std::size_t places = trainable.memory().is_host() ? 0 : trainable.most_gradients();
+  return BlockLayout(trainable.gradient_count(), trainable.sum_names().size(), places);
+}
+
+// Ranks connect before they know the state, and with it which gradients there are.
+BlockLayout largest_layout_of(const Trainable& trainable) {
+  return BlockLayout(trainable.most_gradients(), trainable.sum_names().size());
 }
 
 // Gradients on a device are not shared with other processes of the host.
-CommunicatorShape shape_of(const Replica::Context& context, Trainable& trainable) {
-  const BlockLayout layout = layout_of(trainable);
+CommunicatorShape shape_of(const Replica::Context& context, Trainable& trainable, const BlockLayout& layout) {
   const std::size_t shared_gradients = trainable.memory().is_host() ? layout.gradient_floats() : 0;
   return {.rank = context.rank,
           .size = context.size,
@@ -44,8 +50,8 @@ CommunicatorShape shape_of(const Replica::Context& context, Trainable& trainable
 }
 
 std::unique_ptr<Communicator> connect(Replica::Context& context, Trainable& trainable) {
-  const BlockLayout layout = layout_of(trainable);
-  std::unique_ptr<Communicator> host = context.meeting->connect(shape_of(context, trainable));
+  const BlockLayout layout = largest_layout_of(trainable);
+  std::unique_ptr<Communicator> host = context.meeting->connect(shape_of(context, trainable, layout));
   // The host's communicator stays underneath: it alone knows whether the generation lives.
   if (trainable.memory().is_host()) return host;
   return make_device_communicator(
@@ -68,15 +74,28 @@ std::int64_t samples_of(std::span<const ShardSlice> shards) {
 }  // namespace
 
 void StepRunner::prepare_memory(Replica::Context& context, Trainable& trainable) {
-  context.meeting->prepare(shape_of(context, trainable), slots_of_this_generation(context));
+  CommunicatorShape shape = shape_of(context, trainable, layout_of(trainable));
+  // Touched is what is used at first.
+  shape.most_floats = shape_of(context, trainable, largest_layout_of(trainable)).float_count;
+  context.meeting->prepare(shape, slots_of_this_generation(context));
 }
 
 StepRunner::StepRunner(Replica::Context& context, Trainable& trainable)
     : context_(context),
       trainable_(trainable),
-      layout_(layout_of(trainable)),
+      layout_(largest_layout_of(trainable)),
       communicator_(connect(context, trainable)),
       shards_(std::make_unique<ShardComputation>(context, trainable, *communicator_, layout_)) {}
+
+void StepRunner::use_layout() {
+  const BlockLayout layout = layout_of(trainable_);
+  const bool is_in_use =
+      layout.gradient_count() == layout_.gradient_count() && layout.gradient_floats() == layout_.gradient_floats();
+  if (is_in_use) return;
+  layout_ = layout;
+  communicator_->set_gradient_floats(layout_.gradient_floats());
+  shards_ = std::make_unique<ShardComputation>(context_, trainable_, *communicator_, layout_);
+}
 
 // The other ranks do the same with their shards at the same time.
 StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, const TrainOptions& options) {
@@ -92,6 +111,8 @@ StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, con
 StepRunner::Outcome StepRunner::agree_and_update(const Sum& sum, const Batch& batch, std::int64_t step,
                                                  const TrainOptions& options) {
   Outcome outcome = outcome_of(sum);
+  // Before the update, whose loss it belongs to.
+  add_penalty(batch, outcome);
   if (sum.is_finite || options.applies_what_is_not_finite) {
     update(sum, batch, step, options.learning_rate);
   } else {
@@ -138,7 +159,16 @@ StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) 
   shards_->compute_sums(batch, step);
   context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
   const FloatRange tail{.begin = layout_.gradient_floats(), .end = layout_.block_floats()};
-  return outcome_of({.block = communicator_->reduce(shards_->covering_slots(), tail, deadline())});
+  Outcome outcome = outcome_of({.block = communicator_->reduce(shards_->covering_slots(), tail, deadline())});
+  add_penalty(batch, outcome);
+  return outcome;
+}
+
+// Sums become means by a division later, so the penalty is multiplied here. It is added to the first sum, the loss.
+void StepRunner::add_penalty(const Batch& batch, Outcome& outcome) const {
+  const double penalty = trainable_.penalty();
+  if (penalty == 0 || outcome.sums.empty()) return;
+  outcome.sums.front() += penalty * (batch.has_weights() ? outcome.weight : static_cast<double>(batch.samples));
 }
 
 std::string StepRunner::describe_not_finite(const Sums& reduced) const {

@@ -62,6 +62,10 @@ class StepRunner {
   // the place outlive the runner.
   StepRunner(Replica::Context& context, Trainable& trainable);
 
+  // To be called once the Trainable is laid out as on all other ranks, after a collective call that they share: from
+  // then on no more gradients are added than it has.
+  void use_layout();
+
   Communicator& communicator() { return *communicator_; }
   Deadline deadline() const { return Deadline::after(context_.collective_timeout); }
   // This rank's shards.
@@ -85,12 +89,13 @@ class StepRunner {
   Trainable& trainable() { return trainable_; }
 
  private:
+  void add_penalty(const Batch& batch, Outcome& outcome) const;
   void update(const Sum& sum, const Batch& batch, std::int64_t step, std::optional<float> learning_rate);
   std::string describe_not_finite(const Sums& reduced) const;
 
   Replica::Context& context_;
   Trainable& trainable_;
-  const BlockLayout layout_;
+  BlockLayout layout_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<ShardComputation> shards_;
 };

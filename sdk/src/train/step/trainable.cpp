@@ -14,6 +14,13 @@ void Trainable::check_learning_rate(float) const {
               "Trainable::check_learning_rate(), and use Update::learning_rate in apply_update()");
 }
 
+void Trainable::lay_out(const std::string& training) {
+  if (training.empty()) return;
+  throw Error(ErrorCode::incompatible,
+              "the state comes from a run that called Trainer::compile(), which an application's own Trainable cannot "
+              "take; use the program that made it");
+}
+
 std::vector<double> Trainable::results(std::span<const double> sums, double weight) const {
   std::vector<double> means;
   for (const double sum : sums) means.push_back(sum / weight);

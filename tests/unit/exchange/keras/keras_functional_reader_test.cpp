@@ -159,11 +159,15 @@ TEST(KerasFunctionalReader, TakesTheShapeOfASequentialFromItsFirstLayer) {
   EXPECT_THAT(refusal(testing::sequential({testing::layer("Dense", "d", {{"units", 2}})})), HasSubstr("its shape"));
 }
 
-TEST(KerasFunctionalReader, NotesFrozenLayersOnce) {
+TEST(KerasFunctionalReader, ReadsWhichLayersAreFrozen) {
   Json model = shared_model();
   model["config"]["layers"][2]["config"]["trainable"] = false;
 
-  EXPECT_THAT(read_model(model).notes, ElementsAre("layer \"d\" is frozen in Keras; Holdfast trains it"));
+  const auto read = read_model(model);
+
+  EXPECT_TRUE(read.notes.empty());
+  for (const ModelGraphLayer& layer : read.graph.layers) EXPECT_EQ(layer.is_frozen, layer.name == "d") << layer.name;
+  EXPECT_FALSE(model_graph_json(read.graph)["layers"][0].value("trainable", true));
 }
 
 TEST(KerasFunctionalReader, RefusesCyclesAndMissingParts) {

@@ -265,9 +265,18 @@ TEST(KerasLayerReader, RefusesOtherTypesThanFloat32) {
   EXPECT_THAT(error_of([] { steps_of("Flatten", R"({"dtype": 3})"); }), HasSubstr("computes in"));
 }
 
-TEST(KerasLayerReader, NotesRegularizers) {
+TEST(KerasLayerReader, ReadsRegularizers) {
+  const auto step = steps_of("Dense", R"({"units": 3,
+      "kernel_regularizer": {"class_name": "L1L2", "config": {"l1": 0.25, "l2": 0.5}}, "bias_regularizer": "l2"})");
+
+  EXPECT_THAT(step.notes, IsEmpty());
+  EXPECT_EQ(step.steps.front().config["kernel_regularizer"], "l1_l2(0.25,0.5)");
+  EXPECT_EQ(step.steps.front().config["bias_regularizer"], "l2(0.01)");
+}
+
+TEST(KerasLayerReader, NotesRegularizersThatHoldfastLacks) {
   EXPECT_THAT(
-      steps_of("Dense", R"({"units": 3, "kernel_regularizer": {"class_name": "L2"}, "bias_constraint": null})").notes,
+      steps_of("Dense", R"({"units": 3, "kernel_regularizer": {"class_name": "Own"}, "bias_constraint": null})").notes,
       ElementsAre("layer \"net/x\" has a kernel_regularizer, which Holdfast leaves out"));
 }
 

@@ -22,7 +22,9 @@ ConvolutionSettings settings_of(std::int64_t filters, const Extent& kernel_size,
           .activation = options.activation,
           .use_bias = options.use_bias,
           .kernel_initializer = options.kernel_initializer,
-          .bias_initializer = options.bias_initializer};
+          .bias_initializer = options.bias_initializer,
+          .kernel_regularizer = options.kernel_regularizer,
+          .bias_regularizer = options.bias_regularizer};
 }
 
 // Throws Error{invalid_argument} that names `kind` if the layer cannot be made.

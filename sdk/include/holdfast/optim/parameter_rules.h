@@ -1,0 +1,33 @@
+#pragma once
+
+// What an optimizer does otherwise for some arrays of parameters. All optimizers of Holdfast have these options:
+//
+//   AdamW{{.exclude_from_weight_decay = {"*/bias", "*norm*"}, .learning_rate_factors = {{"base/*", 0.1F}}}}
+//
+// A pattern stands for the arrays whose names it matches, "base/dense/kernel", and for those of layers whose names it
+// matches, "base/dense". In it, * stands for any characters, also none and also "/", and ? for one. A Trainer refuses a
+// pattern that matches nothing (Error{not_found}).
+//
+// The arrays are still updated in one pass, each element once, with the bits that an optimizer with such options alone
+// computes for them: of the learning rate times the factor, rounded to float, or without weight decay.
+
+#include <string>
+#include <vector>
+
+namespace holdfast {
+
+struct LearningRateFactor {
+  std::string pattern;
+  float factor = 1;  // not negative; with 0 the arrays stay as they are
+};
+
+struct ParameterRules {
+  // Patterns of arrays that weight decay leaves alone, as exclude_from_weight_decay() of Keras.
+  std::vector<std::string> exclude_from_weight_decay{};
+  // Of patterns that match one array, the last one counts.
+  std::vector<LearningRateFactor> learning_rate_factors{};
+
+  bool is_empty() const { return exclude_from_weight_decay.empty() && learning_rate_factors.empty(); }
+};
+
+}  // namespace holdfast

@@ -1,0 +1,13 @@
+#pragma once
+
+// Patterns of names, with which options choose layers and arrays: "block1_*", "*/bias".
+
+#include <string_view>
+
+namespace holdfast {
+
+// Whether the whole name matches. * stands for any characters, also none and also "/", and ? for one. Takes time in
+// proportion to the product of both lengths at most.
+bool matches_pattern(std::string_view pattern, std::string_view name);
+
+}  // namespace holdfast

@@ -1,0 +1,120 @@
+// Arrays that follow each other and have one rule are one range. Elements do not depend on how arenas are cut, so the
+// bits are those of the rule alone.
+
+#include "train/step/grouped_update.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/name_pattern.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+// The rate of another learning rate times a factor.
+class ScaledRate final : public LearningRateSchedule {
+ public:
+  ScaledRate(LearningRate rate, float factor) : rate_(std::move(rate)), factor_(factor) {}
+  std::string configuration() const override {
+    return fmt::format(R"({{"kind":"scaled","rate":{}}})", rate_.configuration());
+  }
+  std::unique_ptr<LearningRateSchedule> clone() const override { return std::make_unique<ScaledRate>(*this); }
+  float rate_after(std::int64_t updates) const override { return rate_.of_update(updates + 1) * factor_; }
+
+ private:
+  LearningRate rate_;
+  float factor_;
+};
+
+// "base/dense/kernel" is an array of the layer "base/dense".
+bool matches(const std::string& pattern, const std::string& name) {
+  return matches_pattern(pattern, name) || matches_pattern(pattern, name.substr(0, name.rfind('/')));
+}
+
+void require_a_match(const Optimizer& optimizer, const std::string& pattern, const std::vector<std::string>& names) {
+  if (std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); })) return;
+  throw Error(
+      ErrorCode::not_found,
+      fmt::format("optimizer {}: the pattern \"{}\" matches no array of the model; its arrays have names such as "
+                  "\"{}\"",
+                  optimizer.name(), pattern, names.empty() ? "dense/kernel" : names.front()));
+}
+
+[[noreturn]] void refuse_rule(const Optimizer& optimizer, const char* rule, const char* function) {
+  throw Error(ErrorCode::unsupported, fmt::format("optimizer {} has {} of single arrays, and its {} gives no optimizer "
+                                                  "for them; override it",
+                                                  optimizer.name(), rule, function));
+}
+
+}  // namespace
+
+GroupedUpdate::Rule GroupedUpdate::rule_of(const ParameterRules& rules, const std::string& name) {
+  Rule rule;
+  for (const LearningRateFactor& factor : rules.learning_rate_factors) {
+    if (matches(factor.pattern, name)) rule.factor = factor.factor;
+  }
+  rule.decays = std::ranges::none_of(rules.exclude_from_weight_decay,
+                                     [&](const std::string& pattern) { return matches(pattern, name); });
+  return rule;
+}
+
+GroupedUpdate::GroupedUpdate(const Optimizer& optimizer, const ArenaLayout& layout,
+                             const std::vector<std::string>& names) {
+  const ParameterRules rules = optimizer.parameter_rules();
+  for (const std::string& pattern : rules.exclude_from_weight_decay) require_a_match(optimizer, pattern, names);
+  for (const LearningRateFactor& factor : rules.learning_rate_factors) {
+    require_a_match(optimizer, factor.pattern, names);
+  }
+  for (const ArenaEntry& entry : layout.entries()) {
+    const Rule rule = rule_of(rules, entry.name);
+    const auto place = static_cast<std::size_t>(std::ranges::find(rules_, rule) - rules_.begin());
+    if (place == rules_.size()) rules_.push_back(rule);
+    // Padding belongs to the array before it.
+    if (!groups_.empty()) groups_.back().end = entry.offset;
+    if (groups_.empty() || groups_.back().rule != place) groups_.push_back({.begin = entry.offset, .rule = place});
+    groups_.back().end = layout.float_count();
+  }
+  make_optimizers(optimizer);
+}
+
+void GroupedUpdate::make_optimizers(const Optimizer& optimizer) {
+  optimizers_.clear();
+  for (const Rule& rule : rules_) {
+    std::unique_ptr<Optimizer> changed;
+    if (!rule.decays) {
+      changed = optimizer.without_weight_decay();
+      if (changed == nullptr) refuse_rule(optimizer, "exceptions from weight decay", "without_weight_decay()");
+    }
+    if (rule.factor != 1) {
+      const Optimizer& from = changed ? *changed : optimizer;
+      const std::optional<LearningRate> rate = from.learning_rate();
+      if (rate) changed = from.with_learning_rate(ScaledRate(*rate, rule.factor));
+      if (!rate || changed == nullptr) refuse_rule(optimizer, "learning rates", "with_learning_rate()");
+    }
+    optimizers_.push_back(std::move(changed));
+  }
+}
+
+void GroupedUpdate::update(compute::Backend& backend, const Optimizer& optimizer, std::optional<float> rate,
+                           std::int64_t step, const UpdateArrays& arrays, const ArrayPasses& passes) {
+  if (made_for_ != rate) {
+    make_optimizers(optimizer);
+    made_for_ = rate;
+  }
+  slots_.resize(arrays.slots.size());
+  for (const Group& group : groups_) {
+    const std::size_t floats = group.end - group.begin;
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      slots_[slot] = arrays.slots[slot].subspan(group.begin, floats);
+    }
+    update_arrays(
+        backend, optimizers_[group.rule] ? *optimizers_[group.rule] : optimizer, step,
+        {arrays.parameters.subspan(group.begin, floats), arrays.gradients.subspan(group.begin, floats), slots_},
+        passes);
+  }
+}
+
+}  // namespace holdfast

@@ -1,0 +1,38 @@
+#include "holdfast/nn/regularizer.h"
+
+#include <gtest/gtest.h>
+
+#include "holdfast/holdfast.h"
+#include "support/thrown.h"
+
+namespace holdfast {
+namespace {
+
+TEST(Regularizer, ReadsTheNamesThatItWrites) {
+  for (const Regularizer& one : {Regularizer::l1(), Regularizer::l2(1e-4F), Regularizer::l1_l2(0.5F, 0.1F)}) {
+    EXPECT_EQ(Regularizer::from_name(one.name()), one) << one.name();
+  }
+  EXPECT_EQ(Regularizer::l2(0.01F).name(), "l2(0.01)");
+  EXPECT_EQ(Regularizer().name(), "");
+}
+
+TEST(Regularizer, RefusesWhatIsNoFactor) {
+  EXPECT_EQ(code_thrown_by([] { Regularizer::l1(-1); }), ErrorCode::invalid_argument);
+  for (const char* name : {"l3(0.1)", "l2(0.1", "l2()", "l2(-1)", "l2(nan)", "l1_l2(1)", "l2", ""}) {
+    EXPECT_EQ(code_thrown_by([&] { Regularizer::from_name(name); }), ErrorCode::invalid_argument) << name;
+  }
+}
+
+TEST(Regularizer, IsInTheTextOfAModelOnlyWhereItIsSet) {
+  const Model plain = Sequential{Input{6, 1}, Conv1D{2, 3}, Flatten{}, Dense{3}};
+  const Model model = Sequential{Input{6, 1}, Conv1D{2, 3, {.bias_regularizer = Regularizer::l1(0.5F)}}, Flatten{},
+                                 Dense{3, {.kernel_regularizer = Regularizer::l2(0.25F)}}};
+
+  EXPECT_EQ(plain.graph().find("regularizer"), std::string::npos);
+  EXPECT_NE(model.graph().find(R"("bias_regularizer":"l1(0.5)")"), std::string::npos) << model.graph();
+  EXPECT_NE(model.graph().find(R"("kernel_regularizer":"l2(0.25)")"), std::string::npos) << model.graph();
+  EXPECT_EQ(Model::from_graph(model.graph()).graph(), model.graph());
+}
+
+}  // namespace
+}  // namespace holdfast

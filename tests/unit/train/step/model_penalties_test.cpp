@@ -1,0 +1,185 @@
+// Penalties of regularizers against Keras in float64 (scripts/tests/regularizer_cases.py).
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/holdfast.h"
+#include "support/folders.h"
+#include "support/thread_replica.h"
+
+namespace holdfast {
+namespace {
+
+using Json = nlohmann::json;
+
+Json regularizer_cases() {
+  std::ifstream file(source_folder() + "/tests/unit/train/reference/regularizers.json");
+  return Json::parse(file);
+}
+
+Regularizer regularizer_named(const Json& text) {
+  return text == "" ? Regularizer() : Regularizer::from_name(text.get<std::string>());
+}
+
+Model regularized_model(const Json& one) {
+  const Json& names = one["regularizers"];
+  Model model = Sequential{Input{3},
+                           Dense{4,
+                                 {.activation = Activation::tanh,
+                                  .kernel_regularizer = regularizer_named(names[0]),
+                                  .bias_regularizer = regularizer_named(names[1])}},
+                           Dense{1, {.kernel_regularizer = regularizer_named(names[2])}}};
+  std::vector<float> parameters(model.parameters().float_count());
+  for (std::size_t entry = 0; entry < 4; ++entry) {
+    const auto values = one["begin"][entry].get<std::vector<float>>();
+    std::ranges::copy(values, model.parameters().view(std::span<float>(parameters), entry).begin());
+  }
+  model.set_weights(parameters, {});
+  return model;
+}
+
+Dataset data_of(const Json& one) {
+  Tensor x{Shape{12, 3}}, y{Shape{12, 1}};
+  std::ranges::copy(one["x"].get<std::vector<float>>(), x.values().begin());
+  std::ranges::copy(one["y"].get<std::vector<float>>(), y.values().begin());
+  return from_tensors(std::move(x), std::move(y));
+}
+
+struct Trained {
+  std::vector<double> losses;
+  double evaluation = 0;
+  std::vector<float> parameters;
+};
+
+Trained train_regularized(const Json& one, const ThreadRun& run, const Optimizer& optimizer = SGD(0.125F)) {
+  const Model model = regularized_model(one);
+  Trained trained;
+  train_on_threads(run, [&](Replica& replica) {
+    const Model own = Model::from_graph(model.graph());
+    Model copy = own;
+    copy.set_weights({model.parameter_values().begin(), model.parameter_values().end()}, {});
+    Trainer trainer(replica, copy, optimizer, MeanSquaredError());
+    const FitResult fit = trainer.fit(data_of(one).batch(12), {.epochs = 3});
+    const Logs evaluation = trainer.evaluate(data_of(one).batch(12));
+    if (!replica.is_primary()) return;
+    for (const Logs& epoch : fit.history) trained.losses.push_back(epoch.at("loss"));
+    trained.evaluation = evaluation.at("loss");
+    trained.parameters.assign(copy.parameter_values().begin(), copy.parameter_values().end());
+  });
+  return trained;
+}
+
+// Sums of a few dozen products of numbers below 2, in float: some ulps of 1, tripled by three steps.
+constexpr double kNear = 2e-6;
+
+TEST(Penalties, TrainAsInKerasOnAnyNumberOfShards) {
+  for (const Json& one : regularizer_cases()) {
+    for (const int shards : {1, 3, 5}) {
+      SCOPED_TRACE(one["regularizers"].dump() + " with " + std::to_string(shards) + " shards");
+      const Trained trained = train_regularized(one, {.shards = shards});
+
+      const auto losses = one["losses"].get<std::vector<double>>();
+      for (std::size_t epoch = 0; epoch < 3; ++epoch) EXPECT_NEAR(trained.losses[epoch], losses[epoch], kNear);
+      EXPECT_NEAR(trained.evaluation, one["evaluation"].get<double>(), kNear);
+      const Model model = regularized_model(one);
+      for (std::size_t entry = 0; entry < 4; ++entry) {
+        const auto expected = one["end"][entry].get<std::vector<double>>();
+        const std::span<const float> found = model.parameters().view(std::span<const float>(trained.parameters), entry);
+        for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], kNear) << entry;
+      }
+    }
+  }
+}
+
+TEST(Penalties, HaveTheSameBitsOnAnyNumberOfReplicas) {
+  const Json one = regularizer_cases()[2];
+  const Trained alone = train_regularized(one, {});
+
+  const Trained mirrored = train_regularized(one, {.replicas = 3});
+
+  EXPECT_EQ(mirrored.losses, alone.losses);
+  EXPECT_EQ(mirrored.parameters, alone.parameters);
+}
+
+TEST(Penalties, AreClippedWithTheGradient) {
+  const Json one = regularizer_cases()[2];
+  const float limit = 0.001F;
+
+  const Trained trained = train_regularized(one, {}, SGD({.learning_rate = 0.125F, .clip_value = limit}));
+
+  const Model model = regularized_model(one);
+  for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
+    // Three steps, each of at most the limit.
+    EXPECT_LE(std::abs(trained.parameters[i] - model.parameter_values()[i]), 3.01F * 0.125F * limit);
+  }
+}
+
+TEST(Penalties, OfFrozenLayersAreNone) {
+  const Json one = regularizer_cases()[0];
+  const Model frozen = regularized_model(one).frozen("dense");
+  Json plain = one;
+  plain["regularizers"] = {"", "", ""};
+  const Model other = regularized_model(plain).frozen("dense");
+  const auto loss_of = [&](const Model& model) {
+    Replica alone = Replica::alone();
+    Trainer trainer(alone, model, SGD(), MeanSquaredError());
+    return trainer.evaluate(data_of(one).batch(12)).at("loss");
+  };
+
+  EXPECT_EQ(loss_of(frozen), loss_of(other));
+}
+
+TEST(ParameterRules, KeepArraysFromDecayingAndMovingWithTheBitsOfThoseOptions) {
+  const Json one = regularizer_cases()[0];
+  const AdamWOptions options = {.learning_rate = 0.01F, .weight_decay = 0.5F};
+  AdamWOptions with_rules = options;
+  with_rules.exclude_from_weight_decay = {"*/bias"};
+  with_rules.learning_rate_factors = {{"dense_1", 0.25F}, {"*", 1.0F}, {"dense_1", 0.5F}};
+  const Trained ruled = train_regularized(one, {}, AdamW(with_rules));
+
+  // The layers depend on each other, so one step of each optimizer is compared.
+  const auto first_step = [&](const Optimizer& optimizer) {
+    Model model = regularized_model(one);
+    Replica alone = Replica::alone();
+    Trainer trainer(alone, model, optimizer, MeanSquaredError());
+    trainer.fit(data_of(one).batch(12), {.epochs = 1});
+    return std::vector<float>(model.parameter_values().begin(), model.parameter_values().end());
+  };
+  const std::vector<float> found = first_step(AdamW(with_rules));
+  AdamWOptions slow = options;
+  slow.learning_rate = 0.005F;
+  AdamWOptions slow_without_decay = slow;
+  slow_without_decay.weight_decay = 0;
+  AdamWOptions without_decay = options;
+  without_decay.weight_decay = 0;
+  const std::vector<std::vector<float>> expected = {first_step(AdamW(options)), first_step(AdamW(without_decay)),
+                                                    first_step(AdamW(slow)), first_step(AdamW(slow_without_decay))};
+  const Model model = regularized_model(one);
+  const ArenaLayout& layout = model.parameters();
+  for (std::size_t entry = 0; entry < 4; ++entry) {
+    EXPECT_TRUE(std::ranges::equal(layout.view(std::span<const float>(found), entry),
+                                   layout.view(std::span<const float>(expected[entry]), entry)))
+        << layout.entries()[entry].name;
+  }
+  EXPECT_EQ(ruled.losses.size(), 3U);
+}
+
+TEST(ParameterRules, RefuseAPatternThatMatchesNothing) {
+  const Json one = regularizer_cases()[0];
+  Replica alone = Replica::alone();
+  try {
+    Trainer trainer(alone, regularized_model(one), Adam({.exclude_from_weight_decay = {"*/gamma"}}),
+                    MeanSquaredError());
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::not_found);
+    EXPECT_THAT(error.what(), testing::HasSubstr("\"*/gamma\" matches no array"));
+  }
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -63,7 +63,31 @@ struct GradientChecks {
 // What fit() does. Name the options at the call: {.epochs = 5, .validation = test.batch(256)}.
 struct FitOptions {
   std::int64_t epochs = 1;
-  std::optional<Dataset> validation{};  // evaluated after each epoch; its results are logged as "val_..."
+  std::optional<Dataset> validation{};  // evaluated after epochs; its results are logged as "val_..."
+  // Evaluates `validation` after each k-th epoch only: with 3 after the epochs 2, 5, 8, counted from 0. Other
+  // epochs log no "val_..."; callbacks of Holdfast that watch one do nothing in them.
+  std::int64_t validation_every = 1;
+  // Makes an epoch of so many steps; 0: of one pass over the data. The next epoch goes on where this one
+  // ends, and after the last batch the next pass begins, with its own shuffle and draws. So each pass has
+  // each sample once, and the batch is a function of the step. At 0 a run writes the savepoints it always did.
+  std::int64_t steps_per_epoch = 0;
+  // Makes one step of so many consecutive batches: their gradients are added, and the update divides by
+  // their samples (or weights) together. The memory for activations is that of one batch. Each batch is cut
+  // into as many shards as without this option. With a power of two the bits are those of a batch k times as
+  // large in a run with k times the shards; any number gives the same bits on all numbers of replicas. What
+  // counts batches counts steps then: batches_per_epoch(), steps_per_epoch, check_gradients.every. The last
+  // step of a pass may have fewer samples; BatchOptions::drop_remainder leaves it out.
+  std::int64_t accumulate = 1;
+  // The weight of each class, by its number; empty: none. For training alone: validation is not weighted.
+  // A sample counts in the loss, and in metrics, with the weight of its class, times its own weight if it
+  // has one, and a batch is divided by the sum of these weights. The class is the target of the sample, a
+  // whole number or a one-hot row as long as this list:
+  //
+  //   .class_weights = balanced_class_weights(training)   // or {1, 3}: class 1 counts three times as much
+  //
+  // fit() throws Error{invalid_argument} for weights that are negative or not finite, several targets, and
+  // keep_on_device(); and, when it reads the sample, for a class without a weight, naming the sample.
+  std::vector<float> class_weights{};
   // Allows validation on samples that are trained on. By default fit() throws Error{invalid_argument}
   // if one sample of a source can be in both data sets, in any epoch, as with take() or skip() after
   // shuffle(). The source is the same if both come from one data set, from equal tensors or from files

@@ -36,10 +36,15 @@ class RunningFit {
 FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) {
   require_fitting_data(data, training_.trainable, "fit()");
   if (options.validation) require_fitting_data(*options.validation, training_.trainable, "fit() for validation");
-  require_sensible_options(data, options, training_.trainable);
+  require_sensible_options(data, options, training_.trainable, training_.context->shards);
+  const EpochPlan plan(data, options);
+  // Once more: class weights are weights of samples, which not every model takes.
+  if (!options.class_weights.empty()) require_fitting_data(plan.data(), training_.trainable, "fit()");
   // After the checks of the arguments: a mistake is told at once, and not when all replicas have met.
-  generation_.join(data, WarmUp::training);
-  const CallRecord begun = new_call("fit", data, options.epochs);
+  generation_.join(plan.data(), WarmUp::training, shards_together(plan));
+  CallRecord begun = new_call("fit", plan.described(), options.epochs);
+  begun.steps_per_epoch = options.steps_per_epoch;
+  begun.accumulate = options.accumulate;
   const std::size_t call = join_call(begun);
   // A run that goes on passes the calls that it had finished, with their recorded results.
   const auto is_over = [&] { return record_of(call).is_finished && training_.state.stage != FitStage::closing; };
@@ -52,12 +57,12 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
 
   if (!is_over()) {
     const RunningFit running(training_, options);
-    FitContext context(training_, call, data.batches());
+    FitContext context(training_, call, plan.steps());
     // Outside of the loop: a callback that was told of the beginning is not told again after a recovery.
     begin_fit(context);
     while (!is_over()) {
       try {
-        if (!record_of(call).is_finished) train_epochs(call, context, data);
+        if (!record_of(call).is_finished) train_epochs(call, context, plan);
         close_fit(context);
       } catch (const GenerationEnded&) {
         begin_next_generation(begun);
@@ -98,20 +103,23 @@ void Trainer::Session::restore_callbacks_of_fit() {
 }
 
 // From wherever the state is to the end of fit(), or to the end of the generation.
-void Trainer::Session::train_epochs(std::size_t call, FitContext& context, const Dataset& data) {
+void Trainer::Session::train_epochs(std::size_t call, FitContext& context, const EpochPlan& plan) {
   CallRecord& record = record_of(call);
   TrainState& state = training_.state;
-  if (state.batch > data.batches() || state.epoch > record.epochs) {
+  if (state.batch > plan.steps() || state.epoch > record.epochs) {
     throw Error(
         ErrorCode::invalid_file,
         fmt::format("the training state is at batch {} of epoch {}, and fit() has {} batches in each of {} epochs; "
                     "the savepoint is damaged or belongs to another program, use another one",
-                    state.batch, state.epoch, data.batches(), record.epochs));
+                    state.batch, state.epoch, plan.steps(), record.epochs));
   }
-  const auto is_epoch_done = [&] { return state.batch == data.batches(); };
+  const auto is_epoch_done = [&] { return state.batch == plan.steps(); };
   // A state at the end of an epoch has its callbacks still to come. Loading may begin with the next epoch meanwhile.
-  const auto loader =
-      samples_.open(data, state.epoch + (is_epoch_done() ? 1 : 0), is_epoch_done() ? 0 : state.batch, record.epochs);
+  const EpochPlan::Position first = plan.position(state.epoch, state.batch);
+  const auto loader = samples_.open(plan.data(), {.first_epoch = first.pass,
+                                                  .first_batch = first.batch,
+                                                  .end_epoch = plan.end_pass(record.epochs),
+                                                  .shards_together = shards_together(plan)});
   while (!record.is_finished) {
     // The generation may have ended between a callback's request to end fit() and that end, or at the end of an epoch.
     if (!is_epoch_done() && state.stage != FitStage::ending) {
@@ -120,8 +128,9 @@ void Trainer::Session::train_epochs(std::size_t call, FitContext& context, const
       training_.runner->reach(FaultPoint::data, state.step);
       const std::optional<Batch> batch = loader->next();
       // The loader and the state count for themselves. A difference would train on other samples without a message.
-      HOLDFAST_ASSERT(batch.has_value() && batch->epoch == state.epoch && batch->index == state.batch);
-      count_step(record, *batch, training_.runner->train(*batch, state.step, step_options(*batch, data)));
+      const EpochPlan::Position due = plan.position(state.epoch, state.batch);
+      HOLDFAST_ASSERT(batch.has_value() && batch->epoch == due.pass && batch->index == due.batch);
+      count_step(record, *batch, training_.runner->train(*batch, state.step, step_options(*batch, plan)));
       end_step(record, context);
     }
     // A savepoint or the result of fit() must not come from a state that differs between the ranks.
@@ -149,7 +158,12 @@ void Trainer::Session::begin_epoch(FitContext& context) {
   for (const CallbackHandle& callback : training_.running_fit->callbacks) callback->on_epoch_begin(context);
 }
 
-StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, const Dataset& data) {
+// A step of several batches computes as many shards of each, in place of one.
+int Trainer::Session::shards_together(const EpochPlan& plan) {
+  return static_cast<int>(plan.accumulate());
+}
+
+StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, const EpochPlan& plan) {
   const FitOptions& options = *training_.running_fit;
   const std::int64_t step = training_.state.step;
   const bool is_disputed = agreement_.is_disputed(step + 1);
@@ -157,14 +171,16 @@ StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, cons
   // step.
   const bool is_due = memory_saver_.is_due();
   // Samples of a check are read anew, since the buffer of the first computation may be what is wrong.
-  const auto load = [&context = *training_.context, &data, epoch = batch.epoch,
-                     index = batch.index](ShardRange shards) {
-    return LoadedShards(data, context.seed, context.shards, shards.begin, shards.end, epoch, index);
+  const auto load = [&context = *training_.context, &data = plan.data(), together = shards_together(plan),
+                     epoch = batch.epoch, index = batch.index](ShardRange shards) {
+    return LoadedShards(data, context.seed, context.shards * together, shards.begin * together, shards.end * together,
+                        epoch, index);
   };
   return {.asks_comparison = is_due || is_disputed,
           .applies_what_is_not_finite = options.when_not_finite == WhenNotFinite::go_on,
           .learning_rate = training_.state.learning_rate,
           .checked_shards = checked_shards(options.check_gradients, step),
+          .shards_together = shards_together(plan),
           .load = load};
 }
 
@@ -220,7 +236,7 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context) {
   TrainState& state = training_.state;
   Logs logs = means_of_epoch(record);
   // If the generation ends in here, the state still says that the epoch is done. The next generation comes back here.
-  if (options.validation) {
+  if (options.validation && context.is_validated()) {
     for (const auto& [name, value] : evaluate_once(*options.validation)) logs["val_" + name] = value;
   }
   training_.enter(TrainingPhase::callbacks);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -174,8 +175,19 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
   if (data.has_sample_weights()) trainable.check_sample_weights(data.target_layout().arrays().back());
 }
 
-void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable) {
+void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable, int shards) {
   if (options.epochs < 1) refuse(fmt::format("fit() of {} epochs: there must be at least 1", options.epochs));
+  if (options.validation_every < 1 || options.steps_per_epoch < 0) {
+    refuse(
+        fmt::format("fit() with validation_every = {} and steps_per_epoch = {}: validation takes place every 1 or "
+                    "more epochs, and an epoch has 1 or more steps, or those of a pass over the data with 0",
+                    options.validation_every, options.steps_per_epoch));
+  }
+  // Shards are counted in 32 bits.
+  if (options.accumulate < 1 || options.accumulate > std::numeric_limits<int>::max() / shards) {
+    refuse(fmt::format("fit() with accumulate = {}: a step takes 1 or more batches, and with {} shards at most {}",
+                       options.accumulate, shards, std::numeric_limits<int>::max() / shards));
+  }
   require_distinct_callbacks(options.callbacks);
   const GradientChecks& checks = options.check_gradients;
   if (checks.every < 0 || checks.shards < 0) {

@@ -108,6 +108,8 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
   now.calls[index].kind = call.kind;
   now.calls[index].data = call.data;
   now.calls[index].epochs = call.epochs;
+  now.calls[index].steps_per_epoch = call.steps_per_epoch;
+  now.calls[index].accumulate = call.accumulate;
   require_same_choices(state, now, "its savepoint");
 }
 
@@ -172,7 +174,7 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
 
 // Batches are sharded as in fit(), so the means have the same bits on any number of replicas.
 Logs Trainer::Session::evaluate_once(const Dataset& data) {
-  const auto loader = samples_.open(data, 0, 0, 1);
+  const auto loader = samples_.open(data, {});
   std::vector<double> sums(training_.trainable.sum_names().size());
   double samples = 0;  // or their weight
   for (;;) {

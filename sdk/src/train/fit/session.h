@@ -10,6 +10,7 @@
 
 #include "holdfast/train/trainer.h"
 #include "train/agreement/agreement.h"
+#include "train/fit/epoch_plan.h"
 #include "train/fit/fit_context.h"
 #include "train/fit/generation.h"
 #include "train/fit/sample_supply.h"
@@ -55,8 +56,9 @@ class Trainer::Session {
 
   // fit.cpp
   void begin_fit(FitContext& context);
-  void train_epochs(std::size_t call, FitContext& context, const Dataset& data);
-  StepRunner::TrainOptions step_options(const Batch& batch, const Dataset& data);
+  void train_epochs(std::size_t call, FitContext& context, const EpochPlan& plan);
+  static int shards_together(const EpochPlan& plan);
+  StepRunner::TrainOptions step_options(const Batch& batch, const EpochPlan& plan);
   void begin_epoch(FitContext& context);
   void count_step(CallRecord& record, const Batch& batch, const StepRunner::Outcome& outcome);
   void end_step(const CallRecord& record, FitContext& context);

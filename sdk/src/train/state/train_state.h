@@ -19,6 +19,8 @@ struct CallRecord {
   std::string kind;  // "fit", "evaluate", "load_weights"
   std::string data;  // Dataset::description()
   std::int64_t epochs = 0;
+  std::int64_t steps_per_epoch = 0;  // 0: an epoch is a pass over the data
+  std::int64_t accumulate = 1;       // batches of a step
   bool is_finished = false;
   bool is_ended_by_callback = false;  // with its last epoch, which the number of epochs does not show
   // The step at which fit() ended and saved its state because no callback did; -1 without such a step. That savepoint

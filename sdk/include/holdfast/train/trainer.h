@@ -13,11 +13,16 @@
 // directory has a savepoint, the first call continues from it, and calls of fit() and evaluate() that
 // had finished by then return their recorded results at once. Use a Trainer from one thread.
 //
+// A call that throws ends a supervised run, or this start of it: let the exception leave the training
+// function. With Replica::alone() the program may go on: the weights stay as after the last step, and
+// further calls begin with them.
+//
 // The first call of any function joins the other replicas. A spare waits there: it has done what the
 // program does before (reading data, building the model) and, for fit() or evaluate(), has tried the
 // first batch. So its first step takes no longer than any other.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -156,6 +161,35 @@ class Trainer {
 
   // The means over `data` by name: the loss and each metric. `data` must be batched. Blocks.
   Logs evaluate(const Dataset& data);
+
+  // Outputs for the samples of `data`, [size, output shape] in the order of the data, in inference mode. All
+  // replicas compute them, each its shards of every batch, and every rank gets all of them. The bits are the
+  // same on any number of replicas. `data` must be batched, epoch 0 is predicted, and targets are not looked at.
+  // With drop_remainder the outputs of the last samples are missing. Blocks.
+  //
+  // This is a call of the run, as evaluate() is, but outputs are not recorded. A run that starts again after
+  // it computes them again. Throws Error{incompatible} if a later fit() has changed the weights by then; the form
+  // with a sink has no such limit. Throws Error{invalid_argument} for a model with several outputs.
+  Tensor predict(const Dataset& data);
+
+  // Receives outputs batch by batch, on every rank: one tensor [n, output shape] for each output of the model,
+  // for the samples from `first_sample` on. Write files on rank 0 alone.
+  using PredictionSink = std::function<void(std::int64_t first_sample, const std::vector<Tensor>& outputs)>;
+  // The same for outputs that do not fit in memory, and for several outputs:
+  //
+  //   std::ofstream file;
+  //   trainer.predict(test.batch(256), [&](std::int64_t first_sample, const std::vector<Tensor>& outputs) {
+  //     if (replica.rank() > 0) return;
+  //     if (first_sample == 0) file.open("outputs.f32", std::ios::binary | std::ios::trunc);
+  //     const auto values = outputs[0].values();
+  //     file.write(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  //     file.flush();
+  //   });
+  //
+  // After a failure, batches come again from the first one on. The call has finished when all ranks have been
+  // given all batches. Then the sink is not called again, in no later start either. An exception from the sink
+  // ends the call. A sink may take as long as a callback.
+  void predict(const Dataset& data, const PredictionSink& sink);
 
   // Outputs [n, output shape] for features [n, feature shape], in inference mode. This rank computes
   // them alone.

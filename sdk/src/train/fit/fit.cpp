@@ -46,6 +46,11 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   begun.steps_per_epoch = options.steps_per_epoch;
   begun.accumulate = options.accumulate;
   const std::size_t call = join_call(begun);
+  return in_call(call, [&] { return run_fit(call, begun, plan, options); });
+}
+
+FitResult Trainer::Session::run_fit(std::size_t call, const CallRecord& begun, const EpochPlan& plan,
+                                    const FitOptions& options) {
   // A run that goes on passes the calls that it had finished, with their recorded results.
   const auto is_over = [&] { return record_of(call).is_finished && training_.state.stage != FitStage::closing; };
   if (is_over()) {

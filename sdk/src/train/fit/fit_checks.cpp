@@ -151,7 +151,7 @@ void require_distinct_sums(const std::vector<std::string>& names) {
   }
 }
 
-void require_fitting_data(const Dataset& data, const Trainable& trainable, const char* purpose) {
+void require_fitting_inputs(const Dataset& data, const Trainable& trainable, const char* purpose) {
   const auto require = [&](bool condition, const std::string& sentence) {
     if (!condition) refuse_data(purpose, sentence);
   };
@@ -159,14 +159,20 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
   // With drop_remainder, fewer samples than a batch leave nothing to train on, and fit() would end at once.
   require(data.batches() > 0, fmt::format("has no whole batch: it has {} samples", data.size()));
   const std::vector<ArraySpec> inputs = trainable.inputs();
-  const std::vector<ArraySpec> targets = trainable.targets();
   require(data.inputs().size() == inputs.size(),
           fmt::format("has {} inputs, the model takes {}{}", data.inputs().size(), inputs.size(), list_of(inputs)));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (const auto problem = problem_of_input(data.inputs()[i], inputs, i)) refuse_data(purpose, *problem);
   }
-  require(data.targets().size() == targets.size(),
-          fmt::format("has {} targets, the losses take {}{}", data.targets().size(), targets.size(), list_of(targets)));
+}
+
+void require_fitting_data(const Dataset& data, const Trainable& trainable, const char* purpose) {
+  require_fitting_inputs(data, trainable, purpose);
+  const std::vector<ArraySpec> targets = trainable.targets();
+  if (data.targets().size() != targets.size()) {
+    refuse_data(purpose, fmt::format("has {} targets, the losses take {}{}", data.targets().size(), targets.size(),
+                                     list_of(targets)));
+  }
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (const auto problem = problem_of_target(data.targets()[i], targets, i, trainable.converts_targets())) {
       refuse_data(purpose, *problem);

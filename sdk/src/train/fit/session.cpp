@@ -89,6 +89,7 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
   const bool is_earlier_open =
       std::any_of(state.calls.begin(), earlier_end, [](const CallRecord& record) { return !record.is_finished; });
   if (is_earlier_open || index > state.calls.size()) {
+    if (failed_call_ && failed_call_->index < index) refuse_later_call(index);
     // The program cannot go back to an earlier call; a process that begins anew can.
     throw Error(ErrorCode::cancelled, fmt::format("the run went back to an earlier call than number {}, which this "
                                                   "replica is in; a new process takes its place",
@@ -111,6 +112,32 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
   now.calls[index].steps_per_epoch = call.steps_per_epoch;
   now.calls[index].accumulate = call.accumulate;
   require_same_choices(state, now, "its savepoint");
+}
+
+// With other replicas or a run directory, the call is open: the others are in it, and a new start goes on with it.
+void Trainer::Session::note_failure(std::size_t call, const std::string& sentence) {
+  failed_call_ = {.index = call, .sentence = sentence};
+  TrainState& state = training_.state;
+  if (training_.is_supervised() || training_.context->size > 1 || call + 1 != state.calls.size()) return;
+  // Alone, nobody will go on with it. Its steps stay, and the next call takes its number.
+  state.calls.pop_back();
+  training_.calls_made = call;
+  std::erase_if(state.callbacks, [prefix = fmt::format("{}/", call)](const auto& callback) {
+    return callback.first.starts_with(prefix);
+  });
+  state.epoch = 0;
+  state.batch = 0;
+  state.stage = FitStage::between_calls;
+  asked_ = {};
+  failed_call_.reset();
+}
+
+void Trainer::Session::refuse_later_call(std::size_t index) const {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("call {} of the Trainer cannot begin, since call {} ended with an error that the program "
+                          "caught: {}. The other replicas may still be in that call. Let the error leave the training "
+                          "function; a new start goes on with that call from the newest savepoint",
+                          index + 1, failed_call_->index + 1, failed_call_->sentence));
 }
 
 void Trainer::Session::begin_next_generation(const CallRecord& call) {
@@ -155,6 +182,12 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
   generation_.join(data, WarmUp::inference);
   const CallRecord begun = new_call("evaluate", data, 1);
   const std::size_t call = join_call(begun);
+  in_call(call, [&] { run_evaluate(call, begun, data); });
+  training_.context->results = results_text(training_.state, training_.weights_digest());
+  return record_of(call).results;
+}
+
+void Trainer::Session::run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data) {
   while (!record_of(call).is_finished) {
     try {
       const Logs results = evaluate_once(data);
@@ -168,8 +201,6 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
       begin_next_generation(begun);
     }
   }
-  training_.context->results = results_text(training_.state, training_.weights_digest());
-  return record_of(call).results;
 }
 
 // Batches are sharded as in fit(), so the means have the same bits on any number of replicas.

@@ -5,8 +5,11 @@
 // generation.h, agreement.h and saver.h. docs/decisions/training.md
 
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "holdfast/train/trainer.h"
 #include "train/agreement/agreement.h"
@@ -16,6 +19,7 @@
 #include "train/fit/sample_supply.h"
 #include "train/saving/memory_saver.h"
 #include "train/saving/saver.h"
+#include "train/state/snapshot.h"
 #include "train/step/training.h"
 
 namespace holdfast {
@@ -29,10 +33,35 @@ class Trainer::Session {
 
   FitResult fit(const Dataset& data, const FitOptions& options);
   Logs evaluate(const Dataset& data);
+  Tensor predict(const Dataset& data);                            // predict.cpp
+  void predict(const Dataset& data, const PredictionSink& sink);  // predict.cpp
   Tensor predict(const Tensor& features, std::int64_t batch_size);
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size);
   Digest save(const std::string& path);
-  void load_weights(const std::string& path);  // load_weights.cpp
+  void load_weights(const std::string& path);  // Runs what a call does. If that throws, later calls know of it.
+  template <class Function>
+  auto in_call(std::size_t call, const Function& function) {
+    try {
+      return function();
+    } catch (const std::exception& failure) {
+      note_failure(call, failure.what());
+      throw;
+    }
+  }
+  void note_failure(std::size_t call, const std::string& sentence);
+  [[noreturn]] void refuse_later_call(std::size_t index) const;
+
+  FitResult run_fit(std::size_t call, const CallRecord& begun, const EpochPlan& plan, const FitOptions& options);
+  void run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data);
+
+  // predict.cpp
+  bool run_predict(std::size_t call, const CallRecord& begun, const Dataset& data, const PredictionSink& sink);
+  void predict_once(const Dataset& data, const PredictionSink& sink);
+  void predict_alone(const Dataset& data, const PredictionSink& sink);
+  void share_requests();
+
+  // load_weights.cpp
+  void run_load_weights(std::size_t call, const CallRecord& begun, const Snapshot& saved, const std::string& path);
   Digest weights_digest();
   std::int64_t step();
 
@@ -91,7 +120,13 @@ class Trainer::Session {
   SampleSupply samples_;
   Generation generation_;
 
-  Requests asked_;            // made with the last steps, and not yet answered
+  Requests asked_;  // made with the last steps, and not yet answered
+  // The call that ended by an exception, and its sentence.
+  struct FailedCall {
+    std::size_t index = 0;
+    std::string sentence{};
+  };
+  std::optional<FailedCall> failed_call_;
   bool is_extended_ = false;  // fit() had ended, and goes on for more epochs: callbacks do not know yet
 };
 

@@ -29,6 +29,12 @@ FitResult Trainer::fit(const Dataset& data, const FitOptions& options) {
 Logs Trainer::evaluate(const Dataset& data) {
   return session_->evaluate(data);
 }
+Tensor Trainer::predict(const Dataset& data) {
+  return session_->predict(data);
+}
+void Trainer::predict(const Dataset& data, const PredictionSink& sink) {
+  session_->predict(data, sink);
+}
 Tensor Trainer::predict(const Tensor& features, std::int64_t batch_size) {
   return session_->predict(features, batch_size);
 }

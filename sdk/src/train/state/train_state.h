@@ -16,7 +16,7 @@ namespace holdfast {
 
 // One call of fit() or evaluate(), in the order of the program.
 struct CallRecord {
-  std::string kind;  // "fit", "evaluate", "load_weights"
+  std::string kind;  // "fit", "evaluate", "predict", "load_weights"
   std::string data;  // Dataset::description()
   std::int64_t epochs = 0;
   std::int64_t steps_per_epoch = 0;  // 0: an epoch is a pass over the data
@@ -38,7 +38,7 @@ struct CallRecord {
 
 // Whether the state after this call has other weights than before it.
 inline bool changes_weights(const CallRecord& call) {
-  return call.kind != "evaluate";
+  return call.kind != "evaluate" && call.kind != "predict";
 }
 
 // How far fit() is, besides epoch and batch. Of two states with equal epoch and batch, the later stage is the newer

@@ -41,6 +41,12 @@ class InjectedSlowness {
 
 }  // namespace
 
+std::size_t floats_of_outputs(const Trainable& trainable) {
+  std::size_t floats = 0;
+  for (const ArraySpec& output : trainable.outputs()) floats += static_cast<std::size_t>(output.shape.element_count());
+  return floats;
+}
+
 int shard_workers(const Replica::Context& context) {
   return std::min(context.assignment().most(), context.workers);
 }
@@ -94,6 +100,22 @@ void ShardComputation::compute_sums(const Batch& batch, std::int64_t step) {
   accumulator_.reset();
   workers_.run(local_.count(), [&](int worker, int index) { compute_sums_of_shard(batch, step, worker, index); });
   accumulator_.finish(passes_);
+}
+
+void ShardComputation::predict(const Batch& batch, std::int64_t step, std::span<float> outputs) {
+  HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count());
+  context_.supervision->enter(TrainingPhase::evaluating, step);
+  const std::size_t floats = floats_of_outputs(trainable_);
+  const std::int64_t first = batch.shards.front().first_sample;
+  workers_.run(local_.count(), [&](int worker, int index) {
+    ShardBatch shard = shard_batch(batch, static_cast<std::size_t>(index), step, worker);
+    // The data may have any targets, or weights, which mean nothing here.
+    shard.targets = {};
+    shard.target_layout = nullptr;
+    shard.has_sample_weights = false;
+    const auto place = static_cast<std::size_t>(shard.first_sample - first) * floats;
+    trainable_.predict(shard, outputs.subspan(place, static_cast<std::size_t>(shard.samples) * floats));
+  });
 }
 
 void ShardComputation::compute_shard(const Batch& batch, std::int64_t step, int worker, int index) {

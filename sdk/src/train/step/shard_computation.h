@@ -23,6 +23,8 @@ namespace holdfast {
 
 // How many shards each rank of the generation computes at once, at most. A spare asks before it has a rank.
 int shard_workers(const Replica::Context& context);
+// The floats of all outputs of one sample.
+std::size_t floats_of_outputs(const Trainable& trainable);
 
 class ShardComputation {
  public:
@@ -43,6 +45,8 @@ class ShardComputation {
   void compute(const Batch& batch, std::int64_t step, const Options& options);
   // Computes loss and metrics alone, in inference mode.
   void compute_sums(const Batch& batch, std::int64_t step);
+  // Computes the outputs of this rank's samples, shard after shard: of each shard, one output after another.
+  void predict(const Batch& batch, std::int64_t step, std::span<float> outputs);
 
   // After compute(): the slots that hold the sums of this rank's shards, from left to right in the shard tree.
   std::vector<int> covering_slots() const { return accumulator_.covering_slots(); }

@@ -142,6 +142,23 @@ StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) 
   return outcome_of({.block = communicator_->reduce(shards_->covering_slots(), tail, deadline())});
 }
 
+// Ranks have consecutive shards, so the outputs of a rank are one piece.
+void StepRunner::predict(const Batch& batch, std::int64_t step, std::span<float> outputs) {
+  const ShardAssignment assignment = context_.assignment();
+  const std::size_t floats = floats_of_outputs(trainable_);
+  const auto piece_of = [&](int rank) {
+    const ShardRange of_rank = assignment.of(rank);
+    const std::int64_t begin = begin_of_shard(batch.samples, of_rank.begin, context_.shards);
+    const std::int64_t end = begin_of_shard(batch.samples, of_rank.end, context_.shards);
+    return outputs.subspan(static_cast<std::size_t>(begin) * floats, static_cast<std::size_t>(end - begin) * floats);
+  };
+  shards_->predict(batch, step, piece_of(context_.rank));
+  context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+  for (int rank = 0; rank < context_.size; ++rank) {
+    communicator_->broadcast(std::as_writable_bytes(piece_of(rank)), rank, rank != context_.rank, deadline());
+  }
+}
+
 std::string StepRunner::describe_not_finite(const Sums& reduced) const {
   const std::vector<std::string> names = trainable_.sum_names();
   for (std::size_t i = 0; i < names.size(); ++i) {

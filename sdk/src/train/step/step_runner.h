@@ -77,6 +77,9 @@ class StepRunner {
   Outcome train(const Batch& batch, std::int64_t step, const TrainOptions& options);
   // Changes nothing.
   Outcome evaluate(const Batch& batch, std::int64_t step);
+  // Fills `outputs` with those of the whole batch, the same on every rank: shard after shard, and of each shard one
+  // output after another. Changes nothing.
+  void predict(const Batch& batch, std::int64_t step, std::span<float> outputs);
 
   // The parts of a step, for CheckedStep.
   ShardComputation& computation() { return *shards_; }

@@ -63,7 +63,11 @@ TEST(FitOptionsInProcesses, LeaveTheSameWhereverProcessesDie) {
     const int first = static_cast<int>(draw() % 12);
     const int second = 12 + static_cast<int>(draw() % 13);
     SCOPED_TRACE("deaths at " + std::to_string(first) + " and " + std::to_string(second));
-    expect_undisturbed(left_by(2, {"--inject", death_at(run % 2, first), "--inject", death_at(0, second)}));
+    const std::vector<std::string> deaths = {"--inject", death_at(run % 2, first), "--inject", death_at(0, second)};
+    expect_undisturbed(left_by(2, deaths));
+    std::vector<std::string> in_a_loop = deaths;
+    in_a_loop.emplace_back("--loop");
+    expect_undisturbed(left_by(2, in_a_loop));
   }
 }
 

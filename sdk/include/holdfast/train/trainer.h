@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,6 +115,17 @@ struct FitResult {
   std::vector<Logs> history;  // one entry an epoch
 };
 
+// Where a loop over Trainer::steps() is. Valid until the loop goes on.
+struct TrainingStep {
+  // What a callback may see and ask for: step(), set_learning_rate(), save(), stop_training().
+  TrainingContext& context;
+  // The means over the steps of this epoch so far.
+  const Logs& logs;
+};
+
+class FitCourse;
+class StepLoop;
+
 class Trainer {
  public:
   // Copies its arguments. The initial weights are those of the model if it has weights; otherwise they
@@ -145,6 +157,23 @@ class Trainer {
   // make no sense: too few epochs, validation on samples that are trained on, or a name that a callback
   // monitors() and no epoch logs.
   FitResult fit(const Dataset& data, const FitOptions& options = {});
+
+  // fit() as a loop of the program. The body runs after each step, after the callbacks:
+  //
+  //   for (const TrainingStep& at : trainer.steps(train.batch(64), {.steps_per_epoch = 10'000})) {
+  //     if (at.context.step() % 1000 == 0 && at.context.is_primary()) print(at.logs);
+  //     if (at.logs.at("loss") < 0.01) at.context.stop_training();
+  //   }
+  //
+  // It is the same call with the same bits, savepoints and record as fit(): its counter is part of the training
+  // state. A run that was killed enters the loop after the step that it goes on from. After a failure the body
+  // may run again for the same steps, and may miss one that another replica had made, as callbacks do. So
+  // what it decides must follow from the step and the logs, on every rank alike.
+  //
+  // Let the loop end, or ask for its end with stop_training(). A loop that is left by break leaves the
+  // call open, as one that throws does. No other call of the run, such as evaluate(), may be made within. The
+  // Trainer must outlive the loop.
+  StepLoop steps(const Dataset& data, const FitOptions& options = {});
 
   // Replaces parameters and buffers by those in a savepoint, or in a file that `holdfast convert` made of
   // another library's; the optimizer's slots stay. For example, the best weights of the fit() before:
@@ -207,8 +236,51 @@ class Trainer {
   Digest save(const std::string& path) const;
 
  private:
+  friend class FitCourse;
   class Session;
   std::unique_ptr<Session> session_;
+};
+
+// What Trainer::steps() returns: a range, which can be gone through once.
+class StepLoop {
+ public:
+  class Iterator {
+   public:
+    const TrainingStep& operator*() const { return *loop_->step_; }
+    // Makes the next step, with all that fit() does between two steps. Throws as fit() does.
+    Iterator& operator++() {
+      loop_->advance();
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return !loop_->step_.has_value(); }
+
+   private:
+    friend class StepLoop;
+    explicit Iterator(StepLoop& loop) : loop_(&loop) {}
+    StepLoop* loop_;
+  };
+
+  StepLoop(StepLoop&&) noexcept;
+  StepLoop& operator=(StepLoop&&) = delete;
+  ~StepLoop();
+
+  // Makes the first step.
+  Iterator begin() {
+    advance();
+    return Iterator(*this);
+  }
+  std::default_sentinel_t end() const { return {}; }
+  // As fit() returns it, after the end of the loop.
+  const FitResult& result() const { return result_; }
+
+ private:
+  friend class Trainer;
+  explicit StepLoop(std::unique_ptr<FitCourse> course);
+  void advance();
+
+  std::unique_ptr<FitCourse> course_;
+  std::optional<TrainingStep> step_;
+  FitResult result_;
 };
 
 // Reads the base model and its weights from a savepoint, or from the file that `holdfast convert`

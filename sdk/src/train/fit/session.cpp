@@ -75,6 +75,12 @@ CallRecord Trainer::Session::new_call(const std::string& kind, const Dataset& da
 }
 
 std::size_t Trainer::Session::join_call(const CallRecord& call) {
+  if (training_.running_fit != nullptr) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}() was called while fit() is under way, by a callback or in a loop over steps(); wait "
+                            "until it has ended. FitOptions::validation evaluates after epochs",
+                            call.kind));
+  }
   // A savepoint of the last call may still be written from the state itself, which changes now.
   saver_.take_state_back();
   ++training_.calls_made;

@@ -51,7 +51,7 @@ class Trainer::Session {
   void note_failure(std::size_t call, const std::string& sentence);
   [[noreturn]] void refuse_later_call(std::size_t index) const;
 
-  FitResult run_fit(std::size_t call, const CallRecord& begun, const EpochPlan& plan, const FitOptions& options);
+  friend class FitCourse;
   void run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data);
 
   // predict.cpp
@@ -85,12 +85,11 @@ class Trainer::Session {
 
   // fit.cpp
   void begin_fit(FitContext& context);
-  void train_epochs(std::size_t call, FitContext& context, const EpochPlan& plan);
   static int shards_together(const EpochPlan& plan);
   StepRunner::TrainOptions step_options(const Batch& batch, const EpochPlan& plan);
   void begin_epoch(FitContext& context);
   void count_step(CallRecord& record, const Batch& batch, const StepRunner::Outcome& outcome);
-  void end_step(const CallRecord& record, FitContext& context);
+  Logs end_step(const CallRecord& record, FitContext& context);
   void end_epoch(CallRecord& record, FitContext& context);
   void end_fit(CallRecord& record, FitContext& context);
   void close_fit(FitContext& context);

@@ -3,6 +3,7 @@
 #include "holdfast/train/early_stopping.h"
 
 #include <cmath>
+#include <optional>
 
 #include "holdfast/base/error.h"
 #include "train/state/monitor.h"
@@ -37,8 +38,9 @@ void EarlyStopping::on_fit_begin(TrainingContext&) {
 
 // Counts as Keras does, so that a program that comes from there stops after the same epoch.
 void EarlyStopping::on_epoch_end(TrainingContext& context, const Logs& logs) {
-  const double value = monitored(logs, options_.monitor, "EarlyStopping");
-  if (context.epoch() < options_.start_from_epoch) return;
+  const std::optional<double> monitored = monitored_in_epoch(context, logs, options_.monitor, "EarlyStopping");
+  if (!monitored || context.epoch() < options_.start_from_epoch) return;
+  const double value = *monitored;
   ++epochs_without_improvement_;
   const auto improves_on = [&](double reference) {
     return is_better(value, reference, options_.best, options_.min_delta);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "holdfast/base/error.h"
@@ -54,7 +55,9 @@ void ModelCheckpoint::on_step_end(TrainingContext& context, const Logs&) {
 }
 
 void ModelCheckpoint::on_epoch_end(TrainingContext& context, const Logs& logs) {
-  const bool is_among_best = !options_.best_by.empty() && enter_best(monitored(logs, options_.best_by, name()));
+  const std::optional<double> value =
+      options_.best_by.empty() ? std::nullopt : monitored_in_epoch(context, logs, options_.best_by, name());
+  const bool is_among_best = value && enter_best(*value);
   const bool is_due = options_.every_epochs > 0 && (context.epoch() + 1) % options_.every_epochs == 0;
   // No later savepoint makes up for one among the best, so it is never skipped.
   if (is_among_best || is_due) save(context, is_among_best ? WhenStorageIsSlow::wait : options_.when_storage_is_slow);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
@@ -47,7 +48,9 @@ void ReduceLROnPlateau::on_fit_begin(TrainingContext&) {
 }
 
 void ReduceLROnPlateau::on_epoch_end(TrainingContext& context, const Logs& logs) {
-  const double value = monitored(logs, options_.monitor, "ReduceLROnPlateau");
+  const std::optional<double> monitored = monitored_in_epoch(context, logs, options_.monitor, "ReduceLROnPlateau");
+  if (!monitored) return;
+  const double value = *monitored;
   if (cooldown_left_ > 0) {
     --cooldown_left_;
     epochs_without_improvement_ = 0;

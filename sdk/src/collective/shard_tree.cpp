@@ -52,6 +52,11 @@ std::vector<ShardRange> ShardTree::covering_nodes(ShardRange range) const {
   return nodes;
 }
 
+std::pair<ShardRange, ShardRange> ShardTree::children(ShardRange node) {
+  HOLDFAST_ASSERT(node.count() > 1);
+  return {{node.begin, split(node)}, {split(node), node.end}};
+}
+
 std::optional<ShardRange> ShardTree::sibling(ShardRange node) const {
   ShardRange parent{0, shards_};
   if (parent == node) return std::nullopt;

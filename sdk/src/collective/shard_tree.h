@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace holdfast {
@@ -47,6 +48,9 @@ class ShardTree {
 
   // The fewest nodes of the tree that together make up `range`, from left to right.
   std::vector<ShardRange> covering_nodes(ShardRange range) const;
+
+  // The two children of a node of at least two shards, the left one first.
+  static std::pair<ShardRange, ShardRange> children(ShardRange node);
 
   // The other child of the node's parent; nothing for the root. Asserts that `node` is a node of the tree.
   std::optional<ShardRange> sibling(ShardRange node) const;

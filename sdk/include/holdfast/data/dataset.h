@@ -246,6 +246,8 @@ class Dataset {
   std::int64_t batch_size() const { return batch_size_; }
   // Batches per epoch; the last one may be smaller. 0 without batch().
   std::int64_t batches() const;
+  // Whether an epoch leaves out the samples that do not fill its last batch (BatchOptions).
+  bool drops_remainder() const { return drop_remainder_; }
   // What prefetch() and keep_on_device() were given; without them 0, 1 and false.
   int prefetch_depth() const { return prefetch_depth_; }
   int prefetch_threads() const { return prefetch_threads_; }
@@ -319,5 +321,14 @@ struct NamedTensor {
 // of one name, and for weights below 0.
 Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets,
                      std::optional<Tensor> sample_weights = {});
+
+// The weight of each class, by its number, with which all classes count alike: samples / (classes * samples of
+// the class), as scikit-learn's "balanced" does. For FitOptions::class_weights; give it the part that is trained
+// on. The target is a whole number from 0 on, or a one-hot row. Classes without a sample get the weight 1 and
+// do not count among the classes.
+//
+// Reads the targets of all samples once, in epoch 0; see SplitOptions::by_label. Throws Error{invalid_argument},
+// naming the sample, for a target that is not a class, and for several targets.
+std::vector<float> balanced_class_weights(const Dataset& data);
 
 }  // namespace holdfast

@@ -76,6 +76,9 @@ class TrainingContext {
   virtual std::int64_t batch_in_epoch() const = 0;  // batches of this epoch that are done
   virtual std::int64_t batches_per_epoch() const = 0;
   virtual std::int64_t samples_in_epoch() const = 0;  // samples of this epoch that are done
+  // Whether the logs at the end of this epoch hold "val_..." where fit() has validation data; false in
+  // the epochs that FitOptions::validation_every leaves out.
+  virtual bool is_validated() const { return true; }
 
   // The logs of each finished epoch of this fit(), as on_epoch_end() received them: the same on every
   // rank, whatever was lost and repeated. Bring files outside the process to this history instead of
@@ -129,7 +132,7 @@ class Callback {
   virtual void on_epoch_begin(TrainingContext&) {}
   // `logs` holds the means over the steps of this epoch so far.
   virtual void on_step_end(TrainingContext&, const Logs&) {}
-  // `logs` holds the means of the epoch, validation included.
+  // `logs` holds the means of the epoch, validation included if is_validated().
   virtual void on_epoch_end(TrainingContext&, const Logs&) {}
   virtual void on_fit_end(TrainingContext&, const Logs&) {}
 

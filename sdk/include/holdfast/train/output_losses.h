@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "holdfast/nn/loss.h"
 #include "holdfast/nn/metric.h"
@@ -31,17 +32,34 @@ class LossHandle {
   float weight_;
 };
 
+// Whether the weights of samples count in a metric. In Keras they do in `weighted_metrics` alone.
+enum class MetricWeights {
+  counted,  // as in the loss; a sample of weight 0 is masked
+  ignored,  // each sample counts once, whatever its weight or the weight of its class
+};
+
 // Holds a copy of any metric, and names the output that it looks at. Without a name it is the model's first output.
+//
+//   Trainer trainer(replica, model, Adam{}, loss, {SparseCategoricalAccuracy{}, unweighted(Accuracy{{.name =
+//   "hits"}})});
 class MetricHandle {
  public:
   // Throws Error{invalid_argument} if clone() of the metric gives another class.
-  MetricHandle(const Metric& metric, std::string output = {});  // NOLINT(google-explicit-constructor)
+  MetricHandle(const Metric& metric, std::string output = {},  // NOLINT(google-explicit-constructor)
+               MetricWeights weights = MetricWeights::counted);
   const std::shared_ptr<const Metric>& get() const { return metric_; }
   const std::string& output() const { return output_; }
+  MetricWeights weights() const { return weights_; }
 
  private:
   std::shared_ptr<const Metric> metric_;
   std::string output_;
+  MetricWeights weights_;
 };
+
+// The metric with MetricWeights::ignored.
+inline MetricHandle unweighted(const Metric& metric, std::string output = {}) {
+  return {metric, std::move(output), MetricWeights::ignored};
+}
 
 }  // namespace holdfast

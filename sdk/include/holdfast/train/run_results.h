@@ -17,7 +17,7 @@ namespace holdfast {
 
 // One call of fit() or evaluate(), in the order in which the training function made them.
 struct CallResults {
-  std::string kind;           // "fit", "evaluate", "load_weights" or "compile"
+  std::string kind;           // "fit", "evaluate", "predict", "load_weights" or "compile"
   Logs results;               // of fit(): of its last epoch
   std::vector<Logs> history;  // of fit(): one entry per epoch; else empty
 };

@@ -13,11 +13,17 @@
 // directory has a savepoint, the first call continues from it, and calls of fit() and evaluate() that
 // had finished by then return their recorded results at once. Use a Trainer from one thread.
 //
+// A call that throws ends a supervised run, or this start of it: let the exception leave the training
+// function. With Replica::alone() the program may go on: the weights stay as after the last step, and
+// further calls begin with them.
+//
 // The first call of any function joins the other replicas. A spare waits there: it has done what the
 // program does before (reading data, building the model) and, for fit() or evaluate(), has tried the
 // first batch. So its first step takes no longer than any other.
 
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,7 +69,31 @@ struct GradientChecks {
 // What fit() does. Name the options at the call: {.epochs = 5, .validation = test.batch(256)}.
 struct FitOptions {
   std::int64_t epochs = 1;
-  std::optional<Dataset> validation{};  // evaluated after each epoch; its results are logged as "val_..."
+  std::optional<Dataset> validation{};  // evaluated after epochs; its results are logged as "val_..."
+  // Evaluates `validation` after each k-th epoch only: with 3 after the epochs 2, 5, 8, counted from 0. Other
+  // epochs log no "val_..."; callbacks of Holdfast that watch one do nothing in them.
+  std::int64_t validation_every = 1;
+  // Makes an epoch of so many steps; 0: of one pass over the data. The next epoch goes on where this one
+  // ends, and after the last batch the next pass begins, with its own shuffle and draws. So each pass has
+  // each sample once, and the batch is a function of the step. At 0 a run writes the savepoints it always did.
+  std::int64_t steps_per_epoch = 0;
+  // Makes one step of so many consecutive batches: their gradients are added, and the update divides by
+  // their samples (or weights) together. The memory for activations is that of one batch. Each batch is cut
+  // into as many shards as without this option. With a power of two the bits are those of a batch k times as
+  // large in a run with k times the shards; any number gives the same bits on all numbers of replicas. What
+  // counts batches counts steps then: batches_per_epoch(), steps_per_epoch, check_gradients.every. The last
+  // step of a pass may have fewer samples; BatchOptions::drop_remainder leaves it out.
+  std::int64_t accumulate = 1;
+  // The weight of each class, by its number; empty: none. For training alone: validation is not weighted.
+  // A sample counts in the loss, and in metrics, with the weight of its class, times its own weight if it
+  // has one, and a batch is divided by the sum of these weights. The class is the target of the sample, a
+  // whole number or a one-hot row as long as this list:
+  //
+  //   .class_weights = balanced_class_weights(training)   // or {1, 3}: class 1 counts three times as much
+  //
+  // fit() throws Error{invalid_argument} for weights that are negative or not finite, several targets, and
+  // keep_on_device(); and, when it reads the sample, for a class without a weight, naming the sample.
+  std::vector<float> class_weights{};
   // Allows validation on samples that are trained on. By default fit() throws Error{invalid_argument}
   // if one sample of a source can be in both data sets, in any epoch, as with take() or skip() after
   // shuffle(). The source is the same if both come from one data set, from equal tensors or from files
@@ -84,6 +114,17 @@ struct FitResult {
   Logs results;               // means of the last epoch, validation included
   std::vector<Logs> history;  // one entry an epoch
 };
+
+// Where a loop over Trainer::steps() is. Valid until the loop goes on.
+struct TrainingStep {
+  // What a callback may see and ask for: step(), set_learning_rate(), save(), stop_training().
+  TrainingContext& context;
+  // The means over the steps of this epoch so far.
+  const Logs& logs;
+};
+
+class FitCourse;
+class StepLoop;
 
 class Trainer {
  public:
@@ -117,6 +158,22 @@ class Trainer {
   // monitors() and no epoch logs.
   FitResult fit(const Dataset& data, const FitOptions& options = {});
 
+  // fit() as a loop of the program. The body runs after each step, after the callbacks:
+  //
+  //   for (const TrainingStep& at : trainer.steps(train.batch(64), {.steps_per_epoch = 10'000})) {
+  //     if (at.context.step() % 1000 == 0 && at.context.is_primary()) print(at.logs);
+  //     if (at.logs.at("loss") < 0.01) at.context.stop_training();
+  //   }
+  //
+  // It is the same call with the same bits, savepoints and record as fit(): its counter is part of the training
+  // state. A run that was killed enters the loop after the step that it goes on from. After a failure the body
+  // may run again for the same steps, and may miss one that another replica had made, as callbacks do. So
+  // what it decides must follow from the step and the logs, on every rank alike.
+  //
+  // Let the loop end, or ask for its end with stop_training(). A loop that is left by break leaves the
+  // call open, as one that throws does. No other call of the run, such as evaluate(), may be made within. The
+  // Trainer must outlive the loop.
+  StepLoop steps(const Dataset& data, const FitOptions& options = {});
   // Goes on training with other frozen layers, another optimizer, or both; `model` has the layers of the Trainer's
   // model. For transfer learning, which trains a new head on frozen layers first:
   //
@@ -150,6 +207,35 @@ class Trainer {
   // The means over `data` by name: the loss and each metric. `data` must be batched. Blocks.
   Logs evaluate(const Dataset& data);
 
+  // Outputs for the samples of `data`, [size, output shape] in the order of the data, in inference mode. All
+  // replicas compute them, each its shards of every batch, and every rank gets all of them. The bits are the
+  // same on any number of replicas. `data` must be batched, epoch 0 is predicted, and targets are not looked at.
+  // With drop_remainder the outputs of the last samples are missing. Blocks.
+  //
+  // This is a call of the run, as evaluate() is, but outputs are not recorded. A run that starts again after
+  // it computes them again. Throws Error{incompatible} if a later fit() has changed the weights by then; the form
+  // with a sink has no such limit. Throws Error{invalid_argument} for a model with several outputs.
+  Tensor predict(const Dataset& data);
+
+  // Receives outputs batch by batch, on every rank: one tensor [n, output shape] for each output of the model,
+  // for the samples from `first_sample` on. Write files on rank 0 alone.
+  using PredictionSink = std::function<void(std::int64_t first_sample, const std::vector<Tensor>& outputs)>;
+  // The same for outputs that do not fit in memory, and for several outputs:
+  //
+  //   std::ofstream file;
+  //   trainer.predict(test.batch(256), [&](std::int64_t first_sample, const std::vector<Tensor>& outputs) {
+  //     if (replica.rank() > 0) return;
+  //     if (first_sample == 0) file.open("outputs.f32", std::ios::binary | std::ios::trunc);
+  //     const auto values = outputs[0].values();
+  //     file.write(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  //     file.flush();
+  //   });
+  //
+  // After a failure, batches come again from the first one on. The call has finished when all ranks have been
+  // given all batches. Then the sink is not called again, in no later start either. An exception from the sink
+  // ends the call. A sink may take as long as a callback.
+  void predict(const Dataset& data, const PredictionSink& sink);
+
   // Outputs [n, output shape] for features [n, feature shape], in inference mode. This rank computes
   // them alone.
   Tensor predict(const Tensor& features, std::int64_t batch_size = 256);
@@ -166,8 +252,51 @@ class Trainer {
   Digest save(const std::string& path) const;
 
  private:
+  friend class FitCourse;
   class Session;
   std::unique_ptr<Session> session_;
+};
+
+// What Trainer::steps() returns: a range, which can be gone through once.
+class StepLoop {
+ public:
+  class Iterator {
+   public:
+    const TrainingStep& operator*() const { return *loop_->step_; }
+    // Makes the next step, with all that fit() does between two steps. Throws as fit() does.
+    Iterator& operator++() {
+      loop_->advance();
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return !loop_->step_.has_value(); }
+
+   private:
+    friend class StepLoop;
+    explicit Iterator(StepLoop& loop) : loop_(&loop) {}
+    StepLoop* loop_;
+  };
+
+  StepLoop(StepLoop&&) noexcept;
+  StepLoop& operator=(StepLoop&&) = delete;
+  ~StepLoop();
+
+  // Makes the first step.
+  Iterator begin() {
+    advance();
+    return Iterator(*this);
+  }
+  std::default_sentinel_t end() const { return {}; }
+  // As fit() returns it, after the end of the loop.
+  const FitResult& result() const { return result_; }
+
+ private:
+  friend class Trainer;
+  explicit StepLoop(std::unique_ptr<FitCourse> course);
+  void advance();
+
+  std::unique_ptr<FitCourse> course_;
+  std::optional<TrainingStep> step_;
+  FitResult result_;
 };
 
 // Reads the base model and its weights from a savepoint, or from the file that `holdfast convert`

@@ -281,4 +281,16 @@ std::string Dataset::description() const {
   return description.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+Dataset same_batches(const Dataset& data, std::shared_ptr<const Stage> stage, std::int64_t together) {
+  std::int64_t samples = 0;
+  if (__builtin_mul_overflow(data.batch_size(), together, &samples)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} batches of {} samples together have more samples than 63 bits can count", together,
+                            data.batch_size()));
+  }
+  Dataset result = Dataset(std::move(stage)).batch(samples, {.drop_remainder = data.drops_remainder()});
+  result = result.prefetch(data.prefetch_depth(), {.threads = data.prefetch_threads()});
+  return data.is_kept_on_device() ? result.keep_on_device() : result;
+}
+
 }  // namespace holdfast

@@ -40,6 +40,7 @@ enum class StageKind {
   interleave,
   zip,
   cache,
+  class_weights,
 };
 
 // What samples consist of.
@@ -155,5 +156,9 @@ void check_integers(const SampleLayouts& layouts, Sample sample, std::int64_t po
 inline std::uint64_t draw_major(const Stage& stage, std::int64_t epoch) {
   return static_cast<std::uint64_t>(stage.number()) << 48 | static_cast<std::uint64_t>(epoch);
 }
+
+// The samples of `stage` in the batches of `data`, or in batches of `together` times as many samples, with what
+// prefetch() and keep_on_device() were given.
+Dataset same_batches(const Dataset& data, std::shared_ptr<const Stage> stage, std::int64_t together = 1);
 
 }  // namespace holdfast

@@ -24,6 +24,13 @@ void Trainer::Session::compile(const Model& model, const Optimizer& optimizer) {
   begun.data = trainable->describe_training(model, optimizer);
   generation_.join();
   const std::size_t call = join_call(begun);
+  in_call(call, [&] { run_compile(call, begun, *trainable, optimizer); });
+  trainable->train_with(model, optimizer);
+  training_.context->results = results_text(training_.state, training_.weights_digest());
+}
+
+void Trainer::Session::run_compile(std::size_t call, const CallRecord& begun, ModelTrainable& trainable,
+                                   const Optimizer& optimizer) {
   while (!record_of(call).is_finished) {
     try {
       // A snapshot on its way may be of arrays that are about to go.
@@ -35,7 +42,7 @@ void Trainer::Session::compile(const Model& model, const Optimizer& optimizer) {
       // Nothing in here waits for another rank. So a rank either has the new state or the old one.
       CallRecord& record = record_of(call);
       record.begun_at_step = training_.state.step;
-      trainable->change_training(laid_out_training(record), optimizer);
+      trainable.change_training(laid_out_training(record), optimizer);
       training_.state.learning_rate.reset();
       record.is_finished = true;
       training_.runner->use_layout();
@@ -46,8 +53,6 @@ void Trainer::Session::compile(const Model& model, const Optimizer& optimizer) {
       begin_next_generation(begun);
     }
   }
-  trainable->train_with(model, optimizer);
-  training_.context->results = results_text(training_.state, training_.weights_digest());
 }
 
 }  // namespace holdfast

@@ -1,5 +1,4 @@
-// fit() is one loop: data, step, callbacks, savepoint. Whatever ends a generation throws through here, and the loop
-// goes on from the state that the next generation agrees on. Everything that it needs to know for that is in the state.
+// What fit() does at its beginning, at a step, at an epoch's end and at its own end. The loop is in fit_course.cpp.
 // docs/decisions/training.md
 
 #include <fmt/format.h>
@@ -9,7 +8,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
-#include "train/fit/fit_checks.h"
+#include "train/fit/fit_course.h"
 #include "train/fit/means.h"
 #include "train/fit/session.h"
 #include "train/saving/callback_states.h"
@@ -17,61 +16,12 @@
 #include "train/state/run_results.h"
 
 namespace holdfast {
-namespace {
-
-// fit()'s options are the caller's, and must not be used after its end, however it ends.
-class RunningFit {
- public:
-  RunningFit(Training& training, const FitOptions& options) : training_(training) { training.running_fit = &options; }
-  ~RunningFit() { training_.running_fit = nullptr; }
-  RunningFit(const RunningFit&) = delete;
-  RunningFit& operator=(const RunningFit&) = delete;
-
- private:
-  Training& training_;
-};
-
-}  // namespace
 
 FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) {
-  require_fitting_data(data, training_.trainable, "fit()");
-  if (options.validation) require_fitting_data(*options.validation, training_.trainable, "fit() for validation");
-  require_sensible_options(data, options, training_.trainable);
-  // After the checks of the arguments: a mistake is told at once, and not when all replicas have met.
-  generation_.join(data, WarmUp::training);
-  const CallRecord begun = new_call("fit", data, options.epochs);
-  const std::size_t call = join_call(begun);
-  // A run that goes on passes the calls that it had finished, with their recorded results.
-  const auto is_over = [&] { return record_of(call).is_finished && training_.state.stage != FitStage::closing; };
-  if (is_over()) {
-    training_.context->results = results_text(training_.state, training_.weights_digest());
-    if (training_.is_primary()) {
-      log(LogLevel::info, fmt::format("this run's fit() had finished at step {}", training_.state.step));
-    }
+  FitCourse course(*this, data, options);
+  while (course.advance()) {
   }
-
-  if (!is_over()) {
-    const RunningFit running(training_, options);
-    FitContext context(training_, call, data.batches());
-    // Outside of the loop: a callback that was told of the beginning is not told again after a recovery.
-    begin_fit(context);
-    while (!is_over()) {
-      try {
-        if (!record_of(call).is_finished) train_epochs(call, context, data);
-        close_fit(context);
-      } catch (const GenerationEnded&) {
-        begin_next_generation(begun);
-      } catch (const RollBack&) {
-        // The replicas disagree about this state, so none of them may offer it to the next generation.
-        generation_.give_up_state();
-        begin_next_generation(begun);
-      }
-      // A savepoint that was asked for may be of a state that has been given up.
-      if (!record_of(call).is_finished) context.forget_pending();
-    }
-  }
-  training_.trainable.on_fit_end();
-  return {record_of(call).results, record_of(call).history};
+  return course.result();
 }
 
 // A callback learns of a recovery through restore(), and not by a second on_fit_begin(): a run with a failure makes the
@@ -97,59 +47,18 @@ void Trainer::Session::restore_callbacks_of_fit() {
   }
 }
 
-// From wherever the state is to the end of fit(), or to the end of the generation.
-void Trainer::Session::train_epochs(std::size_t call, FitContext& context, const Dataset& data) {
-  CallRecord& record = record_of(call);
-  TrainState& state = training_.state;
-  if (state.batch > data.batches() || state.epoch > record.epochs) {
-    throw Error(
-        ErrorCode::invalid_file,
-        fmt::format("the training state is at batch {} of epoch {}, and fit() has {} batches in each of {} epochs; "
-                    "the savepoint is damaged or belongs to another program, use another one",
-                    state.batch, state.epoch, data.batches(), record.epochs));
-  }
-  const auto is_epoch_done = [&] { return state.batch == data.batches(); };
-  // A state at the end of an epoch has its callbacks still to come. Loading may begin with the next epoch meanwhile.
-  const auto loader =
-      samples_.open(data, state.epoch + (is_epoch_done() ? 1 : 0), is_epoch_done() ? 0 : state.batch, record.epochs);
-  while (!record.is_finished) {
-    // The generation may have ended between a callback's request to end fit() and that end, or at the end of an epoch.
-    if (!is_epoch_done() && state.stage != FitStage::ending) {
-      if (state.stage == FitStage::before_epoch) begin_epoch(context);
-      training_.enter(TrainingPhase::reading_data);
-      training_.runner->reach(FaultPoint::data, state.step);
-      const std::optional<Batch> batch = loader->next();
-      // The loader and the state count for themselves. A difference would train on other samples without a message.
-      HOLDFAST_ASSERT(batch.has_value() && batch->epoch == state.epoch && batch->index == state.batch);
-      count_step(record, *batch, training_.runner->train(*batch, state.step, step_options(*batch, data)));
-      end_step(record, context);
-    }
-    // A savepoint or the result of fit() must not come from a state that differs between the ranks.
-    if (is_epoch_done() || state.stage == FitStage::ending) agreement_.agree();
-    if (is_epoch_done()) {
-      end_epoch(record, context);
-    } else if (state.stage == FitStage::ending) {
-      record.results = means_of_epoch(record);
-      end_fit(record, context);
-    }
-    if (record.is_finished) return;
-    // After all callbacks of this moment: otherwise the savepoint would hold the state of later callbacks one call
-    // late.
-    saver_.save(context.take_pending());
-    // The request came with the sums of the step, so every rank is here with the state of the same step.
-    if (std::exchange(asked_.comparison, false)) memory_saver_.keep();
-    if (std::exchange(asked_.savepoint, false)) saver_.save_on_request();
-    end_where_asked();
-  }
-}
-
 void Trainer::Session::begin_epoch(FitContext& context) {
   training_.state.stage = FitStage::in_epoch;
   training_.enter(TrainingPhase::callbacks);
   for (const CallbackHandle& callback : training_.running_fit->callbacks) callback->on_epoch_begin(context);
 }
 
-StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, const Dataset& data) {
+// A step of several batches computes as many shards of each, in place of one.
+int Trainer::Session::shards_together(const EpochPlan& plan) {
+  return static_cast<int>(plan.accumulate());
+}
+
+StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, const EpochPlan& plan) {
   const FitOptions& options = *training_.running_fit;
   const std::int64_t step = training_.state.step;
   const bool is_disputed = agreement_.is_disputed(step + 1);
@@ -157,14 +66,16 @@ StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, cons
   // step.
   const bool is_due = memory_saver_.is_due();
   // Samples of a check are read anew, since the buffer of the first computation may be what is wrong.
-  const auto load = [&context = *training_.context, &data, epoch = batch.epoch,
-                     index = batch.index](ShardRange shards) {
-    return LoadedShards(data, context.seed, context.shards, shards.begin, shards.end, epoch, index);
+  const auto load = [&context = *training_.context, &data = plan.data(), together = shards_together(plan),
+                     epoch = batch.epoch, index = batch.index](ShardRange shards) {
+    return LoadedShards(data, context.seed, context.shards * together, shards.begin * together, shards.end * together,
+                        epoch, index);
   };
   return {.asks_comparison = is_due || is_disputed,
           .applies_what_is_not_finite = options.when_not_finite == WhenNotFinite::go_on,
           .learning_rate = training_.state.learning_rate,
           .checked_shards = checked_shards(options.check_gradients, step),
+          .shards_together = shards_together(plan),
           .load = load};
 }
 
@@ -195,13 +106,14 @@ void Trainer::Session::count_step(CallRecord& record, const Batch& batch, const 
   if (!is_skipped) agreement_.leave_if_wrong(outcome, state.step - 1);
 }
 
-void Trainer::Session::end_step(const CallRecord& record, FitContext& context) {
-  const Logs logs = means_of_epoch(record);
+Logs Trainer::Session::end_step(const CallRecord& record, FitContext& context) {
+  Logs logs = means_of_epoch(record);
   training_.runner->reach(FaultPoint::callback, training_.state.step - 1);
   training_.enter(TrainingPhase::callbacks);
   // A callback asked for the end at the beginning of the epoch, when no step had been made that it could end after.
   if (training_.state.stage == FitStage::last_step) training_.state.stage = FitStage::ending;
   for (const CallbackHandle& callback : training_.running_fit->callbacks) callback->on_step_end(context, logs);
+  return logs;
 }
 
 // Means over the steps that were not skipped; NaN if all were skipped.
@@ -220,7 +132,7 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context) {
   TrainState& state = training_.state;
   Logs logs = means_of_epoch(record);
   // If the generation ends in here, the state still says that the epoch is done. The next generation comes back here.
-  if (options.validation) {
+  if (options.validation && context.is_validated()) {
     for (const auto& [name, value] : evaluate_once(*options.validation)) logs["val_" + name] = value;
   }
   training_.enter(TrainingPhase::callbacks);

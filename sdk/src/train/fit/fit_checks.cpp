@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -150,7 +151,7 @@ void require_distinct_sums(const std::vector<std::string>& names) {
   }
 }
 
-void require_fitting_data(const Dataset& data, const Trainable& trainable, const char* purpose) {
+void require_fitting_inputs(const Dataset& data, const Trainable& trainable, const char* purpose) {
   const auto require = [&](bool condition, const std::string& sentence) {
     if (!condition) refuse_data(purpose, sentence);
   };
@@ -158,14 +159,20 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
   // With drop_remainder, fewer samples than a batch leave nothing to train on, and fit() would end at once.
   require(data.batches() > 0, fmt::format("has no whole batch: it has {} samples", data.size()));
   const std::vector<ArraySpec> inputs = trainable.inputs();
-  const std::vector<ArraySpec> targets = trainable.targets();
   require(data.inputs().size() == inputs.size(),
           fmt::format("has {} inputs, the model takes {}{}", data.inputs().size(), inputs.size(), list_of(inputs)));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (const auto problem = problem_of_input(data.inputs()[i], inputs, i)) refuse_data(purpose, *problem);
   }
-  require(data.targets().size() == targets.size(),
-          fmt::format("has {} targets, the losses take {}{}", data.targets().size(), targets.size(), list_of(targets)));
+}
+
+void require_fitting_data(const Dataset& data, const Trainable& trainable, const char* purpose) {
+  require_fitting_inputs(data, trainable, purpose);
+  const std::vector<ArraySpec> targets = trainable.targets();
+  if (data.targets().size() != targets.size()) {
+    refuse_data(purpose, fmt::format("has {} targets, the losses take {}{}", data.targets().size(), targets.size(),
+                                     list_of(targets)));
+  }
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (const auto problem = problem_of_target(data.targets()[i], targets, i, trainable.converts_targets())) {
       refuse_data(purpose, *problem);
@@ -174,8 +181,19 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
   if (data.has_sample_weights()) trainable.check_sample_weights(data.target_layout().arrays().back());
 }
 
-void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable) {
+void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable, int shards) {
   if (options.epochs < 1) refuse(fmt::format("fit() of {} epochs: there must be at least 1", options.epochs));
+  if (options.validation_every < 1 || options.steps_per_epoch < 0) {
+    refuse(
+        fmt::format("fit() with validation_every = {} and steps_per_epoch = {}: validation takes place every 1 or "
+                    "more epochs, and an epoch has 1 or more steps, or those of a pass over the data with 0",
+                    options.validation_every, options.steps_per_epoch));
+  }
+  // Shards are counted in 32 bits.
+  if (options.accumulate < 1 || options.accumulate > std::numeric_limits<int>::max() / shards) {
+    refuse(fmt::format("fit() with accumulate = {}: a step takes 1 or more batches, and with {} shards at most {}",
+                       options.accumulate, shards, std::numeric_limits<int>::max() / shards));
+  }
   require_distinct_callbacks(options.callbacks);
   const GradientChecks& checks = options.check_gradients;
   if (checks.every < 0 || checks.shards < 0) {

@@ -17,9 +17,11 @@ void require_distinct_sums(const std::vector<std::string>& names);
 
 // Refuses a data set that is not batched, is empty, or does not fit the model. `purpose` is "fit()" or the like.
 void require_fitting_data(const Dataset& data, const Trainable& trainable, const char* purpose);
+// The same without a look at the targets.
+void require_fitting_inputs(const Dataset& data, const Trainable& trainable, const char* purpose);
 
 // Refuses options of fit() that make no sense: too few epochs, callbacks of one name, names that no epoch logs,
-// negative numbers, validation on samples that are trained on.
-void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable);
+// negative numbers, validation on samples that are trained on. A batch of the run has so many shards.
+void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable, int shards);
 
 }  // namespace holdfast

@@ -33,6 +33,9 @@ class FitContext final : public TrainingContext {
   std::int64_t batch_in_epoch() const override { return training_.state.batch; }
   std::int64_t batches_per_epoch() const override { return batches_; }
   std::int64_t samples_in_epoch() const override { return record().epoch_samples; }
+  bool is_validated() const override {
+    return (training_.state.epoch + 1) % training_.running_fit->validation_every == 0;
+  }
   const std::vector<Logs>& history() const override { return record().history; }
 
   // After on_epoch_begin() there is one more step; after any other call fit() ends at once. A fit() that is ending

@@ -23,11 +23,11 @@ void Generation::join() {
   if (!std::exchange(has_joined_, true)) enter();
 }
 
-void Generation::join(const Dataset& data, WarmUp what) {
+void Generation::join(const Dataset& data, WarmUp what, int shards_together) {
   if (!has_joined_) samples_.prepare(data);
   // Kernels are loaded and memory is found while no other rank waits. Else the first step would be the slow one.
   if (!has_joined_ && training_.is_supervised()) {
-    warm_up(*training_.context, training_.trainable, data, prepared_workers_, what);
+    warm_up(*training_.context, training_.trainable, data, prepared_workers_, what, shards_together);
   }
   join();
 }

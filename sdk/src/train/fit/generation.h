@@ -26,9 +26,9 @@ class Generation {
   Generation(Training& training, Agreement& agreement, Saver& saver, MemorySaver& memory_saver, SampleSupply& samples);
 
   // Becomes part of the first generation, once. A spare waits here. With data, the model first computes a trial with
-  // it.
+  // it, in as many shards of a step as `shards_together` says (StepRunner::TrainOptions).
   void join();
-  void join(const Dataset& data, WarmUp what);
+  void join(const Dataset& data, WarmUp what, int shards_together = 1);
   // Blocks until this process is part of a new generation whose ranks all hold the same state, however many generations
   // end meanwhile.
   void enter();

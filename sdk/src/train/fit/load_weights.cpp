@@ -23,6 +23,13 @@ void Trainer::Session::load_weights(const std::string& path) {
   // The content and not the path: a resumed run that would load other weights is refused.
   begun.data = nlohmann::json{{"weights", digest.hex()}}.dump();
   const std::size_t call = join_call(begun);
+  in_call(call, [&] { run_load_weights(call, begun, saved, path); });
+  training_.context->results = results_text(training_.state, training_.weights_digest());
+}
+
+void Trainer::Session::run_load_weights(std::size_t call, const CallRecord& begun, const Snapshot& saved,
+                                        const std::string& path) {
+  const Digest digest = digest_of_weights(saved, training_.trainable, path);
   while (!record_of(call).is_finished) {
     try {
       require_same_weights(digest, path);
@@ -36,7 +43,6 @@ void Trainer::Session::load_weights(const std::string& path) {
       begin_next_generation(begun);
     }
   }
-  training_.context->results = results_text(training_.state, training_.weights_digest());
 }
 
 // Each rank has read the file by itself, and it may have changed in between.

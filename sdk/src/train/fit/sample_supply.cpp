@@ -6,11 +6,12 @@
 
 namespace holdfast {
 
-std::unique_ptr<BatchLoader> SampleSupply::open(const Dataset& data, std::int64_t epoch, std::int64_t batch,
-                                                std::int64_t end_epoch) {
+std::unique_ptr<BatchLoader> SampleSupply::open(const Dataset& data, const Course& course) {
   const ShardRange shards = training_.runner->shards();
-  return std::make_unique<BatchLoader>(data, training_.context->seed, training_.context->shards, shards.begin,
-                                       shards.end, epoch, batch, end_epoch, ways_of(data));
+  const int together = course.shards_together;
+  return std::make_unique<BatchLoader>(data, training_.context->seed, training_.context->shards * together,
+                                       shards.begin * together, shards.end * together, course.first_epoch,
+                                       course.first_batch, course.end_epoch, ways_of(data));
 }
 
 SampleWays SampleSupply::ways_of(const Dataset& data) {

@@ -23,9 +23,14 @@ class SampleSupply {
 
   // Copies or pins what `data` wants on a device; quick if that was done before.
   void prepare(const Dataset& data) { ways_of(data); }
-  // This rank's shards from that position on, to the end of epoch `end_epoch` - 1.
-  std::unique_ptr<BatchLoader> open(const Dataset& data, std::int64_t epoch, std::int64_t batch,
-                                    std::int64_t end_epoch);
+  struct Course {
+    std::int64_t first_epoch = 0;
+    std::int64_t first_batch = 0;
+    std::int64_t end_epoch = 1;
+    int shards_together = 1;  // StepRunner::TrainOptions
+  };
+  // This rank's shards from the first batch on, to the end of epoch `end_epoch` - 1.
+  std::unique_ptr<BatchLoader> open(const Dataset& data, const Course& course);
 
  private:
   SampleWays ways_of(const Dataset& data);

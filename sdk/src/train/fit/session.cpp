@@ -75,6 +75,12 @@ CallRecord Trainer::Session::new_call(const std::string& kind, const Dataset& da
 }
 
 std::size_t Trainer::Session::join_call(const CallRecord& call) {
+  if (training_.running_fit != nullptr) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}() was called while fit() is under way, by a callback or in a loop over steps(); wait "
+                            "until it has ended. FitOptions::validation evaluates after epochs",
+                            call.kind));
+  }
   // A savepoint of the last call may still be written from the state itself, which changes now.
   saver_.take_state_back();
   ++training_.calls_made;
@@ -89,6 +95,7 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
   const bool is_earlier_open =
       std::any_of(state.calls.begin(), earlier_end, [](const CallRecord& record) { return !record.is_finished; });
   if (is_earlier_open || index > state.calls.size()) {
+    if (failed_call_ && failed_call_->index < index) refuse_later_call(index);
     // The program cannot go back to an earlier call; a process that begins anew can.
     throw Error(ErrorCode::cancelled, fmt::format("the run went back to an earlier call than number {}, which this "
                                                   "replica is in; a new process takes its place",
@@ -108,7 +115,35 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
   now.calls[index].kind = call.kind;
   now.calls[index].data = call.data;
   now.calls[index].epochs = call.epochs;
+  now.calls[index].steps_per_epoch = call.steps_per_epoch;
+  now.calls[index].accumulate = call.accumulate;
   require_same_choices(state, now, "its savepoint");
+}
+
+// With other replicas or a run directory, the call is open: the others are in it, and a new start goes on with it.
+void Trainer::Session::note_failure(std::size_t call, const std::string& sentence) {
+  failed_call_ = {.index = call, .sentence = sentence};
+  TrainState& state = training_.state;
+  if (training_.is_supervised() || training_.context->size > 1 || call + 1 != state.calls.size()) return;
+  // Alone, nobody will go on with it. Its steps stay, and the next call takes its number.
+  state.calls.pop_back();
+  training_.calls_made = call;
+  std::erase_if(state.callbacks, [prefix = fmt::format("{}/", call)](const auto& callback) {
+    return callback.first.starts_with(prefix);
+  });
+  state.epoch = 0;
+  state.batch = 0;
+  state.stage = FitStage::between_calls;
+  asked_ = {};
+  failed_call_.reset();
+}
+
+void Trainer::Session::refuse_later_call(std::size_t index) const {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("call {} of the Trainer cannot begin, since call {} ended with an error that the program "
+                          "caught: {}. The other replicas may still be in that call. Let the error leave the training "
+                          "function; a new start goes on with that call from the newest savepoint",
+                          index + 1, failed_call_->index + 1, failed_call_->sentence));
 }
 
 void Trainer::Session::begin_next_generation(const CallRecord& call) {
@@ -153,6 +188,12 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
   generation_.join(data, WarmUp::inference);
   const CallRecord begun = new_call("evaluate", data, 1);
   const std::size_t call = join_call(begun);
+  in_call(call, [&] { run_evaluate(call, begun, data); });
+  training_.context->results = results_text(training_.state, training_.weights_digest());
+  return record_of(call).results;
+}
+
+void Trainer::Session::run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data) {
   while (!record_of(call).is_finished) {
     try {
       const Logs results = evaluate_once(data);
@@ -166,13 +207,11 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
       begin_next_generation(begun);
     }
   }
-  training_.context->results = results_text(training_.state, training_.weights_digest());
-  return record_of(call).results;
 }
 
 // Batches are sharded as in fit(), so the means have the same bits on any number of replicas.
 Logs Trainer::Session::evaluate_once(const Dataset& data) {
-  const auto loader = samples_.open(data, 0, 0, 1);
+  const auto loader = samples_.open(data, {});
   std::vector<double> sums(training_.trainable.sum_names().size());
   double samples = 0;  // or their weight
   for (;;) {

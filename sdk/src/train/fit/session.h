@@ -5,19 +5,26 @@
 // generation.h, agreement.h and saver.h. docs/decisions/training.md
 
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "holdfast/train/trainer.h"
 #include "train/agreement/agreement.h"
+#include "train/fit/epoch_plan.h"
 #include "train/fit/fit_context.h"
 #include "train/fit/generation.h"
 #include "train/fit/sample_supply.h"
 #include "train/saving/memory_saver.h"
 #include "train/saving/saver.h"
+#include "train/state/snapshot.h"
 #include "train/step/training.h"
 
 namespace holdfast {
+
+class ModelTrainable;
 
 class Trainer::Session {
  public:
@@ -28,6 +35,8 @@ class Trainer::Session {
 
   FitResult fit(const Dataset& data, const FitOptions& options);
   Logs evaluate(const Dataset& data);
+  Tensor predict(const Dataset& data);                            // predict.cpp
+  void predict(const Dataset& data, const PredictionSink& sink);  // predict.cpp
   Tensor predict(const Tensor& features, std::int64_t batch_size);
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size);
   Digest save(const std::string& path);
@@ -37,6 +46,8 @@ class Trainer::Session {
   std::int64_t step();
 
  private:
+  friend class FitCourse;
+
   // session.cpp
   // What the program asks for, before anything of it is done.
   static CallRecord new_call(const std::string& kind, const Dataset& data, std::int64_t epochs);
@@ -50,17 +61,40 @@ class Trainer::Session {
   void give_more_epochs(std::size_t call, std::int64_t epochs);
   Logs evaluate_once(const Dataset& data);
   std::vector<Tensor> predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size);
+  // Runs what a call does. If that throws, later calls know of it.
+  template <class Function>
+  auto in_call(std::size_t call, const Function& function) {
+    try {
+      return function();
+    } catch (const std::exception& failure) {
+      note_failure(call, failure.what());
+      throw;
+    }
+  }
+  void note_failure(std::size_t call, const std::string& sentence);
+  [[noreturn]] void refuse_later_call(std::size_t index) const;
+  void run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data);
+
+  // predict.cpp
+  bool run_predict(std::size_t call, const CallRecord& begun, const Dataset& data, const PredictionSink& sink);
+  void predict_once(const Dataset& data, const PredictionSink& sink);
+  void predict_alone(const Dataset& data, const PredictionSink& sink);
+  void share_requests();
 
   // load_weights.cpp
+  void run_load_weights(std::size_t call, const CallRecord& begun, const Snapshot& saved, const std::string& path);
   void require_same_weights(const Digest& digest, const std::string& path);
+
+  // compile.cpp
+  void run_compile(std::size_t call, const CallRecord& begun, ModelTrainable& trainable, const Optimizer& optimizer);
 
   // fit.cpp
   void begin_fit(FitContext& context);
-  void train_epochs(std::size_t call, FitContext& context, const Dataset& data);
-  StepRunner::TrainOptions step_options(const Batch& batch, const Dataset& data);
+  static int shards_together(const EpochPlan& plan);
+  StepRunner::TrainOptions step_options(const Batch& batch, const EpochPlan& plan);
   void begin_epoch(FitContext& context);
   void count_step(CallRecord& record, const Batch& batch, const StepRunner::Outcome& outcome);
-  void end_step(const CallRecord& record, FitContext& context);
+  Logs end_step(const CallRecord& record, FitContext& context);
   void end_epoch(CallRecord& record, FitContext& context);
   void end_fit(CallRecord& record, FitContext& context);
   void close_fit(FitContext& context);
@@ -90,7 +124,13 @@ class Trainer::Session {
   SampleSupply samples_;
   Generation generation_;
 
-  Requests asked_;            // made with the last steps, and not yet answered
+  Requests asked_;  // made with the last steps, and not yet answered
+  // The call that ended by an exception, and its sentence.
+  struct FailedCall {
+    std::size_t index = 0;
+    std::string sentence{};
+  };
+  std::optional<FailedCall> failed_call_;
   bool is_extended_ = false;  // fit() had ended, and goes on for more epochs: callbacks do not know yet
 };
 

@@ -3,6 +3,7 @@
 
 #include "holdfast/train/trainer.h"
 
+#include "train/fit/fit_course.h"
 #include "train/fit/session.h"
 #include "train/step/model_trainable.h"
 
@@ -26,8 +27,17 @@ Trainer::~Trainer() = default;
 FitResult Trainer::fit(const Dataset& data, const FitOptions& options) {
   return session_->fit(data, options);
 }
+StepLoop Trainer::steps(const Dataset& data, const FitOptions& options) {
+  return StepLoop(std::make_unique<FitCourse>(*session_, data, options));
+}
 Logs Trainer::evaluate(const Dataset& data) {
   return session_->evaluate(data);
+}
+Tensor Trainer::predict(const Dataset& data) {
+  return session_->predict(data);
+}
+void Trainer::predict(const Dataset& data, const PredictionSink& sink) {
+  session_->predict(data, sink);
 }
 Tensor Trainer::predict(const Tensor& features, std::int64_t batch_size) {
   return session_->predict(features, batch_size);
@@ -49,6 +59,19 @@ void Trainer::load_weights(const std::string& path) {
 }
 Digest Trainer::save(const std::string& path) const {
   return session_->save(path);
+}
+
+StepLoop::StepLoop(std::unique_ptr<FitCourse> course) : course_(std::move(course)) {}
+StepLoop::StepLoop(StepLoop&&) noexcept = default;
+StepLoop::~StepLoop() = default;
+
+void StepLoop::advance() {
+  step_.reset();
+  if (course_->advance()) {
+    step_.emplace(TrainingStep{.context = course_->context(), .logs = course_->logs()});
+  } else {
+    result_ = course_->result();
+  }
 }
 
 }  // namespace holdfast

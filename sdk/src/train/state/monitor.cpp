@@ -21,6 +21,14 @@ double monitored(const Logs& logs, const std::string& name, const std::string& c
                           is_of_validation ? "; give fit() .validation to log that one, too" : ""));
 }
 
+std::optional<double> monitored_in_epoch(const TrainingContext& context, const Logs& logs, const std::string& name,
+                                         const std::string& callback) {
+  // A misspelled name still throws: its log without "val_" is not there either.
+  const bool is_of_validation = name.starts_with("val_") && logs.contains(name.substr(4)) && !logs.contains(name);
+  if (is_of_validation && !context.is_validated()) return std::nullopt;
+  return monitored(logs, name, callback);
+}
+
 bool is_better(double value, double than, Best best, double min_delta) {
   return best == Best::lowest ? value < than - min_delta : value > than + min_delta;
 }

@@ -152,6 +152,8 @@ Json call(const CallRecord& record) {
                  {"epoch_sums", numbers(record.epoch_sums)},
                  {"epoch_samples", record.epoch_samples}};
   if (record.begun_at_step >= 0) object["begun_at_step"] = record.begun_at_step;
+  if (record.steps_per_epoch > 0) object["steps_per_epoch"] = record.steps_per_epoch;
+  if (record.accumulate > 1) object["accumulate"] = record.accumulate;
   if (record.own_savepoint_step >= 0) object["own_savepoint_step"] = record.own_savepoint_step;
   if (record.is_ended_by_callback) object["ended_by_callback"] = true;
   if (record.epoch_skipped_samples > 0) object["epoch_skipped_samples"] = record.epoch_skipped_samples;
@@ -170,6 +172,8 @@ CallRecord call_from(const Json& object) {
   for (const Json& epoch : array_at(object, "history")) record.history.push_back(logs_from(epoch));
   record.epoch_sums = numbers_from(member(object, "epoch_sums"));
   record.epoch_samples = integer_at<std::int64_t>(object, "epoch_samples");
+  if (object.contains("steps_per_epoch")) record.steps_per_epoch = count_at(object, "steps_per_epoch");
+  if (object.contains("accumulate")) record.accumulate = count_at(object, "accumulate");
   if (object.contains("epoch_skipped_samples")) {
     record.epoch_skipped_samples = integer_at<std::int64_t>(object, "epoch_skipped_samples");
   }
@@ -395,6 +399,9 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
     const std::string call_name = fmt::format("call {} of the Trainer", i + 1);
     describe_differences(call_name + " (fit or evaluate)", saved.calls[i].kind, now.calls[i].kind, sentences);
     describe_differences(call_name + ": epochs", saved.calls[i].epochs, now.calls[i].epochs, sentences);
+    describe_differences(call_name + ": steps_per_epoch", saved.calls[i].steps_per_epoch, now.calls[i].steps_per_epoch,
+                         sentences);
+    describe_differences(call_name + ": accumulate", saved.calls[i].accumulate, now.calls[i].accumulate, sentences);
     describe_differences(call_name + ": data", Json::parse(saved.calls[i].data), Json::parse(now.calls[i].data),
                          sentences);
   }

@@ -16,11 +16,13 @@ namespace holdfast {
 
 // One call of fit() or evaluate(), in the order of the program.
 struct CallRecord {
-  std::string kind;  // "fit", "evaluate", "load_weights", "compile"
+  std::string kind;  // "fit", "evaluate", "predict", "load_weights", "compile"
   // Dataset::description(); of "load_weights" the digest of the weights; of "compile" what is trained, and how:
   // {"frozen": [names of layers], "optimizer": its configuration, "slots": [names]}.
   std::string data;
   std::int64_t epochs = 0;
+  std::int64_t steps_per_epoch = 0;  // 0: an epoch is a pass over the data
+  std::int64_t accumulate = 1;       // batches of a step
   bool is_finished = false;
   bool is_ended_by_callback = false;  // with its last epoch, which the number of epochs does not show
   // The step at which fit() ended and saved its state because no callback did; -1 without such a step. That savepoint
@@ -40,7 +42,7 @@ struct CallRecord {
 
 // Whether the state after this call has other weights than before it.
 inline bool changes_weights(const CallRecord& call) {
-  return call.kind != "evaluate";
+  return call.kind != "evaluate" && call.kind != "predict";
 }
 
 // How far fit() is, besides epoch and batch. Of two states with equal epoch and batch, the later stage is the newer

@@ -30,7 +30,7 @@ CheckReport StepCheck::report(int first_shard) const {
 
 StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
   StepCheck check = prepare(&batch, step);
-  runner_.computation().compute(batch, step, {.asks_comparison = options_.asks_comparison, .check = &check});
+  runner_.computation().compute(batch, step, computation_options(check));
   const StepRunner::Sum sum = runner_.reduce(step);
   // The sum is the same on every rank, so all of them come to the same conclusion without a message.
   if (is_agreed(runner_.layout().check(sum.block.tail))) return runner_.agree_and_update(sum, batch, step, options_);
@@ -38,12 +38,16 @@ StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
   return train_again(gather_reports(check), step);
 }
 
+ShardComputation::Options CheckedStep::computation_options(StepCheck& check) const {
+  return {.asks_comparison = options_.asks_comparison, .shards_together = options_.shards_together, .check = &check};
+}
+
 // The update is applied only if all agree now. By then every rank knows what the others computed.
 StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& first, std::int64_t step) {
   StepCheck check = prepare(nullptr, step);
   // Own samples are read anew as well: a flipped bit may be in the buffer that the first time used.
   const LoadedShards loaded = options_.load(runner_.shards());
-  runner_.computation().compute(loaded.batch(), step, {.asks_comparison = options_.asks_comparison, .check = &check});
+  runner_.computation().compute(loaded.batch(), step, computation_options(check));
   const StepRunner::Sum reduced = runner_.reduce(step);
 
   // The exchange of reports overwrites the memory of the sum.

@@ -26,6 +26,7 @@ class CheckedStep {
   // `own` is the batch that is being computed; null: one that is read anew.
   StepCheck prepare(const Batch* own, std::int64_t step) const;
   std::vector<CheckReport> gather_reports(const StepCheck& check);
+  ShardComputation::Options computation_options(StepCheck& check) const;
 
   StepRunner& runner_;
   const StepRunner::TrainOptions& options_;

@@ -268,7 +268,7 @@ void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const
   // fetch_sums() completes the sums of a device.
   if (state.device_shard) return state.sums->run(shard, state.device_shard->sums.data());
   state.sums->run(shard, sums.data());
-  evaluation_.add_losses(sums);
+  evaluation_.complete(sums, batch.samples);
 }
 
 // The key names all that the passes depend on, except what never changes: parameters, loss and metrics.
@@ -414,7 +414,7 @@ bool ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std
   std::vector<float> fetched(sums.size() + 1);
   state.program->backend().memory().copy_to_host({state.device_shard->sums.data(), fetched.size()}, fetched);
   std::copy_n(fetched.begin(), sums.size(), sums.begin());
-  evaluation_.add_losses(sums);
+  evaluation_.complete(sums, batch.samples);
   if (std::isnan(sums[0])) state.sums->check_labels(batch.samples);
   // The device counts in an integer. It travels with the sums, so it needs no copy of its own.
   return std::bit_cast<std::uint32_t>(fetched.back()) == 0;

@@ -49,8 +49,8 @@ LossHandle::LossHandle(const Loss& loss, float weight) : loss_(loss.clone()), we
               fmt::format("the weight of a loss ({}) is {}; it is a number from 0 on", loss.name(), weight));
 }
 
-MetricHandle::MetricHandle(const Metric& metric, std::string output)
-    : metric_(metric.clone()), output_(std::move(output)) {
+MetricHandle::MetricHandle(const Metric& metric, std::string output, MetricWeights weights)
+    : metric_(metric.clone()), output_(std::move(output)), weights_(weights) {
   require_own_clone("metric", metric, *metric_);
 }
 
@@ -76,7 +76,8 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
     const std::string& name = metric.get()->name();
     metrics_.push_back({.metric = metric.get(),
                         .output = output,
-                        .name = has_several() ? fmt::format("{}_{}", outputs_[output].name, name) : name});
+                        .name = has_several() ? fmt::format("{}_{}", outputs_[output].name, name) : name,
+                        .ignores_weights = metric.weights() == MetricWeights::ignored});
     if (const auto graph = graph_of_metric(metrics_.size() - 1, std::nullopt)) {
       metrics_.back().sums = graph->graph.outputs.size();
       // A class of several sums that lacks a result is found here, not after the first step.
@@ -101,9 +102,9 @@ std::optional<SumsGraph> OutputEvaluation::graph_of_metric(std::size_t index,
   const OutputMetric& metric = metrics_[index];
   const ValueMetric* const of_values = metric.metric->as_values();
   if (of_values == nullptr) return std::nullopt;
-  return graph_of_metric_sums(
-      *of_values,
-      {.outputs = outputs_[metric.output].spec.shape, .targets = target_shapes_[metric.output], .weights = weights});
+  return graph_of_metric_sums(*of_values, {.outputs = outputs_[metric.output].spec.shape,
+                                           .targets = target_shapes_[metric.output],
+                                           .weights = metric.ignores_weights ? std::nullopt : weights});
 }
 
 std::size_t OutputEvaluation::output_named(const MetricHandle& metric) const {
@@ -140,7 +141,7 @@ void OutputEvaluation::check_weights(const ArraySpec& weights) const {
     return part.is_mean_of_elements() || positions.size() <= part.position_axes(output);
   };
   const bool all_take = takes(*losses_.front().get()) && std::ranges::all_of(metrics_, [&](const OutputMetric& metric) {
-                          return takes(*metric.metric);
+                          return metric.ignores_weights || takes(*metric.metric);
                         });
   if (!has_several() && leads && divides && all_take) {
     static_cast<void>(graph_of_output_loss(0, weights.shape));
@@ -167,6 +168,7 @@ std::vector<std::string> OutputEvaluation::sum_names() const {
     for (std::size_t sum = 1; sum < metric.sums; ++sum) {
       names.push_back(fmt::format("{} (sum {})", metric.name, sum + 1));
     }
+    if (metric.ignores_weights) names.push_back(fmt::format("{} (samples)", metric.name));
   }
   return names;
 }
@@ -183,8 +185,9 @@ std::vector<double> OutputEvaluation::results(std::span<const double> sums, doub
   for (const double sum : sums.first(first_metric())) results.push_back(sum / weight);
   sums = sums.subspan(first_metric());
   for (const OutputMetric& metric : metrics_) {
-    results.push_back(metric.metric->result(sums.first(metric.sums), weight));
-    sums = sums.subspan(metric.sums);
+    results.push_back(
+        metric.metric->result(sums.first(metric.sums), metric.ignores_weights ? sums[metric.sums] : weight));
+    sums = sums.subspan(metric.places());
   }
   return results;
 }
@@ -213,6 +216,7 @@ void OutputEvaluation::append_configuration(nlohmann::json& configuration) const
     nlohmann::json own = json_of("metric", metric.metric->name(), *metric.metric);
     // The sums of an epoch are saved, and those of another number would be taken for other metrics.
     if (metric.sums > 1) own = nlohmann::json{{"metric", own}, {"sums", metric.sums}};
+    if (metric.ignores_weights) own = nlohmann::json{{"metric", own}, {"ignores_weights", true}};
     metrics.push_back(has_several() ? nlohmann::json{{"output", metric.output}, {"metric", own}} : own);
   }
   configuration["metrics"] = metrics;
@@ -229,7 +233,12 @@ void OutputEvaluation::append_configuration(nlohmann::json& configuration) const
   configuration["losses"] = losses;
 }
 
-void OutputEvaluation::add_losses(std::span<float> sums) const {
+void OutputEvaluation::complete(std::span<float> sums, std::int64_t samples) const {
+  std::size_t place = first_metric();
+  for (const OutputMetric& metric : metrics_) {
+    if (metric.ignores_weights) sums[place + metric.sums] = static_cast<float>(samples);
+    place += metric.places();
+  }
   if (!has_several()) {
     if (losses_.front().weight() != 1) sums[0] *= losses_.front().weight();
     return;

@@ -35,8 +35,8 @@ class OutputEvaluation {
   std::vector<double> results(std::span<const double> sums, double weight) const;
   // Adds the configurations of losses and metrics to a JSON object.
   void append_configuration(nlohmann::json& configuration) const;
-  // Completes sums that have the losses of the outputs.
-  void add_losses(std::span<float> sums) const;
+  // Completes the sums of a shard of so many samples, which have the losses of the outputs and the sums of metrics.
+  void complete(std::span<float> sums, std::int64_t samples) const;
   // The losses and metrics that devices cannot compute, for a message.
   std::vector<std::string> without_device_code() const;
 
@@ -45,6 +45,10 @@ class OutputEvaluation {
     std::size_t output = 0;
     std::string name;
     std::size_t sums = 1;
+    bool ignores_weights = false;
+
+    // A metric that ignores weights counts samples by itself: the sum of all weights is not their number.
+    std::size_t places() const { return sums + (ignores_weights ? 1 : 0); }
   };
 
   std::span<const ModelArray> outputs() const { return outputs_; }

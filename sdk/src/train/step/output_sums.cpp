@@ -245,6 +245,12 @@ void OutputSums::check_labels(std::int64_t samples) {
 
 void OutputSums::run_metric(const Shard& shard, std::size_t index, float* sums) {
   const OutputEvaluation::OutputMetric& metric = evaluation_.metrics()[index];
+  if (metric.ignores_weights && shard.weights != nullptr) {
+    Shard plain = shard;
+    plain.weights = nullptr;
+    plain.weights_each = 1;
+    return run_metric(plain, index, sums);
+  }
   if (ValueProgram* const program = prepared_->metrics[index].get()) {
     return program->run({.outputs = shard.outputs[metric.output],
                          .targets = shard.targets[metric.output],
@@ -281,7 +287,7 @@ void OutputSums::run(const Shard& shard, float* sums) {
   float* next = sums + evaluation_.first_metric();
   for (std::size_t index = 0; index < evaluation_.metrics().size(); ++index) {
     run_metric(shard, index, next);
-    next += evaluation_.metrics()[index].sums;
+    next += evaluation_.metrics()[index].places();
   }
   if (shard.weights != nullptr) sum_weights(shard, next);
 }

@@ -38,7 +38,7 @@ class OutputSums {
     std::vector<float*> gradients{};  // empty where none are wanted
   };
   // Computes a shard that was prepared. Writes the sums, and the sum of the weights after them if there are any, to
-  // `sums` in the same memory. OutputEvaluation::add_losses() completes them.
+  // `sums` in the same memory. OutputEvaluation::complete() completes them.
   void run(const Shard& shard, float* sums);
   // Throws SampleError if a loss on a device met a class label that does not exist, in a shard of so many samples.
   void check_labels(std::int64_t samples);

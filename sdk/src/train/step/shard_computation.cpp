@@ -41,6 +41,12 @@ class InjectedSlowness {
 
 }  // namespace
 
+std::size_t floats_of_outputs(const Trainable& trainable) {
+  std::size_t floats = 0;
+  for (const ArraySpec& output : trainable.outputs()) floats += static_cast<std::size_t>(output.shape.element_count());
+  return floats;
+}
+
 int shard_workers(const Replica::Context& context) {
   return std::min(context.assignment().most(), context.workers);
 }
@@ -55,12 +61,13 @@ ShardComputation::ShardComputation(Replica::Context& context, Trainable& trainab
       faulty_(*context.supervision, trainable),
       workers_(shard_workers(context)),
       passes_(compute::shared_passes(workers_, context.threads_per_shard)),
-      accumulator_(ShardTree(context.shards), local_, communicator.slots(), trainable.memory()) {
+      accumulator_(ShardTree(context.shards), local_, communicator.slots(), trainable.memory()),
+      scratch_(static_cast<std::size_t>(workers_.size())) {
   communicator_.set_passes(passes_);
 }
 
 void ShardComputation::compute(const Batch& batch, std::int64_t step, const Options& options) {
-  HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count());
+  HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count() * options.shards_together);
   context_.supervision->enter(TrainingPhase::computing, step);
   faulty_.reach(FaultPoint::forward, step);
   options_ = options;
@@ -95,19 +102,71 @@ void ShardComputation::compute_sums(const Batch& batch, std::int64_t step) {
   accumulator_.finish(passes_);
 }
 
+void ShardComputation::predict(const Batch& batch, std::int64_t step, std::span<float> outputs) {
+  HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count());
+  context_.supervision->enter(TrainingPhase::evaluating, step);
+  const std::size_t floats = floats_of_outputs(trainable_);
+  const std::int64_t first = batch.shards.front().first_sample;
+  workers_.run(local_.count(), [&](int worker, int index) {
+    ShardBatch shard = shard_batch(batch, static_cast<std::size_t>(index), step, worker);
+    // The data may have any targets, or weights, which mean nothing here.
+    shard.targets = {};
+    shard.target_layout = nullptr;
+    shard.has_sample_weights = false;
+    const auto place = static_cast<std::size_t>(shard.first_sample - first) * floats;
+    trainable_.predict(shard, outputs.subspan(place, static_cast<std::size_t>(shard.samples) * floats));
+  });
+}
+
 void ShardComputation::compute_shard(const Batch& batch, std::int64_t step, int worker, int index) {
   const Slot slot = acquire(index);
+  const Work work{.batch = batch, .step = step, .worker = worker};
   const bool is_sent_ahead = can_overlap(index, step);
-  GradientSink sink = open_sink(slot, is_sent_ahead ? send_when_ready(index, step) : GradientSink::Wishes());
-
-  faulty_.compute_gradients(shard_batch(batch, static_cast<std::size_t>(index), step, worker), sink,
-                            sums_of(batch, slot));
-
-  require_all_ready(sink);
-  if (is_lone_shard()) lone_sum_is_finite_ = sink.is_finite();
+  if (options_.shards_together > 1) {
+    const int first = index * options_.shards_together;
+    compute_together(work, {first, first + options_.shards_together}, slot, 0);
+  } else {
+    compute_one(work, static_cast<std::size_t>(index), slot,
+                open_sink(slot, is_sent_ahead ? send_when_ready(index, step) : GradientSink::Wishes()));
+  }
   if (options_.check != nullptr) options_.check->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
   // Gradients that were sent ahead are added already.
   complete(index, slot, !is_sent_ahead);
+}
+
+void ShardComputation::compute_one(const Work& work, std::size_t shard, const Slot& into, GradientSink sink) {
+  const ShardBatch samples = shard_batch(work.batch, shard, work.step, work.worker);
+  const std::span<float> sums = sums_of(work.batch, into);
+  if (work.has_faults) {
+    faulty_.compute_gradients(samples, sink, sums);
+  } else {
+    trainable_.compute_gradients(samples, sink, sums);
+  }
+  require_all_ready(sink);
+  if (work.has_faults && is_lone_shard()) lone_sum_is_finite_ = sink.is_finite();
+}
+
+// One shard at a time, so activations take the memory of one. A sum waits for its right sibling in a block for each
+// level of the tree.
+void ShardComputation::compute_together(const Work& work, ShardRange shards, const Slot& into, std::size_t depth) {
+  if (shards.count() == 1) return compute_one(work, static_cast<std::size_t>(shards.begin), into, open_sink(into, {}));
+  const auto children = ShardTree::children(shards);
+  compute_together(work, children.first, into, depth + 1);
+  const Slot right = scratch(work.worker, depth);
+  std::fill(right.tail.begin(), right.tail.end(), 0.0F);
+  compute_together(work, children.second, right, depth + 1);
+  memory().add(right.gradients, into.gradients);
+  host_memory().add(right.tail, into.tail);
+}
+
+Slot ShardComputation::scratch(int worker, std::size_t depth) {
+  std::vector<Scratch>& of_worker = scratch_[static_cast<std::size_t>(worker)];
+  while (of_worker.size() <= depth) {
+    of_worker.push_back(
+        {.gradients = memory().allocate(layout_.gradient_floats()), .tail = std::vector<float>(layout_.tail_floats())});
+  }
+  Scratch& found = of_worker[depth];
+  return {.gradients = {found.gradients.get(), layout_.gradient_floats()}, .tail = found.tail};
 }
 
 void ShardComputation::compute_sums_of_shard(const Batch& batch, std::int64_t step, int worker, int index) {
@@ -138,9 +197,10 @@ void ShardComputation::recompute_shard(const Batch& batch, StepCheck::Recomputat
   std::vector<float> tail(layout_.tail_floats());
   const Slot slot{.gradients = {gradients.get(), layout_.gradient_floats()}, .tail = tail};
   const Batch& samples = recomputation.samples ? recomputation.samples->batch() : batch;
-  GradientSink sink = open_sink(slot, {});
-  trainable_.compute_gradients(shard_batch(samples, recomputation.index, step, worker), sink, sums_of(samples, slot));
-  require_all_ready(sink);
+  const Work work{.batch = samples, .step = step, .worker = worker, .has_faults = false};
+  const int together = options_.shards_together;
+  const int first = static_cast<int>(recomputation.index) * together;
+  compute_together(work, {first, first + together}, slot, 0);
   recomputation.digest = digest_of(slot);
 }
 
@@ -182,14 +242,14 @@ void ShardComputation::require_all_ready(const GradientSink& sink) const {
 
 // The one shard of a device that trains alone.
 bool ShardComputation::is_lone_shard() const {
-  return context_.size == 1 && local_.count() == 1 && !memory().is_host();
+  return context_.size == 1 && local_.count() == 1 && options_.shards_together == 1 && !memory().is_host();
 }
 
 // Only the last shard of a device can overlap, and only if other ranks wait for it and nothing reads or changes its
 // gradients before they are sent. On CPUs the cores that add are those that compute. Ranks may differ in this.
 bool ShardComputation::can_overlap(int index, std::int64_t step) const {
   return !memory().is_host() && context_.size > 1 && workers_.size() == 1 && index + 1 == local_.count() &&
-         options_.check == nullptr && layout_.gradient_count() > 0 &&
+         options_.shards_together == 1 && options_.check == nullptr && layout_.gradient_count() > 0 &&
          !context_.supervision->may_corrupt(FaultPoint::backward, step);
 }
 

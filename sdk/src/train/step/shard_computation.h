@@ -4,6 +4,7 @@
 // adds them there as far as the shard tree allows. docs/decisions/training.md
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -22,11 +23,14 @@ namespace holdfast {
 
 // How many shards each rank of the generation computes at once, at most. A spare asks before it has a rank.
 int shard_workers(const Replica::Context& context);
+// The floats of all outputs of one sample.
+std::size_t floats_of_outputs(const Trainable& trainable);
 
 class ShardComputation {
  public:
   struct Options {
     bool asks_comparison = false;  // which joins the requests of the watchdog
+    int shards_together = 1;       // StepRunner::TrainOptions
     StepCheck* check = nullptr;    // shards of other ranks to compute, too, and where their digests go
   };
 
@@ -35,11 +39,14 @@ class ShardComputation {
   ShardComputation(Replica::Context& context, Trainable& trainable, Communicator& communicator,
                    const BlockLayout& layout);
 
-  // The forward and backward pass of each shard of `batch`. A device's gradients go to the other ranks in buckets while
-  // its last shard is still being computed.
+  // The forward and backward pass of each shard of `batch`, which has shards_together shards for each one of the run.
+  // The sum of these is that of one shard: with powers of two, as the shard tree over all of them adds. A device's
+  // gradients go to the other ranks in buckets while its last shard is still being computed.
   void compute(const Batch& batch, std::int64_t step, const Options& options);
   // Computes loss and metrics alone, in inference mode.
   void compute_sums(const Batch& batch, std::int64_t step);
+  // Computes the outputs of this rank's samples, shard after shard: of each shard, one output after another.
+  void predict(const Batch& batch, std::int64_t step, std::span<float> outputs);
 
   // After compute(): the slots that hold the sums of this rank's shards, from left to right in the shard tree.
   std::vector<int> covering_slots() const { return accumulator_.covering_slots(); }
@@ -52,7 +59,23 @@ class ShardComputation {
   FaultyTrainable& faulty() { return faulty_; }
 
  private:
+  // Memory of a worker for the sum of some shards that are computed together.
+  struct Scratch {
+    std::shared_ptr<float[]> gradients;
+    std::vector<float> tail;
+  };
+  // Computes shards of a batch for the thread of a worker, with or without injected faults.
+  struct Work {
+    const Batch& batch;
+    std::int64_t step = 0;
+    int worker = 0;
+    bool has_faults = true;
+  };
+
   void compute_shard(const Batch& batch, std::int64_t step, int worker, int index);
+  void compute_one(const Work& work, std::size_t shard, const Slot& into, GradientSink sink);
+  void compute_together(const Work& work, ShardRange shards, const Slot& into, std::size_t depth);
+  Slot scratch(int worker, std::size_t depth);
   void compute_sums_of_shard(const Batch& batch, std::int64_t step, int worker, int index);
   Slot acquire(int index);
   void complete(int index, const Slot& slot, bool with_gradients);
@@ -78,6 +101,7 @@ class ShardComputation {
   WorkerPool workers_;
   const ArrayPasses passes_;
   ShardAccumulator accumulator_;
+  std::vector<std::vector<Scratch>> scratch_;  // by worker, then by depth in the tree; made when it is needed
 
   // For the step that is being computed.
   Options options_{};

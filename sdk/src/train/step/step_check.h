@@ -17,7 +17,7 @@ struct StepCheck {
   struct Recomputation {
     int distance = 1;                       // from that rank to this one, see rank_before()
     std::optional<LoadedShards> samples{};  // empty: those of the batch that is being computed
-    std::size_t index = 0;                  // of the shard among these samples
+    std::size_t index = 0;                  // of the run's shard among these samples
     Digest digest{};
   };
 

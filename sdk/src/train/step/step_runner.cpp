@@ -101,7 +101,8 @@ void StepRunner::use_layout() {
 StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, const TrainOptions& options) {
   if (options.checked_shards > 0) return CheckedStep(*this, options).train(batch, step);
   // Forward and backward; gradients that are complete are on their way to the other ranks meanwhile.
-  shards_->compute(batch, step, {.asks_comparison = options.asks_comparison});
+  shards_->compute(batch, step,
+                   {.asks_comparison = options.asks_comparison, .shards_together = options.shards_together});
   // Over all shards, in the order of the tree: the same bits on every rank.
   const Sum sum = reduce(step);
   return agree_and_update(sum, batch, step, options);
@@ -169,6 +170,23 @@ void StepRunner::add_penalty(const Batch& batch, Outcome& outcome) const {
   const double penalty = trainable_.penalty();
   if (penalty == 0 || outcome.sums.empty()) return;
   outcome.sums.front() += penalty * (batch.has_weights() ? outcome.weight : static_cast<double>(batch.samples));
+}
+
+// Ranks have consecutive shards, so the outputs of a rank are one piece.
+void StepRunner::predict(const Batch& batch, std::int64_t step, std::span<float> outputs) {
+  const ShardAssignment assignment = context_.assignment();
+  const std::size_t floats = floats_of_outputs(trainable_);
+  const auto piece_of = [&](int rank) {
+    const ShardRange of_rank = assignment.of(rank);
+    const std::int64_t begin = begin_of_shard(batch.samples, of_rank.begin, context_.shards);
+    const std::int64_t end = begin_of_shard(batch.samples, of_rank.end, context_.shards);
+    return outputs.subspan(static_cast<std::size_t>(begin) * floats, static_cast<std::size_t>(end - begin) * floats);
+  };
+  shards_->predict(batch, step, piece_of(context_.rank));
+  context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+  for (int rank = 0; rank < context_.size; ++rank) {
+    communicator_->broadcast(std::as_writable_bytes(piece_of(rank)), rank, rank != context_.rank, deadline());
+  }
 }
 
 std::string StepRunner::describe_not_finite(const Sums& reduced) const {

@@ -44,7 +44,10 @@ class StepRunner {
     std::optional<float> learning_rate{};  // TrainState::learning_rate
     // Shards of each rank that another rank computes, too.
     int checked_shards = 0;
-    // Reads the samples of shards [first, end) of this batch anew; used in steps with a check.
+    // How many consecutive shards of the batch are computed in place of each shard of the run, one after another. The
+    // batch then has that many times the shards of the run.
+    int shards_together = 1;
+    // Reads the samples of the shards [first, end) of the run anew, for this batch; used in steps with a check.
     std::function<LoadedShards(ShardRange)> load{};
   };
 
@@ -78,6 +81,9 @@ class StepRunner {
   Outcome train(const Batch& batch, std::int64_t step, const TrainOptions& options);
   // Changes nothing.
   Outcome evaluate(const Batch& batch, std::int64_t step);
+  // Fills `outputs` with those of the whole batch, the same on every rank: shard after shard, and of each shard one
+  // output after another. Changes nothing.
+  void predict(const Batch& batch, std::int64_t step, std::span<float> outputs);
 
   // The parts of a step, for CheckedStep.
   ShardComputation& computation() { return *shards_; }

@@ -43,9 +43,15 @@ std::vector<int> shards_of_other_sizes(int own, int shards, std::int64_t batch_s
   return chosen;
 }
 
-void compute_on_each(const Replica::Context& context, Trainable& trainable, const Dataset& data, std::int64_t number,
-                     int shard, int workers, WarmUp what) {
-  const LoadedShards loaded(data, context.seed, context.shards, shard, shard + 1, 0, number);
+struct NumberedShard {
+  std::int64_t batch = 0;
+  int shard = 0;
+  int shards = 1;  // of a batch
+};
+
+void compute_on_each(const Replica::Context& context, Trainable& trainable, const Dataset& data,
+                     const NumberedShard& which, int workers, WarmUp what) {
+  const LoadedShards loaded(data, context.seed, which.shards, which.shard, which.shard + 1, 0, which.batch);
   const ShardSlice& slice = loaded.batch().shards.front();
   if (slice.samples == 0) return;
   // Each worker has kernels and memory of its own.
@@ -67,11 +73,13 @@ void compute_on_each(const Replica::Context& context, Trainable& trainable, cons
 
 }  // namespace
 
-void warm_up(const Replica::Context& context, Trainable& trainable, const Dataset& data, int workers, WarmUp what) {
+void warm_up(const Replica::Context& context, Trainable& trainable, const Dataset& data, int workers, WarmUp what,
+             int shards_together) {
+  const int shards = context.shards * shards_together;
   for (const std::int64_t number : batches_of_other_sizes(data)) {
     const std::int64_t samples = samples_of_batch(data, number);
-    for (const int shard : shards_of_other_sizes(context.rank % context.shards, context.shards, samples)) {
-      compute_on_each(context, trainable, data, number, shard, workers, what);
+    for (const int shard : shards_of_other_sizes(context.rank % context.shards * shards_together, shards, samples)) {
+      compute_on_each(context, trainable, data, {.batch = number, .shard = shard, .shards = shards}, workers, what);
     }
   }
 }

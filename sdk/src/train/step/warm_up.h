@@ -12,7 +12,9 @@ namespace holdfast {
 enum class WarmUp { training, inference };
 
 // Computes a shard of each size that occurs, in the first batch and in a smaller last one, on each of `workers`. The
-// Trainable is prepared for as many workers. Nothing is kept: the state stays as it is.
-void warm_up(const Replica::Context& context, Trainable& trainable, const Dataset& data, int workers, WarmUp what);
+// Trainable is prepared for as many workers. Nothing is kept: the state stays as it is. `shards_together` is that of
+// StepRunner::TrainOptions.
+void warm_up(const Replica::Context& context, Trainable& trainable, const Dataset& data, int workers, WarmUp what,
+             int shards_together = 1);
 
 }  // namespace holdfast

@@ -354,4 +354,33 @@ TEST(Fit, TrainsInAFurtherCallAfterAStopAtTheEndOfTheFirst) {
   });
 }
 
+// As a notebook would go on after a mistake in a callback.
+TEST(Fit, MayFailInAProgramThatIsAloneAndGoesOn) {
+  Replica replica = Replica::alone();
+  Trainer trainer(replica, small_model(), SGD(0.01F), kScores);
+  const auto sums = std::make_shared<SumOfLosses>();
+  EXPECT_THROW(trainer.fit(small_data().batch(10), {.epochs = 2, .callbacks = {sums, FailAt(8)}}), std::runtime_error);
+
+  const Logs evaluation = trainer.evaluate(small_data().batch(10));
+  const FitResult fit = trainer.fit(small_data().batch(10), {.epochs = 3, .callbacks = {sums}});
+
+  EXPECT_TRUE(evaluation.contains("loss"));
+  EXPECT_EQ(fit.history.size(), 3U);
+  EXPECT_EQ(trainer.step(), 8 + 18);
+}
+
+TEST(Fit, SaysThatACallFailedWhereAProgramGoesOnInARunDirectory) {
+  const TemporaryFolder folder;
+  train_on_threads({.run_directory = folder.path()}, [](Replica& replica) {
+    Trainer trainer(replica, small_model(), SGD(0.01F), kScores);
+    EXPECT_THROW(trainer.fit(small_data().batch(10), {.callbacks = {FailAt(3)}}), std::runtime_error);
+
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      EXPECT_THAT(refusal_by([&] { trainer.evaluate(small_data().batch(10)); }),
+                  AllOf(HasSubstr("call 1 ended with an error that the program caught: failed as asked."),
+                        HasSubstr("Let the error leave the training function")));
+    }
+  });
+}
+
 }  // namespace holdfast

@@ -1,0 +1,191 @@
+// fit() is one loop: data, step, callbacks, savepoint. Whatever ends a generation throws through here, and the loop
+// goes on from the state that the next generation agrees on. Everything that it needs to know for that is in the state.
+// The loop is turned inside out, so that a program can have its own body in it. docs/decisions/training.md
+
+#include "train/fit/fit_course.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "train/fit/fit_checks.h"
+#include "train/state/run_results.h"
+
+namespace holdfast {
+
+// Arguments are checked first: a mistake is told at once, and not when all replicas have met.
+static EpochPlan checked_plan(const Dataset& data, const FitOptions& options, const Training& training) {
+  require_fitting_data(data, training.trainable, "fit()");
+  if (options.validation) require_fitting_data(*options.validation, training.trainable, "fit() for validation");
+  require_sensible_options(data, options, training.trainable, training.context->shards);
+  EpochPlan plan(data, options);
+  // Once more: class weights are weights of samples, which not every model takes.
+  if (!options.class_weights.empty()) require_fitting_data(plan.data(), training.trainable, "fit()");
+  return plan;
+}
+
+FitCourse::FitCourse(Trainer::Session& session, const Dataset& data, const FitOptions& options)
+    : session_(session),
+      training_(session.training_),
+      options_(options),
+      plan_(checked_plan(data, options, session.training_)),
+      begun_(Trainer::Session::new_call("fit", plan_.described(), options.epochs)) {
+  session_.generation_.join(plan_.data(), WarmUp::training, Trainer::Session::shards_together(plan_));
+  begun_.steps_per_epoch = options.steps_per_epoch;
+  begun_.accumulate = options.accumulate;
+  call_ = session_.join_call(begun_);
+  session_.in_call(call_, [&] {
+    try {
+      begin();
+    } catch (...) {
+      // The destructor is not called for a constructor that throws.
+      training_.running_fit = nullptr;
+      throw;
+    }
+  });
+}
+
+FitCourse::~FitCourse() {
+  if (has_ended_) return;
+  training_.running_fit = nullptr;
+  session_.note_failure(call_, "the loop over its steps was left before its end, which stop_training() would bring");
+}
+
+// A run that goes on passes the calls that it had finished, with their recorded results.
+void FitCourse::begin() {
+  if (is_over()) {
+    training_.context->results = results_text(training_.state, training_.weights_digest());
+    if (training_.is_primary()) {
+      log(LogLevel::info, fmt::format("this run's fit() had finished at step {}", training_.state.step));
+    }
+    return;
+  }
+  training_.running_fit = &options_;
+  context_.emplace(training_, call_, plan_.steps());
+  // Not after a recovery: a callback that was told of the beginning is not told again.
+  session_.begin_fit(*context_);
+}
+
+bool FitCourse::is_over() const {
+  return record().is_finished && training_.state.stage != FitStage::closing;
+}
+
+bool FitCourse::is_epoch_done() const {
+  return training_.state.batch == plan_.steps();
+}
+
+bool FitCourse::advance() {
+  if (has_ended_) return false;
+  try {
+    return session_.in_call(call_, [&] { return advance_in_call(); });
+  } catch (...) {
+    // fit()'s options must not be used after its end, however it ends.
+    training_.running_fit = nullptr;
+    loader_.reset();
+    has_ended_ = true;
+    throw;
+  }
+}
+
+bool FitCourse::advance_in_call() {
+  while (!is_over()) {
+    try {
+      if (record().is_finished) {
+        loader_.reset();
+        session_.close_fit(*context_);
+        continue;
+      }
+      if (loader_ == nullptr) open_data();
+      // The generation may have ended between a callback's request to end fit() and that end, or at the end of an
+      // epoch.
+      if (!is_step_open_ && !is_epoch_done() && training_.state.stage != FitStage::ending) {
+        make_step();
+        is_step_open_ = true;
+        return true;
+      }
+      is_step_open_ = false;
+      finish_step();
+    } catch (const GenerationEnded&) {
+      go_on(false);
+    } catch (const RollBack&) {
+      // The replicas disagree about this state, so none of them may offer it to the next generation.
+      go_on(true);
+    }
+  }
+  end();
+  return false;
+}
+
+void FitCourse::go_on(bool gives_up_state) {
+  loader_.reset();
+  is_step_open_ = false;
+  if (gives_up_state) session_.generation_.give_up_state();
+  session_.begin_next_generation(begun_);
+  // A savepoint that was asked for may be of a state that has been given up.
+  if (!record().is_finished) context_->forget_pending();
+}
+
+void FitCourse::end() {
+  training_.running_fit = nullptr;
+  training_.trainable.on_fit_end();
+  has_ended_ = true;
+}
+
+FitResult FitCourse::result() const {
+  return {record().results, record().history};
+}
+
+// From wherever the state is to the end of fit().
+void FitCourse::open_data() {
+  const TrainState& state = training_.state;
+  if (state.batch > plan_.steps() || state.epoch > record().epochs) {
+    throw Error(
+        ErrorCode::invalid_file,
+        fmt::format("the training state is at batch {} of epoch {}, and fit() has {} batches in each of {} epochs; "
+                    "the savepoint is damaged or belongs to another program, use another one",
+                    state.batch, state.epoch, plan_.steps(), record().epochs));
+  }
+  // A state at the end of an epoch has its callbacks still to come. Loading may begin with the next epoch meanwhile.
+  const EpochPlan::Position first = plan_.position(state.epoch, state.batch);
+  loader_ = session_.samples_.open(plan_.data(), {.first_epoch = first.pass,
+                                                  .first_batch = first.batch,
+                                                  .end_epoch = plan_.end_pass(record().epochs),
+                                                  .shards_together = Trainer::Session::shards_together(plan_)});
+}
+
+void FitCourse::make_step() {
+  TrainState& state = training_.state;
+  if (state.stage == FitStage::before_epoch) session_.begin_epoch(*context_);
+  training_.enter(TrainingPhase::reading_data);
+  training_.runner->reach(FaultPoint::data, state.step);
+  const std::optional<Batch> batch = loader_->next();
+  // The loader and the state count for themselves. A difference would train on other samples without a message.
+  const EpochPlan::Position due = plan_.position(state.epoch, state.batch);
+  HOLDFAST_ASSERT(batch.has_value() && batch->epoch == due.pass && batch->index == due.batch);
+  session_.count_step(record(), *batch,
+                      training_.runner->train(*batch, state.step, session_.step_options(*batch, plan_)));
+  logs_ = session_.end_step(record(), *context_);
+}
+
+void FitCourse::finish_step() {
+  const bool is_ending = training_.state.stage == FitStage::ending;
+  // A savepoint or the result of fit() must not come from a state that differs between the ranks.
+  if (is_epoch_done() || is_ending) session_.agreement_.agree();
+  if (is_epoch_done()) {
+    session_.end_epoch(record(), *context_);
+  } else if (is_ending) {
+    record().results = session_.means_of_epoch(record());
+    session_.end_fit(record(), *context_);
+  }
+  if (record().is_finished) return;
+  // After all callbacks of this moment: otherwise the savepoint would hold the state of later callbacks one call late.
+  session_.saver_.save(context_->take_pending());
+  // The request came with the sums of the step, so every rank is here with the state of the same step.
+  if (std::exchange(session_.asked_.comparison, false)) session_.memory_saver_.keep();
+  if (std::exchange(session_.asked_.savepoint, false)) session_.saver_.save_on_request();
+  session_.end_where_asked();
+}
+
+}  // namespace holdfast

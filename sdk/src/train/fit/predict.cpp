@@ -1,0 +1,175 @@
+// Outputs are computed by all replicas in the shards of evaluate(), so that a sample's bits depend on its batch alone.
+// They are too large for the state. A process that joins after the call computes them again by itself, with the same
+// bits, as long as the weights are those of the call. docs/decisions/training.md
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "data/batches/batch_loader.h"
+#include "holdfast/base/error.h"
+#include "train/fit/fit_checks.h"
+#include "train/fit/session.h"
+#include "train/state/run_results.h"
+
+namespace holdfast {
+namespace {
+
+// Tensors [samples, shape] of each output, from the outputs of one shard after another.
+class BatchOutputs {
+ public:
+  BatchOutputs(const std::vector<ArraySpec>& specs, std::int64_t samples) : samples_(samples) {
+    for (const ArraySpec& spec : specs) tensors_.emplace_back(spec.shape.with_batch(samples));
+  }
+
+  // One output after another of so many samples, the first of which is `first`. Returns what follows them.
+  std::span<const float> take(std::int64_t first, std::int64_t samples, std::span<const float> outputs) {
+    for (Tensor& tensor : tensors_) {
+      const std::size_t each = tensor.values().size() / static_cast<std::size_t>(samples_);
+      const std::size_t count = each * static_cast<std::size_t>(samples);
+      std::ranges::copy(outputs.first(count), tensor.values().subspan(each * static_cast<std::size_t>(first)).begin());
+      outputs = outputs.subspan(count);
+    }
+    return outputs;
+  }
+
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+
+ private:
+  std::int64_t samples_;
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace
+
+void Trainer::Session::predict(const Dataset& data, const PredictionSink& sink) {
+  require_fitting_inputs(data, training_.trainable, "predict()");
+  if (!sink) throw Error(ErrorCode::invalid_argument, "predict() was given an empty function for its outputs");
+  generation_.join();
+  const CallRecord begun = new_call("predict", data, 1);
+  const std::size_t call = join_call(begun);
+  in_call(call, [&] { run_predict(call, begun, data, sink); });
+}
+
+Tensor Trainer::Session::predict(const Dataset& data) {
+  require_fitting_inputs(data, training_.trainable, "predict()");
+  const std::vector<ArraySpec> outputs = training_.trainable.outputs();
+  if (outputs.size() != 1) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the model has {} outputs, and predict() of a data set returns one; give it a function, "
+                            "which gets all of them batch by batch",
+                            outputs.size()));
+  }
+  const std::int64_t last = data.batches() - 1;
+  Tensor all(outputs.front().shape.with_batch(last * data.batch_size() + samples_of_batch(data, last)));
+  const std::size_t each = all.values().size() / static_cast<std::size_t>(all.shape()[0]);
+  const PredictionSink keep = [&](std::int64_t first, const std::vector<Tensor>& batch) {
+    std::ranges::copy(batch.front().values(), all.values().subspan(each * static_cast<std::size_t>(first)).begin());
+  };
+  generation_.join();
+  const CallRecord begun = new_call("predict", data, 1);
+  const std::size_t call = join_call(begun);
+  in_call(call, [&] {
+    if (run_predict(call, begun, data, keep)) return;
+    const auto later = training_.state.calls.begin() + static_cast<std::ptrdiff_t>(call) + 1;
+    if (std::any_of(later, training_.state.calls.end(), changes_weights)) {
+      throw Error(ErrorCode::incompatible,
+                  fmt::format("predict(), call {} of the Trainer, had finished before this start, and a later call has "
+                              "changed the weights, so its outputs cannot be computed again; give predict() a "
+                              "function that writes them to a file",
+                              call + 1));
+    }
+    predict_alone(data, keep);
+  });
+  return all;
+}
+
+// Returns whether the sink has got all batches in this call.
+bool Trainer::Session::run_predict(std::size_t call, const CallRecord& begun, const Dataset& data,
+                                   const PredictionSink& sink) {
+  bool is_complete = false;
+  while (!record_of(call).is_finished) {
+    try {
+      is_complete = false;
+      predict_once(data, sink);
+      is_complete = true;
+      training_.enter(TrainingPhase::waiting_for_peers);
+      // If rank 0 fails before its sink returns, no rank may take the call for finished: the file would lack an end.
+      training_.runner->communicator().barrier(training_.runner->deadline());
+      training_.enter(TrainingPhase::callbacks);
+      record_of(call).is_finished = true;
+    } catch (const GenerationEnded&) {
+      begin_next_generation(begun);
+    } catch (const RollBack&) {
+      generation_.give_up_state();
+      begin_next_generation(begun);
+    }
+  }
+  training_.context->results = results_text(training_.state, training_.weights_digest());
+  return is_complete;
+}
+
+void Trainer::Session::predict_once(const Dataset& data, const PredictionSink& sink) {
+  const std::vector<ArraySpec> specs = training_.trainable.outputs();
+  const int shards = training_.context->shards;
+  const auto loader = samples_.open(data, {});
+  std::vector<float> outputs;
+  for (;;) {
+    training_.enter(TrainingPhase::reading_data);
+    const std::optional<Batch> batch = loader->next();
+    if (!batch) return;
+    outputs.resize(static_cast<std::size_t>(batch->samples) * floats_of_outputs(training_.trainable));
+    training_.runner->predict(*batch, training_.state.step, outputs);
+    share_requests();
+    BatchOutputs parts(specs, batch->samples);
+    std::span<const float> rest = outputs;
+    for (int shard = 0; shard < shards; ++shard) {
+      const std::int64_t first = begin_of_shard(batch->samples, shard, shards);
+      rest = parts.take(first, begin_of_shard(batch->samples, shard + 1, shards) - first, rest);
+    }
+    training_.enter(TrainingPhase::callbacks);
+    sink(batch->index * data.batch_size(), parts.tensors());
+    end_where_asked();
+  }
+}
+
+// Without sums, in whose tail the ranks ask else.
+void Trainer::Session::share_requests() {
+  const Requests own = training_.supervision.requests();
+  const std::uint8_t bits = static_cast<std::uint8_t>((own.stop ? 1 : 0) | (own.regroup ? 2 : 0));
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(training_.context->size));
+  training_.runner->communicator().gather_all(std::as_bytes(std::span(&bits, 1)),
+                                              std::as_writable_bytes(std::span(all)), training_.runner->deadline());
+  for (const std::uint8_t asked : all) asked_ |= {.stop = (asked & 1) != 0, .regroup = (asked & 2) != 0};
+}
+
+// The other ranks are in a later call.
+void Trainer::Session::predict_alone(const Dataset& data, const PredictionSink& sink) {
+  const Replica::Context& context = *training_.context;
+  const std::vector<ArraySpec> specs = training_.trainable.outputs();
+  std::vector<float> outputs;
+  for (std::int64_t index = 0; index < data.batches(); ++index) {
+    training_.enter(TrainingPhase::evaluating);
+    const LoadedShards loaded(data, context.seed, context.shards, 0, context.shards, 0, index);
+    const Batch& batch = loaded.batch();
+    BatchOutputs parts(specs, batch.samples);
+    for (const ShardSlice& shard : batch.shards) {
+      outputs.resize(static_cast<std::size_t>(shard.samples) * floats_of_outputs(training_.trainable));
+      training_.trainable.predict({.seed = context.seed,
+                                   .step = training_.state.step,
+                                   .first_sample = shard.first_sample,
+                                   .samples = shard.samples,
+                                   .batch_samples = batch.samples,
+                                   .features = shard.features,
+                                   .targets = {},
+                                   .input_layout = batch.input_layout()},
+                                  outputs);
+      parts.take(shard.first_sample, shard.samples, outputs);
+    }
+    training_.enter(TrainingPhase::callbacks);
+    sink(index * data.batch_size(), parts.tensors());
+  }
+}
+
+}  // namespace holdfast

@@ -1,0 +1,87 @@
+// Steps of several batches, epochs that end within a pass, and predictions, in runs whose processes die. Weights,
+// records and outputs are those of an undisturbed run.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/program.h"
+
+namespace holdfast {
+namespace {
+
+struct Left {
+  std::string weights_digest;
+  std::string record;
+  std::string outputs;
+
+  bool operator==(const Left&) const = default;
+};
+
+std::string death_at(int rank, int step) {
+  return "rank=" + std::to_string(rank) + ",step=" + std::to_string(step) + ",fault=kill";
+}
+
+Left left_by(int replicas, const std::vector<std::string>& more) {
+  const TemporaryFolder folder;
+  std::vector<std::string> arguments = {"--run-dir",  folder / "run", "--outputs",
+                                        folder / "o", "--replicas",   std::to_string(replicas)};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const ProgramResult result = run_program(built_program("options_program"), arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  if (result.exit_code != 0) return {};
+  return {.weights_digest = nlohmann::json::parse(read_file(folder / "run/results.json")).at("weights_digest"),
+          .record = read_file(folder / "run/log.csv"),
+          .outputs = read_file(folder / "o")};
+}
+
+const Left& undisturbed() {
+  static const Left left = left_by(1, {});
+  return left;
+}
+
+void expect_undisturbed(const Left& left) {
+  EXPECT_EQ(left.weights_digest, undisturbed().weights_digest);
+  EXPECT_EQ(left.record, undisturbed().record);
+  // As a bool: a failure must not print the bytes.
+  EXPECT_TRUE(left.outputs == undisturbed().outputs) << left.outputs.size() << " bytes";
+}
+
+TEST(FitOptionsInProcesses, LeaveTheSameOnAnyNumberOfReplicas) {
+  ASSERT_EQ(undisturbed().outputs.size(), 90U * 3 * sizeof(float));
+
+  for (const int replicas : {2, 3}) expect_undisturbed(left_by(replicas, {}));
+}
+
+// 25 steps in all. The steps are drawn, with a fixed seed so that a failure can be repeated.
+TEST(FitOptionsInProcesses, LeaveTheSameWhereverProcessesDie) {
+  std::mt19937 draw(20);
+  for (int run = 0; run < 6; ++run) {
+    const int first = static_cast<int>(draw() % 12);
+    const int second = 12 + static_cast<int>(draw() % 13);
+    SCOPED_TRACE("deaths at " + std::to_string(first) + " and " + std::to_string(second));
+    const std::vector<std::string> deaths = {"--inject", death_at(run % 2, first), "--inject", death_at(0, second)};
+    expect_undisturbed(left_by(2, deaths));
+    std::vector<std::string> in_a_loop = deaths;
+    in_a_loop.emplace_back("--loop");
+    expect_undisturbed(left_by(2, in_a_loop));
+  }
+}
+
+// Nobody survives, so the run goes on from memory or a savepoint.
+TEST(FitOptionsInProcesses, LeaveTheSameWhereTheOnlyProcessDies) {
+  for (const int step : {4, 5, 13}) expect_undisturbed(left_by(1, {"--inject", death_at(0, step)}));
+}
+
+TEST(FitOptionsInProcesses, PredictAgainWhereAReplicaDiesWhileItPredicts) {
+  for (const char* sample : {"0", "40", "88"}) {
+    expect_undisturbed(left_by(2, {"--die-at", sample}));
+    expect_undisturbed(left_by(1, {"--die-at", sample}));
+  }
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,89 @@
+// Trains with the options of fit() that say what a step and an epoch are, and predicts into a file. For tests of
+// deaths.
+//
+//   options_program --run-dir DIR [--replicas 2] [--outputs FILE] [--inject FAULT]... [--die-at SAMPLE] [--loop]
+//
+// --loop: trains in a loop of its own in place of fit().
+// --die-at: the last rank dies in predict(), when it is given the outputs from that sample on. It does so once.
+
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <string>
+
+#include "holdfast/holdfast.h"
+
+namespace {
+
+using namespace holdfast;
+
+constexpr std::int64_t kSamples = 90;
+
+// Three classes, of which the first has most samples.
+Dataset labelled_points() {
+  Tensor features{Shape{kSamples, 4}};
+  Tensor labels{Shape{kSamples}};
+  for (std::int64_t i = 0; i < kSamples; ++i) {
+    Random random(5, Purpose::user, 0, static_cast<std::uint64_t>(i));
+    const std::uint64_t label = i % 3 == 0 ? random.below(3) : 0;
+    labels.sample(i)[0] = static_cast<float>(label);
+    for (float& value : features.sample(i)) value = random.normal() + static_cast<float>(label);
+  }
+  return from_tensors(features, labels);
+}
+
+void train(Replica& replica, const std::string& outputs, std::int64_t die_at, bool has_loop) {
+  const Dataset data = labelled_points();
+  const auto [training, validation] = data.split(0.2);
+  Trainer trainer(replica, Sequential{Input{4}, Dense{16, {.activation = Activation::relu}}, Dropout{0.1F}, Dense{3}},
+                  Adam{0.01F}, SparseCategoricalCrossentropy{{.from_logits = true}},
+                  {unweighted(SparseCategoricalAccuracy{})});
+  // A pass has six steps, so epochs end within passes.
+  const FitOptions options{.epochs = 5,
+                           .validation = validation.batch(6),
+                           .validation_every = 2,
+                           .steps_per_epoch = 5,
+                           .accumulate = 2,
+                           .class_weights = balanced_class_weights(training),
+                           .callbacks = {ModelCheckpoint{{.every_steps = 3}}, CSVLogger{}}};
+  const Dataset batches = training.shuffle().batch(6);
+  if (has_loop) {
+    for (const TrainingStep& at : trainer.steps(batches, options)) {
+      if (at.context.step() > 25) at.context.stop_training();
+    }
+  } else {
+    trainer.fit(batches, options);
+  }
+  std::ofstream file;
+  trainer.predict(data.batch(8), [&](std::int64_t first_sample, const std::vector<Tensor>& batch) {
+    const bool is_last = replica.rank() + 1 == replica.size();
+    if (first_sample == die_at && is_last && replica.restarts().empty()) ::raise(SIGKILL);
+    if (!replica.is_primary() || outputs.empty()) return;
+    if (first_sample == 0) {
+      file.close();
+      file.open(outputs, std::ios::binary | std::ios::trunc);
+    }
+    const auto values = batch[0].values();
+    file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
+    file.flush();
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains with steps of several batches, and predicts.");
+  SuperviseOptions options{.replicas = 2, .shards = 4};
+  std::string outputs;
+  std::int64_t die_at = -1;
+  bool has_loop = false;
+  app.add_option("--run-dir", options.run_directory)->required();
+  app.add_option("--replicas", options.replicas);
+  app.add_option("--inject", options.faults);
+  app.add_option("--outputs", outputs);
+  app.add_option("--die-at", die_at);
+  app.add_flag("--loop", has_loop);
+  CLI11_PARSE(app, argc, argv);
+  return supervise(argc, argv, options, [&](Replica& replica) { train(replica, outputs, die_at, has_loop); });
+}

@@ -2,7 +2,7 @@
 """optimizer_cases.py: writes tests/unit/optim/reference/optimizers.json, twenty steps of Keras's optimizers in float64.
 
 A case has the configuration of our optimizer, its parameters before the steps, the gradients of each step, and the
-parameters and slots afterwards, by the names that Keras gives the slots.
+parameters and slots afterwards, by our names of the slots.
 
 Packages: keras and jax, in the versions of tests/interop/requirements.txt.
 """
@@ -61,6 +61,11 @@ def options_of(kind, given):
     return options | {name: as_float(value) for name, value in given.items()}
 
 
+def our_name(kind, slot):
+    """Of a slot: Keras's, but for Adam's."""
+    return {"momentum": "m", "velocity": "v"}[slot] if kind == "adam" else slot
+
+
 def case(number, kind, given):
     rng = np.random.default_rng(number)
     options = options_of(kind, given)
@@ -72,7 +77,7 @@ def case(number, kind, given):
     for gradient in gradients:
         optimizer.apply([keras.ops.convert_to_tensor(gradient.astype(np.float64))], [variable])
     assert variable.dtype == "float64", variable.dtype
-    slots = {state.path.split("/")[-1].removeprefix("w_"): np.asarray(state.value).tolist()
+    slots = {our_name(kind, state.path.split("/")[-1].removeprefix("w_")): np.asarray(state.value).tolist()
              for state in optimizer.variables if state.shape == variable.shape}
     return {"kind": kind, "options": options, "parameters": parameters.tolist(), "gradients": gradients.tolist(),
             "expected": np.asarray(variable.value).tolist(), "slots": slots}

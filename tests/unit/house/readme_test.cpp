@@ -47,7 +47,7 @@ TEST(Readme, CanBeReadInOneGo) {
 
 TEST(TrainingPage, ShowsTheExampleProgramsAsTheyAreBuilt) {
   const std::vector<std::string> blocks = code_in("docs/training.md");
-  ASSERT_EQ(blocks.size(), 7U);
+  ASSERT_EQ(blocks.size(), 8U);
 
   EXPECT_NE(example("residual", "residual_network.cpp").find(blocks[0]), std::string::npos) << blocks[0];
   for (std::size_t block = 1; block < 4; ++block) {
@@ -56,8 +56,9 @@ TEST(TrainingPage, ShowsTheExampleProgramsAsTheyAreBuilt) {
   const std::string optimizers =
       read_file(source_folder() + "/tests/unit/train_device/optimizers_on_a_device_test.cpp");
   EXPECT_NE(optimizers.find(blocks[4]), std::string::npos) << blocks[4];
-  EXPECT_NE(example("samples_in_a_file").find(blocks[5]), std::string::npos) << blocks[5];
-  EXPECT_EQ(blocks[6], example("predict"));
+  EXPECT_NE(example("transfer").find(blocks[5]), std::string::npos) << blocks[5];
+  EXPECT_NE(example("samples_in_a_file").find(blocks[6]), std::string::npos) << blocks[6];
+  EXPECT_EQ(blocks[7], example("predict"));
 }
 
 // A newcomer with a CSV file should need no more than this.

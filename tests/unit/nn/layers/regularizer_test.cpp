@@ -29,8 +29,8 @@ TEST(Regularizer, IsInTheTextOfAModelOnlyWhereItIsSet) {
                                  Dense{3, {.kernel_regularizer = Regularizer::l2(0.25F)}}};
 
   EXPECT_EQ(plain.graph().find("regularizer"), std::string::npos);
-  EXPECT_NE(model.graph().find(R"("bias_regularizer":"l1(0.5)")"), std::string::npos) << model.graph();
-  EXPECT_NE(model.graph().find(R"("kernel_regularizer":"l2(0.25)")"), std::string::npos) << model.graph();
+  EXPECT_NE(model.graph().find(R"json("bias_regularizer":"l1(0.5)")json"), std::string::npos) << model.graph();
+  EXPECT_NE(model.graph().find(R"json("kernel_regularizer":"l2(0.25)")json"), std::string::npos) << model.graph();
   EXPECT_EQ(Model::from_graph(model.graph()).graph(), model.graph());
 }
 

@@ -49,6 +49,11 @@ void ModelCheckpoint::restore(const CallbackState& state) {
   if (state.contains("best_values")) best_values_ = std::get<std::vector<double>>(state.at("best_values"));
 }
 
+// The callback may have served another run before, whose file system is gone.
+void ModelCheckpoint::on_fit_begin(TrainingContext&) {
+  keep_ = nullptr;
+}
+
 void ModelCheckpoint::on_step_end(TrainingContext& context, const Logs&) {
   if (options_.every_steps > 0 && context.step() % options_.every_steps == 0)
     save(context, options_.when_storage_is_slow);

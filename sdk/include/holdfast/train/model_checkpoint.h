@@ -59,6 +59,7 @@ class ModelCheckpoint final : public Callback {
   std::vector<std::string> monitors() const override;
   CallbackState state() const override;
   void restore(const CallbackState& state) override;
+  void on_fit_begin(TrainingContext& context) override;
   void on_step_end(TrainingContext& context, const Logs& logs) override;
   void on_epoch_end(TrainingContext& context, const Logs& logs) override;
   void on_fit_end(TrainingContext& context, const Logs& logs) override;

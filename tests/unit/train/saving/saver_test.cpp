@@ -162,6 +162,18 @@ TEST(Trainer, SavesALoadedStateAsTheSameFile) {
   }
 }
 
+TEST(Trainer, SavesByACheckpointThatServedAnEarlierRun) {
+  const auto shared = std::make_shared<ModelCheckpoint>(ModelCheckpointOptions{.every_steps = 4, .keep_last = 1});
+  for (int run = 0; run < 2; ++run) {
+    const TemporaryFolder folder;
+    const auto files = when_saving("rename", [] {});
+    train_on_threads({.run_directory = folder.path(), .file_system = files.get()},
+                     [&](Replica& replica) { train_small(replica, {shared}); });
+
+    EXPECT_EQ(savepoint_files(folder.path()).size(), 1U) << "run " << run;
+  }
+}
+
 TEST(Trainer, WritesTheSameFileOnAnyNumberOfReplicas) {
   std::vector<std::string> files;
   for (int replicas = 1; replicas <= 3; ++replicas) {

@@ -36,6 +36,7 @@ double penalty_of(const Regularizer& regularizer, std::span<const float> weights
 
 }  // namespace
 
+// A function that held a copy of what it calls would take memory in each step: callers pass a reference.
 void ModelTrainable::for_each_penalty(
     const std::function<void(std::size_t entry, const Regularizer& regularizer)>& use) const {
   const std::vector<WeightStart>& starts = model_.description()->parameter_starts;
@@ -48,7 +49,7 @@ void ModelTrainable::for_each_penalty(
 double ModelTrainable::penalty() {
   double sum = 0;
   std::vector<float> copy;
-  for_each_penalty([&](std::size_t entry, const Regularizer& regularizer) {
+  const auto add = [&](std::size_t entry, const Regularizer& regularizer) {
     std::span<const float> weights = model_.parameters().view(std::span<const float>(parameters_.span()), entry);
     if (!memory().is_host()) {
       copy.resize(weights.size());
@@ -56,13 +57,14 @@ double ModelTrainable::penalty() {
       weights = copy;
     }
     sum += penalty_of(regularizer, weights);
-  });
+  };
+  for_each_penalty(std::ref(add));
   return sum;
 }
 
 std::span<const float> ModelTrainable::with_penalties(std::span<const float> gradients) {
   bool is_own = own_gradients_.floats != nullptr && gradients.data() == own_gradients_.floats.get();
-  for_each_penalty([&](std::size_t entry, const Regularizer& regularizer) {
+  const auto add = [&](std::size_t entry, const Regularizer& regularizer) {
     if (!is_own) {
       // The sum lies in memory that other ranks are still reading.
       if (!own_gradients_.floats) own_gradients_ = {memory().allocate(gradients.size()), gradients.size()};
@@ -78,7 +80,8 @@ std::span<const float> ModelTrainable::with_penalties(std::span<const float> gra
     const std::array<const float*, 2> inputs{sum.data(), weights.data()};
     const std::array<float*, 1> outputs{sum.data()};
     workers_.front().program->backend().array_kernels().elements(program_of(regularizer), shape, inputs, outputs);
-  });
+  };
+  for_each_penalty(std::ref(add));
   return gradients;
 }
 

@@ -34,5 +34,15 @@ TEST(Regularizer, IsInTheTextOfAModelOnlyWhereItIsSet) {
   EXPECT_EQ(Model::from_graph(model.graph()).graph(), model.graph());
 }
 
+TEST(Regularizer, IsRefusedInTheTextOfALayerThatHasNone) {
+  std::string text = Model(Sequential{Input{6, 1}, Conv1DTranspose{2, 3}}).graph();
+  const std::string last = R"("use_bias":true)";
+  text.replace(text.find(last), last.size(), R"json("kernel_regularizer":"l2(0.25)",)json" + last);
+
+  EXPECT_EQ(code_thrown_by([&] { Model::from_graph(text); }), ErrorCode::invalid_file);
+  const std::string sentence = sentence_thrown_by([&] { Model::from_graph(text); });
+  EXPECT_NE(sentence.find("has a regularizer, which it cannot have"), std::string::npos) << sentence;
+}
+
 }  // namespace
 }  // namespace holdfast

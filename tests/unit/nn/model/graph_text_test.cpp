@@ -205,7 +205,7 @@ TEST(SequentialGraph, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(code_of(json.dump()), ErrorCode::invalid_file);
 
   json = Json::parse(model_of_everything().graph());
-  json["layers"][0]["trainable"] = false;
+  json["layers"][0]["colour"] = false;
   EXPECT_EQ(code_of(json.dump()), ErrorCode::invalid_file);
 }
 

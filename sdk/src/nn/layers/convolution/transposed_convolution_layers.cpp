@@ -79,9 +79,15 @@ static void write_transposed(ConfigWriter& config, const TransposedConvolutionSe
 static TransposedConvolutionSettings read_transposed(ConfigReader& config, std::size_t spatial_axes) {
   TransposedConvolutionSettings settings = {.convolution = read_convolution(config, spatial_axes)};
   if (config.has("output_padding")) settings.output_padding = read_extents(config, "output_padding", spatial_axes);
-  // The options of convolutions may have groups, so a file may name them here.
-  if (settings.convolution.groups == 1) return settings;
-  throw Error(ErrorCode::invalid_file, "a transposed convolution of the model graph has groups, which it cannot have");
+  // The options of convolutions may have groups and regularizers, so a file may name them here.
+  const char* surplus = nullptr;
+  if (settings.convolution.groups != 1) surplus = "groups";
+  if (!settings.convolution.kernel_regularizer.is_none() || !settings.convolution.bias_regularizer.is_none()) {
+    surplus = "a regularizer";
+  }
+  if (surplus == nullptr) return settings;
+  throw Error(ErrorCode::invalid_file,
+              fmt::format("a transposed convolution of the model graph has {}, which it cannot have", surplus));
 }
 
 Conv1DTranspose::Conv1DTranspose(const TransposedConvolutionSettings& settings, const std::string& name)

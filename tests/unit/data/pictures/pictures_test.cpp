@@ -208,7 +208,8 @@ TEST_F(Pictures, RefusesWhatExceedsALimitBeforeItTakesMemory) {
   expect_refused(png_bytes(gradient(3, 4, 3)), ErrorCode::invalid_file, "raise max_file_bytes", {.max_file_bytes = 20});
   // A JPEG of a few hundred bytes that declares 65,500 x 65,500 pixels.
   std::vector<std::uint8_t> bomb = jpeg_bytes(gradient(8, 8, 1));
-  const auto frame = std::ranges::search(bomb, std::vector<std::uint8_t>{0xFF, 0xC0}).begin();
+  const std::vector<std::uint8_t> marker = {0xFF, 0xC0};
+  const auto frame = std::search(bomb.begin(), bomb.end(), marker.begin(), marker.end());
   std::fill_n(frame + 5, 4, std::uint8_t{0xFF});
   frame[6] = frame[8] = 0xDC;
   expect_refused(bomb, ErrorCode::invalid_file, "raise max_pixels");

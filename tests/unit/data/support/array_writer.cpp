@@ -7,7 +7,7 @@ namespace {
 
 std::string little_endian(std::uint64_t value, std::size_t bytes) {
   std::string text;
-  for (std::size_t i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+  for (std::size_t i = 0; i < bytes; ++i) text += static_cast<char>(i < sizeof(value) ? value >> (8 * i) : 0);
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <stdexcept>
 
 #include "support/temporary_folder.h"
@@ -19,7 +20,8 @@ using testing::HasSubstr;
 struct Accumulated {
   std::int64_t batch = 4;
   std::int64_t accumulate = 1;
-  std::vector<CallbackHandle> callbacks{};
+  // Makes those of each replica, as processes have their own.
+  std::function<std::vector<CallbackHandle>()> callbacks = [] { return std::vector<CallbackHandle>(); };
   GradientChecks checks{};
 };
 
@@ -44,7 +46,7 @@ Outcome accumulated_outcome(const ThreadRun& run, const Accumulated& how, const 
                     {SparseCategoricalAccuracy({.name = "accuracy"})});
     const FitResult fit = trainer.fit(
         data.shuffle().batch(how.batch).prefetch(1),
-        {.epochs = 2, .accumulate = how.accumulate, .callbacks = how.callbacks, .check_gradients = how.checks});
+        {.epochs = 2, .accumulate = how.accumulate, .callbacks = how.callbacks(), .check_gradients = how.checks});
     return Outcome{trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
   })[0];
 }
@@ -98,13 +100,14 @@ TEST(Accumulation, IsComputedTwiceAlikeByAChecker) {
 TEST(Accumulation, GoesOnAfterAFailureWithTheSameBits) {
   const Outcome expected = accumulated_outcome({}, {.accumulate = 3});
   const TemporaryFolder folder;
-  const std::vector<CallbackHandle> failing = {ModelCheckpoint({.every_steps = 1}), FailAt(6)};
+  const auto failing = []() -> std::vector<CallbackHandle> { return {ModelCheckpoint({.every_steps = 1}), FailAt(6)}; };
   EXPECT_THROW(
       accumulated_outcome({.replicas = 2, .run_directory = folder.path()}, {.accumulate = 3, .callbacks = failing}),
       std::runtime_error);
 
-  const Outcome outcome = accumulated_outcome({.replicas = 3, .run_directory = folder.path()},
-                                              {.accumulate = 3, .callbacks = {ModelCheckpoint()}});
+  const auto going_on = []() -> std::vector<CallbackHandle> { return {ModelCheckpoint()}; };
+  const Outcome outcome =
+      accumulated_outcome({.replicas = 3, .run_directory = folder.path()}, {.accumulate = 3, .callbacks = going_on});
 
   expect_equal(outcome, expected);
   EXPECT_EQ(outcome.step, 10);  // an epoch has 14 batches, so 5 steps

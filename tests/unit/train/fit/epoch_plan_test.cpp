@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 
 #include "support/temporary_folder.h"
@@ -30,6 +31,17 @@ Outcome train_planned(Replica& replica, const FitOptions& options, const Dataset
   Trainer trainer(replica, small_model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
   const FitResult fit = trainer.fit(data, options);
   return {trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+}
+
+// Each replica has callbacks of its own, as processes have.
+using CallbacksOfAReplica = std::function<std::vector<CallbackHandle>()>;
+
+Outcome planned_outcome(const ThreadRun& run, const FitOptions& options, const CallbacksOfAReplica& callbacks) {
+  return outcomes_of(run, [&](Replica& replica) {
+    FitOptions own = options;
+    own.callbacks = callbacks();
+    return train_planned(replica, own);
+  })[0];
 }
 
 Outcome planned_outcome(const ThreadRun& run, const FitOptions& options, const Dataset& data = six_batches()) {
@@ -93,13 +105,16 @@ TEST(EpochPlan, GoesOnAfterAFailureWithTheSameBits) {
   for (const std::int64_t step : {2, 4, 7, 9}) {
     SCOPED_TRACE(step);
     const TemporaryFolder folder;
-    FitOptions failing = options;
-    failing.callbacks = {ModelCheckpoint({.every_steps = 1}), FailAt(step)};
-    EXPECT_THROW(planned_outcome({.replicas = 2, .run_directory = folder.path()}, failing), std::runtime_error);
+    const CallbacksOfAReplica failing = [step]() -> std::vector<CallbackHandle> {
+      return {ModelCheckpoint({.every_steps = 1}), FailAt(step)};
+    };
+    EXPECT_THROW(planned_outcome({.replicas = 2, .run_directory = folder.path()}, options, failing),
+                 std::runtime_error);
 
-    FitOptions going_on = options;
-    going_on.callbacks = {ModelCheckpoint({.every_steps = 1})};
-    expect_equal(planned_outcome({.replicas = 3, .run_directory = folder.path()}, going_on), expected);
+    const CallbacksOfAReplica going_on = []() -> std::vector<CallbackHandle> {
+      return {ModelCheckpoint({.every_steps = 1})};
+    };
+    expect_equal(planned_outcome({.replicas = 3, .run_directory = folder.path()}, options, going_on), expected);
   }
 }
 

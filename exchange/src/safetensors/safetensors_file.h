@@ -28,7 +28,7 @@ class SafetensorsFile {
   const std::string& metadata() const { return metadata_; }
   // Sorted by name.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
-  // Of the first byte of an array, from the start of the file.
+  // Where the first byte of an array is, from the start of the file.
   std::uint64_t offset(const SafetensorsEntry& entry) const { return data_offset_ + entry.begin; }
   std::vector<std::byte> read(const SafetensorsEntry& entry) const;
   // Calls `take` with the elements in pieces of a few MiB.

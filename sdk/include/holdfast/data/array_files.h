@@ -26,7 +26,7 @@ struct ArrayFileOptions {
   // u16, boolean) stay as they are, bit for bit, and others such as f64 are refused. Floats are rounded to the nearest.
   // A value that the type cannot hold is an error: 300 as u8, 0.5 as i32, 2 as boolean, 1e300 as f32.
   std::optional<DType> dtype = {};
-  // Of the elements of one array, and of an HDF5 file, which is in memory as a whole while it is read.
+  // The limit for the elements of one array, and for an HDF5 file, which is in memory as a whole while it is read.
   std::int64_t max_bytes = std::int64_t{64} << 30;
 };
 

@@ -24,7 +24,7 @@ struct LearningRateFactor {
 struct ParameterRules {
   // Patterns of arrays that weight decay leaves alone, as exclude_from_weight_decay() of Keras.
   std::vector<std::string> exclude_from_weight_decay{};
-  // Of patterns that match one array, the last one counts.
+  // If several patterns match one array, the last one counts.
   std::vector<LearningRateFactor> learning_rate_factors{};
 
   bool is_empty() const { return exclude_from_weight_decay.empty() && learning_rate_factors.empty(); }

@@ -32,7 +32,7 @@ class OpenFileArray {
   // Writes rows [row, row + rows), which must exist, as elements of dtype(). Throws Error{invalid_file} if the file has
   // become shorter, and for a value that does not fit.
   void read(std::int64_t row, std::int64_t rows, std::span<std::byte> to) const;
-  // Of all elements of dtype(), as digest() of a tensor's bytes. Reads the whole array.
+  // The digest of all elements of dtype(), as digest() of a tensor's bytes. Reads the whole array.
   Digest digest() const;
 
  private:

@@ -139,7 +139,7 @@ class PictureSource : public Stage {
         options_(options) {}
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override {
-    // Of u8, the last word may have bytes that belong to no pixel.
+    // The last word of a row of u8 may have bytes that belong to no pixel.
     if (options_.dtype != DType::f32) std::ranges::fill(destination.features, 0.0F);
     load_picture(file_of(position), options_, {layouts().inputs, destination.features});
     load_targets(seed, epoch, position, destination.targets);

@@ -28,7 +28,7 @@ class EpochPlan {
     std::int64_t pass = 0;   // over the data, from 0: the epoch of the data set
     std::int64_t batch = 0;  // in that pass
   };
-  // Of step `step` (from 0) of an epoch; step steps() is the first one of the next epoch.
+  // The place of step `step` (from 0) of an epoch; step steps() is the first one of the next epoch.
   Position position(std::int64_t epoch, std::int64_t step) const;
   // The pass after the last one that so many epochs touch.
   std::int64_t end_pass(std::int64_t epochs) const;

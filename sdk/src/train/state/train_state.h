@@ -34,7 +34,7 @@ struct CallRecord {
   std::vector<double> epoch_sums;
   std::int64_t epoch_samples = 0;
   std::int64_t epoch_skipped_samples = 0;  // among these, samples of skipped steps, which are not in the sums
-  // Of "compile": the step at which it came. The updates of its optimizer are counted from there.
+  // The step at which a "compile" came. The updates of its optimizer are counted from there.
   std::int64_t begun_at_step = -1;
   // If the samples have weights: their sum over the steps that were not skipped.
   std::optional<double> epoch_weight;

@@ -13,7 +13,6 @@
 #include "train/fit/session.h"
 #include "train/saving/callback_states.h"
 #include "train/state/resume.h"
-#include "train/state/run_results.h"
 
 namespace holdfast {
 
@@ -192,7 +191,6 @@ void Trainer::Session::close_fit(FitContext& context) {
   training_.enter(TrainingPhase::callbacks);
   // From here on any rank may keep this state: everything that rank 0 owed is durable.
   training_.state.stage = FitStage::between_calls;
-  training_.context->results = results_text(training_.state, training_.weights_digest());
 }
 
 // All ranks get here with the same requests, since these come with the sums of the step.

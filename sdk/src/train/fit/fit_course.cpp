@@ -56,7 +56,6 @@ FitCourse::~FitCourse() {
 // A run that goes on passes the calls that it had finished, with their recorded results.
 void FitCourse::begin() {
   if (is_over()) {
-    training_.context->results = results_text(training_.state, training_.weights_digest());
     if (training_.is_primary()) {
       log(LogLevel::info, fmt::format("this run's fit() had finished at step {}", training_.state.step));
     }
@@ -127,8 +126,10 @@ void FitCourse::go_on(bool gives_up_state) {
   if (!record().is_finished) context_->forget_pending();
 }
 
+// Also where another rank had closed the call before it died: each rank that lives has the results.
 void FitCourse::end() {
   training_.running_fit = nullptr;
+  training_.context->results = results_text(training_.state, training_.weights_digest());
   training_.trainable.on_fit_end();
   has_ended_ = true;
 }

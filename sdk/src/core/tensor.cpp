@@ -7,11 +7,23 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "core/huge_pages.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
+namespace {
 
-Tensor::Tensor(Shape shape) : shape_(std::move(shape)), values_(static_cast<std::size_t>(shape_.element_count())) {}
+// Zeros. Samples of a large tensor are read in random order, so it has huge pages.
+template <typename T>
+void resize_with_huge_pages(std::vector<T>& elements, std::size_t count) {
+  elements.reserve(count);
+  ask_for_huge_pages(elements.data(), count * sizeof(T));
+  elements.resize(count);
+}
+
+}  // namespace
+
+Tensor::Tensor(Shape shape) : Tensor(std::move(shape), DType::f32) {}
 
 Tensor::Tensor(Shape shape, std::vector<float> values) : shape_(std::move(shape)), values_(std::move(values)) {
   require_count(values_.size());
@@ -25,9 +37,9 @@ Tensor::Tensor(Shape shape, DType dtype) : shape_(std::move(shape)), dtype_(dtyp
   const auto elements = static_cast<std::size_t>(shape_.element_count());
   if (dtype == DType::f32) {
     // Floats have a vector of their own, so values() can give it out without a cast. A tensor uses one of the two.
-    values_.resize(elements);
+    resize_with_huge_pages(values_, elements);
   } else {
-    bytes_.resize(elements * size_bytes(dtype));
+    resize_with_huge_pages(bytes_, elements * size_bytes(dtype));
   }
 }
 

@@ -103,10 +103,17 @@ void CacheFile::open(FileSystem& files, const CacheContent& content) {
   }
 }
 
-void CacheFile::read(std::int64_t sample, std::span<std::byte> bytes) const {
+void CacheFile::read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const {
   const auto index = static_cast<std::size_t>(sample);
-  const std::size_t count = file_->read_at(first_sample_ + index * bytes.size(), bytes);
-  if (count != bytes.size() || digest(bytes) != index_[index]) {
+  const std::uint64_t begin = first_sample_ + index * (first.size() + rest.size());
+  DigestBuilder found;
+  bool is_whole = file_->read_at(begin, first) == first.size();
+  found.update(first);
+  if (!rest.empty()) {
+    is_whole = is_whole && file_->read_at(begin + first.size(), rest) == rest.size();
+    found.update(rest);
+  }
+  if (!is_whole || found.finish() != index_[index]) {
     refuse(fmt::format("the digest of sample {} is wrong; remove it", sample));
   }
 }

@@ -39,8 +39,8 @@ class CacheFile {
   // Error{invalid_file} for one that is damaged or no cache. Exceptions of `make` pass through and leave no file.
   CacheFile(FileSystem& files, const std::string& path, const CacheContent& content, const MakeSample& make);
 
-  // Any thread, several at once. Throws Error{invalid_file} if the digest of the sample is wrong.
-  void read(std::int64_t sample, std::span<std::byte> bytes) const;
+  // Both parts together are the sample. Any thread, several at once. Throws Error{invalid_file} if its digest is wrong.
+  void read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const;
 
  private:
   void open(FileSystem& files, const CacheContent& content);

@@ -83,11 +83,8 @@ FileCacheStage::FileCacheStage(std::shared_ptr<const Stage> stage, const std::st
             }) {}
 
 void FileCacheStage::load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const {
-  std::vector<float> words(sample_words());
-  file_.read(position, std::as_writable_bytes(std::span(words)));
-  const Sample kept = sample_in(words);
-  std::ranges::copy(kept.features, destination.features.begin());
-  std::ranges::copy(kept.targets, destination.targets.begin());
+  // In place: memory for a large sample would come from the system anew each time.
+  file_.read(position, std::as_writable_bytes(destination.features), std::as_writable_bytes(destination.targets));
 }
 
 Dataset Dataset::cache() const {

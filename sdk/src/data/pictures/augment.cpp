@@ -94,15 +94,9 @@ void cut_out(std::span<float> pixels, const Shape& shape, float part, Random& ra
   }
 }
 
-void augment_picture(const AugmentOptions& options, const ArrayRow& from, const ArrayRow& into, Random& random) {
-  const ArraySpec& array = from.layout().arrays()[0];
+// Changes of pixels in their places, after the motion.
+void change_pixels(const AugmentOptions& options, std::span<float> pixels, const ArraySpec& array, Random& random) {
   const Shape& shape = array.shape;
-  std::vector<float> pixels = floats_of(from);
-  if (const PictureMotion motion = drawn_motion(options, random); moves(motion)) {
-    std::vector<float> moved(pixels.size());
-    move_picture(pixels, shape[0], shape[1], shape[2], motion, moved);
-    pixels = std::move(moved);
-  }
   const float most = array.dtype == DType::u8 ? 255.0F : options.max_value;
   if (options.contrast > 0) {
     change_contrast(pixels, static_cast<std::size_t>(shape[2]), 1 + drawn_between(options.contrast, random));
@@ -115,7 +109,25 @@ void augment_picture(const AugmentOptions& options, const ArrayRow& from, const 
     for (float& pixel : pixels) pixel = std::clamp(pixel, 0.0F, most);
   }
   if (options.cutout > 0) cut_out(pixels, shape, options.cutout, random);
-  write_floats(pixels, into);
+}
+
+void augment_picture(const AugmentOptions& options, const ArrayRow& from, const ArrayRow& into, Random& random) {
+  const ArraySpec& array = from.layout().arrays()[0];
+  const Shape& shape = array.shape;
+  const PictureMotion motion = drawn_motion(options, random);
+  const auto augment_floats = [&](std::span<const float> pixels, std::span<float> result) {
+    if (moves(motion)) {
+      move_picture(pixels, shape[0], shape[1], shape[2], motion, result);
+    } else {
+      std::ranges::copy(pixels, result.begin());
+    }
+    change_pixels(options, result, array, random);
+  };
+  if (array.dtype == DType::f32) return augment_floats(from.elements<float>(0), into.elements<float>(0));
+  const std::vector<float> pixels = floats_of(from);
+  std::vector<float> result(pixels.size());
+  augment_floats(pixels, result);
+  write_floats(result, into);
 }
 
 }  // namespace

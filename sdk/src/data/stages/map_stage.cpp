@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -96,10 +97,12 @@ InputMapStage::InputMapStage(std::shared_ptr<const Stage> before, std::vector<Ar
 }
 
 void InputMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
-  std::vector<float> inputs(before().feature_words());
+  const std::size_t words = before().feature_words();
+  const auto memory = std::make_unique_for_overwrite<float[]>(words);
+  const std::span<float> inputs(memory.get(), words);
   before().load(seed, epoch, position, {.features = inputs, .targets = destination.targets});
   // Words that belong to no element must not hold what another sample left there: samples are compared by digest.
-  std::ranges::fill(destination.features, 0.0F);
+  if (!layouts().inputs.is_plain()) std::ranges::fill(destination.features, 0.0F);
   Random random = draws_of(*this, seed, epoch, position);
   function_({before().layouts().inputs, inputs}, {layouts().inputs, destination.features}, random);
   check_integers(layouts(), destination, position);

@@ -106,7 +106,7 @@ def torch_batches(data, workers):
 
 
 def keras_batches(data, workers, processes):
-    os.environ.setdefault("KERAS_BACKEND", "numpy")
+    os.environ.setdefault("KERAS_BACKEND", "torch")
     import keras
     from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 

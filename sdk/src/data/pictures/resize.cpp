@@ -62,10 +62,41 @@ AxisTaps axis_taps(std::int64_t from, std::int64_t to, PictureInterpolation inte
   return triangle_taps(from, to, interpolation == PictureInterpolation::antialiased);
 }
 
+// Pixels of one row, added up for each output column. The number of channels is a constant, so that compilers unroll
+// the loop over them; 0 stands for any other number.
+template <std::size_t kChannels>
+float* add_columns(std::span<const float> row, const AxisTaps& columns, std::size_t channels, float* output) {
+  if constexpr (kChannels != 0) channels = kChannels;
+  for (const AxisTap& column : columns.taps) {
+    const float* const pixels = row.data() + static_cast<std::size_t>(column.first) * channels;
+    const float* const weights = columns.weights.data() + column.begin;
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      float sum = 0;
+      for (std::size_t k = 0; k < column.count; ++k) sum += weights[k] * pixels[k * channels + channel];
+      *output++ = sum;
+    }
+  }
+  return output;
+}
+
+// All weights are 1 where a picture keeps its size.
+template <typename Pixel>
+void copy_rows(const PictureView<Pixel>& from, std::span<float> into) {
+  float* output = into.data();
+  for (std::int64_t row = 0; row < from.height; ++row) {
+    const Pixel* const pixels = from.pixels + row * from.row_pixels;
+    const std::int64_t count = from.width * from.channels;
+    // The sum of a resized picture begins with 0, which turns -0 into 0.
+    for (std::int64_t i = 0; i < count; ++i) output[i] = 0.0F + static_cast<float>(pixels[i]);
+    output += count;
+  }
+}
+
 template <typename Pixel>
 void resize_rows(const PictureView<Pixel>& from, std::int64_t height, std::int64_t width,
                  PictureInterpolation interpolation, std::span<float> into) {
   HOLDFAST_ASSERT(std::cmp_equal(into.size(), height * width * from.channels));
+  if (from.height == height && from.width == width) return copy_rows(from, into);
   const AxisTaps rows = axis_taps(from.height, height, interpolation);
   const AxisTaps columns = axis_taps(from.width, width, interpolation);
   const auto channels = static_cast<std::size_t>(from.channels);
@@ -81,14 +112,9 @@ void resize_rows(const PictureView<Pixel>& from, std::int64_t height, std::int64
         for (std::size_t i = 0; i < row.size(); ++i) row[i] += weight * static_cast<float>(pixels[i]);
       }
     }
-    for (const AxisTap& column : columns.taps) {
-      for (std::size_t channel = 0; channel < channels; ++channel) {
-        const float* const pixel = row.data() + static_cast<std::size_t>(column.first) * channels + channel;
-        float sum = 0;
-        for (std::size_t k = 0; k < column.count; ++k) sum += columns.weights[column.begin + k] * pixel[k * channels];
-        *output++ = sum;
-      }
-    }
+    output = channels == 3   ? add_columns<3>(row, columns, channels, output)
+             : channels == 1 ? add_columns<1>(row, columns, channels, output)
+                             : add_columns<0>(row, columns, channels, output);
   }
 }
 

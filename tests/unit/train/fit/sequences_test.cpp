@@ -25,8 +25,9 @@ Dataset tagged_sentences() {
   return from_sequences({{"ids", ids}}, {{"tags", Sequences(std::move(tags), lengths)}});
 }
 
-Sequential tagger(std::int64_t length) {
-  return Sequential{Input{ArraySpec{"", {length}, DType::i32}}, Embedding{kIds, 4}, Dense{3}};
+Model tagger(std::int64_t length) {
+  const Value ids = input({length}, {.dtype = DType::i32, .name = "ids"});
+  return Model(ids, Dense{3}(Embedding{kIds, 4}(ids)));
 }
 
 Outcome train_tagger(Replica& replica, const Dataset& data, std::int64_t length, std::int64_t epochs) {

@@ -9,12 +9,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "data/stages/bucket_stage.h"
 #include "data/stages/filter_stage.h"
 #include "data/stages/joined_stage.h"
 #include "data/stages/map_stage.h"
 #include "data/stages/mixup_stage.h"
-#include "data/stages/padded_stage.h"
 #include "data/stages/range_stage.h"
 #include "data/stages/repeat_stage.h"
 #include "data/stages/shuffle_stage.h"
@@ -160,16 +158,6 @@ Dataset Dataset::filter(const FilterFunction& function, std::string name) const 
 Dataset Dataset::window(std::int64_t count, WindowOptions options) const {
   check_is_open("window");
   return Dataset(std::make_shared<WindowStage>(stage_, count, options));
-}
-
-Dataset Dataset::padded(std::int64_t length, PaddedOptions options) const {
-  check_is_open("padded");
-  return Dataset(std::make_shared<PaddedStage>(stage_, length, options));
-}
-
-Dataset Dataset::bucketed(std::int64_t batch, BucketOptions options) const {
-  check_is_open("bucketed");
-  return Dataset(std::make_shared<BucketStage>(stage_, batch, std::move(options)));
 }
 
 std::vector<std::shared_ptr<const Stage>> Dataset::stages_of(const std::vector<Dataset>& parts,

@@ -3,7 +3,7 @@
 // Permutes each window of samples, anew in each epoch. An order is a function of (seed, epoch, window),
 // so there is no shuffle buffer whose state a run would have to save. The last two orders are kept.
 
-#include "data/stages/kept_orders.h"
+#include "core/kept_orders.h"
 #include "data/stages/stage.h"
 
 namespace holdfast {

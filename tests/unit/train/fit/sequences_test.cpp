@@ -104,5 +104,33 @@ TEST(TrainingOnSequences, TakesTheMaskAsAnInput) {
   EXPECT_GT(narrow.at("sparse_categorical_accuracy"), 0.5);
 }
 
+// Texts of many letters "a" are of one kind, and those of many "b" of the other.
+TEST(TrainingOnSequences, LearnsAsThePageShowsIt) {
+  std::vector<std::string> reviews;
+  Tensor kinds(Shape{64});
+  for (std::size_t i = 0; i < 64; ++i) {
+    reviews.push_back(std::string(i, 'c') + (i % 2 == 0 ? "aaab" : "bbba") + std::string(2 * i, 'c'));
+    kinds.values()[i] = static_cast<float>(i % 2);
+  }
+  const TextEncoder encoder = TextEncoder::fit(Text("abc"));
+
+  std::vector<Tensor> ids;
+  for (const std::string& review : reviews) ids.push_back(encoder.encode(review));  // i32 [length] each
+  const Dataset data = from_sequences({{"words", Sequences(ids)}}, {{"kind", kinds}})
+                           .bucketed(32, {.bounds = {32, 64}})
+                           .padded(128, {.truncation = Truncation::keep_begin, .keep = LengthInput::mask})
+                           .batch(32);
+
+  const Value words = input({128}, {.dtype = DType::i32, .name = "words"}), mask = input({128}, {.name = "mask"});
+  const Value there = reshape(mask, {128, 1});
+  const Value vectors = Embedding{encoder.ids(), 32}(words);
+  const Value mean_word = sum(vectors * there, {0}) / (sum(there) + 1e-6F);
+  const Model model({words, mask}, {Dense{2}(mean_word)});
+  Replica replica = Replica::alone();
+  Trainer trainer(replica, model, Adam(0.1F), SparseCategoricalCrossentropy({.from_logits = true}),
+                  {SparseCategoricalAccuracy{}});
+  EXPECT_GT(trainer.fit(data, {.epochs = 40}).history.back().at("sparse_categorical_accuracy"), 0.9);
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -1,4 +1,4 @@
-#include "data/stages/bucket_stage.h"
+#include "data/lengths/bucket_stage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

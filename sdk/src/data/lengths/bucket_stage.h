@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/stages/kept_orders.h"
+#include "core/kept_orders.h"
 #include "data/stages/stage.h"
 
 namespace holdfast {

@@ -1,4 +1,4 @@
-#include "data/stages/padded_stage.h"
+#include "data/lengths/padded_stage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // last, neighbours in length together. So each sample comes once an epoch whatever the sizes of the buckets, and
 // batch() needs to know nothing of them. See docs/decisions/data.md.
 
-#include "data/stages/bucket_stage.h"
+#include "data/lengths/bucket_stage.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-#include "data/stages/sample_length.h"
+#include "data/lengths/sample_length.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 
@@ -142,6 +142,11 @@ void BucketStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
   stages.push_back(
       {{"kind", "bucketed"}, {"batch", batch_}, {"bounds", bounds_}, {"shuffle", shuffles_}, {"digest", digest_}});
+}
+
+Dataset Dataset::bucketed(std::int64_t batch, BucketOptions options) const {
+  check_is_open("bucketed");
+  return Dataset(std::make_shared<BucketStage>(stage_, batch, std::move(options)));
 }
 
 }  // namespace holdfast

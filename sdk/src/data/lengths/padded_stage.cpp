@@ -2,7 +2,7 @@
 // input, in the weights of positions, or in both. Arrays hold the elements of a sample first and have room for the
 // longest one; what fills the room is looked at nowhere. See docs/decisions/data.md.
 
-#include "data/stages/padded_stage.h"
+#include "data/lengths/padded_stage.h"
 
 #include <fmt/format.h>
 
@@ -251,6 +251,11 @@ void PaddedStage::describe(nlohmann::ordered_json& stages) const {
                     {"side", name_of(side_)},
                     {"truncation", name_of(truncation_)},
                     {"keep", name_of(keep_)}});
+}
+
+Dataset Dataset::padded(std::int64_t length, PaddedOptions options) const {
+  check_is_open("padded");
+  return Dataset(std::make_shared<PaddedStage>(stage_, length, options));
 }
 
 }  // namespace holdfast

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "data/stages/sample_length.h"
+#include "data/lengths/sample_length.h"
 #include "data/stages/stage.h"
 
 namespace holdfast {

@@ -1,4 +1,4 @@
-#include "data/stages/sample_length.h"
+#include "data/lengths/sample_length.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -14,8 +14,8 @@
 #include <numeric>
 
 #include "core/tensor_rows.h"
+#include "data/lengths/sample_length.h"
 #include "data/sources/sample_weights.h"
-#include "data/stages/sample_length.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 

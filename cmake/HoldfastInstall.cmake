@@ -2,6 +2,9 @@ include(CMakePackageConfigHelpers)
 install(TARGETS holdfast_base holdfast_format holdfast_exchange holdfast_recovery holdfast_resilience_testing holdfast_sdk EXPORT HoldfastTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS holdfast_worker EXPORT HoldfastTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(HOLDFAST_BUILDS_PARQUET)
+  install(TARGETS holdfast_parquet EXPORT HoldfastTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 if(HOLDFAST_BUILDS_CUDA)
   # Names no folder of this machine: cuDNN is where the loader looks, or CMAKE_INSTALL_RPATH says where.
   # A component of its own: a test installs the rest where this was not built. An install of all components needs it.

@@ -14,6 +14,8 @@ static std::string advice(int error_number) {
     case EPERM:
     case EROFS:
       return "; check the permissions of the file and its folder";
+    case ENOENT:
+      return "; check the path, which counts from the current folder if it is relative";
     case EISDIR:
       return "; give a file, not a folder";
     case EIO:

@@ -18,6 +18,7 @@
 #include "holdfast/data/idx.h"
 #include "holdfast/data/picture_changes.h"
 #include "holdfast/data/pictures.h"
+#include "holdfast/data/sequences.h"
 #include "holdfast/data/source.h"
 #include "holdfast/data/table.h"
 #include "holdfast/data/table_encoder.h"

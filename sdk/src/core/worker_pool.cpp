@@ -67,7 +67,7 @@ void WorkerPool::serve(int worker) {
 
 void WorkerPool::work(int worker, std::unique_lock<std::mutex>& lock) {
   while (next_index_ < count_) {
-    // Under the lock, so tasks start in the order of their indices. FirstFailure of batch_loader.cpp relies on it.
+    // Under the lock, so tasks start in the order of their indices. FirstFailure relies on it.
     const int index = next_index_++;
     ++running_;
     lock.unlock();

@@ -99,7 +99,8 @@ TEST_F(PosixFileSystem, RefusesToCreateAFileThatExists) {
 TEST_F(PosixFileSystem, NamesThePathThatIsMissing) {
   EXPECT_EQ(code_thrown_by([&] { files_.open_for_reading(path("none")); }), ErrorCode::not_found);
   EXPECT_EQ(sentence_thrown_by([&] { files_.open_for_reading(path("none")); }),
-            "cannot open " + path("none") + ": No such file or directory");
+            "cannot open " + path("none") +
+                ": No such file or directory; check the path, which counts from the current folder if it is relative");
   EXPECT_EQ(code_thrown_by([&] { files_.create(path("none/a")); }), ErrorCode::not_found);
   EXPECT_EQ(code_thrown_by([&] { files_.remove(path("none")); }), ErrorCode::not_found);
   EXPECT_EQ(code_thrown_by([&] { files_.rename(path("none"), path("b")); }), ErrorCode::not_found);

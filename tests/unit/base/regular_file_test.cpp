@@ -89,7 +89,9 @@ TEST_F(RegularFile, ThatIsMissingIsNotFound) {
     FAIL() << "opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::not_found);
-    EXPECT_STREQ(error.what(), "cannot open none: No such file or directory");
+    EXPECT_STREQ(error.what(),
+                 "cannot open none: No such file or directory; check the path, which counts from the current folder if "
+                 "it is relative");
   }
 }
 

@@ -44,7 +44,7 @@ const std::vector<Rooms> kRooms = {
       "files"},
      ""},
     {"sdk/src", kSdkParts, ""},
-    {"sdk/src/data", {"stages", "sources", "pictures", "files", "tables", "cache", "batches"}, "data/"},
+    {"sdk/src/data", {"stages", "sources", "lengths", "pictures", "files", "tables", "cache", "batches"}, "data/"},
     {"sdk/src/train", {"context", "state", "step", "agreement", "saving", "supervise", "fit"}, "train/"},
     {"sdk/src/nn", {"graph", "operations", "plan", "layers", "losses", "model", "program"}, "nn/"},
     {"sdk/src/compute/cuda", {"runtime", "kernels", "products", "backend"}, "compute/cuda/"},

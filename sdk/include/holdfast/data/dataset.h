@@ -52,6 +52,10 @@ struct BatchOptions {
   bool drop_remainder = false;  // leave out the samples at the end of an epoch that do not fill a batch
 };
 
+struct CacheOptions {
+  int threads = 1;  // that load samples for a file which is not there yet; no byte of it depends on them
+};
+
 struct PrefetchOptions {
   int threads = 1;  // per replica; they load one batch together and, on CPUs, compete with training
 };
@@ -65,6 +69,38 @@ struct WindowOptions {
   std::int64_t stride = 1;  // positions from one sample of a window to the next
   std::int64_t shift = 1;   // positions from one window to the next
   WindowTargets targets = WindowTargets::last;
+};
+
+// The end of a sample at which padding stands.
+enum class PaddingSide { end, begin };
+
+// What becomes of a sample that is longer than padded() makes it.
+enum class Truncation {
+  refuse,      // it is an error that names the sample
+  keep_begin,  // it loses elements at its end
+  keep_end,    // and at its beginning
+};
+
+// What the inputs still say of the length of a sample after padded().
+enum class LengthInput {
+  none,
+  length,  // "length", i32 []: the elements that were kept
+  mask,    // "mask", f32 [length]: 1 for an element, 0 for padding
+};
+
+struct PaddedOptions {
+  double value = 0;  // of the padding in inputs; their types must hold it. Targets get 0, which no loss looks at
+  PaddingSide side = PaddingSide::end;
+  Truncation truncation = Truncation::refuse;
+  LengthInput keep = LengthInput::none;
+};
+
+struct BucketOptions {
+  // The longest sample of each bucket but the last, rising: {16, 32} makes the buckets 0 to 16, 17 to 32, and above 32.
+  std::vector<std::int64_t> bounds;
+  bool shuffle = true;  // false: the order of the data in each bucket, and buckets one after another, in all epochs
+  // The length of a sample, where it does not stand in an input "length".
+  std::function<std::int64_t(const SampleArrays&)> length_of = nullptr;
 };
 
 struct SplitOptions {
@@ -152,7 +188,7 @@ class Dataset {
   // standardize(). Throws Error{incompatible} for a file that was made of other data, Error{invalid_file} for one that
   // is damaged or no cache, which is left as it is, and what the file system throws.
   Dataset cache() const;
-  Dataset cache(const std::string& path) const;
+  Dataset cache(const std::string& path, CacheOptions options = {}) const;
 
   // Gives each epoch an order of its own, in which all permutations are equally likely (Fisher and
   // Yates). With a window, each run of `window` samples is shuffled within itself, which keeps reads of
@@ -187,6 +223,33 @@ class Dataset {
   //
   // Throws Error{invalid_argument} for numbers below 1, and if not even one window fits.
   Dataset window(std::int64_t count, WindowOptions options = {}) const;
+
+  // Gives samples of different lengths one length, which a model needs. The input "length", an i32 or i64 that
+  // from_sequences() or a source of the program's own makes, says how many elements of the first axis a sample has.
+  // All other inputs, [room, ...], become [length, ...]; elements that were not used are padded, too. Targets become
+  // [length, ...] if there is a weight for each position of them, and the weights of padding are 0. "length" goes, or
+  // comes last, or becomes "mask":
+  //
+  //   from_sequences({{"words", words}}, {{"tags", tags}}).padded(64, {.truncation = Truncation::keep_begin})
+  //
+  // Throws Error{invalid_argument} for a length of less than 1, without an input "length", for inputs of other first
+  // axes, and for a value that a type cannot hold. A sample that is too long ends loading, unless it may be truncated.
+  Dataset padded(std::int64_t length, PaddedOptions options = {}) const;
+
+  // Orders an epoch for batches of `batch` samples, so that those of one batch have similar lengths. Each bucket is
+  // shuffled and cut into batches, and the batches of all buckets are shuffled. What fills no batch of its bucket comes
+  // last, from short to long. Each sample comes once an epoch, and the order is a function of (seed, epoch). It takes
+  // the place of shuffle(), and padded() and batch() follow it:
+  //
+  //   sentences.bucketed(32, {.bounds = {8, 16, 32}}).padded(64).batch(32)
+  //
+  // The model computes the whole length that padded() gave: a batch of short samples is not computed faster.
+  //
+  // Lengths are found before this returns, in epoch 0 with seed 0, as filter() does; that takes 4 bytes a sample, and
+  // the last two orders 4 each. The description has a digest of the buckets. Throws Error{invalid_argument} for bounds
+  // that do not rise, without them, without lengths, and after shuffle() or bucketed(). Throws Error{unsupported} for
+  // more than 2^32 - 1 samples.
+  Dataset bucketed(std::int64_t batch, BucketOptions options) const;
 
   // The samples of several data sets as those of one. Each draws by seeds of its own. Data sets that shuffle before
   // they are joined stay apart; shuffle() after it mixes them.

@@ -6,8 +6,8 @@
 //   const auto [train, test] = read_text("shakespeare.txt").split(0.1);
 //   const TextEncoder encoder = TextEncoder::fit(train);
 //   const Dataset data = encoder.dataset(train).window(64, {.shift = 64, .targets = WindowTargets::all});
-//   const Sequential model{Input{ArraySpec{"", {64}, DType::i32}}, Embedding{encoder.ids(), 32}, ...,
-//                          Dense{encoder.ids()}};              // inputs [64], targets [64]
+//   const Value ids = input({64}, {.dtype = DType::i32});
+//   const Model model(ids, Dense{encoder.ids()}(Embedding{encoder.ids(), 32}(ids)));  // inputs [64], targets [64]
 //   encoder.save("run/text.json");                           // for the program that writes text
 //
 // A Text and a TextEncoder are values: cheap to copy, and safe to use from several threads.

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/first_failure.h"
 #include "data/stages/stage.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/threads.h"
@@ -104,31 +105,6 @@ bool load_part(const Destination& to, const std::stop_token& stop) {
   }
   return true;
 }
-
-// Keeps the exception of the first failed sample in order, so that it does not depend on the threads.
-// Any thread.
-class FirstFailure {
- public:
-  void note(std::size_t sample) {
-    const std::lock_guard lock(mutex_);
-    if (failure_ != nullptr && sample > sample_) return;
-    sample_ = sample;
-    failure_ = std::current_exception();
-  }
-  bool is_before(std::size_t sample) const {
-    const std::lock_guard lock(mutex_);
-    return failure_ != nullptr && sample_ < sample;
-  }
-  void rethrow_if_there() {
-    const std::lock_guard lock(mutex_);
-    if (failure_ != nullptr) std::rethrow_exception(failure_);
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::exception_ptr failure_;  // guarded by mutex_
-  std::size_t sample_ = 0;      // guarded by mutex_
-};
 
 // Loads all samples with the threads of the pool. Threads begin pieces in order, so after a failure no
 // piece needs to begin: every earlier one has begun already.

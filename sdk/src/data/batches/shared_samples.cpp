@@ -44,7 +44,7 @@ void follow(const Stage& stage, PositionSet positions, std::vector<std::string> 
   const std::vector<const Stage*> parents = stage.parents();
   if (parents.empty()) reached.push_back({&stage, std::move(maps), std::move(positions)});
   for (std::size_t parent = 0; parent < parents.size(); ++parent) {
-    const bool is_passed = stage.kind() == StageKind::shuffle && shuffles == Shuffles::pass_over;
+    const bool is_passed = mixes_samples(stage.kind()) && shuffles == Shuffles::pass_over;
     follow(*parents[parent], is_passed ? positions : stage.reach(positions, parent), maps, shuffles, reached);
   }
 }

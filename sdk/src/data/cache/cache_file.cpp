@@ -10,6 +10,8 @@
 #include <bit>
 #include <cstring>
 
+#include "core/first_failure.h"
+#include "core/worker_pool.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shown_text.h"
 #include "holdfast/base/whole_file.h"
@@ -43,14 +45,37 @@ std::vector<std::byte> head_of(const CacheContent& content, std::span<const Dige
   return bytes;
 }
 
+// Samples that are in memory at once while the file is written: enough that threads seldom wait for each other.
+std::int64_t samples_together(const CacheContent& content, int threads) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  constexpr std::int64_t kSamples = 4096;
+  const auto fitting = static_cast<std::int64_t>(kBytes / std::max<std::size_t>(1, content.sample_bytes));
+  return std::clamp<std::int64_t>(fitting, threads, std::max<std::int64_t>(threads, kSamples));
+}
+
 void write_samples(File& file, const CacheContent& content, std::uint64_t first_sample,
-                   const CacheFile::MakeSample& make) {
-  std::vector<Digest> index;
-  std::vector<std::byte> sample(content.sample_bytes);
-  for (std::int64_t i = 0; i < content.samples; ++i) {
-    make(i, sample);
-    index.push_back(digest(sample));
-    file.write_at(first_sample + static_cast<std::uint64_t>(i) * content.sample_bytes, sample);
+                   const CacheFile::MakeSample& make, int threads) {
+  WorkerPool pool(threads);
+  const std::int64_t together = std::min(content.samples, samples_together(content, threads));
+  std::vector<std::byte> samples(static_cast<std::size_t>(together) * content.sample_bytes);
+  std::vector<Digest> index(static_cast<std::size_t>(content.samples));
+  for (std::int64_t begin = 0; begin < content.samples; begin += together) {
+    const std::int64_t count = std::min(together, content.samples - begin);
+    FirstFailure failure;
+    pool.run(static_cast<int>(count), [&](int, int task) {
+      const auto i = static_cast<std::size_t>(task);
+      if (failure.is_before(i)) return;
+      try {
+        const std::span<std::byte> sample = std::span(samples).subspan(i * content.sample_bytes, content.sample_bytes);
+        make(begin + task, sample);
+        index[static_cast<std::size_t>(begin) + i] = digest(sample);
+      } catch (...) {
+        failure.note(i);
+      }
+    });
+    failure.rethrow_if_there();
+    file.write_at(first_sample + static_cast<std::uint64_t>(begin) * content.sample_bytes,
+                  std::span(samples).first(static_cast<std::size_t>(count) * content.sample_bytes));
   }
   const std::vector<std::byte> head = head_of(content, index);
   const Digest head_digest = digest(head);
@@ -61,12 +86,13 @@ void write_samples(File& file, const CacheContent& content, std::uint64_t first_
 
 }  // namespace
 
-CacheFile::CacheFile(FileSystem& files, const std::string& path, const CacheContent& content, const MakeSample& make)
+CacheFile::CacheFile(FileSystem& files, const std::string& path, const CacheContent& content, const MakeSample& make,
+                     int threads)
     : path_(path) {
   first_sample_ =
       kCacheHeadBytes + content.text.size() + static_cast<std::uint64_t>(content.samples) * sizeof(Digest::bytes);
   if (!files.exists(path)) {
-    write_whole_file(files, path, [&](File& file) { write_samples(file, content, first_sample_, make); });
+    write_whole_file(files, path, [&](File& file) { write_samples(file, content, first_sample_, make, threads); });
   }
   open(files, content);
 }

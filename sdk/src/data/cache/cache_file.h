@@ -35,9 +35,11 @@ class CacheFile {
   using MakeSample = std::function<void(std::int64_t sample, std::span<std::byte> bytes)>;
 
   // Opens the file and checks everything before its samples. If it does not exist, it is written first: a temporary
-  // file that is renamed when it is whole. Throws Error{incompatible} for a file with another text or other sizes, and
-  // Error{invalid_file} for one that is damaged or no cache. Exceptions of `make` pass through and leave no file.
-  CacheFile(FileSystem& files, const std::string& path, const CacheContent& content, const MakeSample& make);
+  // file that is renamed when it is whole. So many threads call `make`; no byte depends on them. Throws
+  // Error{incompatible} for a file with another text or other sizes, and Error{invalid_file} for one that is damaged or
+  // no cache. The exception of the first sample in order passes through and leaves no file.
+  CacheFile(FileSystem& files, const std::string& path, const CacheContent& content, const MakeSample& make,
+            int threads = 1);
 
   // Both parts together are the sample. Any thread, several at once. Throws Error{invalid_file} if its digest is wrong.
   void read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const;

@@ -72,15 +72,17 @@ void MemoryCacheStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t
   is_there_[index].store(true, std::memory_order_release);
 }
 
-FileCacheStage::FileCacheStage(std::shared_ptr<const Stage> stage, const std::string& path)
+FileCacheStage::FileCacheStage(std::shared_ptr<const Stage> stage, const std::string& path, int threads)
     : CacheStage(std::move(stage)),
-      file_(posix_file_system(), path,
-            {.text = text_of(before()), .samples = size(), .sample_bytes = sample_words() * sizeof(float)},
-            [this](std::int64_t position, std::span<std::byte> bytes) {
-              std::vector<float> words(sample_words());
-              before().load(0, 0, position, sample_in(words));
-              std::ranges::copy(std::as_bytes(std::span(words)), bytes.begin());
-            }) {}
+      file_(
+          posix_file_system(), path,
+          {.text = text_of(before()), .samples = size(), .sample_bytes = sample_words() * sizeof(float)},
+          [this](std::int64_t position, std::span<std::byte> bytes) {
+            std::vector<float> words(sample_words());
+            before().load(0, 0, position, sample_in(words));
+            std::ranges::copy(std::as_bytes(std::span(words)), bytes.begin());
+          },
+          threads) {}
 
 void FileCacheStage::load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const {
   // In place: memory for a large sample would come from the system anew each time.
@@ -92,9 +94,12 @@ Dataset Dataset::cache() const {
   return Dataset(std::make_shared<MemoryCacheStage>(stage_));
 }
 
-Dataset Dataset::cache(const std::string& path) const {
+Dataset Dataset::cache(const std::string& path, CacheOptions options) const {
   check_is_open("cache");
-  return Dataset(std::make_shared<FileCacheStage>(stage_, path));
+  if (options.threads < 1) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("cache() needs one thread or more, not {}", options.threads));
+  }
+  return Dataset(std::make_shared<FileCacheStage>(stage_, path, options.threads));
 }
 
 }  // namespace holdfast

@@ -67,7 +67,7 @@ class MemoryCacheStage : public CacheStage {
 // In a file, which is written by the constructor if it does not exist.
 class FileCacheStage : public CacheStage {
  public:
-  FileCacheStage(std::shared_ptr<const Stage> before, const std::string& path);
+  FileCacheStage(std::shared_ptr<const Stage> before, const std::string& path, int threads);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
 

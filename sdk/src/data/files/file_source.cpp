@@ -7,42 +7,40 @@
 #include <utility>
 
 #include "data/files/file_array.h"
-#include "data/sources/array_description.h"
-#include "data/stages/stage.h"
+#include "data/sources/arrays_source.h"
 #include "holdfast/base/error.h"
 #include "holdfast/data/array_files.h"
 
 namespace holdfast {
 namespace {
 
-class FileArraysSource : public Stage {
+std::vector<std::string> digests_of_files(const std::vector<OpenFileArray>& inputs,
+                                          const std::vector<OpenFileArray>& targets) {
+  std::vector<std::string> digests;
+  for (const std::vector<OpenFileArray>* arrays : {&inputs, &targets}) {
+    for (const OpenFileArray& array : *arrays) digests.push_back(array.digest().hex());
+  }
+  return digests;
+}
+
+class FileArraysSource : public ArraysSource {
  public:
   FileArraysSource(SampleLayouts layouts, std::int64_t size, std::vector<OpenFileArray> inputs,
                    std::vector<OpenFileArray> targets)
-      : Stage(std::move(layouts), size, 0), inputs_(std::move(inputs)), targets_(std::move(targets)) {
-    for (const std::vector<OpenFileArray>* arrays : {&inputs_, &targets_}) {
-      for (const OpenFileArray& array : *arrays) digests_.push_back(array.digest().hex());
-    }
-  }
-
-  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override {
-    load_row(layouts().inputs, inputs_, position, destination.features);
-    load_targets(seed, epoch, position, destination.targets);
-    check_integers(layouts(), destination, position);
-  }
-  void load_targets(std::uint64_t, std::int64_t, std::int64_t position, std::span<float> targets) const override {
-    load_row(layouts().targets, targets_, position, targets);
-  }
-  const Stage* source() const override { return this; }
-  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
-  StageKind kind() const override { return StageKind::source; }
-  std::string content() const override { return content_of_arrays(size(), digests_); }
-  void describe(nlohmann::ordered_json& stages) const override { stages.push_back(description_of_arrays(digests_)); }
+      : ArraysSource(std::move(layouts), size, digests_of_files(inputs, targets)),
+        inputs_(std::move(inputs)),
+        targets_(std::move(targets)) {}
 
  private:
-  static void load_row(const RowLayout& layout, const std::vector<OpenFileArray>& arrays, std::int64_t position,
-                       std::span<float> row) {
-    // Words that belong to no element are zero, so that equal samples have equal rows.
+  void read_inputs(std::int64_t position, std::span<float> row) const override {
+    read_arrays(layouts().inputs, inputs_, position, row);
+  }
+  void read_targets(std::int64_t position, std::span<float> row) const override {
+    read_arrays(layouts().targets, targets_, position, row);
+  }
+
+  static void read_arrays(const RowLayout& layout, const std::vector<OpenFileArray>& arrays, std::int64_t position,
+                          std::span<float> row) {
     std::ranges::fill(row, 0.0F);
     const ArrayRow to(layout, row);
     for (std::size_t i = 0; i < arrays.size(); ++i) arrays[i].read(position, 1, to.bytes(i));
@@ -50,7 +48,6 @@ class FileArraysSource : public Stage {
 
   std::vector<OpenFileArray> inputs_;
   std::vector<OpenFileArray> targets_;
-  std::vector<std::string> digests_;
 };
 
 // Opens the arrays of one role. The first input decides how many samples there are.

@@ -130,11 +130,11 @@ ArraySpec target_of(const PictureOptions& options, const PictureFolder& folder) 
   return {.name = {}, .shape = options.one_hot ? one_hot : Shape{}, .dtype = DType::f32};
 }
 
-class PictureSource : public Stage {
+class PictureSource : public SourceStage {
  public:
   PictureSource(PictureFolder folder, const PictureOptions& options)
-      : Stage({.inputs = RowLayout({input_of(options)}), .targets = RowLayout({target_of(options, folder)})},
-              static_cast<std::int64_t>(folder.files.size()), 0),
+      : SourceStage({.inputs = RowLayout({input_of(options)}), .targets = RowLayout({target_of(options, folder)})},
+                    static_cast<std::int64_t>(folder.files.size())),
         folder_(std::move(folder)),
         options_(options) {}
 
@@ -144,9 +144,6 @@ class PictureSource : public Stage {
     load_picture(file_of(position), options_, {layouts().inputs, destination.features});
     load_targets(seed, epoch, position, destination.targets);
   }
-
-  const Stage* source() const override { return this; }
-  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
 
   void load_targets(std::uint64_t, std::int64_t, std::int64_t position, std::span<float> targets) const override {
     const std::int32_t label = file_of(position).label;
@@ -158,7 +155,6 @@ class PictureSource : public Stage {
     }
   }
 
-  StageKind kind() const override { return StageKind::source; }
   // Size and scale of samples are left out: the pictures are the same.
   std::string content() const override { return fmt::format("pictures {} {}", size(), folder_.digest); }
 

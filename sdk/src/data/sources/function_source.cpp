@@ -15,10 +15,10 @@ Error refused_source(const std::string& reason) {
   return Error(ErrorCode::invalid_argument, fmt::format("from_source(): {}", reason));
 }
 
-class FunctionSource : public Stage {
+class FunctionSource : public SourceStage {
  public:
   FunctionSource(SampleLayouts layouts, std::int64_t size, std::string content, SampleFunction function)
-      : Stage(std::move(layouts), size, 0), content_(std::move(content)), function_(std::move(function)) {}
+      : SourceStage(std::move(layouts), size), content_(std::move(content)), function_(std::move(function)) {}
 
   void load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const override {
     // The function may leave words out. They must not hold what another sample left there.
@@ -28,9 +28,6 @@ class FunctionSource : public Stage {
                          .targets = {layouts().targets, destination.targets}});
     check_integers(layouts(), destination, position);
   }
-  const Stage* source() const override { return this; }
-  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
-  StageKind kind() const override { return StageKind::source; }
   std::string content() const override { return fmt::format("source {} {}", size(), content_); }
   void describe(nlohmann::ordered_json& stages) const override {
     stages.push_back({{"kind", "source"}, {"content", content_}});

@@ -91,10 +91,10 @@ class GeneratedRows {
   std::uint64_t written_bytes_ = 0;
 };
 
-class GeneratedSource : public Stage {
+class GeneratedSource : public SourceStage {
  public:
   GeneratedSource(SampleLayouts layouts, GeneratedRows rows)
-      : Stage(std::move(layouts), rows.size(), 0), rows_(std::move(rows)), digest_(rows_.finish()) {}
+      : SourceStage(std::move(layouts), rows.size()), rows_(std::move(rows)), digest_(rows_.finish()) {}
 
   void load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const override {
     std::vector<float> row(feature_words() + target_words());
@@ -103,9 +103,6 @@ class GeneratedSource : public Stage {
     std::copy(row.begin(), targets, destination.features.begin());
     std::copy(targets, row.end(), destination.targets.begin());
   }
-  const Stage* source() const override { return this; }
-  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
-  StageKind kind() const override { return StageKind::source; }
   std::string content() const override { return fmt::format("generated {} {}", size(), digest_.hex()); }
   void describe(nlohmann::ordered_json& stages) const override {
     stages.push_back({{"kind", "generator"}, {"digest", digest_.hex()}});

@@ -17,10 +17,10 @@
 namespace holdfast {
 namespace {
 
-class IdxSource : public Stage {
+class IdxSource : public SourceStage {
  public:
   IdxSource(IdxFile images, IdxFile labels, float scale)
-      : Stage(plain_layouts(Shape{images.shape[1], images.shape[2], 1}, Shape{}), images.shape[0], 0),
+      : SourceStage(plain_layouts(Shape{images.shape[1], images.shape[2], 1}, Shape{}), images.shape[0]),
         images_(std::move(images.elements)),
         labels_(std::move(labels.elements)),
         scale_(scale),
@@ -38,18 +38,8 @@ class IdxSource : public Stage {
     destination.targets[0] = labels_[sample];
   }
 
-  const Stage* source() const override {
-    return this;
-  }
-  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override {
-    return position;
-  }
-
   void load_targets(std::uint64_t, std::int64_t, std::int64_t position, std::span<float> targets) const override {
     targets[0] = labels_[static_cast<std::size_t>(position)];
-  }
-  StageKind kind() const override {
-    return StageKind::source;
   }
   // The scale is left out: the samples are the same.
   std::string content() const override {

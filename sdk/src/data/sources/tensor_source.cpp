@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/tensor_rows.h"
-#include "data/sources/array_description.h"
-#include "data/stages/stage.h"
+#include "data/sources/arrays_source.h"
+#include "data/sources/sample_weights.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 
@@ -21,10 +21,11 @@ ArraySpec spec_of(const std::string& name, const Tensor& tensor) {
 }
 
 // One f32 tensor of features and one of targets.
-class TensorSource : public Stage {
+class TensorSource : public SourceStage {
  public:
   TensorSource(Tensor features, Tensor targets)
-      : Stage(plain_layouts(features.shape().without_batch(), targets.shape().without_batch()), features.shape()[0], 0),
+      : SourceStage(plain_layouts(features.shape().without_batch(), targets.shape().without_batch()),
+                    features.shape()[0]),
         features_(std::move(features)),
         targets_(std::move(targets)),
         feature_digest_(digest(std::as_bytes(std::as_const(features_).values()))),
@@ -35,13 +36,9 @@ class TensorSource : public Stage {
     std::ranges::copy(targets_.sample(position), destination.targets.begin());
   }
 
-  const Stage* source() const override { return this; }
-  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
-
   void load_targets(std::uint64_t, std::int64_t, std::int64_t position, std::span<float> targets) const override {
     std::ranges::copy(targets_.sample(position), targets.begin());
   }
-  StageKind kind() const override { return StageKind::source; }
   std::string content() const override {
     return "tensors " + features_.shape().to_string() + " " + feature_digest_.hex() + " " +
            targets_.shape().to_string() + " " + target_digest_.hex();
@@ -64,33 +61,31 @@ class TensorSource : public Stage {
   Digest target_digest_;
 };
 
-// Several tensors, of any types. Rows are made as samples are loaded.
-class ArraySource : public Stage {
- public:
-  ArraySource(SampleLayouts layouts, std::int64_t size, std::vector<Tensor> inputs, std::vector<Tensor> targets)
-      : Stage(std::move(layouts), size, 0), inputs_(std::move(inputs)), targets_(std::move(targets)) {
-    for (const std::vector<Tensor>* tensors : {&inputs_, &targets_}) {
-      // Once, when the source is made: the tensors never change afterwards, so the digest stays true.
-      for (const Tensor& tensor : *tensors) digests_.push_back(digest(tensor.bytes()).hex());
-    }
+std::vector<std::string> digests_of(const std::vector<Tensor>& inputs, const std::vector<Tensor>& targets) {
+  std::vector<std::string> digests;
+  for (const std::vector<Tensor>* tensors : {&inputs, &targets}) {
+    for (const Tensor& tensor : *tensors) digests.push_back(digest(tensor.bytes()).hex());
   }
+  return digests;
+}
 
-  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override {
-    read_row(this->layouts().inputs, input_pointers_, position, destination.features);
-    load_targets(seed, epoch, position, destination.targets);
-    // At each load, as after a map(), so that the message names the sample.
-    check_integers(this->layouts(), destination, position);
-  }
-  void load_targets(std::uint64_t, std::int64_t, std::int64_t position, std::span<float> targets) const override {
-    read_row(this->layouts().targets, target_pointers_, position, targets);
-  }
-  const Stage* source() const override { return this; }
-  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
-  StageKind kind() const override { return StageKind::source; }
-  std::string content() const override { return content_of_arrays(size(), digests_); }
-  void describe(nlohmann::ordered_json& stages) const override { stages.push_back(description_of_arrays(digests_)); }
+// Several tensors, of any types. Rows are made as samples are loaded.
+class TensorArraysSource : public ArraysSource {
+ public:
+  // The digests are taken once: the tensors never change afterwards, so they stay true.
+  TensorArraysSource(SampleLayouts layouts, std::int64_t size, std::vector<Tensor> inputs, std::vector<Tensor> targets)
+      : ArraysSource(std::move(layouts), size, digests_of(inputs, targets)),
+        inputs_(std::move(inputs)),
+        targets_(std::move(targets)) {}
 
  private:
+  void read_inputs(std::int64_t position, std::span<float> row) const override {
+    read_row(layouts().inputs, input_pointers_, position, row);
+  }
+  void read_targets(std::int64_t position, std::span<float> row) const override {
+    read_row(layouts().targets, target_pointers_, position, row);
+  }
+
   static std::vector<const Tensor*> pointers_to(const std::vector<Tensor>& tensors) {
     std::vector<const Tensor*> pointers;
     for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
@@ -101,7 +96,6 @@ class ArraySource : public Stage {
   const std::vector<Tensor> targets_;  // then the weights, if there are any
   const std::vector<const Tensor*> input_pointers_ = pointers_to(inputs_);
   const std::vector<const Tensor*> target_pointers_ = pointers_to(targets_);
-  std::vector<std::string> digests_;
 };
 
 // Checks one tensor of a data set against the number of samples that the first one has.
@@ -114,7 +108,9 @@ void check_samples(const NamedTensor& given, const char* role, std::int64_t samp
                           role, given.name, shape.to_string(), samples));
 }
 
-void check_weights(const Tensor& weights) {
+}  // namespace
+
+void check_sample_weights(const Tensor& weights) {
   if (weights.dtype() != DType::f32) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("sample weights are of {}; pass them as f32", name(weights.dtype())));
@@ -128,17 +124,15 @@ void check_weights(const Tensor& weights) {
   }
 }
 
-}  // namespace
-
 Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets,
                      std::optional<Tensor> sample_weights) {
   if (inputs.empty() || inputs[0].tensor.shape().rank() == 0) {
     throw Error(ErrorCode::invalid_argument, "from_tensors() needs at least one input, with one entry per sample");
   }
   if (sample_weights) {
-    check_weights(*sample_weights);
+    check_sample_weights(*sample_weights);
     // Weights are the last target, so they take the way of every other target to the device.
-    targets.push_back({.name = "sample_weight", .tensor = std::move(*sample_weights)});
+    targets.push_back({.name = kSampleWeightName, .tensor = std::move(*sample_weights)});
   }
   const std::int64_t samples = inputs[0].tensor.shape()[0];
   const auto take = [&](std::vector<NamedTensor>& named, const char* role, std::vector<Tensor>& tensors) {
@@ -154,10 +148,10 @@ Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> t
   std::vector<Tensor> target_tensors;
   RowLayout input_layout = take(inputs, "input", input_tensors);
   RowLayout target_layout = take(targets, "target", target_tensors);
-  return Dataset(std::make_shared<ArraySource>(SampleLayouts{.inputs = std::move(input_layout),
-                                                             .targets = std::move(target_layout),
-                                                             .has_weights = sample_weights.has_value()},
-                                               samples, std::move(input_tensors), std::move(target_tensors)));
+  return Dataset(std::make_shared<TensorArraysSource>(SampleLayouts{.inputs = std::move(input_layout),
+                                                                    .targets = std::move(target_layout),
+                                                                    .has_weights = sample_weights.has_value()},
+                                                      samples, std::move(input_tensors), std::move(target_tensors)));
 }
 
 Dataset from_tensors(Tensor features, Tensor targets) {

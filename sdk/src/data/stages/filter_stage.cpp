@@ -19,10 +19,11 @@ namespace {
 
 std::vector<std::uint32_t> kept_positions(const Stage& before, const Dataset::FilterFunction& function) {
   if (!function) throw Error(ErrorCode::invalid_argument, "filter() was given an empty function");
-  if (has_stage(before, StageKind::shuffle)) {
+  if (const char* mixing = mixing_stage(before)) {
     throw Error(ErrorCode::invalid_argument,
-                "filter() stands after shuffle(), which brings other samples to the positions that are kept in each "
-                "epoch; filter first, then shuffle");
+                fmt::format("filter() stands after {}, which brings other samples to the positions that are kept in "
+                            "each epoch; filter first, then shuffle",
+                            mixing));
   }
   if (before.size() > std::numeric_limits<std::uint32_t>::max()) {
     throw Error(ErrorCode::unsupported,

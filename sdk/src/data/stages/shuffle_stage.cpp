@@ -28,32 +28,19 @@ ShuffleStage::ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t win
   }
 }
 
-// Fisher and Yates: every permutation is equally likely.
-ShuffleStage::Order ShuffleStage::draw_order(const Key& key) const {
+SampleOrder ShuffleStage::draw_order(const Key& key) const {
   // The last window of an epoch may be smaller.
-  Order order(static_cast<std::size_t>(std::min(window_, size() - key.window * window_)));
+  SampleOrder order(static_cast<std::size_t>(std::min(window_, size() - key.window * window_)));
   std::iota(order.begin(), order.end(), 0U);
   Random random(key.seed, Purpose::shuffle, draw_major(*this, key.epoch), static_cast<std::uint64_t>(key.window));
-  for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
+  permute(std::span(order), random);
   return order;
-}
-
-std::uint32_t ShuffleStage::source_in_window(const Key& key, std::size_t index) const {
-  // Held while an order is drawn: several threads want the same one at once, and it is drawn once.
-  const std::lock_guard lock(mutex_);
-  const auto is_wanted = [&](const CachedOrder& cached) { return !cached.order.empty() && cached.key == key; };
-  if (!is_wanted(cache_[0])) {
-    // The order that was used last stays in the second place. Threads at the border of two windows need both in turns.
-    std::swap(cache_[0], cache_[1]);
-    if (!is_wanted(cache_[0])) cache_[0] = {.key = key, .order = draw_order(key)};
-  }
-  return cache_[0].order[index];
 }
 
 std::int64_t ShuffleStage::position_before(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
   const Key key{.seed = seed, .epoch = epoch, .window = position / window_};
   const std::int64_t begin = key.window * window_;
-  return begin + source_in_window(key, static_cast<std::size_t>(position - begin));
+  return begin + orders_.at(key, static_cast<std::size_t>(position - begin), [&] { return draw_order(key); });
 }
 
 void ShuffleStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {

@@ -3,10 +3,7 @@
 // Permutes each window of samples, anew in each epoch. An order is a function of (seed, epoch, window),
 // so there is no shuffle buffer whose state a run would have to save. The last two orders are kept.
 
-#include <array>
-#include <mutex>
-#include <vector>
-
+#include "core/kept_orders.h"
 #include "data/stages/stage.h"
 
 namespace holdfast {
@@ -24,8 +21,6 @@ class ShuffleStage : public ChainedStage {
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:
-  using Order = std::vector<std::uint32_t>;
-
   struct Key {
     std::uint64_t seed;
     std::int64_t epoch;
@@ -34,22 +29,12 @@ class ShuffleStage : public ChainedStage {
     friend bool operator==(const Key&, const Key&) = default;
   };
 
-  struct CachedOrder {
-    Key key{};
-    Order order;  // empty if unused
-  };
-
-  Order draw_order(const Key& key) const;
+  SampleOrder draw_order(const Key& key) const;
   // The position of the sample in the stage before.
   std::int64_t position_before(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const;
-  std::uint32_t source_in_window(const Key& key, std::size_t index) const;
 
   std::int64_t window_;  // samples
-
-  // Two orders, because a batch may cross the border of two windows or epochs, and a validation epoch
-  // may come between.
-  mutable std::mutex mutex_;
-  mutable std::array<CachedOrder, 2> cache_;  // guarded by mutex_; the most recently used one is first
+  KeptOrders<Key> orders_;
 };
 
 }  // namespace holdfast

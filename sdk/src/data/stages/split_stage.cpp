@@ -187,10 +187,11 @@ std::vector<std::int64_t> allot(const std::vector<SampleClass>& classes, std::in
 }
 
 void check_split(const Stage& before, std::int64_t validation_samples) {
-  if (has_stage(before, StageKind::shuffle)) {
+  if (const char* mixing = mixing_stage(before)) {
     throw refused_split(
-        "split() stands after shuffle(), which gives another order in each epoch, so that samples would change sides; "
-        "split first, then shuffle the parts: data.split(...).training.shuffle()");
+        fmt::format("split() stands after {}, which gives another order in each epoch, so that samples would change "
+                    "sides; split first, then shuffle the parts: data.split(...).training.shuffle()",
+                    mixing));
   }
   if (has_stage(before, StageKind::repeat)) {
     throw refused_split(

@@ -63,4 +63,9 @@ bool has_stage(const Stage& last, StageKind kind) {
          std::ranges::any_of(parents, [&](const Stage* parent) { return has_stage(*parent, kind); });
 }
 
+const char* mixing_stage(const Stage& last) {
+  if (has_stage(last, StageKind::shuffle)) return "shuffle()";
+  return has_stage(last, StageKind::bucketed) ? "bucketed()" : nullptr;
+}
+
 }  // namespace holdfast

@@ -31,6 +31,8 @@ enum class StageKind {
   map,
   feature_map,
   shuffle,
+  bucketed,
+  padded,
   range,
   split,
   filter,
@@ -118,6 +120,17 @@ class Stage {
   std::uint32_t number_;
 };
 
+// A source: the first stage of a chain. Its samples depend on their position alone.
+class SourceStage : public Stage {
+ public:
+  const Stage* source() const final { return this; }
+  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const final { return position; }
+  StageKind kind() const final { return StageKind::source; }
+
+ protected:
+  SourceStage(SampleLayouts layouts, std::int64_t size) : Stage(std::move(layouts), size, 0) {}
+};
+
 // A stage that follows another one and has its arrays, unless a constructor says otherwise.
 class ChainedStage : public Stage {
  public:
@@ -143,6 +156,12 @@ class ChainedStage : public Stage {
 
 // Whether `last` or a stage before it is of this kind.
 bool has_stage(const Stage& last, StageKind kind);
+// Whether a stage of this kind brings samples to other positions in each epoch.
+inline bool mixes_samples(StageKind kind) {
+  return kind == StageKind::shuffle || kind == StageKind::bucketed;
+}
+// The function that made such a stage at `last` or before it, for messages: "shuffle()". Null if there is none.
+const char* mixing_stage(const Stage& last);
 
 // [{"name": "ids", "shape": [128], "dtype": "i32"}, ...]
 nlohmann::ordered_json json_of(const RowLayout& layout);

@@ -67,6 +67,7 @@ std::string category_of(const TableColumn& column, std::int64_t row) {
 
 std::string TableData::place(std::int64_t row) const {
   if (path.empty()) return fmt::format("row {} of the table", row);
+  if (lines.empty()) return fmt::format("\"{}\", row {}", path, row);
   return fmt::format("\"{}\", line {}", path, lines[static_cast<std::size_t>(row)]);
 }
 

@@ -54,11 +54,11 @@ struct TableColumn {
 
 struct TableData {
   std::string path = {};                 // of the file; empty for a table that a program made
-  std::vector<std::int64_t> lines = {};  // of each row in the file, counted from 1
+  std::vector<std::int64_t> lines = {};  // of each row in the file, counted from 1; empty if it has no lines
   std::vector<TableColumn> columns = {};
   std::int64_t rows = 0;
 
-  // "\"houses.csv\", line 17", or "row 15 of the table".
+  // "\"houses.csv\", line 17", "\"houses.parquet\", row 15", or "row 15 of the table".
   std::string place(std::int64_t row) const;
   // The position of a column. Throws Error{invalid_argument} with the nearest name if there is none.
   std::size_t index_of(std::string_view column) const;

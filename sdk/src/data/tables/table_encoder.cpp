@@ -9,13 +9,12 @@
 #include <cmath>
 #include <utility>
 
+#include "data/tables/encoder_file.h"
 #include "data/tables/nearest_name.h"
 #include "data/tables/table_data.h"
 #include "data/tables/table_encoding.h"
 #include "holdfast/base/error.h"
-#include "holdfast/base/file_system.h"
 #include "holdfast/base/shown_text.h"
-#include "holdfast/base/whole_file.h"
 
 namespace holdfast {
 namespace {
@@ -252,17 +251,11 @@ Tensor TableEncoder::to_target_units(Tensor outputs) const {
 }
 
 void TableEncoder::save(const std::string& path) const {
-  const std::string content = text() + "\n";
-  write_whole_file(posix_file_system(), path, std::as_bytes(std::span(content)));
+  save_encoder(*this, path);
 }
 
 TableEncoder TableEncoder::load(const std::string& path) {
-  const std::string content = read_text_file(posix_file_system(), path);
-  try {
-    return from_text(content);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", quoted_text(path), error.what()));
-  }
+  return load_encoder<TableEncoder>(path);
 }
 
 }  // namespace holdfast

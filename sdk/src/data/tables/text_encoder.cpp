@@ -10,12 +10,11 @@
 #include <utility>
 
 #include "core/json_text.h"
+#include "data/tables/encoder_file.h"
 #include "data/tables/text_characters.h"
 #include "holdfast/base/error.h"
-#include "holdfast/base/file_system.h"
 #include "holdfast/base/shown_text.h"
 #include "holdfast/base/utf8.h"
-#include "holdfast/base/whole_file.h"
 #include "holdfast/data/text.h"
 
 namespace holdfast {
@@ -202,17 +201,11 @@ TextEncoder TextEncoder::from_text(std::string_view text) {
 }
 
 void TextEncoder::save(const std::string& path) const {
-  const std::string content = text() + "\n";
-  write_whole_file(posix_file_system(), path, std::as_bytes(std::span(content)));
+  save_encoder(*this, path);
 }
 
 TextEncoder TextEncoder::load(const std::string& path) {
-  const std::string content = read_text_file(posix_file_system(), path);
-  try {
-    return from_text(content);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", quoted_text(path), error.what()));
-  }
+  return load_encoder<TextEncoder>(path);
 }
 
 }  // namespace holdfast

@@ -12,6 +12,7 @@
 #include "holdfast/data/picture_changes.h"
 #include "holdfast/data/source.h"
 #include "support/temporary_folder.h"
+#include "support/thrown.h"
 #include "unit/data/support/loaded.h"
 
 namespace holdfast {
@@ -170,6 +171,36 @@ TEST_F(Cache, RefusesSamplesThatDifferFromEpochToEpoch) {
     EXPECT_THROW(static_cast<void>(data.cache(path())), Error);
   }
   EXPECT_NO_THROW(static_cast<void>(source.data.map(center_crop(1, 1)).take(3).repeat(2).cache()));
+}
+
+static std::string bytes_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_F(Cache, HasTheSameBytesFromAnyNumberOfThreads) {
+  // More samples than are in memory at once.
+  const CountedSource source("many", 5000);
+  source.data.cache(path());
+  const std::string by_one = bytes_of_file(path());
+  std::filesystem::remove(path());
+
+  source.data.cache(path(), {.threads = 3});
+
+  EXPECT_EQ(*source.loads, 2 * 5000);
+  EXPECT_TRUE(bytes_of_file(path()) == by_one);
+}
+
+TEST_F(Cache, ReportsTheFirstSampleInOrderThatFails) {
+  const Dataset failing = from_source({.size = 200, .inputs = {{"x", {1}}}, .targets = {}, .content = "fails"},
+                                      [](std::int64_t sample, const SampleArrays&) {
+                                        if (sample < 57) return;
+                                        throw Error(ErrorCode::invalid_file, "sample " + std::to_string(sample));
+                                      });
+
+  EXPECT_EQ(sentence_thrown_by([&] { failing.cache(path(), {.threads = 4}); }), "sample 57");
+  EXPECT_FALSE(std::filesystem::exists(path()));
+  EXPECT_EQ(code_thrown_by([&] { failing.cache(path(), {.threads = 0}); }), ErrorCode::invalid_argument);
 }
 
 }  // namespace holdfast

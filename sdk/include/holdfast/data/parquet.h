@@ -1,0 +1,35 @@
+#pragma once
+
+// Reads tables from Parquet files, as read_csv() does from text. It is an optional part on Apache Arrow: programs that
+// use it link Holdfast::parquet, which is there where the build found Arrow (HOLDFAST_ARROW, docs/install.md).
+//
+//   const Table houses = read_parquet("houses.parquet", {.columns = {"area", "town", "price"}});
+//   const auto encoder = TableEncoder::fit(houses, {.targets = {"price"}});
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "holdfast/data/table.h"
+
+namespace holdfast {
+
+struct ParquetOptions {
+  // The columns to read, in this order. Empty: all, which must then have types that a Table has.
+  std::vector<std::string> columns = {};
+  // Limits, which are checked by what the file says of itself before it is decoded.
+  std::int64_t max_rows = 100'000'000;
+  std::int64_t max_bytes = std::int64_t{2} << 30;  // of the columns that are read, after decompression
+};
+
+// Integers up to 64 bits and booleans (0 and 1) are columns of integers, floats of reals, and strings of text, also
+// where the file keeps them as a dictionary. A null, a NaN and an empty text are cells without a value.
+//
+// Throws as read_csv() does: Error{not_found}, {refused} or {input_output} if the file cannot be opened or read, and
+// Error{invalid_file} that names the file for one that is damaged, encrypted or no Parquet file, for a file without
+// rows, two columns of one name, a limit that is exceeded, an integer above 2^63 - 1, an infinite number, and text that
+// is not UTF-8 or holds a NUL; the row is counted from 0. Throws Error{unsupported} that names the column for dates,
+// times, decimals, bytes and nested columns, and Error{invalid_argument} for a name in `columns` that is no column.
+Table read_parquet(const std::string& path, const ParquetOptions& options = {});
+
+}  // namespace holdfast

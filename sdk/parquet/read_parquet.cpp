@@ -1,0 +1,260 @@
+// Arrow decodes, and this makes columns of a Table of its arrays. One group of rows is decoded at a time, so that the
+// arrays of Arrow and the columns of the table are never both there as a whole. The library is a part of its own: a
+// program that reads no Parquet needs no Arrow. See docs/decisions/data.md.
+
+#include "holdfast/data/parquet.h"
+
+#include <arrow/api.h>
+#include <arrow/io/file.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/arrow/schema.h>
+#include <parquet/exception.h>
+#include <parquet/metadata.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "data/tables/table_data.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/regular_file.h"
+#include "holdfast/base/shared_memory.h"
+#include "holdfast/base/shown_text.h"
+#include "holdfast/base/utf8.h"
+
+namespace holdfast {
+namespace {
+
+class ParquetTable {
+ public:
+  ParquetTable(const std::string& path, const ParquetOptions& options) : options_(options) { data_.path = path; }
+
+  Table read() {
+    open();
+    choose_columns();
+    check_limits();
+    for (int group = 0; group < reader_->num_row_groups(); ++group) {
+      append(*value_of(reader_->ReadRowGroup(group, leaves_)));
+    }
+    if (data_.rows == 0) refuse("it holds no row");
+    return Table(std::make_shared<const TableData>(std::move(data_)));
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& reason) const {
+    throw Error(ErrorCode::invalid_file, fmt::format("{}: {}", quoted_text(data_.path), reason));
+  }
+  [[noreturn]] void refuse_cell(const TableColumn& column, std::size_t row, const std::string& reason) const {
+    refuse(fmt::format("row {}, column {}: {}; correct it, or leave the column out by ParquetOptions::columns", row,
+                       quoted_text(column.name), reason));
+  }
+
+  void check(const arrow::Status& status) const {
+    if (status.ok()) return;
+    if (status.IsOutOfMemory()) throw Error(ErrorCode::out_of_memory, status.ToString());
+    refuse(fmt::format("Arrow cannot read it ({}); it is no whole Parquet file, or one of another kind",
+                       shown_text(status.ToString())));
+  }
+  template <typename Value>
+  Value value_of(arrow::Result<Value> result) const {
+    check(result.status());
+    return std::move(result).ValueUnsafe();
+  }
+
+  void open() {
+    FileDescriptor file = open_regular_file(data_.path, O_RDONLY, fmt::format("open {}", quoted_text(data_.path)));
+    // The object of Arrow closes the descriptor, also if it cannot be made.
+    const auto input = value_of(arrow::io::ReadableFile::Open(file.release()));
+    parquet::arrow::FileReaderBuilder builder;
+    check(builder.Open(input));
+    reader_ = value_of(builder.Build());
+  }
+
+  void choose_columns() {
+    const auto& fields = reader_->manifest().schema_fields;
+    for (const parquet::arrow::SchemaField& field : fields) data_.columns.push_back({.name = field.field->name()});
+    std::vector<std::size_t> chosen;
+    for (const std::string& name : options_.columns) chosen.push_back(data_.index_of(name));
+    if (options_.columns.empty()) {
+      for (std::size_t i = 0; i < fields.size(); ++i) chosen.push_back(i);
+    }
+    data_.columns.clear();
+    for (const std::size_t i : chosen) {
+      const arrow::Field& field = *fields[i].field;
+      data_.columns.push_back({.name = field.name(), .type = type_of(field)});
+      leaves_.push_back(fields[i].column_index);
+    }
+    if (data_.columns.empty()) refuse("it has no columns");
+    check_column_names(data_, ErrorCode::invalid_file);
+  }
+
+  ColumnType type_of(const arrow::Field& field) const {
+    const arrow::DataType* type = field.type().get();
+    if (type->id() == arrow::Type::DICTIONARY) {
+      type = static_cast<const arrow::DictionaryType*>(type)->value_type().get();
+    }
+    if (arrow::is_integer(type->id()) || type->id() == arrow::Type::BOOL) return ColumnType::integer;
+    if (type->id() == arrow::Type::FLOAT || type->id() == arrow::Type::DOUBLE) return ColumnType::real;
+    if (type->id() == arrow::Type::STRING || type->id() == arrow::Type::LARGE_STRING) return ColumnType::text;
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}, column {} is of {}, and tables have integers, floats and strings; write it as one of "
+                            "these, or leave it out by ParquetOptions::columns",
+                            quoted_text(data_.path), quoted_text(field.name()), type->ToString()));
+  }
+
+  void check_limits() const {
+    const std::shared_ptr<parquet::FileMetaData> metadata = reader_->parquet_reader()->metadata();
+    if (metadata->num_rows() > options_.max_rows) {
+      refuse(fmt::format("it has {} rows, more than {}; raise max_rows to read them", metadata->num_rows(),
+                         options_.max_rows));
+    }
+    std::int64_t bytes = 0;
+    for (int group = 0; group < metadata->num_row_groups(); ++group) {
+      const auto row_group = metadata->RowGroup(group);
+      for (const int leaf : leaves_) {
+        const std::int64_t more = row_group->ColumnChunk(leaf)->total_uncompressed_size();
+        if (more < 0 || __builtin_add_overflow(bytes, more, &bytes) || bytes > options_.max_bytes) {
+          refuse(fmt::format("its columns have more than {} bytes of content; raise max_bytes to read them",
+                             options_.max_bytes));
+        }
+      }
+    }
+  }
+
+  void append(const arrow::Table& group) {
+    for (int i = 0; i < group.num_columns(); ++i) {
+      // Arrow may give the columns in the order of the file.
+      TableColumn& column = data_.columns[data_.index_of(group.field(i)->name())];
+      std::size_t row = static_cast<std::size_t>(data_.rows);
+      for (const std::shared_ptr<arrow::Array>& chunk : group.column(i)->chunks()) append_array(*chunk, column, row);
+    }
+    data_.rows += group.num_rows();
+    for (TableColumn& column : data_.columns) {
+      if (!column.missing.empty()) column.missing.resize(static_cast<std::size_t>(data_.rows));
+    }
+  }
+
+  // Rows from `row` on, which then is the one after them.
+  void append_array(const arrow::Array& array, TableColumn& column, std::size_t& row) {
+    switch (array.type_id()) {
+      case arrow::Type::DICTIONARY:
+        return append_dictionary(static_cast<const arrow::DictionaryArray&>(array), column, row);
+      case arrow::Type::BOOL:
+        return append_values<arrow::BooleanArray>(array, column, row);
+      case arrow::Type::INT8:
+        return append_values<arrow::Int8Array>(array, column, row);
+      case arrow::Type::INT16:
+        return append_values<arrow::Int16Array>(array, column, row);
+      case arrow::Type::INT32:
+        return append_values<arrow::Int32Array>(array, column, row);
+      case arrow::Type::INT64:
+        return append_values<arrow::Int64Array>(array, column, row);
+      case arrow::Type::UINT8:
+        return append_values<arrow::UInt8Array>(array, column, row);
+      case arrow::Type::UINT16:
+        return append_values<arrow::UInt16Array>(array, column, row);
+      case arrow::Type::UINT32:
+        return append_values<arrow::UInt32Array>(array, column, row);
+      case arrow::Type::UINT64:
+        return append_values<arrow::UInt64Array>(array, column, row);
+      case arrow::Type::FLOAT:
+        return append_values<arrow::FloatArray>(array, column, row);
+      case arrow::Type::DOUBLE:
+        return append_values<arrow::DoubleArray>(array, column, row);
+      case arrow::Type::STRING:
+        return append_values<arrow::StringArray>(array, column, row);
+      case arrow::Type::LARGE_STRING:
+        return append_values<arrow::LargeStringArray>(array, column, row);
+      default:
+        refuse(fmt::format("column {} holds {}, which its schema does not say", quoted_text(column.name),
+                           array.type()->ToString()));
+    }
+  }
+
+  template <typename Array>
+  void append_values(const arrow::Array& array, TableColumn& column, std::size_t& row) {
+    const auto& values = static_cast<const Array&>(array);
+    for (std::int64_t i = 0; i < values.length(); ++i) {
+      if (values.IsNull(i)) {
+        append_none(column, row++);
+      } else {
+        append_value(values.GetView(i), column, row++);
+      }
+    }
+  }
+
+  void append_dictionary(const arrow::DictionaryArray& array, TableColumn& column, std::size_t& row) {
+    // The words once, as a column of their own; then each cell takes one of them.
+    const std::int64_t words = array.dictionary()->length();
+    for (std::int64_t i = 0; i < array.length(); ++i) {
+      if (array.IsNull(i)) {
+        append_none(column, row++);
+        continue;
+      }
+      const std::int64_t word = array.GetValueIndex(i);
+      if (word < 0 || word >= words) refuse_cell(column, row, "the word that it names is not in its dictionary");
+      append_array(*array.dictionary()->Slice(word, 1), column, row);
+    }
+  }
+
+  void append_none(TableColumn& column, std::size_t row) {
+    if (column.type == ColumnType::integer) column.integers.push_back(0);
+    if (column.type == ColumnType::real) column.reals.push_back(0);
+    if (column.type == ColumnType::text) column.texts.append({});
+    column.missing.resize(row + 1);
+    column.missing[row] = true;
+  }
+
+  template <typename Value>
+  void append_value(const Value& value, TableColumn& column, std::size_t row) {
+    if constexpr (std::is_convertible_v<Value, std::string_view>) {
+      const std::string_view text = value;
+      if (text.empty()) return append_none(column, row);
+      if (!is_utf8(text) || text.find('\0') != std::string_view::npos) {
+        refuse_cell(column, row, "its text is not UTF-8, or holds a NUL");
+      }
+      column.texts.append(text);
+    } else if constexpr (std::is_floating_point_v<Value>) {
+      if (std::isnan(value)) return append_none(column, row);
+      if (std::isinf(value)) refuse_cell(column, row, "it is infinite");
+      column.reals.push_back(static_cast<double>(value));
+    } else {
+      if (!std::in_range<std::int64_t>(static_cast<Wide<Value>>(value))) {
+        refuse_cell(column, row, fmt::format("{} has more than 63 bits", value));
+      }
+      column.integers.push_back(static_cast<std::int64_t>(value));
+    }
+    if (!column.missing.empty()) column.missing.resize(row + 1);
+  }
+
+  // std::in_range() takes no bool.
+  template <typename Value>
+  using Wide = std::conditional_t<std::is_same_v<Value, bool>, std::uint8_t, Value>;
+
+  const ParquetOptions& options_;
+  TableData data_;
+  std::unique_ptr<parquet::arrow::FileReader> reader_;
+  std::vector<int> leaves_;  // of the columns, as Arrow numbers them
+};
+
+}  // namespace
+
+Table read_parquet(const std::string& path, const ParquetOptions& options) {
+  for (const std::int64_t limit : {options.max_rows, options.max_bytes}) {
+    if (limit < 1) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("read_parquet(): limits are 1 or more, not {}", limit));
+    }
+  }
+  try {
+    return ParquetTable(path, options).read();
+  } catch (const parquet::ParquetException& exception) {
+    throw Error(ErrorCode::invalid_file, fmt::format("{}: Arrow cannot read it ({}); it is no whole Parquet file",
+                                                     quoted_text(path), shown_text(exception.what())));
+  }
+}
+
+}  // namespace holdfast

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "holdfast/core/tensor.h"
+
+namespace holdfast {
+
+inline constexpr const char* kSampleWeightName = "sample_weight";
+
+// Throws Error{invalid_argument} unless these can be weights of samples: f32, finite, from 0 on.
+void check_sample_weights(const Tensor& weights);
+
+}  // namespace holdfast

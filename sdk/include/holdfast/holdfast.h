@@ -12,6 +12,7 @@
 #include "holdfast/core/tensor.h"
 #include "holdfast/data/adapt.h"
 #include "holdfast/data/array_files.h"
+#include "holdfast/data/cached_outputs.h"
 #include "holdfast/data/csv.h"
 #include "holdfast/data/dataset.h"
 #include "holdfast/data/generator.h"

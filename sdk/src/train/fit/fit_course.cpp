@@ -56,7 +56,7 @@ FitCourse::~FitCourse() {
 // A run that goes on passes the calls that it had finished, with their recorded results.
 void FitCourse::begin() {
   if (is_over()) {
-    training_.context->results = results_text(training_.state, training_.weights_digest());
+    note_results(*training_.context, training_.state, training_.weights_digest());
     if (training_.is_primary()) {
       log(LogLevel::info, fmt::format("this run's fit() had finished at step {}", training_.state.step));
     }

@@ -97,6 +97,8 @@
 #include "holdfast/optim/sgd.h"
 #include "holdfast/train/callback.h"
 #include "holdfast/train/early_stopping.h"
+#include "holdfast/train/find_batch.h"
+#include "holdfast/train/find_learning_rate.h"
 #include "holdfast/train/lambda_callback.h"
 #include "holdfast/train/learning_rate_scheduler.h"
 #include "holdfast/train/model_checkpoint.h"

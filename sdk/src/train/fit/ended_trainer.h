@@ -18,8 +18,8 @@ std::string path_of_ended_trainer(const Replica::Context& context, int trainer);
 void leave_to_next_trainer(const Training& training);
 
 // Before the first call of a Trainer: records the one before it, unless it is recorded. Every rank does it before it
-// joins the others, so whoever meets them afterwards finds the record. Throws Error{invalid_argument} if the one before
-// has left a call open.
+// joins the others, so a rank that meets them afterwards finds the record. Throws Error{invalid_argument} if the one
+// before has left a call open.
 void record_trainer_before(Replica::Context& context);
 
 // The state that this Trainer has ended with, according to the run directory; empty unless the run has gone on to the

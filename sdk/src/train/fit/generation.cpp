@@ -196,6 +196,9 @@ void Generation::load_state() {
   std::string text;
   if (training_.is_primary()) {
     training_.enter(TrainingPhase::starting);
+    // The run directory is there. That of a later Trainer must be, when the first savepoint is written.
+    const Replica::Context& context = *training_.context;
+    if (context.trainer > 0 && context.writes_files) context.file_system->create_folders(context.trainer_directory());
     // Only rank 0 looks: a file that changes meanwhile would give the ranks different states.
     StateFinder finder(*training_.context, training_.trainable, training_.state);
     finder.check_arithmetic();

@@ -10,6 +10,7 @@
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
 #include "unit/train/support/played_callbacks.h"
+#include "unit/train/support/played_supervision.h"
 #include "unit/train/support/small_training.h"
 
 namespace holdfast {
@@ -111,6 +112,17 @@ TEST(EndedTrainer, IsPassedWithItsRecordsByARunThatStartsAgain) {
       expect_equal(outcomes.second, expected.second);
     }
   }
+}
+
+TEST(EndedTrainer, LeavesRequestedSavepointsOfTheNextOneToItsFolder) {
+  const TemporaryFolder folder;
+  // The first Trainer makes six steps.
+  const auto asked = std::make_shared<AskedAt>(7);
+
+  train_two_on({.run_directory = folder.path(), .supervision = asked});
+
+  ASSERT_EQ(asked->reports().size(), 1U);
+  EXPECT_EQ(asked->reports()[0].text, folder / "trainer2/savepoint-0000000008.h5");
 }
 
 TEST(EndedTrainer, LoadsAndCompilesAgainWhatNoSavepointHolds) {

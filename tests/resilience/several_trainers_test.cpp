@@ -79,10 +79,14 @@ TEST(SeveralTrainers, LeaveTheSameWhicheverTrainerAProcessDiesIn) {
       left_by_trainers(2, {"--inject", trainer_death(1, 3), "--inject", trainer_death(0, 20, ",phase=update")}));
 }
 
-// It waits in the first Trainer, and is needed in the second.
+// It waits in the first Trainer, which a pause makes long enough, and is needed in the second.
 TEST(SeveralTrainers, LeaveTheSameWhereASpareTakesOver) {
-  expect_undisturbed_trainers(left_by_trainers(2, {"--spares", "1", "--inject", trainer_death(1, 15)}));
-  expect_undisturbed_trainers(left_by_trainers(2, {"--spares", "1", "--inject", trainer_death(0, 15)}));
+  const std::vector<std::string> spare = {"--spares", "1", "--inject", "rank=1,step=4,fault=pause,duration_ms=400"};
+  for (const int rank : {0, 1}) {
+    std::vector<std::string> options = spare;
+    options.insert(options.end(), {"--inject", trainer_death(rank, 15)});
+    expect_undisturbed_trainers(left_by_trainers(2, options));
+  }
 }
 
 // Nobody survives, so the second Trainer goes on from memory or a savepoint, and not from a state of the first.

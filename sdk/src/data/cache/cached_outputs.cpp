@@ -24,6 +24,7 @@
 namespace holdfast {
 namespace {
 
+// Numbers above these are mistakes, and would take memory before anything is computed.
 constexpr int kMostOutputThreads = 256;
 constexpr std::int64_t kMostBlockSamples = std::int64_t{1} << 20;
 
@@ -62,6 +63,7 @@ class CachedOutputsStage final : public ChainedStage {
 
  private:
   static std::string text_digest(const std::string& text) { return digest(std::as_bytes(std::span(text))).hex(); }
+  // Without padding, and in the order of the layers: equal weights have equal digests.
   static std::string weights_digest(const Model& part) {
     return text_digest(part.parameters().digest(part.parameter_values()).hex() +
                        part.buffers().digest(part.buffer_values()).hex());
@@ -92,6 +94,7 @@ class CachedOutputsStage final : public ChainedStage {
     FileSystem& files = posix_file_system();
     std::optional<FolderLock> lock;
     // Who waits here finds the file of the other process, and computes nothing.
+    // The lock is given back at the end of this function.
     if (!files.exists(options.file)) lock.emplace(parent_folder(options.file), Deadline::after(options.wait));
     std::vector<float> row(row_words());
     file_.emplace(files, options.file,
@@ -109,6 +112,7 @@ class CachedOutputsStage final : public ChainedStage {
     const nlohmann::ordered_json all = {{"size", size()},
                                         {"inputs", json_of(layouts().inputs)},
                                         {"targets", json_of(layouts().targets)},
+                                        // The description of a run has it elsewhere (arithmetic.txt).
                                         {"arithmetic", compute::make_cpu_backend(1)->description()},
                                         {"stages", std::move(stages)}};
     return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

@@ -64,6 +64,7 @@ void OutputBlocks::compute_group(std::int64_t first_block) {
     }
     compute(0);
   }
+  // In the order of the samples, so that the error does not depend on the threads.
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
@@ -118,6 +119,7 @@ ModelProgram::Inputs OutputBlocks::inputs_of(Worker& worker) const {
                                             .first_word = static_cast<std::int64_t>(layout.first_word(array))};
     std::vector<float>& converted = worker.converted[array];
     converted.resize(static_cast<std::size_t>(block_ * conversion.elements));
+    // Types become those that models compute with, as in training.
     worker.program.backend().array_kernels().convert(conversion, worker.inputs.data(), converted.data());
     arrays.push_back(reinterpret_cast<const std::byte*>(converted.data()));
   }

@@ -25,7 +25,9 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Stacks of threads, and what allocators and libraries keep for themselves.
 constexpr std::uint64_t kBytesOfAProcess = std::uint64_t{64} << 20;
+// Each takes an eighth away, so a fifth of the planned batch is the last that is tried.
 constexpr int kMostTrials = 12;
 
 class BatchSearch {
@@ -47,6 +49,7 @@ class BatchSearch {
     if (context_.run_directory.empty()) return find();
     if (const std::optional<FoundBatch> recorded = read_record()) return *recorded;
     context_.file_system->create_folders(context_.run_directory);
+    // One search is enough, and several at once would take the memory that each of them counts with.
     const FolderLock lock(context_.run_directory, Deadline::after(options_.timeout));
     if (const std::optional<FoundBatch> recorded = read_record()) return *recorded;
     if (lock.is_taken()) {
@@ -102,6 +105,7 @@ class BatchSearch {
     const std::string path = record_path();
     if (!context_.file_system->exists(path)) return std::nullopt;
     const Json record = Json::parse(read_text_file(*context_.file_system, path), nullptr, false);
+    // Parsed without exceptions: damaged text gets the same kind of sentence as a wrong member.
     const bool is_record = record.is_object() && record.value("batch", Json()).is_number_integer() &&
                            record.value("planned_bytes", Json()).is_number_unsigned() && record.contains("question");
     if (!is_record || record["batch"].get<std::int64_t>() < 1) {
@@ -193,7 +197,9 @@ class BatchSearch {
         {.seed = context_.seed, .shards = context_.shards, .threads_per_shard = context_.threads_per_shard});
     alone.shared_context()->workers = at_once_;
     alone.shared_context()->most_workers = at_once_;
+    // Copies of a model share its weights; this one has its own.
     Trainer trainer(alone, model_.with_frozen_layers(model_.frozen_layers()), optimizer_, losses_);
+    // The second step finds what the first one has allocated, as all later ones do.
     trainer.fit(data_.batch(batch), {.steps_per_epoch = 2, .when_not_finite = WhenNotFinite::go_on});
   }
 

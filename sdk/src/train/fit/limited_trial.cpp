@@ -93,7 +93,7 @@ int work_within(std::uint64_t bytes, int pipe, const std::function<void()>& work
   } catch (...) {
     code = kExitTooLarge;
   }
-  // Without destructors and without flushing what the parent has not written yet.
+  // Leaves without destructors and without flushing what the parent has not written yet.
   ::_exit(code);
 }
 

@@ -56,7 +56,8 @@ TEST(RunResults, AreThoseOfAllTrainersOfARun) {
   context.earlier_results = context.results;
   TrainState second;
   second.step = 5;
-  second.calls = {{.kind = "predict", .results = {}}};
+  second.calls.emplace_back();
+  second.calls[0].kind = "predict";
 
   note_results(context, second, Digest{{1}});
   keep_results(context);

@@ -19,11 +19,15 @@ struct ExampleOptions {
   bool takes_images = false;
   std::string images{};
   std::string labels{};
+  // Whether the outputs of frozen layers are kept. An example that can do so has the option if `may_keep_features`.
+  bool may_keep_features = false;
+  bool keeps_features = false;
 };
 
-// Reads --replicas, --devices, --shards, --steps, --seed, --run-dir, --report, --inject and, if `takes_images`,
-// --images and --labels into `options`. Returns the exit code of a program that is to end now: after --help, or after
-// an error, which is printed.
+// Reads --replicas, --devices, --shards, --steps, --seed, --run-dir, --report, --inject and, where the example has
+// them,
+// --images, --labels and --keep-features into `options`. Returns the exit code of a program that is to end now: after
+// --help, or after an error, which is printed.
 std::optional<int> read_options(int argc, char** argv, ExampleOptions& options);
 
 // Prints and writes the steps of the run, `results` and the digest of the weights as JSON. Only the primary replica

@@ -78,6 +78,16 @@ INSTANTIATE_TEST_SUITE_P(Examples, MirroredExamples,
                          testing::Values("best_epoch", "custom_layer", "residual", "transfer", "two_towers"),
                          [](const auto& example) { return example.param; });
 
+// Two Trainers of 20 steps each. The fault strikes in the first one.
+TEST(Transfer, KeepsTheFeaturesOfFrozenLayersOnAnyNumberOfReplicasAndAfterKills) {
+  const std::string alone = report_of("transfer", {"--replicas", "1", "--keep-features"});
+  EXPECT_NE(alone.find("\"steps\": 20"), std::string::npos) << alone;
+
+  EXPECT_EQ(report_of("transfer", {"--replicas", "2", "--keep-features"}), alone);
+  EXPECT_EQ(report_of("transfer", {"--replicas", "2", "--keep-features", "--inject", "rank=1,step=13,fault=kill"}),
+            alone);
+}
+
 TEST(SamplesInAFile, LearnsFromSamplesThatItReadsDuringTraining) {
   const TemporaryFolder folder;
 

@@ -13,6 +13,13 @@
 // directory has a savepoint, the first call continues from it, and calls of fit() and evaluate() that
 // had finished by then return their recorded results at once. Use a Trainer from one thread.
 //
+// A run may have several Trainers, one after the other: a head on cached outputs, and then the whole model. Each ends
+// its scope before the next one begins, and each process makes them in the same order. They are numbered. The first
+// one has its savepoints in the run directory, the second one in DIRECTORY/trainer2, and so on. Once a Trainer has made
+// its first call, those before it have ended: a process that starts later passes their calls with the recorded results,
+// without computing, and the run goes on in the newest Trainer. Earlier ones get no more calls or epochs then
+// (Error{incompatible}).
+//
 // A call that throws ends a supervised run, or this start of it: let the exception leave the training
 // function. With Replica::alone() the program may go on: the weights stay as after the last step, and
 // further calls begin with them.
@@ -242,7 +249,9 @@ class Trainer {
   // The same for several inputs or outputs, in the order of the model.
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size = 256);
 
-  // Updates applied since the start of the run, over all calls of fit().
+  // The folder of its savepoints, which best_savepoint() takes; see above. Empty without a run directory.
+  std::string directory() const;
+  // Updates applied since the start of the run, over all calls of fit() of this Trainer.
   std::int64_t step() const;
   // Digest of the parameters in their natural layout and order, without padding (base/digest.h). Equal
   // on all ranks.

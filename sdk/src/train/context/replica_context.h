@@ -34,6 +34,11 @@ class Undecided : public Error {
   explicit Undecided(const std::string& what) : Error(ErrorCode::diverged, what) {}
 };
 
+// The folder of a Trainer of the run: the first one has the run directory itself, the second one "DIRECTORY/trainer2".
+inline std::string directory_of_trainer(const std::string& run_directory, int trainer) {
+  return trainer <= 0 ? run_directory : run_directory + "/trainer" + std::to_string(trainer + 1);
+}
+
 struct Replica::Context {
   // Set by enter_generation(), for the generation that this process is part of.
   int rank = 0;
@@ -73,8 +78,25 @@ struct Replica::Context {
   std::function<void(std::int64_t state_step)> enter_generation = [](std::int64_t) {};
   // Makes the communicator of each generation, with a deadline of collective_timeout.
   std::shared_ptr<Meeting> meeting;
+  std::string results;  // results_text() of the finished calls of all Trainers; empty before the first one
+
+  // A run has one Trainer at a time, and may have several, one after the other.
   bool has_trainer = false;
-  std::string results;  // results_text() of the Trainer's finished calls; empty before the first one
+  int trainer = -1;                // number of the newest one, from 0 on
+  std::int64_t earlier_steps = 0;  // updates of the Trainers before it
+  std::string earlier_results{};   // `results` when it began
+  int ended_trainer = -1;          // the last one before it that made a call
+  std::string ended_state{};       // which it ended with, as JSON; empty once that is recorded
+  std::string open_call{};         // that it did not finish: what is wrong
+  bool is_in_generation = false;   // that the one before was in, and the newest has not entered
+
+  // Where the newest Trainer has its savepoints and records.
+  std::string trainer_directory() const { return directory_of_trainer(run_directory, trainer); }
+  std::vector<std::string> copies_of_trainer() const {
+    std::vector<std::string> folders;
+    for (const std::string& copy : savepoint_copies) folders.push_back(directory_of_trainer(copy, trainer));
+    return folders;
+  }
 
   ShardAssignment assignment() const {
     return assigned.empty() ? ShardAssignment::even(shards, size) : ShardAssignment(assigned);

@@ -24,9 +24,10 @@ void Trainer::Session::compile(const Model& model, const Optimizer& optimizer) {
   begun.data = trainable->describe_training(model, optimizer);
   generation_.join();
   const std::size_t call = join_call(begun);
+  if (is_repeated(call)) trainable->change_training(laid_out_training(record_of(call)), optimizer);
   in_call(call, [&] { run_compile(call, begun, *trainable, optimizer); });
   trainable->train_with(model, optimizer);
-  training_.context->results = results_text(training_.state, training_.weights_digest());
+  note_results(*training_.context, training_.state, training_.weights_digest());
 }
 
 void Trainer::Session::run_compile(std::size_t call, const CallRecord& begun, ModelTrainable& trainable,

@@ -168,9 +168,9 @@ void Trainer::Session::end_fit(CallRecord& record, FitContext& context) {
   // The savepoint of an earlier end of this call, to which more epochs were given since.
   const bool has_moved_on = record.own_savepoint_step >= 0 && record.own_savepoint_step != state.step;
   if (has_moved_on) saver_.replace_final_savepoint(record.own_savepoint_step);
-  const std::string& run_directory = training_.context->run_directory;
+  const std::string directory = training_.context->trainer_directory();
   // A callback that saves this state to the same path has taken it over, so it is not fit()'s to delete.
-  const bool is_kept_by_callback = context.is_asked_to_save(run_directory + "/" + savepoint_name(state.step));
+  const bool is_kept_by_callback = context.is_asked_to_save(directory + "/" + savepoint_name(state.step));
   record.own_savepoint_step = !training_.is_supervised() || is_kept_by_callback ? -1 : state.step;
   if (!training_.is_primary()) return;
   const nlohmann::json detail{{"step", state.step}, {"weights_digest", training_.weights_digest().hex()}};

@@ -22,9 +22,9 @@ class FitContext final : public TrainingContext {
 
   int rank() const override { return training_.context->rank; }
   int replicas() const override { return training_.context->size; }
-  std::string run_directory() const override { return training_.context->run_directory; }
+  std::string run_directory() const override { return training_.context->trainer_directory(); }
   bool writes_files() const override { return training_.context->writes_files; }
-  std::vector<std::string> savepoint_copies() const override { return training_.context->savepoint_copies; }
+  std::vector<std::string> savepoint_copies() const override { return training_.context->copies_of_trainer(); }
   int saving_threads() const override { return training_.context->saving_threads; }
   FileSystem& file_system() const override { return training_.files; }
   std::int64_t step() const override { return training_.state.step; }

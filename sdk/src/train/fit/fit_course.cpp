@@ -129,7 +129,7 @@ void FitCourse::go_on(bool gives_up_state) {
 // Also where another rank had closed the call before it died: each rank that lives has the results.
 void FitCourse::end() {
   training_.running_fit = nullptr;
-  training_.context->results = results_text(training_.state, training_.weights_digest());
+  note_results(*training_.context, training_.state, training_.weights_digest());
   training_.trainable.on_fit_end();
   has_ended_ = true;
 }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/log.h"
+#include "train/fit/ended_trainer.h"
 #include "train/saving/callback_states.h"
 #include "train/state/state_finder.h"
 
@@ -20,13 +21,44 @@ Generation::Generation(Training& training, Agreement& agreement, Saver& saver, M
     : training_(training), agreement_(agreement), saver_(saver), memory_saver_(memory_saver), samples_(samples) {}
 
 void Generation::join() {
-  if (!std::exchange(has_joined_, true)) enter();
+  if (std::exchange(has_joined_, true)) return;
+  record_trainer_before(*training_.context);
+  if (!take_ended_state()) enter();
+}
+
+bool Generation::take_ended_state() {
+  std::optional<TrainState> ended = find_ended_trainer(training_);
+  if (!ended) return false;
+  calls_of_arrays_ = has_state_ ? calls_of_own_arrays(*ended) : load_ended_arrays(training_, *ended);
+  take_state(std::move(*ended));
+  has_new_state_ = false;
+  has_ended_ = true;
+  log(LogLevel::debug,
+      fmt::format("replica: the run has left Trainer {}, whose calls are passed", training_.state.trainer + 1));
+  return true;
+}
+
+// For a rank that was cut off in one of the last calls. Its arrays are those at the end, unless that call changes them.
+std::size_t Generation::calls_of_own_arrays(const TrainState& ended) const {
+  const std::vector<CallRecord>& own = training_.state.calls;
+  const std::ptrdiff_t finished = std::ranges::find(own, false, &CallRecord::is_finished) - own.begin();
+  if (std::any_of(ended.calls.begin() + finished, ended.calls.end(), changes_weights)) {
+    throw Error(
+        ErrorCode::cancelled,
+        fmt::format("the other replicas have gone on to the next Trainer, and this one has not finished call {} "
+                    "of Trainer {}; a new process takes its place",
+                    finished + 1, ended.trainer + 1));
+  }
+  return ended.calls.size();
 }
 
 void Generation::join(const Dataset& data, WarmUp what, int shards_together) {
-  if (!has_joined_) samples_.prepare(data);
+  if (has_joined_) return;
+  // Then there is nothing to prepare.
+  if (find_ended_trainer(training_)) return join();
+  samples_.prepare(data);
   // Kernels are loaded and memory is found while no other rank waits. Else the first step would be the slow one.
-  if (!has_joined_ && training_.is_supervised()) {
+  if (training_.is_supervised()) {
     warm_up(*training_.context, training_.trainable, data, prepared_workers_, what, shards_together);
   }
   join();
@@ -56,7 +88,14 @@ void Generation::enter() {
       if (training_.state.stage == FitStage::closing && !training_.is_primary()) has_state_ = false;
       training_.supervision.reach(FaultPoint::rendezvous, -1);
       // The watchdog learns whether this process has a state, and from which step. It never sees the state itself.
-      context.enter_generation(has_state_ ? training_.state.step : -1);
+      // The next Trainer of a run begins in the generation of the one before.
+      if (!std::exchange(context.is_in_generation, false)) {
+        context.enter_generation(has_state_ ? training_.state.step : -1);
+      }
+      has_entered_ = true;
+      // A spare, or a rank that was cut off from others in the last call, may learn only here that they have gone on.
+      // It meets them in the next Trainer.
+      if (take_ended_state()) return training_.enter(TrainingPhase::callbacks);
       prepare_workers();
       // The runner belongs to one generation, because its communicator does.
       training_.runner.emplace(context, training_.trainable);
@@ -157,6 +196,9 @@ void Generation::load_state() {
   std::string text;
   if (training_.is_primary()) {
     training_.enter(TrainingPhase::starting);
+    // The run directory is there. That of a later Trainer must be, when the first savepoint is written.
+    const Replica::Context& context = *training_.context;
+    if (context.trainer > 0 && context.writes_files) context.file_system->create_folders(context.trainer_directory());
     // Only rank 0 looks: a file that changes meanwhile would give the ranks different states.
     StateFinder finder(*training_.context, training_.trainable, training_.state);
     finder.check_arithmetic();

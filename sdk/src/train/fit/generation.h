@@ -25,13 +25,22 @@ class Generation {
  public:
   Generation(Training& training, Agreement& agreement, Saver& saver, MemorySaver& memory_saver, SampleSupply& samples);
 
-  // Becomes part of the first generation, once. A spare waits here. With data, the model first computes a trial with
+  // Becomes part of the first generation, once. A spare waits here. A Trainer that the run has left for the next one
+  // (has_ended()) joins nobody: it takes the state that it ended with. With data, the model first computes a trial with
   // it, in as many shards of a step as `shards_together` says (StepRunner::TrainOptions).
   void join();
   void join(const Dataset& data, WarmUp what, int shards_together = 1);
   // Blocks until this process is part of a new generation whose ranks all hold the same state, however many generations
   // end meanwhile.
   void enter();
+
+  // Whether the run has gone on to the next Trainer. Then the calls of this one are passed without the other ranks.
+  bool has_ended() const { return has_ended_; }
+  // How many calls the arrays of that Trainer are the result of. Later ones that changed weights are to be repeated.
+  std::size_t calls_of_arrays() const { return calls_of_arrays_; }
+  bool has_joined() const { return has_joined_; }
+  // Whether this process has become part of a generation in this Trainer.
+  bool has_entered() const { return has_entered_; }
 
   // The next generation gets its state from elsewhere.
   void give_up_state() { has_state_ = false; }
@@ -75,6 +84,9 @@ class Generation {
   void share_arrays(int root, bool takes);
   void take_state(TrainState state);
   void warn_of_other_order();
+  // Whether there was a state to take.
+  bool take_ended_state();
+  std::size_t calls_of_own_arrays(const TrainState& ended) const;
 
   Training& training_;
   Agreement& agreement_;
@@ -83,6 +95,9 @@ class Generation {
   SampleSupply& samples_;
 
   bool has_joined_ = false;
+  bool has_entered_ = false;
+  bool has_ended_ = false;
+  std::size_t calls_of_arrays_ = 0;
   bool has_state_ = false;  // also false while another rank's is being taken
   bool has_new_state_ = false;
   std::optional<std::size_t> wanted_end_;  // the state to find is of this fit(), and of no later one

@@ -23,8 +23,9 @@ void Trainer::Session::load_weights(const std::string& path) {
   // The content and not the path: a resumed run that would load other weights is refused.
   begun.data = nlohmann::json{{"weights", digest.hex()}}.dump();
   const std::size_t call = join_call(begun);
+  if (is_repeated(call)) restore_weights(saved, training_.trainable, path);
   in_call(call, [&] { run_load_weights(call, begun, saved, path); });
-  training_.context->results = results_text(training_.state, training_.weights_digest());
+  note_results(*training_.context, training_.state, training_.weights_digest());
 }
 
 void Trainer::Session::run_load_weights(std::size_t call, const CallRecord& begun, const Snapshot& saved,

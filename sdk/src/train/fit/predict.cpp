@@ -73,7 +73,12 @@ Tensor Trainer::Session::predict(const Dataset& data) {
   in_call(call, [&] {
     if (run_predict(call, begun, data, keep)) return;
     const auto later = training_.state.calls.begin() + static_cast<std::ptrdiff_t>(call) + 1;
-    if (std::any_of(later, training_.state.calls.end(), changes_weights)) {
+    // In a Trainer that has ended, the arrays are still those of this moment where later calls are repeated.
+    const auto end = generation_.has_ended()
+                         ? training_.state.calls.begin() +
+                               static_cast<std::ptrdiff_t>(std::max(call + 1, generation_.calls_of_arrays()))
+                         : training_.state.calls.end();
+    if (std::any_of(later, end, changes_weights)) {
       throw Error(ErrorCode::incompatible,
                   fmt::format("predict(), call {} of the Trainer, had finished before this start, and a later call has "
                               "changed the weights, so its outputs cannot be computed again; give predict() a "
@@ -106,7 +111,7 @@ bool Trainer::Session::run_predict(std::size_t call, const CallRecord& begun, co
       begin_next_generation(begun);
     }
   }
-  training_.context->results = results_text(training_.state, training_.weights_digest());
+  note_results(*training_.context, training_.state, training_.weights_digest());
   return is_complete;
 }
 

@@ -14,6 +14,8 @@
 #include "holdfast/base/error.h"
 #include "nn/operations/checks.h"
 #include "train/context/configuration_json.h"
+#include "train/context/other_choices.h"
+#include "train/fit/ended_trainer.h"
 #include "train/fit/fit_checks.h"
 #include "train/fit/means.h"
 #include "train/state/run_results.h"
@@ -22,10 +24,13 @@ namespace holdfast {
 Trainer::Session::Claim::Claim(std::shared_ptr<Replica::Context> context) : context_(std::move(context)) {
   if (context_->has_trainer) {
     throw Error(ErrorCode::invalid_argument,
-                "a run has one Trainer, which holds its whole state, and this program makes a second one: train and "
-                "evaluate with the first, or give the second, which is not part of the run, a Replica::alone()");
+                "a run has one Trainer at a time, which holds its whole state, and this program makes another one: end "
+                "the first one's scope before, train and evaluate with the first, or give the other one, which is not "
+                "part of the run then, a Replica::alone()");
   }
   context_->has_trainer = true;
+  ++context_->trainer;
+  context_->earlier_results = context_->results;
 }
 
 Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Trainable& trainable)
@@ -50,6 +55,8 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
   state.shards = context.shards;
   state.threads_per_shard = context.threads_per_shard;
   state.reduction = context.reduction;
+  // A program without a run directory has no run that its Trainers could be numbered in.
+  state.trainer = training_.is_supervised() ? context.trainer : 0;
   // Logs are a map by name, so two sums of one name would become one without a message.
   require_distinct_sums(trainable.result_names());
   const std::string whose = name_of_class("model", "", typeid(trainable));
@@ -62,7 +69,16 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
 
 // What waits for a device's stream comes after the runner, whose end aborts collectives that peers have left.
 Trainer::Session::~Session() {
+  const bool was_in_generation = generation_.has_entered();
   training_.runner.reset();
+  if (!training_.is_supervised()) return;
+  if (was_in_generation) training_.context->is_in_generation = true;
+  try {
+    if (generation_.has_joined()) leave_to_next_trainer(training_);
+  } catch (const std::exception& failure) {
+    // A destructor must not throw. The next Trainer tells it.
+    training_.context->open_call = failure.what();
+  }
 }
 
 CallRecord Trainer::Session::new_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
@@ -92,6 +108,12 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
   TrainState& state = training_.state;
   const std::size_t index = training_.calls_made - 1;
   const auto earlier_end = state.calls.begin() + static_cast<std::ptrdiff_t>(std::min(index, state.calls.size()));
+  if (generation_.has_ended() && index >= state.calls.size()) {
+    throw OtherChoices(fmt::format(
+        "the run has gone on to its Trainer {}, and the program now makes a call {} ({}) of Trainer {}, which "
+        "ended with {} calls; make the earlier calls, or {}",
+        state.trainer + 2, index + 1, call.kind, state.trainer + 1, state.calls.size(), kHowToStartAnew));
+  }
   const bool is_earlier_open =
       std::any_of(state.calls.begin(), earlier_end, [](const CallRecord& record) { return !record.is_finished; });
   if (is_earlier_open || index > state.calls.size()) {
@@ -157,6 +179,12 @@ void Trainer::Session::begin_next_generation(const CallRecord& call) {
 // the same state. docs/decisions/runs.md
 void Trainer::Session::give_more_epochs(std::size_t call, std::int64_t epochs) {
   if (epochs <= record_of(call).epochs) return;
+  if (generation_.has_ended()) {
+    throw OtherChoices(
+        fmt::format("call {} of Trainer {} of the run (fit) cannot get more epochs, since the run has gone "
+                    "on to the next Trainer; use {} epochs as before, or {}",
+                    call + 1, training_.state.trainer + 1, record_of(call).epochs, kHowToStartAnew));
+  }
   const auto ended_by_its_epochs = [](const CallRecord& record) {
     return record.is_finished && !record.is_ended_by_callback &&
            static_cast<std::int64_t>(record.history.size()) == record.epochs;
@@ -189,7 +217,7 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
   const CallRecord begun = new_call("evaluate", data, 1);
   const std::size_t call = join_call(begun);
   in_call(call, [&] { run_evaluate(call, begun, data); });
-  training_.context->results = results_text(training_.state, training_.weights_digest());
+  note_results(*training_.context, training_.state, training_.weights_digest());
   return record_of(call).results;
 }
 

@@ -43,6 +43,7 @@ class Trainer::Session {
   void load_weights(const std::string& path);                    // load_weights.cpp
   void compile(const Model& model, const Optimizer& optimizer);  // compile.cpp
   Digest weights_digest();
+  std::string directory() const { return training_.context->trainer_directory(); }
   std::int64_t step();
 
  private:
@@ -55,6 +56,8 @@ class Trainer::Session {
   std::size_t join_call(const CallRecord& call);
   // After a generation has begun: brings the state to `call`, too.
   void rejoin_call(const CallRecord& call);
+  // Whether a call that changes weights had finished before this process began, and its result is in no savepoint.
+  bool is_repeated(std::size_t call) const { return generation_.has_ended() && call >= generation_.calls_of_arrays(); }
   CallRecord& record_of(std::size_t call) { return training_.state.calls.at(call); }
   // After a call was interrupted: goes on with the next generation.
   void begin_next_generation(const CallRecord& call);

@@ -45,6 +45,9 @@ Tensor Trainer::predict(const Tensor& features, std::int64_t batch_size) {
 std::vector<Tensor> Trainer::predict(const std::vector<Tensor>& inputs, std::int64_t batch_size) {
   return session_->predict(inputs, batch_size);
 }
+std::string Trainer::directory() const {
+  return session_->directory();
+}
 std::int64_t Trainer::step() const {
   return session_->step();
 }

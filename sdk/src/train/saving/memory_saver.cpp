@@ -25,6 +25,11 @@ bool MemorySaver::is_due() {
   return training_.is_primary() && schedule_.is_due(training_.state.step + 1, training_.context->now(), is_writing);
 }
 
+// The newest snapshot is the one of the highest step, and each Trainer of a run counts its own from 0.
+std::int64_t MemorySaver::step_of_run() const {
+  return training_.context->earlier_steps + training_.state.step;
+}
+
 void MemorySaver::keep() {
   if (!training_.is_supervised()) return;
   if (training_.trainable.memory().is_host()) return keep_hosts_state();
@@ -47,7 +52,7 @@ void MemorySaver::keep_hosts_state() {
   const auto preparation = now() - prepared_from;
   std::optional<Digest> copied;  // empty if no memory outlives the process
   const auto write = [&](std::size_t at, std::span<std::byte> piece) { image.copy(at, piece); };
-  training_.supervision.keep_in_memory(step, image.size_bytes(), write, [&](std::span<const std::byte> copy) {
+  training_.supervision.keep_in_memory(step_of_run(), image.size_bytes(), write, [&](std::span<const std::byte> copy) {
     copied = digest(copy.subspan(image.header.size()));
     return *copied == agreement_.agreed_digest();
   });
@@ -70,7 +75,7 @@ void MemorySaver::keep_devices_state() {
   const std::shared_ptr<HeldArrays> held = saver_.hold(image.arrays);
   if (training_.context->size > 1 || agreement_.is_disputed()) agreement_.agree(held->digest());
   const auto preparation = keeper_.keep(
-      {.step = step, .image = std::move(image), .must_be_finite = agreement_.must_be_finite(), .held = held});
+      {.step = step_of_run(), .image = std::move(image), .must_be_finite = agreement_.must_be_finite(), .held = held});
   schedule_.taken(begin + preparation, training_.context->now());
 }
 

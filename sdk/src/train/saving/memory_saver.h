@@ -26,6 +26,7 @@ class MemorySaver {
  private:
   void keep_hosts_state();
   void keep_devices_state();
+  std::int64_t step_of_run() const;
 
   Training& training_;
   Agreement& agreement_;

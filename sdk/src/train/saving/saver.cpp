@@ -82,7 +82,7 @@ void Saver::save_on_request() {
 
 bool Saver::submit_requested(int number, const WhenFailed& when_failed) {
   const Replica::Context& context = *training_.context;
-  const std::string path = context.run_directory + "/" + savepoint_name(training_.state.step);
+  const std::string path = context.trainer_directory() + "/" + savepoint_name(training_.state.step);
   const auto report = [&supervision = training_.supervision, number, path, step = training_.state.step] {
     supervision.report_savepoint(number, path, step);
   };
@@ -95,7 +95,7 @@ bool Saver::submit_requested(int number, const WhenFailed& when_failed) {
 // What follows once a savepoint of the run's own is durable: it is copied, as all are, and deletes none.
 std::function<void()> Saver::when_durable(int threads, const std::function<void()>& when_kept) const {
   const Replica::Context& context = *training_.context;
-  const auto keep = make_savepoint_keeper(training_.files, context.run_directory, context.savepoint_copies,
+  const auto keep = make_savepoint_keeper(training_.files, context.trainer_directory(), context.copies_of_trainer(),
                                           {.keep_last = 0, .threads = threads});
   return [keep, name = savepoint_name(training_.state.step), when_kept] {
     keep(name);
@@ -199,7 +199,7 @@ void Saver::lend_state(const std::function<void()>& when_kept, WhenFailed when_f
   const Replica::Context& context = *training_.context;
   is_state_lent_ = true;
   submit(
-      {.path = context.run_directory + "/" + savepoint_name(training_.state.step),
+      {.path = context.trainer_directory() + "/" + savepoint_name(training_.state.step),
        .step = training_.state.step,
        .take_snapshot = [this] { return agreement_.require_unchanged(view_of(training_.state, training_.trainable)); },
        .options = {.threads = context.cores, .when_durable = when_durable(context.cores, when_kept)},
@@ -215,11 +215,11 @@ void Saver::keep_final_state() {
                                      "the run cannot be resumed from there: {}",
                                      step, why));
   };
-  const std::string& run_directory = training_.context->run_directory;
+  const std::string directory = training_.context->trainer_directory();
   const std::string name = savepoint_name(training_.state.step);
   try {
-    training_.files.create_folders(run_directory);
-    if (training_.files.exists(run_directory + "/" + name)) return;
+    training_.files.create_folders(directory);
+    if (training_.files.exists(directory + "/" + name)) return;
   } catch (const Error& failure) {
     return warn(failure.what());
   }
@@ -229,8 +229,8 @@ void Saver::keep_final_state() {
 // The final savepoint of an earlier fit() of this program; otherwise each fit() would leave one.
 void Saver::remove_from_all_folders(const std::string& name) {
   if (name.empty()) return;
-  std::vector<std::string> folders = training_.context->savepoint_copies;
-  folders.push_back(training_.context->run_directory);
+  std::vector<std::string> folders = training_.context->copies_of_trainer();
+  folders.push_back(training_.context->trainer_directory());
   for (const std::string& folder : folders) {
     const std::string path = folder + "/" + name;
     try {

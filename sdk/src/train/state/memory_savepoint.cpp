@@ -3,16 +3,21 @@
 
 #include "holdfast/train/memory_savepoint.h"
 
+#include "train/context/replica_context.h"
 #include "train/state/resume.h"
 #include "train/state/snapshot.h"
 
 namespace holdfast {
 
-std::optional<std::string> save_from_memory(const std::string& run_directory, std::int64_t step,
+std::optional<std::string> save_from_memory(const std::string& run_directory, std::int64_t,
                                             std::span<const std::byte> image) {
-  if (newest_savepoint_step(posix_file_system(), run_directory).value_or(-1) >= step) return std::nullopt;
-  const std::string path = run_directory + "/" + savepoint_name(step);
-  write_savepoint(posix_file_system(), path, view_of_image(image));
+  // The steps of a watchdog are those of all Trainers of a run, and those of a state are its own.
+  const Snapshot kept = view_of_image(image);
+  const std::string folder = directory_of_trainer(run_directory, kept.state.trainer);
+  posix_file_system().create_folders(folder);
+  if (newest_savepoint_step(posix_file_system(), folder).value_or(-1) >= kept.state.step) return std::nullopt;
+  const std::string path = folder + "/" + savepoint_name(kept.state.step);
+  write_savepoint(posix_file_system(), path, kept);
   return path;
 }
 

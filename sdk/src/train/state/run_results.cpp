@@ -70,14 +70,20 @@ RunResults results_from_text(const std::string& text) {
 
 }  // namespace
 
-std::string results_text(const TrainState& state, const Digest& weights) {
-  Json calls = Json::array();
+std::string results_text(const TrainState& state, const Digest& weights, const std::string& earlier) {
+  const Json before = earlier.empty() ? Json() : Json::parse(earlier);
+  Json calls = earlier.empty() ? Json::array() : before.at("calls");
+  const std::int64_t steps_before = earlier.empty() ? 0 : before.at("steps").get<std::int64_t>();
   for (const CallRecord& call : state.calls) {
     Json history = Json::array();
     for (const Logs& epoch : call.history) history.push_back(logs_json(epoch));
     calls.push_back({{"kind", call.kind}, {"results", logs_json(call.results)}, {"history", history}});
   }
-  return Json{{"steps", state.step}, {"weights_digest", weights.hex()}, {"calls", calls}}.dump(1) + "\n";
+  return Json{{"steps", steps_before + state.step}, {"weights_digest", weights.hex()}, {"calls", calls}}.dump(1) + "\n";
+}
+
+void note_results(Replica::Context& context, const TrainState& state, const Digest& weights) {
+  context.results = results_text(state, weights, context.earlier_results);
 }
 
 void keep_results(const Replica::Context& context) {

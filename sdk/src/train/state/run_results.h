@@ -10,8 +10,11 @@
 
 namespace holdfast {
 
-// The file's text.
-std::string results_text(const TrainState& state, const Digest& weights);
+// The file's text. `earlier` is that of the Trainers before this one in the run; empty for the first.
+std::string results_text(const TrainState& state, const Digest& weights, const std::string& earlier = {});
+
+// Leaves the results of all Trainers so far in `context`.
+void note_results(Replica::Context& context, const TrainState& state, const Digest& weights);
 
 // Writes the results that the Trainer has left in `context`, durably, unless the file has them already. Every rank may
 // call it, since all have the same results: so the file is written whichever rank lives longest. A failing storage

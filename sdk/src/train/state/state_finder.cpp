@@ -121,6 +121,8 @@ std::optional<std::string> StateFinder::find_in_memory() {
   // The memory belongs to the watchdog, so it is only valid within this call.
   supervision_.read_from_memory([&](std::span<const std::byte> image) {
     const Snapshot kept = view_of_image(image);
+    // An earlier Trainer may have left it.
+    if (kept.state.trainer != choices_.trainer) return;
     if (newest_savepoint_step().value_or(-1) > kept.state.step) return;
     const std::string origin = "the snapshot in the watchdog's memory";
     begin_to_restore(kept.state, origin);
@@ -140,9 +142,10 @@ std::optional<std::int64_t> StateFinder::newest_savepoint_step() const {
 }
 
 std::vector<std::string> StateFinder::savepoint_folders() const {
-  std::vector<std::string> folders = {context_.run_directory};
+  std::vector<std::string> folders = {context_.trainer_directory()};
   // The run directory first: of equal savepoints its own is taken.
-  folders.insert(folders.end(), context_.savepoint_copies.begin(), context_.savepoint_copies.end());
+  const std::vector<std::string> copies = context_.copies_of_trainer();
+  folders.insert(folders.end(), copies.begin(), copies.end());
   return folders;
 }
 

@@ -300,6 +300,7 @@ Json state_json(const TrainState& state) {
   }
   // Left out at its default value, so that savepoints keep the bytes that they had without this option.
   if (state.reduction != Reduction::shard_order) object["reduction"] = name(state.reduction);
+  if (state.trainer > 0) object["trainer"] = state.trainer;
   // Widened, so that its decimals read back as the same float.
   if (state.learning_rate) object["learning_rate"] = static_cast<double>(*state.learning_rate);
   // A run may be stopped in the validation after the last step. The position alone would let fit() train on.
@@ -361,6 +362,7 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     state.shards = integer_at<int>(object, "shards");
     state.threads_per_shard = integer_at<int>(object, "threads_per_shard");
     if (object.contains("reduction")) state.reduction = reduction_from_name(text_at(object, "reduction"));
+    if (object.contains("trainer")) state.trainer = integer_at<int>(object, "trainer");
     state.step = count_at(object, "step");
     state.epoch = count_at(object, "epoch");
     state.batch = count_at(object, "batch");

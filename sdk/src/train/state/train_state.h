@@ -62,6 +62,7 @@ struct TrainState {
   int shards = 1;
   int threads_per_shard = 1;
   Reduction reduction = Reduction::shard_order;
+  int trainer = 0;            // number of the Trainer in its run, from 0 on
   std::string graph;          // Trainable::graph()
   std::string configuration;  // Trainable::configuration()
 

@@ -236,8 +236,9 @@ std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const Sup
         try {
           // The watchdog needs to know who computes how much, to find a slow replica.
           worker.report_work({.shards = shape.assignment.of(shape.rank).count(), .at_once = moved.workers});
-          recovery::Worker::Arena arena =
-              worker.exchange_arenas(MemoryCommunicator::kArenaBytes, Deadline::after(worker.patience()), blocks.get());
+          // As long as in a collective: between two Trainers a program may compute or load what the next one needs.
+          recovery::Worker::Arena arena = worker.exchange_arenas(
+              MemoryCommunicator::kArenaBytes, Deadline::after(moved.collective_timeout), blocks.get());
           return {std::move(arena.own), std::move(arena.all), blocks, std::move(arena.shown)};
         } catch (const Error& failure) {
           // `recovery` does not know the SDK's exceptions.

@@ -48,6 +48,28 @@ TEST(RunResults, AreReadAsTheyWereWritten) {
   EXPECT_TRUE(std::isnan(read.calls[1].results.at("loss")));
 }
 
+TEST(RunResults, AreThoseOfAllTrainersOfARun) {
+  const TemporaryFolder folder;
+  Replica::Context context;
+  context.run_directory = folder.path();
+  note_results(context, finished_state(), Digest{});
+  context.earlier_results = context.results;
+  TrainState second;
+  second.step = 5;
+  second.calls.emplace_back();
+  second.calls[0].kind = "predict";
+
+  note_results(context, second, Digest{{1}});
+  keep_results(context);
+  const RunResults read = run_results(folder.path());
+
+  EXPECT_EQ(read.steps, 12 + 5);
+  EXPECT_EQ(read.weights_digest, Digest{{1}}.hex());
+  ASSERT_EQ(read.calls.size(), 3U);
+  EXPECT_EQ(read.calls[0].history, finished_state().calls[0].history);
+  EXPECT_EQ(read.calls[2].kind, "predict");
+}
+
 TEST(RunResults, SayWhatIsWrong) {
   const TemporaryFolder folder;
   EXPECT_EQ(code_thrown_by([&] { run_results(folder.path()); }), ErrorCode::not_found);

@@ -63,9 +63,10 @@ TrainState state_of(OneArray& model, std::int64_t step) {
 // Stands for the watchdog's memory and for the journal.
 class Memory final : public NoSupervision {
  public:
-  void keep(std::int64_t step) {
+  void keep(std::int64_t step, int trainer = 0) {
     OneArray model;
-    const TrainState state = state_of(model, step);
+    TrainState state = state_of(model, step);
+    state.trainer = trainer;
     const StateImage image = image_of(state, model);
     image_.emplace(image.size_bytes());
     image.copy(0, *image_);
@@ -101,6 +102,14 @@ class Finding : public testing::Test {
     OneArray model;
     const TrainState state = state_of(model, step);
     write_savepoint(posix_file_system(), folder / savepoint_name(step), view_of(state, model));
+  }
+
+  static void save_of_second_trainer(const TemporaryFolder& folder, std::int64_t step) {
+    OneArray model;
+    TrainState state = state_of(model, step);
+    state.trainer = 1;
+    std::filesystem::create_directories(folder / "trainer2");
+    write_savepoint(posix_file_system(), folder / ("trainer2/" + savepoint_name(step)), view_of(state, model));
   }
 
   static void damage(const TemporaryFolder& folder, std::int64_t step) {
@@ -177,6 +186,21 @@ TEST_F(Finding, TakesACopyThatIsNewerThanAllElse) {
   EXPECT_EQ(find(), 12);
 
   EXPECT_EQ(origin(), copies_ / savepoint_name(12));
+}
+
+TEST_F(Finding, TakesStatesOfItsOwnTrainerAlone) {
+  context_.trainer = 1;
+  choices_.trainer = 1;
+  save(folder_, 30);
+  memory_->keep(40);
+  EXPECT_EQ(find(), -1);
+
+  save_of_second_trainer(copies_, 3);
+  EXPECT_EQ(find(), 3);
+  save_of_second_trainer(folder_, 5);
+  EXPECT_EQ(find(), 5);
+  memory_->keep(7, 1);
+  EXPECT_EQ(find(), 7);
 }
 
 TEST_F(Finding, SetsADamagedSavepointAsideAndTakesTheOneBefore) {

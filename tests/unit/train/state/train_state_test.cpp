@@ -69,6 +69,15 @@ TEST(TrainState, HoldsALearningRateThatACallbackSet) {
   }
 }
 
+TEST(TrainState, SaysWhichTrainerOfTheRunItIsOfUnlessThatIsTheFirst) {
+  TrainState state = example();
+  EXPECT_THAT(to_json(state), Not(HasSubstr("\"trainer\"")));
+
+  state.trainer = 2;
+
+  EXPECT_EQ(train_state_from_json(to_json(state), "a savepoint").trainer, 2);
+}
+
 TEST(TrainState, RefusesALearningRateThatNoCallbackCanSet) {
   TrainState state = example();
   state.learning_rate = 0.25F;

@@ -1,0 +1,34 @@
+#include "data/cache/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+namespace holdfast {
+namespace {
+
+constexpr std::chrono::milliseconds kFolderRetryPeriod(10);
+
+}  // namespace
+
+FolderLock::FolderLock(const std::string& folder, Deadline deadline)
+    // Not inherited: a program that this process starts must not hold the lock after its end.
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  // flock(2) knows no deadline.
+  while (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    const bool may_come = errno == EWOULDBLOCK || errno == EINTR;
+    is_taken_ = may_come && deadline.has_passed();
+    if (!may_come || is_taken_) return;
+    std::this_thread::sleep_for(kFolderRetryPeriod);
+  }
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace holdfast

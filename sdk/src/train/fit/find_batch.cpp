@@ -1,0 +1,228 @@
+// The plan is exact for what layers compute, and blind for what allocators, threads and the application add. So it only
+// finds the candidate, and a process under a limit confirms it. The answer is recorded before anything is trained: with
+// another batch, a run that starts again would have other bits. docs/decisions/training.md
+
+#include "holdfast/train/find_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "data/cache/folder_lock.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "holdfast/base/sanitizers.h"
+#include "holdfast/base/whole_file.h"
+#include "holdfast/train/trainer.h"
+#include "train/context/other_choices.h"
+#include "train/context/replica_context.h"
+#include "train/fit/limited_trial.h"
+
+namespace holdfast {
+namespace {
+
+using Json = nlohmann::json;
+
+// Stacks of threads, and what allocators and libraries keep for themselves.
+constexpr std::uint64_t kBytesOfAProcess = std::uint64_t{64} << 20;
+// Each takes an eighth away, so a fifth of the planned batch is the last that is tried.
+constexpr int kMostTrials = 12;
+
+class BatchSearch {
+ public:
+  BatchSearch(const Replica& replica, const Model& model, const Optimizer& optimizer,
+              const std::vector<LossHandle>& losses, const Dataset& data, const FindBatchOptions& options)
+      : context_(*replica.shared_context()),
+        model_(model),
+        optimizer_(optimizer),
+        losses_(losses),
+        data_(data),
+        options_(options),
+        multiple_(options.multiple_of == 0 ? context_.shards : options.multiple_of),
+        at_once_(std::clamp(context_.most_workers, 1, context_.shards)) {
+    check();
+  }
+
+  FoundBatch run() {
+    if (context_.run_directory.empty()) return find();
+    if (const std::optional<FoundBatch> recorded = read_record()) return *recorded;
+    context_.file_system->create_folders(context_.run_directory);
+    // One search is enough, and several at once would take the memory that each of them counts with.
+    const FolderLock lock(context_.run_directory, Deadline::after(options_.timeout));
+    if (const std::optional<FoundBatch> recorded = read_record()) return *recorded;
+    if (lock.is_taken()) {
+      throw Error(
+          ErrorCode::deadline_exceeded,
+          fmt::format("another replica has looked for a batch for {} ms, and has not found one; allow more time",
+                      options_.timeout.count()));
+    }
+    const FoundBatch found = find();
+    if (context_.writes_files) record(found);
+    return found;
+  }
+
+ private:
+  void check() const {
+    const auto require = [](bool condition, const std::string& sentence) {
+      if (!condition) throw Error(ErrorCode::invalid_argument, "find_batch() " + sentence);
+    };
+    require(options_.memory_bytes > 0, "got no limit: say how many bytes a replica may take, as .memory_bytes");
+    require(options_.highest >= 1 && options_.multiple_of >= 0,
+            fmt::format("of at most {} samples, in multiples of {}: use positive numbers", options_.highest,
+                        options_.multiple_of));
+    require(data_.batch_size() == 0 && data_.prefetch_depth() == 0 && !data_.is_kept_on_device(),
+            "got a data set in batches; put batch(), prefetch() and keep_on_device() after it");
+    require(most_samples() >= multiple_,
+            fmt::format("got {} samples and a limit of {}, and a batch is a multiple of {}", data_.size(),
+                        options_.highest, multiple_));
+    if (context_.device == "cpu") return;
+    throw Error(ErrorCode::unsupported,
+                fmt::format("find_batch() plans the memory of CPUs, and this replica computes on {}", context_.device));
+  }
+
+  std::int64_t most_samples() const { return std::min(options_.highest, data_.size()); }
+
+  // What the answer depends on, and the run must not change.
+  Json question() const {
+    Json losses = Json::array();
+    for (const LossHandle& loss : losses_) losses.push_back(Json::parse(loss.get()->configuration()));
+    return {{"model", digest_text(model_.graph())},
+            {"optimizer", Json::parse(optimizer_.configuration())},
+            {"losses", losses},
+            {"data", digest_text(data_.description())},
+            {"memory_bytes", options_.memory_bytes},
+            {"highest", options_.highest},
+            {"multiple_of", multiple_},
+            {"shards", context_.shards}};
+  }
+  static std::string digest_text(const std::string& text) { return digest(std::as_bytes(std::span(text))).hex(); }
+
+  std::string record_path() const { return context_.run_directory + "/batch.json"; }
+
+  std::optional<FoundBatch> read_record() const {
+    const std::string path = record_path();
+    if (!context_.file_system->exists(path)) return std::nullopt;
+    const Json record = Json::parse(read_text_file(*context_.file_system, path), nullptr, false);
+    // Parsed without exceptions: damaged text gets the same kind of sentence as a wrong member.
+    const bool is_record = record.is_object() && record.value("batch", Json()).is_number_integer() &&
+                           record.value("planned_bytes", Json()).is_number_unsigned() && record.contains("question");
+    if (!is_record || record["batch"].get<std::int64_t>() < 1) {
+      throw Error(ErrorCode::invalid_file,
+                  fmt::format("{} does not hold the batch of a run; restore it, or {}", path, kHowToStartAnew));
+    }
+    const Json now = question();
+    for (const auto& [name, value] : now.items()) {
+      const Json before = record["question"].value(name, Json());
+      if (before == value) continue;
+      throw OtherChoices(
+          fmt::format("the batch of this run was found for {} {} ({}), and the program asks for {}; ask "
+                      "as before, or {}",
+                      name, before.dump(), path, value.dump(), kHowToStartAnew));
+    }
+    return FoundBatch{.batch = record["batch"].get<std::int64_t>(),
+                      .planned_bytes = record["planned_bytes"].get<std::uint64_t>(),
+                      .tried_bytes = record.value("tried_bytes", std::uint64_t{0}),
+                      .was_recorded = true};
+  }
+
+  void record(const FoundBatch& found) const {
+    const Json record = {{"batch", found.batch},
+                         {"planned_bytes", found.planned_bytes},
+                         {"tried_bytes", found.tried_bytes},
+                         {"question", question()}};
+    const std::string text = record.dump(1) + "\n";
+    write_whole_file(*context_.file_system, record_path(), std::as_bytes(std::span(text)));
+    log(LogLevel::info, fmt::format("the run takes batches of {} samples: {} bytes are planned for each replica",
+                                    found.batch, found.planned_bytes));
+  }
+
+  std::uint64_t planned_bytes(std::int64_t batch) const {
+    const std::int64_t samples = (batch + context_.shards - 1) / context_.shards;
+    const PassMemory pass = model_.training_memory(samples);
+    const std::uint64_t weights = pass.weights + model_.buffers().float_count() * sizeof(float);
+    const std::uint64_t slots = optimizer_.slot_names().size() * pass.weights;
+    // Gradients of each shard that is computed, and as many that are being added.
+    const std::uint64_t of_shards =
+        static_cast<std::uint64_t>(at_once_) * (pass.total() - pass.weights) + 2 * pass.gradients;
+    // Samples are loaded for the whole batch.
+    const std::size_t words = data_.input_layout().words() + data_.target_layout().words();
+    return kBytesOfAProcess + weights + slots + of_shards + static_cast<std::uint64_t>(batch) * words * sizeof(float);
+  }
+
+  FoundBatch find() const {
+    std::int64_t batch = largest_planned();
+    for (int trial = 0; trial < kMostTrials; ++trial) {
+      FoundBatch found = {.batch = batch, .planned_bytes = planned_bytes(batch)};
+      if constexpr (kIsSanitized) return found;
+      const std::optional<std::uint64_t> tried =
+          run_in_limited_child(options_.memory_bytes, options_.timeout, [&] { train_two_steps(batch); });
+      if (tried) {
+        found.tried_bytes = *tried;
+        return found;
+      }
+      if (batch == multiple_) break;
+      batch = std::max(multiple_, batch * 7 / 8 / multiple_ * multiple_);
+    }
+    throw too_large(batch);
+  }
+
+  // By halves: more samples never need less.
+  std::int64_t largest_planned() const {
+    const auto fits = [this](std::int64_t multiples) {
+      return planned_bytes(multiples * multiple_) <= options_.memory_bytes;
+    };
+    if (!fits(1)) throw too_large(multiple_);
+    std::int64_t low = 1;
+    std::int64_t high = most_samples() / multiple_ + 1;
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      (fits(middle) ? low : high) = middle;
+    }
+    return low * multiple_;
+  }
+
+  Error too_large(std::int64_t batch) const {
+    return {
+        ErrorCode::out_of_memory,
+        fmt::format("a batch of {} samples needs {} bytes according to the plan, and does not fit into the {} bytes "
+                    "that a replica may take; allow more, take a smaller model, or recompute parts of it",
+                    batch, planned_bytes(batch), options_.memory_bytes)};
+  }
+
+  // What a replica does, except that it meets no others.
+  void train_two_steps(std::int64_t batch) const {
+    Replica alone = Replica::alone(
+        {.seed = context_.seed, .shards = context_.shards, .threads_per_shard = context_.threads_per_shard});
+    alone.shared_context()->workers = at_once_;
+    alone.shared_context()->most_workers = at_once_;
+    // Copies of a model share its weights; this one has its own.
+    Trainer trainer(alone, model_.with_frozen_layers(model_.frozen_layers()), optimizer_, losses_);
+    // The second step finds what the first one has allocated, as all later ones do.
+    trainer.fit(data_.batch(batch), {.steps_per_epoch = 2, .when_not_finite = WhenNotFinite::go_on});
+  }
+
+  const Replica::Context& context_;
+  const Model& model_;
+  const Optimizer& optimizer_;
+  const std::vector<LossHandle>& losses_;
+  const Dataset& data_;
+  const FindBatchOptions& options_;
+  const std::int64_t multiple_;
+  const int at_once_;
+};
+
+}  // namespace
+
+FoundBatch find_batch(const Replica& replica, const Model& model, const Optimizer& optimizer, const Loss& loss,
+                      const Dataset& data, const FindBatchOptions& options) {
+  return find_batch(replica, model, optimizer, std::vector<LossHandle>{loss}, data, options);
+}
+
+FoundBatch find_batch(const Replica& replica, const Model& model, const Optimizer& optimizer,
+                      const std::vector<LossHandle>& losses, const Dataset& data, const FindBatchOptions& options) {
+  return BatchSearch(replica, model, optimizer, losses, data, options).run();
+}
+
+}  // namespace holdfast

@@ -210,7 +210,6 @@ std::optional<Json> object_of_axis(const Json& configuration, const std::string&
   // All axes of a sample are another loss in Keras: of the whole batch.
   if (axis->empty()) return std::nullopt;
   for (Json& one : *axis) count_samples_as_axis(one);
-  *axis = Json{{"class_name", "__tuple__"}, {"items", *axis}};
   return object;
 }
 

@@ -172,7 +172,7 @@ TEST(KerasGraph, CountsTheSamplesInListsOfAxes) {
   const Json config = loss_for_keras({{"kind", "dice"}, {"axis", Json::array({0, -1})}});
 
   EXPECT_EQ(config["loss"]["class_name"], "Dice");
-  EXPECT_EQ(config["loss"]["config"]["axis"], Json({{"class_name", "__tuple__"}, {"items", Json::array({1, -1})}}));
+  EXPECT_EQ(config["loss"]["config"]["axis"], Json::array({1, -1}));
   EXPECT_EQ(config["metrics"][0]["class_name"], "AUC");
 }
 

@@ -77,9 +77,11 @@ def some(*choices):
     return lambda rng, shape: choices[rng.integers(len(choices))](rng, shape)
 
 
-def case(name, options, outputs, targets, least=2, flat=False):
-    """A class has one name and the same options in both. `least` is that of elements; `flat` means no positions."""
-    return {"class": name, "options": options, "outputs": outputs, "targets": targets, "least": least, "flat": flat}
+def case(name, options, outputs, targets, least=2, flat=False, **more):
+    """A class has one name and the same options in both. `least` is that of elements; `flat` means no positions. More:
+    `shape` of a sample, `samples` at least, and `by_sample` where only samples have weights."""
+    return {"class": name, "options": options, "outputs": outputs, "targets": targets, "least": least,
+            "flat": flat} | more
 
 
 def plain(name, outputs, targets, **more):
@@ -118,6 +120,53 @@ def smoothed(name, outputs, targets):
     return make
 
 
+def class_numbers(rng, shape):
+    return rng.integers(0, shape[-1], shape[:-1]).astype(np.float64)
+
+
+def generalized(rng):
+    return case("CategoricalGeneralizedCrossEntropy", {"q": number(rng, 0.1, 0.9)}, distributions, class_numbers)
+
+
+def region(name):
+    def make(rng):
+        # No axis stands for all of a sample; Keras would take those of the batch.
+        options = {"axis": [[], [-1]][rng.integers(2)]}
+        if name == "Tversky":
+            options |= {"alpha": number(rng, 0, 2), "beta": number(rng, 0, 2)}
+        return case(name, options, probabilities, labels, by_sample=not options["axis"])
+
+    return make
+
+
+def ctc(rng):
+    steps, classes, most_labels = (int(rng.integers(*ends)) for ends in ((4, 7), (2, 5), (1, 4)))
+
+    def spelled(rng, shape):
+        targets = np.zeros((shape[0], most_labels))
+        for row in targets:
+            count = rng.integers(0, most_labels + 1)
+            row[:count] = rng.integers(1, classes, count)
+            # A blank stands between equal labels.
+            while count + (row[1:count] == row[:max(count - 1, 0)]).sum() > steps:
+                count -= 1
+                row[count] = 0
+        return targets
+
+    return case("CTC", {"classes": classes, "most_labels": most_labels}, scores, spelled, shape=(steps, classes),
+                by_sample=True)
+
+
+def keras_options(made, axes):
+    """The options of Keras's class, for outputs with so many axes."""
+    options = dict(made["options"])
+    if isinstance(options.get("axis"), list):
+        options["axis"] = tuple(options["axis"] or range(1, axes))
+    for size in ("classes", "most_labels"):
+        options.pop(size, None)
+    return options
+
+
 LOSSES = [
     plain("MeanAbsoluteError", scores, different),
     plain("MeanAbsolutePercentageError", scores, some(scores, different)),
@@ -134,6 +183,10 @@ LOSSES = [
     categorical_focal,
     smoothed("BinaryCrossentropy", probabilities, labels),
     smoothed("CategoricalCrossentropy", distributions, one_hot),
+    generalized,
+    region("Dice"),
+    region("Tversky"),
+    ctc,
 ]
 
 
@@ -146,16 +199,25 @@ def counted(name):
     def make(rng):
         # Keras calls the option thresholds, since it may be a list.
         options = {"thresholds": threshold_of(rng)}
-        if name in ("Precision", "Recall") and flag(rng):
+        if flag(rng):
+            options["thresholds"] = [options["thresholds"] - 0.1875, options["thresholds"]]
+        if name not in ("Precision", "Recall"):
+            return case(name, options, probabilities, labels)
+        if flag(rng):
             options["class_id"] = int(rng.integers(2))
-        return case(name, options, probabilities, labels)
+        if flag(rng):
+            options["top_k"] = int(rng.integers(1, 4))
+            if flag(rng):
+                del options["thresholds"]
+        return case(name, options, some(probabilities, equal_scores) if "top_k" in options else probabilities, labels,
+                    least=3)
 
     return make
 
 
 def fbeta(name):
     def make(rng):
-        options = {"average": ["micro", "macro", "weighted"][rng.integers(3)],
+        options = {"average": ["micro", "macro", "weighted", None][rng.integers(4)],
                    "threshold": None if flag(rng) else threshold_of(rng)}
         if name == "FBetaScore":
             options["beta"] = number(rng, 0.5, 2)
@@ -169,8 +231,66 @@ def equal_scores(rng, shape):
     return rng.integers(0, 4, shape) / 4.0
 
 
-def class_numbers(rng, shape):
-    return rng.integers(0, shape[-1], shape[:-1]).astype(np.float64)
+def auc(rng):
+    options = {"curve": ["ROC", "PR", "PRGAIN"][rng.integers(3)],
+               "summation_method": ["interpolation", "minoring", "majoring"][rng.integers(3)],
+               "multi_label": flag(rng), "from_logits": flag(rng)}
+    count = int(rng.integers(2, 30))
+    if flag(rng):
+        options["num_thresholds"] = count
+    else:
+        options["thresholds"] = (rng.choice(17, count % 10 + 1, replace=False) / 16).tolist()
+    labelled = {}
+    if options["multi_label"] or flag(rng):
+        labelled["shape"] = (int(rng.integers(2, 4)),)
+        if flag(rng):
+            options["label_weights"] = (rng.integers(1, 9, labelled["shape"]) / 4).tolist()
+    return case("AUC", options, scores if options["from_logits"] else probabilities, labels, samples=8, **labelled)
+
+
+def operating_point(name, value):
+    def make(rng):
+        options = {value: number(rng, 0.25, 1), "num_thresholds": [1, 2, 7, 20, 200][rng.integers(5)]}
+        if flag(rng):
+            options["class_id"] = int(rng.integers(2))
+        return case(name, options, probabilities, labels, samples=6)
+
+    return make
+
+
+def iou(name):
+    def make(rng):
+        classes = int(rng.integers(2, 5))
+        options = {"num_classes": classes, "ignore_class": [None, 1, 255][rng.integers(3)],
+                   "sparse_y_pred": flag(rng)}
+        if not name.startswith("OneHot"):
+            options["sparse_y_true"] = flag(rng)
+        if not name.endswith("MeanIoU"):
+            options["target_class_ids"] = rng.choice(classes, rng.integers(1, classes + 1), replace=False).tolist()
+
+        def beyond(rng, shape):
+            """Class numbers, and some that are none."""
+            return rng.integers(-1, classes + 1, shape[:-1]).astype(np.float64)
+
+        def with_void(rng, shape):
+            numbers = beyond(rng, shape)
+            return np.where(numbers == classes, 255, numbers)
+
+        positions = () if flag(rng) else (int(rng.integers(2, 5)),)
+        return case(name, options, some(class_numbers, beyond) if options["sparse_y_pred"] else distributions,
+                    some(class_numbers, with_void) if options.get("sparse_y_true") else one_hot, samples=5,
+                    shape=positions + (classes,))
+
+    return make
+
+
+def binary_iou(rng):
+    options = {"target_class_ids": [[0], [1], [0, 1]][rng.integers(3)], "threshold": threshold_of(rng)}
+    return case("BinaryIoU", options, probabilities, labels)
+
+
+def correlation(name):
+    return lambda rng: case(name, {"axis": -1}, scores, scores, least=3)
 
 
 def top_k(name, targets):
@@ -188,7 +308,7 @@ def crossentropy(name, outputs, targets):
 
 
 def r2(rng):
-    options = {"class_aggregation": ["uniform_average", "variance_weighted_average"][rng.integers(2)]}
+    options = {"class_aggregation": ["uniform_average", "variance_weighted_average", None][rng.integers(3)]}
     return case("R2Score", options, scores, different, least=1, flat=True)
 
 
@@ -205,6 +325,7 @@ class Perplexity:
         return np.exp(np.asarray(self.mean.result()))
 
 
+COUNTS = ("TruePositives", "FalsePositives", "TrueNegatives", "FalseNegatives", "Precision", "Recall")
 METRICS = [
     *[plain(name, scores, different) for name in ("MeanSquaredError", "RootMeanSquaredError", "LogCoshError")],
     plain("MeanAbsolutePercentageError", scores, different),
@@ -223,15 +344,21 @@ METRICS = [
     plain("Accuracy", equal_scores, equal_scores),
     top_k("TopKCategoricalAccuracy", some(one_hot, equal_scores)),
     top_k("SparseTopKCategoricalAccuracy", class_numbers),
-    *[counted(name) for name in ("TruePositives", "FalsePositives", "TrueNegatives", "FalseNegatives", "Precision",
-                                 "Recall")],
+    *[counted(name) for name in COUNTS],
     fbeta("FBetaScore"), fbeta("F1Score"),
+    correlation("PearsonCorrelation"), correlation("ConcordanceCorrelation"),
+    auc,
+    operating_point("PrecisionAtRecall", "recall"), operating_point("RecallAtPrecision", "precision"),
+    operating_point("SensitivityAtSpecificity", "specificity"),
+    operating_point("SpecificityAtSensitivity", "sensitivity"),
+    *[iou(name) for name in ("IoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU")],
+    binary_iou,
 ]
 
 
 def arrays_of(rng, made, number):
-    samples = int(rng.integers(2, 6))
-    shape = sample_shape(rng, made["least"])
+    samples = int(rng.integers(2, 6)) + made.get("samples", 0)
+    shape = made.get("shape") or sample_shape(rng, made["least"])
     shape = (samples,) + (shape[-1:] if made["flat"] else shape)
     # MeanAbsolutePercentageError divides by targets, and no target may be 0.
     outputs, targets = made["outputs"](rng, shape), made["targets"](rng, shape)
@@ -239,7 +366,7 @@ def arrays_of(rng, made, number):
         targets = targets + (targets == 0) * 0.5
     weights = None
     if number % 2 == 1:
-        axes = 2 if number % 4 == 3 and len(shape) > 2 else 1
+        axes = 2 if number % 4 == 3 and len(shape) > 2 and not made.get("by_sample") else 1
         weights = rng.integers(0, 9, shape[:axes]) / 4.0
         weights.reshape(-1)[0] = 1.25
     return outputs, targets, weights
@@ -252,10 +379,10 @@ def text_of(made, outputs, targets, weights):
 
 def solve_loss(rng, made, number):
     outputs, targets, weights = arrays_of(rng, made, number)
-    # Hinges ask whether labels are exactly 0 or 1.
-    moves_targets = "Hinge" not in made["class"]
+    # Hinges ask whether labels are exactly 0 or 1, and others are numbers of classes.
+    moves_targets = "Hinge" not in made["class"] and targets.shape == outputs.shape
     moved = [outputs, targets] if moves_targets else [outputs]
-    loss = getattr(keras.losses, made["class"])(reduction="none", **made["options"])
+    loss = getattr(keras.losses, made["class"])(reduction="none", **keras_options(made, outputs.ndim))
 
     def value(arguments):
         each = np.asarray(loss(arguments[-1] if moves_targets else targets, arguments[0]))
@@ -286,12 +413,15 @@ def solve_metric(rng, made, number):
     outputs, targets, weights = arrays_of(rng, made, number)
     # Only means change a little with their inputs.
     smooth = made["class"] in ("R2Score", "Poisson", "KLDivergence", "Perplexity") or made["class"].endswith(
-        ("Error", "Similarity", "Crossentropy"))
+        ("Error", "Similarity", "Crossentropy", "Correlation"))
     is_sparse = targets.ndim < outputs.ndim
     given_weights = [] if weights is None else [weights]
-    if weights is not None and "thresholds" in made["options"]:
-        # Counts do not broadcast weights over several axes.
-        shape = outputs.shape[:-1] if "class_id" in made["options"] else outputs.shape
+    options = made["options"]
+    is_counted = made["class"] in COUNTS or "num_thresholds" in options or "thresholds" in options
+    if weights is not None and (is_counted or made["class"].endswith("IoU")):
+        # Counts do not broadcast weights over several axes. One class, or a row of them, is one number.
+        is_row = "class_id" in options or options.get("sparse_y_pred") is False
+        shape = outputs.shape[:-1] if is_row else outputs.shape
         given_weights = [np.broadcast_to(weights.reshape(weights.shape + (1,) * (len(shape) - weights.ndim)), shape)]
 
     def value(arguments):
@@ -307,7 +437,7 @@ def solve_metric(rng, made, number):
         text["value"] = with_magnitudes(rng, value, moved)[0]
     else:
         found = value(moved)[0]
-        text["value"] = as_text(found) | {"magnitude": float(max(1.0, abs(found)))}
+        text["value"] = as_text(found) | {"magnitude": float(max(1.0, np.abs(found).max()))}
     return text
 
 

@@ -88,23 +88,28 @@ std::optional<Json> object_of_kind(const Json& configuration, const std::string&
   return std::nullopt;
 }
 
-constexpr std::array kLosses = {ClassName{"binary_crossentropy", "BinaryCrossentropy"},
-                                ClassName{"categorical_crossentropy", "CategoricalCrossentropy"},
-                                ClassName{"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy"},
-                                ClassName{"mean_squared_error", "MeanSquaredError"},
-                                ClassName{"mean_absolute_error", "MeanAbsoluteError"},
-                                ClassName{"mean_absolute_percentage_error", "MeanAbsolutePercentageError"},
-                                ClassName{"mean_squared_logarithmic_error", "MeanSquaredLogarithmicError"},
-                                ClassName{"huber", "Huber"},
-                                ClassName{"log_cosh", "LogCosh"},
-                                ClassName{"poisson", "Poisson"},
-                                ClassName{"kl_divergence", "KLDivergence"},
-                                ClassName{"cosine_similarity", "CosineSimilarity"},
-                                ClassName{"hinge", "Hinge"},
-                                ClassName{"squared_hinge", "SquaredHinge"},
-                                ClassName{"categorical_hinge", "CategoricalHinge"},
-                                ClassName{"binary_focal_crossentropy", "BinaryFocalCrossentropy"},
-                                ClassName{"categorical_focal_crossentropy", "CategoricalFocalCrossentropy"}};
+constexpr std::array kLosses = {
+    ClassName{"binary_crossentropy", "BinaryCrossentropy"},
+    ClassName{"categorical_crossentropy", "CategoricalCrossentropy"},
+    ClassName{"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy"},
+    ClassName{"mean_squared_error", "MeanSquaredError"},
+    ClassName{"mean_absolute_error", "MeanAbsoluteError"},
+    ClassName{"mean_absolute_percentage_error", "MeanAbsolutePercentageError"},
+    ClassName{"mean_squared_logarithmic_error", "MeanSquaredLogarithmicError"},
+    ClassName{"huber", "Huber"},
+    ClassName{"log_cosh", "LogCosh"},
+    ClassName{"poisson", "Poisson"},
+    ClassName{"kl_divergence", "KLDivergence"},
+    ClassName{"cosine_similarity", "CosineSimilarity"},
+    ClassName{"hinge", "Hinge"},
+    ClassName{"squared_hinge", "SquaredHinge"},
+    ClassName{"categorical_hinge", "CategoricalHinge"},
+    ClassName{"binary_focal_crossentropy", "BinaryFocalCrossentropy"},
+    ClassName{"categorical_focal_crossentropy", "CategoricalFocalCrossentropy"},
+    ClassName{"categorical_generalized_cross_entropy", "CategoricalGeneralizedCrossEntropy"},
+    ClassName{"ctc", "CTC"},
+    ClassName{"dice", "Dice"},
+    ClassName{"tversky", "Tversky"}};
 constexpr std::array kMetrics = {ClassName{"accuracy", "Accuracy"},
                                  ClassName{"binary_accuracy", "BinaryAccuracy"},
                                  ClassName{"categorical_accuracy", "CategoricalAccuracy"},
@@ -134,7 +139,19 @@ constexpr std::array kMetrics = {ClassName{"accuracy", "Accuracy"},
                                  ClassName{"precision", "Precision"},
                                  ClassName{"recall", "Recall"},
                                  ClassName{"fbeta_score", "FBetaScore"},
-                                 ClassName{"f1_score", "F1Score"}};
+                                 ClassName{"f1_score", "F1Score"},
+                                 ClassName{"auc", "AUC"},
+                                 ClassName{"precision_at_recall", "PrecisionAtRecall"},
+                                 ClassName{"recall_at_precision", "RecallAtPrecision"},
+                                 ClassName{"sensitivity_at_specificity", "SensitivityAtSpecificity"},
+                                 ClassName{"specificity_at_sensitivity", "SpecificityAtSensitivity"},
+                                 ClassName{"io_u", "IoU"},
+                                 ClassName{"mean_io_u", "MeanIoU"},
+                                 ClassName{"one_hot_io_u", "OneHotIoU"},
+                                 ClassName{"one_hot_mean_io_u", "OneHotMeanIoU"},
+                                 ClassName{"binary_io_u", "BinaryIoU"},
+                                 ClassName{"pearson_correlation", "PearsonCorrelation"},
+                                 ClassName{"concordance_correlation", "ConcordanceCorrelation"}};
 
 constexpr std::array kSchedules = {
     ClassName{"cosine_decay", "CosineDecay"}, ClassName{"exponential_decay", "ExponentialDecay"},
@@ -171,17 +188,37 @@ std::optional<Json> optimizer_object(const Json& configuration) {
   return optimizer;
 }
 
-// A loss or metric of values. Keras counts the samples as axis 0.
+// Keras counts the samples as axis 0.
+void count_samples_as_axis(Json& axis) {
+  // A shape has few axes; a stranger's file may have any number.
+  constexpr std::int64_t kMost = 1000;
+  if (axis.is_number_integer() && axis >= 0 && axis < kMost) axis = axis.get<std::int64_t>() + 1;
+}
+
+// A loss or metric of values.
 std::optional<Json> object_of_axis(const Json& configuration, const std::string& module,
                                    std::span<const ClassName> classes) {
   std::optional<Json> object = object_of_kind(configuration, module, classes);
   if (!object) return std::nullopt;
   Json& config = (*object)["config"];
   const auto axis = config.find("axis");
-  // A shape has few axes; a stranger's file may have any number.
-  constexpr std::int64_t kMost = 1000;
-  if (axis != config.end() && axis->is_number_integer() && *axis >= 0 && *axis < kMost) {
-    *axis = axis->get<std::int64_t>() + 1;
+  if (axis == config.end()) return object;
+  if (!axis->is_array()) {
+    count_samples_as_axis(*axis);
+    return object;
+  }
+  // All axes of a sample are another loss in Keras: of the whole batch.
+  if (axis->empty()) return std::nullopt;
+  for (Json& one : *axis) count_samples_as_axis(one);
+  return object;
+}
+
+// Null where Keras lacks it.
+std::optional<Json> loss_object(const Json& configuration) {
+  std::optional<Json> object = object_of_axis(configuration, "keras.losses", kLosses);
+  // Keras sees these sizes in the arrays.
+  for (const char* size : {"classes", "most_labels"}) {
+    if (object) (*object)["config"].erase(size);
   }
   return object;
 }
@@ -189,7 +226,7 @@ std::optional<Json> object_of_axis(const Json& configuration, const std::string&
 // Null unless Keras has both the optimizer and the loss.
 Json compile_config(const Json& configuration) {
   const auto optimizer = optimizer_object(member(configuration, "optimizer"));
-  const auto loss = object_of_axis(member(configuration, "loss"), "keras.losses", kLosses);
+  const auto loss = loss_object(member(configuration, "loss"));
   if (!optimizer || !loss) return nullptr;
   Json metrics = Json::array();
   const Json& list = member(configuration, "metrics");

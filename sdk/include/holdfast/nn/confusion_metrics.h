@@ -20,11 +20,15 @@ namespace holdfast::metrics {
 
 struct CountOptions {
   float threshold = 0.5F;  // 0 if the outputs are logits; Keras takes 0 to 1
-  std::string name{};      // default: that of Keras, "true_positives"
+  // In place of `threshold`, each of them once. A number is reported for each, as "true_positives_0.25".
+  std::vector<float> thresholds = {};
+  std::string name{};  // default: that of Keras, "true_positives"
 };
 
 struct PrecisionOptions {
-  float threshold = 0.5F;                     // as above
+  std::optional<float> threshold = {};        // as above; default: 0.5, or none with top_k
+  std::vector<float> thresholds = {};         // as above
+  std::optional<std::int64_t> top_k = {};     // only the k largest elements of the last axis may be positive
   std::optional<std::int64_t> class_id = {};  // only this element of the last axis; default: all
   std::string name{};                         // default: "precision" or "recall"
 };
@@ -33,12 +37,16 @@ struct PrecisionOptions {
 class ConfusionMetric : public BuiltInMetric {
  public:
   bool adds_elements() const final { return true; }
+  std::size_t kept_axes() const final { return thresholds_.empty() ? 0 : 1; }
+  std::vector<double> results(std::span<const double> sums, double weight) const final;
+  std::vector<std::string> result_names(const Shape& outputs) const final;
 
  protected:
-  // Throws Error{invalid_argument} for a threshold that is not finite, and a negative class.
+  // Throws Error{invalid_argument} for a threshold that is not finite or given twice, for both a threshold and a list
+  // of them, a negative class, and less than one of the largest.
   ConfusionMetric(const std::string& kind, const PrecisionOptions& options);
   // Which elements are predicted positive, 1 or 0, and their targets. Throws Error{invalid_argument} for a class that
-  // the outputs lack.
+  // the outputs lack, and for more of the largest than there are classes.
   struct Elements {
     Value predicted;
     Value targets;
@@ -47,6 +55,8 @@ class ConfusionMetric : public BuiltInMetric {
 
  private:
   float threshold_;
+  std::vector<float> thresholds_;
+  std::optional<std::int64_t> top_k_;
   std::optional<std::int64_t> class_id_;
 };
 
@@ -94,7 +104,7 @@ class FalseNegatives final : public ConfusionMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<FalseNegatives>(*this); }
 };
 
-// The share of true positives among what is predicted positive: tp / (tp + fp). Without Keras's top_k.
+// The share of true positives among what is predicted positive: tp / (tp + fp).
 class Precision final : public ConfusionMetric {
  public:
   explicit Precision(const PrecisionOptions& options = {});
@@ -105,7 +115,7 @@ class Precision final : public ConfusionMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<Precision>(*this); }
 };
 
-// The share of what is positive that is predicted so: tp / (tp + fn). Without Keras's top_k.
+// The share of what is positive that is predicted so: tp / (tp + fn).
 class Recall final : public ConfusionMetric {
  public:
   explicit Recall(const PrecisionOptions& options = {});
@@ -116,11 +126,12 @@ class Recall final : public ConfusionMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<Recall>(*this); }
 };
 
-// How the scores of several classes become one number. Keras's default is a list of them.
+// How the scores of several classes become one number. Keras's default is none.
 enum class FBetaAverage {
-  micro,    // the score of the counts of all classes
-  macro,    // the mean of the scores
-  weighted  // weighted by how often a class is the target
+  micro,     // the score of the counts of all classes
+  macro,     // the mean of the scores
+  weighted,  // weighted by how often a class is the target
+  none       // they are reported as they are: "f1_score_0", "f1_score_1" and so on
 };
 
 struct F1ScoreOptions {
@@ -145,7 +156,10 @@ class FBetaScore final : public BuiltInMetric {
   explicit FBetaScore(const FBetaScoreOptions& options = {});
   // Throws Error{invalid_argument} for more than 64 classes, unless the average is micro.
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  // With FBetaAverage::none, as with macro.
   double result(std::span<const double> sums, double weight) const override;
+  std::vector<double> results(std::span<const double> sums, double weight) const override;
+  std::vector<std::string> result_names(const Shape& outputs) const override;
   bool adds_elements() const override { return true; }
   std::unique_ptr<Metric> clone() const override { return std::make_unique<FBetaScore>(*this); }
 
@@ -161,7 +175,10 @@ class F1Score final : public BuiltInMetric {
 
   // What ValueMetric promises.
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  // With FBetaAverage::none, as with macro.
   double result(std::span<const double> sums, double weight) const override;
+  std::vector<double> results(std::span<const double> sums, double weight) const override;
+  std::vector<std::string> result_names(const Shape& outputs) const override;
   bool adds_elements() const override { return true; }
   std::unique_ptr<Metric> clone() const override { return std::make_unique<F1Score>(*this); }
 

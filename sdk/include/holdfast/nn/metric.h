@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "holdfast/nn/loss.h"
 
@@ -43,6 +44,13 @@ class Metric {
   // What is reported of sums over all samples, by default the mean. `weight` is the number of samples, or
   // the sum of their weights. The default throws Error{invalid_argument} for a metric of several sums.
   virtual double result(std::span<const double> sums, double weight) const;
+
+  // What is reported in place of result() where a metric has several numbers, such as a score for each class, and the
+  // names under which they are logged: as many, for outputs of this shape. By default, result() and name().
+  virtual std::vector<double> results(std::span<const double> sums, double weight) const {
+    return {result(sums, weight)};
+  }
+  virtual std::vector<std::string> result_names(const Shape&) const { return {name_}; }
 
   // As the functions of Loss with these names.
   virtual std::size_t position_axes(const Shape&) const { return 0; }

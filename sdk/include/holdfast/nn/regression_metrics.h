@@ -86,8 +86,42 @@ class CosineSimilarity final : public BuiltInMetric {
   std::int64_t axis_;
 };
 
-// How the scores of several outputs become one number. Keras can also report them as a list.
-enum class R2Aggregation { uniform_average, variance_weighted_average };
+struct CorrelationOptions {
+  std::int64_t axis = -1;  // of a sample; the first is 0, which Keras counts as 1
+  std::string name{};
+};
+
+// Pearson's correlation of y and t along the axis: cov(t, y) / (std(t) std(y)), from -1 to 1. As in Keras, it is that
+// of the elements of one sample, averaged over the samples; where y or t is constant along the axis, it is NaN.
+class PearsonCorrelation final : public BuiltInMetric {
+ public:
+  explicit PearsonCorrelation(const CorrelationOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<PearsonCorrelation>(*this); }
+
+ private:
+  std::int64_t axis_;
+};
+
+// Lin's concordance along the axis, which is 1 only where y equals t: 2 cov(t, y) / (var(t) + var(y) + (mean(t) -
+// mean(y))^2 + 1e-7). Averaged as above.
+class ConcordanceCorrelation final : public BuiltInMetric {
+ public:
+  explicit ConcordanceCorrelation(const CorrelationOptions& options = {});
+
+  // What ValueMetric promises.
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<ConcordanceCorrelation>(*this); }
+
+ private:
+  std::int64_t axis_;
+};
+
+// How the scores of several outputs become one number; with none, they are reported as they are: "r2_score_0",
+// "r2_score_1" and so on.
+enum class R2Aggregation { uniform_average, variance_weighted_average, none };
 
 struct R2ScoreOptions {
   R2Aggregation class_aggregation = R2Aggregation::uniform_average;
@@ -105,7 +139,10 @@ class R2Score final : public BuiltInMetric {
   explicit R2Score(const R2ScoreOptions& options = {});
   // Throws Error{invalid_argument} for more than 64 outputs.
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  // With R2Aggregation::none, as with uniform_average.
   double result(std::span<const double> sums, double weight) const override;
+  std::vector<double> results(std::span<const double> sums, double weight) const override;
+  std::vector<std::string> result_names(const Shape& outputs) const override;
   std::unique_ptr<Metric> clone() const override { return std::make_unique<R2Score>(*this); }
 
  private:

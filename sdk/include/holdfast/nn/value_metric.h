@@ -12,6 +12,9 @@
 //       [](std::span<const double> sums, double) { return sums[0] / sums[1]; });
 //   Trainer trainer(replica, model, Adam{}, BinaryCrossentropy{}, {precision, BinaryAccuracy{}});
 //
+// A sum may be an array, such as a count for each threshold or class: a class that derives from ValueMetric says with
+// kept_axes() how many axes a sum has.
+//
 // The sums are added over shards, replicas and steps, so the reported number is that of the whole epoch. It is computed
 // where the model is: on CPUs and on devices, with sample weights or without.
 
@@ -41,13 +44,18 @@ class ValueMetric : public Metric {
   // of samples count alike.
   virtual bool adds_elements() const { return false; }
 
+  // How many axes each sum has: so many last axes of the values of sums() stay, and 0 stands for numbers. result() gets
+  // all elements of the first sum, in row-major order, then those of the second, and so on. A step adds each element
+  // over all replicas, so some thousands of them are fine.
+  virtual std::size_t kept_axes() const { return 0; }
+
   // {"kind":"value_metric","name":...,"options":{...}}
   std::string configuration() const override;
 
   const ValueMetric* as_values() const final { return this; }
 
-  // Computes the first sum on the CPU; for tests of a metric. Rows have no shape, so `outputs` and `targets` of sums()
-  // have one axis here. Throws as Metric::sum() does.
+  // Computes the first element of the first sum on the CPU; for tests of a metric. Rows have no shape, so `outputs` and
+  // `targets` of sums() have one axis here. Throws as Metric::sum() does.
   float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const final;
 
  protected:

@@ -21,6 +21,20 @@ Value normalized_along(const Value& x, std::int64_t axis) {
   return x * reciprocal_root(maximum(squares, 1e-12F));
 }
 
+// 0, 1, ..., count - 1 along the last axis of zeros, which has the extent 1. Each round doubles how many there are.
+Value counted_from(const Value& zeros, std::int64_t count) {
+  Value numbers = zeros;
+  std::int64_t made = 1;
+  for (; made < count; made *= 2) numbers = concatenate({numbers, numbers + static_cast<float>(made)}, -1);
+  return made == count ? numbers : slice(numbers, -1, 0, count);
+}
+
+// A zero for each sample, of the shape [1]. There are no constant arrays, and no NaN of x enters it.
+Value zero_of(const Value& x) {
+  const Value first = slice(reshape(x, {x.shape().element_count()}), 0, 0, 1);
+  return less(first, first);
+}
+
 }  // namespace
 
 Value clipped(const Value& x, float low, float high) {
@@ -92,13 +106,29 @@ Value categorical_crossentropy(const Value& outputs, const Value& targets, bool 
 }
 
 Value places(const Value& x) {
-  // There are no constant arrays, so the numbers grow from zeros, which no NaN of x enters. Each round doubles them.
-  const std::int64_t extent = x.shape().extents().back();
+  // There are no constant arrays, so the numbers grow from zeros, which no NaN of x enters.
   const Value first = slice(x, -1, 0, 1);
-  Value numbers = less(first, first);
-  std::int64_t count = 1;
-  for (; count < extent; count *= 2) numbers = concatenate({numbers, numbers + static_cast<float>(count)}, -1);
-  return count == extent ? numbers : slice(numbers, -1, 0, extent);
+  return counted_from(less(first, first), x.shape().extents().back());
+}
+
+Value counted(const Value& x, std::int64_t count) {
+  return counted_from(zero_of(x), count);
+}
+
+Value constants(const Value& x, std::span<const float> numbers) {
+  const Value zero = zero_of(x);
+  std::vector<Value> all;
+  for (const float number : numbers) all.push_back(zero + number);
+  return all.size() == 1 ? all.front() : concatenate(all, 0);
+}
+
+Value first_largest(const Value& x) {
+  const Value places_of = places(x);
+  const Value is_largest = equal(x, largest(x, {-1}, ReducedAxes::keep));
+  // The smallest place is minus the largest of negative ones.
+  const auto none = -static_cast<float>(x.shape().extents().back());
+  const Value first = -largest(where(is_largest, -places_of, none), {-1}, ReducedAxes::keep);
+  return equal(places_of, first);
 }
 
 Value one_hot(const Value& outputs, const Value& class_numbers) {
@@ -116,6 +146,13 @@ Value element_of_last_axis(const Value& x, std::int64_t index) {
   return x.shape().rank() == 0 ? x : slice(x, -1, index, index + 1);
 }
 
+std::vector<std::string> names_of_elements(const std::string& name, const Shape& outputs) {
+  std::vector<std::string> names;
+  const std::int64_t count = outputs.rank() == 0 ? 1 : outputs.extents().back();
+  for (std::int64_t element = 0; element < count; ++element) names.push_back(fmt::format("{}_{}", name, element));
+  return names;
+}
+
 std::int64_t checked_classes(std::string_view what, const Value& outputs) {
   // Each sum is a reduction of its own in every step.
   constexpr std::int64_t kMost = 64;
@@ -125,6 +162,15 @@ std::int64_t checked_classes(std::string_view what, const Value& outputs) {
               fmt::format("{} keeps sums for each element of the last axis, of which there "
                           "are {}; it takes at most {}",
                           what, classes, kMost));
+}
+
+void check_equal_shapes(std::string_view what, const Value& outputs, const Value& targets) {
+  if (outputs.shape() == targets.shape()) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{} takes a target for each element of the outputs, which have the shape {}; the targets have "
+                  "{}",
+                  what, outputs.shape().to_string(), targets.shape().to_string()));
 }
 
 Value smoothed(const Value& targets, float smoothing, std::int64_t parts) {
@@ -144,6 +190,12 @@ void check_above_zero(std::string_view what, std::string_view option, float valu
   if (std::isfinite(value) && value > 0) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} was given .{} = {}; it is a finite number above 0", what, option, value));
+}
+
+float checked_threshold(std::string_view what, float threshold) {
+  if (std::isfinite(threshold)) return threshold;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} was given .threshold = {}; it is a finite number", what, threshold));
 }
 
 }  // namespace holdfast

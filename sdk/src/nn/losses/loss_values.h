@@ -3,8 +3,10 @@
 // What losses and metrics of one name both describe, and checks of their options. `outputs` and `targets` are those of
 // ValueLoss::losses(); the results have a number for each element, or for each vector along an axis.
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "holdfast/nn/functions.h"
 
@@ -33,6 +35,12 @@ Value categorical_crossentropy(const Value& outputs, const Value& targets, bool 
 
 // The place of each element along the last axis: 0, 1, 2, ... in the shape of x.
 Value places(const Value& x);
+// 0, 1, ..., count - 1 for each sample of x, in the shape [count].
+Value counted(const Value& x, std::int64_t count);
+// These numbers for each sample of x, in the shape [numbers].
+Value constants(const Value& x, std::span<const float> numbers);
+// 1 at the first of the largest elements along the last axis, else 0. Of a row with a NaN, all are 0.
+Value first_largest(const Value& x);
 // 1 where the place of an output is that of the target, a class number, else 0. Axes of extent 1 at the end of the
 // targets do not matter.
 Value one_hot(const Value& outputs, const Value& class_numbers);
@@ -41,8 +49,14 @@ Value sparse_crossentropy(const Value& log_probabilities, const Value& class_num
 
 // One element along the last axis, which stays with extent 1. A value without axes is its own element.
 Value element_of_last_axis(const Value& x, std::int64_t index);
+// "name_0", "name_1" and so on, for each element of the last axis.
+std::vector<std::string> names_of_elements(const std::string& name, const Shape& outputs);
 // The extent of the last axis, for metrics with sums for each element of it. Throws Error{invalid_argument} above 64.
 std::int64_t checked_classes(std::string_view what, const Value& outputs);
+
+// Throws Error{invalid_argument} unless there is a target for each element of the outputs. A broadcast would count
+// something else.
+void check_equal_shapes(std::string_view what, const Value& outputs, const Value& targets);
 
 // t (1 - smoothing) + smoothing / parts
 Value smoothed(const Value& targets, float smoothing, std::int64_t parts);
@@ -51,5 +65,7 @@ Value smoothed(const Value& targets, float smoothing, std::int64_t parts);
 // the sentence: "huber".
 void check_range(std::string_view what, std::string_view option, float value, float low, float high);
 void check_above_zero(std::string_view what, std::string_view option, float value);
+// The finite threshold of a metric.
+float checked_threshold(std::string_view what, float threshold);
 
 }  // namespace holdfast

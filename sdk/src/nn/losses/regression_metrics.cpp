@@ -15,7 +15,31 @@ namespace {
 constexpr std::size_t kSumsOfR2 = 3;  // of an output: t, t^2, (t - y)^2
 
 const char* text_of(R2Aggregation aggregation) {
-  return aggregation == R2Aggregation::uniform_average ? "uniform_average" : "variance_weighted_average";
+  if (aggregation == R2Aggregation::none) return "null";
+  return aggregation == R2Aggregation::uniform_average ? R"("uniform_average")" : R"("variance_weighted_average")";
+}
+
+struct R2OfOutput {
+  double score = 0;
+  double spread = 0;  // of the targets
+};
+
+// Of an output whose sums begin there.
+R2OfOutput r2_of(std::span<const double> sums, std::size_t first, double weight) {
+  const double spread = sums[first + 1] - sums[first] * sums[first] / weight;
+  const double raw = 1 - sums[first + 2] / spread;
+  return {.score = std::isinf(raw) ? 0 : raw, .spread = spread};
+}
+
+struct CenteredPair {
+  Value outputs;
+  Value targets;
+};
+
+// Each less its mean along the axis.
+CenteredPair centered(const Value& outputs, const Value& targets, std::int64_t axis) {
+  return {.outputs = outputs - mean(outputs, {axis}, ReducedAxes::keep),
+          .targets = targets - mean(targets, {axis}, ReducedAxes::keep)};
 }
 
 }  // namespace
@@ -66,9 +90,30 @@ std::vector<Value> CosineSimilarity::sums(const Value& outputs, const Value& tar
   return {cosine_similarity(outputs, targets, axis_)};
 }
 
+PearsonCorrelation::PearsonCorrelation(const CorrelationOptions& options)
+    : BuiltInMetric("pearson_correlation", options.name, fmt::format(R"("axis":{})", options.axis)),
+      axis_(options.axis) {}
+
+std::vector<Value> PearsonCorrelation::sums(const Value& outputs, const Value& targets) const {
+  const CenteredPair of = centered(outputs, targets, axis_);
+  return {mean(of.outputs * of.targets, {axis_}) /
+          (square_root(mean(square(of.outputs), {axis_})) * square_root(mean(square(of.targets), {axis_})))};
+}
+
+ConcordanceCorrelation::ConcordanceCorrelation(const CorrelationOptions& options)
+    : BuiltInMetric("concordance_correlation", options.name, fmt::format(R"("axis":{})", options.axis)),
+      axis_(options.axis) {}
+
+std::vector<Value> ConcordanceCorrelation::sums(const Value& outputs, const Value& targets) const {
+  const CenteredPair of = centered(outputs, targets, axis_);
+  const Value spread = mean(square(of.outputs), {axis_}) + mean(square(of.targets), {axis_});
+  const Value distance = mean(outputs, {axis_}) - mean(targets, {axis_});
+  return {2.0F * mean(of.outputs * of.targets, {axis_}) / (spread + square(distance) + kKerasEpsilon)};
+}
+
 R2Score::R2Score(const R2ScoreOptions& options)
     : BuiltInMetric("r2_score", options.name,
-                    fmt::format(R"("class_aggregation":"{}")", text_of(options.class_aggregation))),
+                    fmt::format(R"("class_aggregation":{})", text_of(options.class_aggregation))),
       aggregation_(options.class_aggregation) {}
 
 std::vector<Value> R2Score::sums(const Value& outputs, const Value& targets) const {
@@ -84,15 +129,25 @@ std::vector<Value> R2Score::sums(const Value& outputs, const Value& targets) con
 double R2Score::result(std::span<const double> sums, double weight) const {
   double scores = 0, weighted_scores = 0, spread = 0;
   for (std::size_t first = 0; first < sums.size(); first += kSumsOfR2) {
-    const double total = sums[first + 1] - sums[first] * sums[first] / weight;
-    const double raw = 1 - sums[first + 2] / total;
-    const double score = std::isinf(raw) ? 0 : raw;
-    scores += score;
-    weighted_scores += total * score;
-    spread += total;
+    const R2OfOutput of = r2_of(sums, first, weight);
+    scores += of.score;
+    weighted_scores += of.spread * of.score;
+    spread += of.spread;
   }
   if (aggregation_ == R2Aggregation::variance_weighted_average) return weighted_scores / spread;
   return scores * static_cast<double>(kSumsOfR2) / static_cast<double>(sums.size());
+}
+
+std::vector<double> R2Score::results(std::span<const double> sums, double weight) const {
+  if (aggregation_ != R2Aggregation::none) return {result(sums, weight)};
+  std::vector<double> scores;
+  for (std::size_t first = 0; first < sums.size(); first += kSumsOfR2)
+    scores.push_back(r2_of(sums, first, weight).score);
+  return scores;
+}
+
+std::vector<std::string> R2Score::result_names(const Shape& outputs) const {
+  return aggregation_ == R2Aggregation::none ? names_of_elements(name(), outputs) : std::vector<std::string>{name()};
 }
 
 }  // namespace holdfast::metrics

@@ -66,7 +66,7 @@ SumsGraph graph_of_metric_sums(const ValueMetric& metric, const EvaluatedShapes&
   return graph_of_sums(
       described_name("metric", metric.name()),
       [&metric](const Value& outputs, const Value& targets) { return metric.sums(outputs, targets); }, shapes,
-      metric.adds_elements() ? ElementsOfSum::all : ElementsOfSum::mean);
+      metric.adds_elements() ? ElementsOfSum::all : ElementsOfSum::mean, metric.kept_axes());
 }
 
 void run_on_host(SumsGraph graph, std::int64_t samples, float scale, const ValueProgram::Arrays& arrays) {

@@ -23,7 +23,7 @@ float ValueMetric::sum(std::span<const float> outputs, std::span<const float> ta
   const EvaluatedShapes shapes = shapes_of_rows(name(), outputs, targets, samples);
   if (samples == 0) return 0;
   SumsGraph graph = graph_of_metric_sums(*this, shapes);
-  std::vector<float> all(graph.graph.outputs.size());
+  std::vector<float> all(graph.element_count());
   run_on_host(std::move(graph), samples, 1, {.outputs = outputs.data(), .targets = targets.data(), .sums = all.data()});
   return all.front();
 }

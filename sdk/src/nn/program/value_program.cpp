@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "holdfast/base/error.h"
 #include "holdfast/nn/functions.h"
@@ -47,14 +48,19 @@ class SumsBuilder {
   const Value& outputs() const { return seen_outputs_ ? *seen_outputs_ : outputs_; }
   const Value& targets() const { return targets_; }
 
-  // Appends the sum over all samples of a value that the application has described.
-  void add(const Value& value, ElementsOfSum elements = ElementsOfSum::mean) {
-    check(value);
-    Value each = reduced_beyond_weights(value, elements);
+  // Appends the sum over all samples of a value that the application has described. Returns how many elements it has.
+  std::size_t add(const Value& value, ElementsOfSum elements = ElementsOfSum::mean, std::size_t kept_axes = 0) {
+    check(value, kept_axes);
+    Value each = reduced_beyond_weights(value, elements, kept_axes);
     // The condition comes first, so that what is masked adds neither a value nor a gradient.
-    if (weights_) each = where(*weights_, *weights_ * each, 0.0F);
-    if (each.shape().rank() > 0) each = sum(each);
+    if (weights_) {
+      const Value weights = along(*weights_, each.shape());
+      each = where(weights, weights * each, 0.0F);
+    }
+    const AxisList axes = axes_from(0, each.shape().rank() - kept_axes);
+    if (!axes.empty()) each = sum(each, axes);
     builder_.graph().outputs.push_back(builder_.append(sum_over_samples(each)));
+    return static_cast<std::size_t>(each.shape().element_count());
   }
 
   GraphBuilder& builder() { return builder_; }
@@ -67,10 +73,16 @@ class SumsBuilder {
     return weights.shape().rank() == shape.rank() ? weights : reshape(weights, extents);
   }
 
-  Value reduced_beyond_weights(const Value& value, ElementsOfSum elements) const {
-    const std::size_t kept = weights_ ? shapes_.weights->rank() : 0;
+  static AxisList axes_from(std::size_t begin, std::size_t end) {
     AxisList axes;
-    for (std::size_t axis = kept; axis < value.shape().rank(); ++axis) axes.push_back(static_cast<std::int64_t>(axis));
+    for (std::size_t axis = begin; axis < end; ++axis) axes.push_back(static_cast<std::int64_t>(axis));
+    return axes;
+  }
+
+  std::size_t weight_axes() const { return weights_ ? shapes_.weights->rank() : 0; }
+
+  Value reduced_beyond_weights(const Value& value, ElementsOfSum elements, std::size_t kept_axes) const {
+    const AxisList axes = axes_from(weight_axes(), value.shape().rank() - kept_axes);
     if (axes.empty()) return value;
     return elements == ElementsOfSum::all ? sum(value, axes) : mean(value, axes);
   }
@@ -79,7 +91,7 @@ class SumsBuilder {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} {}", what_, problem));
   }
 
-  void check(const Value& value) const {
+  void check(const Value& value, std::size_t kept_axes) const {
     // Bound values of another description would be taken for arrays of this one.
     const auto is_own = [&](const std::shared_ptr<const ValueNode>& node) {
       return node == outputs_.node() || node == targets_.node() || (weights_ && node == weights_->node());
@@ -93,7 +105,14 @@ class SumsBuilder {
     }
     if (value.dtype() != DType::f32) refuse(fmt::format("is of {}; make it f32, with cast()", name(value.dtype())));
     if (!value.has_samples()) refuse("does not depend on the samples; compute it from the outputs and the targets");
-    if (!weights_ || begins_with(value.shape(), *shapes_.weights)) return;
+    if (value.shape().rank() < kept_axes) {
+      refuse(fmt::format("has a sum of the shape {}, and kept_axes() is {}; give each sum so many last axes",
+                         value.shape().to_string(), kept_axes));
+    }
+    if (value.shape().rank() >= weight_axes() + kept_axes &&
+        (!weights_ || begins_with(value.shape(), *shapes_.weights))) {
+      return;
+    }
     refuse(
         fmt::format("has the shape {} for one sample, and the weights of a sample have the shape {}; the first axes "
                     "of the loss or metric must be those of the weights",
@@ -111,10 +130,15 @@ class SumsBuilder {
 
 }  // namespace
 
+std::size_t SumsGraph::element_count() const {
+  return std::accumulate(elements.begin(), elements.end(), std::size_t{0});
+}
+
 SumsGraph graph_of_loss(const std::string& what, const DescribeLoss& describe, const EvaluatedShapes& shapes) {
   SumsBuilder sums(what, shapes, GraphArray::Source::parameter);
-  sums.add(describe(sums.outputs(), sums.targets()));
-  SumsGraph result = {.graph = {}, .differentiated = {}, .has_weights = shapes.weights.has_value()};
+  const std::size_t elements = sums.add(describe(sums.outputs(), sums.targets()));
+  SumsGraph result = {
+      .graph = {}, .elements = {elements}, .differentiated = {}, .has_weights = shapes.weights.has_value()};
   result.differentiated.add("outputs", shapes.outputs);
   differentiate(sums.builder(), 1, {});
   result.graph = std::move(sums.builder().graph());
@@ -126,13 +150,16 @@ SumsGraph graph_of_loss(const std::string& what, const DescribeLoss& describe, c
 }
 
 SumsGraph graph_of_sums(const std::string& what, const DescribeSums& describe, const EvaluatedShapes& shapes,
-                        ElementsOfSum elements) {
+                        ElementsOfSum elements, std::size_t kept_axes) {
   SumsBuilder sums(what, shapes, GraphArray::Source::input);
   const std::vector<Value> values = describe(sums.outputs(), sums.targets());
   if (values.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} has no sums; return one or more", what));
-  for (const Value& value : values) sums.add(value, elements);
-  SumsGraph result = {
-      .graph = std::move(sums.builder().graph()), .differentiated = {}, .has_weights = shapes.weights.has_value()};
+  std::vector<std::size_t> of_sums;
+  for (const Value& value : values) of_sums.push_back(sums.add(value, elements, kept_axes));
+  SumsGraph result = {.graph = std::move(sums.builder().graph()),
+                      .elements = std::move(of_sums),
+                      .differentiated = {},
+                      .has_weights = shapes.weights.has_value()};
   result.graph.first_backward = result.graph.operations.size();
   return result;
 }
@@ -178,8 +205,11 @@ void ValueProgram::run(const Arrays& arrays) {
   bases.insert(bases.end(), {bytes(arrays.targets), bytes(arrays.weights), bytes(arrays.outputs), bytes(scale_.get())});
   const BeforeOperation before = [] {};
   plan.forward(bases, before);
+  float* next = arrays.sums;
   for (std::size_t index = 0; index < graph_.graph.outputs.size(); ++index) {
-    backend_.memory().copy({reinterpret_cast<const float*>(plan.output(index, bases)), 1}, {arrays.sums + index, 1});
+    const std::size_t count = graph_.elements[index];
+    backend_.memory().copy({reinterpret_cast<const float*>(plan.output(index, bases)), count}, {next, count});
+    next += count;
   }
   if (arrays.gradient == nullptr) return;
   // One part: no other rank waits for the gradient of outputs.

@@ -25,11 +25,15 @@ struct EvaluatedShapes {
   friend bool operator==(const EvaluatedShapes&, const EvaluatedShapes&) = default;
 };
 
-// A graph whose outputs are sums over the samples, one number each.
+// A graph whose outputs are sums over the samples.
 struct SumsGraph {
   Graph graph;
-  ArenaLayout differentiated;  // the model's outputs, where there is a backward pass to them
+  std::vector<std::size_t> elements;  // of each sum; 1 for a number
+  ArenaLayout differentiated;         // the model's outputs, where there is a backward pass to them
   bool has_weights = false;
+
+  // Of all sums together.
+  std::size_t element_count() const;
 };
 
 using DescribeLoss = std::function<Value(const Value& outputs, const Value& targets)>;
@@ -41,8 +45,9 @@ using DescribeSums = std::function<std::vector<Value>(const Value& outputs, cons
 SumsGraph graph_of_loss(const std::string& what, const DescribeLoss& describe, const EvaluatedShapes& shapes);
 // Whether the sum takes the mean of the elements of a sample (or of what a weight belongs to), or all of them.
 enum class ElementsOfSum { mean, all };
+// Each sum keeps so many last axes of its value, so it may be an array. Throws for values that have fewer axes.
 SumsGraph graph_of_sums(const std::string& what, const DescribeSums& describe, const EvaluatedShapes& shapes,
-                        ElementsOfSum elements = ElementsOfSum::mean);
+                        ElementsOfSum elements = ElementsOfSum::mean, std::size_t kept_axes = 0);
 
 class ValueProgram {
  public:
@@ -59,7 +64,7 @@ class ValueProgram {
     const float* targets = nullptr;
     const float* weights = nullptr;  // only of a graph with weights
     float* gradient = nullptr;       // of the outputs; null if none is wanted
-    float* sums = nullptr;           // one for each output of the graph
+    float* sums = nullptr;           // element_count() of them, one output of the graph after the other
   };
   // Queues the work for the samples that were prepared last.
   void run(const Arrays& arrays);

@@ -79,13 +79,25 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
                         .name = has_several() ? fmt::format("{}_{}", outputs_[output].name, name) : name,
                         .ignores_weights = metric.weights() == MetricWeights::ignored});
     if (const auto graph = graph_of_metric(metrics_.size() - 1, std::nullopt)) {
-      metrics_.back().sums = graph->graph.outputs.size();
-      // A class of several sums that lacks a result is found here, not after the first step.
-      static_cast<void>(metric.get()->result(std::vector<double>(metrics_.back().sums, 1), 1));
+      metrics_.back().sums = graph->element_count();
     } else {
       check_metric(*metric.get(), outputs_[output].spec.shape, target_shapes_[output]);
     }
+    name_results(metrics_.back());
   }
+}
+
+void OutputEvaluation::name_results(OutputMetric& metric) const {
+  const ModelArray& output = outputs_[metric.output];
+  for (const std::string& name : metric.metric->result_names(output.spec.shape)) {
+    metric.result_names.push_back(has_several() ? fmt::format("{}_{}", output.name, name) : name);
+  }
+  // A class of several sums that lacks a result is found here, not after the first step.
+  const std::size_t count = metric.metric->results(std::vector<double>(metric.sums, 1), 1).size();
+  if (count == metric.result_names.size()) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("results() of {} gave {} numbers for the {} of result_names()",
+                          described_name("metric", metric.metric->name()), count, metric.result_names.size()));
 }
 
 std::optional<SumsGraph> OutputEvaluation::graph_of_output_loss(std::size_t output,
@@ -176,7 +188,9 @@ std::vector<std::string> OutputEvaluation::sum_names() const {
 std::vector<std::string> OutputEvaluation::result_names() const {
   std::vector<std::string> names = sum_names();
   names.resize(first_metric());
-  for (const OutputMetric& metric : metrics_) names.push_back(metric.name);
+  for (const OutputMetric& metric : metrics_) {
+    names.insert(names.end(), metric.result_names.begin(), metric.result_names.end());
+  }
   return names;
 }
 
@@ -185,8 +199,9 @@ std::vector<double> OutputEvaluation::results(std::span<const double> sums, doub
   for (const double sum : sums.first(first_metric())) results.push_back(sum / weight);
   sums = sums.subspan(first_metric());
   for (const OutputMetric& metric : metrics_) {
-    results.push_back(
-        metric.metric->result(sums.first(metric.sums), metric.ignores_weights ? sums[metric.sums] : weight));
+    const std::vector<double> own =
+        metric.metric->results(sums.first(metric.sums), metric.ignores_weights ? sums[metric.sums] : weight);
+    results.insert(results.end(), own.begin(), own.end());
     sums = sums.subspan(metric.places());
   }
   return results;

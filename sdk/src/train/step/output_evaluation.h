@@ -46,6 +46,7 @@ class OutputEvaluation {
     std::string name;
     std::size_t sums = 1;
     bool ignores_weights = false;
+    std::vector<std::string> result_names{};  // as they are logged
 
     // A metric that ignores weights counts samples by itself: the sum of all weights is not their number.
     std::size_t places() const { return sums + (ignores_weights ? 1 : 0); }
@@ -73,6 +74,8 @@ class OutputEvaluation {
  private:
   bool has_several() const { return outputs_.size() > 1; }
   std::size_t output_named(const MetricHandle& metric) const;
+  // Throws Error{invalid_argument} for other numbers of results and of names.
+  void name_results(OutputMetric& metric) const;
 
   std::vector<ModelArray> outputs_;
   std::vector<LossHandle> losses_;

@@ -159,6 +159,35 @@ TEST(KerasGraph, ConvertsLossesAndMetricsOfValues) {
   EXPECT_EQ(config["metrics"][1]["config"], Json({{"thresholds", 0.5}, {"name", "p"}}));
 }
 
+Json loss_for_keras(const Json& loss) {
+  Json metadata = savepoint_metadata({entry("Dense", "d")});
+  metadata["configuration"] = {{"optimizer", {{"kind", "sgd"}, {"learning_rate", 0.1}}},
+                               {"loss", loss},
+                               {"metrics", Json::array({{{"kind", "auc"}, {"num_thresholds", 20}}})}};
+  const Json config = keras_config_of_savepoint(metadata);
+  return config.contains("compile_config") ? config["compile_config"] : Json();
+}
+
+TEST(KerasGraph, CountsTheSamplesInListsOfAxes) {
+  const Json config = loss_for_keras({{"kind", "dice"}, {"axis", Json::array({0, -1})}});
+
+  EXPECT_EQ(config["loss"]["class_name"], "Dice");
+  EXPECT_EQ(config["loss"]["config"]["axis"], Json::array({1, -1}));
+  EXPECT_EQ(config["metrics"][0]["class_name"], "AUC");
+}
+
+// In Keras, they would be those of the batch.
+TEST(KerasGraph, LeavesOutALossOverAllAxesOfASample) {
+  EXPECT_TRUE(loss_for_keras({{"kind", "tversky"}, {"axis", Json::array()}}).is_null());
+}
+
+TEST(KerasGraph, LeavesOutSizesThatKerasSeesInArrays) {
+  const Json config = loss_for_keras({{"kind", "ctc"}, {"classes", 5}, {"most_labels", 3}});
+
+  EXPECT_EQ(config["loss"]["class_name"], "CTC");
+  EXPECT_EQ(config["loss"]["config"], Json::object());
+}
+
 TEST(KerasGraph, LeavesOutTrainingThatKerasDoesNotKnow) {
   Json metadata = savepoint_metadata({entry("Dense", "d")});
   metadata["configuration"] = {{"optimizer", {{"kind", "adam"}}}, {"loss", {{"kind", "of_our_own"}}}};

@@ -93,6 +93,8 @@ TEST(LossesOfValues, DescribeThemselvesByKind) {
             R"({"kind":"binary_crossentropy","from_logits":false,"label_smoothing":0.1})");
   EXPECT_EQ(metrics::Precision({.class_id = 1, .name = "p"}).configuration(),
             R"({"kind":"precision","thresholds":0.5,"class_id":1,"name":"p"})");
+  EXPECT_EQ(metrics::Recall({.top_k = 2}).configuration(),
+            R"({"kind":"recall","thresholds":null,"top_k":2,"name":"recall"})");
   EXPECT_EQ(metrics::FBetaScore({.beta = 2}).configuration(),
             R"({"kind":"fbeta_score","average":"macro","beta":2.0,"threshold":null,"name":"fbeta_score"})");
   EXPECT_EQ(metrics::LogCoshError().name(), "logcosh");
@@ -117,6 +119,7 @@ TEST(MetricsOfValues, RefuseOptionsOutOfRange) {
   EXPECT_THAT(sentence_thrown_by([] { metrics::TopKCategoricalAccuracy({.k = 0}); }), HasSubstr(".k = 0"));
   EXPECT_THAT(sentence_thrown_by([] { metrics::Precision({.threshold = kNotANumber}); }), HasSubstr("nan"));
   EXPECT_THAT(sentence_thrown_by([] { metrics::Recall({.class_id = -1}); }), HasSubstr("counted from 0"));
+  EXPECT_THAT(sentence_thrown_by([] { metrics::Recall({.top_k = 0}); }), HasSubstr(".top_k = 0; it is at least 1"));
   EXPECT_THAT(sentence_thrown_by([] { metrics::FBetaScore({.beta = 0}); }), HasSubstr(".beta = 0"));
   EXPECT_THAT(sentence_thrown_by([] { metrics::FBetaScore({.beta = kNotANumber}); }), HasSubstr(".beta = nan"));
   EXPECT_THAT(sentence_thrown_by([] { metrics::F1Score({.threshold = 1.5F}); }), HasSubstr(".threshold = 1.5"));
@@ -131,6 +134,8 @@ TEST(MetricsOfValues, RefuseOutputsThatDoNotFit) {
               HasSubstr(".k = 5, but the outputs have 3 classes"));
   EXPECT_THAT(sentence_thrown_by([] { sum_of_rows(metrics::Precision({.class_id = 3}), Row(3), Row(3), 1); }),
               HasSubstr(".class_id = 3, but the outputs have 3 classes"));
+  EXPECT_THAT(sentence_thrown_by([] { sum_of_rows(metrics::Recall({.top_k = 4}), Row(3), Row(3), 1); }),
+              HasSubstr(".top_k = 4, but the outputs have 3 classes"));
   EXPECT_THAT(sentence_thrown_by([] { sum_of_rows(metrics::R2Score(), Row(65), Row(65), 1); }),
               HasSubstr("at most 64"));
 }
@@ -155,6 +160,40 @@ TEST(TopK, CountsNanAndImpossibleTargetsAsMisses) {
 TEST(Counts, AddTheElementsOfASample) {
   EXPECT_EQ(sum_of_rows(metrics::TruePositives(), {0.9F, 0.8F, 0.1F, 0.7F, 0.2F, 0.5F}, {1, 1, 1, 0, 0, 1}, 2), 2.0F);
   EXPECT_EQ(sum_of_rows(metrics::FalseNegatives(), {0.9F, kNotANumber, 0.1F, 0.5F}, {1, 1, 0, 1}, 2), 2.0F);
+}
+
+TEST(Lists, HaveANameForEachNumber) {
+  EXPECT_THAT(metrics::Precision({.thresholds = {0.25F, 0.5F}}).result_names(Shape{3}),
+              ElementsAre("precision_0.25", "precision_0.5"));
+  EXPECT_THAT(metrics::F1Score({.average = metrics::FBetaAverage::none, .name = "f"}).result_names(Shape{5, 2}),
+              ElementsAre("f_0", "f_1"));
+  EXPECT_THAT(metrics::R2Score({.class_aggregation = metrics::R2Aggregation::none}).result_names(Shape{2}),
+              ElementsAre("r2_score_0", "r2_score_1"));
+  EXPECT_THAT(metrics::Precision().result_names(Shape{3}), ElementsAre("precision"));
+}
+
+TEST(Lists, OfThresholdsAreReportedOneByOne) {
+  // Two sums of two thresholds: the true positives 3 and 1, and the false positives 1 and 0.
+  EXPECT_THAT(metrics::Precision({.thresholds = {0.25F, 0.5F}}).results(std::array{3.0, 1.0, 1.0, 0.0}, 4),
+              ElementsAre(0.75, 1));
+  EXPECT_THAT(metrics::TruePositives({.thresholds = {0.25F, 0.5F}}).results(std::array{3.0, 1.0}, 4),
+              ElementsAre(3, 1));
+}
+
+TEST(Lists, RefuseThresholdsThatCannotBeToldApart) {
+  EXPECT_THAT(sentence_thrown_by([] {
+                metrics::Precision({.thresholds = {0.5F, 0.5F}});
+              }),
+              HasSubstr("precision was given the threshold 0.5 twice"));
+  EXPECT_THAT(sentence_thrown_by([] { metrics::Recall({.threshold = 0.5F, .thresholds = {0.25F}}); }),
+              HasSubstr("recall was given both .threshold and .thresholds"));
+  EXPECT_THAT(sentence_thrown_by([] { metrics::FalsePositives({.thresholds = {kNotANumber}}); }), HasSubstr("nan"));
+}
+
+TEST(Correlations, OfConstantsAreNotANumberOrZero) {
+  EXPECT_TRUE(std::isnan(sum_of_rows(metrics::PearsonCorrelation(), {2, 2, 2}, {1, 2, 3}, 1))) << "as in Keras";
+  EXPECT_EQ(sum_of_rows(metrics::ConcordanceCorrelation(), {2, 2, 2}, {1, 2, 3}, 1), 0.0F);
+  EXPECT_NEAR(sum_of_rows(metrics::PearsonCorrelation(), {2, 4, 6}, {1, 2, 3}, 1), 1, 1e-6);
 }
 
 TEST(Ratios, AreZeroOfNothing) {

@@ -39,6 +39,20 @@ TEST(ValueMetric, ReportsTheMeanOfASingleValue) {
   EXPECT_EQ(error.result(sums, 4), 0.75);
 }
 
+class PerClass final : public ValueMetric {
+ public:
+  PerClass() : ValueMetric("per_class") {}
+  std::vector<Value> sums(const Value& outputs, const Value& targets) const override { return {outputs, targets}; }
+  std::size_t kept_axes() const override { return 1; }
+  double result(std::span<const double> sums, double) const override { return sums[1] / sums[3]; }
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<PerClass>(*this); }
+};
+
+TEST(ValueMetric, MayHaveSumsThatAreArrays) {
+  EXPECT_EQ(PerClass().sum(std::vector<float>{1, 2, 3, 4}, std::vector<float>{0, 0, 1, 1}, 2), 4.0F)
+      << "the first element of the first sum";
+}
+
 TEST(ValueMetric, RefusesNoSums) {
   const MetricFunction none(
       "none", [](const Value&, const Value&) { return std::vector<Value>(); },

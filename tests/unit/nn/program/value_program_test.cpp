@@ -27,8 +27,7 @@ struct Computed {
 Computed run_of(SumsGraph graph, std::int64_t samples, const std::vector<float>& outputs,
                 const std::vector<float>& targets, const std::vector<float>& weights, bool has_gradient) {
   const auto backend = compute::make_cpu_backend(1);
-  Computed run = {.sums = std::vector<float>(graph.graph.outputs.size()),
-                  .gradient = std::vector<float>(outputs.size())};
+  Computed run = {.sums = std::vector<float>(graph.element_count()), .gradient = std::vector<float>(outputs.size())};
   ValueProgram program(std::move(graph), *backend);
   std::vector<std::uint64_t> key;
   program.prepare(samples, 1, key);
@@ -78,6 +77,60 @@ TEST(ValueProgram, AveragesPositionsThatShareAWeight) {
              {1, 3, 5, 9}, {0, 0}, {1, 2}, false);
 
   EXPECT_THAT(run.sums, ElementsAre(2 + 2 * 7, 5 + 2 * 53));
+}
+
+// Which of two thresholds each output is above, and how many outputs there are.
+std::vector<Value> above_thresholds(const Value& outputs, const Value&) {
+  std::vector<std::int64_t> extents = outputs.shape().extents();
+  extents.push_back(1);
+  const Value each = reshape(outputs, extents);
+  return {concatenate({less(1.0F, each), less(3.0F, each)}), less_equal(each, each)};
+}
+
+TEST(ValueProgram, KeepsLastAxesSoThatSumsAreArrays) {
+  const SumsGraph graph =
+      graph_of_sums("metric", above_thresholds, {.outputs = Shape{3}, .targets = {}}, ElementsOfSum::all, 1);
+
+  const Computed run = run_of(graph, 2, {1, 2, 3, 4, 5, 0}, {0, 0}, {}, false);
+
+  EXPECT_EQ(graph.element_count(), 3U);
+  EXPECT_THAT(run.sums, ElementsAre(4, 2, 6));
+}
+
+TEST(ValueProgram, WeighsSumsThatAreArrays) {
+  const auto sums_with = [](const Shape& weight_shape, const std::vector<float>& weights) {
+    return run_of(graph_of_sums("metric", above_thresholds,
+                                {.outputs = Shape{3}, .targets = {}, .weights = weight_shape}, ElementsOfSum::all, 1),
+                  2, {1, kMasked, 3, 4, 5, 0}, {0, 0}, weights, false)
+        .sums;
+  };
+
+  EXPECT_THAT(sums_with(Shape{}, {0, 2}), ElementsAre(4, 4, 6)) << "a weight for each sample";
+  EXPECT_THAT(sums_with(Shape{3}, {1, 0, 2, 0.5F, 3, 0}), ElementsAre(2 + 0.5F + 3, 0.5F + 3, 6.5F))
+      << "a weight for each position";
+}
+
+TEST(ValueProgram, TakesTheMeanOfWhatIsNotKept) {
+  const Computed run = run_of(graph_of_sums(
+                                  "metric", [](const Value& o, const Value&) { return std::vector<Value>{o}; },
+                                  {.outputs = Shape{2, 2}, .targets = {}}, ElementsOfSum::mean, 1),
+                              2, {1, 2, 3, 6, 0, 4, 2, 0}, {0, 0}, {}, false);
+
+  EXPECT_THAT(run.sums, ElementsAre(2 + 1, 4 + 2));
+}
+
+TEST(ValueProgram, RefusesSumsWithoutTheAxesToKeep) {
+  const DescribeSums describe = [](const Value& o, const Value&) { return std::vector<Value>{o}; };
+
+  EXPECT_THAT(sentence_thrown_by([&] {
+                graph_of_sums("metric \"mine\"", describe, {.outputs = Shape{3}, .targets = {}}, ElementsOfSum::all, 2);
+              }),
+              HasSubstr("metric \"mine\" has a sum of the shape [3], and kept_axes() is 2"));
+  EXPECT_THAT(sentence_thrown_by([&] {
+                graph_of_sums("metric \"mine\"", describe, {.outputs = Shape{3}, .targets = {}, .weights = Shape{3}},
+                              ElementsOfSum::all, 1);
+              }),
+              HasSubstr("the weights of a sample have the shape [3]"));
 }
 
 TEST(ValueProgram, KeepsPlansForSeveralNumbersOfSamples) {

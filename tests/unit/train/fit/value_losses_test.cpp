@@ -129,6 +129,51 @@ TEST(LossesOfKeras, GiveTheSameBitsOnAnyNumberOfReplicas) {
   }
 }
 
+Outcome train_metrics_of_arrays(Replica& replica, const Dataset& data, std::vector<CallbackHandle> callbacks = {}) {
+  Trainer trainer(replica, binary_model(), Adam(0.05F), binary_focal(),
+                  {metrics::AUC(), metrics::AUC({.num_thresholds = 20, .curve = metrics::AUCCurve::pr, .name = "pr"}),
+                   metrics::PrecisionAtRecall(0.75F), metrics::BinaryIoU(), metrics::Precision(),
+                   metrics::Precision({.thresholds = {0.25F, 0.5F}, .name = "p"})});
+  const FitResult fit = trainer.fit(data.shuffle().batch(8), {.epochs = 3, .callbacks = std::move(callbacks)});
+  return {trainer.weights_digest().hex(), trainer.step(), fit.results, trainer.evaluate(data.batch(8)), fit.history};
+}
+
+TEST(MetricsOfArrays, GiveTheSameBitsOnAnyNumberOfReplicas) {
+  for (const bool is_weighted : {false, true}) {
+    const Dataset data = binary_data(is_weighted);
+    const auto outcome = [&](int replicas, int workers) {
+      return outcomes_of({.replicas = replicas, .workers = workers},
+                         [&](Replica& r) { return train_metrics_of_arrays(r, data); })[0];
+    };
+    const Outcome alone = outcome(1, 1);
+
+    EXPECT_GT(alone.evaluation.at("auc"), 0.6);
+    EXPECT_LE(alone.evaluation.at("auc"), 1 + 1e-6);
+    EXPECT_GE(alone.evaluation.at("precision_at_recall"), 0.5);
+    EXPECT_EQ(alone.evaluation.at("p_0.5"), alone.evaluation.at("precision"));
+    expect_equal(outcome(2, 1), alone);
+    expect_equal(outcome(4, 1), alone);
+    expect_equal(outcome(1, 3), alone);
+  }
+}
+
+// The savepoint of step 6 has hundreds of sums of an epoch that is under way.
+TEST(MetricsOfArrays, ContinueFromASavepointWithTheirSums) {
+  const Dataset data = binary_data(true);
+  const TemporaryFolder folder;
+  const auto run = [&](const std::function<std::vector<CallbackHandle>()>& callbacks) {
+    return outcomes_of({.replicas = 2, .run_directory = folder.path()},
+                       [&](Replica& replica) { return train_metrics_of_arrays(replica, data, callbacks()); })[0];
+  };
+  using Callbacks = std::vector<CallbackHandle>;
+  EXPECT_THROW(run([]() -> Callbacks { return {ModelCheckpoint({.every_steps = 3}), FailAt(8)}; }), std::runtime_error);
+
+  const Outcome continued = run([]() -> Callbacks { return {ModelCheckpoint({.every_steps = 3})}; });
+
+  expect_equal(continued, outcomes_of({.replicas = 2},
+                                      [&](Replica& replica) { return train_metrics_of_arrays(replica, data); })[0]);
+}
+
 // The precision of a whole epoch is not the mean of the precisions of its batches.
 TEST(MetricsOfSeveralSums, AreThoseOfAllSamples) {
   for (const bool is_weighted : {false, true}) {

@@ -12,6 +12,7 @@
 namespace holdfast {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 template <class Function>
@@ -62,6 +63,37 @@ class TwoSums final : public ValueMetric {
 
 TEST(OutputEvaluation, RefusesSeveralSumsWithoutAResult) {
   EXPECT_THAT(refusal_of(MeanSquaredError{}, {TwoSums{}}), HasSubstr("override result()"));
+}
+
+// The mean of the targets of each of four classes.
+class Means final : public ValueMetric {
+ public:
+  explicit Means(std::size_t count) : ValueMetric("means"), count_(count) {}
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<Means>(*this); }
+  std::vector<Value> sums(const Value&, const Value& targets) const override { return {targets}; }
+  std::size_t kept_axes() const override { return 1; }
+  std::vector<double> results(std::span<const double> sums, double weight) const override {
+    std::vector<double> means;
+    for (const double sum : sums.first(count_)) means.push_back(sum / weight);
+    return means;
+  }
+  std::vector<std::string> result_names(const Shape&) const override { return {"a", "b", "c", "d"}; }
+
+ private:
+  std::size_t count_;
+};
+
+TEST(OutputEvaluation, NamesEachNumberOfAMetric) {
+  const OutputEvaluation evaluation(classes_model(), {LossHandle(MeanSquaredError{})}, {Means(4), MeanAbsoluteError{}});
+
+  EXPECT_THAT(evaluation.result_names(), ElementsAre("loss", "a", "b", "c", "d", "mean_absolute_error"));
+  EXPECT_EQ(evaluation.sum_names().size(), 6U);
+  EXPECT_THAT(evaluation.results(std::vector<double>{2, 4, 6, 8, 10, 12}, 2), ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+TEST(OutputEvaluation, RefusesOtherNumbersOfResultsThanOfNames) {
+  EXPECT_THAT(refusal_of(MeanSquaredError{}, {Means(3)}),
+              HasSubstr("results() of metric \"means\" gave 3 numbers for the 4 of result_names()"));
 }
 
 class InheritedLoss : public MeanSquaredError {};

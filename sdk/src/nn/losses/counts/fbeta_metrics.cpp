@@ -22,16 +22,20 @@ std::string float_text(float value) {
   return text;
 }
 
+const char* text_of(FBetaAverage average) {
+  if (average == FBetaAverage::none) return "null";
+  return average == FBetaAverage::micro   ? R"("micro")"
+         : average == FBetaAverage::macro ? R"("macro")"
+                                          : R"("weighted")";
+}
+
 std::string average_and_threshold(const char* kind, const FBetaScoreOptions& options, const std::string& beta = {}) {
   check_above_zero(kind, "beta", options.beta);
   if (options.threshold) {
     check_above_zero(kind, "threshold", *options.threshold);
     check_range(kind, "threshold", *options.threshold, 0, 1);
   }
-  const char* const average = options.average == FBetaAverage::micro   ? "micro"
-                              : options.average == FBetaAverage::macro ? "macro"
-                                                                       : "weighted";
-  return fmt::format(R"("average":"{}",{}"threshold":{})", average, beta,
+  return fmt::format(R"("average":{},{}"threshold":{})", text_of(options.average), beta,
                      options.threshold ? float_text(*options.threshold) : "null");
 }
 
@@ -63,21 +67,43 @@ std::vector<Value> counts_of(const FBetaScoreOptions& options, const std::string
   return sums;
 }
 
-double score_of(const FBetaScoreOptions& options, std::span<const double> sums) {
-  constexpr double kEpsilon = 1e-7;
+// Keras's, which makes a score of 0 where a class does not occur.
+constexpr double kEpsilon = 1e-7;
+
+// Of a class whose sums begin there.
+double score_of_class(const FBetaScoreOptions& options, std::span<const double> sums, std::size_t first) {
   const double square = static_cast<double>(options.beta) * options.beta;
+  const double right = sums[first];
+  const double precision = right / (right + sums[first + 1] + kEpsilon);
+  const double recall = right / (right + sums[first + 2] + kEpsilon);
+  return (1 + square) * (precision * recall / (square * precision + recall + kEpsilon));
+}
+
+double score_of(const FBetaScoreOptions& options, std::span<const double> sums) {
   double scores = 0, weighted_scores = 0, targets = 0;
   for (std::size_t first = 0; first < sums.size(); first += kSumsOfFBeta) {
-    const double right = sums[first], positive = right + sums[first + 2];
-    const double precision = right / (right + sums[first + 1] + kEpsilon);
-    const double recall = right / (positive + kEpsilon);
-    const double score = (1 + square) * (precision * recall / (square * precision + recall + kEpsilon));
+    const double positive = sums[first] + sums[first + 2];
+    const double score = score_of_class(options, sums, first);
     scores += score;
     weighted_scores += positive * score;
     targets += positive;
   }
   if (options.average == FBetaAverage::weighted) return weighted_scores / (targets + kEpsilon);
   return scores * static_cast<double>(kSumsOfFBeta) / static_cast<double>(sums.size());
+}
+
+std::vector<double> scores_of(const FBetaScoreOptions& options, std::span<const double> sums) {
+  if (options.average != FBetaAverage::none) return {score_of(options, sums)};
+  std::vector<double> scores;
+  for (std::size_t first = 0; first < sums.size(); first += kSumsOfFBeta) {
+    scores.push_back(score_of_class(options, sums, first));
+  }
+  return scores;
+}
+
+std::vector<std::string> names_of(const FBetaScoreOptions& options, const std::string& name, const Shape& outputs) {
+  const bool is_list = options.average == FBetaAverage::none && outputs.rank() > 0;
+  return is_list ? names_of_elements(name, outputs) : std::vector<std::string>{name};
 }
 
 }  // namespace
@@ -93,6 +119,14 @@ double FBetaScore::result(std::span<const double> sums, double) const {
   return score_of(options_, sums);
 }
 
+std::vector<double> FBetaScore::results(std::span<const double> sums, double) const {
+  return scores_of(options_, sums);
+}
+
+std::vector<std::string> FBetaScore::result_names(const Shape& outputs) const {
+  return names_of(options_, name(), outputs);
+}
+
 F1Score::F1Score(const F1ScoreOptions& options)
     : BuiltInMetric("f1_score", options.name, average_and_threshold("f1_score", of_f1(options))),
       options_(of_f1(options)) {}
@@ -103,6 +137,14 @@ std::vector<Value> F1Score::sums(const Value& outputs, const Value& targets) con
 
 double F1Score::result(std::span<const double> sums, double) const {
   return score_of(options_, sums);
+}
+
+std::vector<double> F1Score::results(std::span<const double> sums, double) const {
+  return scores_of(options_, sums);
+}
+
+std::vector<std::string> F1Score::result_names(const Shape& outputs) const {
+  return names_of(options_, name(), outputs);
 }
 
 }  // namespace holdfast::metrics

@@ -39,12 +39,7 @@ TopKCategoricalAccuracy::TopKCategoricalAccuracy(const TopKOptions& options)
       k_(options.k) {}
 
 std::vector<Value> TopKCategoricalAccuracy::sums(const Value& outputs, const Value& targets) const {
-  const Value places_of = places(targets);
-  const Value is_largest = equal(targets, largest(targets, {-1}, ReducedAxes::keep));
-  // The smallest place is minus the largest of negative ones.
-  const auto none = -static_cast<float>(targets.shape().extents().back());
-  const Value first = -largest(where(is_largest, -places_of, none), {-1}, ReducedAxes::keep);
-  return {is_in_top_k(name(), outputs, equal(places_of, first), k_)};
+  return {is_in_top_k(name(), outputs, first_largest(targets), k_)};
 }
 
 SparseTopKCategoricalAccuracy::SparseTopKCategoricalAccuracy(const TopKOptions& options)

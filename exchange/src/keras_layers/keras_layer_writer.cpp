@@ -12,6 +12,7 @@
 
 #include "bytes/byte_source.h"
 #include "keras_layers/keras_activation.h"
+#include "keras_layers/keras_constraint.h"
 #include "keras_layers/keras_initializer.h"
 #include "keras_layers/keras_layer_table.h"
 #include "keras_layers/keras_regularizer.h"
@@ -130,7 +131,9 @@ class LayerWriter {
       case OptionForm::initializer:
         return value.is_string() ? keras_initializer(value.get<std::string>()) : otherwise;
       case OptionForm::regularizer:
-        return regularizer(key, value);
+        return limit_of_weights(key, value, keras_regularizer);
+      case OptionForm::constraint:
+        return limit_of_weights(key, value, keras_constraint);
       case OptionForm::activation:
         return keras_activation(value);
       case OptionForm::fraction:
@@ -145,9 +148,11 @@ class LayerWriter {
     }
   }
 
-  Json regularizer(const std::string& key, const Json& value) const {
+  // A regularizer or a constraint, which are texts.
+  Json limit_of_weights(const std::string& key, const Json& value,
+                        std::optional<Json> (*for_keras)(std::string_view text)) const {
     if (value.is_null()) return value;
-    const auto object = value.is_string() ? keras_regularizer(value.get<std::string>()) : std::nullopt;
+    const auto object = value.is_string() ? for_keras(value.get<std::string>()) : std::nullopt;
     if (!object) refuse(fmt::format("has the {} {}, which Keras does not have", key, value.dump()));
     return *object;
   }

@@ -11,6 +11,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "train/fit/fit_checks.h"
+#include "train/fit/weights_in_use.h"
 #include "train/state/run_results.h"
 
 namespace holdfast {
@@ -129,6 +130,7 @@ void FitCourse::go_on(bool gives_up_state) {
 
 void FitCourse::end() {
   training_.running_fit = nullptr;
+  const WeightsInUse in_use(training_.trainable, weights_to_validate(options_));
   training_.trainable.on_fit_end();
   has_ended_ = true;
 }

@@ -27,7 +27,7 @@ UNIT = pathlib.Path(__file__).resolve().parents[2] / "tests/unit"
 # A kind of ours, Keras's class, and options that both have.
 KINDS = {"rmsprop": optimizers.RMSprop, "adagrad": optimizers.Adagrad, "adadelta": optimizers.Adadelta,
          "adamax": optimizers.Adamax, "nadam": optimizers.Nadam, "lion": optimizers.Lion,
-         "sgd": optimizers.SGD, "adam": optimizers.Adam, "adamw": optimizers.AdamW}
+         "sgd": optimizers.SGD, "adam": optimizers.Adam, "adamw": optimizers.AdamW, "lamb": optimizers.Lamb}
 CASES = [
     ("rmsprop", {}),
     ("rmsprop", {"learning_rate": 0.01, "rho": 0.75, "momentum": 0.5, "weight_decay": 0.125}),
@@ -47,10 +47,12 @@ CASES = [
     ("sgd", {"learning_rate": 0.01, "momentum": 0.875, "weight_decay": 0.125}),
     ("sgd", {"learning_rate": 0.01, "momentum": 0.875, "nesterov": True, "weight_decay": 0.125}),
     ("adam", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
+    ("lamb", {}),
+    ("lamb", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
 ]
 # Moving averages of the parameters, of all kinds, some of which overwrite them.
 AVERAGES = [(kind, {"learning_rate": 0.01, "weight_decay": 0.125, "use_ema": True, "ema_momentum": 0.75} | more)
-            for kind, more in zip(KINDS, [{}, {"ema_overwrite_frequency": 3}, {"ema_momentum": 0.5}] * 3)]
+            for kind, more in zip(KINDS, [{}, {"ema_overwrite_frequency": 3}, {"ema_momentum": 0.5}] * 4)]
 
 
 def as_float(value):

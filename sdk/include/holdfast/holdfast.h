@@ -88,6 +88,7 @@
 #include "holdfast/optim/cosine_decay.h"
 #include "holdfast/optim/described_optimizer.h"
 #include "holdfast/optim/exponential_decay.h"
+#include "holdfast/optim/lamb.h"
 #include "holdfast/optim/lion.h"
 #include "holdfast/optim/nadam.h"
 #include "holdfast/optim/parameter_rules.h"

@@ -29,7 +29,7 @@ void expect_near(const std::vector<float>& found, const std::vector<double>& exp
 TEST(KerasCases, GiveTheParametersAndSlotsOfKeras) {
   std::ifstream file(source_folder() + "/tests/unit/optim/reference/optimizers.json");
   const Json cases = Json::parse(file);
-  ASSERT_EQ(cases.size(), 18U);
+  ASSERT_EQ(cases.size(), 20U);
   for (const Json& one : cases) {
     const auto optimizer = optimizer_of_case(one);
     SCOPED_TRACE(optimizer->configuration());

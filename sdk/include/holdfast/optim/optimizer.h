@@ -6,7 +6,7 @@
 //
 // Optimizers are immutable; any thread may use the same one. An update treats each element on its own,
 // with operations that IEEE 754 rounds in one way. So the bits do not depend on how an arena is cut
-// into ranges. Where parameter, gradient
+// into ranges. One that needs_whole_arrays() adds in an order that follows from their sizes. Where parameter, gradient
 // and slots are zero, as in padding, they must stay zero.
 
 #include <cstddef>
@@ -55,6 +55,10 @@ class Optimizer {
   virtual WeightAverage weight_average() const { return {}; }
   // The same optimizer without weight decay; the default is null.
   virtual std::unique_ptr<Optimizer> without_weight_decay() const { return nullptr; }
+
+  // Whether a step depends on whole arrays, as on a norm. Then update() gets one array of the model at a time, perhaps
+  // with padding after it, which is zero. Different arrays may be updated by several threads at once.
+  virtual bool needs_whole_arrays() const { return false; }
 
   // What the elements of a slot begin with. Padding begins with zeros all the same.
   virtual float initial_value_of_slot(std::size_t slot) const;

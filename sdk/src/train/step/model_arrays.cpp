@@ -43,7 +43,7 @@ void ModelTrainable::begin_optimizer() {
                                     optimizer_->name(), memory().device()));
   }
   grouped_.reset();
-  if (!optimizer_->parameter_rules().is_empty()) {
+  if (!optimizer_->parameter_rules().is_empty() || optimizer_->needs_whole_arrays()) {
     std::vector<std::string> names;
     const ModelDescription& model = *model_.description();
     for (const WeightPlace& place : model.parameters_in_order()) {

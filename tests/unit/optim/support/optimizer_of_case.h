@@ -54,6 +54,7 @@ inline std::unique_ptr<Optimizer> optimizer_of_case(const nlohmann::json& one) {
   const auto kind = one["kind"].get<std::string>();
   CaseOptions of(one["options"]);
   if (kind == "adamax") return with_betas<Adamax>(of, AdamaxOptions{});
+  if (kind == "lamb") return with_betas<Lamb>(of, LambOptions{});
   if (kind == "nadam") return with_betas<Nadam>(of, NadamOptions{});
   if (kind == "lion") return with_betas<Lion>(of, LionOptions{});
   if (kind == "adam") return with_betas<Adam>(of, AdamOptions{});

@@ -89,7 +89,10 @@ class LayerWriter {
 
   KerasObject table_layer(const LayerRow& row) const {
     Json config = Json::object();
-    for (const LayerOption& option : row.options) config[std::string(option.keras)] = option_for_keras(row, option);
+    for (const LayerOption& option : row.options) {
+      Json value = option_for_keras(row, option);
+      if (!value.is_null() || !is_silent_without(row, option)) config[std::string(option.keras)] = std::move(value);
+    }
     if (row.has_data_format) config["data_format"] = "channels_last";
     return layer(std::string(row.keras), std::move(config), row.takes_list, row.takes_trainable);
   }
@@ -102,6 +105,13 @@ class LayerWriter {
     // Layers that merge take one argument, a list of values.
     if (takes_list) arguments = Json::array({arguments});
     return {keras_object("keras.layers", class_name, std::move(config)), std::move(arguments)};
+  }
+
+  // Files for Keras keep the text that they had before there were constraints, and regularizers of most layers.
+  static bool is_silent_without(const LayerRow& row, const LayerOption& option) {
+    if (option.form == OptionForm::constraint) return true;
+    const bool is_convolution = row.kind.starts_with("Conv") && !row.kind.ends_with("Transpose");
+    return option.form == OptionForm::regularizer && row.kind != "Dense" && !is_convolution;
   }
 
   Json option_for_keras(const LayerRow& row, const LayerOption& option) const {

@@ -1,3 +1,5 @@
+// Axes around that of the channels are joined, so that one formula of values serves any axis. Gradients follow from it.
+
 #include "holdfast/nn/group_normalization.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Both layers are formulas of values, so that their gradients follow, and devices need no kernels of their own.
+
 #include "holdfast/nn/layer_normalization.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""optimizer_cases.py: writes tests/unit/optim/reference/optimizers.json, twenty steps of Keras's optimizers in float64.
+"""optimizer_cases.py: writes twenty steps of Keras's optimizers in float64.
+
+tests/unit/optim/reference/optimizers.json has steps of single arrays, and tests/unit/train/reference/averages.json those
+that keep moving averages of the parameters.
 
 A case has the configuration of our optimizer, its parameters before the steps, the gradients of each step, and the
 parameters and slots afterwards, by our names of the slots.
@@ -19,12 +22,12 @@ from keras import optimizers
 
 keras.config.set_floatx("float64")
 ELEMENTS, STEPS = 6, 20
-FILE = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/optim/reference/optimizers.json"
+UNIT = pathlib.Path(__file__).resolve().parents[2] / "tests/unit"
 
 # A kind of ours, Keras's class, and options that both have.
 KINDS = {"rmsprop": optimizers.RMSprop, "adagrad": optimizers.Adagrad, "adadelta": optimizers.Adadelta,
          "adamax": optimizers.Adamax, "nadam": optimizers.Nadam, "lion": optimizers.Lion,
-         "sgd": optimizers.SGD, "adam": optimizers.Adam}
+         "sgd": optimizers.SGD, "adam": optimizers.Adam, "adamw": optimizers.AdamW, "lamb": optimizers.Lamb}
 CASES = [
     ("rmsprop", {}),
     ("rmsprop", {"learning_rate": 0.01, "rho": 0.75, "momentum": 0.5, "weight_decay": 0.125}),
@@ -44,12 +47,17 @@ CASES = [
     ("sgd", {"learning_rate": 0.01, "momentum": 0.875, "weight_decay": 0.125}),
     ("sgd", {"learning_rate": 0.01, "momentum": 0.875, "nesterov": True, "weight_decay": 0.125}),
     ("adam", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
+    ("lamb", {}),
+    ("lamb", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
 ]
+# Moving averages of the parameters, of all kinds, some of which overwrite them.
+AVERAGES = [(kind, {"learning_rate": 0.01, "weight_decay": 0.125, "use_ema": True, "ema_momentum": 0.75} | more)
+            for kind, more in zip(KINDS, [{}, {"ema_overwrite_frequency": 3}, {"ema_momentum": 0.5}] * 4)]
 
 
 def as_float(value):
     """Options are f32 in our optimizers, and Keras gets the same numbers."""
-    return value if isinstance(value, bool) else float(np.float32(value))
+    return value if isinstance(value, (bool, int)) else float(np.float32(value))
 
 
 def options_of(kind, given):
@@ -62,8 +70,9 @@ def options_of(kind, given):
 
 
 def our_name(kind, slot):
-    """Of a slot: Keras's, but for Adam's."""
-    return {"momentum": "m", "velocity": "v"}[slot] if kind == "adam" else slot
+    """Of a slot: Keras's, but for Adam's and for averages."""
+    adam = {"momentum": "m", "velocity": "v"} if kind in ("adam", "adamw") else {}
+    return ({"average": "moving_average"} | adam).get(slot, slot)
 
 
 def case(number, kind, given):
@@ -84,9 +93,9 @@ def case(number, kind, given):
 
 
 def main():
-    cases = [case(number, *one) for number, one in enumerate(CASES)]
-    FILE.parent.mkdir(exist_ok=True)
-    FILE.write_text("[\n" + ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases) + "\n]\n")
+    for file, list_of_cases in (("optim/reference/optimizers.json", CASES), ("train/reference/averages.json", AVERAGES)):
+        cases = [case(number, *one) for number, one in enumerate(list_of_cases)]
+        (UNIT / file).write_text("[\n" + ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases) + "\n]\n")
 
 
 if __name__ == "__main__":

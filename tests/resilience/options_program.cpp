@@ -1,5 +1,5 @@
-// Trains with the options of fit() that say what a step and an epoch are, and predicts into a file. For tests of
-// deaths.
+// Trains with the options of fit() that say what a step and an epoch are, averages of weights, and bounded weights.
+// Then it predicts into a file. For tests of deaths.
 //
 //   options_program --run-dir DIR [--replicas 2] [--outputs FILE] [--inject FAULT]... [--die-at SAMPLE] [--loop]
 //
@@ -36,9 +36,14 @@ Dataset labelled_points() {
 void train(Replica& replica, const std::string& outputs, std::int64_t die_at, bool has_loop) {
   const Dataset data = labelled_points();
   const auto [training, validation] = data.split(0.2);
-  Trainer trainer(replica, Sequential{Input{4}, Dense{16, {.activation = Activation::relu}}, Dropout{0.1F}, Dense{3}},
-                  Adam{0.01F}, SparseCategoricalCrossentropy{{.from_logits = true}},
-                  {unweighted(SparseCategoricalAccuracy{})});
+  const Dense hidden{16,
+                     {.activation = Activation::relu,
+                      .kernel_regularizer = Regularizer::l2(),
+                      .kernel_constraint = Constraint::max_norm(0.75F)}};
+  // Validation reads averages, and a death there must leave the weights that are trained.
+  Trainer trainer(replica, Sequential{Input{4}, hidden, Dropout{0.1F}, Dense{3}},
+                  Adam{{.learning_rate = 0.01F, .use_ema = true, .ema_momentum = 0.75F}},
+                  SparseCategoricalCrossentropy{{.from_logits = true}}, {unweighted(SparseCategoricalAccuracy{})});
   // A pass has six steps, so epochs end within passes.
   const FitOptions options{.epochs = 5,
                            .validation = validation.batch(6),
@@ -46,7 +51,7 @@ void train(Replica& replica, const std::string& outputs, std::int64_t die_at, bo
                            .steps_per_epoch = 5,
                            .accumulate = 2,
                            .class_weights = balanced_class_weights(training),
-                           .callbacks = {ModelCheckpoint{{.every_steps = 3}}, CSVLogger{}}};
+                           .callbacks = {ModelCheckpoint{{.every_steps = 3}}, CSVLogger{}, SwapEMAWeights{}}};
   const Dataset batches = training.shuffle().batch(6);
   if (has_loop) {
     for (const TrainingStep& at : trainer.steps(batches, options)) {

@@ -77,7 +77,7 @@ bool has_optimizer(const ArraySet& set) {
 bool has_optimizer_values(const ArraySet& savepoint) {
   const Json metadata = parse_keras_json(savepoint.metadata, "the savepoint's metadata");
   return std::any_of(savepoint.arrays.begin(), savepoint.arrays.end(), [&](const NamedArray& array) {
-    return is_optimizer_slot(array.name) && array.bytes != initial_slot_bytes(array, metadata);
+    return is_optimizer_slot(array.name) && array.bytes != initial_slot_bytes(array, savepoint.arrays, metadata);
   });
 }
 

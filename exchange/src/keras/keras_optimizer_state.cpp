@@ -16,6 +16,9 @@
 namespace holdfast::format {
 namespace {
 
+// What Holdfast calls the moving averages of the parameters.
+constexpr std::string_view kAverageSlot = "moving_average";
+
 template <typename Number>
 NamedArray optimizer_scalar(std::string_view name, DType dtype, Number value) {
   NamedArray array{.name = fmt::format("{}{}", kOptimizerPrefix, name),
@@ -52,6 +55,10 @@ const Json& optimizer_configuration(const Json& metadata) {
 // The slots that Holdfast keeps. Only a savepoint with options that Holdfast lacks could ask for others.
 std::vector<KerasOptimizerPass> known_passes(const KerasOptimizerKind& kind, const Json& options) {
   std::vector<KerasOptimizerPass> passes = keras_optimizer_passes(kind, options);
+  // Before those of the class, as in build() of Keras's base class.
+  if (flag_member(options, "use_ema", false)) {
+    passes.insert(passes.begin(), KerasOptimizerPass{{.keras = "average", .holdfast = kAverageSlot}});
+  }
   for (KerasOptimizerPass& pass : passes) {
     std::erase_if(pass, [](const KerasOptimizerSlot& slot) { return slot.holdfast.empty(); });
   }
@@ -111,7 +118,13 @@ std::vector<SlotOfVariable> slots_in_keras_order(const KerasOptimizerState& stat
   return order;
 }
 
-std::vector<std::byte> initial_slot_bytes(const NamedArray& array, const Json& metadata) {
+std::vector<std::byte> initial_slot_bytes(const NamedArray& array, std::span<const NamedArray> all,
+                                          const Json& metadata) {
+  const std::string averages = fmt::format("{}{}/", kOptimizerPrefix, kAverageSlot);
+  if (array.name.starts_with(averages)) {
+    const auto parameter = std::ranges::find(all, kModelPrefix + array.name.substr(averages.size()), &NamedArray::name);
+    if (parameter != all.end() && parameter->bytes.size() == array.bytes.size()) return parameter->bytes;
+  }
   std::vector<std::byte> bytes(array.bytes.size());
   const float value = initial_slot_value(array.name, optimizer_configuration(metadata));
   // All arrays of a savepoint are f32. For any other type, zeros are a number at least.

@@ -3,6 +3,7 @@
 // The state of a savepoint's optimizer as Keras lists it.
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "holdfast/format/array_set.h"
@@ -34,7 +35,8 @@ struct SlotOfVariable {
 std::vector<SlotOfVariable> slots_in_keras_order(const KerasOptimizerState& state, std::size_t variables);
 
 // The bytes of a savepoint's array "optimizer/<slot>/..." before the first step: zeros, unless the optimizer's options
-// say something else.
-std::vector<std::byte> initial_slot_bytes(const NamedArray& array, const Json& metadata);
+// say something else. Moving averages begin as the parameters, which are among `all` arrays of the savepoint.
+std::vector<std::byte> initial_slot_bytes(const NamedArray& array, std::span<const NamedArray> all,
+                                          const Json& metadata);
 
 }  // namespace holdfast::format

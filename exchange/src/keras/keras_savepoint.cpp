@@ -342,7 +342,7 @@ class Merger {
 
   void reset_optimizer() {
     for (NamedArray& array : result_.arrays) {
-      if (array.name.starts_with(kOptimizerPrefix)) array.bytes = initial_slot_bytes(array, metadata_);
+      if (array.name.starts_with(kOptimizerPrefix)) array.bytes = initial_slot_bytes(array, result_.arrays, metadata_);
     }
   }
 

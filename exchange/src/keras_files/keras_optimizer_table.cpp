@@ -30,7 +30,7 @@ const std::vector<KerasOptimizerKind>& optimizer_kinds() {
        "adadelta",
        {{"accumulated_grad", "accumulated_grad"}, {"accumulated_delta_var", "accumulated_delta_var"}}},
       {"Lion", "lion", {{"momentum", "momentum"}}},
-      {"Lamb", "", {{"momentum", ""}, {"velocity", ""}}},
+      {"Lamb", "lamb", {{"momentum", "momentum"}, {"velocity", "velocity"}}},
       {"Ftrl", "", {{"accumulator", ""}, {"linear", ""}}},
   };
   return kinds;

@@ -33,15 +33,24 @@ Options kernel() {
   return joined({bias_and_activation(), {{"kernel_initializer", initializer, kGlorot}}});
 }
 
-LayerOption penalty(std::string_view name) {
-  LayerOption option = {name, regularizer, "null"};
-  option.is_left_out = true;
-  return option;
+// Options with a regularizer and a constraint of an array. Files leave both out where there are none.
+Options limits(std::string_view regularizer_name, std::string_view constraint_name) {
+  Options options = {{regularizer_name, regularizer, "null"}, {constraint_name, constraint, "null"}};
+  for (LayerOption& option : options) option.is_left_out = true;
+  return options;
 }
 
-// With the regularizers of the layers that have a kernel and a bias.
-Options regularized_kernel() {
-  return joined({kernel(), {penalty("kernel_regularizer"), penalty("bias_regularizer")}});
+Options limits_of_bias() {
+  return limits("bias_regularizer", "bias_constraint");
+}
+
+Options limits_of_gamma_and_beta() {
+  return joined({limits("gamma_regularizer", "gamma_constraint"), limits("beta_regularizer", "beta_constraint")});
+}
+
+// With the limits of the layers that have a kernel and a bias.
+Options limited_kernel() {
+  return joined({kernel(), limits("kernel_regularizer", "kernel_constraint"), limits_of_bias()});
 }
 
 Options windows(OptionForm padding_form, bool leaves_out_dilation) {
@@ -63,7 +72,7 @@ LayerRow convolution(const KindName& name) {
   return {.kind = name.kind,
           .keras = name.kind,
           .positions = name.positions,
-          .options = joined({{{"filters", count}}, windows(form, true), {groups}, regularized_kernel()}),
+          .options = joined({{{"filters", count}}, windows(form, true), {groups}, limited_kernel()}),
           .has_data_format = true};
 }
 
@@ -71,15 +80,19 @@ LayerRow transposed_convolution(const KindName& name) {
   return {.kind = name.kind,
           .keras = name.kind,
           .positions = name.positions,
-          .options = joined(
-              {{{"filters", count}}, windows(padding, true), {{"output_padding", optional_counts, "null"}}, kernel()}),
+          .options = joined({{{"filters", count}},
+                             windows(padding, true),
+                             {{"output_padding", optional_counts, "null"}},
+                             limited_kernel()}),
           .has_data_format = true};
 }
 
 Options depthwise() {
   return joined({windows(padding, false),
                  {{"depth_multiplier", count, "1"}, {"depthwise_initializer", initializer, kGlorot}},
-                 bias_and_activation()});
+                 bias_and_activation(),
+                 limits("depthwise_regularizer", "depthwise_constraint"),
+                 limits_of_bias()});
 }
 
 LayerRow depthwise_convolution(const KindName& name) {
@@ -94,7 +107,9 @@ LayerRow separable_convolution(const KindName& name) {
   return {.kind = name.kind,
           .keras = name.kind,
           .positions = name.positions,
-          .options = joined({{{"filters", count}, {"pointwise_initializer", initializer, kGlorot}}, depthwise()}),
+          .options = joined({{{"filters", count}, {"pointwise_initializer", initializer, kGlorot}},
+                             depthwise(),
+                             limits("pointwise_regularizer", "pointwise_constraint")}),
           .has_data_format = true};
 }
 
@@ -214,19 +229,24 @@ void append_normalizations(std::vector<LayerRow>& rows) {
   const Options scale_and_center = {{"scale", flag, "true"}, {"center", flag, "true"}};
   Options of_batch = scale_and_center;
   for (LayerOption& option : of_batch) option.is_left_out = true;
+  rows.push_back(
+      plain("BatchNormalization",
+            joined({{{"axis", last_axis, "-1"}, {"momentum", fraction, "0.99"}, {"epsilon", epsilon, "0.001"}},
+                    of_batch,
+                    limits_of_gamma_and_beta()}),
+            {{"renorm", "false"}}));
   rows.push_back(plain(
-      "BatchNormalization",
-      joined({{{"axis", last_axis, "-1"}, {"momentum", fraction, "0.99"}, {"epsilon", epsilon, "0.001"}}, of_batch}),
-      {{"renorm", "false"}}));
-  rows.push_back(plain("LayerNormalization",
-                       joined({{{"axis", last_axis, "-1"}, {"epsilon", epsilon, "0.001"}}, scale_and_center}),
-                       {{"rms_scaling", "false"}}));
+      "LayerNormalization",
+      joined(
+          {{{"axis", last_axis, "-1"}, {"epsilon", epsilon, "0.001"}}, scale_and_center, limits_of_gamma_and_beta()}),
+      {{"rms_scaling", "false"}}));
   rows.push_back(plain("RMSNormalization", {{"axis", last_axis, "-1"}, {"epsilon", epsilon, "1e-6"}}));
   // Keras 3.15 assigns channels to groups otherwise where another axis than the last is named.
   rows.push_back(
       plain("GroupNormalization",
             joined({{{"groups", count_or_all, "32"}, {"axis", last_axis, "-1", "axis"}, {"epsilon", epsilon, "0.001"}},
-                    scale_and_center})));
+                    scale_and_center,
+                    limits_of_gamma_and_beta()})));
   rows.push_back(plain("Normalization", {{"axis", axes, "-1"},
                                          {"mean", statistics, "null"},
                                          {"variance", statistics, "null"},
@@ -245,11 +265,12 @@ void append_noise(std::vector<LayerRow>& rows) {
 
 std::vector<LayerRow> make_rows() {
   std::vector<LayerRow> rows;
-  rows.push_back(plain("Dense", joined({{{"units", count}}, regularized_kernel()})));
+  rows.push_back(plain("Dense", joined({{{"units", count}}, limited_kernel()})));
   rows.push_back(plain("Embedding",
-                       {{"input_dim", count, nullptr, "vocabulary"},
-                        {"output_dim", count, nullptr, "width"},
-                        {"embeddings_initializer", initializer, R"("uniform")", "initializer"}},
+                       joined({{{"input_dim", count, nullptr, "vocabulary"},
+                                {"output_dim", count, nullptr, "width"},
+                                {"embeddings_initializer", initializer, R"("uniform")", "initializer"}},
+                               limits("embeddings_regularizer", "embeddings_constraint")}),
                        // Later layers of Keras would skip ids of 0.
                        {{"mask_zero", "false"}}));
   append_convolutions(rows);

@@ -37,6 +37,7 @@ enum class OptionForm {
   activation,       // keras_activation.h
   initializer,      // keras_initializer.h
   regularizer,      // keras_regularizer.h; null in Keras where Holdfast has none
+  constraint,       // keras_constraint.h; likewise
   statistics,       // a list of numbers in Holdfast; null in Keras, which keeps them as weights
 };
 

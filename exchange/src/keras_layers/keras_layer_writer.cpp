@@ -12,6 +12,7 @@
 
 #include "bytes/byte_source.h"
 #include "keras_layers/keras_activation.h"
+#include "keras_layers/keras_constraint.h"
 #include "keras_layers/keras_initializer.h"
 #include "keras_layers/keras_layer_table.h"
 #include "keras_layers/keras_regularizer.h"
@@ -88,7 +89,10 @@ class LayerWriter {
 
   KerasObject table_layer(const LayerRow& row) const {
     Json config = Json::object();
-    for (const LayerOption& option : row.options) config[std::string(option.keras)] = option_for_keras(row, option);
+    for (const LayerOption& option : row.options) {
+      Json value = option_for_keras(row, option);
+      if (!value.is_null() || !is_silent_without(row, option)) config[std::string(option.keras)] = std::move(value);
+    }
     if (row.has_data_format) config["data_format"] = "channels_last";
     return layer(std::string(row.keras), std::move(config), row.takes_list, row.takes_trainable);
   }
@@ -101,6 +105,13 @@ class LayerWriter {
     // Layers that merge take one argument, a list of values.
     if (takes_list) arguments = Json::array({arguments});
     return {keras_object("keras.layers", class_name, std::move(config)), std::move(arguments)};
+  }
+
+  // Files for Keras keep the text that they had before there were constraints, and regularizers of most layers.
+  static bool is_silent_without(const LayerRow& row, const LayerOption& option) {
+    if (option.form == OptionForm::constraint) return true;
+    const bool is_convolution = row.kind.starts_with("Conv") && !row.kind.ends_with("Transpose");
+    return option.form == OptionForm::regularizer && row.kind != "Dense" && !is_convolution;
   }
 
   Json option_for_keras(const LayerRow& row, const LayerOption& option) const {
@@ -130,7 +141,9 @@ class LayerWriter {
       case OptionForm::initializer:
         return value.is_string() ? keras_initializer(value.get<std::string>()) : otherwise;
       case OptionForm::regularizer:
-        return regularizer(key, value);
+        return limit_of_weights(key, value, keras_regularizer);
+      case OptionForm::constraint:
+        return limit_of_weights(key, value, keras_constraint);
       case OptionForm::activation:
         return keras_activation(value);
       case OptionForm::fraction:
@@ -145,9 +158,11 @@ class LayerWriter {
     }
   }
 
-  Json regularizer(const std::string& key, const Json& value) const {
+  // A regularizer or a constraint, which are texts.
+  Json limit_of_weights(const std::string& key, const Json& value,
+                        std::optional<Json> (*for_keras)(std::string_view text)) const {
     if (value.is_null()) return value;
-    const auto object = value.is_string() ? keras_regularizer(value.get<std::string>()) : std::nullopt;
+    const auto object = value.is_string() ? for_keras(value.get<std::string>()) : std::nullopt;
     if (!object) refuse(fmt::format("has the {} {}, which Keras does not have", key, value.dump()));
     return *object;
   }

@@ -10,6 +10,7 @@
 
 #include "bytes/byte_source.h"
 #include "keras_layers/keras_activation.h"
+#include "keras_layers/keras_constraint.h"
 #include "keras_layers/keras_initializer.h"
 #include "keras_layers/keras_regularizer.h"
 
@@ -105,6 +106,8 @@ Json KerasOptionReader::value(const LayerRow& row, const LayerOption& option, co
       return read_initializer(option, value);
     case OptionForm::regularizer:
       return read_regularizer(option, value);
+    case OptionForm::constraint:
+      return read_constraint(option, value);
     case OptionForm::statistics:
       return read_statistics(option, value);
   }
@@ -177,6 +180,13 @@ Json KerasOptionReader::read_regularizer(const LayerOption& option, const Json& 
   const auto found = regularizer_of_keras(value);
   if (found) return found->empty() ? Json() : Json(*found);
   // Not an error: the outputs of the model do not depend on it.
+  note(fmt::format("has a {}, which Holdfast leaves out", option.keras));
+  return nullptr;
+}
+
+Json KerasOptionReader::read_constraint(const LayerOption& option, const Json& value) const {
+  if (value.is_null()) return value;
+  if (auto found = constraint_of_keras(value)) return *found;
   note(fmt::format("has a {}, which Holdfast leaves out", option.keras));
   return nullptr;
 }

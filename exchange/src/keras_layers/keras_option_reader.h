@@ -45,6 +45,7 @@ class KerasOptionReader {
   Json read_padding(const LayerOption& option, const Json& value) const;
   Json read_integers(const LayerOption& option, const Json& value) const;
   Json read_regularizer(const LayerOption& option, const Json& value) const;
+  Json read_constraint(const LayerOption& option, const Json& value) const;
   Json read_initializer(const LayerOption& option, const Json& value) const;
   Json read_activation(const LayerOption& option, const Json& value) const;
   Json read_axes(const LayerOption& option, const Json& value) const;

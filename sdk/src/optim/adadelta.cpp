@@ -24,6 +24,7 @@ std::string Adadelta::configuration() const {
       .number("weight_decay", options_.weight_decay);
   add_clipping(object, clipping());
   add_rules(object, parameter_rules());
+  add_average(object, weight_average());
   return object.text();
 }
 
@@ -37,6 +38,10 @@ GradientClipping Adadelta::clipping() const {
 
 ParameterRules Adadelta::parameter_rules() const {
   return rules_of(options_);
+}
+
+WeightAverage Adadelta::weight_average() const {
+  return average_of(options_);
 }
 
 std::unique_ptr<Optimizer> Adadelta::without_weight_decay() const {

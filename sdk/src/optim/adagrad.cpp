@@ -25,6 +25,7 @@ std::string Adagrad::configuration() const {
       .number("weight_decay", options_.weight_decay);
   add_clipping(object, clipping());
   add_rules(object, parameter_rules());
+  add_average(object, weight_average());
   return object.text();
 }
 
@@ -38,6 +39,10 @@ GradientClipping Adagrad::clipping() const {
 
 ParameterRules Adagrad::parameter_rules() const {
   return rules_of(options_);
+}
+
+WeightAverage Adagrad::weight_average() const {
+  return average_of(options_);
 }
 
 std::unique_ptr<Optimizer> Adagrad::without_weight_decay() const {

@@ -23,6 +23,7 @@ Adam::Adam(const AdamOptions& options) : options_(options) {
   check_option(name(), "weight_decay", options.weight_decay, options.weight_decay >= 0, "not negative");
   check_clipping(name(), clipping());
   check_rules(name(), parameter_rules());
+  check_average(name(), weight_average());
 }
 
 // A savepoint holds this text, and a resume compares it. So its members and their order are data.
@@ -36,6 +37,7 @@ std::string Adam::configuration() const {
   if (options_.weight_decay > 0) object.number("weight_decay", options_.weight_decay);
   add_clipping(object, clipping());
   add_rules(object, parameter_rules());
+  add_average(object, weight_average());
   return object.text();
 }
 
@@ -49,6 +51,10 @@ GradientClipping Adam::clipping() const {
 
 ParameterRules Adam::parameter_rules() const {
   return rules_of(options_);
+}
+
+WeightAverage Adam::weight_average() const {
+  return average_of(options_);
 }
 
 std::unique_ptr<Optimizer> Adam::without_weight_decay() const {

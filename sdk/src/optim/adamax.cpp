@@ -28,6 +28,10 @@ ParameterRules Adamax::parameter_rules() const {
   return rules_of(options_);
 }
 
+WeightAverage Adamax::weight_average() const {
+  return average_of(options_);
+}
+
 std::unique_ptr<Optimizer> Adamax::without_weight_decay() const {
   return without_decay<Adamax>(options_);
 }

@@ -22,6 +22,7 @@ AdamW::AdamW(const AdamWOptions& options) : options_(options) {
   check_option(name(), "epsilon", options.epsilon, options.epsilon > 0, "positive");
   check_clipping(name(), clipping());
   check_rules(name(), parameter_rules());
+  check_average(name(), weight_average());
 }
 
 std::string AdamW::configuration() const {
@@ -33,6 +34,7 @@ std::string AdamW::configuration() const {
       .number("epsilon", options_.epsilon);
   add_clipping(object, clipping());
   add_rules(object, parameter_rules());
+  add_average(object, weight_average());
   return object.text();
 }
 
@@ -46,6 +48,10 @@ GradientClipping AdamW::clipping() const {
 
 ParameterRules AdamW::parameter_rules() const {
   return rules_of(options_);
+}
+
+WeightAverage AdamW::weight_average() const {
+  return average_of(options_);
 }
 
 std::unique_ptr<Optimizer> AdamW::without_weight_decay() const {

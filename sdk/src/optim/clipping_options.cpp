@@ -60,4 +60,19 @@ void add_rules(JsonObject& configuration, const ParameterRules& rules) {
   }
 }
 
+void check_average(const std::string& optimizer, const WeightAverage& average) {
+  check_option(optimizer, "ema_momentum", average.momentum, average.momentum >= 0 && average.momentum <= 1,
+               "in [0, 1]");
+  check_count(optimizer, "ema_overwrite_frequency", average.overwrite_frequency, 0);
+}
+
+// Configurations of runs without averages keep the text that they had before there were any.
+void add_average(JsonObject& configuration, const WeightAverage& average) {
+  if (!average.is_kept) return;
+  configuration.boolean("use_ema", true).number("ema_momentum", average.momentum);
+  if (average.overwrite_frequency > 0) {
+    configuration.integer("ema_overwrite_frequency", average.overwrite_frequency);
+  }
+}
+
 }  // namespace holdfast

@@ -1,7 +1,8 @@
 #pragma once
 
-// The options that all optimizers of Holdfast share, of gradient clipping and for single arrays (parameter_rules.h).
-// Each optimizer has them as members of its own options, so that a user sets them in one place.
+// The options that all optimizers of Holdfast share: gradient clipping, rules for single arrays (parameter_rules.h),
+// and averages (weight_average.h). Each optimizer has them as members of its own options, so that a user sets them in
+// one place.
 
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include "holdfast/optim/gradient_clipping.h"
 #include "holdfast/optim/optimizer.h"
 #include "holdfast/optim/parameter_rules.h"
+#include "holdfast/optim/weight_average.h"
 
 namespace holdfast {
 
@@ -46,5 +48,19 @@ void check_rules(const std::string& optimizer, const ParameterRules& rules);
 
 // Appends the rules that there are: "exclude_from_weight_decay":["*/bias"].
 void add_rules(JsonObject& configuration, const ParameterRules& rules);
+
+// The moving averages that the options of an optimizer ask for.
+template <class Options>
+WeightAverage average_of(const Options& options) {
+  return {.is_kept = options.use_ema,
+          .momentum = options.ema_momentum,
+          .overwrite_frequency = options.ema_overwrite_frequency};
+}
+
+// Throws Error{invalid_argument} for a momentum out of [0, 1], or a negative frequency.
+void check_average(const std::string& optimizer, const WeightAverage& average);
+
+// Appends the options if averages are kept: "use_ema":true,"ema_momentum":0.99.
+void add_average(JsonObject& configuration, const WeightAverage& average);
 
 }  // namespace holdfast

@@ -24,6 +24,7 @@ std::string Lion::configuration() const {
       .number("weight_decay", options_.weight_decay);
   add_clipping(object, clipping());
   add_rules(object, parameter_rules());
+  add_average(object, weight_average());
   return object.text();
 }
 
@@ -37,6 +38,10 @@ GradientClipping Lion::clipping() const {
 
 ParameterRules Lion::parameter_rules() const {
   return rules_of(options_);
+}
+
+WeightAverage Lion::weight_average() const {
+  return average_of(options_);
 }
 
 std::unique_ptr<Optimizer> Lion::without_weight_decay() const {

@@ -47,6 +47,10 @@ ParameterRules Nadam::parameter_rules() const {
   return rules_of(options_);
 }
 
+WeightAverage Nadam::weight_average() const {
+  return average_of(options_);
+}
+
 std::unique_ptr<Optimizer> Nadam::without_weight_decay() const {
   return without_decay<Nadam>(options_);
 }

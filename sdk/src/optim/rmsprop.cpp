@@ -28,6 +28,7 @@ std::string RMSprop::configuration() const {
       .number("weight_decay", options_.weight_decay);
   add_clipping(object, clipping());
   add_rules(object, parameter_rules());
+  add_average(object, weight_average());
   return object.text();
 }
 
@@ -41,6 +42,10 @@ GradientClipping RMSprop::clipping() const {
 
 ParameterRules RMSprop::parameter_rules() const {
   return rules_of(options_);
+}
+
+WeightAverage RMSprop::weight_average() const {
+  return average_of(options_);
 }
 
 std::unique_ptr<Optimizer> RMSprop::without_weight_decay() const {

@@ -18,6 +18,7 @@ void check_rule_options(const std::string& optimizer, const Options& options) {
   check_option(optimizer, "weight_decay", options.weight_decay, options.weight_decay >= 0, "not negative");
   check_clipping(optimizer, clipping_of(options));
   check_rules(optimizer, rules_of(options));
+  check_average(optimizer, average_of(options));
 }
 
 // The same, and the two betas and the epsilon of the rules that descend from Adam.
@@ -42,6 +43,7 @@ std::string moment_configuration(const std::string& optimizer, const Options& op
       .number("weight_decay", options.weight_decay);
   add_clipping(object, clipping_of(options));
   add_rules(object, rules_of(options));
+  add_average(object, average_of(options));
   return object.text();
 }
 

@@ -64,6 +64,7 @@ SGD::SGD(const SGDOptions& options) : options_(options) {
   check_option(name(), "weight_decay", options.weight_decay, options.weight_decay >= 0, "not negative");
   check_clipping(name(), clipping());
   check_rules(name(), parameter_rules());
+  check_average(name(), weight_average());
   if (options.weight_decay > 0) decaying_ = std::make_shared<const Decaying>(options);
 }
 
@@ -76,6 +77,7 @@ std::string SGD::configuration() const {
   if (options_.weight_decay > 0) object.number("weight_decay", options_.weight_decay);
   add_clipping(object, clipping());
   add_rules(object, parameter_rules());
+  add_average(object, weight_average());
   return object.text();
 }
 
@@ -89,6 +91,10 @@ GradientClipping SGD::clipping() const {
 
 ParameterRules SGD::parameter_rules() const {
   return rules_of(options_);
+}
+
+WeightAverage SGD::weight_average() const {
+  return average_of(options_);
 }
 
 std::unique_ptr<Optimizer> SGD::without_weight_decay() const {

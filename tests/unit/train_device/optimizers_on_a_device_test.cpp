@@ -84,7 +84,9 @@ TEST_F(OptimizersOnADevice, GiveTheBitsOfTheCpu) {
       std::make_shared<Adadelta>(AdadeltaOptions{.learning_rate = 1, .clip_norm = 0.05F}),
       std::make_shared<Adamax>(),
       std::make_shared<Nadam>(NadamOptions{.weight_decay = 0.1F}),
-      std::make_shared<Lion>(LionOptions{.weight_decay = 0.1F})};
+      std::make_shared<Lion>(LionOptions{.weight_decay = 0.1F}),
+      std::make_shared<Lamb>(LambOptions{.weight_decay = 0.1F}),
+      std::make_shared<Adam>(AdamOptions{.use_ema = true, .ema_momentum = 0.5F, .ema_overwrite_frequency = 3})};
   for (const auto& optimizer : optimizers) {
     SCOPED_TRACE(optimizer->configuration());
 

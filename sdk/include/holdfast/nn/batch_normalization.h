@@ -22,7 +22,9 @@
 #include <memory>
 #include <string>
 
+#include "holdfast/nn/constraint.h"
 #include "holdfast/nn/layer.h"
+#include "holdfast/nn/regularizer.h"
 
 namespace holdfast {
 
@@ -34,6 +36,11 @@ struct BatchNormalizationOptions {
   float epsilon = 1e-3F;
   bool has_scale = true;   // gamma
   bool has_center = true;  // beta
+  // Penalties on their size, and bounds, none by default; see regularizer.h and constraint.h.
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
   std::string name = {};
 };
 

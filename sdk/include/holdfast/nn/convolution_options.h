@@ -13,6 +13,7 @@
 
 #include "holdfast/compute/padding.h"
 #include "holdfast/nn/activation_function.h"
+#include "holdfast/nn/constraint.h"
 #include "holdfast/nn/initializer.h"
 #include "holdfast/nn/regularizer.h"
 
@@ -35,6 +36,9 @@ struct ConvolutionLayerOptions {
   // Penalties on their size, none by default; see regularizer.h.
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
+  // Bounds, none by default; see constraint.h.
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
 };
 
@@ -52,6 +56,8 @@ struct ConvolutionSettings {
   Initializer bias_initializer = Initializer::zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
 };
 
 }  // namespace holdfast

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "holdfast/nn/activation_function.h"
+#include "holdfast/nn/constraint.h"
 #include "holdfast/nn/layer.h"
 #include "holdfast/nn/regularizer.h"
 
@@ -26,6 +27,9 @@ struct DenseOptions {
   // Penalties on their size, none by default; see regularizer.h.
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
+  // Bounds, none by default; see constraint.h.
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
 };
 

@@ -31,6 +31,12 @@ struct DepthwiseConvolutionOptions {
   bool use_bias = true;
   Initializer depthwise_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
+  // Penalties on their size, none by default; see regularizer.h.
+  Regularizer depthwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  // Bounds, none by default; see constraint.h.
+  Constraint depthwise_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
 };
 
@@ -47,6 +53,14 @@ struct SeparableConvolutionOptions {
   Initializer depthwise_initializer = Initializer::glorot_uniform();
   Initializer pointwise_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
+  // Penalties on their size, none by default; see regularizer.h.
+  Regularizer depthwise_regularizer = {};
+  Regularizer pointwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  // Bounds, none by default; see constraint.h.
+  Constraint depthwise_constraint = {};
+  Constraint pointwise_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
 };
 
@@ -66,11 +80,17 @@ struct DepthwiseSettings {
   bool use_bias = true;
   Initializer depthwise_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
+  Regularizer depthwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint bias_constraint = {};
 };
 struct SeparableSettings {
   std::int64_t filters = 1;
   DepthwiseSettings depthwise;
   Initializer pointwise_initializer = Initializer::glorot_uniform();
+  Regularizer pointwise_regularizer = {};
+  Constraint pointwise_constraint = {};
 };
 
 // [steps, channels] becomes [windows, channels * multiplier]. Kernel [kernel size, channels, multiplier] and bias

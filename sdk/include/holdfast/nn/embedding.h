@@ -12,8 +12,10 @@
 #include <memory>
 #include <string>
 
+#include "holdfast/nn/constraint.h"
 #include "holdfast/nn/initializer.h"
 #include "holdfast/nn/layer.h"
+#include "holdfast/nn/regularizer.h"
 
 namespace holdfast {
 
@@ -22,6 +24,10 @@ class ConfigReader;
 // The default of Keras: uniform between -0.05 and 0.05.
 struct EmbeddingOptions {
   Initializer initializer = Initializer::random_uniform();
+  // A penalty on the size of the table, and bounds of it, none by default; see regularizer.h and constraint.h. Both are
+  // of the whole table, whichever ids a batch has.
+  Regularizer embeddings_regularizer = {};
+  Constraint embeddings_constraint = {};
   std::string name = {};
 };
 

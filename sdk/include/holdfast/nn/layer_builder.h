@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "holdfast/core/shape.h"
+#include "holdfast/nn/constraint.h"
 #include "holdfast/nn/initializer.h"
 #include "holdfast/nn/regularizer.h"
 #include "holdfast/nn/value.h"
@@ -45,6 +46,12 @@ class LayerBuilder {
   // Error{invalid_argument} for a value that parameter() did not return.
   virtual void regularize(const Value& parameter, const Regularizer& regularizer) {
     static_cast<void>(parameter), static_cast<void>(regularizer);
+  }
+
+  // Keeps a parameter of this layer in bounds. For one array the last call counts. Throws Error{invalid_argument} for a
+  // value that parameter() did not return, and for axes that it does not have.
+  virtual void constrain(const Value& parameter, const Constraint& constraint) {
+    static_cast<void>(parameter), static_cast<void>(constraint);
   }
 
   // Whether the layer is frozen (Model::frozen()), so that nothing of it changes. Its parameter() gives an array that

@@ -37,6 +37,12 @@ struct TransposedConvolutionLayerOptions {
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
+  // Penalties on their size, none by default; see regularizer.h.
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  // Bounds, none by default; see constraint.h.
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
 };
 

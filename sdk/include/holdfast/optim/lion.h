@@ -10,6 +10,7 @@
 //
 //   Lion{{.learning_rate = 1e-4F, .weight_decay = 0.1F}}
 
+#include <cstdint>
 #include <optional>
 
 #include "holdfast/optim/described_optimizer.h"
@@ -31,6 +32,10 @@ struct LionOptions {
   // Patterns of parameters with other rules. See parameter_rules.h.
   std::vector<std::string> exclude_from_weight_decay{};
   std::vector<LearningRateFactor> learning_rate_factors{};
+  // A moving average of each parameter. See weight_average.h.
+  bool use_ema = false;
+  float ema_momentum = 0.99F;                // in [0, 1]
+  std::int64_t ema_overwrite_frequency = 0;  // updates from one overwriting to the next; 0: never
 };
 
 class Lion : public DescribedOptimizer {
@@ -47,6 +52,7 @@ class Lion : public DescribedOptimizer {
   std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
   ParameterRules parameter_rules() const override;
+  WeightAverage weight_average() const override;
   std::unique_ptr<Optimizer> without_weight_decay() const override;
   // "momentum" (m).
   std::vector<std::string> slot_names() const override;

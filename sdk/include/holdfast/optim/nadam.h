@@ -11,6 +11,7 @@
 //
 //   Nadam{{.learning_rate = 2e-3F}}
 
+#include <cstdint>
 #include <optional>
 
 #include "holdfast/optim/described_optimizer.h"
@@ -33,6 +34,10 @@ struct NadamOptions {
   // Patterns of parameters with other rules. See parameter_rules.h.
   std::vector<std::string> exclude_from_weight_decay{};
   std::vector<LearningRateFactor> learning_rate_factors{};
+  // A moving average of each parameter. See weight_average.h.
+  bool use_ema = false;
+  float ema_momentum = 0.99F;                // in [0, 1]
+  std::int64_t ema_overwrite_frequency = 0;  // updates from one overwriting to the next; 0: never
 };
 
 class Nadam : public DescribedOptimizer {
@@ -49,6 +54,7 @@ class Nadam : public DescribedOptimizer {
   std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
   ParameterRules parameter_rules() const override;
+  WeightAverage weight_average() const override;
   std::unique_ptr<Optimizer> without_weight_decay() const override;
   // "momentum" (m) and "velocity" (v).
   std::vector<std::string> slot_names() const override;

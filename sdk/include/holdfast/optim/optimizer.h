@@ -6,7 +6,8 @@
 //
 // Optimizers are immutable; any thread may use the same one. An update treats each element on its own,
 // with operations that IEEE 754 rounds in one way. So the bits do not depend on how an arena is cut
-// into ranges. Where parameter, gradient and slots are zero, as in padding, they must stay zero.
+// into ranges. One that needs_whole_arrays() adds in an order that follows from their sizes. Where parameter, gradient
+// and slots are zero, as in padding, they must stay zero.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "holdfast/optim/gradient_clipping.h"
 #include "holdfast/optim/learning_rate.h"
 #include "holdfast/optim/parameter_rules.h"
+#include "holdfast/optim/weight_average.h"
 
 namespace holdfast {
 
@@ -40,7 +42,7 @@ class Optimizer {
   // An independent copy; a Trainer keeps one.
   virtual std::unique_ptr<Optimizer> clone() const = 0;
 
-  // One name for each slot. Savepoints hold the slots under these names.
+  // One name for each slot. Savepoints hold the slots under these names. None may be "moving_average".
   virtual std::vector<std::string> slot_names() const = 0;
 
   // What is done to the gradients before update() gets them. Part of the configuration.
@@ -49,8 +51,14 @@ class Optimizer {
   // Which arrays have other rules. Part of the configuration. An optimizer with rules for weight decay overrides
   // without_weight_decay(), and one with factors with_learning_rate().
   virtual ParameterRules parameter_rules() const { return {}; }
+  // Moving averages of the parameters that are kept besides the slots. Part of the configuration.
+  virtual WeightAverage weight_average() const { return {}; }
   // The same optimizer without weight decay; the default is null.
   virtual std::unique_ptr<Optimizer> without_weight_decay() const { return nullptr; }
+
+  // Whether a step depends on whole arrays, as on a norm. Then update() gets one array of the model at a time, perhaps
+  // with padding after it, which is zero. Different arrays may be updated by several threads at once.
+  virtual bool needs_whole_arrays() const { return false; }
 
   // What the elements of a slot begin with. Padding begins with zeros all the same.
   virtual float initial_value_of_slot(std::size_t slot) const;

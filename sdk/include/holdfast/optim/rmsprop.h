@@ -12,6 +12,7 @@
 //
 //   RMSprop{{.learning_rate = 1e-3F, .momentum = 0.9F, .centered = true}}
 
+#include <cstdint>
 #include <optional>
 
 #include "holdfast/optim/described_optimizer.h"
@@ -35,6 +36,10 @@ struct RMSpropOptions {
   // Patterns of parameters with other rules. See parameter_rules.h.
   std::vector<std::string> exclude_from_weight_decay{};
   std::vector<LearningRateFactor> learning_rate_factors{};
+  // A moving average of each parameter. See weight_average.h.
+  bool use_ema = false;
+  float ema_momentum = 0.99F;                // in [0, 1]
+  std::int64_t ema_overwrite_frequency = 0;  // updates from one overwriting to the next; 0: never
 };
 
 class RMSprop : public DescribedOptimizer {
@@ -51,6 +56,7 @@ class RMSprop : public DescribedOptimizer {
   std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
   ParameterRules parameter_rules() const override;
+  WeightAverage weight_average() const override;
   std::unique_ptr<Optimizer> without_weight_decay() const override;
   // "velocity" (v); with momentum also "momentum" (b), and if centered also "average_gradient" (a).
   std::vector<std::string> slot_names() const override;

@@ -9,6 +9,7 @@
 //
 //   SGD{{.learning_rate = 0.1F, .momentum = 0.9F, .nesterov = true}}
 
+#include <cstdint>
 #include <optional>
 
 #include "holdfast/optim/learning_rate.h"
@@ -30,6 +31,10 @@ struct SGDOptions {
   // Patterns of parameters with other rules. See parameter_rules.h.
   std::vector<std::string> exclude_from_weight_decay{};
   std::vector<LearningRateFactor> learning_rate_factors{};
+  // A moving average of each parameter. See weight_average.h.
+  bool use_ema = false;
+  float ema_momentum = 0.99F;                // in [0, 1]
+  std::int64_t ema_overwrite_frequency = 0;  // updates from one overwriting to the next; 0: never
 };
 
 class SGD : public Optimizer {
@@ -46,6 +51,7 @@ class SGD : public Optimizer {
   std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const override;
   GradientClipping clipping() const override;
   ParameterRules parameter_rules() const override;
+  WeightAverage weight_average() const override;
   std::unique_ptr<Optimizer> without_weight_decay() const override;
   // "momentum"; no slot if the momentum is 0.
   std::vector<std::string> slot_names() const override;

@@ -124,6 +124,9 @@ class Callback {
   // Names that this callback needs in the logs of an epoch. fit() throws Error{invalid_argument} before
   // its first step if it will not log one of them.
   virtual std::vector<std::string> monitors() const { return {}; }
+  // Whether this fit() validates the moving averages of the weights, and gives them to the model at its end. fit()
+  // throws Error{invalid_argument} if the optimizer keeps none (holdfast/optim/weight_average.h).
+  virtual bool reads_averages() const { return false; }
   // What a savepoint keeps for this callback, and the call that gives it back. Both run on every rank.
   virtual CallbackState state() const { return {}; }
   virtual void restore(const CallbackState&) {}

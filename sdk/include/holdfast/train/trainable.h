@@ -238,6 +238,11 @@ class Trainable {
   // Advances the state by one step. Not called while any other function runs.
   virtual void apply_update(const Update& update) = 0;
 
+  // Whether updates keep moving averages of the parameters among the slots. If so, read_averages() says which of the
+  // two compute_sums(), predict(), penalty() and on_fit_end() read from then on; at first, the parameters.
+  virtual bool keeps_averages() const { return false; }
+  virtual void read_averages(bool /*averages*/) {}
+
   // Called on every rank when a fit() is over, including one that had finished in an earlier start. A
   // model may hand out its weights here.
   virtual void on_fit_end() {}

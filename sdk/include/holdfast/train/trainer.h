@@ -47,6 +47,7 @@
 #include "holdfast/train/output_losses.h"
 #include "holdfast/train/replica.h"
 #include "holdfast/train/trainable.h"
+#include "holdfast/train/weights.h"
 
 namespace holdfast {
 
@@ -208,11 +209,18 @@ class Trainer {
   // and is refused (Error{incompatible}) if the file holds other weights by then. The savepoints of the run
   // stay as they are. Throws Error{not_found} and Error{invalid_file} for the file, and
   // Error{incompatible}, before anything changes, if an array is missing or has another shape, or if
-  // replicas read different weights.
-  void load_weights(const std::string& path);
+  // replicas read different weights. With Weights::averaged, parameters become the moving averages of the savepoint.
+  // Own averages are slots, and stay.
+  void load_weights(const std::string& path, Weights weights = Weights::trained);
 
-  // The means over `data` by name: the loss and each metric. `data` must be batched. Blocks.
-  Logs evaluate(const Dataset& data);
+  // The means over `data` by name: the loss and each metric. `data` must be batched. Blocks. Throws
+  // Error{invalid_argument} for averages that the optimizer does not keep (holdfast/optim/weight_average.h).
+  Logs evaluate(const Dataset& data, Weights weights = Weights::trained);
+
+  // A model of its own with the moving averages as weights, of the layers that are trained at present. To predict with
+  // them, or to save them by themselves. Throws Error{invalid_argument} if the optimizer keeps none, and
+  // Error{unsupported} for a Trainable of the application.
+  Model averaged_model() const;
 
   // Outputs for the samples of `data`, [size, output shape] in the order of the data, in inference mode. All
   // replicas compute them, each its shards of every batch, and every rank gets all of them. The bits are the
@@ -310,7 +318,8 @@ class StepLoop {
 
 // Reads the base model and its weights from a savepoint, or from the file that `holdfast convert`
 // made of a Keras model. Throws Error{invalid_file} for a damaged file, and Error{unsupported} if it
-// holds an application's own model.
-Model load_model(const std::string& path);
+// holds an application's own model. With Weights::averaged, the weights are the moving averages of the
+// savepoint; throws Error{invalid_argument} if it has none.
+Model load_model(const std::string& path, Weights weights = Weights::trained);
 
 }  // namespace holdfast

@@ -6,6 +6,7 @@
 #include "holdfast/nn/layer_builder.h"
 #include "nn/graph/config.h"
 #include "nn/graph/kernel.h"
+#include "nn/layers/weight_limits.h"
 #include "nn/operations/checks.h"
 #include "nn/operations/operations.h"
 
@@ -30,8 +31,14 @@ std::vector<Value> BatchNormalization::build(LayerBuilder& builder, std::span<co
   const Fans fans = {.in = channels, .out = channels};
   // Training and inference must ask for the same weights, so the layer asks before it looks which of them is built.
   MaybeValue gamma, beta;
-  if (options_.has_scale) gamma = builder.parameter("gamma", {channels}, Initializer::ones(), fans);
-  if (options_.has_center) beta = builder.parameter("beta", {channels}, Initializer::zeros(), fans);
+  if (options_.has_scale) {
+    gamma = limited(builder, builder.parameter("gamma", {channels}, Initializer::ones(), fans),
+                    options_.gamma_regularizer, options_.gamma_constraint);
+  }
+  if (options_.has_center) {
+    beta = limited(builder, builder.parameter("beta", {channels}, Initializer::zeros(), fans),
+                   options_.beta_regularizer, options_.beta_constraint);
+  }
   const Value mean = builder.buffer("moving_mean", {channels}, Initializer::zeros(), fans);
   const Value variance = builder.buffer("moving_variance", {channels}, Initializer::ones(), fans);
   // In inference, the output of a sample must not depend on the others of its batch. So the averages take the place of
@@ -51,6 +58,7 @@ void BatchNormalization::write_config(ConfigWriter& config) const {
   // Files name the options as Keras does. Without them, the text is that of files from before there were any.
   if (!options_.has_scale) config.boolean("scale", false);
   if (!options_.has_center) config.boolean("center", false);
+  write_limits_of_gamma_and_beta(config, options_);
 }
 
 std::shared_ptr<const Layer> BatchNormalization::from_config(const std::string& name, ConfigReader& config) {
@@ -58,6 +66,7 @@ std::shared_ptr<const Layer> BatchNormalization::from_config(const std::string& 
   options.epsilon = config.number("epsilon");
   if (config.has("scale")) options.has_scale = config.boolean("scale");
   if (config.has("center")) options.has_center = config.boolean("center");
+  read_limits_of_gamma_and_beta(config, options);
   return std::make_shared<const BatchNormalization>(options);
 }
 

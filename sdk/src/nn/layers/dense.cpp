@@ -32,7 +32,7 @@ void Dense::write_config(ConfigWriter& config) const {
   config.boolean("use_bias", options_.use_bias);
   config.text("kernel_initializer", options_.kernel_initializer.name());
   config.text("bias_initializer", options_.bias_initializer.name());
-  write_regularizers(config, options_);
+  write_limits_of_kernel_and_bias(config, options_);
 }
 
 std::shared_ptr<const Layer> Dense::from_config(const std::string& name, ConfigReader& config) {
@@ -42,6 +42,8 @@ std::shared_ptr<const Layer> Dense::from_config(const std::string& name, ConfigR
                                 .bias_initializer = Initializer::from_name(config.text("bias_initializer")),
                                 .kernel_regularizer = read_regularizer(config, "kernel_regularizer"),
                                 .bias_regularizer = read_regularizer(config, "bias_regularizer"),
+                                .kernel_constraint = read_constraint(config, "kernel_constraint"),
+                                .bias_constraint = read_constraint(config, "bias_constraint"),
                                 .name = name};
   return std::make_shared<const Dense>(config.integer("units"), options);
 }

@@ -3,6 +3,7 @@
 #include "holdfast/nn/functions.h"
 #include "holdfast/nn/layer_builder.h"
 #include "nn/graph/config.h"
+#include "nn/layers/weight_limits.h"
 #include "nn/operations/checks.h"
 
 namespace holdfast {
@@ -17,13 +18,15 @@ std::vector<Value> Embedding::build(LayerBuilder& builder, std::span<const Value
   const Value& ids = only_input(inputs);
   // Keras takes the fans of a table from its two axes, as for the kernel of Dense.
   const Fans fans = {.in = vocabulary_, .out = width_};
-  return {gather(builder.parameter("embeddings", {vocabulary_, width_}, options_.initializer, fans), ids)};
+  const Value table = builder.parameter("embeddings", {vocabulary_, width_}, options_.initializer, fans);
+  return {gather(limited(builder, table, options_.embeddings_regularizer, options_.embeddings_constraint), ids)};
 }
 
 void Embedding::write_config(ConfigWriter& config) const {
   config.integer("vocabulary", vocabulary_);
   config.integer("width", width_);
   config.text("initializer", options_.initializer.name());
+  write_limits(config, "embeddings", options_.embeddings_regularizer, options_.embeddings_constraint);
 }
 
 std::shared_ptr<const Layer> Embedding::from_config(const std::string& name, ConfigReader& config) {
@@ -31,7 +34,10 @@ std::shared_ptr<const Layer> Embedding::from_config(const std::string& name, Con
   const std::int64_t width = config.integer("width");
   return std::make_shared<const Embedding>(
       vocabulary, width,
-      EmbeddingOptions{.initializer = Initializer::from_name(config.text("initializer")), .name = name});
+      EmbeddingOptions{.initializer = Initializer::from_name(config.text("initializer")),
+                       .embeddings_regularizer = read_regularizer(config, "embeddings_regularizer"),
+                       .embeddings_constraint = read_constraint(config, "embeddings_constraint"),
+                       .name = name});
 }
 
 }  // namespace holdfast

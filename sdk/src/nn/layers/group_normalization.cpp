@@ -1,3 +1,5 @@
+// Axes around that of the channels are joined, so that one formula of values serves any axis. Gradients follow from it.
+
 #include "holdfast/nn/group_normalization.h"
 
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 #include "holdfast/nn/functions.h"
 #include "holdfast/nn/layer_builder.h"
 #include "nn/graph/config.h"
+#include "nn/layers/weight_limits.h"
 #include "nn/operations/checks.h"
 #include "nn/operations/operations.h"
 #include "nn/operations/strides.h"
@@ -48,10 +51,14 @@ std::vector<Value> GroupNormalization::build(LayerBuilder& builder, std::span<co
   // Each channel has a factor and an offset. They are aligned with the axis of channels, which is not the last one
   // here.
   if (options_.has_scale) {
-    output = output * reshape(builder.parameter("gamma", {channels}, Initializer::ones()), Shape{channels, 1});
+    const Value gamma = limited(builder, builder.parameter("gamma", {channels}, Initializer::ones()),
+                                options_.gamma_regularizer, options_.gamma_constraint);
+    output = output * reshape(gamma, Shape{channels, 1});
   }
   if (options_.has_center) {
-    output = output + reshape(builder.parameter("beta", {channels}, Initializer::zeros()), Shape{channels, 1});
+    const Value beta = limited(builder, builder.parameter("beta", {channels}, Initializer::zeros()),
+                               options_.beta_regularizer, options_.beta_constraint);
+    output = output + reshape(beta, Shape{channels, 1});
   }
   return {reshape(output, shape.extents())};
 }
@@ -62,12 +69,14 @@ void GroupNormalization::write_config(ConfigWriter& config) const {
   config.number("epsilon", options_.epsilon);
   config.boolean("scale", options_.has_scale);
   config.boolean("center", options_.has_center);
+  write_limits_of_gamma_and_beta(config, options_);
 }
 
 std::shared_ptr<const Layer> GroupNormalization::from_config(const std::string& name, ConfigReader& config) {
   GroupNormalizationOptions options = {.axis = config.integer("axis"), .epsilon = config.number("epsilon")};
   options.has_scale = config.boolean("scale");
   options.has_center = config.boolean("center");
+  read_limits_of_gamma_and_beta(config, options);
   options.name = name;
   return std::make_shared<const GroupNormalization>(config.integer("groups"), options);
 }

@@ -1,3 +1,5 @@
+// Both layers are formulas of values, so that their gradients follow, and devices need no kernels of their own.
+
 #include "holdfast/nn/layer_normalization.h"
 
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 #include "holdfast/nn/functions.h"
 #include "holdfast/nn/layer_builder.h"
 #include "nn/graph/config.h"
+#include "nn/layers/weight_limits.h"
 #include "nn/operations/checks.h"
 
 namespace holdfast {
@@ -36,8 +39,14 @@ std::vector<Value> LayerNormalization::build(LayerBuilder& builder, std::span<co
   const Value centered = input - mean(input, {-1}, ReducedAxes::keep);
   const Value variance = mean(square(centered), {-1}, ReducedAxes::keep);
   Value output = centered * reciprocal_root(variance + options_.epsilon);
-  if (options_.has_scale) output = output * builder.parameter("gamma", channels, Initializer::ones());
-  if (options_.has_center) output = output + builder.parameter("beta", channels, Initializer::zeros());
+  if (options_.has_scale) {
+    output = output * limited(builder, builder.parameter("gamma", channels, Initializer::ones()),
+                              options_.gamma_regularizer, options_.gamma_constraint);
+  }
+  if (options_.has_center) {
+    output = output + limited(builder, builder.parameter("beta", channels, Initializer::zeros()),
+                              options_.beta_regularizer, options_.beta_constraint);
+  }
   return {output};
 }
 
@@ -46,12 +55,14 @@ void LayerNormalization::write_config(ConfigWriter& config) const {
   // Files name the options as Keras does.
   config.boolean("scale", options_.has_scale);
   config.boolean("center", options_.has_center);
+  write_limits_of_gamma_and_beta(config, options_);
 }
 
 std::shared_ptr<const Layer> LayerNormalization::from_config(const std::string& name, ConfigReader& config) {
   LayerNormalizationOptions options = {.epsilon = config.number("epsilon"), .name = name};
   options.has_scale = config.boolean("scale");
   options.has_center = config.boolean("center");
+  read_limits_of_gamma_and_beta(config, options);
   return std::make_shared<const LayerNormalization>(options);
 }
 

@@ -35,6 +35,7 @@ struct WeightStart {
   Initializer initializer;
   Fans fans;
   Regularizer regularizer{};
+  Constraint constraint{};
   bool is_parameter = true;  // of a buffer: it is the parameter of a frozen layer
 };
 

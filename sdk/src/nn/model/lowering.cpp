@@ -65,6 +65,13 @@ class CallBuilder final : public LayerBuilder {
     const std::size_t entry = own_entry(GraphArray::Source::parameter, parameter);
     lowering_.description().parameter_starts[entry].regularizer = regularizer;
   }
+  void constrain(const Value& parameter, const Constraint& constraint) override {
+    // Also for a frozen layer, which may be trained later.
+    constraint.check(parameter.shape());
+    if (is_frozen()) return;
+    const std::size_t entry = own_entry(GraphArray::Source::parameter, parameter);
+    lowering_.description().parameter_starts[entry].constraint = constraint;
+  }
   bool is_training() const override { return lowering_.is_training(); }
   bool is_frozen() const override {
     const ModelDescription& model = lowering_.description();

@@ -8,6 +8,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "train/fit/fit_checks.h"
 #include "train/fit/fit_course.h"
 #include "train/fit/means.h"
 #include "train/fit/session.h"
@@ -132,7 +133,9 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context) {
   Logs logs = means_of_epoch(record);
   // If the generation ends in here, the state still says that the epoch is done. The next generation comes back here.
   if (options.validation && context.is_validated()) {
-    for (const auto& [name, value] : evaluate_once(*options.validation)) logs["val_" + name] = value;
+    for (const auto& [name, value] : evaluate_once(*options.validation, weights_to_validate(options))) {
+      logs["val_" + name] = value;
+    }
   }
   training_.enter(TrainingPhase::callbacks);
   for (const CallbackHandle& callback : options.callbacks) callback->on_epoch_end(context, logs);

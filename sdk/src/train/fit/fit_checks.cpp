@@ -133,6 +133,12 @@ void require_samples_apart(const Dataset& data, const FitOptions& options) {
 
 }  // namespace
 
+Weights weights_to_validate(const FitOptions& options) {
+  const bool reads_averages =
+      std::ranges::any_of(options.callbacks, [](const CallbackHandle& callback) { return callback->reads_averages(); });
+  return reads_averages ? Weights::averaged : Weights::trained;
+}
+
 void require_distinct_sums(const std::vector<std::string>& names) {
   std::set<std::string> logged;
   for (const std::string& name : names) {
@@ -203,6 +209,12 @@ void require_sensible_options(const Dataset& data, const FitOptions& options, co
                     checks.shards, checks.every));
   }
   require_monitored_names(trainable.result_names(), options);
+  if (weights_to_validate(options) == Weights::averaged && !trainable.keeps_averages()) {
+    refuse(
+        "fit() has a callback that reads moving averages of the weights, as SwapEMAWeights does, and the optimizer "
+        "keeps "
+        "none; give it the option .use_ema = true, or leave the callback out");
+  }
   require_samples_apart(data, options);
 }
 

@@ -11,6 +11,9 @@
 
 namespace holdfast {
 
+// The weights that this fit() validates, and gives to the model at its end: averages if a callback asks for them.
+Weights weights_to_validate(const FitOptions& options);
+
 // Refuses two sums of one name, since one would be lost. Also refuses a metric with the name of the loss or of a sum of
 // the validation.
 void require_distinct_sums(const std::vector<std::string>& names);
@@ -21,7 +24,8 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
 void require_fitting_inputs(const Dataset& data, const Trainable& trainable, const char* purpose);
 
 // Refuses options of fit() that make no sense: too few epochs, callbacks of one name, names that no epoch logs,
-// negative numbers, validation on samples that are trained on. A batch of the run has so many shards.
+// negative numbers, averages that the optimizer does not keep, validation on samples that are trained on. A batch of
+// the run has so many shards.
 void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable, int shards);
 
 }  // namespace holdfast

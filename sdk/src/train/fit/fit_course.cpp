@@ -11,6 +11,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "train/fit/fit_checks.h"
+#include "train/fit/weights_in_use.h"
 #include "train/state/run_results.h"
 
 namespace holdfast {
@@ -130,6 +131,7 @@ void FitCourse::go_on(bool gives_up_state) {
 void FitCourse::end() {
   training_.running_fit = nullptr;
   note_results(*training_.context, training_.state, training_.weights_digest());
+  const WeightsInUse in_use(training_.trainable, weights_to_validate(options_));
   training_.trainable.on_fit_end();
   has_ended_ = true;
 }

@@ -35,8 +35,9 @@ std::vector<float> collect(const Snapshot& snapshot, const ArenaLayout& layout, 
 
 }  // namespace
 
-Model load_model(const std::string& path) {
-  const Snapshot snapshot = read_model(posix_file_system(), path);
+Model load_model(const std::string& path, Weights weights) {
+  Snapshot snapshot = read_model(posix_file_system(), path);
+  if (weights == Weights::averaged) use_averages(snapshot, path);
   const std::string text = present_graph(snapshot.state);
   const nlohmann::json graph = nlohmann::json::parse(text);
   const nlohmann::json format = graph.is_object() ? graph.value("format", nlohmann::json()) : nlohmann::json();

@@ -13,8 +13,9 @@
 
 namespace holdfast {
 
-void Trainer::Session::load_weights(const std::string& path) {
-  const Snapshot saved = read_model(training_.files, path);
+void Trainer::Session::load_weights(const std::string& path, Weights weights) {
+  Snapshot saved = read_model(training_.files, path);
+  if (weights == Weights::averaged) use_averages(saved, path);
   const Digest digest = digest_of_weights(saved, training_.trainable, path);
   generation_.join();
   CallRecord begun;

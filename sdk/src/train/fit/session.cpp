@@ -18,7 +18,9 @@
 #include "train/fit/ended_trainer.h"
 #include "train/fit/fit_checks.h"
 #include "train/fit/means.h"
+#include "train/fit/weights_in_use.h"
 #include "train/state/run_results.h"
+#include "train/step/model_trainable.h"
 
 namespace holdfast {
 Trainer::Session::Claim::Claim(std::shared_ptr<Replica::Context> context) : context_(std::move(context)) {
@@ -211,20 +213,34 @@ void Trainer::Session::give_more_epochs(std::size_t call, std::int64_t epochs) {
   record_of(call).epochs = epochs;
 }
 
-Logs Trainer::Session::evaluate(const Dataset& data) {
+void Trainer::Session::require_averages(Weights weights, const char* purpose) const {
+  if (weights == Weights::trained || training_.trainable.keeps_averages()) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{} asks for moving averages of the weights, and the optimizer keeps none; give it the option "
+                  ".use_ema = true",
+                  purpose));
+}
+
+Logs Trainer::Session::evaluate(const Dataset& data, Weights weights) {
   require_fitting_data(data, training_.trainable, "evaluate()");
+  require_averages(weights, "evaluate()");
   generation_.join(data, WarmUp::inference);
-  const CallRecord begun = new_call("evaluate", data, 1);
+  CallRecord begun = new_call("evaluate", data, 1);
+  // Another choice is another result, so a resumed run is refused.
+  if (weights == Weights::averaged) {
+    begun.data = nlohmann::json{{"data", nlohmann::json::parse(begun.data)}, {"weights", "averaged"}}.dump();
+  }
   const std::size_t call = join_call(begun);
-  in_call(call, [&] { run_evaluate(call, begun, data); });
+  in_call(call, [&] { run_evaluate(call, begun, data, weights); });
   note_results(*training_.context, training_.state, training_.weights_digest());
   return record_of(call).results;
 }
 
-void Trainer::Session::run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data) {
+void Trainer::Session::run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data, Weights weights) {
   while (!record_of(call).is_finished) {
     try {
-      const Logs results = evaluate_once(data);
+      const Logs results = evaluate_once(data, weights);
       training_.enter(TrainingPhase::callbacks);
       record_of(call).results = results;
       record_of(call).is_finished = true;
@@ -238,7 +254,8 @@ void Trainer::Session::run_evaluate(std::size_t call, const CallRecord& begun, c
 }
 
 // Batches are sharded as in fit(), so the means have the same bits on any number of replicas.
-Logs Trainer::Session::evaluate_once(const Dataset& data) {
+Logs Trainer::Session::evaluate_once(const Dataset& data, Weights weights) {
+  const WeightsInUse in_use(training_.trainable, weights);
   const auto loader = samples_.open(data, {});
   std::vector<double> sums(training_.trainable.sum_names().size());
   double samples = 0;  // or their weight
@@ -337,6 +354,19 @@ std::vector<Tensor> Trainer::Session::predict_arrays(std::span<const Tensor* con
 std::int64_t Trainer::Session::step() {
   generation_.join();
   return training_.state.step;
+}
+
+Model Trainer::Session::averaged_model() {
+  auto* const trainable = dynamic_cast<ModelTrainable*>(&training_.trainable);
+  if (trainable == nullptr) {
+    throw Error(ErrorCode::unsupported,
+                "averaged_model() takes a model of layers, and this Trainer has a Trainable of the application; read "
+                "the averages from its own state");
+  }
+  require_averages(Weights::averaged, "averaged_model()");
+  generation_.join();
+  const WeightsInUse in_use(*trainable, Weights::averaged);
+  return trainable->present_model();
 }
 
 Digest Trainer::Session::weights_digest() {

@@ -34,14 +34,15 @@ class Trainer::Session {
   ~Session();
 
   FitResult fit(const Dataset& data, const FitOptions& options);
-  Logs evaluate(const Dataset& data);
+  Logs evaluate(const Dataset& data, Weights weights);
   Tensor predict(const Dataset& data);                            // predict.cpp
   void predict(const Dataset& data, const PredictionSink& sink);  // predict.cpp
   Tensor predict(const Tensor& features, std::int64_t batch_size);
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size);
   Digest save(const std::string& path);
-  void load_weights(const std::string& path);                    // load_weights.cpp
+  void load_weights(const std::string& path, Weights weights);   // load_weights.cpp
   void compile(const Model& model, const Optimizer& optimizer);  // compile.cpp
+  Model averaged_model();
   Digest weights_digest();
   std::string directory() const { return training_.context->trainer_directory(); }
   std::int64_t step();
@@ -62,7 +63,9 @@ class Trainer::Session {
   // After a call was interrupted: goes on with the next generation.
   void begin_next_generation(const CallRecord& call);
   void give_more_epochs(std::size_t call, std::int64_t epochs);
-  Logs evaluate_once(const Dataset& data);
+  // Throws Error{invalid_argument} for averages that the optimizer does not keep; `purpose` says what was tried.
+  void require_averages(Weights weights, const char* purpose) const;
+  Logs evaluate_once(const Dataset& data, Weights weights);
   std::vector<Tensor> predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size);
   // Runs what a call does. If that throws, later calls know of it.
   template <class Function>
@@ -76,7 +79,7 @@ class Trainer::Session {
   }
   void note_failure(std::size_t call, const std::string& sentence);
   [[noreturn]] void refuse_later_call(std::size_t index) const;
-  void run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data);
+  void run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data, Weights weights);
 
   // predict.cpp
   bool run_predict(std::size_t call, const CallRecord& begun, const Dataset& data, const PredictionSink& sink);

@@ -30,8 +30,11 @@ FitResult Trainer::fit(const Dataset& data, const FitOptions& options) {
 StepLoop Trainer::steps(const Dataset& data, const FitOptions& options) {
   return StepLoop(std::make_unique<FitCourse>(*session_, data, options));
 }
-Logs Trainer::evaluate(const Dataset& data) {
-  return session_->evaluate(data);
+Logs Trainer::evaluate(const Dataset& data, Weights weights) {
+  return session_->evaluate(data, weights);
+}
+Model Trainer::averaged_model() const {
+  return session_->averaged_model();
 }
 Tensor Trainer::predict(const Dataset& data) {
   return session_->predict(data);
@@ -57,8 +60,8 @@ Digest Trainer::weights_digest() const {
 void Trainer::compile(const Model& model, const Optimizer& optimizer) {
   session_->compile(model, optimizer);
 }
-void Trainer::load_weights(const std::string& path) {
-  session_->load_weights(path);
+void Trainer::load_weights(const std::string& path, Weights weights) {
+  session_->load_weights(path, weights);
 }
 Digest Trainer::save(const std::string& path) const {
   return session_->save(path);

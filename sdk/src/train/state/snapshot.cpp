@@ -13,12 +13,14 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/compression_choice.h"
+#include "holdfast/optim/weight_average.h"
 
 namespace holdfast {
 namespace {
@@ -268,6 +270,24 @@ void restore_weights(const Snapshot& snapshot, Trainable& trainable, const std::
   // All is compared before the first array changes.
   const std::vector<std::span<const float>> found = weights_in(snapshot, weights, origin);
   for (std::size_t i = 0; i < weights.size(); ++i) trainable.memory().copy_from_host(found[i], weights[i].values);
+}
+
+void use_averages(Snapshot& snapshot, const std::string& origin) {
+  const std::string prefix = fmt::format("optimizer/{}/", kAverageSlot);
+  bool has_averages = false;
+  for (SnapshotArray& array : snapshot.arrays) {
+    if (!array.name.starts_with("model/")) continue;
+    const std::string wanted = prefix + array.name.substr(std::string_view("model/").size());
+    const auto average = std::ranges::find(snapshot.arrays, wanted, &SnapshotArray::name);
+    if (average == snapshot.arrays.end()) continue;
+    array.values = average->values;
+    has_averages = true;
+  }
+  if (has_averages) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} has no moving averages of the weights: it is of a training without .use_ema = true; read "
+                          "its trained weights instead",
+                          origin));
 }
 
 Digest digest_of_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {

@@ -51,6 +51,9 @@ Snapshot view_of(const TrainState& state, Trainable& trainable);
 void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
 // The same for parameters and buffers alone, which a snapshot of a model has too. Other arrays stay as they are.
 void restore_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
+// Makes the moving averages of the optimizer the parameters of the snapshot. Frozen parameters have none and stay.
+// Throws Error{invalid_argument} if there are no averages.
+void use_averages(Snapshot& snapshot, const std::string& origin);
 // The digest of what restore_weights() would copy, on every machine the same. Throws what that throws.
 Digest digest_of_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
 

@@ -1,5 +1,5 @@
 // Arrays that follow each other and have one rule are one range. Elements do not depend on how arenas are cut, so the
-// bits are those of the rule alone.
+// bits are those of the rule alone. An optimizer that needs whole arrays has a range for each of them.
 
 #include "train/step/grouped_update.h"
 
@@ -62,7 +62,8 @@ GroupedUpdate::Rule GroupedUpdate::rule_of(const ParameterRules& rules, const st
 }
 
 GroupedUpdate::GroupedUpdate(const Optimizer& optimizer, const ArenaLayout& layout,
-                             const std::vector<std::string>& names) {
+                             const std::vector<std::string>& names)
+    : has_whole_arrays_(optimizer.needs_whole_arrays()) {
   const ParameterRules rules = optimizer.parameter_rules();
   for (const std::string& pattern : rules.exclude_from_weight_decay) require_a_match(optimizer, pattern, names);
   for (const LearningRateFactor& factor : rules.learning_rate_factors) {
@@ -74,7 +75,8 @@ GroupedUpdate::GroupedUpdate(const Optimizer& optimizer, const ArenaLayout& layo
     if (place == rules_.size()) rules_.push_back(rule);
     // Padding belongs to the array before it.
     if (!groups_.empty()) groups_.back().end = entry.offset;
-    if (groups_.empty() || groups_.back().rule != place) groups_.push_back({.begin = entry.offset, .rule = place});
+    if (has_whole_arrays_ || groups_.empty() || groups_.back().rule != place)
+      groups_.push_back({.begin = entry.offset, .rule = place});
     groups_.back().end = layout.float_count();
   }
   make_optimizers(optimizer);
@@ -104,17 +106,33 @@ void GroupedUpdate::update(compute::Backend& backend, const Optimizer& optimizer
     make_optimizers(optimizer);
     made_for_ = rate;
   }
-  slots_.resize(arrays.slots.size());
-  for (const Group& group : groups_) {
-    const std::size_t floats = group.end - group.begin;
-    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
-      slots_[slot] = arrays.slots[slot].subspan(group.begin, floats);
+  if (!has_whole_arrays_ || backend.device_kernels() != nullptr) {
+    slots_.resize(arrays.slots.size());
+    for (const Group& group : groups_) {
+      update_group(backend, group, optimizer, step, arrays, has_whole_arrays_ ? ArrayPasses(pass_alone) : passes,
+                   slots_);
     }
-    update_arrays(
-        backend, optimizers_[group.rule] ? *optimizers_[group.rule] : optimizer, step,
-        {arrays.parameters.subspan(group.begin, floats), arrays.gradients.subspan(group.begin, floats), slots_},
-        passes);
+    return;
   }
+  const std::size_t floats_each = arrays.parameters.size() / std::max<std::size_t>(groups_.size(), 1);
+  passes(groups_.size(), floats_each * (3 + 2 * arrays.slots.size()), [&](std::size_t begin, std::size_t end) {
+    std::vector<std::span<float>> slots(arrays.slots.size());
+    for (std::size_t group = begin; group < end; ++group) {
+      update_group(backend, groups_[group], optimizer, step, arrays, pass_alone, slots);
+    }
+  });
+}
+
+void GroupedUpdate::update_group(compute::Backend& backend, const Group& group, const Optimizer& optimizer,
+                                 std::int64_t step, const UpdateArrays& arrays, const ArrayPasses& passes,
+                                 std::span<std::span<float>> slots) const {
+  const std::size_t floats = group.end - group.begin;
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    slots[slot] = arrays.slots[slot].subspan(group.begin, floats);
+  }
+  update_arrays(backend, optimizers_[group.rule] ? *optimizers_[group.rule] : optimizer, step,
+                {arrays.parameters.subspan(group.begin, floats), arrays.gradients.subspan(group.begin, floats), slots},
+                passes);
 }
 
 }  // namespace holdfast

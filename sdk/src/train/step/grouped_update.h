@@ -1,6 +1,7 @@
 #pragma once
 
-// An optimizer with rules for single arrays (parameter_rules.h), as optimizers for ranges of the arenas.
+// An optimizer with rules for single arrays (parameter_rules.h), or one that needs whole arrays, as optimizers for
+// ranges of the arenas.
 
 #include <cstdint>
 #include <memory>
@@ -39,10 +40,13 @@ class GroupedUpdate {
     std::size_t rule = 0;
   };
 
+  void update_group(compute::Backend& backend, const Group& group, const Optimizer& optimizer, std::int64_t step,
+                    const UpdateArrays& arrays, const ArrayPasses& passes, std::span<std::span<float>> slots) const;
   static Rule rule_of(const ParameterRules& rules, const std::string& name);
   void make_optimizers(const Optimizer& optimizer);
 
-  std::vector<Rule> rules_;  // that differ
+  const bool has_whole_arrays_;  // each group is one array, and no thread gets a part of it
+  std::vector<Rule> rules_;      // that differ
   std::vector<Group> groups_;
   std::optional<float> made_for_;                       // the rate
   std::vector<std::unique_ptr<Optimizer>> optimizers_;  // one for each rule; null: the optimizer itself

@@ -14,6 +14,7 @@
 #include "optim/clipping_options.h"
 #include "train/context/configuration_json.h"
 #include "train/step/model_trainable.h"
+#include "train/step/weight_averaging.h"
 
 namespace holdfast {
 
@@ -26,6 +27,12 @@ void ModelTrainable::allocate() {
   slot_spans_.clear();
   for (std::size_t slot = 0; slot < slot_names_.size(); ++slot) slots_.push_back(arena(parameters_.size));
   for (const Arena& slot : slots_) slot_spans_.push_back(slot.span());
+  if (has_averages()) slot_spans_.pop_back();
+  prepare_penalties();
+}
+
+std::span<const float> ModelTrainable::weights() const {
+  return reads_averages_ && has_averages() ? slots_.back().span() : parameters_.span();
 }
 
 // What depends on the optimizer itself, and on the layout of the parameters.
@@ -36,7 +43,7 @@ void ModelTrainable::begin_optimizer() {
                                     optimizer_->name(), memory().device()));
   }
   grouped_.reset();
-  if (!optimizer_->parameter_rules().is_empty()) {
+  if (!optimizer_->parameter_rules().is_empty() || optimizer_->needs_whole_arrays()) {
     std::vector<std::string> names;
     const ModelDescription& model = *model_.description();
     for (const WeightPlace& place : model.parameters_in_order()) {
@@ -44,6 +51,7 @@ void ModelTrainable::begin_optimizer() {
     }
     grouped_.emplace(*optimizer_, model_.parameters(), names);
   }
+  averaging_ = averaging_of(optimizer_->weight_average());
   clipper_.reset();
   const GradientClipping clipping = optimizer_->clipping();
   if (!clipping.value && !clipping.norm && !clipping.global_norm) return;
@@ -57,21 +65,23 @@ void ModelTrainable::begin_optimizer() {
 }
 
 void ModelTrainable::initialize(std::uint64_t seed) {
-  for (std::size_t slot = 0; slot < slots_.size(); ++slot) initialize_slot(slot, *given_optimizer_);
   if (has_given_weights_) {
     memory().copy_from_host(model_.parameter_values(), parameters_.span());
     memory().copy_from_host(model_.buffer_values(), buffers_.span());
-    return;
+  } else {
+    // Drawn on the host, so a device begins with the same bits as a CPU.
+    std::vector<float> parameters(parameters_.size);
+    std::vector<float> buffers(buffers_.size);
+    model_.initialize(seed, parameters, buffers);
+    memory().copy_from_host(parameters, parameters_.span());
+    memory().copy_from_host(buffers, buffers_.span());
   }
-  // Drawn on the host, so a device begins with the same bits as a CPU.
-  std::vector<float> parameters(parameters_.size);
-  std::vector<float> buffers(buffers_.size);
-  model_.initialize(seed, parameters, buffers);
-  memory().copy_from_host(parameters, parameters_.span());
-  memory().copy_from_host(buffers, buffers_.span());
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) initialize_slot(slot, *given_optimizer_);
 }
 
+// The parameters are there by then, with which averages begin: an average of zeros and weights would be of no use.
 void ModelTrainable::initialize_slot(std::size_t slot, const Optimizer& optimizer) {
+  if (slot >= slot_spans_.size()) return memory().copy(parameters_.span(), slots_[slot].span());
   memory().fill_zero(slots_[slot].span());
   const float value = optimizer.initial_value_of_slot(slot);
   if (value == 0) return;
@@ -127,13 +137,13 @@ std::string ModelTrainable::describe_training(const Model& model, const Optimize
   // A resume compares this text, which has sorted members.
   return nlohmann::json{{"frozen", model.frozen_layers()},
                         {"optimizer", json_given_by(whose, "configuration()", optimizer.configuration())},
-                        {"slots", optimizer.slot_names()}}
+                        {"slots", slots_of(optimizer)}}
       .dump();
 }
 
 void ModelTrainable::lay_out(const std::string& training) {
   if (training == training_) return;
-  std::vector<std::string> slots = given_optimizer_->slot_names();
+  std::vector<std::string> slots = slots_of(*given_optimizer_);
   std::int64_t first_step = 0;
   Model model = given_;
   if (!training.empty()) {
@@ -179,16 +189,27 @@ void ModelTrainable::train_with(const Model& model, const Optimizer& optimizer) 
   begin_optimizer();
 }
 
-void ModelTrainable::on_fit_end() {
+ModelWeights::Values ModelTrainable::values_for(const Model& model) {
   std::vector<float> parameters(parameters_.size);
   std::vector<float> buffers(buffers_.size);
-  memory().copy_to_host(parameters_.span(), parameters);
+  memory().copy_to_host(weights(), parameters);
   memory().copy_to_host(buffers_.span(), buffers);
+  return weights_by_name(model, model_, parameters, buffers);
+}
+
+Model ModelTrainable::present_model() {
+  Model copy = compiled_.with_frozen_layers(compiled_.frozen_layers());
+  ModelWeights::Values values = values_for(copy);
+  copy.set_weights(std::move(values.parameters), std::move(values.buffers));
+  return copy;
+}
+
+void ModelTrainable::on_fit_end() {
   for (Model* const model : {&given_, &compiled_}) {
     // Copies share their weights.
     if (model == &compiled_ && compiled_.description() == given_.description()) continue;
-    ModelWeights::Values weights = weights_by_name(*model, model_, parameters, buffers);
-    model->set_weights(std::move(weights.parameters), std::move(weights.buffers));
+    ModelWeights::Values values = values_for(*model);
+    model->set_weights(std::move(values.parameters), std::move(values.buffers));
   }
 }
 

@@ -1,9 +1,9 @@
-// The penalties of regularizers. They depend on the parameters alone, so they are no part of any shard: each rank
-// computes the same number, and adds the same gradient to the sum over all shards. docs/decisions/training.md
+// The penalties of regularizers, and constraints. They depend on the parameters alone, so they are no part of any
+// shard: each rank computes the same numbers, and adds the same gradient to the sum over all shards.
+// docs/decisions/training.md
 
 #include <array>
 #include <cmath>
-#include <functional>
 
 #include "holdfast/nn/functions.h"
 #include "nn/model/description.h"
@@ -36,12 +36,12 @@ double penalty_of(const Regularizer& regularizer, std::span<const float> weights
 
 }  // namespace
 
-// A function that held a copy of what it calls would take memory in each step: callers pass a reference.
-void ModelTrainable::for_each_penalty(
-    const std::function<void(std::size_t entry, const Regularizer& regularizer)>& use) const {
+void ModelTrainable::prepare_penalties() {
+  penalties_.clear();
   const std::vector<WeightStart>& starts = model_.description()->parameter_starts;
   for (std::size_t entry = 0; entry < starts.size(); ++entry) {
-    if (!starts[entry].regularizer.is_none()) use(entry, starts[entry].regularizer);
+    const Regularizer& regularizer = starts[entry].regularizer;
+    if (!regularizer.is_none()) penalties_.push_back({entry, regularizer, program_of(regularizer)});
   }
 }
 
@@ -49,40 +49,56 @@ void ModelTrainable::for_each_penalty(
 double ModelTrainable::penalty() {
   double sum = 0;
   std::vector<float> copy;
-  const auto add = [&](std::size_t entry, const Regularizer& regularizer) {
-    std::span<const float> weights = model_.parameters().view(std::span<const float>(parameters_.span()), entry);
+  for (const Penalty& one : penalties_) {
+    std::span<const float> array = model_.parameters().view(weights(), one.entry);
     if (!memory().is_host()) {
-      copy.resize(weights.size());
-      memory().copy_to_host(weights, copy);
-      weights = copy;
+      copy.resize(array.size());
+      memory().copy_to_host(array, copy);
+      array = copy;
     }
-    sum += penalty_of(regularizer, weights);
-  };
-  for_each_penalty(std::ref(add));
+    sum += penalty_of(one.regularizer, array);
+  }
   return sum;
 }
 
 std::span<const float> ModelTrainable::with_penalties(std::span<const float> gradients) {
-  bool is_own = own_gradients_.floats != nullptr && gradients.data() == own_gradients_.floats.get();
-  const auto add = [&](std::size_t entry, const Regularizer& regularizer) {
-    if (!is_own) {
-      // The sum lies in memory that other ranks are still reading.
-      if (!own_gradients_.floats) own_gradients_ = {memory().allocate(gradients.size()), gradients.size()};
-      memory().copy(gradients, own_gradients_.span());
-      gradients = own_gradients_.span();
-      is_own = true;
-    }
-    const std::span<float> sum = model_.parameters().view(own_gradients_.span(), entry);
-    const std::span<const float> weights = model_.parameters().view(std::span<const float>(parameters_.span()), entry);
+  if (penalties_.empty()) return gradients;
+  if (own_gradients_.floats == nullptr || gradients.data() != own_gradients_.floats.get()) {
+    // The sum lies in memory that other ranks are still reading.
+    if (!own_gradients_.floats) own_gradients_ = {memory().allocate(gradients.size()), gradients.size()};
+    memory().copy(gradients, own_gradients_.span());
+  }
+  for (const Penalty& one : penalties_) {
+    const std::span<float> sum = model_.parameters().view(own_gradients_.span(), one.entry);
+    const std::span<float> array = model_.parameters().view(parameters_.span(), one.entry);
     compute::ElementShape shape;
     shape.extents[0] = static_cast<std::int64_t>(sum.size());
     shape.strides[0][0] = shape.strides[1][0] = 1;
-    const std::array<const float*, 2> inputs{sum.data(), weights.data()};
+    const std::array<const float*, 2> inputs{sum.data(), array.data()};
     const std::array<float*, 1> outputs{sum.data()};
-    workers_.front().program->backend().array_kernels().elements(program_of(regularizer), shape, inputs, outputs);
-  };
-  for_each_penalty(std::ref(add));
-  return gradients;
+    workers_.front().program->backend().array_kernels().elements(one.gradient, shape, inputs, outputs);
+  }
+  return own_gradients_.span();
+}
+
+// The same on each rank, as an update is.
+void ModelTrainable::constrain_parameters() {
+  const std::vector<WeightStart>& starts = model_.description()->parameter_starts;
+  std::vector<float> copy;
+  for (std::size_t entry = 0; entry < starts.size(); ++entry) {
+    const Constraint& constraint = starts[entry].constraint;
+    if (constraint.is_none()) continue;
+    const std::span<float> array = model_.parameters().view(parameters_.span(), entry);
+    const Shape& shape = model_.parameters().entries()[entry].shape;
+    if (memory().is_host()) {
+      constraint.apply(shape, array);
+      continue;
+    }
+    copy.resize(array.size());
+    memory().copy_to_host(array, copy);
+    constraint.apply(shape, copy);
+    memory().copy_from_host(copy, array);
+  }
 }
 
 }  // namespace holdfast

@@ -22,6 +22,7 @@
 #include "optim/clipping_options.h"
 #include "optim/update_pass.h"
 #include "train/context/configuration_json.h"
+#include "train/step/weight_averaging.h"
 
 namespace holdfast {
 namespace {
@@ -51,7 +52,7 @@ ModelTrainable::ModelTrainable(const Model& model, const Optimizer& optimizer, s
       given_optimizer_(optimizer.clone()),
       optimizer_(given_optimizer_),
       most_gradients_(gradients_of_all(model)),
-      slot_names_(optimizer_->slot_names()),
+      slot_names_(slots_of(*optimizer_)),
       evaluation_(model, std::move(losses), metrics) {
   require_own_clone("optimizer", optimizer, *optimizer_);
   check_clipping(optimizer_->name(), optimizer_->clipping());
@@ -271,7 +272,8 @@ void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const
   evaluation_.complete(sums, batch.samples);
 }
 
-// The key names all that the passes depend on, except what never changes: parameters, loss and metrics.
+// The key names all that the passes depend on, except what never changes: parameters that are trained, loss and
+// metrics.
 void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch,
                             const std::function<void(std::size_t)>& after_part) {
   // A recording that is repeated calls no operation on the host, so this is the only look before it.
@@ -394,13 +396,14 @@ void ModelTrainable::compute_sums_of(const ShardBatch& batch, std::span<float> s
   const auto queue = [&] {
     take_apart(state);
     const ModelProgram::Outputs& outputs =
-        state.program->run_inference(state.lists.arrays.inputs, batch.samples, parameters_.span(), buffers_.span());
+        state.program->run_inference(state.lists.arrays.inputs, batch.samples, weights(), buffers_.span());
     evaluate(state, batch, outputs, false, sums);
   };
   ShardLists& lists = state.lists;
   const auto prepared = state.program->prepare_inference(batch.samples);
   lists.key.assign(prepared.begin(), prepared.end());
   state.sums->prepare(batch.samples, lists.columns.weights, lists.columns.scale, lists.key);
+  lists.key.push_back(address_of(weights().data()));
   if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
   state.lists.parts.assign(1, std::ref(queue));
   repeat(state, batch, [](std::size_t) {});
@@ -430,89 +433,12 @@ void ModelTrainable::predict_samples(const ShardBatch& batch, std::span<float> o
   list_columns(state, batch);
   take_apart(state);
   const ModelProgram::Outputs& computed =
-      state.program->run_inference(state.lists.arrays.inputs, batch.samples, parameters_.span(), buffers_.span());
+      state.program->run_inference(state.lists.arrays.inputs, batch.samples, weights(), buffers_.span());
   for (std::size_t output = 0; output < computed.size(); ++output) {
     const std::size_t count = elements(model_.outputs()[output].spec.shape, batch.samples);
     memory().copy_to_host({reinterpret_cast<const float*>(computed[output]), count}, outputs.first(count));
     outputs = outputs.subspan(count);
   }
-}
-
-std::span<const float> ModelTrainable::final_gradients(const Update& update) {
-  std::span<const float> gradients = update.gradients.first(parameters_.size);
-  if (update.is_weighted) {
-    // Into an array of its own: the sum lies in memory that other ranks are still reading.
-    Arena& divided = own_gradients_;
-    if (!divided.floats) divided = {memory().allocate(parameters_.size), parameters_.size};
-    divide(workers_.front().program->backend(), gradients, update.weight, divided.span(), update.passes);
-    gradients = divided.span();
-  }
-  gradients = with_penalties(gradients);
-  return clipper_ ? clipper_->clip(gradients, update.passes) : gradients;
-}
-
-std::optional<float> ModelTrainable::learning_rate(std::int64_t update) const {
-  const std::optional<LearningRate> rate = optimizer_->learning_rate();
-  return rate ? std::optional(rate->of_update(update - first_step_)) : std::nullopt;
-}
-
-void ModelTrainable::check_learning_rate(float rate) const {
-  const std::optional<LearningRate> own = optimizer_->learning_rate();
-  if (!own) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("a callback sets the learning rate {}, and the optimizer {} has none that callbacks may "
-                            "change; override its learning_rate() and with_learning_rate()",
-                            rate, optimizer_->name()));
-  }
-  if (!own->constant()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("a callback sets the learning rate {}, and that of the optimizer {} follows a schedule, "
-                            "which would be lost; give the optimizer a number, or leave the callback out",
-                            rate, optimizer_->name()));
-  }
-  // Throws for a rate that is negative or not finite.
-  const std::unique_ptr<Optimizer> changed = optimizer_->with_learning_rate(rate);
-  const Optimizer& optimizer = *optimizer_;
-  const Optimizer* const other = changed.get();
-  // A class that derives from one of Holdfast's would lose what it adds.
-  if (other != nullptr && typeid(*other) == typeid(optimizer)) return;
-  throw Error(ErrorCode::unsupported,
-              fmt::format("a callback sets the learning rate {}, and the optimizer {} is of a class that derives from "
-                          "another one without overriding with_learning_rate(); override it",
-                          rate, optimizer_->name()));
-}
-
-// Made once for a rate, since a step allocates nothing.
-const Optimizer& ModelTrainable::optimizer_of(const Update& update) {
-  if (!update.learning_rate) return *optimizer_;
-  ChangedOptimizer& changed = changed_optimizer_;
-  if (changed.optimizer == nullptr || changed.rate != *update.learning_rate) {
-    changed = {*update.learning_rate, optimizer_->with_learning_rate(*update.learning_rate)};
-  }
-  return *changed.optimizer;
-}
-
-void ModelTrainable::apply_update(const Update& update) {
-  // All samples are masked: there is no mean.
-  if (update.is_weighted && update.weight == 0) return;
-  const std::span<const float> gradients = final_gradients(update);
-  // One worker is enough: an update is one pass over the arenas, not one for each shard.
-  ModelProgram& program = *workers_.front().program;
-  const Optimizer& optimizer = optimizer_of(update);
-  const std::int64_t step = update.step - first_step_;
-  const UpdateArrays arrays{parameters_.span(), gradients, slot_spans_};
-  if (grouped_) {
-    grouped_->update(program.backend(), optimizer, update.learning_rate, step, arrays, update.passes);
-  } else {
-    update_arrays(program.backend(), optimizer, step, arrays, update.passes);
-  }
-  const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
-  if (contributions.empty()) return;
-  // A pass that is the same in each step, so it can be recorded, too. No key of a shard begins with this number.
-  constexpr std::uint64_t kBuffers = std::numeric_limits<std::uint64_t>::max();
-  const std::array<std::uint64_t, 3> key{kBuffers, address_of(contributions.data()), address_of(buffers_.floats.get())};
-  const auto update_buffers = [&] { program.update_buffers(contributions, buffers_.span()); };
-  program.backend().repeat(key, std::ref(update_buffers));
 }
 
 }  // namespace holdfast

@@ -7,11 +7,13 @@
 #include <optional>
 #include <vector>
 
+#include "compute/array_kernels.h"
 #include "compute/growing_floats.h"
 #include "holdfast/nn/model.h"
 #include "holdfast/nn/regularizer.h"
 #include "holdfast/optim/optimizer.h"
 #include "holdfast/train/trainable.h"
+#include "nn/model/model_weights.h"
 #include "nn/program/model_program.h"
 #include "optim/gradient_clipper.h"
 #include "train/step/grouped_update.h"
@@ -56,6 +58,8 @@ class ModelTrainable final : public Trainable {
   std::optional<float> learning_rate(std::int64_t update) const override;
   void check_learning_rate(float rate) const override;
   double penalty() override;
+  bool keeps_averages() const override { return optimizer_->weight_average().is_kept; }
+  void read_averages(bool averages) override { reads_averages_ = averages; }
   void apply_update(const Update& update) override;
   void on_fit_end() override;
   MemorySpace& memory() override;
@@ -65,6 +69,8 @@ class ModelTrainable final : public Trainable {
   std::string describe_training(const Model& model, const Optimizer& optimizer) const;
   // Lays the state out for a compile() that happens now: the weights stay, the slots are those of `optimizer` at first.
   void change_training(const std::string& training, const Optimizer& optimizer);
+  // A copy of the model that is trained at present, with weights of its own: those that predict() reads.
+  Model present_model();
   // From now on updates are those of this optimizer, for which the state is laid out.
   void train_with(const Model& model, const Optimizer& optimizer);
 
@@ -128,13 +134,22 @@ class ModelTrainable final : public Trainable {
   void place_output_gradients(WorkerState& state, std::int64_t samples) const;
   // The one of the configuration, with the learning rate that a callback set.
   const Optimizer& optimizer_of(const Update& update);
+  // Whether the state has a slot of averages.
+  bool has_averages() const { return !slot_names_.empty() && slot_names_.back() == kAverageSlot; }
+  // What inference reads: the parameters, or their averages.
+  std::span<const float> weights() const;
+  // The weights and buffers in the layout of `model`, on the host.
+  ModelWeights::Values values_for(const Model& model);
   // The sum of gradients as the optimizer takes it: divided by the weights of the samples, and clipped.
   std::span<const float> final_gradients(const Update& update);
 
+  // model_penalties.cpp
+  // Lists the penalties of model_, and compiles their gradients.
+  void prepare_penalties();
   // Adds the gradients of the penalties to own_gradients_, or to a copy of `gradients` there. Returns the sum.
   std::span<const float> with_penalties(std::span<const float> gradients);
-  // Calls `use` with each array that has a penalty.
-  void for_each_penalty(const std::function<void(std::size_t entry, const Regularizer& regularizer)>& use) const;
+  // Keeps the arrays that have a constraint in bounds.
+  void constrain_parameters();
 
   // Waits for the shard's sums. Returns false if the device has looked for gradients that are not finite, and found
   // one.
@@ -168,10 +183,18 @@ class ModelTrainable final : public Trainable {
 
     std::span<float> span() const { return {floats.get(), size}; }
   };
-  Arena parameters_;          // of model_.parameters()
-  Arena buffers_;             // of model_.buffers()
-  std::vector<Arena> slots_;  // of model_.parameters(), one for each slot of the optimizer
-  std::vector<std::span<float>> slot_spans_;
+  Arena parameters_;                          // of model_.parameters()
+  Arena buffers_;                             // of model_.buffers()
+  std::vector<Arena> slots_;                  // of model_.parameters(), one for each of slot_names_
+  std::vector<std::span<float>> slot_spans_;  // those of the optimizer's own slots, without averages
+  std::unique_ptr<Optimizer> averaging_;      // updates averages as if they were parameters; null without averages
+  bool reads_averages_ = false;               // not part of the state: no update depends on it
+  struct Penalty {
+    std::size_t entry = 0;
+    Regularizer regularizer;
+    compute::ElementProgram gradient{};  // inputs: the gradient and the parameter; output: the sum with the penalty's
+  };
+  std::vector<Penalty> penalties_;
   std::optional<GradientClipper> clipper_;
   std::optional<GroupedUpdate> grouped_;  // where the optimizer has rules for single arrays
   Arena own_gradients_;                   // divided by the weights of the samples, or with those of the penalties

@@ -39,7 +39,7 @@ float number_of(const NamedArray& array) {
 
 std::vector<float> initial_values(const std::string& array, const Json& optimizer) {
   std::vector<float> values(3, -1);
-  const std::vector<std::byte> bytes = initial_slot_bytes(testing::floats(array, {3}), metadata_of(optimizer));
+  const std::vector<std::byte> bytes = initial_slot_bytes(testing::floats(array, {3}), {}, metadata_of(optimizer));
   EXPECT_EQ(bytes.size(), values.size() * sizeof(float));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;

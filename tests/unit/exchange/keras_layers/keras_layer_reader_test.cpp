@@ -2,6 +2,7 @@
 
 #include "keras_layers/keras_layer_reader.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -272,6 +273,28 @@ TEST(KerasLayerReader, ReadsRegularizers) {
   EXPECT_THAT(step.notes, IsEmpty());
   EXPECT_EQ(step.steps.front().config["kernel_regularizer"], "l1_l2(0.25,0.5)");
   EXPECT_EQ(step.steps.front().config["bias_regularizer"], "l2(0.01)");
+}
+
+TEST(KerasLayerReader, ReadsConstraints) {
+  const auto step = steps_of("Dense", R"({"units": 3, "bias_constraint": "non_neg",
+      "kernel_constraint": {"class_name": "MinMaxNorm", "config": {"min_value": 0.5, "axis": [0, 1]}}})");
+
+  EXPECT_THAT(step.notes, IsEmpty());
+  EXPECT_EQ(step.steps.front().config["kernel_constraint"], "min_max_norm(0.5,1.0,1.0,[0,1])");
+  EXPECT_EQ(step.steps.front().config["bias_constraint"], "non_neg()");
+}
+
+TEST(KerasLayerReader, NotesConstraintsThatHoldfastLacks) {
+  for (const char* constraint :
+       {R"({"class_name": "Own"})", R"({"class_name": "MaxNorm", "config": {"max_value": -1}})",
+        R"({"class_name": "UnitNorm", "config": {"axis": [0, 0]}})",
+        R"({"class_name": "UnitNorm", "config": {"axis": "0"}})",
+        R"({"class_name": "MinMaxNorm", "config": {"min_value": 2}})", "3"}) {
+    const std::string text = fmt::format(R"({{"units": 3, "kernel_constraint": {}}})", constraint);
+    EXPECT_THAT(steps_of("Dense", text.c_str()).notes,
+                ElementsAre("layer \"net/x\" has a kernel_constraint, which Holdfast leaves out"))
+        << constraint;
+  }
 }
 
 TEST(KerasLayerReader, NotesRegularizersThatHoldfastLacks) {

@@ -35,13 +35,13 @@ TEST(Regularizer, IsInTheTextOfAModelOnlyWhereItIsSet) {
 }
 
 TEST(Regularizer, IsRefusedInTheTextOfALayerThatHasNone) {
-  std::string text = Model(Sequential{Input{6, 1}, Conv1DTranspose{2, 3}}).graph();
-  const std::string last = R"("use_bias":true)";
-  text.replace(text.find(last), last.size(), R"json("kernel_regularizer":"l2(0.25)",)json" + last);
+  std::string text = Model(Sequential{Input{6, 1}, RMSNormalization{}}).graph();
+  const std::string option = R"("epsilon":)";
+  text.replace(text.find(option), option.size(), R"json("scale_regularizer":"l2(0.25)",)json" + option);
 
   EXPECT_EQ(code_thrown_by([&] { Model::from_graph(text); }), ErrorCode::invalid_file);
   const std::string sentence = sentence_thrown_by([&] { Model::from_graph(text); });
-  EXPECT_NE(sentence.find("has a regularizer, which it cannot have"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("holds 2 values, of which only 1 are known"), std::string::npos) << sentence;
 }
 
 }  // namespace

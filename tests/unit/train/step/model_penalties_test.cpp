@@ -1,4 +1,5 @@
-// Penalties of regularizers against Keras in float64 (scripts/tests/regularizer_cases.py).
+// Penalties of regularizers against Keras in float64 (scripts/tests/regularizer_cases.py), constraints, and rules of
+// single arrays.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +10,9 @@
 
 #include "holdfast/holdfast.h"
 #include "support/folders.h"
+#include "support/temporary_folder.h"
 #include "support/thread_replica.h"
+#include "unit/train/support/played_callbacks.h"
 
 namespace holdfast {
 namespace {
@@ -131,6 +134,88 @@ TEST(Penalties, OfFrozenLayersAreNone) {
   };
 
   EXPECT_EQ(loss_of(frozen), loss_of(other));
+}
+
+// The weights of a case, of which each array has a bound if `is_bounded`.
+Model bounded_model(const Json& one, bool is_bounded) {
+  const Constraint norm = is_bounded ? Constraint::max_norm(0.5F) : Constraint();
+  const Constraint plus = is_bounded ? Constraint::non_neg() : Constraint();
+  Model model = Sequential{
+      Input{3}, Dense{4, {.activation = Activation::tanh, .kernel_constraint = norm, .bias_constraint = plus}},
+      Dense{1, {.kernel_constraint = is_bounded ? Constraint::unit_norm() : Constraint(), .bias_constraint = plus}}};
+  const Model weights = regularized_model(one);
+  model.set_weights({weights.parameter_values().begin(), weights.parameter_values().end()}, {});
+  return model;
+}
+
+std::vector<float> train_bounded(const Json& one, bool is_bounded, const ThreadRun& run, std::int64_t epochs,
+                                 const Optimizer& optimizer = SGD(0.125F), std::int64_t fail_at = -1) {
+  std::vector<float> parameters;
+  train_on_threads(run, [&](Replica& replica) {
+    const Model model = bounded_model(one, is_bounded);
+    Trainer trainer(replica, model, optimizer, MeanSquaredError());
+    trainer.fit(data_of(one).batch(6), {.epochs = epochs, .callbacks = {ModelCheckpoint(), FailAt(fail_at)}});
+    if (replica.is_primary()) parameters.assign(model.parameter_values().begin(), model.parameter_values().end());
+  });
+  return parameters;
+}
+
+TEST(Constraints, FollowTheUpdate) {
+  const Json one = regularizer_cases()[0];
+  const Model before = bounded_model(one, true);
+  const auto step_of = [&](bool is_bounded) {
+    Model model = bounded_model(one, is_bounded);
+    Replica alone = Replica::alone();
+    Trainer trainer(alone, model, SGD(0.125F), MeanSquaredError());
+    trainer.fit(data_of(one).batch(12));
+    return std::vector<float>(model.parameter_values().begin(), model.parameter_values().end());
+  };
+  std::vector<float> expected = step_of(false);
+  const ArenaLayout& layout = before.parameters();
+  const std::vector<Constraint> constraints = {Constraint::max_norm(0.5F), Constraint::non_neg(),
+                                               Constraint::unit_norm(), Constraint::non_neg()};
+  for (std::size_t entry = 0; entry < 4; ++entry) {
+    constraints[entry].apply(layout.entries()[entry].shape, layout.view(std::span<float>(expected), entry));
+  }
+
+  EXPECT_EQ(step_of(true), expected);
+}
+
+TEST(Constraints, HaveTheSameBitsOnAnyNumberOfReplicasAndAfterFailures) {
+  const Json one = regularizer_cases()[1];
+  const TemporaryFolder plain, failed, many;
+  const std::vector<float> expected = train_bounded(one, true, {.run_directory = plain.path()}, 3);
+  EXPECT_ANY_THROW(train_bounded(one, true, {.run_directory = failed.path()}, 3, SGD(0.125F), 5));
+
+  EXPECT_EQ(train_bounded(one, true, {.replicas = 2, .run_directory = failed.path()}, 3), expected);
+  EXPECT_EQ(train_bounded(one, true, {.replicas = 3, .run_directory = many.path()}, 3), expected);
+}
+
+TEST(Constraints, ComeAfterTheMovingAverageAsInKeras) {
+  const Json one = regularizer_cases()[0];
+  const auto averages_of = [&](bool is_bounded) {
+    Replica alone = Replica::alone();
+    Trainer trainer(alone, bounded_model(one, is_bounded), SGD({.learning_rate = 0.125F, .use_ema = true}),
+                    MeanSquaredError());
+    trainer.fit(data_of(one).batch(12));
+    const Model averaged = trainer.averaged_model();
+    return std::vector<float>(averaged.parameter_values().begin(), averaged.parameter_values().end());
+  };
+
+  // After one update the average is the weights before they were bounded.
+  EXPECT_EQ(averages_of(true), averages_of(false));
+}
+
+TEST(Constraints, OfFrozenLayersAreNone) {
+  const Json one = regularizer_cases()[0];
+  const Model model = bounded_model(one, true).frozen("dense");
+  const std::vector<float> before(model.buffer_values().begin(), model.buffer_values().end());
+  Replica alone = Replica::alone();
+  Trainer trainer(alone, model, SGD(0.125F), MeanSquaredError());
+
+  trainer.fit(data_of(one).batch(12));
+
+  EXPECT_TRUE(std::ranges::equal(model.buffer_values(), before));
 }
 
 TEST(ParameterRules, KeepArraysFromDecayingAndMovingWithTheBitsOfThoseOptions) {

@@ -82,7 +82,7 @@ void write_convolution(ConfigWriter& config, const ConvolutionSettings& settings
   config.boolean("use_bias", settings.use_bias);
   config.text("kernel_initializer", settings.kernel_initializer.name());
   config.text("bias_initializer", settings.bias_initializer.name());
-  write_regularizers(config, settings);
+  write_limits_of_kernel_and_bias(config, settings);
 }
 
 ConvolutionSettings read_convolution(ConfigReader& config, std::size_t spatial_axes) {
@@ -99,7 +99,9 @@ ConvolutionSettings read_convolution(ConfigReader& config, std::size_t spatial_a
           .kernel_initializer = Initializer::from_name(config.text("kernel_initializer")),
           .bias_initializer = Initializer::from_name(config.text("bias_initializer")),
           .kernel_regularizer = read_regularizer(config, "kernel_regularizer"),
-          .bias_regularizer = read_regularizer(config, "bias_regularizer")};
+          .bias_regularizer = read_regularizer(config, "bias_regularizer"),
+          .kernel_constraint = read_constraint(config, "kernel_constraint"),
+          .bias_constraint = read_constraint(config, "bias_constraint")};
 }
 
 }  // namespace holdfast

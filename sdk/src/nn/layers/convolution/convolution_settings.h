@@ -24,7 +24,9 @@ ConvolutionSettings settings_of(std::int64_t filters, const Extent& kernel_size,
           .kernel_initializer = options.kernel_initializer,
           .bias_initializer = options.bias_initializer,
           .kernel_regularizer = options.kernel_regularizer,
-          .bias_regularizer = options.bias_regularizer};
+          .bias_regularizer = options.bias_regularizer,
+          .kernel_constraint = options.kernel_constraint,
+          .bias_constraint = options.bias_constraint};
 }
 
 // Throws Error{invalid_argument} that names `kind` if the layer cannot be made.

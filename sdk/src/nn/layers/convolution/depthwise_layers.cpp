@@ -8,6 +8,7 @@
 
 #include "holdfast/base/error.h"
 #include "nn/layers/convolution/convolution_settings.h"
+#include "nn/layers/kernel_and_bias.h"
 #include "nn/operations/operations.h"
 
 namespace holdfast {
@@ -23,14 +24,20 @@ static DepthwiseSettings depthwise_settings(const Extent& kernel_size, const aut
           .activation = options.activation,
           .use_bias = options.use_bias,
           .depthwise_initializer = options.depthwise_initializer,
-          .bias_initializer = options.bias_initializer};
+          .bias_initializer = options.bias_initializer,
+          .depthwise_regularizer = options.depthwise_regularizer,
+          .bias_regularizer = options.bias_regularizer,
+          .depthwise_constraint = options.depthwise_constraint,
+          .bias_constraint = options.bias_constraint};
 }
 
 template <class Extent>
 static SeparableSettings separable_settings(std::int64_t filters, const Extent& kernel_size, const auto& options) {
   return {.filters = filters,
           .depthwise = depthwise_settings(kernel_size, options),
-          .pointwise_initializer = options.pointwise_initializer};
+          .pointwise_initializer = options.pointwise_initializer,
+          .pointwise_regularizer = options.pointwise_regularizer,
+          .pointwise_constraint = options.pointwise_constraint};
 }
 
 static SlidingWindows depthwise_windows(const DepthwiseSettings& settings) {
@@ -70,8 +77,9 @@ DepthwiseKernel depthwise_kernel(LayerBuilder& builder, const std::string& name,
   const std::int64_t window = Shape(settings.kernel_size).element_count();
   // Keras takes the fans from the last two axes of a kernel, which are channels and multiplier here.
   const Fans fans = {.in = window * channels, .out = window * settings.depth_multiplier};
-  return {builder.parameter(name, shape, settings.depthwise_initializer, fans), fans,
-          channels * settings.depth_multiplier};
+  return {limited(builder, builder.parameter(name, shape, settings.depthwise_initializer, fans),
+                  settings.depthwise_regularizer, settings.depthwise_constraint),
+          fans, channels * settings.depth_multiplier};
 }
 
 Value convolve_depthwise(const Value& input, const DepthwiseKernel& kernel, const MaybeValue& bias,
@@ -93,7 +101,7 @@ static std::vector<Value> build_depthwise(LayerBuilder& builder, std::span<const
   const Value& input = only_input(inputs);
   const DepthwiseKernel kernel = depthwise_kernel(builder, "kernel", input, settings);
   MaybeValue bias;
-  if (settings.use_bias) bias = builder.parameter("bias", {kernel.outputs}, settings.bias_initializer, kernel.fans);
+  if (settings.use_bias) bias = limited_bias(builder, {kernel.outputs}, kernel.fans, settings);
   return {settings.activation(convolve_depthwise(input, kernel, bias, settings))};
 }
 
@@ -105,11 +113,11 @@ static std::vector<Value> build_separable(LayerBuilder& builder, std::span<const
   std::vector<std::int64_t> extents(settings.depthwise.kernel_size.size(), 1);
   extents.insert(extents.end(), {kernel.outputs, settings.filters});
   const Fans fans = {.in = kernel.outputs, .out = settings.filters};
-  const Value pointwise = builder.parameter("pointwise_kernel", Shape(extents), settings.pointwise_initializer, fans);
+  const Value pointwise =
+      limited(builder, builder.parameter("pointwise_kernel", Shape(extents), settings.pointwise_initializer, fans),
+              settings.pointwise_regularizer, settings.pointwise_constraint);
   MaybeValue bias;
-  if (settings.depthwise.use_bias) {
-    bias = builder.parameter("bias", {settings.filters}, settings.depthwise.bias_initializer, fans);
-  }
+  if (settings.depthwise.use_bias) bias = limited_bias(builder, {settings.filters}, fans, settings.depthwise);
   // Only the second convolution has a bias, as in Keras.
   const Value mixed =
       convolution(convolve_depthwise(input, kernel, std::nullopt, settings.depthwise), pointwise, bias, {});
@@ -127,6 +135,8 @@ static void write_windows(ConfigWriter& config, const DepthwiseSettings& setting
   config.boolean("use_bias", settings.use_bias);
   config.text("depthwise_initializer", settings.depthwise_initializer.name());
   config.text("bias_initializer", settings.bias_initializer.name());
+  write_limits(config, "depthwise", settings.depthwise_regularizer, settings.depthwise_constraint);
+  write_limits(config, "bias", settings.bias_regularizer, settings.bias_constraint);
 }
 
 static DepthwiseSettings read_windows(ConfigReader& config, std::size_t spatial_axes) {
@@ -138,7 +148,11 @@ static DepthwiseSettings read_windows(ConfigReader& config, std::size_t spatial_
           .activation = ActivationFunction::from_name(config.text("activation")),
           .use_bias = config.boolean("use_bias"),
           .depthwise_initializer = Initializer::from_name(config.text("depthwise_initializer")),
-          .bias_initializer = Initializer::from_name(config.text("bias_initializer"))};
+          .bias_initializer = Initializer::from_name(config.text("bias_initializer")),
+          .depthwise_regularizer = read_regularizer(config, "depthwise_regularizer"),
+          .bias_regularizer = read_regularizer(config, "bias_regularizer"),
+          .depthwise_constraint = read_constraint(config, "depthwise_constraint"),
+          .bias_constraint = read_constraint(config, "bias_constraint")};
 }
 
 // Files have the options of both convolutions in one object, as Keras does.
@@ -146,12 +160,15 @@ static void write_separable(ConfigWriter& config, const SeparableSettings& setti
   config.integer("filters", settings.filters);
   write_windows(config, settings.depthwise);
   config.text("pointwise_initializer", settings.pointwise_initializer.name());
+  write_limits(config, "pointwise", settings.pointwise_regularizer, settings.pointwise_constraint);
 }
 
 static SeparableSettings read_separable(ConfigReader& config, std::size_t spatial_axes) {
   return {.filters = config.integer("filters"),
           .depthwise = read_windows(config, spatial_axes),
-          .pointwise_initializer = Initializer::from_name(config.text("pointwise_initializer"))};
+          .pointwise_initializer = Initializer::from_name(config.text("pointwise_initializer")),
+          .pointwise_regularizer = read_regularizer(config, "pointwise_regularizer"),
+          .pointwise_constraint = read_constraint(config, "pointwise_constraint")};
 }
 
 // The classes below differ in their names and in their numbers of axes. Readers use private constructors, which

@@ -10,6 +10,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/nn/functions.h"
 #include "nn/layers/convolution/convolution_settings.h"
+#include "nn/layers/kernel_and_bias.h"
 #include "nn/operations/operations.h"
 
 namespace holdfast {
@@ -25,7 +26,11 @@ static TransposedConvolutionSettings transposed_settings(std::int64_t filters, c
                           .activation = options.activation,
                           .use_bias = options.use_bias,
                           .kernel_initializer = options.kernel_initializer,
-                          .bias_initializer = options.bias_initializer},
+                          .bias_initializer = options.bias_initializer,
+                          .kernel_regularizer = options.kernel_regularizer,
+                          .bias_regularizer = options.bias_regularizer,
+                          .kernel_constraint = options.kernel_constraint,
+                          .bias_constraint = options.bias_constraint},
           .output_padding = options.output_padding ? extents_of(*options.output_padding) : std::vector<std::int64_t>{}};
 }
 
@@ -57,7 +62,7 @@ static std::vector<Value> build_transposed(LayerBuilder& builder, std::span<cons
   const std::int64_t window = Shape(options.kernel_size).element_count();
   // Keras takes fans from the kernel's last axes, whichever of them are the inputs.
   const Fans fans = {.in = window * options.filters, .out = window * channels};
-  const Value kernel = builder.parameter("kernel", shape, options.kernel_initializer, fans);
+  const Value kernel = limited_kernel(builder, shape, fans, options);
   Value output = transposed_convolution(input, kernel,
                                         {.strides = options.strides,
                                          .padding = options.padding,
@@ -65,7 +70,7 @@ static std::vector<Value> build_transposed(LayerBuilder& builder, std::span<cons
                                          .output_padding = settings.output_padding});
   if (options.use_bias) {
     // The bias is aligned at the last axis, the filters.
-    output = output + builder.parameter("bias", {options.filters}, options.bias_initializer, fans);
+    output = output + limited_bias(builder, {options.filters}, fans, options);
   }
   return {options.activation(output)};
 }
@@ -79,15 +84,9 @@ static void write_transposed(ConfigWriter& config, const TransposedConvolutionSe
 static TransposedConvolutionSettings read_transposed(ConfigReader& config, std::size_t spatial_axes) {
   TransposedConvolutionSettings settings = {.convolution = read_convolution(config, spatial_axes)};
   if (config.has("output_padding")) settings.output_padding = read_extents(config, "output_padding", spatial_axes);
-  // The options of convolutions may have groups and regularizers, so a file may name them here.
-  const char* surplus = nullptr;
-  if (settings.convolution.groups != 1) surplus = "groups";
-  if (!settings.convolution.kernel_regularizer.is_none() || !settings.convolution.bias_regularizer.is_none()) {
-    surplus = "a regularizer";
-  }
-  if (surplus == nullptr) return settings;
-  throw Error(ErrorCode::invalid_file,
-              fmt::format("a transposed convolution of the model graph has {}, which it cannot have", surplus));
+  // The options of convolutions may have groups, so a file may name them here.
+  if (settings.convolution.groups == 1) return settings;
+  throw Error(ErrorCode::invalid_file, "a transposed convolution of the model graph has groups, which it cannot have");
 }
 
 Conv1DTranspose::Conv1DTranspose(const TransposedConvolutionSettings& settings, const std::string& name)

@@ -1,0 +1,94 @@
+// The direction of a step is computed twice from the new slots, once for its norm and once for the step itself. So it
+// needs no array of its own.
+
+#include "holdfast/optim/lamb.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "holdfast/base/error.h"
+#include "optim/rule_options.h"
+
+namespace holdfast {
+namespace {
+
+// The numbers of a step.
+struct LambStep {
+  float momentum_correction = 1;
+  float velocity_correction = 1;
+  float epsilon = 0;
+
+  float direction(float momentum, float velocity) const {
+    return momentum * momentum_correction / (std::sqrt(velocity * velocity_correction) + epsilon);
+  }
+};
+
+double corrected(float beta, std::int64_t step) {
+  return 1.0 / (1.0 - std::pow(static_cast<double>(beta), static_cast<double>(step)));
+}
+
+}  // namespace
+
+Lamb::Lamb(const LambOptions& options) : options_(options) {
+  check_moment_options(name(), options);
+}
+
+std::string Lamb::configuration() const {
+  return moment_configuration(name(), options_);
+}
+
+std::unique_ptr<Optimizer> Lamb::with_learning_rate(const LearningRate& rate) const {
+  return with_rate<Lamb>(options_, rate);
+}
+
+GradientClipping Lamb::clipping() const {
+  return clipping_of(options_);
+}
+
+ParameterRules Lamb::parameter_rules() const {
+  return rules_of(options_);
+}
+
+WeightAverage Lamb::weight_average() const {
+  return average_of(options_);
+}
+
+std::unique_ptr<Optimizer> Lamb::without_weight_decay() const {
+  return without_decay<Lamb>(options_);
+}
+
+std::vector<std::string> Lamb::slot_names() const {
+  return {"momentum", "velocity"};
+}
+
+void Lamb::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
+                  std::span<const std::span<float>> slots) const {
+  HOLDFAST_ASSERT(step >= 1 && slots.size() == 2 && gradients.size() == parameters.size());
+  HOLDFAST_ASSERT(slots[0].size() == parameters.size() && slots[1].size() == parameters.size());
+  const double rate = options_.learning_rate.of_update(step);
+  const LambStep numbers{.momentum_correction = static_cast<float>(corrected(options_.beta_1, step)),
+                         .velocity_correction = static_cast<float>(corrected(options_.beta_2, step)),
+                         .epsilon = options_.epsilon};
+  const auto kept = static_cast<float>(kept_of(options_.weight_decay, rate));
+  const std::span<float> momenta = slots[0];
+  const std::span<float> velocities = slots[1];
+  double weights = 0;
+  double directions = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const float gradient = gradients[i];
+    momenta[i] += (gradient - momenta[i]) * (1.0F - options_.beta_1);
+    velocities[i] += (gradient * gradient - velocities[i]) * (1.0F - options_.beta_2);
+    parameters[i] *= kept;
+    const double direction = numbers.direction(momenta[i], velocities[i]);
+    weights += static_cast<double>(parameters[i]) * parameters[i];
+    directions += direction * direction;
+  }
+  // Where one of the norms is 0, the step is that of the learning rate alone.
+  const double ratio = weights > 0 && directions > 0 ? std::sqrt(weights / directions) : 1.0;
+  const auto scale = static_cast<float>(rate * ratio);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i] -= scale * numbers.direction(momenta[i], velocities[i]);
+  }
+}
+
+}  // namespace holdfast

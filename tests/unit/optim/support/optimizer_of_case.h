@@ -1,0 +1,92 @@
+#pragma once
+
+// Optimizers of ours from the options of Keras's, as scripts/tests/optimizer_cases.py writes them.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "holdfast/holdfast.h"
+
+namespace holdfast {
+
+// Takes options of the case, and fails for one that nobody asked for.
+class CaseOptions {
+ public:
+  explicit CaseOptions(nlohmann::json options) : options_(std::move(options)) {}
+  ~CaseOptions() { EXPECT_TRUE(options_.empty()) << options_; }
+
+  template <class Type>
+  void take(const char* name, Type& option) {
+    if (!options_.contains(name)) return;
+    option = options_[name].get<Type>();
+    options_.erase(name);
+  }
+  template <class Options>
+  void take_common(Options& options) {
+    float rate = 0;
+    take("learning_rate", rate);
+    options.learning_rate = rate;
+    take("weight_decay", options.weight_decay);
+    take("use_ema", options.use_ema);
+    take("ema_momentum", options.ema_momentum);
+    take("ema_overwrite_frequency", options.ema_overwrite_frequency);
+  }
+
+ private:
+  nlohmann::json options_;
+};
+
+template <class Kind, class Options>
+std::unique_ptr<Optimizer> with_betas(CaseOptions& of, Options options) {
+  of.take_common(options);
+  of.take("beta_1", options.beta_1);
+  of.take("beta_2", options.beta_2);
+  if constexpr (requires { options.epsilon; }) of.take("epsilon", options.epsilon);
+  return std::make_unique<Kind>(options);
+}
+
+// The optimizer of a case of scripts/tests/optimizer_cases.py.
+inline std::unique_ptr<Optimizer> optimizer_of_case(const nlohmann::json& one) {
+  const auto kind = one["kind"].get<std::string>();
+  CaseOptions of(one["options"]);
+  if (kind == "adamax") return with_betas<Adamax>(of, AdamaxOptions{});
+  if (kind == "lamb") return with_betas<Lamb>(of, LambOptions{});
+  if (kind == "nadam") return with_betas<Nadam>(of, NadamOptions{});
+  if (kind == "lion") return with_betas<Lion>(of, LionOptions{});
+  if (kind == "adam") return with_betas<Adam>(of, AdamOptions{});
+  if (kind == "adamw") return with_betas<AdamW>(of, AdamWOptions{});
+  if (kind == "sgd") {
+    SGDOptions options;
+    of.take_common(options);
+    of.take("momentum", options.momentum);
+    of.take("nesterov", options.nesterov);
+    return std::make_unique<SGD>(options);
+  }
+  if (kind == "adagrad") {
+    AdagradOptions options;
+    of.take_common(options);
+    of.take("initial_accumulator_value", options.initial_accumulator_value);
+    of.take("epsilon", options.epsilon);
+    return std::make_unique<Adagrad>(options);
+  }
+  if (kind == "adadelta") {
+    AdadeltaOptions options;
+    of.take_common(options);
+    of.take("rho", options.rho);
+    of.take("epsilon", options.epsilon);
+    return std::make_unique<Adadelta>(options);
+  }
+  RMSpropOptions options;
+  of.take_common(options);
+  of.take("rho", options.rho);
+  of.take("momentum", options.momentum);
+  of.take("epsilon", options.epsilon);
+  of.take("centered", options.centered);
+  return std::make_unique<RMSprop>(options);
+}
+
+}  // namespace holdfast

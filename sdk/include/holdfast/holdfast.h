@@ -105,5 +105,6 @@
 #include "holdfast/train/run_results.h"
 #include "holdfast/train/savepoint.h"
 #include "holdfast/train/supervise.h"
+#include "holdfast/train/timer.h"
 #include "holdfast/train/trainable.h"
 #include "holdfast/train/trainer.h"

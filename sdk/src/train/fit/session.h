@@ -59,6 +59,7 @@ class Trainer::Session {
   // After a call was interrupted: goes on with the next generation.
   void begin_next_generation(const CallRecord& call);
   void give_more_epochs(std::size_t call, std::int64_t epochs);
+  void settle_kept_weights(std::size_t call, bool keeps_weights);
   Logs evaluate_once(const Dataset& data);
   std::vector<Tensor> predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size);
   // Runs what a call does. If that throws, later calls know of it.
@@ -98,6 +99,7 @@ class Trainer::Session {
   void end_epoch(CallRecord& record, FitContext& context);
   void end_fit(CallRecord& record, FitContext& context);
   void close_fit(FitContext& context);
+  void restore_kept_weights(FitContext& context);
   void end_where_asked();
   Logs means_of_epoch(const CallRecord& record) const;
   void restore_callbacks_of_fit();

@@ -22,6 +22,15 @@ Dataset points(std::int64_t count) {
   return from_tensors(std::move(features), std::move(targets));
 }
 
+// A note, a picture of one color for each epoch, and a number.
+void add_points(TrainingContext& context, TensorBoardPoints& points) {
+  Tensor picture{Shape{2, 3, 3}};
+  for (float& value : picture.values()) value = static_cast<float>(context.epoch()) / 5;
+  points.image("color", picture);
+  points.text("note", "epoch **" + std::to_string(context.epoch()) + "**");
+  points.scalar("square", static_cast<double>(context.epoch() * context.epoch()));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -29,9 +38,13 @@ int main(int argc, char** argv) {
   return supervise(argc, argv, options, [](Replica& replica) {
     const Sequential model{Input{2}, Dense{8, {.activation = Activation::tanh}}, Dense{1}};
     Trainer trainer{replica, model, SGD{0.05F}, MeanSquaredError{}, {MeanAbsoluteError{}}};
-    trainer.fit(points(256).shuffle().batch(16),
-                {.epochs = 5,
-                 .validation = points(64).batch(16),
-                 .callbacks = {ModelCheckpoint{{.every_epochs = 2}}, CSVLogger{}, TensorBoard{}}});
+    trainer.fit(points(256).shuffle().batch(16), {.epochs = 5,
+                                                  .validation = points(64).batch(16),
+                                                  .callbacks = {ModelCheckpoint{{.every_epochs = 2}}, CSVLogger{},
+                                                                TensorBoard{{.scalars_every_steps = 8,
+                                                                             .histograms_every_epochs = 1,
+                                                                             .images_every_epochs = 2,
+                                                                             .write_graph = true,
+                                                                             .add = add_points}}}});
   });
 }

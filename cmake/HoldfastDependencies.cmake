@@ -22,6 +22,16 @@ pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 # Not FindHDF5: that needs a C compiler in every project which uses Holdfast.
 pkg_check_modules(hdf5 REQUIRED IMPORTED_TARGET hdf5>=1.10)
 
+# RemoteMonitor sends by HTTP; a build without libcurl refuses to make one.
+find_package(CURL 7.61 QUIET)
+set(HOLDFAST_FIND_CURL "")
+if(CURL_FOUND)
+  set(HOLDFAST_FIND_CURL "find_dependency(CURL)")
+  message(STATUS "Holdfast: RemoteMonitor: yes, libcurl ${CURL_VERSION_STRING}")
+else()
+  message(STATUS "Holdfast: RemoteMonitor: no (missing: libcurl)")
+endif()
+
 if(HOLDFAST_BUILD_TESTS)
   find_package(GTest 1.12 REQUIRED)
 endif()

@@ -78,6 +78,7 @@
 #include "holdfast/nn/value_metric.h"
 #include "holdfast/observe/csv_logger.h"
 #include "holdfast/observe/progress_line.h"
+#include "holdfast/observe/remote_monitor.h"
 #include "holdfast/observe/tensor_board.h"
 #include "holdfast/optim/adadelta.h"
 #include "holdfast/optim/adagrad.h"

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator as PluginAccumulator
 from tensorboard.util import tensor_util
 
 EPOCHS = 5
@@ -27,14 +28,14 @@ def rows(folder):
 
 
 def shown(folder, part):
-    """[(step, bytes)] by tag, as TensorBoard keeps them: texts, pictures and histograms are tensors to it."""
-    board = EventAccumulator(str(folder / "tensorboard" / part), size_guidance={"tensors": 0}).Reload()
+    """[(step, bytes)] by tag, as the program TensorBoard keeps them: it makes tensors of all kinds of values."""
+    board = PluginAccumulator(str(folder / "tensorboard" / part), size_guidance={"tensors": 0}).Reload()
     return {tag: [(event.step, event.tensor_proto.SerializeToString(deterministic=True)) for event in board.Tensors(tag)]
             for tag in board.Tags()["tensors"]}
 
 
 def tensors(folder, part, tag):
-    board = EventAccumulator(str(folder / "tensorboard" / part), size_guidance={"tensors": 0}).Reload()
+    board = PluginAccumulator(str(folder / "tensorboard" / part), size_guidance={"tensors": 0}).Reload()
     return [(event.step, tensor_util.make_ndarray(event.tensor_proto)) for event in board.Tensors(tag)]
 
 

@@ -1,4 +1,4 @@
-// libcurl is optional: only this file knows it. See docs/decisions/building.md
+// libcurl is optional: only this file knows it. See docs/decisions/training.md
 
 #include "callbacks/http_post.h"
 

@@ -52,8 +52,13 @@ void Saver::save(const std::vector<PendingSave>& pending) {
 void Saver::submit_all(const std::vector<PendingSave>& pending) {
   act_and_tell_callbacks([&] {
     while_storage_fails([&] { writer_.check(); });
-    for (const PendingSave& save : pending) {
-      while_storage_fails([&] { submit(save.path, save.options); });
+    // The run's own savepoint comes last, since a run that goes on from it does not write the other files again.
+    const std::string own = training_.context->run_directory + "/" + savepoint_name(training_.state.step);
+    for (const bool is_own : {false, true}) {
+      for (const PendingSave& save : pending) {
+        if ((save.path == own) != is_own) continue;
+        while_storage_fails([&] { submit(save.path, save.options); });
+      }
     }
   });
 }

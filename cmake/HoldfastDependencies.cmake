@@ -46,6 +46,16 @@ elseif(HOLDFAST_ARROW)
   message(FATAL_ERROR "HOLDFAST_ARROW is ${HOLDFAST_ARROW}, which has no libarrow, libparquet and headers of Arrow 24 or later; name the folder of pyarrow")
 endif()
 
+# RemoteMonitor sends by HTTP; a build without libcurl refuses to make one.
+find_package(CURL 7.61 QUIET)
+set(HOLDFAST_FIND_CURL "")
+if(CURL_FOUND)
+  set(HOLDFAST_FIND_CURL "find_dependency(CURL)")
+  message(STATUS "Holdfast: RemoteMonitor: yes, libcurl ${CURL_VERSION_STRING}")
+else()
+  message(STATUS "Holdfast: RemoteMonitor: no (missing: libcurl)")
+endif()
+
 if(HOLDFAST_BUILD_TESTS)
   find_package(GTest 1.12 REQUIRED)
 endif()

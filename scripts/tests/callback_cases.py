@@ -4,8 +4,8 @@
     KERAS_BACKEND=numpy python3 scripts/tests/callback_cases.py     (needs Keras, as tests/interop does)
 
 tests/unit/callbacks compares ours with them. The file is tests/unit/callbacks/reference/keras_callbacks.json: for each
-case the options, the values of "val_loss", and either the number of epochs until the stop (0: none) or the learning
-rate after each epoch.
+case the options, the values of "val_loss", and either the number of epochs until the stop (0: none) and the epoch
+whose weights are restored, or the learning rate after each epoch.
 """
 
 import json
@@ -46,6 +46,19 @@ class Optimizer:
         object.__setattr__(self, name, np.float32(value))
 
 
+class EpochModel:
+    """Its weights are the number of the epoch."""
+
+    def __init__(self):
+        self.stop_training, self.epoch, self.restored = False, 0, None
+
+    def get_weights(self):
+        return self.epoch
+
+    def set_weights(self, weights):
+        self.restored = weights
+
+
 def early_stopping(draw):
     options = {
         "min_delta": draw.choice([0.0, 0.1]),
@@ -54,15 +67,25 @@ def early_stopping(draw):
         "start_from_epoch": draw.choice([0, 0, 3]),
         "mode": draw.choice(["min", "max"]),
     }
-    callback = keras.callbacks.EarlyStopping(monitor="val_loss", **options)
-    callback.set_model(SimpleNamespace(stop_training=False))
+    callback = keras.callbacks.EarlyStopping(monitor="val_loss", restore_best_weights=True, **options)
+    model = EpochModel()
+    callback.set_model(model)
     callback.on_train_begin()
     values = values_of(draw, options["start_from_epoch"])
+    epochs_until_stop = 0
     for epoch, value in enumerate(values):
+        model.epoch = epoch
         callback.on_epoch_end(epoch, logs_of(value))
-        if callback.model.stop_training:
-            return {"options": options, "values": values, "epochs_until_stop": epoch + 1}
-    return {"options": options, "values": values, "epochs_until_stop": 0}
+        if model.stop_training:
+            epochs_until_stop = epoch + 1
+            break
+    callback.on_train_end()
+    return {
+        "options": options,
+        "values": values,
+        "epochs_until_stop": epochs_until_stop,
+        "restored_epoch": model.restored,
+    }
 
 
 def reduce_lr(draw):

@@ -1,8 +1,10 @@
 // A small training that logs; Python tests read what it writes:
-//   logging_program RUN_DIRECTORY
-// Trains five epochs of 16 steps, with a savepoint after every second epoch. HOLDFAST_FAULTS injects faults.
+//   logging_program RUN_DIRECTORY [URL [CERTIFICATES]]
+// Trains five epochs of 16 steps, with a savepoint after every second epoch. With a URL, sends each epoch there.
+// HOLDFAST_FAULTS injects faults.
 
 #include <string>
+#include <vector>
 
 #include "holdfast/holdfast.h"
 
@@ -22,16 +24,32 @@ Dataset points(std::int64_t count) {
   return from_tensors(std::move(features), std::move(targets));
 }
 
+// A note, a picture of one color for each epoch, and a number.
+void add_points(TrainingContext& context, TensorBoardPoints& points) {
+  Tensor picture{Shape{2, 3, 3}};
+  for (float& value : picture.values()) value = static_cast<float>(context.epoch()) / 5;
+  points.image("color", picture);
+  points.text("note", "epoch **" + std::to_string(context.epoch()) + "**");
+  points.scalar("square", static_cast<double>(context.epoch() * context.epoch()));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const SuperviseOptions options{.replicas = 2, .run_directory = argc > 1 ? argv[1] : "run"};
-  return supervise(argc, argv, options, [](Replica& replica) {
+  const std::string url = argc > 2 ? argv[2] : "";
+  const std::string certificates = argc > 3 ? argv[3] : "";
+  return supervise(argc, argv, options, [&](Replica& replica) {
     const Sequential model{Input{2}, Dense{8, {.activation = Activation::tanh}}, Dense{1}};
     Trainer trainer{replica, model, SGD{0.05F}, MeanSquaredError{}, {MeanAbsoluteError{}}};
+    std::vector<CallbackHandle> callbacks = {ModelCheckpoint{{.every_epochs = 2}}, CSVLogger{},
+                                             TensorBoard{{.scalars_every_steps = 8,
+                                                          .histograms_every_epochs = 1,
+                                                          .images_every_epochs = 2,
+                                                          .write_graph = true,
+                                                          .add = add_points}}};
+    if (!url.empty()) callbacks.emplace_back(RemoteMonitor{{.root = url, .run = "r", .ca_file = certificates}});
     trainer.fit(points(256).shuffle().batch(16),
-                {.epochs = 5,
-                 .validation = points(64).batch(16),
-                 .callbacks = {ModelCheckpoint{{.every_epochs = 2}}, CSVLogger{}, TensorBoard{}}});
+                {.epochs = 5, .validation = points(64).batch(16), .callbacks = callbacks});
   });
 }

@@ -3,10 +3,13 @@
 import csv
 import os
 import subprocess
+import sys
 
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator as PluginAccumulator
+from tensorboard.util import tensor_util
 
 EPOCHS = 5
 
@@ -22,6 +25,18 @@ def train(folder, faults="", exit_code=0):
 def rows(folder):
     with open(folder / "log.csv", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def shown(folder, part):
+    """[(step, bytes)] by tag, as the program TensorBoard keeps them: it makes tensors of all kinds of values."""
+    board = PluginAccumulator(str(folder / "tensorboard" / part), size_guidance={"tensors": 0}).Reload()
+    return {tag: [(event.step, event.tensor_proto.SerializeToString(deterministic=True)) for event in board.Tensors(tag)]
+            for tag in board.Tags()["tensors"]}
+
+
+def tensors(folder, part, tag):
+    board = PluginAccumulator(str(folder / "tensorboard" / part), size_guidance={"tensors": 0}).Reload()
+    return [(event.step, tensor_util.make_ndarray(event.tensor_proto)) for event in board.Tensors(tag)]
 
 
 def points(folder, part):
@@ -57,6 +72,56 @@ def test_tensorboard_shows_the_values_of_the_table_under_keras_names(undisturbed
         assert points(undisturbed, part) == expected
 
 
+def test_tensorboard_shows_the_means_of_steps(undisturbed):
+    losses = tensors(undisturbed, "steps", "batch_loss")
+
+    assert [step for step, _ in losses] == list(range(8, EPOCHS * 16 + 1, 8))
+    table = rows(undisturbed)
+    assert float(losses[1][1]) == np.float32(table[0]["loss"])
+
+
+def test_tensorboard_shows_histograms_and_pictures_of_weights(undisturbed):
+    tags = shown(undisturbed, "weights")
+
+    assert sorted(tags) == ["dense/bias/histogram", "dense/kernel/histogram", "dense/kernel/image",
+                            "dense_1/bias/histogram", "dense_1/kernel/histogram", "dense_1/kernel/image"]
+    for step, histogram in tensors(undisturbed, "weights", "dense/kernel/histogram"):
+        left, right, counts = histogram.T
+        assert len(counts) == 30 and counts.sum() == 2 * 8
+        assert np.all(left[1:] == right[:-1]) and left[0] < right[-1]
+    assert [step for step, _ in tensors(undisturbed, "weights", "dense/kernel/image")] == [1, 3]
+    width, height, picture = tensors(undisturbed, "weights", "dense/kernel/image")[0][1]
+    assert (width, height) == (b"8", b"2")
+    assert picture.startswith(b"\x89PNG")
+
+
+def test_tensorboard_shows_what_the_program_adds(undisturbed):
+    notes = tensors(undisturbed, "added", "note")
+
+    assert [(step, note.tolist()) for step, note in notes] == [(e, [f"epoch **{e}**".encode()]) for e in range(EPOCHS)]
+    assert [(step, float(value)) for step, value in tensors(undisturbed, "added", "square")] == [
+        (epoch, epoch**2) for epoch in range(EPOCHS)]
+    assert len(tensors(undisturbed, "added", "color")) == EPOCHS
+
+
+def test_tensorboard_shows_the_layers_of_the_model(undisturbed):
+    board = EventAccumulator(str(undisturbed / "tensorboard/graph")).Reload()
+
+    nodes = [(node.name, node.op, list(node.input)) for node in board.Graph().node]
+    assert nodes == [("input", "Input", []), ("dense", "Dense", ["input"]), ("dense_1", "Dense", ["dense"])]
+
+
+def test_the_program_of_tensorboard_reads_all_files_without_a_warning(undisturbed):
+    inspect = [sys.executable, "-m", "tensorboard.main", "--inspect", "--logdir", str(undisturbed / "tensorboard")]
+    result = subprocess.run(inspect, capture_output=True, text=True, timeout=300)
+
+    assert result.returncode == 0, result.stderr
+    ours = [line for line in result.stderr.splitlines() if "TensorFlow installation not found" not in line]
+    assert not [line for line in ours if "warn" in line.lower() or "error" in line.lower()], result.stderr
+    for part in ("train", "validation", "steps", "weights", "added", "graph"):
+        assert f"tensorboard/{part}" in result.stdout
+
+
 @pytest.mark.parametrize("faults", [
     "rank=0,step=40,fault=kill",  # another process becomes the primary rank
     "rank=0,step=31,phase=callback,fault=kill",  # just before an epoch ends
@@ -70,6 +135,8 @@ def test_a_recovery_neither_repeats_nor_loses_an_epoch(faults, undisturbed, tmp_
     assert (tmp_path / "run/log.csv").read_bytes() == (undisturbed / "log.csv").read_bytes()
     for part in ("train", "validation"):
         assert points(tmp_path / "run", part) == points(undisturbed, part)
+    for part in ("steps", "weights", "added"):
+        assert shown(tmp_path / "run", part) == shown(undisturbed, part), part
 
 
 def test_a_start_continues_the_logs_from_its_savepoint(undisturbed, tmp_path):
@@ -78,11 +145,13 @@ def test_a_start_continues_the_logs_from_its_savepoint(undisturbed, tmp_path):
     assert len(rows(tmp_path / "run")) == 3
     with open(tmp_path / "run/log.csv", "a") as file:
         file.write("3,0.5")  # a row cut off by a kill
-    shown = sorted((tmp_path / "run/tensorboard/train").iterdir())
-    shown[-1].write_bytes(shown[-1].read_bytes()[:-5])
+    files = sorted((tmp_path / "run/tensorboard/train").iterdir())
+    files[-1].write_bytes(files[-1].read_bytes()[:-5])
 
     train(tmp_path / "run")
 
     assert (tmp_path / "run/log.csv").read_bytes() == (undisturbed / "log.csv").read_bytes()
     for part in ("train", "validation"):
         assert points(tmp_path / "run", part) == points(undisturbed, part)
+    for part in ("steps", "weights", "added"):
+        assert shown(tmp_path / "run", part) == shown(undisturbed, part), part

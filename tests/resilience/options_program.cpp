@@ -45,13 +45,16 @@ void train(Replica& replica, const std::string& outputs, std::int64_t die_at, bo
                   Adam{{.learning_rate = 0.01F, .use_ema = true, .ema_momentum = 0.75F}},
                   SparseCategoricalCrossentropy{{.from_logits = true}}, {unweighted(SparseCategoricalAccuracy{})});
   // A pass has six steps, so epochs end within passes.
-  const FitOptions options{.epochs = 5,
-                           .validation = validation.batch(6),
-                           .validation_every = 2,
-                           .steps_per_epoch = 5,
-                           .accumulate = 2,
-                           .class_weights = balanced_class_weights(training),
-                           .callbacks = {ModelCheckpoint{{.every_steps = 3}}, CSVLogger{}, SwapEMAWeights{}}};
+  const FitOptions options{
+      .epochs = 5,
+      .validation = validation.batch(6),
+      .validation_every = 2,
+      .steps_per_epoch = 5,
+      .accumulate = 2,
+      .class_weights = balanced_class_weights(training),
+      // The highest loss is that of the first validation, so the weights of that epoch come back.
+      .callbacks = {ModelCheckpoint{{.every_steps = 3}}, CSVLogger{}, SwapEMAWeights{},
+                    EarlyStopping{{.best = Best::highest, .patience = 100, .restore_best_weights = true}}}};
   const Dataset batches = training.shuffle().batch(6);
   if (has_loop) {
     for (const TrainingStep& at : trainer.steps(batches, options)) {

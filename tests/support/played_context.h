@@ -25,6 +25,11 @@ class PlayedContext final : public TrainingContext {
   const std::vector<Logs>& history() const override { return past; }
   FileSystem& file_system() const override { return *files; }
   void stop_training() override { stopped = true; }
+  void keep_weights() override { kept = epoch_number; }
+  std::optional<std::int64_t> kept_epoch() const override { return kept; }
+  void restore_kept_weights() override { restored = kept; }
+  std::vector<WeightArray> weights() const override { return arrays; }
+  std::string graph() const override { return graph_text; }
   std::optional<float> learning_rate() const override { return rate; }
   void set_learning_rate(float set) override { rate = set; }
   void save(const std::string& path, const SaveOptions& options) override {
@@ -46,6 +51,10 @@ class PlayedContext final : public TrainingContext {
   std::int64_t epoch_number = 0;
   std::vector<Logs> past;
   bool stopped = false;
+  std::optional<std::int64_t> kept;      // the epoch of keep_weights()
+  std::optional<std::int64_t> restored;  // the same after restore_kept_weights()
+  std::vector<WeightArray> arrays;
+  std::string graph_text;
   std::optional<float> rate;
   std::vector<std::string> saved;
   std::vector<SaveOptions> asked;  // one for each of `saved`

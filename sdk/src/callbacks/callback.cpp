@@ -8,4 +8,17 @@ void TrainingContext::set_learning_rate(float) {
   throw Error(ErrorCode::unsupported, "this training takes no learning rate from callbacks");
 }
 
+void TrainingContext::keep_weights() {
+  throw Error(ErrorCode::unsupported, "this training keeps no weights for callbacks");
+}
+
+void TrainingContext::restore_kept_weights() {
+  throw Error(ErrorCode::unsupported, "this training keeps no weights for callbacks");
+}
+
+// One process decides for itself alone.
+void TrainingContext::ask_to_stop_training() {
+  stop_training();
+}
+
 }  // namespace holdfast

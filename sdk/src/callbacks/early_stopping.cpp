@@ -41,6 +41,8 @@ void EarlyStopping::on_epoch_end(TrainingContext& context, const Logs& logs) {
   const std::optional<double> monitored = monitored_in_epoch(context, logs, options_.monitor, "EarlyStopping");
   if (!monitored || context.epoch() < options_.start_from_epoch) return;
   const double value = *monitored;
+  // The first one is kept in any case: a fit() in which nothing improves ends with it, as in Keras.
+  if (options_.restore_best_weights && !context.kept_epoch()) context.keep_weights();
   ++epochs_without_improvement_;
   const auto improves_on = [&](double reference) {
     return is_better(value, reference, options_.best, options_.min_delta);
@@ -50,11 +52,16 @@ void EarlyStopping::on_epoch_end(TrainingContext& context, const Logs& logs) {
   if (is_first || (has_best_ && improves_on(best_value_))) {
     has_best_ = true;
     best_value_ = value;
+    if (options_.restore_best_weights) context.keep_weights();
     // An epoch that is better than all before it never stops the training, even below the baseline.
     if (!options_.baseline || improves_on(*options_.baseline)) epochs_without_improvement_ = 0;
   } else if (epochs_without_improvement_ >= options_.patience && context.epoch() > 0) {
     context.stop_training();
   }
+}
+
+void EarlyStopping::on_fit_end(TrainingContext& context, const Logs&) {
+  if (options_.restore_best_weights) context.restore_kept_weights();
 }
 
 }  // namespace holdfast

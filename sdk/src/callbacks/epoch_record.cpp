@@ -9,10 +9,6 @@
 
 namespace holdfast {
 
-static bool writes(const TrainingContext& context) {
-  return context.is_primary() && context.writes_files();
-}
-
 void EpochRecord::on_fit_begin(TrainingContext& context) {
   written_epochs_.reset();
   if (!writes(context)) return;
@@ -36,7 +32,9 @@ void EpochRecord::on_epoch_end(TrainingContext& context, const Logs& logs) {
 }
 
 void EpochRecord::on_fit_end(TrainingContext& context, const Logs&) {
-  if (writes(context)) try_to_write(context, context.history());
+  if (!writes(context)) return;
+  try_to_write(context, context.history());
+  finish(context);
 }
 
 void EpochRecord::try_to_write(const TrainingContext& context, const std::vector<Logs>& epochs) {

@@ -1,5 +1,5 @@
-// Writes and reads the event files of TensorBoard. Eight fields of its protobuf messages suffice for
-// points of scalars, which is less code than a dependency that generates it. Tests compare the bytes
+// Writes and reads the event files of TensorBoard. A few fields of its protobuf messages suffice, which
+// is less code than a dependency that generates it. Tests compare the bytes
 // with those of TensorBoard's own writer. Files that others wrote or that a kill cut off are read up to
 // the first damaged record, as TensorBoard does. See docs/decisions/training.md.
 
@@ -16,22 +16,22 @@
 #include <span>
 #include <string_view>
 
+#include "callbacks/protobuf_fields.h"
+
 namespace holdfast {
 namespace {
+
+using protobuf::double_field;
+using protobuf::little_endian;
+using protobuf::number_field;
+using protobuf::text_field;
+using protobuf::Wire;
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 constexpr std::int64_t kLastSecond = 9'999'999'999;  // the last one with ten digits
 constexpr std::string_view kEventVersion = "brain.Event:2";
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kChecksumBytes = 4;
-
-// The lowest byte first.
-template <typename Number>
-std::string little_endian(Number value) {
-  std::string bytes;
-  for (std::size_t i = 0; i < sizeof value; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
-  return bytes;
-}
 
 std::uint64_t number_at(std::string_view bytes, std::size_t at, std::size_t size) {
   std::uint64_t value = 0;
@@ -54,37 +54,21 @@ std::string framed(const std::string& message) {
   return length + masked_checksum(length) + message + masked_checksum(message);
 }
 
-// Protobuf: numbers in groups of seven bits; each field follows a key of its number and kind.
-enum class Wire { varint = 0, eight_bytes = 1, text = 2, four_bytes = 5 };
-
-std::string varint(std::uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
-  return bytes + static_cast<char>(value);
-}
-
-std::string key(int field, Wire wire) {
-  return varint(static_cast<std::uint64_t>(field) << 3 | static_cast<std::uint64_t>(wire));
-}
-
-std::string text_field(int field, std::string_view text) {
-  return key(field, Wire::text) + varint(text.size()) + std::string(text);
-}
-
 // Fields of the message Event.
 constexpr int kWallTime = 1;
 constexpr int kStep = 2;
 constexpr int kFileVersion = 3;
+constexpr int kGraph = 4;
 constexpr int kSummary = 5;
 constexpr int kSessionLog = 7;
 
 // TensorBoard takes this record as the order to drop later points.
-const std::string kSessionStart = key(1, Wire::varint) + varint(1);  // as a message SessionLog
+const std::string kSessionStart = number_field(1, 1);  // as a message SessionLog
 
 std::string event(double seconds, std::int64_t step, const std::string& what) {
   // Protobuf leaves out a 0.
-  const std::string at = step == 0 ? "" : key(kStep, Wire::varint) + varint(static_cast<std::uint64_t>(step));
-  return framed(key(kWallTime, Wire::eight_bytes) + little_endian(std::bit_cast<std::uint64_t>(seconds)) + at + what);
+  const std::string at = step == 0 ? "" : number_field(kStep, static_cast<std::uint64_t>(step));
+  return framed(double_field(kWallTime, seconds) + at + what);
 }
 
 std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
@@ -145,7 +129,7 @@ std::string read_at(File& file, std::uint64_t offset, std::uint64_t bytes) {
 }
 
 // Returns the message of the record at `offset` and advances `offset` past the record. Empty if there
-// is no whole one.
+// is not a whole one.
 std::optional<std::string> take_record(File& file, std::uint64_t file_bytes, std::uint64_t& offset) {
   const std::string head = read_at(file, offset, kLengthBytes + kChecksumBytes);
   if (head.size() < kLengthBytes + kChecksumBytes) return std::nullopt;
@@ -187,11 +171,14 @@ std::vector<std::string> event_files(FileSystem& files, const std::string& folde
 
 }  // namespace
 
+std::string summary_value(const std::string& tag, const std::string& value) {
+  return text_field(1, text_field(1, tag) + value);
+}
+
 std::string scalar_summary(const std::vector<std::pair<std::string, float>>& scalars) {
   std::string summary;
   for (const auto& [tag, value] : scalars) {
-    summary += text_field(
-        1, text_field(1, tag) + key(2, Wire::four_bytes) + little_endian(std::bit_cast<std::uint32_t>(value)));
+    summary += summary_value(tag, protobuf::float_field(2, value));
   }
   return summary;
 }
@@ -206,6 +193,10 @@ std::string start_record(double seconds, std::int64_t step) {
 
 std::string summary_record(double seconds, std::int64_t step, const std::string& summary) {
   return event(seconds, step, text_field(kSummary, summary));
+}
+
+std::string graph_record(double seconds, const std::string& graph) {
+  return event(seconds, 0, text_field(kGraph, graph));
 }
 
 EventPoints shown_points(FileSystem& files, const std::string& folder) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The event files of TensorBoard, as far as points of scalars need them: records with masked CRC-32C
+// The event files of TensorBoard, as far as points and graphs need them: records with masked CRC-32C
 // around them (tensorflow/core/lib/io/record_writer.h), each a protobuf message Event
 // (tensorboard/compat/proto/event.proto, summary.proto). The files of a folder, in the order of their
 // names, form one series.
@@ -18,11 +18,16 @@ namespace holdfast {
 // A message Summary of scalars by tag. Equal values give equal bytes; no values give an empty text.
 std::string scalar_summary(const std::vector<std::pair<std::string, float>>& scalars);
 
+// One value of a Summary: its tag, and the field of the message Value that holds it. Values are concatenated.
+std::string summary_value(const std::string& tag, const std::string& value);
+
 // Records, which are written one after the other. `seconds` counts since 1970.
 std::string version_record(double seconds);  // the first of a file
 // Takes back all points of the series at `step` or later.
 std::string start_record(double seconds, std::int64_t step);
 std::string summary_record(double seconds, std::int64_t step, const std::string& summary);
+// `graph` is a message GraphDef.
+std::string graph_record(double seconds, const std::string& graph);
 
 // Summaries by step.
 using EventPoints = std::map<std::int64_t, std::string>;

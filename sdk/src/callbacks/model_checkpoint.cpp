@@ -1,21 +1,49 @@
 // Which savepoints stay is decided by what the savepoints say about themselves; the state of this
 // callback only tells whether one is worth writing. So a run that goes back to an older state cannot
 // delete or overwrite a better savepoint. A savepoint that was made only because fit() ended goes when
-// a longer run has its successor. See docs/decisions/savepoints.md.
+// a longer run has its successor. Files with names of their own serve no recovery, and none is deleted. See
+// docs/decisions/savepoints.md.
 
 #include "holdfast/train/model_checkpoint.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
 
+#include "callbacks/file_name_pattern.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "train/state/monitor.h"
 #include "train/state/resume.h"
 
 namespace holdfast {
+namespace {
+
+std::shared_ptr<const FileNamePattern> checked_file_name(const ModelCheckpointOptions& options) {
+  auto pattern = std::make_shared<const FileNamePattern>(options.file_name);
+  const bool is_of_validation =
+      std::ranges::any_of(pattern->logged_names(), [](const std::string& name) { return name.starts_with("val_"); });
+  if (options.every_steps > 0 && is_of_validation) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("ModelCheckpoint cannot name files \"{}\" in the middle of an epoch, whose validation is still "
+                    "to come; leave every_steps at 0",
+                    options.file_name));
+  }
+  if (options.keep_every_steps > 0 || options.max_bytes > 0) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        "ModelCheckpoint deletes no files that have a file_name of their own; leave keep_every_steps and max_bytes "
+        "at 0");
+  }
+  return pattern;
+}
+
+}  // namespace
+
 ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options) : options_(std::move(options)) {
   // Checked at construction, where the mistake is, and not at the first savepoint.
   const auto is_negative = [](std::int64_t number) { return number < 0; };
@@ -24,15 +52,22 @@ ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options) : options_(std:
     throw Error(ErrorCode::invalid_argument,
                 "ModelCheckpoint needs numbers of at least 0 for steps, epochs, threads and savepoints to keep");
   }
+  if (options_.initial_value_threshold && options_.best_by.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                "ModelCheckpoint has an initial_value_threshold and nothing to compare with it: set best_by");
+  }
+  if (!options_.file_name.empty()) file_name_ = checked_file_name(options_);
 }
 
 std::string ModelCheckpoint::name() const {
-  return "model_checkpoint/" + options_.directory;
+  const std::string name = "model_checkpoint/" + options_.directory;
+  return file_name_ ? name + "/" + options_.file_name : name;
 }
 
 std::vector<std::string> ModelCheckpoint::monitors() const {
-  if (options_.best_by.empty()) return {};
-  return {options_.best_by};
+  std::vector<std::string> names = file_name_ ? file_name_->logged_names() : std::vector<std::string>{};
+  if (!options_.best_by.empty()) names.push_back(options_.best_by);
+  return names;
 }
 
 CallbackState ModelCheckpoint::state() const {
@@ -50,13 +85,20 @@ void ModelCheckpoint::restore(const CallbackState& state) {
 }
 
 // The callback may have served another run before, whose file system is gone.
-void ModelCheckpoint::on_fit_begin(TrainingContext&) {
+void ModelCheckpoint::on_fit_begin(TrainingContext& context) {
   keep_ = nullptr;
+  if (options_.weights_only && !file_name_ && directory(context) == context.run_directory()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        "ModelCheckpoint would write weights alone as savepoints of the run directory, from which the run could "
+        "not go on; give it a directory of its own or a file_name");
+  }
 }
 
-void ModelCheckpoint::on_step_end(TrainingContext& context, const Logs&) {
-  if (options_.every_steps > 0 && context.step() % options_.every_steps == 0)
-    save(context, options_.when_storage_is_slow);
+void ModelCheckpoint::on_step_end(TrainingContext& context, const Logs& logs) {
+  if (options_.every_steps == 0 || context.step() % options_.every_steps != 0) return;
+  if (file_name_) return save_named(context, logs, options_.when_storage_is_slow);
+  save(context, options_.when_storage_is_slow);
 }
 
 void ModelCheckpoint::on_epoch_end(TrainingContext& context, const Logs& logs) {
@@ -64,13 +106,18 @@ void ModelCheckpoint::on_epoch_end(TrainingContext& context, const Logs& logs) {
       options_.best_by.empty() ? std::nullopt : monitored_in_epoch(context, logs, options_.best_by, name());
   const bool is_among_best = value && enter_best(*value);
   const bool is_due = options_.every_epochs > 0 && (context.epoch() + 1) % options_.every_epochs == 0;
+  if (!is_among_best && !is_due) return;
   // No later savepoint makes up for one among the best, so it is never skipped.
-  if (is_among_best || is_due) save(context, is_among_best ? WhenStorageIsSlow::wait : options_.when_storage_is_slow);
+  const WhenStorageIsSlow when_slow = is_among_best ? WhenStorageIsSlow::wait : options_.when_storage_is_slow;
+  if (file_name_) return save_named(context, logs, when_slow);
+  save(context, when_slow);
 }
 
 // Returns whether `value` is among the best so far, and remembers it.
 bool ModelCheckpoint::enter_best(double value) {
   if (std::isnan(value)) return false;
+  const std::optional<double> threshold = options_.initial_value_threshold;
+  if (threshold && !is_better(value, *threshold, options_.best, 0)) return false;
   const auto place = std::find_if(best_values_.begin(), best_values_.end(),
                                   [&](double better) { return is_better(value, better, options_.best, 0); });
   if (place - best_values_.begin() >= options_.keep_best) return false;
@@ -81,10 +128,11 @@ bool ModelCheckpoint::enter_best(double value) {
 }
 
 void ModelCheckpoint::on_fit_end(TrainingContext& context, const Logs&) {
-  save(context, WhenStorageIsSlow::wait);
+  if (!file_name_) save(context, WhenStorageIsSlow::wait);
 }
 
 void ModelCheckpoint::on_fit_extended(std::int64_t step, std::int64_t epoch, const Logs& logs) {
+  if (file_name_) return;
   // A savepoint that a longer run would have made, too, must stay.
   const bool is_due = (options_.every_steps > 0 && step % options_.every_steps == 0) ||
                       (options_.every_epochs > 0 && epoch % options_.every_epochs == 0);
@@ -108,16 +156,39 @@ bool ModelCheckpoint::is_kept_always(std::int64_t step) const {
   return options_.keep_every_steps > 0 && step % options_.keep_every_steps == 0;
 }
 
+SaveOptions ModelCheckpoint::save_options(const TrainingContext& context,
+                                          WhenStorageIsSlow when_storage_is_slow) const {
+  return {.when_storage_is_slow = when_storage_is_slow,
+          .compression = options_.compression,
+          .zstd_level = options_.zstd_level,
+          .threads = options_.threads > 0 ? options_.threads : context.saving_threads(),
+          .weights_only = options_.weights_only};
+}
+
+// A repeated epoch has the same logs, so it writes the same file again.
+void ModelCheckpoint::save_named(TrainingContext& context, const Logs& logs, WhenStorageIsSlow when_storage_is_slow) {
+  if (!context.writes_files()) return;
+  const bool has_name =
+      std::ranges::all_of(file_name_->logged_names(), [&](const std::string& name) { return logs.contains(name); });
+  // An epoch that validation_every leaves out has no value to be named by.
+  if (!has_name && !context.is_validated()) return;
+  const std::string folder = directory(context);
+  if (context.is_primary()) context.file_system().create_folders(folder);
+  context.save(fmt::format("{}/{}", folder, file_name_->at(context, logs)),
+               save_options(context, when_storage_is_slow));
+}
+
 void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_storage_is_slow) {
   if (!context.writes_files()) return;
-  const int threads = options_.threads > 0 ? options_.threads : context.saving_threads();
+  SaveOptions saving =
+      save_options(context, is_kept_always(context.step()) ? WhenStorageIsSlow::wait : when_storage_is_slow);
   const std::string folder = directory(context);
   // Only the primary rank writes, so only there is `keep_` needed and when_durable called.
   if (context.is_primary() && !keep_) {
     context.file_system().create_folders(folder);
     const bool serves_recovery = folder == context.run_directory();
     ModelCheckpointOptions options = options_;
-    options.threads = threads;
+    options.threads = saving.threads;
     keep_ = make_savepoint_keeper(context.file_system(), folder,
                                   serves_recovery ? context.savepoint_copies() : std::vector<std::string>{}, options);
   }
@@ -132,15 +203,11 @@ void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_stor
       drop_savepoint(files, folders, savepoint_name(step), saved);
     };
   }
-  context.save(folder + "/" + saved,
-               {.when_storage_is_slow = is_kept_always(context.step()) ? WhenStorageIsSlow::wait : when_storage_is_slow,
-                .compression = options_.compression,
-                .zstd_level = options_.zstd_level,
-                .threads = threads,
-                .when_durable = [keep = keep_, drop, saved] {
-                  drop();
-                  keep(saved);
-                }});
+  saving.when_durable = [keep = keep_, drop, saved] {
+    drop();
+    keep(saved);
+  };
+  context.save(folder + "/" + saved, saving);
 }
 
 }  // namespace holdfast

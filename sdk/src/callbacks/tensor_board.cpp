@@ -1,7 +1,5 @@
-// TensorBoard keeps every point that it has read, so a new file says from which epoch on it takes back
-// earlier ones. It takes them back only from the first epoch that differs; the others keep their times.
-// The files are a function of the epochs that the training state knows, so nothing about them is kept
-// in the state. See docs/decisions/training.md.
+// The points of logs are a function of the epochs that the training state knows, so nothing about them is kept in the
+// state. Of other points, which cannot be computed again later, it has the last ones. See docs/decisions/training.md.
 
 #include "holdfast/observe/tensor_board.h"
 
@@ -13,16 +11,16 @@
 #include <utility>
 
 #include "callbacks/event_file.h"
+#include "callbacks/event_series.h"
+#include "callbacks/graph_definition.h"
+#include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/base/whole_file.h"
 
 namespace holdfast {
 namespace {
 
 constexpr std::string_view kValidationPrefix = "val_";
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // The points of the logs of validation, or of all others. An epoch without such logs has no point.
 EventPoints points_of(const std::vector<Logs>& epochs, bool of_validation) {
@@ -39,90 +37,156 @@ EventPoints points_of(const std::vector<Logs>& epochs, bool of_validation) {
   return points;
 }
 
-// The first step at which the two differ; empty if they are equal.
-std::optional<std::int64_t> first_difference(const EventPoints& left, const EventPoints& right) {
-  const auto [l, r] = std::mismatch(left.begin(), left.end(), right.begin(), right.end());
-  if (l == left.end() && r == right.end()) return std::nullopt;
-  if (l == left.end()) return r->first;
-  if (r == right.end()) return l->first;
-  return std::min(l->first, r->first);
+// Named as in savepoints, without the part that all have.
+std::string tag_of(const WeightArray& array, const char* what) {
+  constexpr std::string_view kModel = "model/";
+  const std::string name = array.name.starts_with(kModel) ? array.name.substr(kModel.size()) : array.name;
+  return name + "/" + what;
+}
+
+// A kernel of [in, out] as it is; of [height, width, in, out] a picture of in x out filters. Empty for other arrays.
+std::optional<Tensor> picture_of(const WeightArray& array) {
+  constexpr std::size_t kMostPixels = 512 * 512;
+  const std::vector<std::int64_t>& extents = array.shape.extents();
+  const bool is_kernel = extents.size() == 2 || extents.size() == 4;
+  if (!is_kernel || array.values.empty() || array.values.size() > kMostPixels) return std::nullopt;
+  const auto [lowest, highest] = std::minmax_element(array.values.begin(), array.values.end());
+  const float scale = *highest > *lowest ? 1 / (*highest - *lowest) : 0;
+  const bool is_matrix = extents.size() == 2;
+  const std::int64_t height = is_matrix ? 1 : extents[0];
+  const std::int64_t width = is_matrix ? 1 : extents[1];
+  const std::int64_t in = extents[extents.size() - 2];
+  const std::int64_t out = extents.back();
+  Tensor picture(Shape{in * height, out * width, 1});
+  const float* value = array.values.data();
+  for (std::int64_t y = 0; y < height; ++y) {
+    for (std::int64_t x = 0; x < width; ++x) {
+      for (std::int64_t i = 0; i < in; ++i) {
+        for (std::int64_t o = 0; o < out; ++o) {
+          const std::int64_t place = (i * height + y) * out * width + o * width + x;
+          picture.values()[static_cast<std::size_t>(place)] = (*value++ - *lowest) * scale;
+        }
+      }
+    }
+  }
+  return picture;
+}
+
+bool is_due(std::int64_t count, std::int64_t every) {
+  return every > 0 && count % every == 0;
 }
 
 }  // namespace
 
-// The points of one folder, and the file that this process began there.
-class TensorBoard::Series {
- public:
-  explicit Series(std::string folder) : folder_(std::move(folder)) {}
-
-  void bring_to(FileSystem& files, const EventPoints& points) {
-    if (is_current(files, points)) return append(files, points);
-    name_.clear();
-    const std::optional<std::int64_t> from = first_difference(shown_points(files, folder_), points);
-    if (from) begin_file(files, *from, points);
+TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)) {
+  if (options_.scalars_every_steps < 0 || options_.histograms_every_epochs < 0 || options_.images_every_epochs < 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "TensorBoard needs numbers of at least 0 for the steps and epochs between two points");
   }
-
- private:
-  // Whether missing points can follow what this process wrote last. Another rank may have written
-  // since.
-  bool is_current(FileSystem& files, const EventPoints& points) const {
-    return !name_.empty() && last_event_file(files, folder_) == name_ &&
-           std::mismatch(written_.begin(), written_.end(), points.begin(), points.end()).first == written_.end();
+  // A replica is ahead of another by a step at most, and some replicas may die one after another.
+  constexpr std::size_t kRecentSteps = 16;
+  if (options_.scalars_every_steps > 0) steps_ = std::make_unique<RecentEvents>(kRecentSteps);
+  if (options_.histograms_every_epochs > 0 || options_.images_every_epochs > 0) {
+    weights_ = std::make_unique<RecentEvents>(1);
   }
-
-  void begin_file(FileSystem& files, std::int64_t from, const EventPoints& points) {
-    files.create_folders(folder_);
-    const double now = seconds_since_1970();
-    const std::string name = next_event_file(files, folder_, static_cast<std::int64_t>(now));
-    const auto file = files.create(folder_ + "/" + name);
-    std::string records = version_record(now) + start_record(now, from);
-    for (auto point = points.lower_bound(from); point != points.end(); ++point) {
-      records += summary_record(now, point->first, point->second);
-    }
-    // Written without an atomic rename: of a file that a kill cut off, the points before the cut
-    // are shown, and the next process begins another file.
-    file->write_at(0, std::as_bytes(std::span(records)));
-    file->sync();
-    files.sync_folder(folder_);
-    name_ = name;
-    bytes_ = records.size();
-    written_ = points;
-  }
-
-  void append(FileSystem& files, const EventPoints& points) {
-    std::string records;
-    for (const auto& [step, summary] : points) {
-      if (!written_.contains(step)) records += summary_record(seconds_since_1970(), step, summary);
-    }
-    if (records.empty()) return;
-    // If this fails, the file may end in half a record, so the next write begins another file.
-    const std::string name = std::exchange(name_, "");
-    const auto file = files.open_for_writing(folder_ + "/" + name);
-    file->write_at(bytes_, std::as_bytes(std::span(records)));
-    file->sync();
-    name_ = name;
-    bytes_ += records.size();
-    written_ = points;
-  }
-
-  const std::string folder_;
-  std::string name_;         // empty: the next write begins a file
-  std::uint64_t bytes_ = 0;  // of that file
-  EventPoints written_;      // what the folder shows with that file
-};
-
-TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)) {}
+  if (options_.add) added_ = std::make_unique<RecentEvents>(1);
+}
 TensorBoard::~TensorBoard() = default;
 TensorBoard::TensorBoard(TensorBoard&&) noexcept = default;
 
-void TensorBoard::write(const TrainingContext& context, const std::vector<Logs>& epochs) {
-  if (!training_) {
-    const std::string directory = path_in_run(context, options_.directory, "tensorboard", "TensorBoard");
-    training_ = std::make_unique<Series>(directory + "/train");
-    validation_ = std::make_unique<Series>(directory + "/validation");
+CallbackState TensorBoard::state() const {
+  CallbackState state;
+  if (steps_) state["steps"] = steps_->state();
+  if (weights_) state["weights"] = weights_->state();
+  if (added_) state["added"] = added_->state();
+  return state;
+}
+
+// The program may have been edited, so that a part is new.
+void TensorBoard::restore(const CallbackState& state) {
+  const auto restore_part = [&state](const char* part, const std::unique_ptr<RecentEvents>& events) {
+    if (!events) return;
+    const auto found = state.find(part);
+    events->restore(found == state.end() ? std::string() : std::get<std::string>(found->second));
+  };
+  restore_part("steps", steps_);
+  restore_part("weights", weights_);
+  restore_part("added", added_);
+}
+
+void TensorBoard::on_fit_begin(TrainingContext& context) {
+  for (RecentEvents* const events : {steps_.get(), weights_.get(), added_.get()}) {
+    if (events != nullptr) events->clear();
   }
-  training_->bring_to(context.file_system(), points_of(epochs, false));
-  validation_->bring_to(context.file_system(), points_of(epochs, true));
+  EpochRecord::on_fit_begin(context);
+}
+
+void TensorBoard::on_step_end(TrainingContext& context, const Logs& logs) {
+  const bool is_point = is_due(context.step(), options_.scalars_every_steps);
+  if (is_point) {
+    TensorBoardPoints points;
+    for (const auto& [name, value] : logs) points.scalar("batch_" + name, value);
+    steps_->add(context.step(), points.summary());
+  }
+  if (!writes(context)) {
+    for (RecentEvents* const events : {steps_.get(), weights_.get(), added_.get()}) {
+      if (events != nullptr) events->forget_shown();
+    }
+  }
+  if (is_point && writes(context)) try_to_write(context, context.history());
+  EpochRecord::on_step_end(context, logs);
+}
+
+void TensorBoard::on_epoch_end(TrainingContext& context, const Logs& logs) {
+  if (weights_) add_weights(context);
+  if (options_.add) {
+    TensorBoardPoints points;
+    options_.add(context, points);
+    if (!points.summary().empty()) added_->add(context.epoch(), points.summary());
+  }
+  EpochRecord::on_epoch_end(context, logs);
+}
+
+void TensorBoard::add_weights(const TrainingContext& context) {
+  const bool has_histograms = is_due(context.epoch() + 1, options_.histograms_every_epochs);
+  const bool has_images = is_due(context.epoch() + 1, options_.images_every_epochs);
+  if (!has_histograms && !has_images) return;
+  TensorBoardPoints points;
+  for (const WeightArray& array : context.weights()) {
+    if (has_histograms) points.histogram(tag_of(array, "histogram"), array.values);
+    const std::optional<Tensor> picture = has_images ? picture_of(array) : std::nullopt;
+    if (picture) points.image(tag_of(array, "image"), *picture);
+  }
+  weights_->add(context.epoch(), points.summary());
+}
+
+void TensorBoard::write(const TrainingContext& context, const std::vector<Logs>& epochs) {
+  const std::string directory = path_in_run(context, options_.directory, "tensorboard", "TensorBoard");
+  if (!training_) {
+    training_ = std::make_unique<EventSeries>(directory + "/train");
+    validation_ = std::make_unique<EventSeries>(directory + "/validation");
+  }
+  FileSystem& files = context.file_system();
+  training_->bring_to(files, points_of(epochs, false));
+  validation_->bring_to(files, points_of(epochs, true));
+  const std::int64_t last_epoch = static_cast<std::int64_t>(epochs.size()) - 1;
+  if (steps_) steps_->write(files, directory + "/steps", context.step());
+  if (weights_) weights_->write(files, directory + "/weights", last_epoch);
+  if (added_) added_->write(files, directory + "/added", last_epoch);
+  if (options_.write_graph) write_graph(context, directory);
+}
+
+// A file that is whole or absent, so a graph that is there need not be read.
+void TensorBoard::write_graph(const TrainingContext& context, const std::string& directory) const {
+  FileSystem& files = context.file_system();
+  const std::string folder = directory + "/graph";
+  const std::string graph = graph_definition(context.graph());
+  if (graph.empty() || !last_event_file(files, folder).empty()) return;
+  files.create_folders(folder);
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const std::string name = next_event_file(files, folder, static_cast<std::int64_t>(now));
+  const std::string records = version_record(now) + graph_record(now, graph);
+  write_whole_file(files, folder + "/" + name, std::as_bytes(std::span(records)));
 }
 
 }  // namespace holdfast

@@ -31,7 +31,7 @@ Best best_of(const Json& options) {
   return options.at("mode") == "min" ? Best::lowest : Best::highest;
 }
 
-TEST(KerasCallbacks, EarlyStoppingStopsAfterTheSameEpochs) {
+TEST(KerasCallbacks, EarlyStoppingStopsAfterTheSameEpochsAndRestoresTheSameWeights) {
   const Json cases = cases_of_callback("EarlyStopping");
   ASSERT_GE(cases.size(), 24U);
   for (const Json& one : cases) {
@@ -40,7 +40,8 @@ TEST(KerasCallbacks, EarlyStoppingStopsAfterTheSameEpochs) {
     EarlyStoppingOptions ours = {.best = best_of(options),
                                  .min_delta = options.at("min_delta"),
                                  .patience = options.at("patience"),
-                                 .start_from_epoch = options.at("start_from_epoch")};
+                                 .start_from_epoch = options.at("start_from_epoch"),
+                                 .restore_best_weights = true};
     if (!options.at("baseline").is_null()) ours.baseline = options.at("baseline").get<double>();
     EarlyStopping stopping(ours);
     PlayedContext context;
@@ -49,7 +50,9 @@ TEST(KerasCallbacks, EarlyStoppingStopsAfterTheSameEpochs) {
       ++context.epoch_number;
       if (context.stopped) break;
     }
+    stopping.on_fit_end(context, {});
     EXPECT_EQ(context.stopped ? context.epoch_number : 0, one.at("epochs_until_stop"));
+    EXPECT_EQ(context.restored, one.at("restored_epoch").get<std::int64_t>());
   }
 }
 

@@ -31,7 +31,7 @@ TEST(LambdaCallback, CallsTheFunctionsThatItHas) {
 LambdaCallback counting() {
   return LambdaCallback({.name = "count",
                          .state = {{"steps", std::int64_t{0}}},
-                         .on_step_end_with_state = [](CallbackState& state, TrainingContext&, const Logs&) {
+                         .on_step_end = [](CallbackState& state, TrainingContext&, const Logs&) {
                            ++std::get<std::int64_t>(state.at("steps"));
                          }});
 }

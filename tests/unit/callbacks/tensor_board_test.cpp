@@ -206,4 +206,104 @@ TEST(TensorBoard, MakesUpForAFailureAtTheEndOfTheNextEpoch) {
   board.expect_three();
 }
 
+// A replica that takes over knows the last points of steps, weights and what the program adds from the state.
+TEST(TensorBoard, WritesWhatADeadPrimaryRankDidNotWriteOfStepsAndWeights) {
+  const auto options = [] {
+    return TensorBoardOptions{.directory = "/logs",
+                              .scalars_every_steps = 1,
+                              .histograms_every_epochs = 1,
+                              .add = [](TrainingContext& context, TensorBoardPoints& points) {
+                                points.scalar("epoch", static_cast<double>(context.epoch()));
+                              }};
+  };
+  const auto train = [](Board& board, TensorBoard& callback, std::int64_t epoch) {
+    PlayedContext& context = board.training.context;
+    context.arrays = {{.name = "model/dense/kernel", .shape = Shape{2}, .values = {0, static_cast<float>(epoch)}}};
+    context.epoch_number = epoch;
+    for (int step = 0; step < 3; ++step) {
+      ++context.step_number;
+      board.training.end_step(callback);
+    }
+    board.training.end_epoch(callback, kThreePlayedEpochs[static_cast<std::size_t>(epoch)]);
+  };
+  Board undisturbed;
+  TensorBoard whole(options());
+  undisturbed.training.begin(whole);
+  for (const std::int64_t epoch : {0, 1, 2}) train(undisturbed, whole, epoch);
+  Board board;
+  TensorBoard dead(options());
+  board.training.begin(dead);
+  train(board, dead, 0);
+  // The second epoch as a rank saw it that does not write.
+  TensorBoard survivor(options());
+  survivor.restore(dead.state());
+  board.training.context.rank_number = 1;
+  train(board, survivor, 1);
+  board.training.context.rank_number = 0;
+  TensorBoard newcomer(options());
+  newcomer.restore(survivor.state());
+
+  train(board, newcomer, 2);
+
+  for (const char* part : {"train", "steps", "weights", "added"}) {
+    SCOPED_TRACE(part);
+    const std::string folder = std::string("/logs/") + part;
+    EXPECT_EQ(shown_points(board.files, folder), shown_points(undisturbed.files, folder));
+  }
+  EXPECT_EQ(shown_points(board.files, "/logs/steps").size(), 9U);
+  EXPECT_EQ(shown_points(board.files, "/logs/weights").size(), 3U);
+}
+
+TEST(TensorBoard, TakesBackStepsAfterTheStateThatTheRunGoesBackTo) {
+  Board board;
+  const auto make = [] { return TensorBoard({.directory = "/logs", .scalars_every_steps = 2}); };
+  TensorBoard dead = make();
+  const auto steps_to = [&](TensorBoard& callback, std::int64_t last) {
+    while (board.training.context.step_number < last) {
+      ++board.training.context.step_number;
+      board.training.end_step(callback);
+    }
+  };
+  steps_to(dead, 5);
+  const CallbackState state = dead.state();
+  steps_to(dead, 9);
+  board.training.context.step_number = 5;
+  TensorBoard next = make();
+  next.restore(state);
+
+  steps_to(next, 6);
+
+  std::vector<std::int64_t> steps;
+  for (const auto& [step, summary] : shown_points(board.files, "/logs/steps")) steps.push_back(step);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{2, 4, 6}));
+}
+
+TEST(TensorBoard, HasNoStateWithoutSuchPoints) {
+  TensorBoard callback({.directory = "/logs", .write_graph = true});
+
+  EXPECT_TRUE(callback.state().empty());
+}
+
+TEST(TensorBoard, WritesTheGraphOnce) {
+  Board board;
+  board.training.context.graph_text = R"({"format":"holdfast.sequential","layers":[{"name":"dense","kind":"Dense"}]})";
+  for (int start = 0; start < 2; ++start) {
+    TensorBoard callback({.directory = "/logs", .write_graph = true});
+    board.training.begin(callback);
+    board.training.end_epoch(callback, kThreePlayedEpochs[0]);
+  }
+
+  EXPECT_EQ(board.files_of("graph"), 1U);
+}
+
+TEST(TensorBoardPoints, RefusePicturesThatPngDoesNotHave) {
+  TensorBoardPoints points;
+  for (const Tensor& tensor :
+       {Tensor(Shape{4, 4}), Tensor(Shape{4, 4, 2}), Tensor(Shape{0, 4, 1}), Tensor(Shape{4, 4, 3}, DType::i32)}) {
+    EXPECT_EQ(code_thrown_by([&] { points.image("picture", tensor); }), ErrorCode::invalid_argument)
+        << tensor.shape().to_string();
+  }
+  EXPECT_EQ(points.summary(), "");
+}
+
 }  // namespace holdfast

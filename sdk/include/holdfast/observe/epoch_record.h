@@ -22,17 +22,24 @@ namespace holdfast {
 // Derived classes implement name() and write().
 class EpochRecord : public Callback {
  public:
-  void on_fit_begin(TrainingContext& context) final;
-  void on_step_end(TrainingContext& context, const Logs& logs) final;
-  void on_epoch_end(TrainingContext& context, const Logs& logs) final;
+  // A derived class that overrides one of these calls it, too.
+  void on_fit_begin(TrainingContext& context) override;
+  void on_step_end(TrainingContext& context, const Logs& logs) override;
+  void on_epoch_end(TrainingContext& context, const Logs& logs) override;
   void on_fit_end(TrainingContext& context, const Logs& logs) final;
+
+ protected:
+  // Whether this rank keeps the record.
+  static bool writes(const TrainingContext& context) { return context.is_primary() && context.writes_files(); }
+  // As write(); a failure is logged.
+  void try_to_write(const TrainingContext& context, const std::vector<Logs>& epochs);
 
  private:
   // Makes the record hold exactly these epochs, and returns when it is on stable storage. With the same
   // epochs again it changes nothing. May throw Error.
   virtual void write(const TrainingContext& context, const std::vector<Logs>& epochs) = 0;
-
-  void try_to_write(const TrainingContext& context, const std::vector<Logs>& epochs);
+  // Called after the last write() of a fit(), on the rank that writes.
+  virtual void finish(const TrainingContext&) {}
 
   std::optional<std::size_t> written_epochs_;  // written or tried; empty if another rank may have written since
 };

@@ -10,39 +10,100 @@
 // epochs of earlier files that the training state does not have (SessionLog START, the `purge_step` of
 // other writers). So TensorBoard shows each epoch once, and an epoch that is not repeated keeps its
 // time. Points are on stable storage when the calls of their epoch are over.
+//
+// What is asked for besides is in folders of its own, likewise each point once:
+//
+//   TensorBoard{{.scalars_every_steps = 100,      // DIRECTORY/steps: "batch_loss", ..., by step of the run
+//                .histograms_every_epochs = 1,    // DIRECTORY/weights: "dense/kernel/histogram", by epoch
+//                .add = [&](TrainingContext& context, TensorBoardPoints& points) {   // DIRECTORY/added, by epoch
+//                  points.text("note", "epoch **" + std::to_string(context.epoch()) + "**");
+//                  points.image("first", picture);
+//                }}}
+//
+// The last points of these are part of the training state, so that a replica that takes over writes what the
+// one before it could not: savepoints have them in base64.
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "holdfast/core/tensor.h"
 
 #include "holdfast/observe/epoch_record.h"
 #include "holdfast/train/callback.h"
 
 namespace holdfast {
 
+// What is shown of one epoch or step. Tags are unique within it, parts separated by '/'.
+class TensorBoardPoints {
+ public:
+  void scalar(const std::string& tag, double value);
+  // The distribution of the values in 30 intervals of equal width; NaN and infinities are left out.
+  void histogram(const std::string& tag, std::span<const float> values);
+  // Rows of pixels, [height, width, 1], [height, width, 3] or [height, width, 4]: grey, RGB or RGBA. Values of
+  // f32 are in [0, 1], those of u8 in [0, 255]. Throws Error{invalid_argument} for other tensors.
+  void image(const std::string& tag, const Tensor& pixels);
+  // UTF-8, shown as Markdown.
+  void text(const std::string& tag, const std::string& text);
+
+  // As TensorBoard's files hold them; see event_file.h.
+  const std::string& summary() const { return summary_; }
+
+ private:
+  std::string summary_;
+};
+
 struct TensorBoardOptions {
   // Default: tensorboard in the run directory. Each fit() needs a directory of its own, since it takes
   // back the points that it finds there when it begins.
   std::string directory{};
+  // A point each time so many steps of the run are done: the means over the epoch so far. 0: none.
+  std::int64_t scalars_every_steps = 0;
+  // Histograms of all parameters and buffers each time so many epochs are done. 0: none.
+  std::int64_t histograms_every_epochs = 0;
+  // Kernels as grey pictures, each with its own scale from its lowest to its highest value: one for a matrix,
+  // one of all filters side by side for a convolution. Larger ones than 512 x 512 are left out. 0: none.
+  std::int64_t images_every_epochs = 0;
+  // The layers of the model and what they take from each other, in DIRECTORY/graph, once.
+  bool write_graph = false;
+  // Called at the end of each epoch on every rank, and must add the same everywhere.
+  std::function<void(TrainingContext& context, TensorBoardPoints& points)> add{};
 };
+
+class EventSeries;
+class RecentEvents;
 
 class TensorBoard final : public EpochRecord {
  public:
-  // Opens nothing: a file is created when there is a point to write or to take back.
+  // Opens nothing: a file is created when there is a point to write or to take back. Throws
+  // Error{invalid_argument} for negative numbers.
   explicit TensorBoard(TensorBoardOptions options = {});
   ~TensorBoard() override;
   TensorBoard(TensorBoard&&) noexcept;
 
   std::string name() const override { return "tensor_board/" + options_.directory; }
+  // The last points by step, of weights and of `add`, as far as there are any.
+  CallbackState state() const override;
+  void restore(const CallbackState& state) override;
+  void on_fit_begin(TrainingContext& context) override;
+  void on_step_end(TrainingContext& context, const Logs& logs) override;
+  void on_epoch_end(TrainingContext& context, const Logs& logs) override;
 
  private:
-  class Series;
-
   void write(const TrainingContext& context, const std::vector<Logs>& epochs) override;
+  void add_weights(const TrainingContext& context);
+  void write_graph(const TrainingContext& context, const std::string& directory) const;
 
   TensorBoardOptions options_;
-  std::unique_ptr<Series> training_;  // made with the first point
-  std::unique_ptr<Series> validation_;
+  std::unique_ptr<EventSeries> training_;  // made with the first point
+  std::unique_ptr<EventSeries> validation_;
+  // Points that the history does not give; null where nothing asks for them.
+  std::unique_ptr<RecentEvents> steps_;
+  std::unique_ptr<RecentEvents> weights_;
+  std::unique_ptr<RecentEvents> added_;
 };
 
 }  // namespace holdfast

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "holdfast/base/file_system.h"
+#include "holdfast/core/shape.h"
 #include "holdfast/train/savepoint.h"
 
 namespace holdfast {
@@ -45,6 +46,13 @@ using Logs = std::map<std::string, double>;
 // What a callback can keep in a savepoint. Each kind of value comes back with the same bits.
 using CallbackValue = std::variant<std::int64_t, double, std::string, std::vector<double>>;
 using CallbackState = std::map<std::string, CallbackValue>;
+
+// A copy of one parameter or buffer of the model.
+struct WeightArray {
+  std::string name;  // as in savepoints: "model/dense/kernel"
+  Shape shape;
+  std::vector<float> values;  // shape.element_count() of them, row-major
+};
 
 // What a callback may see and ask for. Valid only during the call.
 class TrainingContext {
@@ -68,6 +76,8 @@ class TrainingContext {
   // Replica.
   virtual FileSystem& file_system() const { return posix_file_system(); }
 
+  // The number of this fit() among all calls of the run, from 0 (run_results.h).
+  virtual std::int64_t call() const { return 0; }
   // Where training is. In on_step_end() and on_epoch_end() the step and the batch that just ended are
   // counted as done.
   virtual std::int64_t step() const = 0;            // updates applied since the start of the run
@@ -94,8 +104,26 @@ class TrainingContext {
   // Trainable that takes none.
   virtual void set_learning_rate(float rate);
 
+  // The present parameters and buffers, copied to the host: for records of them. Empty without a model.
+  virtual std::vector<WeightArray> weights() const { return {}; }
+  // The model as JSON, as a savepoint holds it ("graph" in docs/format.md). Empty without a model.
+  virtual std::string graph() const { return {}; }
+
+  // Keeps a copy of the present parameters and buffers in the training state, in place of the one before.
+  // It survives every failure, and every savepoint of this fit() holds it. Call it on every rank alike,
+  // in on_epoch_end() of a callback whose keeps_weights() is true. Throws Error{unsupported} elsewhere.
+  virtual void keep_weights();
+  // The epoch of the copy; empty before the first keep_weights() of this fit().
+  virtual std::optional<std::int64_t> kept_epoch() const { return std::nullopt; }
+  // Makes the copy the weights that fit() ends with. Call it in on_fit_end(), on every rank alike. The last
+  // savepoint of fit() has these weights, and the metrics of their epoch. Without a copy it does nothing.
+  virtual void restore_kept_weights();
+
   // Makes fit() return after the calls of the current epoch or step.
   virtual void stop_training() = 0;
+  // Makes fit() return after the calls of the next step, on all ranks. For what only one rank may know, such
+  // as a time: any rank may call it alone.
+  virtual void ask_to_stop_training();
 
   // Writes a savepoint of the state that the next step begins with, in the background, on the primary
   // rank alone. Call it on every rank alike, as with everything that a callback does. If several calls
@@ -127,6 +155,9 @@ class Callback {
   // Whether this fit() validates the moving averages of the weights, and gives them to the model at its end. fit()
   // throws Error{invalid_argument} if the optimizer keeps none (holdfast/optim/weight_average.h).
   virtual bool reads_averages() const { return false; }
+  // Whether this callback calls TrainingContext::keep_weights(). Memory for the copy is found when fit()
+  // begins. One callback of a fit() may do so.
+  virtual bool keeps_weights() const { return false; }
   // What a savepoint keeps for this callback, and the call that gives it back. Both run on every rank.
   virtual CallbackState state() const { return {}; }
   virtual void restore(const CallbackState&) {}

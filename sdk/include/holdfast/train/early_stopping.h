@@ -6,8 +6,10 @@
 //                      .validation = test.batch(256),
 //                      .callbacks = {EarlyStopping{{.monitor = "val_loss", .patience = 3}}}});
 //
-// Its memory is part of the training state and survives a restart. It does not bring back the best
-// weights: give ModelCheckpoint the option best_by, and read best_savepoint() after training.
+// Its memory is part of the training state and survives a restart. With restore_best_weights the model
+// ends with the weights of its best epoch, also if fit() ends by its number of epochs:
+//
+//   EarlyStopping{{.patience = 3, .restore_best_weights = true}}
 
 #include <cstdint>
 #include <optional>
@@ -32,6 +34,11 @@ struct EarlyStoppingOptions {
   // The count begins anew only after epochs that are also better than this.
   std::optional<double> baseline{};
   std::int64_t start_from_epoch = 0;  // epochs before this one, from 0, are not looked at; not negative
+  // Ends fit() with the weights of the best epoch, whatever the baseline is. The optimizer's slots stay those
+  // of the last epoch. The training state holds a second copy of the weights meanwhile: on the device, in
+  // savepoints, and until another call changes the weights. If fit() gets more epochs later, it goes on with
+  // the weights of its last epoch.
+  bool restore_best_weights = false;
 };
 
 class EarlyStopping final : public Callback {
@@ -41,12 +48,14 @@ class EarlyStopping final : public Callback {
 
   std::string name() const override { return "early_stopping/" + options_.monitor; }
   std::vector<std::string> monitors() const override { return {options_.monitor}; }
+  bool keeps_weights() const override { return options_.restore_best_weights; }
   // The best value and the number of epochs since.
   CallbackState state() const override;
   void restore(const CallbackState& state) override;
   // Each fit() starts with a fresh memory.
   void on_fit_begin(TrainingContext& context) override;
   void on_epoch_end(TrainingContext& context, const Logs& logs) override;
+  void on_fit_end(TrainingContext& context, const Logs& logs) override;
 
  private:
   EarlyStoppingOptions options_;

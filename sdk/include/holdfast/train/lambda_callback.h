@@ -11,30 +11,54 @@
 //
 //   LambdaCallback{{.name = "count",
 //                   .state = {{"steps", std::int64_t{0}}},
-//                   .on_step_end_with_state = [](CallbackState& state, TrainingContext&, const Logs&) {
+//                   .on_step_end = [](CallbackState& state, TrainingContext&, const Logs&) {
 //                     ++std::get<std::int64_t>(state.at("steps"));
 //                   }}}
 
+#include <concepts>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "holdfast/train/callback.h"
 
 namespace holdfast {
 
+// A function of `Arguments`, or of the callback's state and `Arguments`. Empty by default.
+template <typename... Arguments>
+class LambdaFunction {
+ public:
+  LambdaFunction() = default;
+  template <typename Function>
+  requires std::invocable<Function&, CallbackState&, Arguments...> LambdaFunction(Function function)
+      : function_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
+  template <typename Function>
+  requires std::invocable<Function&, Arguments...> LambdaFunction(
+      Function function)  // NOLINT(google-explicit-constructor)
+      : function_([function = std::move(function)](CallbackState&, Arguments... arguments) mutable {
+          function(arguments...);
+        }) {}
+
+  // Does nothing if it is empty.
+  void operator()(CallbackState& state, Arguments... arguments) const {
+    if (function_) function_(state, arguments...);
+  }
+
+ private:
+  std::function<void(CallbackState&, Arguments...)> function_;
+};
+
 // All functions may be left out. They are called as those of Callback, on every rank.
 struct LambdaCallbackOptions {
   std::string name = "lambda";  // differs from those of the other callbacks of a fit()
-  // What the functions with a state begin with, and change.
+  // What functions that take a state begin with, and change.
   CallbackState state{};
 
-  std::function<void(TrainingContext&)> on_fit_begin{};
-  std::function<void(TrainingContext&)> on_epoch_begin{};
-  std::function<void(TrainingContext&, const Logs&)> on_step_end{};
-  std::function<void(TrainingContext&, const Logs&)> on_epoch_end{};
-  std::function<void(TrainingContext&, const Logs&)> on_fit_end{};
-  std::function<void(CallbackState&, TrainingContext&, const Logs&)> on_step_end_with_state{};
-  std::function<void(CallbackState&, TrainingContext&, const Logs&)> on_epoch_end_with_state{};
+  LambdaFunction<TrainingContext&> on_fit_begin{};
+  LambdaFunction<TrainingContext&> on_epoch_begin{};
+  LambdaFunction<TrainingContext&, const Logs&> on_step_end{};
+  LambdaFunction<TrainingContext&, const Logs&> on_epoch_end{};
+  LambdaFunction<TrainingContext&, const Logs&> on_fit_end{};
 };
 
 class LambdaCallback final : public Callback {

@@ -9,12 +9,19 @@
 // of fit() always writes a savepoint. Each savepoint is read back and verified before an older one is
 // deleted.
 //
+// With names of your own, files are exports as well, and all of them stay:
+//
+//   ModelCheckpoint{{.directory = "weights", .best_by = "val_loss", .file_name = "{epoch:02d}-{val_loss:.2f}.h5",
+//                    .weights_only = true}}
+//
 // Savepoints are written in the background. If the storage is slower than savepoints are due,
 // `when_storage_is_slow` decides what gives way; Callback::on_savepoint() and the journal of the run
 // report it.
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +47,18 @@ struct ModelCheckpointOptions {
   // best or one that is kept for good. 0: no limit.
   std::uint64_t max_bytes = 0;
 
+  // Names files as Keras does, from {epoch} and {batch} (from 1), {step}, and names in the logs, each with a
+  // format of numbers. A file is written when every_steps or every_epochs says so, or an epoch is among the
+  // best by best_by; with every_epochs = 0 only then. fit() adds none at its end. All files stay, and one of
+  // the same name is replaced: what keeps or deletes savepoints does not apply. After a failure, repeated
+  // epochs write the same files again. Empty: "savepoint-<step>.h5".
+  std::string file_name{};
+  // Writes parameters and buffers alone, for load_model() and Trainer::load_weights(). Needs a directory of
+  // its own or a file_name, since no run can go on from such a file.
+  bool weights_only = false;
+  // An epoch is among the best only if `best_by` is also better than this.
+  std::optional<double> initial_value_threshold{};
+
   // `skip` applies to savepoints for which the next one makes up. The last one of a fit(), one among
   // the best and one that is kept for good are always waited for.
   WhenStorageIsSlow when_storage_is_slow = WhenStorageIsSlow::wait;
@@ -50,9 +69,13 @@ struct ModelCheckpointOptions {
   int threads = 0;     // to compress, write and read back; 0: this replica's share of the cores of the host
 };
 
+class FileNamePattern;
+
 class ModelCheckpoint final : public Callback {
  public:
-  // Throws Error{invalid_argument} for negative numbers; only zstd_level may be negative.
+  // Throws Error{invalid_argument} for negative numbers (only zstd_level may be negative), for a file_name
+  // that is not such a pattern, that has "val_..." where every_steps writes files, or that stands with
+  // keep_every_steps or max_bytes, and for a threshold without best_by.
   explicit ModelCheckpoint(ModelCheckpointOptions options = {});
 
   std::string name() const override;
@@ -69,10 +92,13 @@ class ModelCheckpoint final : public Callback {
   std::string directory(const TrainingContext& context) const;
   bool enter_best(double value);
   bool is_kept_always(std::int64_t step) const;
+  SaveOptions save_options(const TrainingContext& context, WhenStorageIsSlow when_storage_is_slow) const;
   void save(TrainingContext& context, WhenStorageIsSlow when_storage_is_slow);
+  void save_named(TrainingContext& context, const Logs& logs, WhenStorageIsSlow when_storage_is_slow);
 
   ModelCheckpointOptions options_;
-  std::vector<double> best_values_;  // of up to keep_best epochs, best first
+  std::shared_ptr<const FileNamePattern> file_name_;  // null without a file_name
+  std::vector<double> best_values_;                   // of up to keep_best epochs, best first
   // The step of a savepoint that was made only because fit() ended there, if fit() has trained on
   // since. It is deleted once the next one is whole. -1: none.
   std::int64_t superseded_step_ = -1;

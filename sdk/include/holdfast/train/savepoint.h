@@ -34,6 +34,9 @@ struct SaveOptions {
   SavepointCompression compression = SavepointCompression::fast;
   int zstd_level = 1;  // for SavepointCompression::zstd
   int threads = 0;     // to compress and write; 0: this replica's share of the cores of the host
+  // Writes parameters and buffers alone, with the model and the metrics: for load_model() and
+  // Trainer::load_weights(). No run can go on from such a file.
+  bool weights_only = false;
   // Called on the thread of the writer once the file is whole and on stable storage. An exception
   // counts as a failed write. It may take as long as a callback (SuperviseOptions::callback_timeout);
   // the next savepoint waits for it.

@@ -87,7 +87,7 @@ std::vector<Digest> Agreement::gather(const Digest& own, bool may_be_cut_off) {
 // savepoint, and the run could never go back to a state before it. Buffers may hold whatever the model wants. All ranks
 // come to the same conclusion, since all hold the same state. docs/decisions/savepoints.md
 void Agreement::require_finite() {
-  const std::vector<StateSpan> state = training_.trainable.state();
+  const std::vector<StateSpan> state = training_.state_arrays().spans();
   const std::vector<bool> wanted = must_be_finite();
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const StateSpan& span = state[i];
@@ -102,7 +102,7 @@ std::vector<bool> Agreement::must_be_finite() const {
   std::vector<bool> wanted;
   const FitOptions* const options = training_.running_fit;
   if (options == nullptr || options->when_not_finite == WhenNotFinite::go_on) return wanted;
-  for (const StateSpan& span : training_.trainable.state()) wanted.push_back(span.kind != StateKind::buffer);
+  for (const StateSpan& span : training_.state_arrays().spans()) wanted.push_back(span.kind != StateKind::buffer);
   return wanted;
 }
 

@@ -10,6 +10,7 @@ struct Requests {
   bool regroup = false;     // a new generation begins after this step
   bool savepoint = false;   // rank 0 writes one of the state after this step, while training goes on
   bool comparison = false;  // the ranks compare their states after this step
+  bool end = false;         // fit() ends after this step, as if a callback of every rank had asked for it
 
   // Adds the requests of `other`.
   Requests& operator|=(const Requests& other) {
@@ -17,6 +18,7 @@ struct Requests {
     regroup |= other.regroup;
     savepoint |= other.savepoint;
     comparison |= other.comparison;
+    end |= other.end;
     return *this;
   }
 };

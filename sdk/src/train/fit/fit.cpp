@@ -72,6 +72,7 @@ StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, cons
                         epoch, index);
   };
   return {.asks_comparison = is_due || is_disputed,
+          .asks_end = training_.asks_end,
           .applies_what_is_not_finite = options.when_not_finite == WhenNotFinite::go_on,
           .learning_rate = training_.state.learning_rate,
           .checked_shards = checked_shards(options.check_gradients, step),
@@ -112,6 +113,8 @@ Logs Trainer::Session::end_step(const CallRecord& record, FitContext& context) {
   training_.enter(TrainingPhase::callbacks);
   // A callback asked for the end at the beginning of the epoch, when no step had been made that it could end after.
   if (training_.state.stage == FitStage::last_step) training_.state.stage = FitStage::ending;
+  // Some rank asked for the end with this step, and all ranks have learned it from the sums.
+  if (std::exchange(asked_.end, false)) context.stop_training();
   for (const CallbackHandle& callback : training_.running_fit->callbacks) callback->on_step_end(context, logs);
   return logs;
 }
@@ -176,7 +179,10 @@ void Trainer::Session::end_fit(CallRecord& record, FitContext& context) {
   const bool is_kept_by_callback = context.is_asked_to_save(directory + "/" + savepoint_name(state.step));
   record.own_savepoint_step = !training_.is_supervised() || is_kept_by_callback ? -1 : state.step;
   if (!training_.is_primary()) return;
-  const nlohmann::json detail{{"step", state.step}, {"weights_digest", training_.weights_digest().hex()}};
+  const bool restores = record.kept_use == CallRecord::KeptUse::due;
+  const Digest weights =
+      restores ? training_.kept.weights_digest(training_.trainable.memory()) : training_.weights_digest();
+  const nlohmann::json detail{{"step", state.step}, {"weights_digest", weights.hex()}};
   training_.supervision.report_event("fit_finished", detail.dump());
 }
 
@@ -187,6 +193,7 @@ void Trainer::Session::close_fit(FitContext& context) {
   // No snapshot of this call may still be on its way when the call counts as closed.
   memory_saver_.finish();
   agreement_.agree();
+  restore_kept_weights(context);
   if (training_.is_primary() && training_.context->writes_files) saver_.submit_all(context.take_pending());
   if (std::exchange(asked_.savepoint, false)) saver_.save_on_request();
   if (asked_.stop) saver_.stop();
@@ -194,6 +201,18 @@ void Trainer::Session::close_fit(FitContext& context) {
   training_.enter(TrainingPhase::callbacks);
   // From here on any rank may keep this state: everything that rank 0 owed is durable.
   training_.state.stage = FitStage::between_calls;
+}
+
+// What was asked for before the end of fit() is of the weights of its last epoch, and what is asked for since is of the
+// kept ones. A rank that comes here a second time, in a later generation, has restored them already.
+void Trainer::Session::restore_kept_weights(FitContext& context) {
+  CallRecord& record = record_of(training_.calls_made - 1);
+  if (record.kept_use != CallRecord::KeptUse::due) return;
+  const std::vector<PendingSave> of_last_epoch = context.take_pending_before_end();
+  if (training_.is_primary() && training_.context->writes_files) saver_.submit_all(of_last_epoch);
+  training_.kept.exchange(training_.trainable);
+  record.kept_use = CallRecord::KeptUse::restored;
+  agreement_.agree();
 }
 
 // All ranks get here with the same requests, since these come with the sums of the step.

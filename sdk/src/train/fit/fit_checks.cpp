@@ -103,6 +103,19 @@ void require_distinct_callbacks(const std::vector<CallbackHandle>& callbacks) {
   }
 }
 
+// There is room for one copy, and two callbacks would end fit() with different weights.
+void require_one_keeper_of_weights(const std::vector<CallbackHandle>& callbacks) {
+  std::vector<std::string> keepers;
+  for (const CallbackHandle& callback : callbacks) {
+    if (callback->keeps_weights()) keepers.push_back(fmt::format("\"{}\"", callback->name()));
+  }
+  if (keepers.size() < 2) return;
+  refuse(
+      fmt::format("the callbacks {} of one fit() would each end it with other weights; let one of them restore the "
+                  "best ones",
+                  fmt::join(keepers, " and ")));
+}
+
 void require_monitored_names(const std::vector<std::string>& sum_names, const FitOptions& options) {
   Logs logged;
   for (const std::string& name : sum_names) {
@@ -189,11 +202,15 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
 
 void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable, int shards) {
   if (options.epochs < 1) refuse(fmt::format("fit() of {} epochs: there must be at least 1", options.epochs));
-  if (options.validation_every < 1 || options.steps_per_epoch < 0) {
+  if (options.validation_every < 1) {
+    refuse(fmt::format("fit() with validation_every = {}: validation takes place every 1 or more epochs",
+                       options.validation_every));
+  }
+  if (options.steps_per_epoch < 0) {
     refuse(
-        fmt::format("fit() with validation_every = {} and steps_per_epoch = {}: validation takes place every 1 or "
-                    "more epochs, and an epoch has 1 or more steps, or those of a pass over the data with 0",
-                    options.validation_every, options.steps_per_epoch));
+        fmt::format("fit() with steps_per_epoch = {}: an epoch has 1 or more steps, or those of a pass over the "
+                    "data with 0",
+                    options.steps_per_epoch));
   }
   // Shards are counted in 32 bits.
   if (options.accumulate < 1 || options.accumulate > std::numeric_limits<int>::max() / shards) {
@@ -201,6 +218,7 @@ void require_sensible_options(const Dataset& data, const FitOptions& options, co
                        options.accumulate, shards, std::numeric_limits<int>::max() / shards));
   }
   require_distinct_callbacks(options.callbacks);
+  require_one_keeper_of_weights(options.callbacks);
   const GradientChecks& checks = options.check_gradients;
   if (checks.every < 0 || checks.shards < 0) {
     refuse(

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +29,7 @@ class FitContext final : public TrainingContext {
   std::vector<std::string> savepoint_copies() const override { return training_.context->copies_of_trainer(); }
   int saving_threads() const override { return training_.context->saving_threads; }
   FileSystem& file_system() const override { return training_.files; }
+  std::int64_t call() const override { return static_cast<std::int64_t>(call_); }
   std::int64_t step() const override { return training_.state.step; }
   std::int64_t epoch() const override { return training_.state.epoch; }
   std::int64_t epochs() const override { return record().epochs; }
@@ -55,9 +58,20 @@ class FitContext final : public TrainingContext {
     training_.state.learning_rate = rate;
   }
 
+  std::vector<WeightArray> weights() const override;
+  std::string graph() const override { return present_graph(training_.state); }
+  void keep_weights() override;
+  std::optional<std::int64_t> kept_epoch() const override {
+    return record().kept_epoch < 0 ? std::nullopt : std::optional(record().kept_epoch);
+  }
+  void restore_kept_weights() override {
+    if (kept_epoch()) training_.state.calls.at(call_).kept_use = CallRecord::KeptUse::due;
+  }
+  void ask_to_stop_training() override { training_.asks_end = true; }
+
   void save(const std::string& path, const SaveOptions& options) override {
     std::erase_if(pending_, [&](const PendingSave& pending) { return pending.path == path; });
-    pending_.push_back({path, options});
+    pending_.push_back({path, options, training_.state.stage == FitStage::closing});
   }
 
   bool is_asked_to_save(const std::string& path) const {
@@ -65,6 +79,14 @@ class FitContext final : public TrainingContext {
                        [&](const PendingSave& pending) { return pending.path == path; });
   }
   std::vector<PendingSave> take_pending() { return std::exchange(pending_, {}); }
+  // Those that were asked for before the calls of on_fit_end().
+  std::vector<PendingSave> take_pending_before_end() {
+    const auto later = std::stable_partition(pending_.begin(), pending_.end(),
+                                             [](const PendingSave& pending) { return !pending.is_of_end; });
+    std::vector<PendingSave> before(std::make_move_iterator(pending_.begin()), std::make_move_iterator(later));
+    pending_.erase(pending_.begin(), later);
+    return before;
+  }
   // When the state for which they were made has been given up.
   void forget_pending() { pending_.clear(); }
 

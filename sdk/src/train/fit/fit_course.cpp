@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "holdfast/base/error.h"
@@ -36,6 +37,8 @@ FitCourse::FitCourse(Trainer::Session& session, const Dataset& data, const FitOp
   session_.generation_.join(plan_.data(), WarmUp::training, Trainer::Session::shards_together(plan_));
   begun_.steps_per_epoch = options.steps_per_epoch;
   begun_.accumulate = options.accumulate;
+  begun_.keeps_weights =
+      std::ranges::any_of(options.callbacks, [](const CallbackHandle& callback) { return callback->keeps_weights(); });
   call_ = session_.join_call(begun_);
   session_.in_call(call_, [&] {
     try {
@@ -63,6 +66,7 @@ void FitCourse::begin() {
     return;
   }
   training_.running_fit = &options_;
+  training_.asks_end = false;
   context_.emplace(training_, call_, plan_.steps());
   // Not after a recovery: a callback that was told of the beginning is not told again.
   session_.begin_fit(*context_);

@@ -200,7 +200,7 @@ void Generation::load_state() {
     const Replica::Context& context = *training_.context;
     if (context.trainer > 0 && context.writes_files) context.file_system->create_folders(context.trainer_directory());
     // Only rank 0 looks: a file that changes meanwhile would give the ranks different states.
-    StateFinder finder(*training_.context, training_.trainable, training_.state);
+    StateFinder finder(*training_.context, training_.trainable, training_.state_arrays(), training_.state);
     finder.check_arithmetic();
     text = wanted_end_ ? finder.find_before_later_fit(*wanted_end_) : finder.find();
     training_.enter(TrainingPhase::waiting_for_peers);
@@ -209,7 +209,7 @@ void Generation::load_state() {
   // Each rank draws the initial weights by itself. They are a function of the seed.
   if (text.empty()) return begin_anew();
   TrainState state = train_state_from_json(text, "the state that another replica sent");
-  training_.trainable.lay_out(laid_out_training(state));
+  training_.state_arrays().lay_out(state);
   share_arrays(0, true);
   take_state(std::move(state));
   training_.runner->use_layout();
@@ -225,7 +225,7 @@ void Generation::begin_anew() {
   state.calls.clear();
   state.callbacks.clear();
   state.learning_rate.reset();
-  training_.trainable.lay_out({});
+  training_.state_arrays().lay_out(state);
   training_.trainable.initialize(training_.context->seed);
   has_state_ = true;
   has_new_state_ = true;
@@ -244,7 +244,7 @@ void Generation::share_state(int root, bool takes) {
   if (!takes) return share_arrays(root, false);
   TrainState state = train_state_from_replica_json(text);
   // Before the arrays come, there must be arrays for them.
-  training_.trainable.lay_out(laid_out_training(state));
+  training_.state_arrays().lay_out(state);
   share_arrays(root, true);
   take_state(std::move(state));
 }
@@ -261,7 +261,7 @@ std::string Generation::share_text(std::string text, int root) {
 
 void Generation::share_arrays(int root, bool takes) {
   StepRunner& runner = *training_.runner;
-  const std::vector<StateSpan> spans = training_.trainable.state();
+  const std::vector<StateSpan> spans = training_.state_arrays().spans();
   for (std::size_t i = 0; i < spans.size(); ++i) {
     // After the first array: a fault here leaves replicas with half a state.
     if (i == 1) training_.supervision.reach(FaultPoint::broadcast, -1);

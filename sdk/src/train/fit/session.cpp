@@ -130,7 +130,7 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
     state.epoch = 0;
     state.batch = 0;
     state.stage = call.kind == "fit" ? FitStage::before_epoch : FitStage::between_calls;
-    return;
+    return settle_kept_weights(index, call.keeps_weights);
   }
   // Before the comparison, since more epochs than recorded are not another choice.
   if (call.kind == "fit" && state.calls[index].kind == "fit") give_more_epochs(index, call.epochs);
@@ -142,6 +142,21 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
   now.calls[index].steps_per_epoch = call.steps_per_epoch;
   now.calls[index].accumulate = call.accumulate;
   require_same_choices(state, now, "its savepoint");
+  settle_kept_weights(index, call.keeps_weights);
+}
+
+// The callbacks of an edited program may begin or cease to keep weights. All ranks come here with the same program.
+void Trainer::Session::settle_kept_weights(std::size_t call, bool keeps) {
+  CallRecord& record = record_of(call);
+  if (!record.is_finished && record.keeps_weights != keeps) {
+    record.keeps_weights = keeps;
+    record.kept_epoch = -1;
+  }
+  const bool has_room = keeps_weights(training_.state);
+  if (has_room == training_.kept.has_room()) return;
+  // A snapshot on its way may be of the arrays that go.
+  memory_saver_.finish();
+  training_.kept.lay_out(has_room, training_.trainable);
 }
 
 // With other replicas or a run directory, the call is open: the others are in it, and a new start goes on with it.
@@ -205,6 +220,9 @@ void Trainer::Session::give_more_epochs(std::size_t call, std::int64_t epochs) {
     // Later calls have evaluated weights that are now trained further.
     state.calls.resize(call + 1);
     record_of(call).is_finished = false;
+    if (std::exchange(record_of(call).kept_use, CallRecord::KeptUse::unused) == CallRecord::KeptUse::restored) {
+      training_.kept.exchange(training_.trainable);
+    }
     state.epoch = record_of(call).epochs;
     state.batch = 0;
     state.stage = FitStage::before_epoch;
@@ -376,7 +394,7 @@ Digest Trainer::Session::weights_digest() {
 
 Digest Trainer::Session::save(const std::string& path) {
   generation_.join();
-  return write_savepoint(*training_.context->file_system, path, view_of(training_.state, training_.trainable),
+  return write_savepoint(*training_.context->file_system, path, view_of(training_.state, training_.state_arrays()),
                          {.threads = training_.context->saving_threads});
 }
 

@@ -66,6 +66,7 @@ class Trainer::Session {
   // Throws Error{invalid_argument} for averages that the optimizer does not keep; `purpose` says what was tried.
   void require_averages(Weights weights, const char* purpose) const;
   Logs evaluate_once(const Dataset& data, Weights weights);
+  void settle_kept_weights(std::size_t call, bool keeps_weights);
   std::vector<Tensor> predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size);
   // Runs what a call does. If that throws, later calls know of it.
   template <class Function>
@@ -104,6 +105,7 @@ class Trainer::Session {
   void end_epoch(CallRecord& record, FitContext& context);
   void end_fit(CallRecord& record, FitContext& context);
   void close_fit(FitContext& context);
+  void restore_kept_weights(FitContext& context);
   void end_where_asked();
   Logs means_of_epoch(const CallRecord& record) const;
   void restore_callbacks_of_fit();

@@ -45,7 +45,7 @@ void MemorySaver::keep_hosts_state() {
   training_.enter(TrainingPhase::saving);
   training_.runner->reach(FaultPoint::snapshot, step);
   collect_callback_states(training_);
-  const StateImage image = image_of(training_.state, training_.trainable);
+  const StateImage image = image_of(training_.state, training_.state_arrays());
   // Done once, so it is not counted as a cost of this snapshot.
   const auto prepared_from = now();
   training_.supervision.prepare_in_memory(image.size_bytes());
@@ -71,7 +71,7 @@ void MemorySaver::keep_devices_state() {
   const auto begin = training_.context->now();
   training_.runner->reach(FaultPoint::snapshot, step);
   collect_callback_states(training_);
-  StateImage image = image_of(training_.state, training_.trainable);
+  StateImage image = image_of(training_.state, training_.state_arrays());
   const std::shared_ptr<HeldArrays> held = saver_.hold(image.arrays);
   if (training_.context->size > 1 || agreement_.is_disputed()) agreement_.agree(held->digest());
   const auto preparation = keeper_.keep(

@@ -52,8 +52,13 @@ void Saver::save(const std::vector<PendingSave>& pending) {
 void Saver::submit_all(const std::vector<PendingSave>& pending) {
   act_and_tell_callbacks([&] {
     while_storage_fails([&] { writer_.check(); });
-    for (const PendingSave& save : pending) {
-      while_storage_fails([&] { submit(save.path, save.options); });
+    // The run's own savepoint comes last, since a run that goes on from it does not write the other files again.
+    const std::string own = training_.context->trainer_directory() + "/" + savepoint_name(training_.state.step);
+    for (const bool is_own : {false, true}) {
+      for (const PendingSave& save : pending) {
+        if ((save.path == own) != is_own) continue;
+        while_storage_fails([&] { submit(save.path, save.options); });
+      }
     }
   });
 }
@@ -172,18 +177,21 @@ bool Saver::submit(const std::string& path, SaveOptions options, WhenFailed when
   if (options.threads == 0) options.threads = training_.context->saving_threads;
   return submit({.path = path,
                  .step = training_.state.step,
-                 .take_snapshot = [this] { return snapshot(); },
+                 .take_snapshot =
+                     [this, weights_only = options.weights_only] {
+                       return weights_only ? weights_alone(snapshot(), training_.trainable) : snapshot();
+                     },
                  .options = std::move(options),
                  .when_failed = std::move(when_failed)});
 }
 
 // A device's state arrives while training goes on.
 Snapshot Saver::snapshot() {
-  Trainable& trainable = training_.trainable;
-  if (trainable.memory().is_host()) return agreement_.require_unchanged(take_snapshot(training_.state, trainable));
+  const StateArrays arrays = training_.state_arrays();
+  if (arrays.memory().is_host()) return agreement_.require_unchanged(take_snapshot(training_.state, arrays));
   const std::shared_ptr<HeldArrays> held = hold(training_.arrays());
   agreement_.require_unchanged(held->digest());
-  return send_snapshot(training_.state, trainable, held);
+  return send_snapshot(training_.state, arrays, held);
 }
 
 void Saver::flush() {
@@ -198,12 +206,12 @@ void Saver::flush() {
 void Saver::lend_state(const std::function<void()>& when_kept, WhenFailed when_failed) {
   const Replica::Context& context = *training_.context;
   is_state_lent_ = true;
-  submit(
-      {.path = context.trainer_directory() + "/" + savepoint_name(training_.state.step),
-       .step = training_.state.step,
-       .take_snapshot = [this] { return agreement_.require_unchanged(view_of(training_.state, training_.trainable)); },
-       .options = {.threads = context.cores, .when_durable = when_durable(context.cores, when_kept)},
-       .when_failed = std::move(when_failed)});
+  submit({.path = context.trainer_directory() + "/" + savepoint_name(training_.state.step),
+          .step = training_.state.step,
+          .take_snapshot =
+              [this] { return agreement_.require_unchanged(view_of(training_.state, training_.state_arrays())); },
+          .options = {.threads = context.cores, .when_durable = when_durable(context.cores, when_kept)},
+          .when_failed = std::move(when_failed)});
   take_state_back();
 }
 

@@ -23,6 +23,7 @@ namespace holdfast {
 struct PendingSave {
   std::string path;
   SaveOptions options;
+  bool is_of_end = false;  // asked for by on_fit_end(): of the state that fit() leaves
 };
 
 // For the training thread. Functions marked "all ranks" are called by every rank at the same step.

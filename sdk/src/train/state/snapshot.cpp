@@ -109,24 +109,24 @@ std::span<float> Snapshot::add(std::string name, const Shape& shape) {
 }
 
 // In the order of the Trainable, which is also that of digests.
-Snapshot take_snapshot(const TrainState& state, Trainable& trainable) {
+Snapshot take_snapshot(const TrainState& state, StateArrays arrays) {
   Snapshot snapshot{.state = state, .arrays = {}};
-  for (const StateSpan& span : trainable.state()) {
-    trainable.memory().copy_to_host(span.values, snapshot.add(span.name, span.shape));
+  for (const StateSpan& span : arrays.spans()) {
+    arrays.memory().copy_to_host(span.values, snapshot.add(span.name, span.shape));
   }
   return snapshot;
 }
 
-Snapshot send_snapshot(const TrainState& state, Trainable& trainable, const std::shared_ptr<HeldArrays>& held) {
+Snapshot send_snapshot(const TrainState& state, StateArrays arrays, const std::shared_ptr<HeldArrays>& held) {
   Snapshot snapshot{.state = state, .arrays = {}};
-  std::vector<std::span<float>> arrays;
-  for (const StateSpan& span : trainable.state()) arrays.push_back(snapshot.add(span.name, span.shape));
-  held->begin_copy(arrays);
+  std::vector<std::span<float>> copies;
+  for (const StateSpan& span : arrays.spans()) copies.push_back(snapshot.add(span.name, span.shape));
+  held->begin_copy(copies);
   // The lambda keeps the held copy until it has arrived, and the arrays move with the snapshot.
-  snapshot.arrive = [held, arrays, step = state.step] {
+  snapshot.arrive = [held, copies, step = state.step] {
     held->finish_copy();
     DigestBuilder arrived;
-    for (const std::span<float> array : arrays) arrived.update(std::as_bytes(array));
+    for (const std::span<float> array : copies) arrived.update(std::as_bytes(array));
     require_arrived(step, held->digest(), arrived.finish());
   };
   return snapshot;
@@ -140,11 +140,11 @@ void require_arrived(std::int64_t step, const Digest& held, const Digest& arrive
                           step, held.hex(), arrived.hex()));
 }
 
-Snapshot view_of(const TrainState& state, Trainable& trainable) {
+Snapshot view_of(const TrainState& state, StateArrays arrays) {
   // The host can view only its own memory.
-  if (!trainable.memory().is_host()) return take_snapshot(state, trainable);
+  if (!arrays.memory().is_host()) return take_snapshot(state, arrays);
   Snapshot snapshot{.state = state, .arrays = {}};
-  for (const StateSpan& span : trainable.state()) snapshot.arrays.push_back({span.name, span.shape, span.values});
+  for (const StateSpan& span : arrays.spans()) snapshot.arrays.push_back({span.name, span.shape, span.values});
   return snapshot;
 }
 
@@ -180,15 +180,15 @@ void StateImage::copy(std::size_t begin, std::span<std::byte> piece) const {
 }
 
 // The header: the length of the JSON in eight bytes, the JSON, and blanks up to a multiple of eight.
-StateImage image_of(const TrainState& state, Trainable& trainable) {
-  StateImage image{.header = {}, .arrays = {}, .memory = trainable.memory()};
-  nlohmann::json arrays = nlohmann::json::array();
-  for (const StateSpan& span : trainable.state()) {
-    arrays.push_back({{"name", span.name}, {"shape", span.shape.extents()}});
+StateImage image_of(const TrainState& state, StateArrays arrays) {
+  StateImage image{.header = {}, .arrays = {}, .memory = arrays.memory()};
+  nlohmann::json list = nlohmann::json::array();
+  for (const StateSpan& span : arrays.spans()) {
+    list.push_back({{"name", span.name}, {"shape", span.shape.extents()}});
     image.arrays.push_back(span.values);
   }
   // Blanks align the first array to eight bytes; JSON ignores them.
-  const std::string text = nlohmann::json{{"state", to_json(state)}, {"arrays", arrays}}.dump();
+  const std::string text = nlohmann::json{{"state", to_json(state)}, {"arrays", list}}.dump();
   const std::uint64_t bytes = text.size();
   image.header.assign(reinterpret_cast<const char*>(&bytes), sizeof bytes);
   image.header += text + std::string((8 - text.size() % 8) % 8, ' ');
@@ -227,8 +227,8 @@ Snapshot view_of_image(std::span<const std::byte> image) {
   return snapshot;
 }
 
-void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {
-  const std::vector<StateSpan> spans = trainable.state();
+void restore_arrays(const Snapshot& snapshot, StateArrays arrays, const std::string& origin) {
+  const std::vector<StateSpan> spans = arrays.spans();
   // All is compared before the first array changes.
   require_same_arrays(spans, origin, snapshot.arrays.size(), [&](const std::string& name) {
     const SnapshotArray* const array = find(snapshot, name);
@@ -236,7 +236,7 @@ void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::s
   });
   for (const StateSpan& span : spans) {
     const SnapshotArray* array = find(snapshot, span.name);
-    trainable.memory().copy_from_host(array->values, span.values);
+    arrays.memory().copy_from_host(array->values, span.values);
   }
 }
 
@@ -259,10 +259,15 @@ static std::vector<std::span<const float>> weights_in(const Snapshot& snapshot, 
   return found;
 }
 
-static std::vector<StateSpan> weights_of(Trainable& trainable) {
-  std::vector<StateSpan> weights = trainable.state();
-  std::erase_if(weights, [](const StateSpan& span) { return span.kind == StateKind::optimizer_slot; });
-  return weights;
+// The memory stays until the snapshot goes: a device may still copy to it.
+Snapshot weights_alone(Snapshot snapshot, Trainable& trainable) {
+  const std::vector<StateSpan> weights = weights_of(trainable);
+  std::erase_if(snapshot.arrays, [&](const SnapshotArray& array) {
+    return std::none_of(weights.begin(), weights.end(),
+                        [&](const StateSpan& weight) { return weight.name == array.name; });
+  });
+  snapshot.is_of_weights_alone = true;
+  return snapshot;
 }
 
 void restore_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {
@@ -302,7 +307,8 @@ std::uint64_t size_bytes(const Snapshot& snapshot) {
 
 Digest write_savepoint(FileSystem& files, const std::string& path, const Snapshot& snapshot,
                        const SavepointStorage& storage) {
-  return format::write_array_file(files, path, to_json(snapshot.state), views_of(snapshot),
+  const std::string metadata = snapshot.is_of_weights_alone ? to_weights_json(snapshot.state) : to_json(snapshot.state);
+  return format::write_array_file(files, path, metadata, views_of(snapshot),
                                   {.compression = to_format(storage.compression),
                                    .zstd_level = storage.zstd_level,
                                    .threads = storage.threads,
@@ -334,26 +340,34 @@ Snapshot read_savepoint(FileSystem& files, const std::string& path) {
   return snapshot;
 }
 
-// The text of the graph in a file that was converted from a Keras model; empty for any other file.
-static std::string converted_graph(const std::string& metadata) {
+// What a file of weights says of them, or one that was converted from a Keras model; nothing for any other file.
+struct WeightsMetadata {
+  std::string graph;
+  bool is_of_keras = false;
+};
+static std::optional<WeightsMetadata> metadata_of_weights(const std::string& metadata) {
   // train_state_from_json() refuses such a text with a sentence.
-  if (is_deep_json(metadata)) return {};
+  if (is_deep_json(metadata)) return std::nullopt;
   const nlohmann::json object = nlohmann::json::parse(metadata, nullptr, false);
-  const bool is_model = object.is_object() && object.value("kind", nlohmann::json()) == "keras" &&
-                        object.value("graph", nlohmann::json()).is_object();
-  return is_model ? object["graph"].dump() : std::string();
+  const nlohmann::json kind = object.is_object() ? object.value("kind", nlohmann::json()) : nlohmann::json();
+  if (kind != "keras" && kind != "weights") return std::nullopt;
+  const nlohmann::json graph = object.value("graph", nlohmann::json());
+  // Other programs write files of this kind without a model.
+  if (kind == "keras" && !graph.is_object()) return std::nullopt;
+  return WeightsMetadata{.graph = graph.dump(), .is_of_keras = kind == "keras"};
 }
 
 Snapshot read_model(FileSystem& files, const std::string& path) {
   const format::ArrayFile file = format::ArrayFile::open(files, path);
   Snapshot snapshot{.state = {}, .arrays = {}};
-  snapshot.state.graph = converted_graph(file.metadata());
-  if (snapshot.state.graph.empty()) return read_savepoint(files, path);
+  const std::optional<WeightsMetadata> of_weights = metadata_of_weights(std::string(file.metadata()));
+  if (!of_weights) return read_savepoint(files, path);
+  snapshot.state.graph = of_weights->graph;
   file.verify_structure();
   std::vector<format::ArrayFile::Target> targets;
   for (const format::ArrayInfo& info : file.arrays()) {
     // Keras's optimizers count in integers, and nothing here needs them.
-    if (!info.name.starts_with("model/")) continue;
+    if (of_weights->is_of_keras && !info.name.starts_with("model/")) continue;
     // Its layers count and keep the states of generators in integers, which no layer here has.
     const bool is_of_floats =
         info.dtype == DType::f64 || info.dtype == DType::f32 || info.dtype == DType::f16 || info.dtype == DType::bf16;
@@ -365,19 +379,19 @@ Snapshot read_model(FileSystem& files, const std::string& path) {
   return snapshot;
 }
 
-TrainState load_savepoint(FileSystem& files, const std::string& path, Trainable& trainable,
+TrainState load_savepoint(FileSystem& files, const std::string& path, StateArrays arrays,
                           const std::function<void(const TrainState&)>& accepts) {
   const format::ArrayFile file = open_savepoint(files, path);
   TrainState state = train_state_from_json(file.metadata(), path);
   // Choices come first: other options explain other arrays, and give the better sentence. The arrays may be laid out
   // for this state there.
   accepts(state);
-  const std::vector<StateSpan> spans = trainable.state();
+  const std::vector<StateSpan> spans = arrays.spans();
   require_same_arrays(spans, path, file.arrays().size(), [&](const std::string& name) {
     const format::ArrayInfo* const info = file.find(name);
     return info == nullptr ? std::nullopt : std::make_optional(shape_of(*info));
   });
-  MemorySpace& memory = trainable.memory();
+  MemorySpace& memory = arrays.memory();
   std::vector<format::ArrayFile::Target> targets;
   // A piece is checked after it was read, so it is not read into the model itself.
   Snapshot on_host;

@@ -14,6 +14,7 @@
 #include "holdfast/base/file_system.h"
 #include "holdfast/train/savepoint.h"
 #include "holdfast/train/trainable.h"
+#include "train/state/kept_weights.h"
 #include "train/state/train_state.h"
 
 namespace holdfast {
@@ -32,24 +33,29 @@ struct Snapshot {
   // Set if the arrays are still on their way from a device: blocks until they have arrived, within that device's time
   // limit. To be called once, on any thread, before the arrays are read.
   std::function<void()> arrive{};
+  // Written as a file of weights, from which no run goes on.
+  bool is_of_weights_alone = false;
 
   // Adds an array in memory of the snapshot, and returns its values, which are not initialized.
   std::span<float> add(std::string name, const Shape& shape);
 };
 
 // Copies the state.
-Snapshot take_snapshot(const TrainState& state, Trainable& trainable);
+Snapshot take_snapshot(const TrainState& state, StateArrays arrays);
 // Begins to copy a state that a device holds. arrive() waits for the copy, and throws Error{diverged} if other bytes
 // arrived than the device held.
-Snapshot send_snapshot(const TrainState& state, Trainable& trainable, const std::shared_ptr<HeldArrays>& held);
+Snapshot send_snapshot(const TrainState& state, StateArrays arrays, const std::shared_ptr<HeldArrays>& held);
 // Throws Error{diverged} unless the copy on the host has the digest of the state that the device held.
 void require_arrived(std::int64_t step, const Digest& held, const Digest& arrived);
-// A view of a state in the host's memory, valid until the Trainable's state changes. A state on a device is copied.
-Snapshot view_of(const TrainState& state, Trainable& trainable);
-// Copies the arrays into the Trainable. Throws Error{incompatible} if names or shapes of the arrays differ; then
+// A view of a state in the host's memory, valid until the state changes. A state on a device is copied.
+Snapshot view_of(const TrainState& state, StateArrays arrays);
+// Copies the arrays into the state. Throws Error{incompatible} if names or shapes of the arrays differ; then
 // nothing has changed. `origin` names the snapshot in the sentence.
-void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
-// The same for parameters and buffers alone, which a snapshot of a model has too. Other arrays stay as they are.
+void restore_arrays(const Snapshot& snapshot, StateArrays arrays, const std::string& origin);
+// The snapshot without arrays that are neither parameters nor buffers of the Trainable.
+Snapshot weights_alone(Snapshot snapshot, Trainable& trainable);
+// As restore_arrays(), for parameters and buffers alone, which a snapshot of a model has too. Other arrays stay as they
+// are.
 void restore_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
 // Makes the moving averages of the optimizer the parameters of the snapshot. Frozen parameters have none and stay.
 // Throws Error{invalid_argument} if there are no averages.
@@ -58,7 +64,7 @@ void use_averages(Snapshot& snapshot, const std::string& origin);
 Digest digest_of_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
 
 // The layout of a state in memory outside the process: a header, which says what the arrays are, and then their bytes.
-// Valid until the Trainable's state changes.
+// Valid until the state changes.
 struct StateImage {
   std::string header;
   std::vector<std::span<const float>> arrays;
@@ -68,7 +74,7 @@ struct StateImage {
   // Copies bytes [begin, begin + piece.size()) of the image. After the header, pieces begin and end at whole floats.
   void copy(std::size_t begin, std::span<std::byte> piece) const;
 };
-StateImage image_of(const TrainState& state, Trainable& trainable);
+StateImage image_of(const TrainState& state, StateArrays arrays);
 // A view of an image, which is aligned to floats and outlives the view. Throws Error{invalid_file} for bytes that are
 // not an image.
 Snapshot view_of_image(std::span<const std::byte> image);
@@ -89,14 +95,14 @@ Digest write_savepoint(FileSystem& files, const std::string& path, const Snapsho
                        const SavepointStorage& storage = {});
 // Reads all of a savepoint. Throws Error{invalid_file} for anything but a whole one.
 Snapshot read_savepoint(FileSystem& files, const std::string& path);
-// Reads a savepoint, or the file that `holdfast convert` made of a Keras model: its state has a graph and nothing else,
-// its arrays are the model's. Throws what read_savepoint() throws.
+// Reads a savepoint, a file of weights, or the file that `holdfast convert` made of a Keras model: the state of the
+// last two has a graph and nothing else, its arrays are the model's. Throws what read_savepoint() throws.
 Snapshot read_model(FileSystem& files, const std::string& path);
-// Reads a savepoint into the Trainable, piece by piece as each is checked, while others are being read and
+// Reads a savepoint into the arrays, piece by piece as each is checked, while others are being read and
 // decompressed. `accepts` gets the state before anything is changed, and throws to refuse it. Also throws what
 // read_savepoint() throws, and Error{incompatible} as restore_arrays() does. A failure while pieces are read leaves
 // some arrays changed.
-TrainState load_savepoint(FileSystem& files, const std::string& path, Trainable& trainable,
+TrainState load_savepoint(FileSystem& files, const std::string& path, StateArrays arrays,
                           const std::function<void(const TrainState&)>& accepts);
 
 // How long saving a sample of this state takes with SavepointCompression::fast and with none, each saved twice.

@@ -17,8 +17,12 @@
 
 namespace holdfast {
 
-StateFinder::StateFinder(Replica::Context& context, Trainable& trainable, const TrainState& choices)
-    : context_(context), trainable_(trainable), supervision_(*context.supervision), choices_(choices) {}
+StateFinder::StateFinder(Replica::Context& context, Trainable& trainable, StateArrays arrays, const TrainState& choices)
+    : context_(context),
+      trainable_(trainable),
+      arrays_(arrays),
+      supervision_(*context.supervision),
+      choices_(choices) {}
 
 // The arithmetic is a property of the machine and not of the state, so it is recorded next to the savepoints, not in
 // them.
@@ -63,7 +67,7 @@ std::string StateFinder::find() {
   };
   TrainState state;
   const auto load = [&](const std::string& path) {
-    state = load_savepoint(*context_.file_system, path, trainable_,
+    state = load_savepoint(*context_.file_system, path, arrays_,
                            [&](const TrainState& candidate) { begin_to_restore(candidate, path); });
   };
   const std::optional<std::string> path =
@@ -107,7 +111,7 @@ std::string StateFinder::find_before_later_fit(std::size_t call) {
   }
   Snapshot snapshot = read_savepoint(*context_.file_system, wanted->first);
   begin_to_restore(snapshot.state, wanted->first);
-  restore_arrays(snapshot, trainable_, wanted->first);
+  restore_arrays(snapshot, arrays_, wanted->first);
   if (context_.writes_files) {
     for (auto later = states.begin(); later != wanted; ++later) replace_savepoint(*context_.file_system, later->first);
   }
@@ -126,7 +130,7 @@ std::optional<std::string> StateFinder::find_in_memory() {
     if (newest_savepoint_step().value_or(-1) > kept.state.step) return;
     const std::string origin = "the snapshot in the watchdog's memory";
     begin_to_restore(kept.state, origin);
-    restore_arrays(kept, trainable_, origin);
+    restore_arrays(kept, arrays_, origin);
     tell_of(kept.state, origin);
     found = to_json(kept.state);
   });
@@ -152,7 +156,7 @@ std::vector<std::string> StateFinder::savepoint_folders() const {
 void StateFinder::begin_to_restore(const TrainState& state, const std::string& origin) {
   supervision_.reach(FaultPoint::load, state.step);
   require_same_choices(state, choices_, origin);
-  trainable_.lay_out(laid_out_training(state));
+  arrays_.lay_out(state);
 }
 
 void StateFinder::tell_of(const TrainState& state, const std::string& origin) {

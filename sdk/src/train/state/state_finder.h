@@ -19,13 +19,16 @@ namespace holdfast {
 class StateFinder {
  public:
   // All arguments outlive this. A state that was made with other choices than those in `choices` is refused.
-  StateFinder(Replica::Context& context, Trainable& trainable, const TrainState& choices);
+  StateFinder(Replica::Context& context, Trainable& trainable, const TrainState& choices)
+      : StateFinder(context, trainable, trainable, choices) {}
+  // The same for a state that may have kept weights.
+  StateFinder(Replica::Context& context, Trainable& trainable, StateArrays arrays, const TrainState& choices);
 
   // Compares this machine's arithmetic with the recorded one. Throws Error{incompatible} if it gives other bits, unless
   // the context accepts that. Records this machine's arithmetic at the first start, and when it is accepted.
   void check_arithmetic();
 
-  // Reads the newest state into the Trainable's arrays, and returns its JSON; empty when the run begins at step 0.
+  // Reads the newest state into the arrays, and returns its JSON; empty when the run begins at step 0.
   std::string find();
   // Like find(), for the newest savepoint in which no fit() after call number `call` (from 0) has begun. Later
   // savepoints belong to training that will be repeated, and get the ending ".replaced". Throws OtherChoices if no such
@@ -45,6 +48,7 @@ class StateFinder {
 
   Replica::Context& context_;
   Trainable& trainable_;
+  StateArrays arrays_;  // those of the Trainable, and the kept weights
   Supervision& supervision_;
   const TrainState& choices_;
 };

@@ -139,6 +139,9 @@ std::map<std::string, CallbackState> callbacks_from(const Json& object) {
   return states;
 }
 
+// In the order of CallRecord::KeptUse.
+constexpr const char* kKeptUseNames[] = {"unused", "due", "restored"};
+
 // Left out at their defaults, so that runs without these features keep the bytes that they had.
 Json call(const CallRecord& record) {
   Json history = Json::array();
@@ -158,7 +161,20 @@ Json call(const CallRecord& record) {
   if (record.is_ended_by_callback) object["ended_by_callback"] = true;
   if (record.epoch_skipped_samples > 0) object["epoch_skipped_samples"] = record.epoch_skipped_samples;
   if (record.epoch_weight) object["epoch_weight"] = numbers({*record.epoch_weight});
+  if (record.keeps_weights) {
+    object["kept_weights"] = {{"epoch", record.kept_epoch},
+                              {"use", kKeptUseNames[static_cast<std::size_t>(record.kept_use)]}};
+  }
   return object;
+}
+
+void read_kept_weights(const Json& object, CallRecord& record) {
+  record.keeps_weights = true;
+  record.kept_epoch = integer_at<std::int64_t>(object, "epoch");
+  const std::string use = text_at(object, "use");
+  const auto found = std::find(std::begin(kKeptUseNames), std::end(kKeptUseNames), use);
+  if (found == std::end(kKeptUseNames)) throw unreadable_state(fmt::format("it has the unknown use \"{}\"", use));
+  record.kept_use = static_cast<CallRecord::KeptUse>(found - std::begin(kKeptUseNames));
 }
 
 // Keys that only some records have are optional here.
@@ -187,14 +203,18 @@ CallRecord call_from(const Json& object) {
   }
   if (object.contains("begun_at_step")) record.begun_at_step = count_at(object, "begun_at_step");
   if (object.contains("ended_by_callback")) record.is_ended_by_callback = bool_at(object, "ended_by_callback");
+  if (object.contains("kept_weights")) read_kept_weights(member(object, "kept_weights"), record);
   return record;
 }
 
 // The logs that belong to exactly this state. There are some from the end of an epoch until the next step.
 Json metrics_of(const TrainState& state) {
   // They are for readers of the file, such as best_savepoint(); a resume does not read them.
-  const bool is_between_epochs = state.batch == 0 && !state.calls.empty() && !state.calls.back().history.empty();
-  return is_between_epochs ? logs_json(state.calls.back().history.back()) : Json::object();
+  if (state.batch != 0 || state.calls.empty() || state.calls.back().history.empty()) return Json::object();
+  const CallRecord& record = state.calls.back();
+  const bool has_kept = record.kept_use == CallRecord::KeptUse::restored && record.kept_epoch >= 0 &&
+                        std::cmp_less(record.kept_epoch, record.history.size());
+  return logs_json(has_kept ? record.history[static_cast<std::size_t>(record.kept_epoch)] : record.history.back());
 }
 
 // Adds a sentence such as "training/optimizer/learning_rate was 0.001 and is 0.002" for each leaf that differs.
@@ -253,7 +273,8 @@ std::string text_that_is_not_utf8(const Json& state) {
       return false;
     }
   };
-  for (const auto& [name, callback] : state.at("callbacks").items()) {
+  const Json callbacks = state.value("callbacks", Json::object());
+  for (const auto& [name, callback] : callbacks.items()) {
     if (is_text(Json(name)) && !is_text(callback)) return "the state of the callback " + name;
   }
   return "the name of a callback or a metric";
@@ -322,8 +343,21 @@ std::string text_of(const Json& object) {
 
 }  // namespace
 
+bool keeps_weights(const TrainState& state) {
+  const auto last = std::find_if(state.calls.rbegin(), state.calls.rend(), changes_weights);
+  return last != state.calls.rend() && last->keeps_weights;
+}
+
 std::string to_json(const TrainState& state) {
   return text_of(state_json(state));
+}
+
+std::string to_weights_json(const TrainState& state) {
+  return text_of({{"kind", "weights"},
+                  {"holdfast", HOLDFAST_VERSION},
+                  {"graph", Json::parse(present_graph(state))},
+                  {"step", state.step},
+                  {"metrics", metrics_of(state)}});
 }
 
 std::string to_replica_json(const TrainState& state) {

@@ -38,6 +38,11 @@ struct CallRecord {
   std::int64_t begun_at_step = -1;
   // If the samples have weights: their sum over the steps that were not skipped.
   std::optional<double> epoch_weight;
+  // Whether a callback of this fit() may keep weights, the epoch that they are of (-1: none yet), and what becomes of
+  // them at the end.
+  bool keeps_weights = false;
+  std::int64_t kept_epoch = -1;
+  enum class KeptUse { unused, due, restored } kept_use = KeptUse::unused;
 };
 
 // Whether the state after this call has other weights than before it.
@@ -75,6 +80,8 @@ struct TrainState {
   std::optional<float> learning_rate{};  // that a callback set; empty: that of the configuration
 };
 
+// Whether the state holds a second copy of the weights: until a call changes the weights after the one that kept it.
+bool keeps_weights(const TrainState& state);
 // What the arrays of the state are laid out for, as Trainable::lay_out() takes it: the text of the last compile() that
 // is finished, with the step at which it came; empty without one.
 std::string laid_out_training(const TrainState& state);
@@ -86,6 +93,8 @@ std::string present_configuration(const TrainState& state);
 // Deterministic JSON, described in docs/format.md. Doubles keep their bits. Throws Error{invalid_argument} for a name
 // or a callback's text that is not UTF-8.
 std::string to_json(const TrainState& state);
+// What a file of the weights alone says of them: the graph, the step and the metrics.
+std::string to_weights_json(const TrainState& state);
 // Reads JSON that to_json() wrote. A savepoint holds a state between two steps, so the stage follows from epoch and
 // batch, and from whether a callback asked for the end of fit() with this state. Throws Error{invalid_file} for other
 // text; the sentence names `origin` and says what is wrong.

@@ -49,15 +49,20 @@ class BlockLayout {
     floats[1] = requests.regroup ? 1.0F : 0.0F;
     floats[2] = requests.comparison ? 1.0F : 0.0F;
     floats[3] = requests.savepoint ? 1.0F : 0.0F;
+    floats[4] = requests.end ? 1.0F : 0.0F;
   }
   Requests requests(std::span<const float> tail) const {
     const std::span<const float> floats = tail.subspan(sum_count_ + kWeights, kRequests);
-    return {.stop = floats[0] > 0, .regroup = floats[1] > 0, .savepoint = floats[3] > 0, .comparison = floats[2] > 0};
+    return {.stop = floats[0] > 0,
+            .regroup = floats[1] > 0,
+            .savepoint = floats[3] > 0,
+            .comparison = floats[2] > 0,
+            .end = floats[4] > 0};
   }
 
  private:
   static constexpr std::size_t kWeights = 1;
-  static constexpr std::size_t kRequests = 4;
+  static constexpr std::size_t kRequests = 5;
   static constexpr std::size_t kLineFloats = 16;
 
   static std::size_t whole_lines(std::size_t floats) { return (floats + kLineFloats - 1) / kLineFloats * kLineFloats; }

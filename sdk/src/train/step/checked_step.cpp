@@ -39,7 +39,10 @@ StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
 }
 
 ShardComputation::Options CheckedStep::computation_options(StepCheck& check) const {
-  return {.asks_comparison = options_.asks_comparison, .shards_together = options_.shards_together, .check = &check};
+  return {.asks_comparison = options_.asks_comparison,
+          .asks_end = options_.asks_end,
+          .shards_together = options_.shards_together,
+          .check = &check};
 }
 
 // The update is applied only if all agree now. By then every rank knows what the others computed.

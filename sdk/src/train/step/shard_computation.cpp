@@ -275,6 +275,7 @@ void ShardComputation::write_requests(std::span<float> tail) const {
   Requests requests = context_.supervision->requests();
   requests.savepoint = requests.savepoint && context_.rank == 0;
   requests.comparison = options_.asks_comparison;
+  requests.end = options_.asks_end;
   layout_.write_requests(requests, tail);
 }
 

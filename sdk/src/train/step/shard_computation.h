@@ -30,6 +30,7 @@ class ShardComputation {
  public:
   struct Options {
     bool asks_comparison = false;  // which joins the requests of the watchdog
+    bool asks_end = false;         // likewise
     int shards_together = 1;       // StepRunner::TrainOptions
     StepCheck* check = nullptr;    // shards of other ranks to compute, too, and where their digests go
   };

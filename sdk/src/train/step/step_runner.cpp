@@ -102,7 +102,9 @@ StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, con
   if (options.checked_shards > 0) return CheckedStep(*this, options).train(batch, step);
   // Forward and backward; gradients that are complete are on their way to the other ranks meanwhile.
   shards_->compute(batch, step,
-                   {.asks_comparison = options.asks_comparison, .shards_together = options.shards_together});
+                   {.asks_comparison = options.asks_comparison,
+                    .asks_end = options.asks_end,
+                    .shards_together = options.shards_together});
   // Over all shards, in the order of the tree: the same bits on every rank.
   const Sum sum = reduce(step);
   return agree_and_update(sum, batch, step, options);

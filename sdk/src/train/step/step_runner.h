@@ -40,6 +40,7 @@ class StepRunner {
 
   struct TrainOptions {
     bool asks_comparison = false;
+    bool asks_end = false;
     bool applies_what_is_not_finite = false;
     std::optional<float> learning_rate{};  // TrainState::learning_rate
     // Shards of each rank that another rank computes, too.

@@ -14,6 +14,7 @@
 #include "holdfast/train/trainable.h"
 #include "holdfast/train/trainer.h"
 #include "train/context/replica_context.h"
+#include "train/state/kept_weights.h"
 #include "train/state/train_state.h"
 #include "train/step/step_runner.h"
 
@@ -26,18 +27,21 @@ struct Training {
   FileSystem& files;  // through which savepoints are written, read back and deleted
 
   TrainState state{};
+  KeptWeights kept{};                       // a part of the state, as the arrays of the Trainable are
   std::size_t calls_made = 0;               // of fit() and evaluate(), by this process
   std::optional<StepRunner> runner{};       // of the newest generation
   const FitOptions* running_fit = nullptr;  // the one that is under way
+  bool asks_end = false;                    // of fit(), with each step from now on
 
   bool is_primary() const { return context->rank == 0; }
   // Whether a watchdog keeps the run, so that there is something to go back to.
   bool is_supervised() const { return !context->run_directory.empty(); }
   void enter(TrainingPhase phase) { supervision.enter(phase, state.step); }
 
-  std::vector<std::span<const float>> arrays() const {
+  StateArrays state_arrays() { return {trainable, kept}; }
+  std::vector<std::span<const float>> arrays() {
     std::vector<std::span<const float>> arrays;
-    for (const StateSpan& span : trainable.state()) arrays.push_back(span.values);
+    for (const StateSpan& span : state_arrays().spans()) arrays.push_back(span.values);
     return arrays;
   }
   Digest weights_digest() const {

@@ -1,0 +1,80 @@
+// The format of Python's str.format() is that of fmt, as far as numbers are concerned. What is wrong with a pattern is
+// found by trying it with zeros, where the callback is made and not after an epoch of training.
+
+#include "callbacks/file_name_pattern.h"
+
+#include <fmt/args.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::array kPositionNames{"epoch", "batch", "step"};
+
+[[noreturn]] void refuse_pattern(const std::string& pattern, const std::string& why) {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("ModelCheckpoint cannot name files \"{}\": {}; write one such as "
+                          "\"{{epoch:02d}}-{{val_loss:.2f}}.h5\"",
+                          pattern, why));
+}
+
+// What stands between "{" and ":" or "}", except where "{{" means a brace.
+std::vector<std::string> names_in(const std::string& pattern) {
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] != '{') continue;
+    if (at + 1 < pattern.size() && pattern[at + 1] == '{') {
+      ++at;
+      continue;
+    }
+    const std::size_t end = pattern.find_first_of(":}", at);
+    if (end == std::string::npos) break;
+    names.push_back(pattern.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  return names;
+}
+
+}  // namespace
+
+FileNamePattern::FileNamePattern(std::string pattern) : pattern_(std::move(pattern)) {
+  Logs zeros;
+  for (const std::string& name : names_in(pattern_)) {
+    if (std::ranges::find(kPositionNames, name) != kPositionNames.end()) continue;
+    if (name.empty()) refuse_pattern(pattern_, "a value in it has no name");
+    if (zeros.emplace(name, 0).second) logged_names_.push_back(name);
+  }
+  const std::string tried = filled({}, zeros);
+  if (tried.find('/') != std::string::npos) refuse_pattern(pattern_, "it has a slash, and files stay in one folder");
+  if (!tried.ends_with(".h5")) refuse_pattern(pattern_, "the name does not end in .h5, as files in this format do");
+  // No value has the letters of that word, so other numbers make no such name either.
+  if (tried.starts_with("savepoint-")) refuse_pattern(pattern_, "runs go on from files called savepoint-...");
+}
+
+std::string FileNamePattern::at(const TrainingContext& context, const Logs& logs) const {
+  for (const std::string& name : logged_names_) {
+    if (!logs.contains(name)) refuse_pattern(pattern_, fmt::format("the logs have no \"{}\" at this moment", name));
+  }
+  return filled({.epoch = context.epoch() + 1, .batch = context.batch_in_epoch(), .step = context.step()}, logs);
+}
+
+std::string FileNamePattern::filled(const Position& position, const Logs& logs) const {
+  fmt::dynamic_format_arg_store<fmt::format_context> values;
+  values.push_back(fmt::arg("epoch", position.epoch));
+  values.push_back(fmt::arg("batch", position.batch));
+  values.push_back(fmt::arg("step", position.step));
+  for (const std::string& name : logged_names_) values.push_back(fmt::arg(name.c_str(), logs.at(name)));
+  try {
+    return fmt::vformat(pattern_, values);
+  } catch (const fmt::format_error& failure) {
+    refuse_pattern(pattern_, fmt::format("it is not a format of numbers ({})", failure.what()));
+  }
+}
+
+}  // namespace holdfast

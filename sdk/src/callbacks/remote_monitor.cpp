@@ -1,0 +1,331 @@
+// Delivery must cost the training nothing, so a thread of its own sends, and the queue is bounded. How many epochs were
+// delivered is kept in a file next to the savepoints and not in the training state, which must not depend on a network:
+// the next process goes on after them. Not the file system of the training, which the watchdog watches for savepoints.
+// See docs/decisions/training.md
+
+#include "holdfast/observe/remote_monitor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "callbacks/http_post.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/base/log.h"
+#include "holdfast/base/whole_file.h"
+#include "train/state/logs_json.h"
+
+namespace holdfast {
+namespace {
+
+constexpr auto kLongestPause = std::chrono::seconds(60);
+
+// "https://host:port", the part of the URL that may be shown.
+struct Server {
+  std::string shown{};
+  bool is_encrypted = false;
+  bool is_of_this_host = false;
+};
+
+[[noreturn]] void refuse_monitor(const std::string& why) {
+  throw Error(ErrorCode::invalid_argument, "RemoteMonitor " + why);
+}
+
+Server server_of(const std::string& root) {
+  Server server{.is_encrypted = root.starts_with("https://")};
+  if (!server.is_encrypted && !root.starts_with("http://")) {
+    refuse_monitor("needs a root that begins with http:// or https://");
+  }
+  const std::size_t host = root.find("//") + 2;
+  const std::size_t end = std::min(root.find_first_of("/?#", host), root.size());
+  const std::string authority = root.substr(host, end - host);
+  const bool has_blank = std::ranges::any_of(root, [](unsigned char byte) { return byte <= ' ' || byte == 127; });
+  if (authority.empty() || has_blank)
+    refuse_monitor("needs a root with the name of a server, such as http://host:9000");
+  if (authority.find('@') != std::string::npos) {
+    refuse_monitor("takes no credentials in its root, where logs could show them; write them into headers_file");
+  }
+  server.shown = root.substr(0, end);
+  server.is_of_this_host = authority == "localhost" || authority.starts_with("localhost:") ||
+                           authority.starts_with("127.") || authority.starts_with("[::1]");
+  return server;
+}
+
+// For a form and for a header.
+std::string percent_encoded(std::string_view text) {
+  std::string encoded;
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    const bool is_plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                          (byte >= '0' && byte <= '9') ||
+                          std::string_view("-._~").find(letter) != std::string_view::npos;
+    encoded += is_plain ? std::string(1, letter) : fmt::format("%{:02X}", byte);
+  }
+  return encoded;
+}
+
+// The sentence of an error never has what a line says: it may be a secret.
+std::vector<std::string> read_headers(const std::string& path) {
+  std::vector<std::string> headers;
+  if (path.empty()) return headers;
+  const std::string text = read_text_file(posix_file_system(), path);
+  std::string_view rest = text;
+  for (int line = 1; !rest.empty(); ++line) {
+    std::string_view header = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(header.size() + 1, rest.size()));
+    if (header.ends_with('\r')) header.remove_suffix(1);
+    if (header.empty()) continue;
+    const bool is_text = std::ranges::all_of(header, [](unsigned char byte) { return byte >= ' ' && byte != 127; });
+    if (!is_text || header.find(':') == std::string_view::npos || header.starts_with(':')) {
+      refuse_monitor(
+          fmt::format("cannot send line {} of {} as a header; write \"Name: value\" in each line", line, path));
+    }
+    headers.emplace_back(header);
+  }
+  return headers;
+}
+
+std::string last_part(const std::string& path) {
+  const std::size_t end = path.find_last_not_of('/');
+  if (end == std::string::npos) return {};
+  const std::size_t begin = path.find_last_of('/', end);
+  return path.substr(begin == std::string::npos ? 0 : begin + 1,
+                     end - (begin == std::string::npos ? 0 : begin + 1) + 1);
+}
+
+}  // namespace
+
+// What is under way of one fit().
+class RemoteMonitor::Sender {
+ public:
+  struct Course {
+    std::string run;
+    std::int64_t call = 0;
+    std::string record;  // of what was delivered; empty: none
+  };
+
+  Sender(const RemoteMonitorOptions& options, Course course)
+      : options_(options),
+        course_(std::move(course)),
+        server_(server_of(options.root)),
+        headers_(read_headers(options.headers_file)),
+        next_(delivered_before()),
+        thread_([this] { serve(); }) {}
+
+  ~Sender() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  const Course& course() const { return course_; }
+  std::uint64_t delivered() const { return delivered_; }
+  std::uint64_t dropped() const { return dropped_; }
+
+  // After a failure the state may be at an earlier epoch, whose repetition has the same logs.
+  void enqueue(const std::vector<Logs>& epochs) {
+    const std::lock_guard lock(mutex_);
+    for (; next_ < static_cast<std::int64_t>(epochs.size()); ++next_) {
+      queue_.push_back({next_, epochs[static_cast<std::size_t>(next_)]});
+      if (queue_.size() <= options_.queue) continue;
+      queue_.pop_front();
+      drop(1, "its queue is full");
+    }
+    changed_.notify_all();
+  }
+
+  void flush() {
+    std::unique_lock lock(mutex_);
+    is_ending_ = true;
+    changed_.notify_all();
+    if (changed_.wait_for(lock, options_.flush_limit, [this] { return queue_.empty(); })) return;
+    const std::size_t left = queue_.size();
+    queue_.clear();
+    drop(left, "fit() has ended");
+  }
+
+ private:
+  struct Item {
+    std::int64_t epoch = 0;
+    Logs logs;
+  };
+  enum class Fate { delivered, refused, failed };
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    std::chrono::milliseconds pause = options_.first_pause;
+    for (;;) {
+      changed_.wait(lock, [this] { return is_stopping_ || !queue_.empty(); });
+      if (is_stopping_) return;
+      const Item item = queue_.front();
+      lock.unlock();
+      std::string why;
+      const Fate fate = send(item, why);
+      lock.lock();
+      if (is_stopping_) return;
+      settle(item, fate, why);
+      if (fate != Fate::failed) {
+        pause = options_.first_pause;
+        continue;
+      }
+      // The end of fit() does not wait for a long pause.
+      changed_.wait_for(lock, is_ending_ ? options_.first_pause : pause, [this] { return is_stopping_.load(); });
+      pause = std::min<std::chrono::milliseconds>(2 * pause, kLongestPause);
+    }
+  }
+
+  // With mutex_ held. The item may have been dropped meanwhile.
+  void settle(const Item& item, Fate fate, const std::string& why) {
+    if (fate == Fate::failed) {
+      if (!std::exchange(has_told_failure_, true)) {
+        log(LogLevel::warning,
+            fmt::format("RemoteMonitor cannot reach {} and tries again; training goes on: {}", server_.shown, why));
+      }
+      return;
+    }
+    has_told_failure_ = false;
+    if (!queue_.empty() && queue_.front().epoch == item.epoch) queue_.pop_front();
+    if (fate == Fate::delivered) {
+      ++delivered_;
+    } else {
+      drop(1, fmt::format("the server refuses it ({})", why));
+    }
+    keep_record(item.epoch + 1);
+    changed_.notify_all();
+  }
+
+  Fate send(const Item& item, std::string& why) {
+    nlohmann::json body = logs_json(item.logs);
+    body["run"] = course_.run;
+    body["call"] = course_.call;
+    body["epoch"] = item.epoch;
+    HttpPost request{.url = options_.root + options_.path,
+                     .body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                     .headers = headers_,
+                     .ca_file = options_.ca_file,
+                     .timeout = options_.timeout,
+                     .is_cancelled = [this] { return is_stopping_.load(); }};
+    if (!options_.send_as_json) request.body = percent_encoded(options_.field) + "=" + percent_encoded(request.body);
+    request.headers.push_back(options_.send_as_json ? "Content-Type: application/json"
+                                                    : "Content-Type: application/x-www-form-urlencoded");
+    request.headers.push_back(
+        fmt::format("Idempotency-Key: {}/{}/{}", percent_encoded(course_.run), course_.call, item.epoch));
+    const HttpOutcome outcome = post(request);
+    why = outcome.failure.empty() ? fmt::format("status {}", outcome.status) : outcome.failure;
+    if (outcome.status >= 200 && outcome.status < 300) return Fate::delivered;
+    const bool may_pass =
+        outcome.status < 300 || outcome.status >= 500 || outcome.status == 408 || outcome.status == 429;
+    return may_pass ? Fate::failed : Fate::refused;
+  }
+
+  // With mutex_ held. Said at the first one, the second, the fourth and so on, so that a dead server fills no log.
+  void drop(std::size_t count, const std::string& why) {
+    const std::uint64_t before = dropped_;
+    dropped_ += count;
+    if (std::bit_width(before) == std::bit_width(before + count)) return;
+    log(LogLevel::warning,
+        fmt::format("RemoteMonitor has dropped {} epochs so far, the last one because {} (server {})", before + count,
+                    why, server_.shown));
+  }
+
+  // The epochs of this call that an earlier process delivered.
+  std::int64_t delivered_before() const {
+    if (course_.record.empty() || !posix_file_system().exists(course_.record)) return 0;
+    const nlohmann::json record =
+        nlohmann::json::parse(read_text_file(posix_file_system(), course_.record), nullptr, false);
+    const bool is_of_this_call = record.is_object() && record.value("call", nlohmann::json()) == course_.call;
+    const nlohmann::json epochs = is_of_this_call ? record.value("epochs", nlohmann::json()) : nlohmann::json();
+    return epochs.is_number_integer() ? std::max<std::int64_t>(epochs.get<std::int64_t>(), 0) : 0;
+  }
+
+  // Without it the next process would send more epochs again, which the server knows by their keys.
+  void keep_record(std::int64_t epochs) const {
+    if (course_.record.empty()) return;
+    const std::string text = nlohmann::json{{"call", course_.call}, {"epochs", epochs}}.dump() + "\n";
+    try {
+      write_whole_file(posix_file_system(), course_.record, std::as_bytes(std::span(text)));
+    } catch (const Error& failure) {
+      log(LogLevel::warning, fmt::format("RemoteMonitor cannot note what it delivered: {}", failure.what()));
+    }
+  }
+
+  const RemoteMonitorOptions options_;
+  const Course course_;
+  const Server server_;
+  const std::vector<std::string> headers_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> queue_;         // guarded by mutex_
+  std::int64_t next_;              // epoch to be queued; guarded by mutex_
+  bool is_ending_ = false;         // guarded by mutex_
+  bool has_told_failure_ = false;  // guarded by mutex_
+  std::atomic<bool> is_stopping_ = false;
+  std::atomic<std::uint64_t> delivered_ = 0;
+  std::atomic<std::uint64_t> dropped_ = 0;
+
+  std::thread thread_;
+};
+
+RemoteMonitor::RemoteMonitor(RemoteMonitorOptions options) : options_(std::move(options)) {
+  if (!can_post()) {
+    throw Error(ErrorCode::unsupported,
+                "RemoteMonitor needs a Holdfast that was built with libcurl; install libcurl4-openssl-dev and build "
+                "again");
+  }
+  const Server server = server_of(options_.root);
+  if (!options_.headers_file.empty() && !server.is_encrypted && !server.is_of_this_host) {
+    refuse_monitor(fmt::format("would send the headers of {} in clear text to {}; use https", options_.headers_file,
+                               server.shown));
+  }
+  if (options_.queue == 0 || options_.timeout.count() <= 0 || options_.first_pause.count() <= 0 ||
+      options_.flush_limit.count() < 0) {
+    refuse_monitor("needs a queue, a timeout and a first_pause above 0, and a flush_limit of at least 0");
+  }
+}
+RemoteMonitor::~RemoteMonitor() = default;
+RemoteMonitor::RemoteMonitor(RemoteMonitor&&) noexcept = default;
+
+// Without the path, whose query may have a secret.
+std::string RemoteMonitor::name() const {
+  return "remote_monitor/" + server_of(options_.root).shown;
+}
+
+std::uint64_t RemoteMonitor::delivered() const {
+  return sender_ ? sender_->delivered() : 0;
+}
+
+std::uint64_t RemoteMonitor::dropped() const {
+  return sender_ ? sender_->dropped() : 0;
+}
+
+// Only adds to the queue. A file of headers that cannot be read is an error where fit() begins.
+void RemoteMonitor::write(const TrainingContext& context, const std::vector<Logs>& epochs) {
+  if (!sender_ || sender_->course().call != context.call()) {
+    const std::string directory = context.run_directory();
+    sender_ = std::make_unique<Sender>(
+        options_, Sender::Course{.run = options_.run.empty() ? last_part(directory) : options_.run,
+                                 .call = context.call(),
+                                 .record = directory.empty() ? "" : directory + "/remote_monitor.json"});
+  }
+  sender_->enqueue(epochs);
+}
+
+void RemoteMonitor::finish(const TrainingContext&) {
+  if (sender_) sender_->flush();
+}
+
+}  // namespace holdfast

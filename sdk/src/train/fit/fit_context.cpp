@@ -1,0 +1,29 @@
+#include "train/fit/fit_context.h"
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+std::vector<WeightArray> FitContext::weights() const {
+  std::vector<WeightArray> arrays;
+  for (const StateSpan& span : weights_of(training_.trainable)) {
+    WeightArray& array = arrays.emplace_back(
+        WeightArray{.name = span.name, .shape = span.shape, .values = std::vector<float>(span.values.size())});
+    training_.trainable.memory().copy_to_host(span.values, array.values);
+  }
+  return arrays;
+}
+
+// Without room, which fit() finds where keeps_weights() of a callback asks for it, there is nothing to copy to.
+void FitContext::keep_weights() {
+  CallRecord& record = training_.state.calls.at(call_);
+  if (!record.keeps_weights) {
+    throw Error(ErrorCode::unsupported,
+                "a callback asked fit() to keep the weights, and no callback's keeps_weights() is true, so there is no "
+                "room for them; override it");
+  }
+  training_.kept.keep(training_.trainable);
+  record.kept_epoch = training_.state.epoch;
+}
+
+}  // namespace holdfast

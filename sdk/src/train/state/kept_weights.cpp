@@ -1,0 +1,83 @@
+// The copy lies where the weights lie, so keeping it is one pass on the device. fit() ends by an exchange and not by a
+// copy: a fit() that gets more epochs goes on with the weights of its last epoch, as if it had had them from the start.
+
+#include "train/state/kept_weights.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast {
+
+std::vector<StateSpan> weights_of(Trainable& trainable) {
+  std::vector<StateSpan> weights = trainable.state();
+  std::erase_if(weights, [](const StateSpan& span) { return span.kind == StateKind::optimizer_slot; });
+  return weights;
+}
+
+void KeptWeights::lay_out(bool has_room, Trainable& trainable) {
+  if (has_room == this->has_room()) return;
+  layout_ = {};
+  kinds_.clear();
+  floats_.reset();
+  if (!has_room) return;
+  for (const StateSpan& weight : weights_of(trainable)) {
+    layout_.add("kept/" + weight.name, weight.shape);
+    kinds_.push_back(weight.kind);
+  }
+  // A model without weights has an arena, too, so that has_room() says what was asked for.
+  floats_ = trainable.memory().allocate(std::max<std::size_t>(layout_.float_count(), 1));
+}
+
+std::vector<StateSpan> KeptWeights::spans() const {
+  std::vector<StateSpan> spans;
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    const ArenaEntry& entry = layout_.entries()[i];
+    spans.push_back({entry.name, kinds_[i], entry.shape, layout_.view(arena(), i)});
+  }
+  return spans;
+}
+
+void KeptWeights::keep(Trainable& trainable) {
+  const std::vector<StateSpan> kept = spans();
+  const std::vector<StateSpan> weights = weights_of(trainable);
+  for (std::size_t i = 0; i < kept.size(); ++i) trainable.memory().copy(weights[i].values, kept[i].values);
+}
+
+void KeptWeights::exchange(Trainable& trainable) {
+  MemorySpace& memory = trainable.memory();
+  const std::vector<StateSpan> kept = spans();
+  const std::vector<StateSpan> weights = weights_of(trainable);
+  std::size_t most = 1;
+  for (const StateSpan& span : kept) most = std::max(most, span.values.size());
+  const std::shared_ptr<float[]> between = memory.allocate(most);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const std::span<float> copy(between.get(), kept[i].values.size());
+    memory.copy(kept[i].values, copy);
+    memory.copy(weights[i].values, kept[i].values);
+    memory.copy(copy, weights[i].values);
+  }
+  // The memory in between must not go while a device still copies.
+  memory.wait();
+}
+
+Digest KeptWeights::weights_digest(MemorySpace& memory) const {
+  std::vector<std::span<const float>> parameters;
+  for (const StateSpan& span : spans()) {
+    if (span.kind == StateKind::parameter) parameters.emplace_back(span.values);
+  }
+  return memory.digest_of(parameters);
+}
+
+std::vector<StateSpan> StateArrays::spans() const {
+  std::vector<StateSpan> spans = trainable_->state();
+  if (kept_ == nullptr) return spans;
+  for (StateSpan& span : kept_->spans()) spans.push_back(std::move(span));
+  return spans;
+}
+
+void StateArrays::lay_out(const TrainState& state) const {
+  trainable_->lay_out(laid_out_training(state));
+  if (kept_ != nullptr) kept_->lay_out(keeps_weights(state), *trainable_);
+}
+
+}  // namespace holdfast

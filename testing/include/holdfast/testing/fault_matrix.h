@@ -11,14 +11,18 @@
 
 namespace holdfast::resilience {
 
-enum class MatrixRank { first, last };
+// Which rank a fault strikes.
+enum class MatrixRank {
+  first,  // 0, which writes savepoints
+  last,   // the highest one
+};
 
 // Which cases to make. The steps must be ones that the program reaches.
 struct FaultMatrix {
-  std::vector<recovery::FaultKind> kinds{};    // empty: all
-  std::vector<recovery::FaultPhase> phases{};  // empty: all
-  std::vector<MatrixRank> ranks{MatrixRank::first, MatrixRank::last};
-  std::vector<int> replicas{2, 4};
+  std::vector<recovery::FaultKind> kinds{};                            // empty: all
+  std::vector<recovery::FaultPhase> phases{};                          // empty: all
+  std::vector<MatrixRank> ranks{MatrixRank::first, MatrixRank::last};  // that faults strike
+  std::vector<int> replicas{2, 4};                                     // numbers of replicas to run with
   // A step that training reaches, counted from 0. A number of updates after which a savepoint is written, with older
   // ones to prune. A number of updates after which a memory snapshot is made.
   std::int64_t step = 10;

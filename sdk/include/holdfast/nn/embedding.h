@@ -21,7 +21,7 @@ class ConfigReader;
 
 // The default of Keras: uniform between -0.05 and 0.05.
 struct EmbeddingOptions {
-  Initializer initializer = Initializer::random_uniform();
+  Initializer initializer = Initializer::random_uniform();  // of the table
   std::string name = {};
 };
 

@@ -21,8 +21,8 @@ namespace holdfast {
 
 // Inputs and outputs of one unit, by which initializers scale.
 struct Fans {
-  std::int64_t in = 0;
-  std::int64_t out = 0;
+  std::int64_t in = 0;   // that one output depends on
+  std::int64_t out = 0;  // that one input has an effect on
 };
 
 class LayerBuilder {

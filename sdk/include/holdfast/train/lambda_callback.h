@@ -28,12 +28,14 @@ struct LambdaCallbackOptions {
   // What the functions with a state begin with, and change.
   CallbackState state{};
 
-  std::function<void(TrainingContext&)> on_fit_begin{};
-  std::function<void(TrainingContext&)> on_epoch_begin{};
-  std::function<void(TrainingContext&, const Logs&)> on_step_end{};
-  std::function<void(TrainingContext&, const Logs&)> on_epoch_end{};
-  std::function<void(TrainingContext&, const Logs&)> on_fit_end{};
+  std::function<void(TrainingContext&)> on_fit_begin{};               // see Callback::on_fit_begin()
+  std::function<void(TrainingContext&)> on_epoch_begin{};             // see Callback::on_epoch_begin()
+  std::function<void(TrainingContext&, const Logs&)> on_step_end{};   // see Callback::on_step_end()
+  std::function<void(TrainingContext&, const Logs&)> on_epoch_end{};  // see Callback::on_epoch_end()
+  std::function<void(TrainingContext&, const Logs&)> on_fit_end{};    // see Callback::on_fit_end()
+  // As on_step_end, with the state.
   std::function<void(CallbackState&, TrainingContext&, const Logs&)> on_step_end_with_state{};
+  // As on_epoch_end, with the state.
   std::function<void(CallbackState&, TrainingContext&, const Logs&)> on_epoch_end_with_state{};
 };
 

@@ -30,10 +30,10 @@ enum class SavepointCompression {
 
 // How one savepoint is written.
 struct SaveOptions {
-  WhenStorageIsSlow when_storage_is_slow = WhenStorageIsSlow::wait;
-  SavepointCompression compression = SavepointCompression::fast;
-  int zstd_level = 1;  // for SavepointCompression::zstd
-  int threads = 0;     // to compress and write; 0: this replica's share of the cores of the host
+  WhenStorageIsSlow when_storage_is_slow = WhenStorageIsSlow::wait;  // see WhenStorageIsSlow
+  SavepointCompression compression = SavepointCompression::fast;     // see SavepointCompression
+  int zstd_level = 1;                                                // for SavepointCompression::zstd
+  int threads = 0;  // to compress and write; 0: this replica's share of the cores of the host
   // Called on the thread of the writer once the file is whole and on stable storage. An exception
   // counts as a failed write. It may take as long as a callback (SuperviseOptions::callback_timeout);
   // the next savepoint waits for it.

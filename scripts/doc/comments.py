@@ -9,7 +9,8 @@ comments, no commands. Lines keep their numbers, so that Doxygen's messages name
 
 - A comment directly above a declaration documents it. So does a comment after a declaration, on the same line.
 - A comment above several declarations, without a blank line between them, documents the first one, and those after it
-  that have its name, or its type and the first or last word of its name; all of them, if it begins with "Each".
+  that have its name, or its type and the first or last word of its name. One that begins with "Each is", "Each does"
+  or "Each returns" documents them all.
 - The comment at the top of a header is that of the class with the name of the header, if that class has no other
   comment. Otherwise it documents the header.
 - After "What Layer promises.", overrides inherit the documentation of the functions that they override.
@@ -43,6 +44,7 @@ SAME_EVERYWHERE = {
     "std::vector<LearningRateFactor> learning_rate_factors": "Of some parameters; see parameter_rules.h.",
     "std::string_view kKind =": "What kind() returns.",
 }
+OF_EACH = re.compile(r" Each (is|does|returns) ")
 SPECIFIER = re.compile(
     r"(virtual|static|explicit|constexpr|inline|friend|mutable|extern|HOLDFAST_C_API|\[\[\w+\]\])\s+"
 )
@@ -419,7 +421,7 @@ class Filter:
                 heads = []
             if heads and each.start not in self.documented:
                 comment = self.above[heads[0].start]
-                if each.shares_comment_of(heads, comment[0].startswith(" Each ")):
+                if each.shares_comment_of(heads, OF_EACH.match(comment[0])):
                     self.put(each, on_one_line(comment))
                     heads.append(each)
 

@@ -98,8 +98,9 @@ std::string to_string(const Fault& fault);
 
 // True when the kind takes target=.
 bool takes_target(FaultKind kind);
-// Whether a specification may name a step in this phase, and whether it must.
+// Whether a specification may name a step in this phase.
 bool may_have_step(FaultPhase phase);
+// Whether it must.
 bool must_have_step(FaultPhase phase);
 // True for phases that only rank 0 reaches.
 bool is_of_rank_zero(FaultPhase phase);

@@ -153,6 +153,7 @@ class Worker {
   void report_other_choices(const std::string& what) noexcept;
   // Reports an exception of the program's own. A new process may succeed.
   void report_exception(const std::string& what) noexcept;
+  // Reports that training is complete. The run finishes when all ranks have reported it.
   void report_finished();
   // Adds a line to the journal, such as "savepoint written". `details` is a JSON text; other text is quoted. A line
   // that cannot be sent is lost, with a warning in the log.

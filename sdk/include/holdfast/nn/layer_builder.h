@@ -60,7 +60,7 @@ class LayerBuilder {
 
   // A number that this call of a layer shares with no other one of the model. It numbers random draws.
   virtual std::uint64_t draw_sequence() const = 0;
-  virtual std::uint64_t draw_sequences_per_step() const = 0;
+  virtual std::uint64_t draw_sequences_per_step() const = 0;  // above all numbers of draw_sequence()
 };
 
 }  // namespace holdfast

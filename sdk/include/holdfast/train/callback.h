@@ -137,6 +137,7 @@ class Callback {
   virtual void on_step_end(TrainingContext&, const Logs&) {}
   // `logs` holds the means of the epoch, validation included if is_validated().
   virtual void on_epoch_end(TrainingContext&, const Logs&) {}
+  // The last call of a fit(). `logs` holds the means of its last epoch.
   virtual void on_fit_end(TrainingContext&, const Logs&) {}
 
   // Called if this fit() had already ended at `step` after `epoch` epochs, and the program now asks for

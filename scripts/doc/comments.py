@@ -313,6 +313,9 @@ def written_by_rule(declaration, classes, has_conventions):
             return "Takes no options; see the class."
         if match := re.match(r"(?:const )?((?:\w+::)*\w*Options)\b[&\s]*\w*( =)?\s*\)", parameters):
             return f"Makes one with these options; see {match[1]}."
+    if has_conventions and (match := re.match(r"(Regularizer|Constraint) (\w+)_\w+ =", text)):
+        kinds = {"Regularizer": "A penalty on", "Constraint": "A bound of"}
+        return f"{kinds[match[1]]} the {match[2]}, none by default; see {match[1].lower()}.h."
     return SAME_EVERYWHERE.get(re.sub(r" =.*", " =", text)) if has_conventions else None
 
 

@@ -51,8 +51,8 @@ struct ConvolutionSettings {
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
-  Regularizer kernel_regularizer = {};  // of the kernel
-  Regularizer bias_regularizer = {};    // of the bias
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
 };
 
 }  // namespace holdfast

@@ -15,6 +15,11 @@ install(TARGETS holdfast-hdf5-reader RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXEC
 foreach(part base format exchange recovery testing sdk)
   install(DIRECTORY ${part}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 endforeach()
+# Documents with the links between them, the sources of the examples, and the API reference where it was built.
+set(documents ${CMAKE_INSTALL_DATAROOTDIR}/doc/holdfast)
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md ARCHITECTURE.md SECURITY.md LICENSE DESTINATION ${documents})
+install(DIRECTORY docs examples DESTINATION ${documents})
+install(DIRECTORY ${CMAKE_BINARY_DIR}/reference DESTINATION ${documents} OPTIONAL)
 install(EXPORT HoldfastTargets NAMESPACE Holdfast:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)
 configure_package_config_file(cmake/HoldfastConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/HoldfastConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)

@@ -1,4 +1,5 @@
-# Installs BUILD without the CUDA back end into a fresh prefix, builds the consumer project against it, and runs its programs.
+# Installs BUILD without the CUDA back end into a fresh prefix, builds the consumer project and two of the installed
+# examples against it, and runs the programs of the project.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   message("${output}")
@@ -16,6 +17,10 @@ run(${WORK}/build/consumer ${WORK}/run)
 run(${WORK}/build/reader ${WORK}/run/savepoint-0000000012.h5)
 run(${WORK}/prefix/bin/holdfast verify ${WORK}/run)
 run(${WORK}/prefix/bin/holdfast run --replicas 2 --run-dir ${WORK}/worker-run -- ${WORK}/build/worker)
+# The first program of the documents, and one in C. The others are built by examples.cmake.
+set(examples ${WORK}/prefix/share/doc/holdfast/examples)
+run(${CMAKE_COMMAND} -S ${examples} -B ${WORK}/examples -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix ${LAUNCHER})
+run(${CMAKE_COMMAND} --build ${WORK}/examples --target readme c_worker)
 # The library is neither next to the program nor in the loader's folders. A program in a build folder must find it, and
 # an installed one, too.
 run(${CMAKE_COMMAND} -E copy ${WORK}/build/backend/libholdfast_cuda.so ${WORK}/prefix/lib/libholdfast_cuda.so)

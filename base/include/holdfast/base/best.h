@@ -5,6 +5,9 @@
 
 namespace holdfast {
 
-enum class Best { lowest, highest };
+enum class Best {
+  lowest,   // as of a loss
+  highest,  // as of an accuracy
+};
 
 }  // namespace holdfast

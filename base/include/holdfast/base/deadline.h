@@ -19,14 +19,15 @@ namespace holdfast {
 
 class Deadline {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;  // a change of the system's time does not move it
 
   // `duration` from the moment of this call.
   static Deadline after(Clock::duration duration) { return Deadline(Clock::now() + duration); }
+  // The given moment, which may have passed.
   static Deadline at(Clock::time_point moment) { return Deadline(moment); }
 
-  Clock::time_point moment() const { return moment_; }
-  bool has_passed() const { return Clock::now() >= moment_; }
+  Clock::time_point moment() const { return moment_; }         // at which the wait must end
+  bool has_passed() const { return Clock::now() >= moment_; }  // whether the moment is now or earlier
   // How much longer a wait may last. Zero, never negative, once the moment has passed.
   Clock::duration remaining() const { return std::max(moment_ - Clock::now(), Clock::duration::zero()); }
 

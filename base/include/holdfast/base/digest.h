@@ -26,7 +26,7 @@ namespace holdfast {
 
 // A value: 16 bytes, compared byte by byte.
 struct Digest {
-  std::array<std::uint8_t, 16> bytes{};
+  std::array<std::uint8_t, 16> bytes{};  // the canonical form of XXH3-128, which is big-endian
 
   // 32 lower-case hexadecimal digits.
   std::string hex() const;
@@ -41,7 +41,7 @@ struct Digest {
 // others, 16 bytes for each 64 KiB.
 class DigestBuilder {
  public:
-  static constexpr std::size_t kLeafBytes = std::size_t{64} * 1024;
+  static constexpr std::size_t kLeafBytes = std::size_t{64} * 1024;  // of content, for each leaf
 
   DigestBuilder();
   ~DigestBuilder();

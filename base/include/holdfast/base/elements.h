@@ -25,8 +25,8 @@ namespace holdfast {
 // Elements that C++ has a type for. Their bytes are those of a little-endian machine, as ours are.
 template <typename T>
 struct PlainElement {
-  using Value = T;
-  static constexpr std::size_t kBytes = sizeof(T);
+  using Value = T;                                  // what load() returns
+  static constexpr std::size_t kBytes = sizeof(T);  // of one element in a file or in memory
   // A copy, since bytes out of a file need not be aligned for a T.
   static Value load(const std::byte* from) {
     Value value;
@@ -37,8 +37,8 @@ struct PlainElement {
 
 // bfloat16: the upper 16 bits of a float, so every value is exact in a float.
 struct Bf16Element {
-  using Value = float;
-  static constexpr std::size_t kBytes = 2;
+  using Value = float;                      // what load() returns
+  static constexpr std::size_t kBytes = 2;  // of one element in a file or in memory
   // Infinity and NaN stay what they are: both formats have the same exponents.
   static Value load(const std::byte* from) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(PlainElement<std::uint16_t>::load(from)) << 16);
@@ -48,8 +48,9 @@ struct Bf16Element {
 // IEEE 754 binary16: 1 sign bit, 5 exponent bits with bias 15, 10 mantissa bits. Every value is exact
 // in a float. A NaN keeps its payload.
 struct F16Element {
-  using Value = float;
-  static constexpr std::size_t kBytes = 2;
+  using Value = float;                      // what load() returns
+  static constexpr std::size_t kBytes = 2;  // of one element in a file or in memory
+  // Zeros keep their sign, and subnormal numbers their value.
   static Value load(const std::byte* from) {
     const std::uint32_t bits = PlainElement<std::uint16_t>::load(from);
     const std::uint32_t sign = (bits & 0x8000U) << 16;

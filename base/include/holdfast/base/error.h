@@ -50,7 +50,7 @@ class Error : public std::runtime_error {
   // `sentence` is what() and is shown to users as it is.
   Error(ErrorCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
 
-  ErrorCode code() const { return code_; }
+  ErrorCode code() const { return code_; }  // what kind of failure it is; docs/errors.md explains each
 
  private:
   ErrorCode code_;

@@ -32,7 +32,7 @@ class File {
   virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   // Returns how many bytes were read: fewer than asked for only at the end of the file.
   virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) = 0;
-  virtual std::uint64_t size_bytes() = 0;
+  virtual std::uint64_t size_bytes() = 0;  // of the whole file at this moment
   // A hint that the disk may start with these bytes, which were written, so that sync() has less to
   // do. It promises nothing and does not wait for the disk. Throws only when the disk has failed or
   // is full.
@@ -57,11 +57,13 @@ class FileSystem {
   virtual std::unique_ptr<File> open_for_writing(const std::string& path) = 0;
   // Replaces `to`, if it exists, in one step: a reader finds the old file or the new one.
   virtual void rename(const std::string& from, const std::string& to) = 0;
+  // Removes a file. The removal is durable after sync_folder().
   virtual void remove(const std::string& path) = 0;
   // Blocks until earlier renames and removals in the folder are durable.
   virtual void sync_folder(const std::string& path) = 0;
   // The names (not paths) of the folder's entries, sorted, without "." and "..".
   virtual std::vector<std::string> list(const std::string& path) = 0;
+  // Whether a file or a folder has this path.
   virtual bool exists(const std::string& path) = 0;
   // Creates the folder and all missing parents, durably. Does nothing when it exists already.
   virtual void create_folders(const std::string& path) = 0;
@@ -72,12 +74,12 @@ FileSystem& posix_file_system();
 
 // One operation, as a watched file system reports it.
 struct FileOperation {
-  std::string name;  // "create", "open", "open_for_writing", "write", "read", "read_ahead", "write_back", "sync",
-                     // "rename", "remove", "sync_folder", "list", "exists", "create_folders"
-  std::string path;
+  std::string name;        // "create", "open", "open_for_writing", "write", "read", "read_ahead", "write_back", "sync",
+                           // "rename", "remove", "sync_folder", "list", "exists", "create_folders"
+  std::string path;        // of the file or folder; the old path of a rename
   std::string new_path{};  // of a rename
-  std::uint64_t offset = 0;
-  std::size_t bytes = 0;
+  std::uint64_t offset = 0;              // of a write or read, from the start of the file
+  std::size_t bytes = 0;                 // that are to be written or read
   std::span<const std::byte> content{};  // of a write; valid during the call
 };
 

@@ -31,7 +31,7 @@ void log(LogLevel level, std::string_view line) noexcept;
 // Sets the lowest level that is written to standard error. It is info until this is called. A sink gets
 // every line, whatever its level. Any thread.
 void set_log_level(LogLevel least);
-LogLevel log_level();
+LogLevel log_level();  // the level that was set last
 
 // Replaces where lines go, for the whole process. An empty function restores standard error. The sink
 // is called on the thread that logs, under a lock, so a sink must not log.

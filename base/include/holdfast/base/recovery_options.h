@@ -35,14 +35,15 @@ enum class WhenSlow {
             // RecoverFrom::savepoint
 };
 
+// What the watchdog does about failures, and how often.
 struct RecoveryOptions {
-  int spares = 0;  // processes that are initialised and wait to take the place of a replica
-  WhenLost when_lost = WhenLost::shrink;
-  RecoverFrom recover_from = RecoverFrom::survivors;
-  WhenSlow when_slow = WhenSlow::report;  // holds for workers that report their work
+  int spares = 0;                         // processes that are initialised and wait to take the place of a replica
+  WhenLost when_lost = WhenLost::shrink;  // see WhenLost
+  RecoverFrom recover_from = RecoverFrom::survivors;  // see RecoverFrom
+  WhenSlow when_slow = WhenSlow::report;              // holds for workers that report their work
 
   int max_restarts = 20;  // within restart_window; one failure more ends the run
-  std::chrono::milliseconds restart_window = std::chrono::minutes(10);
+  std::chrono::milliseconds restart_window = std::chrono::minutes(10);  // in which max_restarts are counted
   // A device slot where one process after the other failed is left out for so long, twice as long each further time, at
   // most two hours. Then a new process tries it while the others train.
   std::chrono::milliseconds place_rest = std::chrono::minutes(10);
@@ -54,7 +55,9 @@ struct RecoveryOptions {
   // `hang_after` does not hold while a worker waits for peers or starts, nor in callbacks where `callback_timeout` is
   // given. Empty: limits by phase and by the run's step times; for callbacks `hang_after`, or 10 minutes without it.
   std::optional<std::chrono::milliseconds> hang_after{};
+  // The limit of callbacks alone, where it is given.
   std::optional<std::chrono::milliseconds> callback_timeout{};
+  // From the start of a process until it has registered with the watchdog.
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds stop_grace = std::chrono::seconds(25);  // from a request to stop until a kill
 

@@ -9,25 +9,25 @@
 // g++ defines macros for the sanitizers; clang answers __has_feature. The other sanitizers change
 // neither, and do not count.
 #if defined(__SANITIZE_ADDRESS__)
-#define HOLDFAST_SANITIZED 1
+#define HOLDFAST_SANITIZED 1  // the address or the thread sanitizer is active
 #elif defined(__SANITIZE_THREAD__)
-#define HOLDFAST_SANITIZED 1
+#define HOLDFAST_SANITIZED 1         // the address or the thread sanitizer is active
 #define HOLDFAST_THREAD_SANITIZED 1  // tells code that the thread sanitizer must be told of what it cannot see
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define HOLDFAST_SANITIZED 1
+#define HOLDFAST_SANITIZED 1  // the address or the thread sanitizer is active
 #elif __has_feature(thread_sanitizer)
-#define HOLDFAST_SANITIZED 1
-#define HOLDFAST_THREAD_SANITIZED 1
+#define HOLDFAST_SANITIZED 1         // the address or the thread sanitizer is active
+#define HOLDFAST_THREAD_SANITIZED 1  // the thread sanitizer is active
 #endif
 #endif
 
 namespace holdfast {
 
 #ifdef HOLDFAST_SANITIZED
-inline constexpr bool kIsSanitized = true;
+inline constexpr bool kIsSanitized = true;  // whether the address or the thread sanitizer is active
 #else
-inline constexpr bool kIsSanitized = false;
+inline constexpr bool kIsSanitized = false;  // whether the address or the thread sanitizer is active
 #endif
 
 }  // namespace holdfast

@@ -21,13 +21,14 @@ namespace holdfast {
 class FileDescriptor {
  public:
   FileDescriptor() = default;
+  // Takes ownership of an open descriptor, or of -1.
   explicit FileDescriptor(int value) : value_(value) {}
   ~FileDescriptor() { reset(); }
   FileDescriptor(FileDescriptor&& other) noexcept : value_(other.release()) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept;
 
-  int value() const { return value_; }
-  bool is_open() const { return value_ >= 0; }
+  int value() const { return value_; }          // still owned by this object
+  bool is_open() const { return value_ >= 0; }  // whether it owns a descriptor
   // Gives the ownership away: the caller closes what is returned.
   int release();
   // Closes the descriptor, if there is one.
@@ -56,10 +57,10 @@ class SharedMemory {
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;
 
-  std::size_t size_bytes() const { return bytes_; }
+  std::size_t size_bytes() const { return bytes_; }  // of the mapping
   // Asserts that this is a writable mapping.
   std::span<std::byte> writable();
-  std::span<const std::byte> readable() const { return {data_, bytes_}; }
+  std::span<const std::byte> readable() const { return {data_, bytes_}; }  // valid as long as this object
 
   // Still owned by this object.
   int descriptor() const { return descriptor_.value(); }

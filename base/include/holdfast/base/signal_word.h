@@ -28,12 +28,19 @@ class SignalWord {
   // Ends every wait, now and later. It cannot be undone. Any thread or process with a writable mapping.
   void cancel();
 
+  // How often count_up() was called, modulo 2^31.
   std::uint32_t count() const { return word_.load(std::memory_order_acquire) >> 1; }
   // Whether the count is at least `target`; ignores the cancelled flag.
   bool has_reached(std::uint32_t target) const;
+  // Whether cancel() was called.
   bool is_cancelled() const { return (word_.load(std::memory_order_acquire) & 1U) != 0; }
 
-  enum class Outcome { reached, cancelled, deadline_passed };
+  // How a wait ended.
+  enum class Outcome {
+    reached,          // the count is at least the target
+    cancelled,        // cancel() was called, whatever the count
+    deadline_passed,  // neither happened in time
+  };
   // Blocks until the count is at least `target`, the word is cancelled, or the deadline passes.
   // Cancellation wins over a count that was reached: a generation that ended must not go on by luck.
   [[nodiscard]] Outcome wait_until(std::uint32_t target, Deadline deadline) const;

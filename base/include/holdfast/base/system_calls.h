@@ -22,14 +22,17 @@ class SystemCalls {
  public:
   virtual ~SystemCalls() = default;
 
-  virtual int open(const char* path, int flags, unsigned mode);
+  virtual int open(const char* path, int flags, unsigned mode);  // of a file or a folder
+  // May write less than `count`.
   virtual std::ptrdiff_t pwrite(int descriptor, const void* bytes, std::size_t count, std::int64_t offset);
+  // May read less than `count`.
   virtual std::ptrdiff_t pread(int descriptor, void* bytes, std::size_t count, std::int64_t offset);
+  // A hint to begin writing; Linux alone has it.
   virtual int sync_file_range(int descriptor, std::int64_t offset, std::int64_t count, unsigned flags);
-  virtual int fsync(int descriptor);  // of a file or a folder
-  virtual int rename(const char* from, const char* to);
-  virtual int unlink(const char* path);
-  virtual int mkdir(const char* path, unsigned mode);
+  virtual int fsync(int descriptor);                     // of a file or a folder
+  virtual int rename(const char* from, const char* to);  // replaces `to`
+  virtual int unlink(const char* path);                  // a file, not a folder
+  virtual int mkdir(const char* path, unsigned mode);    // in a folder that exists
 };
 
 // The operating system's files, reached through `calls`, which must outlive the file system and its

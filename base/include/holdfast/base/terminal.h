@@ -13,6 +13,7 @@ namespace holdfast {
 // Goes to the first column and clears from there to the end of the screen: also what a terminal that
 // became narrower has wrapped onto the next lines.
 inline constexpr std::string_view kClearLine = "\r\x1b[J";
+// Goes to the first column and clears nothing.
 inline constexpr std::string_view kLineStart = "\r";
 
 // Whether `descriptor` is a terminal that obeys kClearLine. A terminal with TERM=dumb does not.

@@ -9,19 +9,19 @@ namespace holdfast {
 
 // The numbers are in the memory that a process shares with its watchdog, and in worker_c.h: add new ones at the end.
 enum class TrainingPhase {
-  starting,
-  computing,
-  waiting_for_peers,
-  updating,
-  saving,     // also while states are compared, which comes before a savepoint
-  callbacks,  // in code of the application that training calls
-  evaluating,
-  finishing,
-  regrouping,  // leaves a generation and enters the next. Worker::regroup() sets it; training never names it
-  reading_data,
+  starting,           // the process prepares, and is in no generation yet
+  computing,          // the forward and backward passes of a step
+  waiting_for_peers,  // no limit holds here, since a peer is to blame
+  updating,           // the optimizer changes the weights
+  saving,             // also while states are compared, which comes before a savepoint
+  callbacks,          // in code of the application that training calls
+  evaluating,         // evaluate(), predict(), and validation within fit()
+  finishing,          // training is over, and its end is recorded
+  regrouping,         // leaves a generation and enters the next. Worker::regroup() sets it; training never names it
+  reading_data,       // waits for the next batch
 };
 
-inline constexpr int kTrainingPhaseCount = 10;
+inline constexpr int kTrainingPhaseCount = 10;  // the number of enumerators above
 
 // The enumerator's name, as written above. "unknown" for another number.
 std::string_view to_string(TrainingPhase phase);

@@ -10,6 +10,7 @@
 
 namespace holdfast {
 
+// Is called on the thread of the operation.
 using FileWatcher = std::function<void(const FileOperation&)>;
 
 // Calls `before` as in file_system.h. In addition it calls `after`, on the same thread, when an

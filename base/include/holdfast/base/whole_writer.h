@@ -30,7 +30,7 @@ class WholeWriter {
   WholeWriter(const WholeWriter&) = delete;
   WholeWriter& operator=(const WholeWriter&) = delete;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return path_; }  // the file's name after commit()
   // The file's name until commit().
   const std::string& temporary() const { return temporary_; }
   // How many bytes append() has written so far.

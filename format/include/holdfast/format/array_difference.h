@@ -17,13 +17,13 @@ namespace holdfast::format {
 
 // Counts of elements, and the largest distances of any pair of elements.
 struct ArrayDifference {
-  std::uint64_t elements = 0;
-  std::uint64_t differing = 0;
+  std::uint64_t elements = 0;   // pairs that were compared
+  std::uint64_t differing = 0;  // pairs that are not equal
   // Over the pairs without a NaN. Infinite when one element of a pair is infinite and the other is not.
-  double max_absolute = 0;  // |a - b|
-  double max_relative = 0;  // |a - b| / max(|a|, |b|)
-  std::uint64_t nans_in_a = 0;
-  std::uint64_t nans_in_b = 0;
+  double max_absolute = 0;      // |a - b|
+  double max_relative = 0;      // |a - b| / max(|a|, |b|)
+  std::uint64_t nans_in_a = 0;  // elements of the first array
+  std::uint64_t nans_in_b = 0;  // elements of the second array
 };
 
 // Compares `a` and `b`, row-major little-endian elements of `dtype`. Throws Error{invalid_argument} when

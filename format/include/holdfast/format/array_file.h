@@ -40,7 +40,7 @@ inline constexpr std::size_t kUserBlockBytes = 512;
 // An array to be written. The bytes belong to the caller and must outlive the call.
 struct ArrayView {
   std::string name;                  // "model/dense/kernel": UTF-8, 1 to 1024 bytes; '/' separates up to 32 parts
-  DType dtype;                       //
+  DType dtype;                       // of its elements
   std::vector<std::uint64_t> shape;  // in elements, up to 32 axes; empty for a scalar; an axis may be 0
   std::span<const std::byte> bytes;  // row-major and little-endian, without padding
 };
@@ -57,25 +57,27 @@ bool begins_as_array_file(std::span<const std::byte> head);
 
 // What the index of a file says about one array.
 struct ArrayInfo {
-  std::string name;
-  DType dtype = DType::f32;
-  std::vector<std::uint64_t> shape;
-  Digest digest;                   // of the bytes that read() returns
-  std::uint64_t stored_bytes = 0;  // in the file, without padding; size_bytes() is the size in memory
-  Storage storage = Storage::contiguous;
+  std::string name;                       // unique in its file
+  DType dtype = DType::f32;               // of its elements
+  std::vector<std::uint64_t> shape;       // in elements; empty for a scalar
+  Digest digest;                          // of the bytes that read() returns
+  std::uint64_t stored_bytes = 0;         // in the file, without padding; size_bytes() is the size in memory
+  Storage storage = Storage::contiguous;  // how the elements lie in the file
 };
 
 // The size of the array's elements in memory.
 std::uint64_t size_bytes(const ArrayInfo& array);
 
+// How the elements are stored. What read() returns does not depend on it.
 enum class Compression {
   fast,  // zstd frames of literals only: weights shrink as much as with zstd's levels, several times faster
   zstd,  // at WriteOptions::zstd_level
   none,  // no filter: any HDF5 reads it, and only the disk limits the speed
 };
 
+// How write_array_file() stores arrays.
 struct WriteOptions {
-  Compression compression = Compression::fast;
+  Compression compression = Compression::fast;  // of all arrays
   int zstd_level = 1;  // of Compression::zstd, as zstd counts them: negative is faster, up to 22 is smaller
   int threads = 0;     // that compress and write; 0: as many as the process has cores; the bytes do not depend on it
   // Called with the number of bytes of arrays that are written: one call at a time, from any of the
@@ -97,6 +99,7 @@ struct WriteOptions {
 Digest write_array_file(FileSystem& files, const std::string& path, std::string_view metadata_json,
                         std::span<const ArrayView> arrays, const WriteOptions& options = {});
 
+// How ArrayFile reads.
 struct ReadOptions {
   int threads = 0;  // that read and decompress; 0: as many as the process has cores
 };
@@ -131,15 +134,15 @@ class ArrayFile {
 
   // Where to put an array: `out` must have exactly its size.
   struct Target {
-    std::string_view name;
-    std::span<std::byte> out;
+    std::string_view name;     // of an array of the file
+    std::span<std::byte> out;  // owned by the caller
   };
   // A part that was read and checked: `bytes` of target number `target`, starting at byte `begin`. Always
   // whole elements.
   struct Arrival {
-    std::size_t target = 0;
-    std::size_t begin = 0;
-    std::size_t bytes = 0;
+    std::size_t target = 0;  // index in the list of targets
+    std::size_t begin = 0;   // offset in the target's `out`
+    std::size_t bytes = 0;   // how many
   };
   // Reads many arrays at once, which keeps all threads busy when the arrays are small. `arrived` is
   // called for each piece as soon as it is in place: in any order, from several threads at once. An
@@ -162,7 +165,7 @@ class ArrayFile {
   // The digest of the index, which contains the digests of everything else: two files are equal if and
   // only if their digests are.
   Digest file_digest() const;
-  std::uint64_t file_bytes() const;
+  std::uint64_t file_bytes() const;  // on disk
 
  private:
   struct State;

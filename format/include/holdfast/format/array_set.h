@@ -22,8 +22,8 @@ namespace holdfast::format {
 
 // An array that owns its elements.
 struct NamedArray {
-  std::string name;
-  DType dtype;
+  std::string name;                  // unique in its set
+  DType dtype;                       // of its elements
   std::vector<std::uint64_t> shape;  // in elements; empty for a scalar
   std::vector<std::byte> bytes;      // row-major and little-endian, without padding
 };

@@ -56,13 +56,15 @@ struct Problem {
   std::string why;             // a sentence for the log
   std::string set_aside_as{};  // the new path of the file; empty when it was left where it is
 };
+// Called for each problem, on the thread that looks.
 using ProblemReport = std::function<void(const Problem& problem)>;
 
+// How savepoints are looked for.
 struct FindOptions {
   // Set by the one writer, before it begins: removes temporary files that dead writers left, and sets
   // damaged savepoints aside. A reader changes nothing.
   bool is_owner = false;
-  ProblemReport report{};
+  ProblemReport report{};  // empty: problems are not reported
 };
 
 // Calls read(path) on the savepoints of all folders until one call returns, and returns that path. The

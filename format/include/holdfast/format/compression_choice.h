@@ -21,16 +21,18 @@ namespace holdfast::format {
 // The figures of a measurement. Each kind is saved twice; its seconds are the sum of both saves, from
 // the first byte to the last fsync.
 struct CompressionTrial {
-  std::uint64_t sample_bytes = 0;
-  double fast_seconds = 0;
-  double none_seconds = 0;
-  std::uint64_t fast_file_bytes = 0;
-  std::uint64_t none_file_bytes = 0;
+  std::uint64_t sample_bytes = 0;     // of the arrays that were saved
+  double fast_seconds = 0;            // with Compression::fast
+  double none_seconds = 0;            // with Compression::none
+  std::uint64_t fast_file_bytes = 0;  // with Compression::fast
+  std::uint64_t none_file_bytes = 0;  // with Compression::none
 };
 
+// How a measurement is made.
 struct TrialOptions {
   std::uint64_t sample_bytes = std::uint64_t{64} << 20;  // at most; each array contributes its share
   int threads = 0;                                       // as WriteOptions::threads
+  // The clock of the measurement.
   std::function<std::chrono::steady_clock::time_point()> now = [] { return std::chrono::steady_clock::now(); };
 };
 

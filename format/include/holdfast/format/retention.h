@@ -19,9 +19,9 @@ namespace holdfast::format {
 
 // A savepoint, as far as the decision needs to know it.
 struct SavepointEntry {
-  std::string name;  // of the file, without its folder
-  std::int64_t step = 0;
-  std::uint64_t file_bytes = 0;
+  std::string name;                // of the file, without its folder
+  std::int64_t step = 0;           // of the state in it
+  std::uint64_t file_bytes = 0;    // on disk
   std::optional<double> metric{};  // the value that "best" compares; none when the savepoint has no such value
   bool is_whole = false;           // true when it was read and every digest was right
 };

@@ -22,6 +22,7 @@
 
 namespace holdfast::format {
 
+// Where copies go, and which savepoints stay.
 struct KeeperOptions {
   std::vector<std::string> copies{};  // further folders, created when they are missing
   RetentionPolicy retention{};        // applied to each folder separately

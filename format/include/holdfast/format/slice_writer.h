@@ -28,8 +28,8 @@ namespace holdfast::format {
 
 // Which part a process writes.
 struct Slice {
-  int slice = 0;  // from 0; slice 0 creates the file and commits it
-  int slices = 1;
+  int slice = 0;   // from 0; slice 0 creates the file and commits it
+  int slices = 1;  // number of processes that write, at least 1
 };
 
 // One object for each slice. One thread at a time; encode() starts threads of its own.

@@ -60,21 +60,22 @@ enum class FaultKind {
 // The value of target=: what `nan` and `flip` change one float of.
 using CorruptionTarget = FaultTarget;
 
+// One fault, as a specification describes it.
 struct Fault {
-  int rank = 0;
-  std::optional<std::int64_t> step{};  // empty: the first step that reaches the phase
-  FaultPhase phase = FaultPhase::forward;
-  FaultKind kind = FaultKind::kill;
+  int rank = 0;                            // of the replica or spare that it strikes
+  std::optional<std::int64_t> step{};      // empty: the first step that reaches the phase
+  FaultPhase phase = FaultPhase::forward;  // where it strikes
+  FaultKind kind = FaultKind::kill;        // what it does
   // The generation that the process is part of; in rendezvous, the one that it was part of. Empty: the first that
   // reaches the phase.
   std::optional<int> generation{};
 
   // What the kind takes. A member that the kind does not take keeps the value written here.
   std::chrono::milliseconds duration{};
-  double factor = 1;
-  std::optional<std::int64_t> count{};  // empty: without end
-  std::uint64_t seed = 0;
-  CorruptionTarget target = CorruptionTarget::weight;
+  double factor = 1;                                   // by which `slow` lengthens computing
+  std::optional<std::int64_t> count{};                 // empty: without end
+  std::uint64_t seed = 0;                              // of what the kind draws
+  CorruptionTarget target = CorruptionTarget::weight;  // what `nan` and `flip` change
 
   std::string specification{};  // as the user wrote it
 
@@ -83,7 +84,9 @@ struct Fault {
 
 // All values, in the order of the enumerations.
 std::span<const FaultKind> fault_kinds();
+// All phases, in the order of the enumeration.
 std::span<const FaultPhase> fault_phases();
+// All targets, in the order of the enumeration.
 std::span<const CorruptionTarget> corruption_targets();
 
 // The spelling in a specification.
@@ -95,8 +98,9 @@ std::string to_string(const Fault& fault);
 
 // True when the kind takes target=.
 bool takes_target(FaultKind kind);
-// Whether a specification may name a step in this phase, and whether it must.
+// Whether a specification may name a step in this phase.
 bool may_have_step(FaultPhase phase);
+// Whether it must.
 bool must_have_step(FaultPhase phase);
 // True for phases that only rank 0 reaches.
 bool is_of_rank_zero(FaultPhase phase);
@@ -122,16 +126,17 @@ std::vector<Fault> parse_fault_plan(std::string_view text, int ranks);
 // certainly exist are struck.
 enum class RunsToStrike { unknown, one, one_for_each_fault };
 
+// What a plan that is drawn may hold. Equal plans draw equal faults.
 struct RandomFaultPlan {
-  int faults = 1;
-  std::uint64_t seed = 0;
-  int replicas = 1;
+  int faults = 1;                    // how many are drawn
+  std::uint64_t seed = 0;            // of all draws
+  int replicas = 1;                  // of the run, without spares
   std::int64_t steps = 1;            // of the run; faults strike in steps 0 to steps - 1
   std::vector<FaultKind> kinds{};    // empty: all but kill_watchdog, after which the run has to be started again
   std::vector<FaultPhase> phases{};  // empty: all
   // The steps at which savepoints are written, for phases that belong to a savepoint; empty: any of the steps.
   std::vector<std::int64_t> savepoint_steps{};
-  RunsToStrike runs = RunsToStrike::unknown;
+  RunsToStrike runs = RunsToStrike::unknown;  // see RunsToStrike
 };
 
 // Draws a plan. The result depends on the argument alone, on every host. Kinds are equally likely, then the phases that

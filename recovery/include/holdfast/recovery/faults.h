@@ -34,9 +34,9 @@ enum class FileNeed { space, none };
 
 // One float of the state, of a gradient or of a loss is to become wrong.
 struct Corruption {
-  CorruptionTarget target = CorruptionTarget::weight;
-  bool is_nan = false;  // false: one bit is flipped
-  std::uint64_t seed = 0;
+  CorruptionTarget target = CorruptionTarget::weight;  // what it changes
+  bool is_nan = false;                                 // false: one bit is flipped
+  std::uint64_t seed = 0;                              // decides which float, and which bit
 };
 
 // Changes one float of `blocks`, which count as one row of floats. Seed and number of floats decide which one. Returns
@@ -48,17 +48,18 @@ class Faults {
  public:
   // What faults of the channel need. A fault whose function is missing throws Error{unsupported}.
   struct Hooks {
-    std::function<void()> close_channel{};
+    std::function<void()> close_channel{};                           // shuts down the channel to the watchdog
     std::function<void(std::span<const std::byte>)> send_garbage{};  // these bytes, as they are
     // No heartbeats from here on, for this long or, without a duration, until the process ends.
     std::function<void(std::optional<std::chrono::milliseconds>)> stop_beats{};
   };
+  // The process that faults are to strike.
   struct Process {
-    int rank = 0;
-    int generation = 0;  // -1: none yet
-    int watchdog_pid = 0;
-    std::string run_directory{};
-    Hooks hooks{};
+    int rank = 0;                 // its rank; of a spare, the one that it was started for
+    int generation = 0;           // -1: none yet
+    int watchdog_pid = 0;         // whom kill_watchdog kills
+    std::string run_directory{};  // whose newest savepoint `damage` changes
+    Hooks hooks{};                // empty for a process without a channel
   };
 
   // `faults` are those of all ranks, in the order in which they were given. That order numbers them.

@@ -18,21 +18,21 @@ namespace holdfast::recovery {
 
 // One device, at the moment of the survey.
 struct GpuFacts {
-  int index = 0;               // the driver's number; CUDA's may differ, see cuda_order()
-  std::string problem{};       // why nothing else is known: the device is lost, or needs a reset
-  std::string name{};          // "NVIDIA H200"
-  std::string uuid{};          // "GPU-..."
-  std::string pci_bus_id{};    // "00000000:1B:00.0"
-  std::optional<int> major{};  // compute capability
-  std::optional<int> minor{};
-  std::optional<std::uint64_t> memory_bytes{};
-  std::optional<std::uint64_t> used_memory_bytes{};
-  std::optional<int> temperature_celsius{};
-  std::optional<double> power_watts{};
-  std::optional<double> power_limit_watts{};
-  std::optional<int> utilization_percent{};
-  std::optional<bool> is_split{};        // into instances (MIG)
-  std::vector<std::string> instances{};  // UUIDs ("MIG-...") of the instances that this process may see
+  int index = 0;                                     // the driver's number; CUDA's may differ, see cuda_order()
+  std::string problem{};                             // why nothing else is known: the device is lost, or needs a reset
+  std::string name{};                                // "NVIDIA H200"
+  std::string uuid{};                                // "GPU-..."
+  std::string pci_bus_id{};                          // "00000000:1B:00.0"
+  std::optional<int> major{};                        // compute capability
+  std::optional<int> minor{};                        // of the compute capability
+  std::optional<std::uint64_t> memory_bytes{};       // of the device
+  std::optional<std::uint64_t> used_memory_bytes{};  // by all processes
+  std::optional<int> temperature_celsius{};          // of the device
+  std::optional<double> power_watts{};               // at this moment
+  std::optional<double> power_limit_watts{};         // the power that the driver allows
+  std::optional<int> utilization_percent{};          // of the time, as the driver samples it
+  std::optional<bool> is_split{};                    // into instances (MIG)
+  std::vector<std::string> instances{};              // UUIDs ("MIG-...") of the instances that this process may see
 
   // Why the clocks are lower than they could be. An idle device has no reason here.
   std::optional<std::vector<std::string>> slowdowns{};
@@ -43,24 +43,25 @@ struct GpuFacts {
   std::optional<bool> is_retirement_pending{};             // memory failed, and is retired with the next reset
   std::optional<bool> has_retirement_failed{};             // no spare memory is left to replace it
 
-  std::optional<int> link_generation{};  // of PCI Express; an idle device may have a lower one than a busy one
-  std::optional<int> max_link_generation{};
-  std::optional<int> link_width{};  // lanes
-  std::optional<int> max_link_width{};
+  std::optional<int> link_generation{};      // of PCI Express; an idle device may have a lower one than a busy one
+  std::optional<int> max_link_generation{};  // that device and slot allow
+  std::optional<int> link_width{};           // lanes
+  std::optional<int> max_link_width{};       // that device and slot allow
 };
 
 // Whether one device can read the memory of another. `from` and `to` are indices of the driver.
 struct PeerAccess {
-  int from = 0;
-  int to = 0;
-  std::optional<bool> is_possible{};
-  std::string why_not{};  // the driver's reason
+  int from = 0;                       // the device that reads
+  int to = 0;                         // the device whose memory is read
+  std::optional<bool> is_possible{};  // empty: the driver does not say
+  std::string why_not{};              // the driver's reason
 };
 
+// What the driver says about all GPUs of the host.
 struct GpuSurvey {
-  std::string library{};  // the file of the management library
-  std::string library_version{};
-  std::string driver_version{};
+  std::string library{};              // the file of the management library
+  std::string library_version{};      // of the management library
+  std::string driver_version{};       // of the driver itself
   std::optional<int> cuda_version{};  // the newest CUDA that the driver supports; 13.0 is 13000
   std::vector<GpuFacts> devices{};    // by index
   std::vector<PeerAccess> peers{};    // each pair once

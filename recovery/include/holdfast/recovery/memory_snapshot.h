@@ -36,25 +36,29 @@ class MemorySnapshots {
   // Keeps what is there. Must not be called while a snapshot is being written.
   void find_memory(std::size_t bytes);
 
-  // Calls `write` to fill the slot with `bytes` bytes, piece by piece from the first to the last; `begin` is the offset
-  // of a piece. Then shows all bytes to `accepts`, if there is one. The slot counts only when `accepts` returns true;
-  // write() returns whether it counts. Asserts that there is room.
+  // Fills a piece of a slot; `begin` is its offset.
   using Write = std::function<void(std::size_t begin, std::span<std::byte> piece)>;
+  // Looks at all bytes of a slot; false: the slot does not count.
   using Accepts = std::function<bool(std::span<const std::byte> written)>;
+  // Calls `write` to fill the slot with `bytes` bytes, piece by piece from the first to the last. Then shows all bytes
+  // to `accepts`, if there is one. The slot counts only when `accepts` returns true; write() returns whether it counts.
+  // Asserts that there is room.
   bool write(int generation, std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts = {});
 
   // The same in two steps, for a slot that is filled by other means. begin() returns the memory for `bytes` bytes.
   // finish() reads and digests them all, and may be called on another thread. Another begin() before that abandons the
   // slot.
   std::span<std::byte> begin(std::size_t bytes);
+  // Returns whether the slot counts.
   bool finish(int generation, std::int64_t step, const Accepts& accepts = {});
 
   // The whole memory, both slots and their headers.
   std::span<std::byte> memory() { return memory_.writable(); }
 
+  // A snapshot that was written to its end and whose digest is right.
   struct Whole {
-    int generation = 0;
-    std::int64_t step = 0;
+    int generation = 0;                // that wrote it
+    std::int64_t step = 0;             // of the state in it
     std::span<const std::byte> bytes;  // valid as long as the memory, and until the slot is written again
   };
   // The whole snapshot with the highest step, if there is one. Reads and digests all its bytes. `memory` may have any

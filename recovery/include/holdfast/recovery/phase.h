@@ -7,8 +7,8 @@
 
 namespace holdfast::recovery {
 
-using Phase = TrainingPhase;
+using Phase = TrainingPhase;  // what a worker is doing
 
-inline constexpr int kPhaseCount = kTrainingPhaseCount;
+inline constexpr int kPhaseCount = kTrainingPhaseCount;  // the number of phases
 
 }  // namespace holdfast::recovery

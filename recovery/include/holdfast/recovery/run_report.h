@@ -19,19 +19,19 @@ namespace holdfast::recovery {
 struct RunReport {
   // Where a state came from that was read, because no replica had kept it.
   struct Origin {
-    std::string path{};  // of a savepoint, or a text that stands for the watchdog's memory
-    std::int64_t step = 0;
+    std::string path{};     // of a savepoint, or a text that stands for the watchdog's memory
+    std::int64_t step = 0;  // of that state
   };
 
   // One start of the program: one watchdog, in order of time.
   struct Start {
-    double time = 0;
+    double time = 0;                  // of the start
     int pid = 0;                      // of the watchdog
     int replicas = 0;                 // asked for
     std::optional<Origin> resumed{};  // by its first generation; empty: it began at step 0, or has no generation yet
     std::optional<double> ended{};    // empty: the watchdog is live, or was killed
-    int exit_code = 0;
-    std::string sentence{};  // for the user
+    int exit_code = 0;                // of the watchdog, once it ended
+    std::string sentence{};           // for the user
   };
 
   // The failure of one process.
@@ -41,44 +41,45 @@ struct RunReport {
     std::vector<std::string> frames{};    // of a crash, innermost first: function, file and offset in the file
     int member = -1;                      // the number of the process in the run
     int rank = -1;                        // -1: it was part of no generation, and no generation waited for it
-    int pid = 0;
-    int generation = -1;     // that the process was part of
-    std::int64_t step = -1;  // that the process was in
-    int replicas = 0;        // of that generation; without one, of the generation that trained, or 0
+    int pid = 0;                          // of the process
+    int generation = -1;                  // that the process was part of
+    std::int64_t step = -1;               // that the process was in
+    int replicas = 0;                     // of that generation; without one, of the generation that trained, or 0
 
-    double noticed = 0;
+    double noticed = 0;                  // when the watchdog noticed it
     std::optional<double> cancelled{};   // the others no longer waited
     std::optional<double> opened{};      // the next generation began
     std::optional<double> progressed{};  // it was seen to be further than the run ever was
     std::optional<double> whole{};       // the run had as many replicas as before
-    int next_generation = -1;
-    int next_replicas = 0;  // in that generation when it opened
-    int survivors = 0;      // those among them that kept their state
+    int next_generation = -1;            // the one after the failure
+    int next_replicas = 0;               // in that generation when it opened
+    int survivors = 0;                   // those among them that kept their state
 
     std::optional<Origin> resumed{};         // the state that was read, where no survivor had one
     std::optional<std::int64_t> repeated{};  // number of steps computed again; empty: not known yet
     bool ended_run = false;                  // the run ended with this failure
   };
 
+  // What became of savepoints.
   struct Savepoints {
-    std::int64_t durable = 0;  // number of savepoints on stable storage
-    std::int64_t skipped = 0;  // not made, because the storage was slow
-    std::string newest_path{};
-    std::int64_t newest_step = -1;
+    std::int64_t durable = 0;             // number of savepoints on stable storage
+    std::int64_t skipped = 0;             // not made, because the storage was slow
+    std::string newest_path{};            // of those that are durable
+    std::int64_t newest_step = -1;        // of those that are durable
     std::vector<std::string> problems{};  // failed writes, and files that were set aside; the first kMostProblems
   };
-  static constexpr std::size_t kMostProblems = 100;
+  static constexpr std::size_t kMostProblems = 100;  // how many problems are listed
 
   // What somebody asked for (signals, scaling), as a sentence.
   struct Remark {
-    double time = 0;
-    std::string sentence{};
+    double time = 0;         // when it was asked for
+    std::string sentence{};  // for the user
   };
 
   // An assignment of shards to replicas that the watchdog made for a generation.
   struct Assignment {
-    double time = 0;
-    int generation = -1;
+    double time = 0;                               // when it was made
+    int generation = -1;                           // that it is for
     std::vector<int> shards{};                     // by rank; empty: as evenly as the program assigns them
     std::vector<double> milliseconds_per_round{};  // by rank: what was measured before; empty: nothing was
     std::string why{};                             // empty where nothing was measured
@@ -89,11 +90,11 @@ struct RunReport {
     // How the slow time ended. open: it had not when the journal or its watchdog ended.
     enum class Ending { open, quick_again, replaced, process_ended };
 
-    int member = -1;  // the number of the process in the run
-    int rank = -1;
-    int place = -1;
-    int generation = -1;  // in which it was noticed
-    double noticed = 0;
+    int member = -1;                                 // the number of the process in the run
+    int rank = -1;                                   // in that generation
+    int place = -1;                                  // of its device slot
+    int generation = -1;                             // in which it was noticed
+    double noticed = 0;                              // when the watchdog noticed it
     std::int64_t since_step = -1;                    // the first slow step
     double score = 1;                                // when noticed: the factor by which it took longer than the others
     std::optional<double> milliseconds_per_round{};  // when noticed; a round is the shards that it computes at once
@@ -101,16 +102,16 @@ struct RunReport {
 
     std::vector<Assignment> assignments{};  // made while it was slow, and the one that undid the last of these
     std::vector<Remark> left_alone{};       // why it was not replaced
-    Ending ending = Ending::open;
-    std::optional<double> ended{};
-    int replaced_by = -1;  // the process that took its place
+    Ending ending = Ending::open;           // see Ending
+    std::optional<double> ended{};          // when the slow time ended
+    int replaced_by = -1;                   // the process that took its place
   };
 
   // A time in which a device slot was left out, because processes failed there one after the other, or because the
   // driver reported that the device is lost.
   struct Rest {
-    int place = -1;
-    double began = 0;
+    int place = -1;                      // the slot that was left out
+    double began = 0;                    // when it began
     double seconds = 0;                  // planned length
     bool is_of_a_trial = false;          // the last failure was that of a process that tried the slot
     int failures = 0;                    // in a row, including those of trials
@@ -123,15 +124,15 @@ struct RunReport {
     std::string device{};                // what happened to the device, where that is the reason
   };
 
-  std::vector<Start> starts{};
-  std::vector<Incident> incidents{};
-  std::vector<Remark> remarks{};
-  std::vector<SlowReplica> slow_replicas{};
-  std::vector<Rest> rests{};
-  Savepoints savepoints{};
-  std::int64_t furthest_step = -1;  // the highest step that the journal mentions
-  int generations = 0;
-  std::int64_t skipped_lines = 0;  // torn, or not written by Holdfast
+  std::vector<Start> starts{};               // oldest first
+  std::vector<Incident> incidents{};         // oldest first
+  std::vector<Remark> remarks{};             // oldest first
+  std::vector<SlowReplica> slow_replicas{};  // oldest first
+  std::vector<Rest> rests{};                 // oldest first
+  Savepoints savepoints{};                   // of all starts together
+  std::int64_t furthest_step = -1;           // the highest step that the journal mentions
+  int generations = 0;                       // that opened, of all starts together
+  std::int64_t skipped_lines = 0;            // torn, or not written by Holdfast
 };
 
 // Reads the whole journal, also of a live run. Throws Error{not_found} where there is no journal.

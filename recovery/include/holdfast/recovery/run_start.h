@@ -24,7 +24,7 @@ inline constexpr const char* kStartVariable = "HOLDFAST_START";
 
 // How a start was asked for, and by what.
 struct AskedStart {
-  Start start = Start::resume;
+  Start start = Start::resume;  // whether a run in the directory goes on, or gives way
   // Names the occasion of a fresh start. A start with the token of the directory's run resumes that run, because the
   // occasion is the same, as when a scheduler starts a job again. Empty: each start is another occasion.
   std::string token{};
@@ -54,6 +54,7 @@ std::string new_token();
 // is the only failure after which run_watchdog() may start anew.
 class OtherChoices : public Error {
  public:
+  // The sentence says which choices differ, and what to do.
   explicit OtherChoices(const std::string& sentence) : Error(ErrorCode::incompatible, sentence) {}
 };
 
@@ -62,11 +63,12 @@ struct StartRecord;
 // Holds the lock of a run directory, and knows how its run began.
 class OwnedRun {
  public:
+  // How a directory is taken.
   struct Options {
     // Folders with copies of savepoints, which are put aside with the run. Without a value, only the program knows
     // them, and calls put_copies_aside().
     std::optional<std::vector<std::string>> copies{};
-    AskedStart how{};
+    AskedStart how{};  // see AskedStart
   };
 
   // Creates the directory when it is missing, locks it, and puts its run aside where that is asked for. Throws
@@ -74,7 +76,8 @@ class OwnedRun {
   // nothing has changed.
   static OwnedRun take(const std::string& directory, const Options& options);
 
-  const std::string& directory() const { return directory_; }
+  const std::string& directory() const { return directory_; }  // of the run, as it was given
+  // Held until this object is destroyed; processes that inherit it hold it too.
   const FileDescriptor& lock() const { return lock_; }
 
   // Whether the run in the directory may give way to a run of other choices. It may when it ended by a failure of its

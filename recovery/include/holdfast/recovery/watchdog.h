@@ -41,11 +41,13 @@ struct NewProcess {
 
 // What each process must do first, for sentences about a process that did not do it.
 struct Registration {
-  std::string call = "registering as a worker";
+  std::string call = "registering as a worker";  // completes "ended with code 0 without ..."
+  // What the developer of the program can do about it.
   std::string advice =
       "see holdfast/recovery/worker.h, or worker_c.h; --plain runs programs that know nothing of Holdfast";
 };
 
+// What run_watchdog() starts, and how it answers failures.
 struct WatchdogOptions {
   int replicas = 1;      // 1 to max_replicas
   int max_replicas = 0;  // the most that the run may be scaled to; 0: kMaxReplicas
@@ -61,8 +63,8 @@ struct WatchdogOptions {
   std::vector<std::string> command{};         // the arguments of the program that each replica executes; its name first
   std::string executable = "/proc/self/exe";  // this program, even when its file was replaced meanwhile
   std::string worker_config{};                // passed to each worker unchanged
-  Registration registration{};
-  LimitNames limit_names{};  // what the user calls the limits of `recovery`
+  Registration registration{};                // for sentences about processes that did not register
+  LimitNames limit_names{};                   // what the user calls the limits of `recovery`
   // Called before each start, on the thread of run_watchdog(). Returns "NAME=VALUE" texts for the environment of the
   // process, besides those that the watchdog sets.
   std::function<std::vector<std::string>(const NewProcess&)> variables_of{};
@@ -70,15 +72,16 @@ struct WatchdogOptions {
   std::function<void(std::int64_t step, std::span<const std::byte> snapshot)> when_unfinished{};
 };
 
-inline constexpr int kMaxReplicas = 64;
+inline constexpr int kMaxReplicas = 64;  // the most replicas that a run can have
 
-inline constexpr int kExitFinished = 0;
+inline constexpr int kExitFinished = 0;       // all replicas have finished
 inline constexpr int kExitUnrecoverable = 1;  // a replica reported that a restart cannot help
 inline constexpr int kExitGaveUp = 70;        // the restart budget is spent, or one step fails again and again
 inline constexpr int kExitStopped = 75;       // by SIGINT, SIGTERM, SIGUSR1 or SIGHUP; starting again resumes
 
+// How a run ended.
 struct RunOutcome {
-  int exit_code = 0;
+  int exit_code = 0;       // one of the codes above, for the program to exit with
   std::string sentence{};  // for the user
   // The run in the directory was started with other choices than the program has, and this one ended for that reason.
   bool has_other_choices = false;

@@ -35,11 +35,11 @@ bool is_worker();
 
 // A failure of a replica of the run, after which it was replaced.
 struct Restart {
-  int generation = 0;   // the generation that it ended
-  int rank = 0;         // of the replica; -1: the process was part of no generation yet
-  std::string cause{};  // a sentence
-  double detected_unix_seconds = 0;
-  std::int64_t step = -1;  // that the replica was in; -1 before its first step
+  int generation = 0;                // the generation that it ended
+  int rank = 0;                      // of the replica; -1: the process was part of no generation yet
+  std::string cause{};               // a sentence
+  double detected_unix_seconds = 0;  // by the clock of the watchdog's host
+  std::int64_t step = -1;            // that the replica was in; -1 before its first step
 };
 
 // For the thread that trains, except for functions that say "any thread".
@@ -60,15 +60,14 @@ class Worker {
   // process brings along, -1 without one.
   void enter_generation(Deadline deadline, std::int64_t state_step = -1);
 
-  // Before the first generation: the rank that this process was started for (for a spare at least size()), the number
-  // of replicas that there are to be, and -1.
+  // In the generation. Before the first one: the rank that this process was started for, for a spare at least size().
   int rank() const;
-  int size() const;
-  int generation() const;
+  int size() const;        // the replicas of the generation; before the first one, how many there are to be
+  int generation() const;  // -1 before the first one
   // How many shards each rank of the generation is to compute, where the watchdog has assigned them by the ranks'
   // speed. Empty: as the program assigns them.
   const std::vector<int>& assigned_shards() const;
-  const std::string& run_directory() const;
+  const std::string& run_directory() const;  // as the watchdog got it
   // WatchdogOptions::worker_config.
   const std::string& config() const;
   // The longest time that the watchdog waits for progress before it takes a process for hung. Waits for peers must last
@@ -97,10 +96,10 @@ class Worker {
   // asked to, it assigns fewer shards to slow ones, which obey assigned_shards() from their next generation on. Throws
   // Error{invalid_argument} when a number is less than one.
   struct Work {
-    int shards = 1;
+    int shards = 1;   // in each step, at least 1
     int at_once = 1;  // at most
   };
-  void report_work(const Work& work);
+  void report_work(const Work& work);  // once in each generation
 
   // Returns memory of the watchdog for snapshots of up to `capacity_bytes`, for this process alone. Memory of other
   // processes is freed as soon as this one holds a whole snapshot.
@@ -114,6 +113,7 @@ class Worker {
   void enter(Phase phase, std::int64_t step);
   // Enters `regrouping` at the step that the process was in.
   void regroup();
+  // Shows progress within the phase that was entered.
   void beat();
   // What a background thread is doing, such as an fsync of a savepoint. Each call shows that the thread has made
   // progress. When no call comes for too long (HangLimits), the watchdog replaces this process, and its sentence says
@@ -123,7 +123,9 @@ class Worker {
     std::uint64_t bytes = 0;   // that it moves to the storage or from it
     bool is_callback = false;  // code of the application, which may take as long as in Phase::callbacks
   };
+  // Begins such work, or shows that it made progress.
   void enter_background(const BackgroundWork& work);
+  // The work has ended.
   void leave_background();
   // Counts samples that this process has trained on, for `holdfast status`. Any thread.
   void count_samples(std::int64_t samples);
@@ -140,7 +142,9 @@ class Worker {
   };
   // The requests of this moment. Never blocks. Any thread.
   Requests requests() const;
+  // Answers all requests up to `number`: the savepoint of `step` is durable at `path`. Any thread.
   void report_savepoint(int number, const std::string& path, std::int64_t step) noexcept;
+  // Answers all requests up to `number`: the savepoint could not be written, and `why`. Any thread.
   void report_no_savepoint(int number, const std::string& why) noexcept;
 
   // Any thread. `is_unrecoverable`: a new process would fail in the same way, so the run should end.
@@ -149,6 +153,7 @@ class Worker {
   void report_other_choices(const std::string& what) noexcept;
   // Reports an exception of the program's own. A new process may succeed.
   void report_exception(const std::string& what) noexcept;
+  // Reports that training is complete. The run finishes when all ranks have reported it.
   void report_finished();
   // Adds a line to the journal, such as "savepoint written". `details` is a JSON text; other text is quoted. A line
   // that cannot be sent is lost, with a warning in the log.

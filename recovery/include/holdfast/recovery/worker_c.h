@@ -26,15 +26,15 @@
 extern "C" {
 #endif
 
-#define HOLDFAST_C_API __attribute__((visibility("default")))
+#define HOLDFAST_C_API __attribute__((visibility("default")))  // a function of the library's interface
 
 // A number never changes its meaning.
 typedef enum holdfast_status {
-  HOLDFAST_OK = 0,
-  HOLDFAST_INVALID_ARGUMENT = 1,  // a value that can never work; a NULL that is not allowed
-  HOLDFAST_NOT_FOUND = 2,         // it does not exist
-  HOLDFAST_INPUT_OUTPUT = 3,      // the operating system refused or failed an operation
-  HOLDFAST_OUT_OF_MEMORY = 4,
+  HOLDFAST_OK = 0,                 // it was done
+  HOLDFAST_INVALID_ARGUMENT = 1,   // a value that can never work; a NULL that is not allowed
+  HOLDFAST_NOT_FOUND = 2,          // it does not exist
+  HOLDFAST_INPUT_OUTPUT = 3,       // the operating system refused or failed an operation
+  HOLDFAST_OUT_OF_MEMORY = 4,      // memory was not to be had
   HOLDFAST_DEADLINE_EXCEEDED = 5,  // the time has passed
   HOLDFAST_CANCELLED = 6,          // the generation has ended: enter the next one
   HOLDFAST_INCOMPATIBLE = 7,       // peers asked for something else
@@ -45,18 +45,20 @@ typedef enum holdfast_status {
 // What a process is doing. The watchdog decides by it how long the process may go without progress. In
 // HOLDFAST_WAITING_FOR_PEERS there is no limit, since it is a peer that hangs.
 typedef enum holdfast_phase {
-  HOLDFAST_STARTING = 0,
-  HOLDFAST_COMPUTING = 1,
-  HOLDFAST_WAITING_FOR_PEERS = 2,
-  HOLDFAST_UPDATING = 3,
-  HOLDFAST_SAVING = 4,
-  HOLDFAST_CALLBACKS = 5,  // code of the application that may take minutes
-  HOLDFAST_EVALUATING = 6,
-  HOLDFAST_FINISHING = 7,
-  HOLDFAST_READING_DATA = 9
+  HOLDFAST_STARTING = 0,           // prepares, and is in no generation yet
+  HOLDFAST_COMPUTING = 1,          // a step's own work
+  HOLDFAST_WAITING_FOR_PEERS = 2,  // for messages or memory of other ranks
+  HOLDFAST_UPDATING = 3,           // changes the weights
+  HOLDFAST_SAVING = 4,             // writes a savepoint or a snapshot
+  HOLDFAST_CALLBACKS = 5,          // code of the application that may take minutes
+  HOLDFAST_EVALUATING = 6,         // computes figures of validation data
+  HOLDFAST_FINISHING = 7,          // has computed all, and records it
+  HOLDFAST_READING_DATA = 9        // waits for the next batch
 } holdfast_phase;
 
+// This process as a worker: from holdfast_worker_join() to holdfast_worker_leave().
 typedef struct holdfast_worker holdfast_worker;
+// Memory of all ranks of a generation: from holdfast_worker_exchange_arenas() to holdfast_arenas_free().
 typedef struct holdfast_arenas holdfast_arenas;
 
 // The sentence about the newest failure in this thread; "" before any. Valid until the next failure in this thread.
@@ -107,8 +109,10 @@ HOLDFAST_C_API int holdfast_worker_regroup_requested(const holdfast_worker* work
 // Rank 0 answers with one of the two functions below, when the savepoint is durable or has failed. An answer counts for
 // all requests up to its number. Any thread.
 HOLDFAST_C_API int holdfast_worker_savepoint_requested(const holdfast_worker* worker);
+// The savepoint of `step` is durable at `path`. Any thread.
 HOLDFAST_C_API void holdfast_worker_report_savepoint(holdfast_worker* worker, int number, const char* path,
                                                      int64_t step);
+// The savepoint could not be written; `why` is a sentence. Any thread.
 HOLDFAST_C_API void holdfast_worker_report_no_savepoint(holdfast_worker* worker, int number, const char* why);
 
 // The next two functions are for programs that cut each step into shards, which any rank can compute. Without them a
@@ -135,6 +139,7 @@ HOLDFAST_C_API holdfast_status holdfast_worker_exchange_arenas(holdfast_worker* 
 HOLDFAST_C_API void holdfast_arenas_free(holdfast_arenas* arenas);
 // The bytes after the header. NULL for a rank that is not in the generation.
 HOLDFAST_C_API void* holdfast_arenas_own(holdfast_arenas* arenas);
+// The same of another rank, which only that rank writes.
 HOLDFAST_C_API const void* holdfast_arenas_of(const holdfast_arenas* arenas, int rank);
 // Adds one to the own counter, which begins at 0. A peer that has waited for that count sees what was written before.
 HOLDFAST_C_API void holdfast_arenas_count_up(holdfast_arenas* arenas);
@@ -158,6 +163,7 @@ HOLDFAST_C_API holdfast_status holdfast_worker_read_snapshot(holdfast_worker* wo
 // Reports a failure, in a sentence. The process is replaced. With `is_unrecoverable`, because a new process would fail
 // again, the run ends instead. Any thread.
 HOLDFAST_C_API void holdfast_worker_report_failure(holdfast_worker* worker, const char* what, int is_unrecoverable);
+// Training is complete, and the process may end with exit code 0. The run finishes when all ranks have reported.
 HOLDFAST_C_API holdfast_status holdfast_worker_report_finished(holdfast_worker* worker);
 // Adds a line to the run's journal. `details` is a JSON text; other text is quoted. Any thread.
 HOLDFAST_C_API void holdfast_worker_report_event(holdfast_worker* worker, const char* name, const char* details);

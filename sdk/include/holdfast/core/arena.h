@@ -23,13 +23,14 @@ namespace holdfast {
 
 // One named array and its place in the arena.
 struct ArenaEntry {
-  std::string name;  // unique in its layout, parts separated by '/': "conv2d/kernel"
-  Shape shape;
+  std::string name;        // unique in its layout, parts separated by '/': "conv2d/kernel"
+  Shape shape;             // of the array, which lies row-major
   std::size_t offset = 0;  // of the first element, in floats
 
-  std::size_t element_count() const { return static_cast<std::size_t>(shape.element_count()); }
+  std::size_t element_count() const { return static_cast<std::size_t>(shape.element_count()); }  // in floats
 };
 
+// Where each of many named arrays lies in one block of floats.
 class ArenaLayout {
  public:
   // Each entry starts at a multiple of so many floats: 64 bytes, a cache line.

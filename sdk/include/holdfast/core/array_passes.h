@@ -14,6 +14,7 @@
 
 namespace holdfast {
 
+// Works on the items [begin, end). It may be called on several threads at once.
 using PassOfRange = std::function<void(std::size_t begin, std::size_t end)>;
 
 // Calls pass(begin, end) for ranges that cover the items [0, items), on several threads at once, and returns when all

@@ -77,7 +77,7 @@ class MemorySpace {
 
   // "cpu" or "cuda:0", with CUDA's number of the device.
   virtual std::string device() const = 0;
-  bool is_host() const { return device() == "cpu"; }
+  bool is_host() const { return device() == "cpu"; }  // whether the program can read and write it directly
 
   // Zeros, aligned to at least 64 bytes and freed with the last owner. The memory space must outlive
   // them. Throws Error{out_of_memory} that says how much memory there is and how much is missing.
@@ -118,6 +118,7 @@ class MemorySpace {
   // Pins host memory that is copied to and from this space often, which may make the copies faster.
   // Call unpin() before the memory is freed. Does nothing where pinning cannot help.
   virtual void pin(std::span<std::byte> memory) = 0;
+  // Ends what pin() began for the same memory.
   virtual void unpin(std::span<std::byte> memory) = 0;
 
  protected:

@@ -19,14 +19,14 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, st
 // Keeps draws for different ends apart. The bits of a run depend on the values: never change or reuse
 // one.
 enum class Purpose : std::uint32_t {
-  initial_weights = 1,
-  shuffle = 2,
-  dropout = 3,
-  augmentation = 4,
-  synthetic_data = 5,
-  user = 6,
-  gradient_check = 7,
-  split = 8
+  initial_weights = 1,  // of layers
+  shuffle = 2,          // the order of samples
+  dropout = 3,          // which elements are dropped
+  augmentation = 4,     // what map() functions draw
+  synthetic_data = 5,   // samples that examples and tests make
+  user = 6,             // for applications
+  gradient_check = 7,   // the elements that a check of gradients looks at
+  split = 8             // which samples are for validation
 };
 
 // The sequence of draws for (seed, purpose, major, minor). By convention `major` is the step, the epoch
@@ -34,11 +34,12 @@ enum class Purpose : std::uint32_t {
 // draws. This is a value: a copy continues from the same position.
 class Random {
  public:
+  // The sequence of these numbers, from its first draw.
   Random(std::uint64_t seed, Purpose purpose, std::uint64_t major, std::uint64_t minor);
 
   // Uniform over all values of the type.
   std::uint32_t next_u32();
-  std::uint64_t next_u64();
+  std::uint64_t next_u64();  // two draws of next_u32()
   // Uniform in [0, 1): multiples of 2^-24.
   float uniform();
   // Standard normal (Box and Muller, 1958), computed in double.

@@ -26,10 +26,11 @@ namespace holdfast {
 
 // One array of a sample.
 struct ArraySpec {
-  std::string name;  // empty: known by its position alone
-  Shape shape;       // of one sample
-  DType dtype = DType::f32;
+  std::string name;          // empty: known by its position alone
+  Shape shape;               // of one sample
+  DType dtype = DType::f32;  // of its elements
 
+  // Of its elements, without padding.
   std::size_t bytes() const { return static_cast<std::size_t>(shape.element_count()) * size_bytes(dtype); }
   // For messages: "\"ids\" of i32 [128]".
   std::string to_string() const;
@@ -41,6 +42,7 @@ template <typename T>
 concept ElementType = std::same_as<T, float> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> ||
     std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> || std::same_as<T, bool>;
 
+// The DType of elements that are T in C++.
 template <ElementType T>
 constexpr DType dtype_of() {
   if constexpr (std::same_as<T, float>) return DType::f32;
@@ -59,7 +61,7 @@ class RowLayout {
   // Throws Error{invalid_argument} for a type that samples cannot have, and for a name that two arrays have.
   explicit RowLayout(std::vector<ArraySpec> arrays);
 
-  std::span<const ArraySpec> arrays() const { return arrays_; }
+  std::span<const ArraySpec> arrays() const { return arrays_; }  // in the order in which they lie in a row
   // The 4-byte words of a row. Even if an array has elements of 8 bytes, so that each row is aligned for it.
   std::size_t words() const { return words_; }
   // Where an array begins in its row.
@@ -69,6 +71,7 @@ class RowLayout {
   // The position of the array of that name. Throws Error{invalid_argument} that lists the names if no array has it.
   std::size_t index_of(std::string_view name) const;
 
+  // Whether both have the same arrays, names included.
   friend bool operator==(const RowLayout& a, const RowLayout& b) { return a.arrays_ == b.arrays_; }
 
  private:
@@ -83,8 +86,8 @@ class ArrayRow {
   // Asserts that there are layout.words() words.
   ArrayRow(const RowLayout& layout, std::span<float> words);
 
-  const RowLayout& layout() const { return *layout_; }
-  std::span<float> words() const { return words_; }
+  const RowLayout& layout() const { return *layout_; }  // must outlive the row
+  std::span<float> words() const { return words_; }     // all of the row
 
   // The elements of one array, row-major. Throws Error{invalid_argument} if they have another type.
   template <ElementType T>
@@ -96,6 +99,7 @@ class ArrayRow {
   std::span<T> elements(std::string_view name) const {
     return elements<T>(layout_->index_of(name));
   }
+  // The elements of one array as bytes, whatever their type.
   std::span<std::byte> bytes(std::size_t array) const;
 
  private:

@@ -26,7 +26,7 @@ class Shape {
   std::size_t rank() const { return extents_.size(); }
   // The extent of one axis. Asserts that the axis exists.
   std::int64_t operator[](std::size_t axis) const;
-  const std::vector<std::int64_t>& extents() const { return extents_; }
+  const std::vector<std::int64_t>& extents() const { return extents_; }  // all of them, the first axis first
 
   // The product of the extents.
   std::int64_t element_count() const { return element_count_; }

@@ -42,7 +42,7 @@ class Tensor {
 
   // The first axis counts samples wherever a tensor holds data for a model.
   const Shape& shape() const { return shape_; }
-  DType dtype() const { return dtype_; }
+  DType dtype() const { return dtype_; }  // of its elements
   // All elements of an f32 tensor in row-major order. A view is valid as long as the tensor. A temporary
   // gives its elements away instead, so this loop is safe: for (float value :
   // model.predict(features).values()). All three throw Error{invalid_argument} if the type is not f32.

@@ -21,6 +21,7 @@
 
 namespace holdfast {
 
+// How an array of a file becomes an array of samples.
 struct ArrayFileOptions {
   // Converts the elements to this type. Without it, elements of types that samples can have (f32, bf16, i32, i64, u8,
   // u16, boolean) stay as they are, bit for bit, and others such as f64 are refused. Floats are rounded to the nearest.

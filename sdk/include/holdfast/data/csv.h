@@ -23,16 +23,18 @@
 
 namespace holdfast {
 
+// Whether the first line holds the names of the columns.
 enum class CsvHeader {
   detect,   // the first line holds the names of the columns unless one of its fields is a number
   present,  // it holds them
   absent,   // it is a row; columns are named "column_1", "column_2", ...
 };
 
+// How a CSV file is written, and what read_csv() accepts.
 struct CsvOptions {
-  char separator = ',';      // one ASCII character: not a letter, digit, quote, minus, plus or line end
-  char decimal_point = '.';  // or ','
-  CsvHeader header = CsvHeader::detect;
+  char separator = ',';                  // one ASCII character: not a letter, digit, quote, minus, plus or line end
+  char decimal_point = '.';              // or ','
+  CsvHeader header = CsvHeader::detect;  // see CsvHeader
   // Names for all columns, in their order, which replace those of the file. A column with an empty name is called
   // "column_N", counted from 1.
   std::vector<std::string> names = {};

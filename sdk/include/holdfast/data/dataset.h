@@ -34,8 +34,8 @@ struct PictureChange;
 // The numbers of one sample, row-major. The caller owns the memory. If the sample has other arrays than one
 // of f32, these are the rows that RowLayout describes.
 struct Sample {
-  std::span<float> features;
-  std::span<float> targets;
+  std::span<float> features;  // what the model sees
+  std::span<float> targets;   // what the loss compares with
 };
 
 // The arrays of one sample, for functions of samples with several arrays or with other types than f32:
@@ -44,10 +44,11 @@ struct Sample {
 //     for (std::int32_t& id : sample.inputs.elements<std::int32_t>("ids")) id = std::min(id, 999);
 //   }, "rare words");
 struct SampleArrays {
-  ArrayRow inputs;
+  ArrayRow inputs;   // of the model
   ArrayRow targets;  // then the weight of the sample, "sample_weight", if the data set has weights
 };
 
+// How Dataset::batch() groups samples.
 struct BatchOptions {
   bool drop_remainder = false;  // leave out the samples at the end of an epoch that do not fill a batch
 };
@@ -56,19 +57,22 @@ struct CacheOptions {
   int threads = 1;  // that load samples for a file which is not there yet; no byte of it depends on them
 };
 
+// How Dataset::prefetch() loads batches.
 struct PrefetchOptions {
   int threads = 1;  // per replica; they load one batch together and, on CPUs, compete with training
 };
 
+// Which targets a window of samples has.
 enum class WindowTargets {
   last,  // those of the last sample: what follows from the window
   all,   // those of all samples, with a leading axis as the inputs have it
 };
 
+// How Dataset::window() slides.
 struct WindowOptions {
-  std::int64_t stride = 1;  // positions from one sample of a window to the next
-  std::int64_t shift = 1;   // positions from one window to the next
-  WindowTargets targets = WindowTargets::last;
+  std::int64_t stride = 1;                      // positions from one sample of a window to the next
+  std::int64_t shift = 1;                       // positions from one window to the next
+  WindowTargets targets = WindowTargets::last;  // see WindowTargets
 };
 
 // The end of a sample at which padding stands.
@@ -103,6 +107,7 @@ struct BucketOptions {
   std::function<std::int64_t(const SampleArrays&)> length_of = nullptr;
 };
 
+// How Dataset::split() draws.
 struct SplitOptions {
   std::uint64_t seed = 0;  // another seed draws other parts; independent of the seed of the run
   // Give each class the same share of both parts, and at least one sample in each. Samples with equal
@@ -122,6 +127,7 @@ class Dataset {
   using FeatureFunction = std::function<void(std::span<const float>, std::span<float>, Random&)>;
   // The same for samples of any arrays.
   using ArrayMapFunction = std::function<void(const SampleArrays&, Random&)>;
+  // Computes new inputs (second argument) from the old ones (first argument). Targets stay.
   using InputMapFunction = std::function<void(const ArrayRow&, const ArrayRow&, Random&)>;
   // Whether to keep a sample.
   using FilterFunction = std::function<bool(const SampleArrays&)>;
@@ -134,7 +140,7 @@ class Dataset {
   const Shape& target_shape() const;
   // The arrays of one sample, valid as long as this data set; targets() leaves out the weights.
   std::span<const ArraySpec> inputs() const;
-  std::span<const ArraySpec> targets() const;
+  std::span<const ArraySpec> targets() const;  // without the weights; valid as long as this data set
   // Whether each sample has a weight, or one for each position of its targets.
   bool has_sample_weights() const;
   // How they lie in the rows of load(). Weights are the last array of the targets.
@@ -203,6 +209,7 @@ class Dataset {
   // keep samples apart for validation, use split(), or take() and skip() before shuffle(). Both throw
   // Error{invalid_argument} for a negative count.
   Dataset take(std::int64_t count) const;
+  // All samples but the first `count` of each epoch.
   Dataset skip(std::int64_t count) const;
 
   // Keeps the samples for which the function is true:
@@ -262,7 +269,9 @@ class Dataset {
   // Throw Error{invalid_argument} without data sets, and for samples of other arrays; zip() for other sizes, two arrays
   // of one name, and sample weights in others than the last data set.
   static Dataset concatenate(const std::vector<Dataset>& parts);
+  // The samples of all in turn: the first of each, then the second of each.
   static Dataset interleave(const std::vector<Dataset>& parts);
+  // The arrays of all as those of one sample.
   static Dataset zip(const std::vector<Dataset>& parts);
 
   // Draws the samples for validation, as a fraction of all or as a count; the rest is for training:
@@ -297,6 +306,7 @@ class Dataset {
   // and for a batch of no samples, a negative depth, fewer than one thread, or several threads at depth
   // 0.
   Dataset batch(std::int64_t samples, BatchOptions options = {}) const;
+  // Loads `depth` batches ahead with threads of its own; 0: none.
   Dataset prefetch(int depth, PrefetchOptions options = {}) const;
 
   // Copies all samples of the source to the training device once; batches are then taken from there.
@@ -314,7 +324,7 @@ class Dataset {
   // What prefetch() and keep_on_device() were given; without them 0, 1 and false.
   int prefetch_depth() const { return prefetch_depth_; }
   int prefetch_threads() const { return prefetch_threads_; }
-  bool is_kept_on_device() const { return is_kept_on_device_; }
+  bool is_kept_on_device() const { return is_kept_on_device_; }  // whether keep_on_device() was called
 
   // Writes the sample at `position` in [0, size()) of `epoch`, counted from 0. Throws
   // Error{invalid_argument} for another position, a negative epoch or a destination of another size.
@@ -349,8 +359,8 @@ class Dataset {
 
 // The two parts that Dataset::split() draws.
 struct DatasetSplit {
-  Dataset training;
-  Dataset validation;
+  Dataset training;    // the larger part, in most cases
+  Dataset validation;  // the part that was drawn
 };
 
 template <std::floating_point Fraction>
@@ -370,8 +380,8 @@ Dataset from_tensors(Tensor features, Tensor targets);
 
 // One array of a data set: [samples, shape].
 struct NamedTensor {
-  std::string name;
-  Tensor tensor;
+  std::string name;  // of the array in a sample
+  Tensor tensor;     // the first axis counts samples
 };
 
 // The same for several inputs and targets, which the model takes in this order. `sample_weights` is f32

@@ -21,13 +21,14 @@
 
 namespace holdfast {
 
+// What from_generator() takes of a generator.
 struct GeneratorOptions {
-  std::vector<ArraySpec> inputs;  // the arrays of a sample, in the order of the model's
-  std::vector<ArraySpec> targets = {};
+  std::vector<ArraySpec> inputs;        // the arrays of a sample, in the order of the model's
+  std::vector<ArraySpec> targets = {};  // as inputs; empty: samples have inputs alone
   // A folder for a file of all samples. It has no name there, and goes away with the data set or the process. Empty:
   // samples stay in memory.
   std::string spill_folder = {};
-  std::int64_t max_samples = 100'000'000;
+  std::int64_t max_samples = 100'000'000;          // a generator that gives more ends in an error
   std::int64_t max_bytes = std::int64_t{4} << 30;  // of all samples; with a spill_folder, of its file
 };
 

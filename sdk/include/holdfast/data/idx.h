@@ -18,6 +18,7 @@
 
 namespace holdfast {
 
+// How read_idx() makes features of bytes.
 struct IdxOptions {
   float scale = 1.0F / 255.0F;  // feature = byte * scale
 };

@@ -31,6 +31,7 @@ struct PictureChange {
   std::string name;  // with all options, for the description of the data
   // The input that samples have after the change; throws for an input that it cannot change.
   std::function<ArraySpec(const ArraySpec&)> output;
+  // Writes the changed input (second argument). Several threads call it at once.
   std::function<void(const ArrayRow&, const ArrayRow&, Random&)> apply;
   bool draws = true;  // whether samples may differ from epoch to epoch; cache() refuses those that do
 };
@@ -42,6 +43,7 @@ PictureChange resize(std::int64_t height, std::int64_t width,
 // The middle of a picture that is at least so large. If the margins are odd, the smaller one comes first.
 PictureChange center_crop(std::int64_t height, std::int64_t width);
 
+// How random_crop() widens a picture first.
 struct RandomCropOptions {
   std::int64_t padding = 0;  // rows and columns of zeros that are added on each side first
 };
@@ -55,7 +57,13 @@ PictureChange random_crop(std::int64_t height, std::int64_t width, RandomCropOpt
 //   data.map(standardize({0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}))
 PictureChange standardize(std::vector<float> means, std::vector<float> deviations);
 
-enum class Flip { none, horizontal, vertical, both };
+// Which sides of a picture change places, each in half of the samples.
+enum class Flip {
+  none,        // neither
+  horizontal,  // left and right
+  vertical,    // top and bottom
+  both,        // each of them, independently
+};
 
 // What lies beyond the edges of a picture that is turned or moved.
 enum class PictureEdge {
@@ -66,14 +74,14 @@ enum class PictureEdge {
 
 // Draws are uniform in the ranges below, and independent of each other. What is 0 or none is left out.
 struct AugmentOptions {
-  Flip flip = Flip::none;   // with probability 1/2; `both` draws for each direction
-  float rotate = 0;         // by -rotate to rotate full turns, about the center; 0.1 are 36 degrees
-  float shift_rows = 0;     // down by -shift_rows to shift_rows heights
-  float shift_columns = 0;  // to the right by -shift_columns to shift_columns widths
-  float zoom = 0;           // the part that is shown has 1 - zoom to 1 + zoom of each side; below 1
-  PictureEdge edge = PictureEdge::reflect;
-  float brightness = 0;  // adds -brightness to brightness times max_value
-  float contrast = 0;    // (value - mean) * factor + mean, factor 1 - contrast to 1 + contrast, mean of the channel
+  Flip flip = Flip::none;                   // with probability 1/2; `both` draws for each direction
+  float rotate = 0;                         // by -rotate to rotate full turns, about the center; 0.1 are 36 degrees
+  float shift_rows = 0;                     // down by -shift_rows to shift_rows heights
+  float shift_columns = 0;                  // to the right by -shift_columns to shift_columns widths
+  float zoom = 0;                           // the part that is shown has 1 - zoom to 1 + zoom of each side; below 1
+  PictureEdge edge = PictureEdge::reflect;  // what lies beyond the edges
+  float brightness = 0;                     // adds -brightness to brightness times max_value
+  float contrast = 0;  // (value - mean) * factor + mean, factor 1 - contrast to 1 + contrast, mean of the channel
   // Fills a square with zeros whose side is this part of the shorter side of the picture. Its center is any pixel, so a
   // part of it may lie outside (DeVries and Taylor: "Improved Regularization of CNNs with Cutout", 2017).
   float cutout = 0;

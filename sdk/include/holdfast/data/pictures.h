@@ -27,24 +27,25 @@ namespace holdfast {
 
 // How a picture gets another size. Centers of pixels are at halves, as in Keras, PIL and torchvision.
 enum class PictureInterpolation {
-  nearest,
+  nearest,      // the nearest pixel alone
   bilinear,     // of the four nearest pixels, as Keras does; a picture that shrinks a lot looks grainy
   antialiased,  // bilinear, but of all pixels that shrink into one, as PIL and torchvision do
 };
 
 // What happens to a picture whose sides have another ratio than height and width.
 enum class PictureFit {
-  stretch,
-  crop,  // leaves out equal parts at both ends of the longer side; Keras calls it crop_to_aspect_ratio
-  pad,   // adds equal black parts at both ends of the shorter side
+  stretch,  // each side is scaled by itself
+  crop,     // leaves out equal parts at both ends of the longer side; Keras calls it crop_to_aspect_ratio
+  pad,      // adds equal black parts at both ends of the shorter side
 };
 
+// What read_pictures() makes of files.
 struct PictureOptions {
   std::int64_t height = 0;  // of a sample, in pixels; both are needed
-  std::int64_t width = 0;
-  int channels = 3;  // 1: gray, 3: red, green, blue, 4: and alpha, which is 255 in a picture without it
-  PictureInterpolation interpolation = PictureInterpolation::bilinear;
-  PictureFit fit = PictureFit::stretch;
+  std::int64_t width = 0;   // as height
+  int channels = 3;         // 1: gray, 3: red, green, blue, 4: and alpha, which is 255 in a picture without it
+  PictureInterpolation interpolation = PictureInterpolation::bilinear;  // see PictureInterpolation
+  PictureFit fit = PictureFit::stretch;                                 // see PictureFit
   DType dtype = DType::f32;     // or u8: a quarter of the memory, for a model that begins with Rescaling
   float scale = 1.0F / 255.0F;  // of f32: feature = pixel * scale
   bool one_hot = false;         // targets [classes], for CategoricalCrossentropy and mixup()

@@ -22,10 +22,11 @@
 
 namespace holdfast {
 
+// What from_source() must know about samples before it reads one.
 struct SourceOptions {
-  std::int64_t size = 0;          // samples of an epoch
-  std::vector<ArraySpec> inputs;  // the arrays of a sample, in the order of the model's
-  std::vector<ArraySpec> targets;
+  std::int64_t size = 0;           // samples of an epoch
+  std::vector<ArraySpec> inputs;   // the arrays of a sample, in the order of the model's
+  std::vector<ArraySpec> targets;  // as inputs; empty: samples have inputs alone
   // Stands for what the samples contain: a version, a digest of a file, parameters. A run that resumes with another
   // text is refused, and so is validation on a source with the same text. Equal samples need equal texts.
   std::string content;

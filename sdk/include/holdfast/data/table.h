@@ -23,6 +23,7 @@ namespace holdfast {
 struct TableData;
 struct TableSplit;
 
+// The type of the cells of a column.
 enum class ColumnType {
   integer,  // 64 bits
   real,     // 64 bits, finite
@@ -31,7 +32,8 @@ enum class ColumnType {
 
 // A column of a Table that a program makes. A NaN and an empty text are cells without a value.
 struct NamedColumn {
-  std::string name;
+  std::string name;  // of the column
+  // One for each row.
   std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>> values;
 };
 
@@ -51,16 +53,17 @@ class Table {
   // For Holdfast's own use.
   explicit Table(std::shared_ptr<const TableData> data);
 
-  std::int64_t rows() const;
+  std::int64_t rows() const;  // the number of rows
   // The names of the columns, in their order.
   std::vector<std::string> columns() const;
-  bool has_column(std::string_view column) const;
+  bool has_column(std::string_view column) const;  // whether a column has this name
 
   // The functions of a column throw Error{invalid_argument} if the table has none of that name; the message has the
   // nearest name.
   ColumnType type(std::string_view column) const;
   // How many cells of the column have no value, and whether that of a row in [0, rows()) has none.
   std::int64_t missing(std::string_view column) const;
+  // Whether that of a row in [0, rows()) has none.
   bool is_missing(std::string_view column, std::int64_t row) const;
   // All values of a column of integers or reals. An integer of more than 53 bits is rounded. Throws
   // Error{invalid_argument} that names the row for a column of text, and for a cell without a value.
@@ -75,6 +78,7 @@ class Table {
 
   // The first `count` rows, and all others. Throw Error{invalid_argument} for a negative count.
   Table take(std::int64_t count) const;
+  // All rows but the first `count`.
   Table skip(std::int64_t count) const;
 
   // Draws rows for validation, as Dataset::split() draws samples: a fraction of all, or a count. The rest is for
@@ -96,7 +100,7 @@ class Table {
 
   // For Holdfast's own use: the columns, and the row of them that is row `row` of this table.
   const TableData& data() const { return *data_; }
-  std::int64_t data_row(std::int64_t row) const;
+  std::int64_t data_row(std::int64_t row) const;  // see above
 
  private:
   // Rows of this table, in rising order.
@@ -111,8 +115,8 @@ class Table {
 
 // The two parts that Table::split() draws.
 struct TableSplit {
-  Table training;
-  Table validation;
+  Table training;    // the larger part, in most cases
+  Table validation;  // the part that was drawn
 };
 
 template <std::floating_point Fraction>

@@ -46,6 +46,7 @@ class Fill {
 
   // For Holdfast's own use.
   struct Mean {};
+  // What the constructors were given.
   const std::variant<Mean, double, std::string>& value() const { return value_; }
 
  private:
@@ -54,6 +55,7 @@ class Fill {
   std::variant<Mean, double, std::string> value_;
 };
 
+// What becomes of a category that the rows for training did not have.
 enum class UnknownCategory {
   refuse,  // an error that names the row
   other,   // all numbers of the category are 0; among ids, "other" has id 0 for its own and the rest begin at 1
@@ -68,9 +70,9 @@ struct TableEncoderOptions {
   std::vector<std::string> categories = {};
   // Categories that become integers in an input of their own, for an Embedding, rather than one number each.
   std::vector<std::string> ids = {};
-  bool normalize = true;           // the features; otherwise numbers stay as they are
-  bool normalize_targets = false;  // those of numbers; to_target_units() turns outputs back
-  UnknownCategory unknown = UnknownCategory::refuse;
+  bool normalize = true;                              // the features; otherwise numbers stay as they are
+  bool normalize_targets = false;                     // those of numbers; to_target_units() turns outputs back
+  UnknownCategory unknown = UnknownCategory::refuse;  // see UnknownCategory
   // By column. A cell without a value and without an entry here is an error that names the row.
   std::map<std::string, Fill> fill = {};
   // A column with more categories is refused, unless it is among `ids`: it is likely a name or a number of articles.
@@ -99,7 +101,7 @@ class TableEncoder {
 
   // The number of features, for Input{encoder.features()}, and what each of them is: "area", "town=Bonn".
   std::int64_t features() const;
-  std::vector<std::string> feature_names() const;
+  std::vector<std::string> feature_names() const;  // one for each feature
   // The categories of a feature or a target, in the order of their numbers. For a target, those of the classes. Throws
   // Error{invalid_argument} for a column that has none.
   std::vector<std::string> categories(std::string_view column) const;
@@ -116,6 +118,7 @@ class TableEncoder {
   // The same in a file, which is replaced in one step. Throw as the file system does; the first error of load() names
   // the file.
   void save(const std::string& path) const;
+  // The encoder that save() wrote.
   static TableEncoder load(const std::string& path);
 
  private:

@@ -25,13 +25,14 @@
 
 namespace holdfast {
 
+// What one id stands for.
 enum class TextUnit {
   characters,  // of UTF-8: Unicode code points
   bytes,       // of any content
 };
 
 struct TextOptions {
-  TextUnit unit = TextUnit::characters;
+  TextUnit unit = TextUnit::characters;            // what ids will stand for
   std::int64_t max_bytes = std::int64_t{2} << 30;  // of the content, after decompression
 };
 
@@ -42,7 +43,7 @@ class Text {
   // Throws Error{invalid_argument} that names the byte and the line where characters are not UTF-8 or NUL.
   explicit Text(std::string content, TextUnit unit = TextUnit::characters);
 
-  TextUnit unit() const { return unit_; }
+  TextUnit unit() const { return unit_; }  // as the constructor was given
   // Valid as long as the object or a copy of it.
   std::string_view content() const { return content_; }
   // Characters or bytes.
@@ -63,9 +64,10 @@ class Text {
   std::int64_t size_;
 };
 
+// The two parts that Text::split() makes.
 struct TextSplit {
-  Text training;
-  Text validation;
+  Text training;    // from the start of the text
+  Text validation;  // the rest
 };
 
 // The content of a file, plain or compressed by gzip; the content decides which. A UTF-8 byte order mark is skipped,
@@ -79,6 +81,7 @@ struct TextEncoderOptions {
   UnknownCategory unknown = UnknownCategory::refuse;
 };
 
+// Turns text into ids and ids into text.
 class TextEncoder {
  public:
   // The vocabulary of characters is that of `training`, in the order of their code points. Bytes have 256 ids, their
@@ -86,7 +89,7 @@ class TextEncoder {
   // count.
   static TextEncoder fit(const Text& training, const TextEncoderOptions& options = {});
 
-  TextUnit unit() const;
+  TextUnit unit() const;  // that of the text for training
   // The number of ids, for Embedding{encoder.ids(), n} and the last Dense.
   std::int64_t ids() const;
   // The characters by id, without the one for others. Empty for bytes.
@@ -111,6 +114,7 @@ class TextEncoder {
   // The same in a file, which is replaced in one step. Throw as the file system does; the error of load() names the
   // file.
   void save(const std::string& path) const;
+  // The encoder that save() wrote.
   static TextEncoder load(const std::string& path);
 
  private:

@@ -29,9 +29,10 @@ class Accuracy final : public BuiltInMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<Accuracy>(*this); }
 };
 
+// Options of the metrics of the k largest classes.
 struct TopKOptions {
   std::int64_t k = 5;  // at least 1, and at most the number of classes
-  std::string name{};
+  std::string name{};  // the name in the logs; empty: that of the class
 };
 
 // Whether less than k outputs are larger than that of the right class, which is the first largest target. So outputs

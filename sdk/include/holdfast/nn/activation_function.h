@@ -23,16 +23,17 @@ namespace holdfast {
 
 // max_value for x >= max_value, x for threshold <= x < max_value, negative_slope * (x - threshold) below.
 struct ReLUOptions {
-  static constexpr float kUnlimited = std::numeric_limits<float>::infinity();
+  static constexpr float kUnlimited = std::numeric_limits<float>::infinity();  // the default of max_value
 
-  float max_value = kUnlimited;
-  float negative_slope = 0;
-  float threshold = 0;
-  std::string name = {};  // of the layer ReLU; functions have none
+  float max_value = kUnlimited;  // at least 0
+  float negative_slope = 0;      // at least 0
+  float threshold = 0;           // at least 0
+  std::string name = {};         // of the layer ReLU; functions have none
 };
 
 class ActivationFunction {
  public:
+  // Without numbers.
   ActivationFunction(Activation activation);  // NOLINT(google-explicit-constructor): .activation = Activation::relu
 
   // Throws Error{invalid_argument} unless the numbers are finite and at least 0; max_value may be unlimited.
@@ -59,11 +60,12 @@ class ActivationFunction {
   // x without `threshold` of its size, 0 where it has less; and x where its size is above it, else 0. At least 0.
   static ActivationFunction soft_shrink(float threshold = 0.5F);
   static ActivationFunction hard_shrink(float threshold = 0.5F);
-  static ActivationFunction exponential();
+  static ActivationFunction exponential();  // exp(x)
   static ActivationFunction log_sigmoid();  // -softplus(-x)
   static ActivationFunction mish();         // x * tanh(softplus(x))     Misra, 2019
   static ActivationFunction log_softmax();  // x - log(sum of exp(x)), along the last axis
 
+  // The function of a value, as the layers compute it.
   Value operator()(const Value& x) const;
 
   // The name in configurations and savepoints: "relu", "elu(1)".

@@ -35,6 +35,7 @@ class ReLU final : public LayerOf<ReLU> {
   ReLUOptions options_;
 };
 
+// Options of layers that take numbers as arguments.
 struct AdvancedActivationOptions {
   std::string name = {};  // empty: the model chooses one
 };
@@ -74,7 +75,7 @@ class ELU final : public LayerOf<ELU> {
 };
 
 struct PReLUOptions {
-  Initializer alpha_initializer = Initializer::zeros();
+  Initializer alpha_initializer = Initializer::zeros();  // where alpha begins
   // Axes along which all positions have one alpha. Axis 0 is the first axis of a sample; a negative axis counts from
   // the last one. (Keras counts the axis of samples too, so that its axis 1 is axis 0 here.)
   std::vector<std::int64_t> shared_axes = {};

@@ -32,7 +32,7 @@ class ConfigReader;
 
 // The defaults of Keras.
 struct BatchNormalizationOptions {
-  float momentum = 0.99F;
+  float momentum = 0.99F;  // of the buffers, see above
   float epsilon = 1e-3F;
   bool has_scale = true;   // gamma
   bool has_center = true;  // beta

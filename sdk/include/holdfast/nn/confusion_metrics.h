@@ -18,6 +18,7 @@
 
 namespace holdfast::metrics {
 
+// Options of the four metrics that count.
 struct CountOptions {
   float threshold = 0.5F;  // 0 if the outputs are logits; Keras takes 0 to 1
   // In place of `threshold`, each of them once. A number is reported for each, as "true_positives_0.25".
@@ -48,9 +49,10 @@ class ConfusionMetric : public BuiltInMetric {
   // Which elements are predicted positive, 1 or 0, and their targets. Throws Error{invalid_argument} for a class that
   // the outputs lack, and for more of the largest than there are classes.
   struct Elements {
-    Value predicted;
-    Value targets;
+    Value predicted;  // 1 or 0
+    Value targets;    // 1 or 0
   };
+  // Of the class or the k largest ones, as the options say.
   Elements elements_of(const Value& outputs, const Value& targets) const;
 
  private:
@@ -135,17 +137,17 @@ enum class FBetaAverage {
 };
 
 struct F1ScoreOptions {
-  FBetaAverage average = FBetaAverage::macro;
+  FBetaAverage average = FBetaAverage::macro;  // see FBetaAverage
   // Above it, and up to 1, an element is positive. Default: the largest of a row is, and none of a row of zeros.
   std::optional<float> threshold = {};
-  std::string name{};
+  std::string name{};  // the name in the logs; empty: "f1_score"
 };
 
 struct FBetaScoreOptions {
-  FBetaAverage average = FBetaAverage::macro;
-  float beta = 1;  // above 0; above 1, recall counts more than precision
-  std::optional<float> threshold = {};
-  std::string name{};
+  FBetaAverage average = FBetaAverage::macro;  // see FBetaAverage
+  float beta = 1;                              // above 0; above 1, recall counts more than precision
+  std::optional<float> threshold = {};         // as in F1ScoreOptions
+  std::string name{};                          // the name in the logs; empty: "fbeta_score"
 };
 
 // (1 + b^2) P R / (b^2 P + R) of precision P and recall R, for each of at most 64 classes along the last axis. Targets

@@ -15,7 +15,7 @@ namespace holdfast {
 
 class ConfigReader;
 
-using Conv2DOptions = ConvolutionLayerOptions<Extent2D>;
+using Conv2DOptions = ConvolutionLayerOptions<Extent2D>;  // lists have a height and a width
 
 class Conv2D final : public LayerOf<Conv2D> {
  public:

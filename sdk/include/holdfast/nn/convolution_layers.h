@@ -12,8 +12,8 @@
 
 namespace holdfast {
 
-using Conv1DOptions = ConvolutionLayerOptions<std::int64_t>;
-using Conv3DOptions = ConvolutionLayerOptions<Extent3D>;
+using Conv1DOptions = ConvolutionLayerOptions<std::int64_t>;  // for Conv1D
+using Conv3DOptions = ConvolutionLayerOptions<Extent3D>;      // for Conv3D
 
 // [steps, channels] becomes [windows, filters]. Kernel [kernel size, channels / groups, filters], bias [filters].
 class Conv1D final : public LayerOf<Conv1D> {

@@ -19,6 +19,7 @@
 
 namespace holdfast {
 
+// Options of Conv1D, Conv2D and Conv3D. `Extent` has a number for each spatial axis.
 template <class Extent>
 struct ConvolutionLayerOptions {
   Extent strides = 1;
@@ -44,13 +45,13 @@ struct ConvolutionLayerOptions {
 
 // For Holdfast's own use: what a layer keeps of its options. Lists have a number for each spatial axis.
 struct ConvolutionSettings {
-  std::int64_t filters = 1;
-  std::vector<std::int64_t> kernel_size;
-  std::vector<std::int64_t> strides;
+  std::int64_t filters = 1;               // channels of the output
+  std::vector<std::int64_t> kernel_size;  // of the window
+  std::vector<std::int64_t> strides;      // of the window
   Padding padding = Padding::valid;
-  std::vector<std::int64_t> dilation_rate;
-  std::int64_t groups = 1;
-  ActivationFunction activation = Activation::linear;
+  std::vector<std::int64_t> dilation_rate;             // of the elements of the kernel
+  std::int64_t groups = 1;                             // of channels, which are convolved apart
+  ActivationFunction activation = Activation::linear;  // after the bias
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();

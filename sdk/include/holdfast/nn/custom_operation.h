@@ -63,10 +63,10 @@ class InputArray {
   InputArray(const std::byte* data, const ValueSpec& spec, std::size_t elements)
       : data_(data), spec_(&spec), elements_(elements) {}
 
-  const ValueSpec& spec() const { return *spec_; }
+  const ValueSpec& spec() const { return *spec_; }  // shape and type, as they were declared
   // All elements. Throw Error{invalid_argument} if the array has another type; a model has f32 and i32.
   std::span<const float> floats() const;
-  std::span<const std::int32_t> integers() const;
+  std::span<const std::int32_t> integers() const;  // all elements of an array of i32
 
  private:
   const std::byte* data_;
@@ -81,10 +81,10 @@ class OutputArray {
   OutputArray(std::byte* data, const ValueSpec& spec, std::size_t elements)
       : data_(data), spec_(&spec), elements_(elements) {}
 
-  const ValueSpec& spec() const { return *spec_; }
+  const ValueSpec& spec() const { return *spec_; }  // shape and type, as they were declared
   // As those of InputArray.
   std::span<float> floats() const;
-  std::span<std::int32_t> integers() const;
+  std::span<std::int32_t> integers() const;  // all elements of an array of i32
 
  private:
   std::byte* data_;
@@ -94,16 +94,16 @@ class OutputArray {
 
 // Valid during one call. No output and no scratch overlaps another array.
 struct OperationArrays {
-  std::int64_t samples = 0;  // of this shard, at least 1
-  std::span<const InputArray> inputs;
-  std::span<const OutputArray> outputs;
-  std::span<std::byte> scratch;  // of scratch_bytes(), aligned to 64 bytes; its content is unspecified
+  std::int64_t samples = 0;              // of this shard, at least 1
+  std::span<const InputArray> inputs;    // in the order of apply_custom()
+  std::span<const OutputArray> outputs;  // as infer() declares them
+  std::span<std::byte> scratch;          // of scratch_bytes(), aligned to 64 bytes; its content is unspecified
 };
 
 // What a gradient is described with. The values have no numbers yet.
 struct OperationGradient {
-  std::span<const Value> inputs;
-  std::span<const Value> outputs;
+  std::span<const Value> inputs;   // in the order of apply_custom()
+  std::span<const Value> outputs;  // in their order
   // The gradient of the loss by each output; missing where the loss does not depend on the output.
   std::span<const std::optional<Value>> output_gradients;
   std::vector<bool> needed;  // for each input, whether its gradient is used

@@ -19,6 +19,7 @@ namespace holdfast {
 
 class ConfigReader;
 
+// Options of DepthwiseConv1D and DepthwiseConv2D. `Extent` has a number for each spatial axis.
 template <class Extent>
 struct DepthwiseConvolutionOptions {
   Extent strides = 1;
@@ -40,6 +41,7 @@ struct DepthwiseConvolutionOptions {
   std::string name = {};
 };
 
+// Options of SeparableConv1D and SeparableConv2D. `Extent` has a number for each spatial axis.
 template <class Extent>
 struct SeparableConvolutionOptions {
   Extent strides = 1;
@@ -64,19 +66,19 @@ struct SeparableConvolutionOptions {
   std::string name = {};
 };
 
-using DepthwiseConv1DOptions = DepthwiseConvolutionOptions<std::int64_t>;
-using DepthwiseConv2DOptions = DepthwiseConvolutionOptions<Extent2D>;
-using SeparableConv1DOptions = SeparableConvolutionOptions<std::int64_t>;
-using SeparableConv2DOptions = SeparableConvolutionOptions<Extent2D>;
+using DepthwiseConv1DOptions = DepthwiseConvolutionOptions<std::int64_t>;  // for DepthwiseConv1D
+using DepthwiseConv2DOptions = DepthwiseConvolutionOptions<Extent2D>;      // for DepthwiseConv2D
+using SeparableConv1DOptions = SeparableConvolutionOptions<std::int64_t>;  // for SeparableConv1D
+using SeparableConv2DOptions = SeparableConvolutionOptions<Extent2D>;      // for SeparableConv2D
 
 // For Holdfast's own use: what a layer keeps of its options. Lists have a number for each spatial axis.
 struct DepthwiseSettings {
-  std::vector<std::int64_t> kernel_size;
-  std::vector<std::int64_t> strides;
+  std::vector<std::int64_t> kernel_size;  // of the window
+  std::vector<std::int64_t> strides;      // of the window
   Padding padding = Padding::valid;
-  std::vector<std::int64_t> dilation_rate;
-  std::int64_t depth_multiplier = 1;
-  ActivationFunction activation = Activation::linear;
+  std::vector<std::int64_t> dilation_rate;             // of the elements of the kernel
+  std::int64_t depth_multiplier = 1;                   // outputs of each channel
+  ActivationFunction activation = Activation::linear;  // after the bias
   bool use_bias = true;
   Initializer depthwise_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
@@ -85,9 +87,10 @@ struct DepthwiseSettings {
   Constraint depthwise_constraint = {};
   Constraint bias_constraint = {};
 };
+// The same of a separable convolution.
 struct SeparableSettings {
-  std::int64_t filters = 1;
-  DepthwiseSettings depthwise;
+  std::int64_t filters = 1;     // channels of the output
+  DepthwiseSettings depthwise;  // the part that treats each channel by itself
   Initializer pointwise_initializer = Initializer::glorot_uniform();
   Regularizer pointwise_regularizer = {};
   Constraint pointwise_constraint = {};
@@ -97,6 +100,7 @@ struct SeparableSettings {
 // [channels * multiplier].
 class DepthwiseConv1D final : public LayerOf<DepthwiseConv1D> {
  public:
+  // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
   explicit DepthwiseConv1D(std::int64_t kernel_size, const DepthwiseConv1DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -118,6 +122,7 @@ class DepthwiseConv1D final : public LayerOf<DepthwiseConv1D> {
 // kernel width, channels, multiplier] and bias [channels * multiplier].
 class DepthwiseConv2D final : public LayerOf<DepthwiseConv2D> {
  public:
+  // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
   explicit DepthwiseConv2D(Extent2D kernel_size, const DepthwiseConv2DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -139,6 +144,7 @@ class DepthwiseConv2D final : public LayerOf<DepthwiseConv2D> {
 // pointwise_kernel [1, channels * multiplier, filters] and bias [filters].
 class SeparableConv1D final : public LayerOf<SeparableConv1D> {
  public:
+  // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
   SeparableConv1D(std::int64_t filters, std::int64_t kernel_size, const SeparableConv1DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -161,6 +167,7 @@ class SeparableConv1D final : public LayerOf<SeparableConv1D> {
 // [filters].
 class SeparableConv2D final : public LayerOf<SeparableConv2D> {
  public:
+  // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
   SeparableConv2D(std::int64_t filters, Extent2D kernel_size, const SeparableConv2DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);

@@ -22,11 +22,13 @@ class ConfigReader;
 // The axes of the first and of the second input. Axis 0 is the first axis of a sample; a negative axis counts from the
 // last one. (Keras counts the axis of samples too, so that its axis 1 is axis 0 here.) A single number stands for both.
 struct DotAxes {
+  // The same axis of both.
   DotAxes(std::int64_t both) : DotAxes(both, both) {}  // NOLINT(google-explicit-constructor): Dot{-1}
+  // An axis of each.
   DotAxes(std::int64_t of_first, std::int64_t of_second) : first(of_first), second(of_second) {}
 
-  std::int64_t first;
-  std::int64_t second;
+  std::int64_t first;   // of the first input
+  std::int64_t second;  // of the second input
 };
 
 struct DotOptions {

@@ -18,6 +18,7 @@
 
 namespace holdfast {
 
+// Each is computed element by element.
 Value operator+(const Value& a, const Value& b);
 Value operator-(const Value& a, const Value& b);
 Value operator*(const Value& a, const Value& b);
@@ -32,17 +33,18 @@ Value operator-(float a, const Value& b);
 Value operator*(float a, const Value& b);
 Value operator/(float a, const Value& b);
 
-Value absolute(const Value& x);
-Value sign(const Value& x);  // -1, 0 or 1; without a gradient
-Value square(const Value& x);
-Value square_root(const Value& x);
-Value reciprocal_root(const Value& x);  // 1 / sqrt(x)
-Value exponential(const Value& x);
-Value logarithm(const Value& x);
-Value power(const Value& x, float exponent);
+Value absolute(const Value& x);               // the size of each element
+Value sign(const Value& x);                   // -1, 0 or 1; without a gradient
+Value square(const Value& x);                 // x * x
+Value square_root(const Value& x);            // NaN for negative elements
+Value reciprocal_root(const Value& x);        // 1 / sqrt(x)
+Value exponential(const Value& x);            // exp(x)
+Value logarithm(const Value& x);              // the natural one
+Value power(const Value& x, float exponent);  // x to the power of `exponent`
 // The smaller and the larger of two; a NaN of either is the result. Of equal ones, the first gets the gradient.
 Value minimum(const Value& a, const Value& b);
 Value minimum(const Value& a, float b);
+// The larger of two, with the rules of minimum().
 Value maximum(const Value& a, const Value& b);
 Value maximum(const Value& a, float b);
 // 1 where true, else 0; without a gradient.
@@ -50,15 +52,15 @@ Value less(const Value& a, const Value& b);
 Value less(const Value& a, float b);
 Value less(float a, const Value& b);
 Value less_equal(const Value& a, const Value& b);
-Value equal(const Value& a, const Value& b);
+Value equal(const Value& a, const Value& b);  // 1 where they are equal, else 0
 // `a` where the condition is not 0, else `b`.
 Value where(const Value& condition, const Value& a, const Value& b);
 Value where(const Value& condition, const Value& a, float b);
 Value where(const Value& condition, float a, const Value& b);
 
-Value relu(const Value& x);
-Value sigmoid(const Value& x);
-Value tanh(const Value& x);
+Value relu(const Value& x);     // x where it is positive, else 0
+Value sigmoid(const Value& x);  // 1 / (1 + exp(-x))
+Value tanh(const Value& x);     // the hyperbolic tangent
 // x / 2 * (1 + erf(x / sqrt(2))), and its approximation by tanh (Hendrycks and Gimpel, 2016).
 Value gelu(const Value& x);
 Value gelu_tanh(const Value& x);
@@ -74,7 +76,7 @@ Value matmul(const Value& x, const Value& matrix);
 // channels: [steps, channels], [height, width, channels] or [depth, height, width, channels]. A list has a number for
 // each spatial axis; an empty one stands for 1 on all of them.
 struct ConvolutionOptions {
-  std::vector<std::int64_t> strides = {};
+  std::vector<std::int64_t> strides = {};  // of the window
   Padding padding = Padding::valid;
   std::vector<std::int64_t> dilation_rate = {};  // above 1 only where all strides are 1
   std::int64_t groups = 1;                       // divides channels and filters; a filter sees one group of channels
@@ -85,15 +87,17 @@ Value convolution(const Value& x, const Value& kernel, const ConvolutionOptions&
 // The gradient of a convolution with respect to its input, as a function of its own: strides make the value larger. The
 // kernel is [windows..., filters, channels]; transposed_convolution_layers.h has the rule for the extents.
 struct TransposedConvolutionOptions {
-  std::vector<std::int64_t> strides = {};
-  Padding padding = Padding::valid;  // not causal
-  std::vector<std::int64_t> dilation_rate = {};
+  std::vector<std::int64_t> strides = {};         // by which the value grows
+  Padding padding = Padding::valid;               // not causal
+  std::vector<std::int64_t> dilation_rate = {};   // of the elements of the kernel
   std::vector<std::int64_t> output_padding = {};  // default: as large as Keras makes the output
 };
+// Throws Error{invalid_argument} for shapes and options that do not fit.
 Value transposed_convolution(const Value& x, const Value& kernel, const TransposedConvolutionOptions& options = {});
 
+// Windows that max_pooling() and average_pooling() slide over a value.
 struct PoolingWindows {
-  std::vector<std::int64_t> size;
+  std::vector<std::int64_t> size;          // of a window
   std::vector<std::int64_t> strides = {};  // default: the size, so that windows do not overlap
   Padding padding = Padding::valid;        // not causal
 };
@@ -104,8 +108,11 @@ Value average_pooling(const Value& x, const PoolingWindows& windows);
 
 // Over axes of a sample; no axes means all of them. The reduced axes go away, or stay with extent 1.
 enum class ReducedAxes { remove, keep };
+// 0 is the first axis of a sample; a negative one counts from the last.
 using AxisList = std::vector<std::int64_t>;
+// Of the elements along the axes.
 Value sum(const Value& x, const AxisList& axes = {}, ReducedAxes reduced = ReducedAxes::remove);
+// Of the elements along the axes.
 Value mean(const Value& x, const AxisList& axes = {}, ReducedAxes reduced = ReducedAxes::remove);
 // Equal largest elements share the gradient.
 Value largest(const Value& x, const AxisList& axes = {}, ReducedAxes reduced = ReducedAxes::remove);
@@ -114,6 +121,7 @@ Value largest(const Value& x, const AxisList& axes = {}, ReducedAxes reduced = R
 Value reshape(const Value& x, const std::vector<std::int64_t>& extents);
 // Axis i of the result is axis order[i] of x.
 Value permute(const Value& x, const AxisList& order);
+// The values one after another along an axis. All other extents must be equal.
 Value concatenate(const std::vector<Value>& values, std::int64_t axis = -1);
 // Elements [begin, end) along an axis.
 Value slice(const Value& x, std::int64_t axis, std::int64_t begin, std::int64_t end);

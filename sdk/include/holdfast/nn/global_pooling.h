@@ -14,11 +14,13 @@ namespace holdfast {
 
 class ConfigReader;
 
+// Options of GlobalAveragePooling and GlobalMaxPooling.
 struct GlobalPoolingOptions {
   bool keeps_axes = false;  // [height, width, channels] becomes [1, 1, channels]
   std::string name = {};
 };
 
+// The mean of each channel over all positions, [channels].
 class GlobalAveragePooling final : public LayerOf<GlobalAveragePooling> {
  public:
   explicit GlobalAveragePooling(const GlobalPoolingOptions& options = {});

@@ -29,36 +29,42 @@ namespace holdfast {
 
 // What a variance is divided by: inputs of a unit, outputs, or the mean of both.
 enum class FanMode { fan_in, fan_out, fan_avg };
-enum class ScalingDistribution { truncated_normal, untruncated_normal, uniform };
+// How the numbers of variance_scaling() are distributed.
+enum class ScalingDistribution {
+  truncated_normal,    // without the tails beyond two deviations
+  untruncated_normal,  // with its tails
+  uniform,             // from -limit to limit
+};
 
+// The variance is scale / fan.
 struct VarianceScalingOptions {
-  float scale = 1;
-  FanMode mode = FanMode::fan_in;
-  ScalingDistribution distribution = ScalingDistribution::truncated_normal;
+  float scale = 1;                                                           // above 0
+  FanMode mode = FanMode::fan_in;                                            // by which fan the variance is divided
+  ScalingDistribution distribution = ScalingDistribution::truncated_normal;  // see ScalingDistribution
 };
 
 class Initializer {
  public:
   // Used as an option of a layer: Dense{128, {.kernel_initializer = Initializer::he_uniform()}}.
   static Initializer glorot_uniform();
-  static Initializer glorot_normal();
-  static Initializer he_uniform();
-  static Initializer he_normal();
-  static Initializer lecun_uniform();
-  static Initializer lecun_normal();
-  static Initializer truncated_glorot_normal();
-  static Initializer truncated_he_normal();
+  static Initializer glorot_normal();            // normal, variance 2 / (i + o)
+  static Initializer he_uniform();               // uniform, variance 2 / i
+  static Initializer he_normal();                // normal, variance 2 / i
+  static Initializer lecun_uniform();            // uniform, variance 1 / i
+  static Initializer lecun_normal();             // truncated normal, variance 1 / i
+  static Initializer truncated_glorot_normal();  // truncated normal, variance 2 / (i + o)
+  static Initializer truncated_he_normal();      // truncated normal, variance 2 / i
   // Variance scale / fan, of which those above are cases. A truncated normal distribution has the variance after its
   // tails were cut off. Throws Error{invalid_argument} unless the scale is finite and above 0.
   static Initializer variance_scaling(const VarianceScalingOptions& options = {});
 
-  static Initializer zeros() { return constant(0); }
-  static Initializer ones() { return constant(1); }
+  static Initializer zeros() { return constant(0); }  // all elements are 0
+  static Initializer ones() { return constant(1); }   // all elements are 1
   // The functions below throw Error{invalid_argument} for a number that is not finite.
   static Initializer constant(float value);
   // The elements of the array in row-major order. A layer whose array has another number of elements is refused.
   static Initializer values(std::vector<float> values);
-  // Throws Error{invalid_argument} unless the deviation is finite and at least 0.
+  // Of mean 0 or `mean`. Both throw Error{invalid_argument} unless the deviation is finite and at least 0.
   static Initializer normal(float standard_deviation);
   static Initializer random_normal(float mean = 0, float standard_deviation = 0.05F);
   // Without values beyond two standard deviations of the mean. `standard_deviation` is that before they are cut off.
@@ -88,6 +94,7 @@ class Initializer {
   // For an array of one axis.
   void fill(std::span<float> values, std::int64_t fan_in, std::int64_t fan_out, Random random) const;
 
+  // Whether both write the same numbers.
   friend bool operator==(const Initializer& a, const Initializer& b) { return *a.definition_ == *b.definition_; }
 
  private:

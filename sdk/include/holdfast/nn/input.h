@@ -17,7 +17,7 @@ class Input {
   Input(std::initializer_list<std::int64_t> extents);
   explicit Input(Shape shape);
 
-  const Shape& shape() const { return shape_; }
+  const Shape& shape() const { return shape_; }  // of one sample
 
  private:
   Shape shape_;

@@ -29,22 +29,26 @@ class LayerBuilder;
 
 // Height and width of a kernel, a window or a stride. A single number stands for both.
 struct Extent2D {
+  // A square.
   Extent2D(std::int64_t both) : Extent2D(both, both) {}  // NOLINT(google-explicit-constructor): Conv2D{6, 5}
+  // In this order.
   Extent2D(std::int64_t vertical, std::int64_t horizontal) : height(vertical), width(horizontal) {}
 
-  std::int64_t height;
-  std::int64_t width;
+  std::int64_t height;  // down
+  std::int64_t width;   // across
 };
 
 // The same with a depth, the first axis of a volume.
 struct Extent3D {
+  // A cube.
   Extent3D(std::int64_t all) : Extent3D(all, all, all) {}  // NOLINT(google-explicit-constructor): Conv3D{6, 5}
+  // In this order.
   Extent3D(std::int64_t first, std::int64_t vertical, std::int64_t horizontal)
       : depth(first), height(vertical), width(horizontal) {}
 
-  std::int64_t depth;
-  std::int64_t height;
-  std::int64_t width;
+  std::int64_t depth;   // of the first axis
+  std::int64_t height;  // down
+  std::int64_t width;   // across
 };
 
 class Layer {

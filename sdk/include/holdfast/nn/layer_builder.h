@@ -22,8 +22,8 @@ namespace holdfast {
 
 // Inputs and outputs of one unit, by which initializers scale.
 struct Fans {
-  std::int64_t in = 0;
-  std::int64_t out = 0;
+  std::int64_t in = 0;   // that one output depends on
+  std::int64_t out = 0;  // that one input has an effect on
 };
 
 class LayerBuilder {
@@ -67,7 +67,7 @@ class LayerBuilder {
 
   // A number that this call of a layer shares with no other one of the model. It numbers random draws.
   virtual std::uint64_t draw_sequence() const = 0;
-  virtual std::uint64_t draw_sequences_per_step() const = 0;
+  virtual std::uint64_t draw_sequences_per_step() const = 0;  // above all numbers of draw_sequence()
 };
 
 }  // namespace holdfast

@@ -24,13 +24,13 @@ class ConfigWriter {
  public:
   virtual ~ConfigWriter() = default;
 
-  virtual void boolean(std::string_view key, bool value) = 0;
-  virtual void integer(std::string_view key, std::int64_t value) = 0;
+  virtual void boolean(std::string_view key, bool value) = 0;          // true or false
+  virtual void integer(std::string_view key, std::int64_t value) = 0;  // any of 64 bits
   // Finite. It reads back as the same float.
   virtual void number(std::string_view key, float value) = 0;
-  virtual void text(std::string_view key, std::string_view value) = 0;
-  virtual void extent(std::string_view key, Extent2D value) = 0;
-  virtual void integers(std::string_view key, const std::vector<std::int64_t>& values) = 0;
+  virtual void text(std::string_view key, std::string_view value) = 0;                       // UTF-8
+  virtual void extent(std::string_view key, Extent2D value) = 0;                             // height and width
+  virtual void integers(std::string_view key, const std::vector<std::int64_t>& values) = 0;  // in their order
   // A missing number is null.
   virtual void numbers(std::string_view key, const std::vector<std::optional<float>>& values) = 0;
 };
@@ -42,6 +42,7 @@ class ConfigReader {
  public:
   virtual ~ConfigReader() = default;
 
+  // Each returns what the ConfigWriter's function of this name wrote.
   virtual bool boolean(std::string_view key) = 0;
   virtual std::int64_t integer(std::string_view key) = 0;
   virtual float number(std::string_view key) = 0;
@@ -61,7 +62,9 @@ class ConfigReader {
 // never collide with those of Holdfast. Throws Error{invalid_argument} for a kind without a dot, or one that is
 // registered already. Any thread may call it. Returns true.
 using LayerFromConfig = std::shared_ptr<const Layer> (*)(const std::string& name, ConfigReader& config);
+// The same for any function that reads a configuration.
 bool register_layer(const std::string& kind, LayerFromConfig from_config);
+// The same for a class with a function from_config().
 template <class Self>
 bool register_layer(const std::string& kind) {
   return register_layer(kind, &Self::from_config);

@@ -50,14 +50,15 @@ class LayerNormalization final : public LayerOf<LayerNormalization> {
   LayerNormalizationOptions options_;
 };
 
-// The same without mean and beta (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019):
-//
-//   output = input / sqrt(mean of input^2 + epsilon) * scale
+// The default of Keras.
 struct RMSNormalizationOptions {
-  float epsilon = 1e-6F;
+  float epsilon = 1e-6F;  // added to the mean of the squares
   std::string name = {};
 };
 
+// The same without mean and beta (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019):
+//
+//   output = input / sqrt(mean of input^2 + epsilon) * scale
 class RMSNormalization final : public LayerOf<RMSNormalization> {
  public:
   // Throws Error{invalid_argument} unless epsilon is positive and finite.

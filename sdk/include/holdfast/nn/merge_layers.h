@@ -32,6 +32,7 @@ class MergeLayer : public LayerOf<Self> {
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader&) {
     return std::make_shared<const Self>(MergeOptions{.name = name});
   }
+  // Each does what Layer promises, with the members of Self.
   std::string_view kind() const override { return Self::kKind; }
   std::vector<Value> build(LayerBuilder&, std::span<const Value> inputs) const override {
     return {Self::merge(inputs)};
@@ -44,7 +45,7 @@ class Add final : public MergeLayer<Add> {
  public:
   static constexpr std::string_view kKind = "Add";
   using MergeLayer::MergeLayer;
-  static Value merge(std::span<const Value> inputs);
+  static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
 // The first of two inputs minus the second.
@@ -52,7 +53,7 @@ class Subtract final : public MergeLayer<Subtract> {
  public:
   static constexpr std::string_view kKind = "Subtract";
   using MergeLayer::MergeLayer;
-  static Value merge(std::span<const Value> inputs);
+  static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
 // The product of all inputs.
@@ -60,7 +61,7 @@ class Multiply final : public MergeLayer<Multiply> {
  public:
   static constexpr std::string_view kKind = "Multiply";
   using MergeLayer::MergeLayer;
-  static Value merge(std::span<const Value> inputs);
+  static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
 // The sum of all inputs, divided by their number.
@@ -68,7 +69,7 @@ class Average final : public MergeLayer<Average> {
  public:
   static constexpr std::string_view kKind = "Average";
   using MergeLayer::MergeLayer;
-  static Value merge(std::span<const Value> inputs);
+  static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
 // The largest of all inputs, element by element. Of equal ones, the first gets the gradient.
@@ -76,7 +77,7 @@ class Maximum final : public MergeLayer<Maximum> {
  public:
   static constexpr std::string_view kKind = "Maximum";
   using MergeLayer::MergeLayer;
-  static Value merge(std::span<const Value> inputs);
+  static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
 // The smallest of all inputs, element by element. Of equal ones, the first gets the gradient.
@@ -84,7 +85,7 @@ class Minimum final : public MergeLayer<Minimum> {
  public:
   static constexpr std::string_view kKind = "Minimum";
   using MergeLayer::MergeLayer;
-  static Value merge(std::span<const Value> inputs);
+  static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
 struct ConcatenateOptions {

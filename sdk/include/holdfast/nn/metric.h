@@ -54,11 +54,15 @@ class Metric {
 
   // As the functions of Loss with these names.
   virtual std::size_t position_axes(const Shape&) const { return 0; }
+  // See Loss.
   virtual bool is_mean_of_elements() const { return false; }
+  // See Loss.
   virtual const ValueMetric* as_values() const { return nullptr; }
+  // See Loss.
   virtual bool describe_kernel(compute::MetricShape&) const { return false; }
 
  protected:
+  // `name` is that in the logs.
   explicit Metric(std::string name) : name_(std::move(name)) {}
   Metric(const Metric&) = default;
   Metric& operator=(const Metric&) = default;

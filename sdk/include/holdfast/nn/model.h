@@ -37,15 +37,15 @@ class ModelWeights;
 // A layer of a model.
 struct ModelLayer {
   std::string name;  // unique in the model; "encoder/dense" if the layer came with a model named "encoder"
-  std::shared_ptr<const Layer> layer;
+  std::shared_ptr<const Layer> layer;  // never null
   // Of one sample, at the layer's first call.
   Shape input_shape;
   Shape output_shape;
   std::size_t first_parameter = 0;  // its entries in Model::parameters()
-  std::size_t parameter_count = 0;
-  std::size_t first_buffer = 0;  // its entries in Model::buffers()
-  std::size_t buffer_count = 0;
-  bool is_frozen = false;  // see Model::frozen(); then its parameters are among the buffers
+  std::size_t parameter_count = 0;  // how many entries that are
+  std::size_t first_buffer = 0;     // its entries in Model::buffers()
+  std::size_t buffer_count = 0;     // how many entries that are
+  bool is_frozen = false;           // see Model::frozen(); then its parameters are among the buffers
 };
 
 // An input or an output of a model.
@@ -65,9 +65,10 @@ struct PassMemory {
   // thread.
   std::size_t workspace = 0;
 
-  std::size_t total() const { return weights + gradients + samples + arrays + workspace; }
+  std::size_t total() const { return weights + gradients + samples + arrays + workspace; }  // in bytes
 };
 
+// What Model::drawing() shows.
 struct DrawingOptions {
   bool shows_shapes = false;  // of one sample, at the edges
 };
@@ -117,8 +118,8 @@ class Model {
   // The names of the frozen layers, in the order of layers().
   std::vector<std::string> frozen_layers() const;
 
-  std::span<const ModelArray> inputs() const;
-  std::span<const ModelArray> outputs() const;
+  std::span<const ModelArray> inputs() const;   // in the order of the constructor
+  std::span<const ModelArray> outputs() const;  // in the order of the constructor
   // The shapes of one sample, of a model with one input and one output; else throw Error{invalid_argument}.
   const Shape& input_shape() const;
   const Shape& output_shape() const;
@@ -195,6 +196,7 @@ class Model {
   const std::shared_ptr<const ModelDescription>& description() const { return description_; }
 
  protected:
+  // For classes that hold a model of their own form.
   explicit Model(std::shared_ptr<const ModelDescription> description);
 
  private:

@@ -31,8 +31,8 @@ struct NormalizationOptions {
   std::vector<std::int64_t> axis = {-1};
   // Both or none: one number for each position, row-major over the axes above, or a single number for all.
   std::vector<float> mean = {};
-  std::vector<float> variance = {};
-  bool invert = false;  // output = input * max(sqrt(variance), 1e-7) + mean
+  std::vector<float> variance = {};  // as many as means
+  bool invert = false;               // output = input * max(sqrt(variance), 1e-7) + mean
   std::string name = {};
 };
 
@@ -53,6 +53,7 @@ class Normalization final : public LayerOf<Normalization> {
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 
+  // As they were given, or computed by adapt().
   const NormalizationOptions& options() const { return options_; }
 
  private:

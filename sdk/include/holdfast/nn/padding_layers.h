@@ -15,22 +15,26 @@ namespace holdfast {
 
 // What is added or taken away before and after the elements of an axis. A single number stands for both.
 struct Margins1D {
+  // The same number on both sides.
   Margins1D(std::int64_t both) : Margins1D(both, both) {}  // NOLINT(google-explicit-constructor): ZeroPadding1D{2}
+  // A number for each side.
   Margins1D(std::int64_t first, std::int64_t last) : before(first), after(last) {}
 
-  std::int64_t before;
-  std::int64_t after;
+  std::int64_t before;  // the first element
+  std::int64_t after;   // the last element
 };
 
 // The same for the three axes of a volume. A single number stands for all six sides.
 struct Margins3D {
+  // The same number on all sides.
   Margins3D(std::int64_t all) : Margins3D(all, all, all) {}  // NOLINT(google-explicit-constructor): ZeroPadding3D{2}
+  // Two numbers for each axis.
   Margins3D(Margins1D of_depth, Margins1D of_height, Margins1D of_width)
       : depth(of_depth), height(of_height), width(of_width) {}
 
-  Margins1D depth;
-  Margins1D height;
-  Margins1D width;
+  Margins1D depth;   // of the first axis
+  Margins1D height;  // of the second axis
+  Margins1D width;   // of the third axis
 };
 
 // Zeros before and after a sequence: [steps, channels] becomes [before + steps + after, channels].

@@ -28,14 +28,15 @@ struct PoolingLayerOptions {
   Padding padding = Padding::valid;
   std::string name = {};
 };
-using MaxPooling1DOptions = PoolingLayerOptions<std::int64_t>;
-using MaxPooling3DOptions = PoolingLayerOptions<Extent3D>;
-using AveragePooling1DOptions = PoolingLayerOptions<std::int64_t>;
-using AveragePooling3DOptions = PoolingLayerOptions<Extent3D>;
+using MaxPooling1DOptions = PoolingLayerOptions<std::int64_t>;      // for MaxPooling1D
+using MaxPooling3DOptions = PoolingLayerOptions<Extent3D>;          // for MaxPooling3D
+using AveragePooling1DOptions = PoolingLayerOptions<std::int64_t>;  // for AveragePooling1D
+using AveragePooling3DOptions = PoolingLayerOptions<Extent3D>;      // for AveragePooling3D
 
 // The largest element of each window. Of equal ones, the first in row-major order gets the gradient.
 class MaxPooling1D final : public LayerOf<MaxPooling1D> {
  public:
+  // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
   explicit MaxPooling1D(std::int64_t pool_size, const MaxPooling1DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -57,6 +58,7 @@ class MaxPooling1D final : public LayerOf<MaxPooling1D> {
 // The same for volumes.
 class MaxPooling3D final : public LayerOf<MaxPooling3D> {
  public:
+  // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
   explicit MaxPooling3D(Extent3D pool_size, const MaxPooling3DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -78,6 +80,7 @@ class MaxPooling3D final : public LayerOf<MaxPooling3D> {
 // The mean of the elements of each window. Padding counts neither as a value nor as an element.
 class AveragePooling1D final : public LayerOf<AveragePooling1D> {
  public:
+  // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
   explicit AveragePooling1D(std::int64_t pool_size, const AveragePooling1DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -97,6 +100,7 @@ class AveragePooling1D final : public LayerOf<AveragePooling1D> {
 // The same for volumes.
 class AveragePooling3D final : public LayerOf<AveragePooling3D> {
  public:
+  // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
   explicit AveragePooling3D(Extent3D pool_size, const AveragePooling3DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);

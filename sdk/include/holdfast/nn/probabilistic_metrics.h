@@ -33,10 +33,11 @@ class KLDivergence final : public BuiltInMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<KLDivergence>(*this); }
 };
 
+// Options of the cross-entropies of probabilities.
 struct CrossentropyMetricOptions {
   bool from_logits = false;   // the outputs are scores before a softmax or sigmoid
   float label_smoothing = 0;  // from 0 to 1, as in CrossentropyOptions
-  std::string name{};
+  std::string name{};         // the name in the logs; empty: that of the class
 };
 
 // The loss of this name (binary_crossentropy.h), as a number to report besides another loss.
@@ -67,9 +68,10 @@ class CategoricalCrossentropy final : public BuiltInMetric {
   CrossentropyMetricOptions options_;
 };
 
+// Options of the metrics of class numbers.
 struct SparseCrossentropyMetricOptions {
   bool from_logits = false;  // the outputs are scores before a softmax
-  std::string name{};
+  std::string name{};        // the name in the logs; empty: that of the class
 };
 
 // The loss of this name (sparse_categorical_crossentropy.h), whose targets are class numbers. A target that is none

@@ -70,7 +70,7 @@ class LogCoshError final : public BuiltInMetric {
 
 struct CosineSimilarityOptions {
   std::int64_t axis = -1;  // of a sample; the first is 0, which Keras counts as 1
-  std::string name{};
+  std::string name{};      // the name in the logs; empty: "cosine_similarity"
 };
 
 // The cosine of the angle between y and t along the axis: 1 in one direction, where the loss of this name is -1.
@@ -124,8 +124,8 @@ class ConcordanceCorrelation final : public BuiltInMetric {
 enum class R2Aggregation { uniform_average, variance_weighted_average, none };
 
 struct R2ScoreOptions {
-  R2Aggregation class_aggregation = R2Aggregation::uniform_average;
-  std::string name{};
+  R2Aggregation class_aggregation = R2Aggregation::uniform_average;  // see R2Aggregation
+  std::string name{};                                                // the name in the logs; empty: "r2_score"
 };
 
 // 1 - sum((t - y)^2) / sum((t - mean(t))^2), for each element of the last axis, of which there are at most 64; axes

@@ -26,13 +26,13 @@ class Regularizer {
   Regularizer() = default;
   // Throw Error{invalid_argument} for a factor that is negative or not finite. The defaults are those of Keras.
   static Regularizer l1(float factor = 0.01F) { return l1_l2(factor, 0); }
-  static Regularizer l2(float factor = 0.01F) { return l1_l2(0, factor); }
+  static Regularizer l2(float factor = 0.01F) { return l1_l2(0, factor); }  // factor times the sum of w^2
   static Regularizer l1_l2(float l1 = 0, float l2 = 0);
 
   // Factors of the sums of |w| and of w^2.
   float l1_factor() const { return l1_; }
   float l2_factor() const { return l2_; }
-  bool is_none() const { return l1_ == 0 && l2_ == 0; }
+  bool is_none() const { return l1_ == 0 && l2_ == 0; }  // whether both factors are 0
 
   // The name in configurations: "l1(0.01)", "l2(0.01)", "l1_l2(0.01,0.02)". Empty without a penalty.
   std::string name() const;

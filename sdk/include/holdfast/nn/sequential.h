@@ -16,7 +16,7 @@
 
 namespace holdfast {
 
-using SequentialLayer = ModelLayer;
+using SequentialLayer = ModelLayer;  // what layers() returns
 
 class Sequential : public Model {
  public:
@@ -25,6 +25,7 @@ class Sequential : public Model {
   template <class... Layers>
   requires(std::is_base_of_v<Layer, Layers>&&...) explicit Sequential(const Input& input, const Layers&... layers)
       : Sequential(input, std::vector<std::shared_ptr<const Layer>>{std::make_shared<const Layers>(layers)...}) {}
+  // The same for layers that are chosen at run time. None may be null.
   Sequential(const Input& input, const std::vector<std::shared_ptr<const Layer>>& layers);
   // The same model, with the same weights. Throws Error{invalid_argument} unless it is a chain.
   Sequential(const Model& model);  // NOLINT(google-explicit-constructor): Sequential model = load_model(path)

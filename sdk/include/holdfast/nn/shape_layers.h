@@ -23,6 +23,7 @@ struct ShapeLayerOptions {
 // The same elements in row-major order; one extent may be -1 and is then computed.
 class Reshape final : public LayerOf<Reshape> {
  public:
+  // The extents of one sample. Those that do not fit are refused where the layer is called.
   explicit Reshape(std::vector<std::int64_t> extents, const ShapeLayerOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -39,6 +40,8 @@ class Reshape final : public LayerOf<Reshape> {
 // Axis i of the output is axis order[i] of the input, counted from 1 as in Keras: Permute{{2, 1}} transposes.
 class Permute final : public LayerOf<Permute> {
  public:
+  // Throws Error{invalid_argument} for an axis below 1. Others that do not fit are refused where the layer is
+  // called.
   explicit Permute(std::vector<std::int64_t> order, const ShapeLayerOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -69,16 +72,19 @@ class RepeatVector final : public LayerOf<RepeatVector> {
 
 // Rows or columns that are added or taken away at the sides of an image.
 struct Margins2D {
+  // The same number on all sides.
   Margins2D(std::int64_t all) : Margins2D(all, all) {}  // NOLINT(google-explicit-constructor): ZeroPadding2D{2}
+  // A number above and below, and one on both other sides.
   Margins2D(std::int64_t vertical, std::int64_t horizontal)
       : top(vertical), bottom(vertical), left(horizontal), right(horizontal) {}
+  // A number for each side.
   Margins2D(std::int64_t above, std::int64_t below, std::int64_t before, std::int64_t after)
       : top(above), bottom(below), left(before), right(after) {}
 
-  std::int64_t top;
-  std::int64_t bottom;
-  std::int64_t left;
-  std::int64_t right;
+  std::int64_t top;     // rows above
+  std::int64_t bottom;  // rows below
+  std::int64_t left;    // columns before
+  std::int64_t right;   // columns after
 };
 
 // Zeros around an image [height, width, channels].

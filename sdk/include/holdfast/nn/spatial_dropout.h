@@ -30,7 +30,7 @@ class SpatialDropoutLayer : public LayerOf<Self> {
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
-  // What Layer promises.
+  // Each does what Layer promises, with the members of Self.
   std::string_view kind() const override { return Self::kKind; }
   std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
@@ -44,7 +44,7 @@ class SpatialDropoutLayer : public LayerOf<Self> {
 class SpatialDropout1D final : public SpatialDropoutLayer<SpatialDropout1D> {
  public:
   static constexpr std::string_view kKind = "SpatialDropout1D";
-  static constexpr std::size_t kPositions = 1;
+  static constexpr std::size_t kPositions = 1;  // spatial axes
   using SpatialDropoutLayer::SpatialDropoutLayer;
 };
 
@@ -52,7 +52,7 @@ class SpatialDropout1D final : public SpatialDropoutLayer<SpatialDropout1D> {
 class SpatialDropout2D final : public SpatialDropoutLayer<SpatialDropout2D> {
  public:
   static constexpr std::string_view kKind = "SpatialDropout2D";
-  static constexpr std::size_t kPositions = 2;
+  static constexpr std::size_t kPositions = 2;  // spatial axes
   using SpatialDropoutLayer::SpatialDropoutLayer;
 };
 
@@ -60,7 +60,7 @@ class SpatialDropout2D final : public SpatialDropoutLayer<SpatialDropout2D> {
 class SpatialDropout3D final : public SpatialDropoutLayer<SpatialDropout3D> {
  public:
   static constexpr std::string_view kKind = "SpatialDropout3D";
-  static constexpr std::size_t kPositions = 3;
+  static constexpr std::size_t kPositions = 3;  // spatial axes
   using SpatialDropoutLayer::SpatialDropoutLayer;
 };
 

@@ -25,6 +25,7 @@ namespace holdfast {
 
 class ConfigReader;
 
+// Options of the three layers below. `Extent` has a number for each spatial axis.
 template <class Extent>
 struct TransposedConvolutionLayerOptions {
   Extent strides = 1;
@@ -46,19 +47,20 @@ struct TransposedConvolutionLayerOptions {
   std::string name = {};
 };
 
-using Conv1DTransposeOptions = TransposedConvolutionLayerOptions<std::int64_t>;
-using Conv2DTransposeOptions = TransposedConvolutionLayerOptions<Extent2D>;
-using Conv3DTransposeOptions = TransposedConvolutionLayerOptions<Extent3D>;
+using Conv1DTransposeOptions = TransposedConvolutionLayerOptions<std::int64_t>;  // for Conv1DTranspose
+using Conv2DTransposeOptions = TransposedConvolutionLayerOptions<Extent2D>;      // for Conv2DTranspose
+using Conv3DTransposeOptions = TransposedConvolutionLayerOptions<Extent3D>;      // for Conv3DTranspose
 
 // For Holdfast's own use: what a layer keeps of its options. There are no groups.
 struct TransposedConvolutionSettings {
-  ConvolutionSettings convolution;
+  ConvolutionSettings convolution;                // as those of a convolution
   std::vector<std::int64_t> output_padding = {};  // empty if it is not given
 };
 
 // [steps, channels] becomes [steps, filters]. Kernel [kernel size, filters, channels], bias [filters].
 class Conv1DTranspose final : public LayerOf<Conv1DTranspose> {
  public:
+  // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
   Conv1DTranspose(std::int64_t filters, std::int64_t kernel_size, const Conv1DTransposeOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -80,6 +82,7 @@ class Conv1DTranspose final : public LayerOf<Conv1DTranspose> {
 // bias [filters].
 class Conv2DTranspose final : public LayerOf<Conv2DTranspose> {
  public:
+  // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
   Conv2DTranspose(std::int64_t filters, Extent2D kernel_size, const Conv2DTransposeOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -101,6 +104,7 @@ class Conv2DTranspose final : public LayerOf<Conv2DTranspose> {
 // width, filters, channels], bias [filters].
 class Conv3DTranspose final : public LayerOf<Conv3DTranspose> {
  public:
+  // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
   Conv3DTranspose(std::int64_t filters, Extent3D kernel_size, const Conv3DTransposeOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);

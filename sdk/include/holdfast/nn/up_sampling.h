@@ -15,13 +15,15 @@ namespace holdfast {
 
 // How often each position of a volume is repeated along its axes. A single number stands for all.
 struct Factors3D {
+  // The same number for all axes.
   Factors3D(std::int64_t all) : Factors3D(all, all, all) {}  // NOLINT(google-explicit-constructor): UpSampling3D{2}
+  // A number for each axis.
   Factors3D(std::int64_t of_depth, std::int64_t of_height, std::int64_t of_width)
       : depth(of_depth), height(of_height), width(of_width) {}
 
-  std::int64_t depth;
-  std::int64_t height;
-  std::int64_t width;
+  std::int64_t depth;   // of the first axis
+  std::int64_t height;  // of the second axis
+  std::int64_t width;   // of the third axis
 };
 
 // [steps, channels] becomes [steps * size, channels].

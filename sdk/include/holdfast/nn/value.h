@@ -27,8 +27,8 @@ struct ValueNode;
 
 // What is known of a value before there are numbers.
 struct ValueSpec {
-  Shape shape;  // of one sample; of the whole array if it has no samples
-  DType dtype = DType::f32;
+  Shape shape;               // of one sample; of the whole array if it has no samples
+  DType dtype = DType::f32;  // of its elements
   // False for parameters, buffers and constants: one array, whatever the number of samples.
   bool has_samples = true;
 
@@ -40,15 +40,15 @@ class Value {
   // For Holdfast's own use: output `output` of a node.
   Value(std::shared_ptr<const ValueNode> node, std::size_t output) : node_(std::move(node)), output_(output) {}
 
-  const ValueSpec& spec() const;
+  const ValueSpec& spec() const;  // valid as long as the value
   // The shape of one sample; axis 0 is the first axis of a sample.
   const Shape& shape() const { return spec().shape; }
-  DType dtype() const { return spec().dtype; }
-  bool has_samples() const { return spec().has_samples; }
+  DType dtype() const { return spec().dtype; }             // of its elements
+  bool has_samples() const { return spec().has_samples; }  // see ValueSpec
 
   // For Holdfast's own use.
   const std::shared_ptr<const ValueNode>& node() const { return node_; }
-  std::size_t output() const { return output_; }
+  std::size_t output() const { return output_; }  // the number of the output
 
  private:
   std::shared_ptr<const ValueNode> node_;

@@ -90,8 +90,10 @@ class BuiltInLoss : public ValueLoss {
 // The short form: a name and a function.
 class LossFunction final : public ValueLoss {
  public:
+  // Describes the loss of each sample or position.
   using Function = std::function<Value(const Value& outputs, const Value& targets)>;
 
+  // What a run of the function depends on besides its name.
   struct Options {
     ValueOptionsByName numbers = {};         // that the function depends on
     std::optional<Shape> target_shape = {};  // of one sample; default: that of the output

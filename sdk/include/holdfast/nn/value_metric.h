@@ -82,8 +82,11 @@ class BuiltInMetric : public ValueMetric {
 // The short form: a name and functions.
 class MetricFunction final : public ValueMetric {
  public:
+  // Describes one value of each sample or position.
   using Function = std::function<Value(const Value& outputs, const Value& targets)>;
+  // Describes several of them.
   using Functions = std::function<std::vector<Value>(const Value& outputs, const Value& targets)>;
+  // Makes the reported number of sums over all samples.
   using Result = std::function<double(std::span<const double> sums, double weight)>;
 
   // The mean of one value. A run is resumed with functions of the same name and numbers; give changed functions another

@@ -22,7 +22,7 @@ namespace holdfast {
 struct CSVLoggerOptions {
   // Default: log.csv in the run directory. Two fit() calls need two files, since each begins its file anew.
   std::string path{};
-  char separator = ',';
+  char separator = ',';  // between two fields
 };
 
 class CSVLogger final : public EpochRecord {

@@ -44,22 +44,22 @@ class DescribedOptimizer : public Optimizer {
  protected:
   // What an update begins with: one element of each array, and the numbers of the step.
   struct Elements {
-    Value parameter;
+    Value parameter;             // before the update
     Value gradient;              // after clipping()
     std::vector<Value> slots;    // in the order of slot_names()
     std::vector<Value> numbers;  // in the order of numbers()
   };
   // What becomes of them.
   struct Updated {
-    Value parameter;
-    std::vector<Value> slots;
+    Value parameter;           // after the update
+    std::vector<Value> slots;  // after the update, in the order of slot_names()
   };
 
   DescribedOptimizer();
   ~DescribedOptimizer() override;
   // A copy compiles its description anew.
   DescribedOptimizer(const DescribedOptimizer& other);
-  DescribedOptimizer& operator=(const DescribedOptimizer& other);
+  DescribedOptimizer& operator=(const DescribedOptimizer& other);  // likewise
 
   // Numbers that depend on the step, from 1, such as a learning rate or a bias correction. They are rounded to float
   // once. Their count must be the same in each step, and there may be 8 together with the constants of the

@@ -15,7 +15,7 @@ namespace holdfast {
 
 // As the options of Keras.
 struct ExponentialDecayOptions {
-  bool staircase = false;
+  bool staircase = false;  // the rate stays the same within each period
 };
 
 class ExponentialDecay final : public LearningRateSchedule {

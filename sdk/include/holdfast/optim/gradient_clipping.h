@@ -18,9 +18,9 @@ namespace holdfast {
 
 // At most one of these is set, to a positive number.
 struct GradientClipping {
-  std::optional<float> value{};
-  std::optional<float> norm{};
-  std::optional<float> global_norm{};
+  std::optional<float> value{};        // the largest size of an element
+  std::optional<float> norm{};         // the largest L2 norm of an array
+  std::optional<float> global_norm{};  // the largest L2 norm of all arrays together
 };
 
 }  // namespace holdfast

@@ -67,6 +67,7 @@ class Optimizer {
   // (TrainingContext::set_learning_rate()). An optimizer whose rate they may change overrides both. The defaults are
   // nothing and null.
   virtual std::optional<LearningRate> learning_rate() const;
+  // The same optimizer with this rate; null if its rate cannot be changed.
   virtual std::unique_ptr<Optimizer> with_learning_rate(const LearningRate& rate) const;
 
   // Updates one range of the arenas, which lie in the host's memory. `step` counts from 1, and `slots` are in the order

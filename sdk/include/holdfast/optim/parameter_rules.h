@@ -16,9 +16,10 @@
 
 namespace holdfast {
 
+// A factor of the learning rate for some parameters.
 struct LearningRateFactor {
-  std::string pattern;
-  float factor = 1;  // not negative; with 0 the arrays stay as they are
+  std::string pattern;  // of names of parameters, as above
+  float factor = 1;     // not negative; with 0 the arrays stay as they are
 };
 
 struct ParameterRules {
@@ -27,6 +28,7 @@ struct ParameterRules {
   // If several patterns match one array, the last one counts.
   std::vector<LearningRateFactor> learning_rate_factors{};
 
+  // Whether all parameters have the same rules.
   bool is_empty() const { return exclude_from_weight_decay.empty() && learning_rate_factors.empty(); }
 };
 

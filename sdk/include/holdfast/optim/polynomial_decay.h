@@ -16,7 +16,7 @@ namespace holdfast {
 struct PolynomialDecayOptions {
   float end_learning_rate = 1e-4F;  // not negative
   float power = 1;                  // positive
-  bool cycle = false;
+  bool cycle = false;               // the rate rises again after each period
 };
 
 class PolynomialDecay final : public LearningRateSchedule {

@@ -26,7 +26,7 @@ struct RMSpropOptions {
   float rho = 0.9F;                    // in [0, 1): decay of the running means
   float momentum = 0;                  // in [0, 1]
   float epsilon = 1e-7F;               // positive
-  bool centered = false;
+  bool centered = false;               // divides by the deviation of the gradients, not by their size
   // Before each step, all parameters are multiplied by 1 - lr weight_decay.
   float weight_decay = 0;  // not negative
   // Gradient clipping; at most one of these. See gradient_clipping.h.

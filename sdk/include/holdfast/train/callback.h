@@ -45,7 +45,7 @@ using Logs = std::map<std::string, double>;
 
 // What a callback can keep in a savepoint. Each kind of value comes back with the same bits.
 using CallbackValue = std::variant<std::int64_t, double, std::string, std::vector<double>>;
-using CallbackState = std::map<std::string, CallbackValue>;
+using CallbackState = std::map<std::string, CallbackValue>;  // by names that the callback chooses
 
 // A copy of one parameter or buffer of the model.
 struct WeightArray {
@@ -61,8 +61,8 @@ class TrainingContext {
 
   // This process among the replicas; both numbers may change after a failure.
   virtual int rank() const = 0;
-  virtual int replicas() const = 0;
-  bool is_primary() const { return rank() == 0; }
+  virtual int replicas() const = 0;                // of this generation
+  bool is_primary() const { return rank() == 0; }  // true on one rank alone
   // Where the run keeps its savepoints and its journal; empty if training is not supervised.
   virtual std::string run_directory() const = 0;
   // False while a program is debugged (SuperviseOptions::alone): files of the run then stay as they
@@ -80,12 +80,12 @@ class TrainingContext {
   virtual std::int64_t call() const { return 0; }
   // Where training is. In on_step_end() and on_epoch_end() the step and the batch that just ended are
   // counted as done.
-  virtual std::int64_t step() const = 0;            // updates applied since the start of the run
-  virtual std::int64_t epoch() const = 0;           // from 0
-  virtual std::int64_t epochs() const = 0;          // that fit() was asked for
-  virtual std::int64_t batch_in_epoch() const = 0;  // batches of this epoch that are done
-  virtual std::int64_t batches_per_epoch() const = 0;
-  virtual std::int64_t samples_in_epoch() const = 0;  // samples of this epoch that are done
+  virtual std::int64_t step() const = 0;               // updates applied since the start of the run
+  virtual std::int64_t epoch() const = 0;              // from 0
+  virtual std::int64_t epochs() const = 0;             // that fit() was asked for
+  virtual std::int64_t batch_in_epoch() const = 0;     // batches of this epoch that are done
+  virtual std::int64_t batches_per_epoch() const = 0;  // of this epoch
+  virtual std::int64_t samples_in_epoch() const = 0;   // samples of this epoch that are done
   // Whether the logs at the end of this epoch hold "val_..." where fit() has validation data; false in
   // the epochs that FitOptions::validation_every leaves out.
   virtual bool is_validated() const { return true; }
@@ -160,14 +160,18 @@ class Callback {
   virtual bool keeps_weights() const { return false; }
   // What a savepoint keeps for this callback, and the call that gives it back. Both run on every rank.
   virtual CallbackState state() const { return {}; }
+  // Gives back what state() returned when the savepoint was written.
   virtual void restore(const CallbackState&) {}
 
+  // The first call of a fit(), before its first step.
   virtual void on_fit_begin(TrainingContext&) {}
+  // Before the first step of an epoch.
   virtual void on_epoch_begin(TrainingContext&) {}
   // `logs` holds the means over the steps of this epoch so far.
   virtual void on_step_end(TrainingContext&, const Logs&) {}
   // `logs` holds the means of the epoch, validation included if is_validated().
   virtual void on_epoch_end(TrainingContext&, const Logs&) {}
+  // The last call of a fit(). `logs` holds the means of its last epoch.
   virtual void on_fit_end(TrainingContext&, const Logs&) {}
 
   // Called if this fit() had already ended at `step` after `epoch` epochs, and the program now asks for
@@ -187,15 +191,17 @@ class Callback {
 // with which the application keeps access to the callback.
 class CallbackHandle {
  public:
+  // A copy of the callback.
   template <std::derived_from<Callback> C>
   CallbackHandle(C callback)
       : callback_(std::make_shared<C>(std::move(callback))) {}  // NOLINT(google-explicit-constructor)
+  // The callback that the application keeps.
   template <std::derived_from<Callback> C>
   CallbackHandle(std::shared_ptr<C> callback)
       : callback_(std::move(callback)) {}  // NOLINT(google-explicit-constructor)
 
-  Callback& operator*() const { return *callback_; }
-  Callback* operator->() const { return callback_.get(); }
+  Callback& operator*() const { return *callback_; }        // the callback itself
+  Callback* operator->() const { return callback_.get(); }  // the callback itself
 
  private:
   std::shared_ptr<Callback> callback_;

@@ -26,8 +26,8 @@ struct EarlyStoppingOptions {
   // A name in the logs of an epoch. If it is missing, fit() throws Error{invalid_argument} with the
   // names that exist.
   std::string monitor = "val_loss";
-  Best best = Best::lowest;
-  double min_delta = 0;  // not negative
+  Best best = Best::lowest;  // whether a lower or a higher value is better
+  double min_delta = 0;      // not negative
   // Ends fit() after so many epochs in a row without improvement, as in Keras; 0 and 1 both after one,
   // which is never the first of a fit(). Not negative.
   std::int64_t patience = 0;

@@ -23,9 +23,9 @@ namespace holdfast {
 class LossHandle {
  public:
   // Throws Error{invalid_argument} unless the weight is finite and not negative, and if clone() gives another class.
-  LossHandle(const Loss& loss, float weight = 1);  // NOLINT(google-explicit-constructor)
-  const std::shared_ptr<const Loss>& get() const { return loss_; }
-  float weight() const { return weight_; }
+  LossHandle(const Loss& loss, float weight = 1);                   // NOLINT(google-explicit-constructor)
+  const std::shared_ptr<const Loss>& get() const { return loss_; }  // never null
+  float weight() const { return weight_; }                          // by which the loss is multiplied
 
  private:
   std::shared_ptr<const Loss> loss_;
@@ -47,9 +47,9 @@ class MetricHandle {
   // Throws Error{invalid_argument} if clone() of the metric gives another class.
   MetricHandle(const Metric& metric, std::string output = {},  // NOLINT(google-explicit-constructor)
                MetricWeights weights = MetricWeights::counted);
-  const std::shared_ptr<const Metric>& get() const { return metric_; }
-  const std::string& output() const { return output_; }
-  MetricWeights weights() const { return weights_; }
+  const std::shared_ptr<const Metric>& get() const { return metric_; }  // never null
+  const std::string& output() const { return output_; }                 // the name of the output; empty: the only one
+  MetricWeights weights() const { return weights_; }                    // see MetricWeights
 
  private:
   std::shared_ptr<const Metric> metric_;

@@ -23,9 +23,9 @@ struct ReduceLROnPlateauOptions {
   // A name in the logs of an epoch. If it is missing, fit() throws Error{invalid_argument} with the
   // names that exist.
   std::string monitor = "val_loss";
-  double factor = 0.1;         // in [0, 1): the new rate is the old one times this
-  std::int64_t patience = 10;  // epochs in a row without improvement after which the rate falls; positive
-  Best best = Best::lowest;
+  double factor = 0.1;             // in [0, 1): the new rate is the old one times this
+  std::int64_t patience = 10;      // epochs in a row without improvement after which the rate falls; positive
+  Best best = Best::lowest;        // whether a lower or a higher value is better
   double min_delta = 1e-4;         // not negative
   std::int64_t cooldown = 0;       // epochs after a fall in which none are counted; not negative
   float min_learning_rate = 0.0F;  // the rate never falls below; not negative

@@ -27,14 +27,15 @@ struct RestartRecord {
   std::int64_t step = 0;             // the step that the failed rank had reached
 };
 
+// What Replica::alone() takes instead of the options of a run.
 struct AloneOptions {
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  // of all random draws
   // Each batch is cut into so many; a run with as many gets the same bits. A CPU computes as many of them side by side
   // as it has cores for.
   int shards = 1;
-  int threads_per_shard = 1;   // on a CPU
-  std::string device = "cpu";  // or "cuda:0", "cuda:1", ...
-  Precision precision = Precision::f32;
+  int threads_per_shard = 1;             // on a CPU
+  std::string device = "cpu";            // or "cuda:0", "cuda:1", ...
+  Precision precision = Precision::f32;  // of products on GPUs; see precision.h
 };
 
 // A handle: copies stand for the same membership. The functions without a note on threads are for the thread that
@@ -47,11 +48,11 @@ class Replica {
 
   // From 0 to size() - 1.
   int rank() const;
-  int size() const;
+  int size() const;  // the number of replicas in this generation
   // True on one rank, which has the effects that must happen once: files, printed lines.
   bool is_primary() const { return rank() == 0; }
-  std::uint64_t seed() const;
-  int shards() const;
+  std::uint64_t seed() const;  // of all random draws of the run
+  int shards() const;          // into which each batch is cut
   // Counts the memberships of the run. Each failure begins another one.
   int generation() const;
   // Empty when there is no watchdog.
@@ -62,8 +63,8 @@ class Replica {
 
   // For Holdfast's own use.
   struct Context;
-  explicit Replica(std::shared_ptr<Context> context);
-  const std::shared_ptr<Context>& shared_context() const { return context_; }
+  explicit Replica(std::shared_ptr<Context> context);                          // for Holdfast's own use
+  const std::shared_ptr<Context>& shared_context() const { return context_; }  // for Holdfast's own use
 
  private:
   std::shared_ptr<Context> context_;

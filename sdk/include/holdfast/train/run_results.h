@@ -24,9 +24,9 @@ struct CallResults {
 
 // The content of results.json.
 struct RunResults {
-  std::int64_t steps = 0;      // updates applied
-  std::string weights_digest;  // Trainer::weights_digest() after the last call, 32 hexadecimal digits
-  std::vector<CallResults> calls;
+  std::int64_t steps = 0;          // updates applied
+  std::string weights_digest;      // Trainer::weights_digest() after the last call, 32 hexadecimal digits
+  std::vector<CallResults> calls;  // of fit() and evaluate(), in their order
 };
 
 // Reads results.json in the run directory. A run writes it when its training function has returned, and

@@ -38,7 +38,11 @@
 
 namespace holdfast {
 
-enum class DeviceKind { cpu, cuda };
+// What replicas compute on.
+enum class DeviceKind {
+  cpu,   // cores of the host
+  cuda,  // GPUs of NVIDIA, with the CUDA back end
+};
 
 // A run has these options until it ends. Their members have the meaning of those of RecoveryOptions where names agree.
 struct SuperviseOptions {
@@ -46,17 +50,17 @@ struct SuperviseOptions {
   // times. When the list is empty there are `replicas` of them. When that is 0 too, there is one for every device of
   // `kind`; each core that this process may run on counts as one CPU device.
   DeviceKind kind = DeviceKind::cpu;
-  std::vector<std::string> devices{};
-  int replicas = 0;
+  std::vector<std::string> devices{};  // "cpu", "cuda:0", ...
+  int replicas = 0;                    // without `devices`
 
   // Of products of matrices on GPUs. On CPUs any value but f32 is refused with Error{invalid_argument}.
   Precision precision = Precision::f32;
 
   // Further processes. They load data, build the model and then wait to take the place of a replica at once.
   int spares = 0;
-  WhenLost when_lost = WhenLost::shrink;
-  RecoverFrom recover_from = RecoverFrom::survivors;
-  WhenSlow when_slow = WhenSlow::report;
+  WhenLost when_lost = WhenLost::shrink;              // see WhenLost
+  RecoverFrom recover_from = RecoverFrom::survivors;  // see RecoverFrom
+  WhenSlow when_slow = WhenSlow::report;              // see WhenSlow
 
   // Steps between copies of the state into memory of the watchdog. When all replicas die at once, at most as many steps
   // are computed again. 0: as often as takes half a percent of the time.
@@ -73,7 +77,7 @@ struct SuperviseOptions {
   // job that the program is part of. Without any of these each start is fresh. A directory that cannot be renamed is
   // refused.
   std::optional<Start> start{};
-  std::string start_token{};
+  std::string start_token{};  // see `start`
 
   // For debugging: calls the training function in this process, as the only replica, so that a debugger sees it. The
   // process owns the run directory, begins with the newest state there, and computes what the run would. It writes no
@@ -85,7 +89,7 @@ struct SuperviseOptions {
   // window. `replica_arguments` begins with the program's name. That program must make as many supervise() calls as
   // this one, with the same options. Empty: this program, with its own arguments.
   std::string replica_executable{};
-  std::vector<std::string> replica_arguments{};
+  std::vector<std::string> replica_arguments{};  // the program's name first
 
   // Folders for copies of the run directory's savepoints, best on other disks. No other run may use them. A copy that
   // cannot be made is logged and does not end the run. A run resumes from the newest whole savepoint of all these
@@ -96,16 +100,16 @@ struct SuperviseOptions {
   // is refused. `shards` defaults to the number of replicas of the first start. There may be more shards than replicas,
   // but not fewer.
   std::uint64_t seed = 0;
-  int shards = 0;
-  int threads_per_shard = 1;
-  Reduction reduction = Reduction::shard_order;
+  int shards = 0;                                // 0: as many as there are replicas at the first start
+  int threads_per_shard = 1;                     // on CPUs
+  Reduction reduction = Reduction::shard_order;  // see Reduction
 
   // A run ends with other bits when it is resumed with another processor, library version or precision, or under
   // Reduction::fastest with another number of replicas. Such a start is refused unless this is set.
   bool accept_other_arithmetic = false;
 
   int max_restarts = 20;  // within restart_window; one failure more ends the run with its cause
-  std::chrono::milliseconds restart_window = std::chrono::minutes(10);
+  std::chrono::milliseconds restart_window = std::chrono::minutes(10);  // in which max_restarts are counted
   // A device where one process after the other failed is left out, where there is another device. After this time a new
   // process tries it while the others train. The time doubles with each further failure, up to two hours.
   // `holdfast scale` has the device tried at once.
@@ -141,6 +145,7 @@ struct SuperviseOptions {
 // Exit codes that supervise() returns in the watchdog besides 0. kExitFailed: the run failed or cannot run.
 // kExitStopped: the run was asked to stop, and resumes when the program is started again (EX_TEMPFAIL of sysexits.h).
 inline constexpr int kExitFailed = 1;
+// The run was asked to stop, and resumes when the program is started again (EX_TEMPFAIL of sysexits.h).
 inline constexpr int kExitStopped = 75;
 
 // Returns the exit code for main(), once the run is over; it blocks until then. A failure is logged as one sentence.

@@ -42,9 +42,9 @@ enum class StateKind { parameter, buffer, optimizer_slot };
 // One named array of the state. The Trainable owns the memory, which lies in memory() and never moves.
 struct StateSpan {
   std::string name;  // unique, parts separated by '/': "model/conv2d/kernel", "optimizer/m/conv2d/kernel"
-  StateKind kind = StateKind::parameter;
-  Shape shape;
-  std::span<float> values;  // shape.element_count() of them, row-major
+  StateKind kind = StateKind::parameter;  // see StateKind
+  Shape shape;                            // of the array
+  std::span<float> values;                // shape.element_count() of them, row-major
 };
 
 // The part of a global batch that one shard computes.
@@ -114,6 +114,7 @@ class GradientSink {
   // True if set_finite() would spare Holdfast a pass over all gradients. Calling set_finite() is
   // optional.
   bool asks_if_finite() const { return wishes_.asks_if_finite; }
+  // Whether all gradients that were written are finite.
   void set_finite(bool is_finite) { is_finite_ = is_finite; }
 
   // How many floats were declared so far.
@@ -130,8 +131,8 @@ class GradientSink {
 
 // How many calls run at once in this replica, and what each may use.
 struct Workers {
-  int count = 1;
-  int threads_per_shard = 1;
+  int count = 1;               // of shards that are computed at once
+  int threads_per_shard = 1;   // on a CPU
   std::string device = "cpu";  // or "cuda:0"; all workers of a device share one memory space
   // As the options of the run say; f32 on CPUs. arithmetic() must name it.
   Precision precision = Precision::f32;
@@ -145,7 +146,7 @@ struct Update {
   // With sample weights, their sum over the global batch. Shards scaled their gradients by 1 then, and the
   // update divides them by this weight. If it is 0, nothing is applied.
   bool is_weighted = false;
-  float weight = 0;
+  float weight = 0;  // of the global batch, if is_weighted
   // What a callback set with TrainingContext::set_learning_rate(), in any step before; empty: the configuration's.
   std::optional<float> learning_rate{};
   // The threads that computed the shards, to share passes over arrays in the memory of the host.
@@ -162,6 +163,7 @@ class Trainable {
   // model alone, from which a savepoint can be turned into a model again; configuration() is everything
   // else (optimizer, loss, ...).
   virtual std::string graph() const = 0;
+  // Everything else: optimizer, loss, metrics. JSON, whose text is always the same.
   virtual std::string configuration() const = 0;
   // What the bits depend on besides the options of the run: libraries and instruction set.
   virtual std::string arithmetic() const = 0;
@@ -174,7 +176,9 @@ class Trainable {
   // The arrays of one sample, for a Trainable that has several, or other types than f32. The defaults are one
   // f32 array of each shape above.
   virtual std::vector<ArraySpec> inputs() const { return {{.name = {}, .shape = feature_shape()}}; }
+  // Likewise.
   virtual std::vector<ArraySpec> targets() const { return {{.name = {}, .shape = target_shape()}}; }
+  // Likewise.
   virtual std::vector<ArraySpec> outputs() const { return {{.name = {}, .shape = output_shape()}}; }
   // Whether targets may have any type that samples can have, instead of those of targets().
   virtual bool converts_targets() const { return false; }
@@ -205,6 +209,7 @@ class Trainable {
   // Names of what is reported of the sums, and these numbers, for sums over all shards and steps. `weight`
   // is the number of samples, or the sum of their weights. The default reports the mean of each sum.
   virtual std::vector<std::string> result_names() const { return sum_names(); }
+  // A number for each of result_names(). The default divides each sum by `weight`.
   virtual std::vector<double> results(std::span<const double> sums, double weight) const;
   // Floats that each shard writes: the gradients, then everything else that is summed over shards
   // (batch statistics).

@@ -76,7 +76,7 @@ struct GradientChecks {
 
 // What fit() does. Name the options at the call: {.epochs = 5, .validation = test.batch(256)}.
 struct FitOptions {
-  std::int64_t epochs = 1;
+  std::int64_t epochs = 1;              // of this call
   std::optional<Dataset> validation{};  // evaluated after epochs; its results are logged as "val_..."
   // Evaluates `validation` after each k-th epoch only: with 3 after the epochs 2, 5, 8, counted from 0. Other
   // epochs log no "val_..."; callbacks of Holdfast that watch one do nothing in them.
@@ -277,14 +277,16 @@ class Trainer {
 // What Trainer::steps() returns: a range, which can be gone through once.
 class StepLoop {
  public:
+  // Goes through the steps in order.
   class Iterator {
    public:
-    const TrainingStep& operator*() const { return *loop_->step_; }
+    const TrainingStep& operator*() const { return *loop_->step_; }  // the step that was just made
     // Makes the next step, with all that fit() does between two steps. Throws as fit() does.
     Iterator& operator++() {
       loop_->advance();
       return *this;
     }
+    // Whether training has ended.
     bool operator==(std::default_sentinel_t) const { return !loop_->step_.has_value(); }
 
    private:
@@ -302,7 +304,7 @@ class StepLoop {
     advance();
     return Iterator(*this);
   }
-  std::default_sentinel_t end() const { return {}; }
+  std::default_sentinel_t end() const { return {}; }  // the end of the loop
   // As fit() returns it, after the end of the loop.
   const FitResult& result() const { return result_; }
 

@@ -11,19 +11,22 @@
 
 namespace holdfast::resilience {
 
-enum class MatrixRank { first, last };
+// Which rank a fault strikes.
+enum class MatrixRank {
+  first,  // 0, which writes savepoints
+  last,   // the highest one
+};
 
 // Which cases to make. The steps must be ones that the program reaches.
 struct FaultMatrix {
-  std::vector<recovery::FaultKind> kinds{};    // empty: all
-  std::vector<recovery::FaultPhase> phases{};  // empty: all
-  std::vector<MatrixRank> ranks{MatrixRank::first, MatrixRank::last};
-  std::vector<int> replicas{2, 4};
-  // A step that training reaches, counted from 0. A number of updates after which a savepoint is written, with older
-  // ones to prune. A number of updates after which a memory snapshot is made.
-  std::int64_t step = 10;
-  std::int64_t savepoint_step = 12;
-  std::int64_t snapshot_step = 10;
+  std::vector<recovery::FaultKind> kinds{};                            // empty: all
+  std::vector<recovery::FaultPhase> phases{};                          // empty: all
+  std::vector<MatrixRank> ranks{MatrixRank::first, MatrixRank::last};  // that faults strike
+  std::vector<int> replicas{2, 4};                                     // numbers of replicas to run with
+  std::int64_t step = 10;                                              // that training reaches, counted from 0
+  std::int64_t savepoint_step =
+      12;  // the number of updates after which a savepoint is written, with older ones to prune
+  std::int64_t snapshot_step = 10;  // the number of updates after which a memory snapshot is made
 };
 
 // All cases that make sense, ordered by replicas, phase, kind and rank, with names such as "kill-forward-last-2". `nan`

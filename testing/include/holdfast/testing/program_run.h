@@ -22,9 +22,10 @@ struct Program {
   // The program, which is looked up in PATH, and its arguments. In each of them, {run_dir} is replaced by the run
   // directory, and {replicas} by `replicas`. One argument must contain {run_dir}.
   std::vector<std::string> command{};
-  int replicas = 2;
+  int replicas = 2;  // replaces {replicas}
 };
 
+// How the program is run.
 struct RunOptions {
   // Specifications of faults, such as "rank=1,step=120,fault=kill"; see holdfast/recovery/fault_plan.h.
   std::vector<std::string> faults{};
@@ -38,26 +39,26 @@ struct RunOptions {
 
 // The end of a fit(): two runs with equal values have the same weights, bit by bit.
 struct FinishedFit {
-  std::int64_t step = 0;
-  std::string weights_digest{};
+  std::int64_t step = 0;         // of the last update
+  std::string weights_digest{};  // in hexadecimal digits
 
   friend bool operator==(const FinishedFit&, const FinishedFit&) = default;
 };
 
 // A replica that failed, from the journal.
 struct LostReplica {
-  int generation = 0;
-  int rank = 0;
-  std::int64_t step = 0;
-  std::string cause{};
+  int generation = 0;     // that it was part of
+  int rank = 0;           // in that generation
+  std::int64_t step = 0;  // that it was in; -1: before its first step
+  std::string cause{};    // a sentence
 };
 
 // A fault that changed numbers of a replica (`nan` or `flip`), from the journal.
 struct InjectedCorruption {
-  int generation = 0;
-  int rank = 0;
-  std::int64_t step = 0;
-  int replicas = 0;  // in this generation when it opened; 0: the journal does not say
+  int generation = 0;     // in which the fault struck
+  int rank = 0;           // of the replica
+  std::int64_t step = 0;  // that it was in
+  int replicas = 0;       // in this generation when it opened; 0: the journal does not say
 };
 
 // What is known about a run after its end. Steps are counted from 0.
@@ -66,7 +67,7 @@ struct RunResult {
   int exit_code = -1;
   // A program whose watchdog was killed by a fault is started again, so there may be several starts.
   int starts = 1;
-  bool is_out_of_time = false;
+  bool is_out_of_time = false;  // the time limit passed, and all processes were killed
   // Why the run ended: the last sentence of the journal, or else the last line of the output.
   std::string sentence{};
   // Standard output and standard error together, at most their last 64 KiB.
@@ -76,16 +77,16 @@ struct RunResult {
   std::optional<FinishedFit> last_fit{};
   // The steps at which savepoints of the run became durable, in rising order, from the journal.
   std::vector<std::int64_t> savepoint_steps{};
-  std::vector<LostReplica> lost{};
-  std::vector<InjectedCorruption> corruptions{};
+  std::vector<LostReplica> lost{};                // in the order of the journal
+  std::vector<InjectedCorruption> corruptions{};  // in the order of the journal
   // How often the run went back to an earlier state, because of wrong numbers.
   int roll_backs = 0;
-  int faults_struck = 0;
+  int faults_struck = 0;  // how many of the injected faults the journal mentions
   // Indices into RunOptions::faults of those that struck, in rising order.
   std::vector<int> struck{};
   // Processes that were still alive leave_time after the program's end. They have been killed.
   std::vector<int> processes_left{};
-  std::chrono::milliseconds wall_time{};
+  std::chrono::milliseconds wall_time{};  // of all starts together
 };
 
 // Blocks until the program has ended and no process of it is left, which takes at most the time limit and the time that

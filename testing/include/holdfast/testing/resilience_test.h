@@ -40,21 +40,23 @@ bool has_survived(Verdict verdict);
 
 // One run under faults. The name appears in reports, and as the name of a kept run directory.
 struct Case {
-  std::string name{};
-  std::vector<std::string> faults{};
-  int replicas = 0;  // replaces {replicas}; 0: the number of the program
+  std::string name{};                 // without spaces, such as "kill-forward-last-2"
+  std::vector<std::string> faults{};  // specifications; see holdfast/recovery/fault_plan.h
+  int replicas = 0;                   // replaces {replicas}; 0: the number of the program
 };
 
+// What became of a case.
 struct CaseResult {
-  Case test{};
-  RunResult run{};
-  Verdict verdict = Verdict::ended;
-  std::string sentence{};  // what was seen, with numbers
+  Case test{};                       // that was run
+  RunResult run{};                   // what was observed
+  Verdict verdict = Verdict::ended;  // how it compares with the undisturbed run
+  std::string sentence{};            // what was seen, with numbers
 };
 
 // Judges `run`, a run of `test`, by comparing it with the undisturbed run. A pure function.
 CaseResult judge(const Case& test, const RunResult& undisturbed, const RunResult& run);
 
+// How the runs of a test are made.
 struct ResilienceOptions {
   // For each run.
   std::chrono::milliseconds time_limit = std::chrono::minutes(2);
@@ -68,6 +70,7 @@ struct ResilienceOptions {
 //   for (const Case& one : fault_matrix({})) report(test.run(one));
 class ResilienceTest {
  public:
+  // Keeps both, and starts nothing yet.
   explicit ResilienceTest(Program program, ResilienceOptions options = {});
 
   // Runs the program without faults at the first call, and blocks until that run is over. Later calls return the same

@@ -13,6 +13,7 @@
 
 namespace holdfast::resilience {
 
+// How long, and how often, processes are killed.
 struct SoakOptions {
   // The time between two kills.
   std::chrono::milliseconds every = std::chrono::seconds(5);
@@ -26,18 +27,18 @@ struct SoakOptions {
 
 // The resources that the watchdog process holds at one moment.
 struct WatchdogSize {
-  std::int64_t resident_kilobytes = 0;
+  std::int64_t resident_kilobytes = 0;  // physical memory
   // Open files.
   int descriptors = 0;
-  int threads = 0;
+  int threads = 0;  // of the process
   // Children that ended and were not reaped.
   int zombies = 0;
 };
 
 // The watchdog must not grow: compare `first` with `last`.
 struct SoakResult {
-  RunResult run{};
-  int kills = 0;
+  RunResult run{};  // of the whole program
+  int kills = 0;    // how many were sent
   // Before the first kill.
   WatchdogSize first{};
   // Before the last kill.

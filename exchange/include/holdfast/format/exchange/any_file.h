@@ -26,6 +26,7 @@
 
 namespace holdfast::format {
 
+// The kinds of files that AnyFile opens.
 enum class FileKind {
   holdfast,     // array_file.h
   safetensors,  // safetensors.h
@@ -61,8 +62,8 @@ class AnyFile {
   AnyFile(AnyFile&&) noexcept;
   AnyFile& operator=(AnyFile&&) noexcept;
 
-  FileKind kind() const { return kind_; }
-  std::uint64_t file_bytes() const { return file_bytes_; }
+  FileKind kind() const { return kind_; }                   // what recognise() or a closer look found
+  std::uint64_t file_bytes() const { return file_bytes_; }  // on disk
   // JSON, as the reader of its kind returns it.
   const std::string& metadata() const;
   // Sorted by name (as bytes). `digest` and `storage` are set for Holdfast's files alone, `stored_bytes` for these and

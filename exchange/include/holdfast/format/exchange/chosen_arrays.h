@@ -21,6 +21,7 @@
 
 namespace holdfast::format {
 
+// The kinds of files from which arrays can be chosen.
 enum class ArrayFileKind {
   npy,          // one array, whose name here is ""
   npz,          // npz.h
@@ -37,10 +38,11 @@ ArrayFileKind recognise_array_file(FileSystem& files, const std::string& path);
 
 // Where the elements of an array lie in its file, row-major and one after another.
 struct StoredElements {
-  std::uint64_t offset = 0;  // of the first byte, from the start of the file
-  bool is_big_endian = false;
+  std::uint64_t offset = 0;    // of the first byte, from the start of the file
+  bool is_big_endian = false;  // of its elements; false: little-endian
 };
 
+// Limits of ChosenArrays.
 struct ChosenOptions {
   // The most memory that the elements of one array may take, and an HDF5 file as it is on disk. A file that needs more
   // gets Error{out_of_memory} before that memory is allocated.

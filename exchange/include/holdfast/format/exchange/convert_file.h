@@ -56,11 +56,11 @@ struct ConvertOptions {
 
 // What convert_file did.
 struct Conversion {
-  FileKind from = FileKind::holdfast;
-  ConvertTarget to = ConvertTarget::holdfast;
-  std::size_t arrays = 0;            // in the output
-  std::uint64_t bytes = 0;           // of these arrays
-  std::vector<std::string> notes{};  // one sentence for each thing that was left out or may surprise
+  FileKind from = FileKind::holdfast;          // the kind of the input
+  ConvertTarget to = ConvertTarget::holdfast;  // the kind of the output
+  std::size_t arrays = 0;                      // in the output
+  std::uint64_t bytes = 0;                     // of these arrays
+  std::vector<std::string> notes{};            // one sentence for each thing that was left out or may surprise
 };
 
 // Blocks until `output` is written, completely or not at all. `input` and `output` may be the same file. Throws

@@ -19,6 +19,7 @@
 
 namespace holdfast::format {
 
+// The forms in which Keras saves a model or its weights.
 enum class KerasForm {
   weights,         // *.weights.h5
   archive,         // *.keras

@@ -1,5 +1,5 @@
-// Steps of several batches, epochs that end within a pass, averages and constraints of weights, and predictions, in runs
-// whose processes die. Weights, records and outputs are those of an undisturbed run.
+// Steps of several batches, epochs that end within a pass, averages and constraints of weights, and predictions, in
+// runs whose processes die. Weights, records and outputs are those of an undisturbed run.
 
 #include <gtest/gtest.h>
 

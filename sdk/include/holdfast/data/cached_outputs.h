@@ -19,6 +19,7 @@
 
 namespace holdfast {
 
+// Where the outputs are kept.
 struct CachedOutputsOptions {
   // Empty: the memory of this process. Otherwise a file that the replicas of a host share: it appears when it is whole,
   // and has a digest for each sample, which is checked whenever the sample is loaded.

@@ -53,6 +53,7 @@ struct BatchOptions {
   bool drop_remainder = false;  // leave out the samples at the end of an epoch that do not fill a batch
 };
 
+// How Dataset::cache() fills a file.
 struct CacheOptions {
   int threads = 1;  // that load samples for a file which is not there yet; no byte of it depends on them
 };
@@ -87,18 +88,20 @@ enum class Truncation {
 
 // What the inputs still say of the length of a sample after padded().
 enum class LengthInput {
-  none,
+  none,    // nothing
   length,  // "length", i32 []: the elements that were kept
   mask,    // "mask", f32 [length]: 1 for an element, 0 for padding
 };
 
+// How Dataset::padded() makes samples equally long.
 struct PaddedOptions {
   double value = 0;  // of the padding in inputs; their types must hold it. Targets get 0, which no loss looks at
-  PaddingSide side = PaddingSide::end;
-  Truncation truncation = Truncation::refuse;
-  LengthInput keep = LengthInput::none;
+  PaddingSide side = PaddingSide::end;         // see PaddingSide
+  Truncation truncation = Truncation::refuse;  // see Truncation
+  LengthInput keep = LengthInput::none;        // see LengthInput
 };
 
+// Which samples come into one batch.
 struct BucketOptions {
   // The longest sample of each bucket but the last, rising: {16, 32} makes the buckets 0 to 16, 17 to 32, and above 32.
   std::vector<std::int64_t> bounds;

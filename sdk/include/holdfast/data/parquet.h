@@ -14,6 +14,7 @@
 
 namespace holdfast {
 
+// Limits of what read_parquet() takes.
 struct ParquetOptions {
   // The columns to read, in this order. Empty: all, which must then have types that a Table has.
   std::vector<std::string> columns = {};

@@ -40,8 +40,9 @@ class Sequences {
   // Error{invalid_argument} without tensors, and for other shapes or types than those of the first.
   explicit Sequences(const std::vector<Tensor>& samples);
 
-  const Tensor& elements() const { return elements_; }
-  std::span<const std::int64_t> lengths() const { return lengths_; }
+  const Tensor& elements() const { return elements_; }                // of all samples, one after another
+  std::span<const std::int64_t> lengths() const { return lengths_; }  // of each sample, in elements
+  // The number of samples.
   std::int64_t size() const { return static_cast<std::int64_t>(lengths_.size()); }
   // 0 without samples.
   std::int64_t longest() const;
@@ -67,8 +68,8 @@ class Sequences {
 
 // One array of a data set whose samples have different lengths.
 struct NamedSequences {
-  std::string name;
-  Sequences sequences;
+  std::string name;     // of the array in a sample
+  Sequences sequences;  // one for each sample
 };
 
 // A data set with inputs [longest, shape of one element], 0 after the last element of a sample, and then an input

@@ -35,12 +35,12 @@ class Constraint {
   // axes that are named twice, and for numbers that are not finite or negative, a maximum below the minimum, or a rate
   // above 1.
   static Constraint max_norm(float max_value = 2, std::vector<std::int64_t> axes = {0});
-  static Constraint non_neg();
+  static Constraint non_neg();  // no element below 0
   static Constraint unit_norm(std::vector<std::int64_t> axes = {0});
   static Constraint min_max_norm(float min_value = 0, float max_value = 1, float rate = 1,
                                  std::vector<std::int64_t> axes = {0});
 
-  bool is_none() const { return kind_ == Kind::none; }
+  bool is_none() const { return kind_ == Kind::none; }  // whether all values are allowed
 
   // The name in configurations: "max_norm(2)", "non_neg()", "unit_norm([0,1])", "min_max_norm(0,1,1)". Axes other than
   // 0 follow the numbers. Empty without a constraint.

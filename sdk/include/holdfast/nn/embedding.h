@@ -23,7 +23,7 @@ class ConfigReader;
 
 // The default of Keras: uniform between -0.05 and 0.05.
 struct EmbeddingOptions {
-  Initializer initializer = Initializer::random_uniform();
+  Initializer initializer = Initializer::random_uniform();  // of the table
   // A penalty on the size of the table, and bounds of it, none by default; see regularizer.h and constraint.h. Both are
   // of the whole table, whichever ids a batch has.
   Regularizer embeddings_regularizer = {};

@@ -16,11 +16,13 @@
 
 namespace holdfast::losses {
 
+// Options of CategoricalGeneralizedCrossEntropy.
 struct GeneralizedCrossentropyOptions {
   float q = 0.5F;                      // between 0 and 1
   bool accept_any_activation = false;  // as in CrossentropyOptions; not a part of configuration()
 };
 
+// The generalized cross-entropy of one-hot targets, with the formula above.
 class CategoricalGeneralizedCrossEntropy final : public BuiltInLoss {
  public:
   // Throws Error{invalid_argument} for a q out of range.

@@ -29,9 +29,9 @@ struct IoUOptions {
 };
 
 struct OneHotIoUOptions {
-  std::optional<std::int64_t> ignore_class = {};
-  bool sparse_outputs = false;
-  std::string name{};  // default: "one_hot_io_u" or "one_hot_mean_io_u"
+  std::optional<std::int64_t> ignore_class = {};  // as in IoUOptions
+  bool sparse_outputs = false;                    // as in IoUOptions
+  std::string name{};                             // default: "one_hot_io_u" or "one_hot_mean_io_u"
 };
 
 struct BinaryIoUOptions {
@@ -66,6 +66,7 @@ class IoUMetric : public BuiltInMetric {
 // The mean of these classes. Throws Error{invalid_argument} as IoUMetric's constructor does; so do all below.
 class IoU final : public IoUMetric {
  public:
+  // Throws as IoUMetric does.
   IoU(std::int64_t num_classes, const std::vector<std::int64_t>& target_class_ids, const IoUOptions& options = {});
 
   // What ValueMetric promises.
@@ -75,6 +76,7 @@ class IoU final : public IoUMetric {
 // The mean of all classes.
 class MeanIoU final : public IoUMetric {
  public:
+  // Throws as IoUMetric does.
   explicit MeanIoU(std::int64_t num_classes, const IoUOptions& options = {});
 
   // What ValueMetric promises.
@@ -84,6 +86,7 @@ class MeanIoU final : public IoUMetric {
 // IoU of rows as targets, such as one-hot ones: their first largest element is the class.
 class OneHotIoU final : public IoUMetric {
  public:
+  // Throws as IoUMetric does.
   OneHotIoU(std::int64_t num_classes, const std::vector<std::int64_t>& target_class_ids,
             const OneHotIoUOptions& options = {});
 
@@ -94,6 +97,7 @@ class OneHotIoU final : public IoUMetric {
 // MeanIoU of rows as targets.
 class OneHotMeanIoU final : public IoUMetric {
  public:
+  // Throws as IoUMetric does.
   explicit OneHotMeanIoU(std::int64_t num_classes, const OneHotIoUOptions& options = {});
 
   // What ValueMetric promises.

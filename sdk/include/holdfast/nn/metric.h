@@ -50,6 +50,7 @@ class Metric {
   virtual std::vector<double> results(std::span<const double> sums, double weight) const {
     return {result(sums, weight)};
   }
+  // The names of results(), for outputs of this shape.
   virtual std::vector<std::string> result_names(const Shape&) const { return {name_}; }
 
   // As the functions of Loss with these names.

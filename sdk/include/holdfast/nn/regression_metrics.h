@@ -86,9 +86,10 @@ class CosineSimilarity final : public BuiltInMetric {
   std::int64_t axis_;
 };
 
+// Options of the metrics of correlation.
 struct CorrelationOptions {
   std::int64_t axis = -1;  // of a sample; the first is 0, which Keras counts as 1
-  std::string name{};
+  std::string name{};      // the name in the logs; empty: that of the class
 };
 
 // Pearson's correlation of y and t along the axis: cov(t, y) / (std(t) std(y)), from -1 to 1. As in Keras, it is that

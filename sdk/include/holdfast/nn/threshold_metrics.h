@@ -33,8 +33,8 @@ enum class AUCSummation { interpolation, minoring, majoring };
 
 struct AUCOptions {
   std::int64_t num_thresholds = 200;  // at least 2, evenly from 0 to 1; the first one is below 0, the last above 1
-  AUCCurve curve = AUCCurve::roc;
-  AUCSummation summation_method = AUCSummation::interpolation;
+  AUCCurve curve = AUCCurve::roc;     // see AUCCurve
+  AUCSummation summation_method = AUCSummation::interpolation;  // see AUCSummation
   std::vector<float> thresholds = {};  // from 0 to 1, in place of num_thresholds; one below 0 and one above 1 are added
   bool multi_label = false;            // a curve for each element of the last axis; their mean is reported
   // For each element of the last axis, from 0 on: weights of the curves with multi_label, else of the elements.
@@ -61,6 +61,7 @@ class AUC final : public BuiltInMetric {
   AUCOptions options_;
 };
 
+// Options of the four metrics below.
 struct OperatingPointOptions {
   std::int64_t num_thresholds = 200;          // at least 1, evenly from 0 to 1; a single one is 0.5
   std::optional<std::int64_t> class_id = {};  // only this element of the last axis; default: all
@@ -80,7 +81,7 @@ class OperatingPointMetric : public BuiltInMetric {
   // options out of range.
   OperatingPointMetric(const std::string& kind, const std::string& option, float value,
                        const OperatingPointOptions& options);
-  float value() const { return value_; }
+  float value() const { return value_; }  // that a rate must reach
 
  private:
   float value_;
@@ -90,6 +91,7 @@ class OperatingPointMetric : public BuiltInMetric {
 // The best precision of the thresholds whose recall is at least that.
 class PrecisionAtRecall final : public OperatingPointMetric {
  public:
+  // Throws as OperatingPointMetric does.
   explicit PrecisionAtRecall(float recall, const OperatingPointOptions& options = {});
 
   // What ValueMetric promises.
@@ -100,6 +102,7 @@ class PrecisionAtRecall final : public OperatingPointMetric {
 // The best recall of the thresholds whose precision is at least that.
 class RecallAtPrecision final : public OperatingPointMetric {
  public:
+  // Throws as OperatingPointMetric does.
   explicit RecallAtPrecision(float precision, const OperatingPointOptions& options = {});
 
   // What ValueMetric promises.
@@ -111,6 +114,7 @@ class RecallAtPrecision final : public OperatingPointMetric {
 // negative. The best sensitivity of the thresholds whose specificity is at least that.
 class SensitivityAtSpecificity final : public OperatingPointMetric {
  public:
+  // Throws as OperatingPointMetric does.
   explicit SensitivityAtSpecificity(float specificity, const OperatingPointOptions& options = {});
 
   // What ValueMetric promises.
@@ -121,6 +125,7 @@ class SensitivityAtSpecificity final : public OperatingPointMetric {
 // The best specificity of the thresholds whose sensitivity is at least that.
 class SpecificityAtSensitivity final : public OperatingPointMetric {
  public:
+  // Throws as OperatingPointMetric does.
   explicit SpecificityAtSensitivity(float sensitivity, const OperatingPointOptions& options = {});
 
   // What ValueMetric promises.

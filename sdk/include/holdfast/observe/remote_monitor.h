@@ -30,7 +30,7 @@ namespace holdfast {
 
 struct RemoteMonitorOptions {
   std::string root = "http://localhost:9000";  // http:// or https://, without credentials
-  std::string path = "/publish/epoch/end/";
+  std::string path = "/publish/epoch/end/";    // below the root; begins with /
   // Names the run in the key. Default: the name of the run directory.
   std::string run{};
   // A file of lines "Name: value" that are sent as headers, such as an Authorization. It is read when fit()
@@ -40,7 +40,7 @@ struct RemoteMonitorOptions {
   std::string ca_file{};
   // Sends JSON. If false, a form with JSON in `field`, as Keras does by default.
   bool send_as_json = true;
-  std::string field = "data";
+  std::string field = "data";                   // of the form
   std::size_t queue = 256;                      // epochs that may wait; then the oldest are dropped
   std::chrono::milliseconds timeout{5000};      // of one request
   std::chrono::milliseconds flush_limit{5000};  // how long the end of fit() waits for the queue
@@ -59,7 +59,7 @@ class RemoteMonitor final : public EpochRecord {
 
   // Of this process so far. Any thread may ask.
   std::uint64_t delivered() const;
-  std::uint64_t dropped() const;
+  std::uint64_t dropped() const;  // epochs that were not sent
 
  private:
   class Sender;

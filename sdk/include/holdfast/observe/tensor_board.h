@@ -40,7 +40,7 @@ namespace holdfast {
 // What is shown of one epoch or step. Tags are unique within it, parts separated by '/'.
 class TensorBoardPoints {
  public:
-  void scalar(const std::string& tag, double value);
+  void scalar(const std::string& tag, double value);  // one number
   // The distribution of the values in 30 intervals of equal width; NaN and infinities are left out.
   void histogram(const std::string& tag, std::span<const float> values);
   // Rows of pixels, [height, width, 1], [height, width, 3] or [height, width, 4]: grey, RGB or RGBA. Values of

@@ -24,8 +24,9 @@ namespace holdfast {
 // The name of the slot that holds the averages.
 inline constexpr const char* kAverageSlot = "moving_average";
 
+// Of an optimizer's options.
 struct WeightAverage {
-  bool is_kept = false;
+  bool is_kept = false;    // whether updates keep averages
   float momentum = 0.99F;  // in [0, 1]
   // Updates from one overwriting of the parameters to the next; 0: they are never overwritten.
   std::int64_t overwrite_frequency = 0;

@@ -49,8 +49,8 @@ using CallbackState = std::map<std::string, CallbackValue>;  // by names that th
 
 // A copy of one parameter or buffer of the model.
 struct WeightArray {
-  std::string name;  // as in savepoints: "model/dense/kernel"
-  Shape shape;
+  std::string name;           // as in savepoints: "model/dense/kernel"
+  Shape shape;                // of the array
   std::vector<float> values;  // shape.element_count() of them, row-major
 };
 

@@ -24,6 +24,7 @@
 
 namespace holdfast {
 
+// What a batch may take, and how it is looked for.
 struct FindBatchOptions {
   // What a replica may take for training, besides what the process has taken by then. Must be given.
   std::uint64_t memory_bytes = 0;
@@ -36,6 +37,7 @@ struct FindBatchOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 
+// The batch that find_batch() found.
 struct FoundBatch {
   std::int64_t batch = 0;           // samples
   std::uint64_t planned_bytes = 0;  // what a replica takes for it, according to the plan

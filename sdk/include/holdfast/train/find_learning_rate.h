@@ -20,11 +20,12 @@
 
 namespace holdfast {
 
+// Which rates are tried, and when that ends.
 struct FindLearningRateOptions {
   // The first rate and the last one. Those between grow by one factor from step to step.
   float lowest = 1e-7F;
-  float highest = 10;
-  std::int64_t steps = 100;
+  float highest = 10;        // the last rate
+  std::int64_t steps = 100;  // from the first rate to the last
   // The part that the mean before keeps of the smoothed loss: m = s m + (1 - s) loss, divided by 1 - s^step. 0: none.
   double smoothing = 0.9;
   // Ends when the smoothed loss is above so many times the lowest one so far, or is not finite.
@@ -41,6 +42,7 @@ struct TriedRate {
   double smoothed_loss = 0;  // over the steps so far
 };
 
+// What find_learning_rate() returns.
 struct LearningRateCurve {
   std::vector<TriedRate> tried;  // in the order of the steps
   // The rate at which the smoothed loss falls fastest over the logarithm of the rate, before it is lowest. Empty if it

@@ -29,9 +29,11 @@ template <typename... Arguments>
 class LambdaFunction {
  public:
   LambdaFunction() = default;
+  // From a function of the arguments, with the state before them if it takes one.
   template <typename Function>
   requires std::invocable<Function&, CallbackState&, Arguments...> LambdaFunction(Function function)
       : function_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
+  // From a function of the arguments, with the state before them if it takes one.
   template <typename Function>
   requires std::invocable<Function&, Arguments...> LambdaFunction(
       Function function)  // NOLINT(google-explicit-constructor)
@@ -54,11 +56,11 @@ struct LambdaCallbackOptions {
   // What functions that take a state begin with, and change.
   CallbackState state{};
 
-  LambdaFunction<TrainingContext&> on_fit_begin{};
-  LambdaFunction<TrainingContext&> on_epoch_begin{};
-  LambdaFunction<TrainingContext&, const Logs&> on_step_end{};
-  LambdaFunction<TrainingContext&, const Logs&> on_epoch_end{};
-  LambdaFunction<TrainingContext&, const Logs&> on_fit_end{};
+  LambdaFunction<TrainingContext&> on_fit_begin{};               // see Callback::on_fit_begin()
+  LambdaFunction<TrainingContext&> on_epoch_begin{};             // see Callback::on_epoch_begin()
+  LambdaFunction<TrainingContext&, const Logs&> on_step_end{};   // see Callback::on_step_end()
+  LambdaFunction<TrainingContext&, const Logs&> on_epoch_end{};  // see Callback::on_epoch_end()
+  LambdaFunction<TrainingContext&, const Logs&> on_fit_end{};    // see Callback::on_fit_end()
 };
 
 class LambdaCallback final : public Callback {

@@ -30,10 +30,10 @@ enum class SavepointCompression {
 
 // How one savepoint is written.
 struct SaveOptions {
-  WhenStorageIsSlow when_storage_is_slow = WhenStorageIsSlow::wait;
-  SavepointCompression compression = SavepointCompression::fast;
-  int zstd_level = 1;  // for SavepointCompression::zstd
-  int threads = 0;     // to compress and write; 0: this replica's share of the cores of the host
+  WhenStorageIsSlow when_storage_is_slow = WhenStorageIsSlow::wait;  // see WhenStorageIsSlow
+  SavepointCompression compression = SavepointCompression::fast;     // see SavepointCompression
+  int zstd_level = 1;                                                // for SavepointCompression::zstd
+  int threads = 0;  // to compress and write; 0: this replica's share of the cores of the host
   // Writes parameters and buffers alone, with the model and the metrics: for load_model() and
   // Trainer::load_weights(). No run can go on from such a file.
   bool weights_only = false;

@@ -246,6 +246,7 @@ class Trainable {
   // Whether updates keep moving averages of the parameters among the slots. If so, read_averages() says which of the
   // two compute_sums(), predict(), penalty() and on_fit_end() read from then on; at first, the parameters.
   virtual bool keeps_averages() const { return false; }
+  // Reads the averages from here on, or the parameters again.
   virtual void read_averages(bool /*averages*/) {}
 
   // Called on every rank when a fit() is over, including one that had finished in an earlier start. A

@@ -31,7 +31,6 @@ OPTIMIZERS = {
     "Adadelta": (lambda: optimizers.Adadelta(), ["accumulated_grad", "accumulated_delta_var"]),
     "Adamax": (lambda: optimizers.Adamax(), ["momentum", "norm"]),
     "Lion": (lambda: optimizers.Lion(), ["momentum"]),
-    "Lamb": (lambda: optimizers.Lamb(), ["momentum", "velocity"]),
     "Ftrl": (lambda: optimizers.Ftrl(), ["accumulator", "linear"]),
 }
 

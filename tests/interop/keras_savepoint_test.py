@@ -31,13 +31,12 @@ OPTIMIZERS = {
     "adamax": ({"kind": "adamax", **BETAS}, ["momentum", "norm"]),
     "nadam": ({"kind": "nadam", **BETAS, "weight_decay": 0.02}, ["momentum", "velocity"]),
     "lion": ({"kind": "lion", **COMMON, "beta_1": 0.8, "beta_2": 0.99}, ["momentum"]),
-    "lamb": ({"kind": "lamb", **BETAS, "weight_decay": 0.02}, ["momentum", "velocity"]),
     "averages": ({"kind": "adam", "learning_rate": 0.003, "beta_1": 0.8, "beta_2": 0.99, "epsilon": 1e-6,
                   "use_ema": True, "ema_momentum": 0.75, "ema_overwrite_frequency": 3}, ["moving_average", "m", "v"]),
 }
 CLASSES = {"adam": optimizers.Adam, "adamw": optimizers.AdamW, "sgd": optimizers.SGD, "rmsprop": optimizers.RMSprop,
            "adagrad": optimizers.Adagrad, "adadelta": optimizers.Adadelta, "adamax": optimizers.Adamax,
-           "nadam": optimizers.Nadam, "lion": optimizers.Lion, "lamb": optimizers.Lamb}
+           "nadam": optimizers.Nadam, "lion": optimizers.Lion}
 # Slots that Keras calls otherwise.
 KERAS_SLOTS = {"m": "momentum", "v": "velocity", "moving_average": "average"}
 FORMS_WITH_STATE = [form for form in FORMS if form != "legacy_weights"]

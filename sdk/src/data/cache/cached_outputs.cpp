@@ -46,7 +46,7 @@ class CachedOutputsStage final : public ChainedStage {
   void load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const override {
     if (!file_) return copy_row(std::span(rows_).subspan(first_word_of(position), row_words()), destination);
     std::vector<float> row(row_words());
-    file_->read(position, std::as_writable_bytes(std::span(row)));
+    file_->read(position, std::as_writable_bytes(std::span(row)), {});
     copy_row(row, destination);
   }
   const Stage* source() const override { return nullptr; }

@@ -267,30 +267,38 @@ Model model_of(const Pipeline& data) {
 LambdaCallback counter() {
   return LambdaCallback{{.name = "counter",
                          .state = CallbackState{{"steps", std::int64_t{0}}},
-                         .on_step_end_with_state = [](CallbackState& state, TrainingContext&, const Logs&) {
+                         .on_step_end = [](CallbackState& state, TrainingContext&, const Logs&) {
                            state["steps"] = std::get<std::int64_t>(state["steps"]) + 1;
                          }}};
 }
 
-void train(Replica& replica, const Pipeline& data, int number, std::int64_t epochs) {
-  FitOptions options{.epochs = epochs,
-                     .validation = data.validation,
-                     .callbacks = {ModelCheckpoint{{.every_steps = 7, .best_by = "val_loss"}}, CSVLogger{},
-                                   TensorBoard{}, counter(), EarlyStopping{{.patience = 4, .start_from_epoch = 1}}}};
+// All callbacks that keep a state, some of them by turns.
+std::vector<CallbackHandle> callbacks_of(int number) {
+  std::vector<CallbackHandle> callbacks = {
+      ModelCheckpoint{{.every_steps = 7, .best_by = "val_loss"}}, CSVLogger{}, TensorBoard{}, counter(),
+      EarlyStopping{{.patience = 4, .start_from_epoch = 1, .restore_best_weights = number % 3 == 1}}};
   if (number % 2 == 0) {
-    options.callbacks.push_back(ReduceLROnPlateau{{.factor = 0.5, .patience = 1}});
+    callbacks.push_back(ReduceLROnPlateau{{.factor = 0.5, .patience = 1}});
   } else {
-    options.callbacks.push_back(
+    callbacks.push_back(
         LearningRateScheduler{[](std::int64_t epoch, float rate) { return epoch % 3 == 2 ? rate * 0.7F : rate; }});
   }
+  if (number % 3 == 0) callbacks.push_back(SwapEMAWeights{});
+  return callbacks;
+}
+
+void train(Replica& replica, const Pipeline& data, int number, std::int64_t epochs) {
+  FitOptions options{.epochs = epochs, .validation = data.validation, .callbacks = callbacks_of(number)};
   if (number % 5 == 3) options.accumulate = 2;
   if (number % 5 == 4) options.steps_per_epoch = 5;
   if (number % 4 == 1) options.validation_every = 2;
+  const bool keeps_averages = number % 3 == 0;
   if (data.kind == Kind::numbers) {
-    Trainer trainer(replica, model_of(data), Adam{0.02F}, MeanSquaredError{}, {MeanAbsoluteError{}});
+    Trainer trainer(replica, model_of(data), Adam{{.learning_rate = 0.02F, .use_ema = keeps_averages}},
+                    MeanSquaredError{}, {MeanAbsoluteError{}});
     trainer.fit(data.training, options);
   } else {
-    Trainer trainer(replica, model_of(data), SGD{{.learning_rate = 0.05F, .momentum = 0.9F}},
+    Trainer trainer(replica, model_of(data), SGD{{.learning_rate = 0.05F, .momentum = 0.9F, .use_ema = keeps_averages}},
                     SparseCategoricalCrossentropy{{.from_logits = true}}, {SparseCategoricalAccuracy{}});
     trainer.fit(data.training, options);
   }

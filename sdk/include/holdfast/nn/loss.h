@@ -4,6 +4,9 @@
 // per sample, and the gradient of the sum of these numbers. Losses are immutable and hold only options;
 // any thread may use the same one.
 //
+// A loss sees one sample at a time, or several as rows that it must treat one by one: a batch may be cut
+// into shards anywhere. So a loss that compares the samples of a batch is not possible (value_loss.h).
+//
 // The short way to a loss of your own is a function of values (value_loss.h). A loss that functions of
 // values cannot describe derives from Loss and computes rows of floats. On a device, such a loss is
 // computed on the host, which the log says once: outputs and gradient are copied in each step.

@@ -15,6 +15,7 @@
 //
 // No layer mixes samples, except for the statistics of BatchNormalization, which are those of a shard. A loss that
 // compares the samples of a batch with each other is therefore not possible: a batch may be cut into shards anywhere.
+// value_loss.h says what to do instead.
 
 #include <cstdint>
 #include <memory>
@@ -50,8 +51,19 @@ struct ModelLayer {
 
 // An input or an output of a model.
 struct ModelArray {
-  std::string name;  // of an input: its own; of an output: that of the layer which makes it
-  ValueSpec spec;    // of one sample
+  // Of an input: its own. Of an output: the one that it was given, or that of the layer which makes it, with a number
+  // from the layer's second output on: "dense", "dense_1".
+  std::string name;
+  ValueSpec spec;  // of one sample
+};
+
+// An output with a name of its own. Results are logged by it, and targets of a data set may have it:
+//
+//   const Dense score{1};
+//   const Model model({a, b}, {{"of_a", score(a)}, {"of_b", score(b)}});
+struct NamedOutput {
+  std::string name;  // letters, digits and characters of "_-.", as names of layers have; unique among the outputs
+  Value value;
 };
 
 // The memory of one pass over some samples, in bytes. Not counted are targets and the optimizer's slots, each as large
@@ -82,9 +94,14 @@ class Model {
   // with it, or an input that the outputs need and that is not listed.
   Model(const Value& input, const Value& output);
   Model(const std::vector<Value>& inputs, const std::vector<Value>& outputs);
+  // The same, with names for the outputs. Files keep them.
+  Model(const std::vector<Value>& inputs, const std::vector<NamedOutput>& outputs);
 
-  // Calls the model like a layer: its layers become layers of the model that is described, with the same weights each
-  // time. Names are prefixed with `name`, which each nested model needs.
+  // Calls the model like a layer: its layers become layers of the model that is described, which all calls share. Names
+  // are prefixed with `name`, which each nested model needs, and which is the same for all calls of it in one model.
+  //
+  // The weights themselves are not part of a description, and do not come with the call: the model around it begins
+  // without weights. take_weights() gives it those of this model.
   std::vector<Value> call(const std::vector<Value>& inputs, const std::string& name) const;
 
   // A model that ends at a layer, for the extraction of features:

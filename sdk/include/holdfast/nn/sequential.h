@@ -6,6 +6,8 @@
 //                    Dense{10}};
 //   std::cout << model.summary();
 //
+// An Input may have another type than f32, as for the ids of an Embedding (input.h).
+//
 // It is a Model, with the same promises. A layer that is listed twice is two layers with weights of their own.
 
 #include <memory>

@@ -11,6 +11,10 @@
 // The function describes the loss once, before training, and its gradient follows from the description. It is computed
 // where the model is: on CPUs and on devices, with sample weights or without.
 //
+// A value never mixes samples, since a batch may be cut into shards anywhere. So a loss that takes the other samples of
+// a batch for negatives, as contrastive losses do, is not possible. Give each sample its own partners as inputs of the
+// model, call the layers of the tower on each of them, and compare the results by the Dot layer in the model.
+//
 // A loss with options of its own derives from ValueLoss. A run refuses to resume with other options:
 //
 //   class Focal final : public ValueLoss {

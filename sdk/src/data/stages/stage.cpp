@@ -1,13 +1,10 @@
 #include "data/stages/stage.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "holdfast/base/error.h"
+#include "core/integer_range.h"
 
 namespace holdfast {
 namespace {
@@ -16,17 +13,7 @@ void check_row(const RowLayout& layout, std::span<float> words, std::int64_t pos
   for (std::size_t array = 0; array < layout.arrays().size(); ++array) {
     const ArraySpec& spec = layout.arrays()[array];
     if (spec.dtype != DType::i64) continue;
-    const std::span<const std::int64_t> elements = ArrayRow(layout, words).elements<std::int64_t>(array);
-    for (std::size_t index = 0; index < elements.size(); ++index) {
-      const std::int64_t value = elements[index];
-      if (value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max()) {
-        continue;
-      }
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("element {} of array {} ({}) of sample {} is {}, but models compute with integers of 32 "
-                              "bits; number the ids anew",
-                              index, array, spec.to_string(), position, value));
-    }
+    check_integer_range(ArrayRow(layout, words).elements<std::int64_t>(array), spec, array, position);
   }
 }
 

@@ -110,8 +110,8 @@ static void check_type(const Operation& operation, const std::optional<ValueSpec
   // A kernel for floats would read the bits of a small integer as a number near 0, and no result would look wrong.
   if (!spec || spec->dtype == DType::f32 || operation.takes_integers()) return;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} takes values of f32, not of {}; write cast(x, DType::f32) first", operation.name(),
-                          name(spec->dtype)));
+              fmt::format("{} takes values of f32, not {}; write cast(x, DType::f32) first", operation.name(),
+                          spec->dtype == DType::bf16 ? "of bf16" : "integers"));
 }
 
 std::vector<Value> apply(std::shared_ptr<const Operation> operation, std::vector<MaybeValue> inputs) {

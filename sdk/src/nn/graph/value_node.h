@@ -16,6 +16,7 @@
 namespace holdfast {
 
 class Layer;
+struct ModelDescription;
 class Operation;
 
 // An array of a Graph.
@@ -31,12 +32,13 @@ struct ValueNode {
   std::vector<MaybeValue> inputs{};
   std::vector<ValueSpec> outputs{};
 
-  std::string name{};                            // input: its own; layer: that of the layer, with the models around it
-  std::shared_ptr<const Layer> layer{};          // layer
-  std::shared_ptr<const int> identity{};         // layer: equal for calls with the same weights
-  bool is_frozen = false;                        // layer: so it is in the model that it came with
-  std::shared_ptr<const Operation> operation{};  // operation
-  ArrayId array = 0;                             // bound
+  std::string name{};                     // input: its own; layer: that of the layer, with the models around it
+  std::shared_ptr<const Layer> layer{};   // layer
+  std::shared_ptr<const int> identity{};  // layer: equal for calls with the same weights
+  std::shared_ptr<const ModelDescription> called_model{};  // layer: the nested model whose call this is part of
+  bool is_frozen = false;                                  // layer: so it is in the model that it came with
+  std::shared_ptr<const Operation> operation{};            // operation
+  ArrayId array = 0;                                       // bound
 
   // For a layer or an operation: equal for those of one segment that is recomputed; null outside of any.
   std::shared_ptr<const int> recomputed_segment{};

@@ -52,7 +52,8 @@ Dot::Dot(const DotAxes& axes, const DotOptions& options)
 
 std::vector<Value> Dot::build(LayerBuilder&, std::span<const Value> inputs) const {
   if (inputs.size() != 2) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("it takes two inputs, not {}", inputs.size()));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("it takes two inputs, not {}; call it again for another product", inputs.size()));
   }
   const std::array<std::int64_t, 2> given = {axes_.first, axes_.second};
   std::vector<Value> factors;
@@ -70,10 +71,12 @@ std::vector<Value> Dot::build(LayerBuilder&, std::span<const Value> inputs) cons
   const std::int64_t common = factors[0].shape()[factors[0].shape().rank() - 1];
   const std::int64_t other = factors[1].shape()[factors[1].shape().rank() - 1];
   if (common != other) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("its axes must have the same extent, but axis {} of the first input has {} and axis {} of "
-                            "the second has {}",
-                            given[0], common, given[1], other));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("its axes must have the same extent, but axis {} of the first input has {} and axis {} of "
+                    "the second has {}; choose other axes, as Dot({{1, 0}}), or make the extents equal by a Dense "
+                    "layer",
+                    given[0], common, given[1], other));
   }
   // A product of two vectors has one element, for which Keras keeps an axis.
   if (output.empty()) output.push_back(1);

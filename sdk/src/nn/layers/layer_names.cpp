@@ -83,6 +83,14 @@ std::vector<std::string> name_layers(const std::vector<LayerName>& layers) {
   return names;
 }
 
+bool is_automatic_name(std::string_view name, std::string_view kind) {
+  const std::string stem = snake_case(kind);
+  if (!name.starts_with(stem)) return false;
+  const std::string_view rest = name.substr(stem.size());
+  const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };
+  return rest.empty() || (rest.size() > 1 && rest[0] == '_' && std::ranges::all_of(rest.substr(1), is_digit));
+}
+
 // The fewest characters to insert, delete or replace (Levenshtein, 1965).
 static std::size_t edit_distance(std::string_view a, std::string_view b) {
   // Each cell of the table needs its neighbours alone, so one row of it is enough.

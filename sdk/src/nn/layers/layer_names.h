@@ -24,6 +24,9 @@ void check_layer_path(std::string_view path);
 // layers were given the same name.
 std::vector<std::string> name_layers(const std::vector<LayerName>& layers);
 
+// Whether name_layers() may choose this name for a layer of this kind.
+bool is_automatic_name(std::string_view name, std::string_view kind);
+
 // The names that somebody who wrote `wanted` may have meant, the closest first: those that differ in few characters,
 // and paths that begin or end with it. At most three.
 std::vector<std::string> close_names(std::string_view wanted, const std::vector<std::string>& names);

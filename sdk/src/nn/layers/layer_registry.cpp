@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <typeinfo>
 
 #include "holdfast/base/error.h"
 #include "holdfast/nn/activation_function.h"
@@ -46,71 +48,77 @@ namespace {
 struct Registration {
   std::string_view kind;
   LayerFromConfig from_config;
+  bool (*is_of_class)(const Layer& layer);
 };
+
+template <class OwnLayer>
+constexpr Registration registration(std::string_view kind) {
+  return {kind, &OwnLayer::from_config, [](const Layer& layer) { return typeid(layer) == typeid(OwnLayer); }};
+}
 
 // Kinds stand in files, so none of them may change.
 constexpr std::array kLayers = {
-    Registration{"Activation", &ActivationLayer::from_config},
-    Registration{"Add", &Add::from_config},
-    Registration{"AlphaDropout", &AlphaDropout::from_config},
-    Registration{"Average", &Average::from_config},
-    Registration{"AveragePooling1D", &AveragePooling1D::from_config},
-    Registration{"AveragePooling2D", &AveragePooling2D::from_config},
-    Registration{"AveragePooling3D", &AveragePooling3D::from_config},
-    Registration{"BatchNormalization", &BatchNormalization::from_config},
-    Registration{"Concatenate", &Concatenate::from_config},
-    Registration{"Conv1D", &Conv1D::from_config},
-    Registration{"Conv1DTranspose", &Conv1DTranspose::from_config},
-    Registration{"Conv2D", &Conv2D::from_config},
-    Registration{"Conv2DTranspose", &Conv2DTranspose::from_config},
-    Registration{"Conv3D", &Conv3D::from_config},
-    Registration{"Conv3DTranspose", &Conv3DTranspose::from_config},
-    Registration{"Cropping1D", &Cropping1D::from_config},
-    Registration{"Cropping2D", &Cropping2D::from_config},
-    Registration{"Cropping3D", &Cropping3D::from_config},
-    Registration{"Dense", &Dense::from_config},
-    Registration{"DepthwiseConv1D", &DepthwiseConv1D::from_config},
-    Registration{"DepthwiseConv2D", &DepthwiseConv2D::from_config},
-    Registration{"Dot", &Dot::from_config},
-    Registration{"Dropout", &Dropout::from_config},
-    Registration{"ELU", &ELU::from_config},
-    Registration{"Embedding", &Embedding::from_config},
-    Registration{"Flatten", &Flatten::from_config},
-    Registration{"GaussianDropout", &GaussianDropout::from_config},
-    Registration{"GaussianNoise", &GaussianNoise::from_config},
-    Registration{"GlobalAveragePooling", &GlobalAveragePooling::from_config},
-    Registration{"GlobalMaxPooling", &GlobalMaxPooling::from_config},
-    Registration{"GroupNormalization", &GroupNormalization::from_config},
-    Registration{"LayerNormalization", &LayerNormalization::from_config},
-    Registration{"LeakyReLU", &LeakyReLU::from_config},
-    Registration{"MaxPooling1D", &MaxPooling1D::from_config},
-    Registration{"MaxPooling2D", &MaxPooling2D::from_config},
-    Registration{"MaxPooling3D", &MaxPooling3D::from_config},
-    Registration{"Maximum", &Maximum::from_config},
-    Registration{"Minimum", &Minimum::from_config},
-    Registration{"Multiply", &Multiply::from_config},
-    Registration{"Normalization", &Normalization::from_config},
-    Registration{"Operation", &OperationLayer::from_config},
-    Registration{"PReLU", &PReLU::from_config},
-    Registration{"Permute", &Permute::from_config},
-    Registration{"RMSNormalization", &RMSNormalization::from_config},
-    Registration{"ReLU", &ReLU::from_config},
-    Registration{"RepeatVector", &RepeatVector::from_config},
-    Registration{"Rescaling", &Rescaling::from_config},
-    Registration{"Reshape", &Reshape::from_config},
-    Registration{"SeparableConv1D", &SeparableConv1D::from_config},
-    Registration{"SeparableConv2D", &SeparableConv2D::from_config},
-    Registration{"Softmax", &Softmax::from_config},
-    Registration{"SpatialDropout1D", &SpatialDropout1D::from_config},
-    Registration{"SpatialDropout2D", &SpatialDropout2D::from_config},
-    Registration{"SpatialDropout3D", &SpatialDropout3D::from_config},
-    Registration{"Subtract", &Subtract::from_config},
-    Registration{"UpSampling1D", &UpSampling1D::from_config},
-    Registration{"UpSampling2D", &UpSampling2D::from_config},
-    Registration{"UpSampling3D", &UpSampling3D::from_config},
-    Registration{"ZeroPadding1D", &ZeroPadding1D::from_config},
-    Registration{"ZeroPadding2D", &ZeroPadding2D::from_config},
-    Registration{"ZeroPadding3D", &ZeroPadding3D::from_config},
+    registration<ActivationLayer>("Activation"),
+    registration<Add>("Add"),
+    registration<AlphaDropout>("AlphaDropout"),
+    registration<Average>("Average"),
+    registration<AveragePooling1D>("AveragePooling1D"),
+    registration<AveragePooling2D>("AveragePooling2D"),
+    registration<AveragePooling3D>("AveragePooling3D"),
+    registration<BatchNormalization>("BatchNormalization"),
+    registration<Concatenate>("Concatenate"),
+    registration<Conv1D>("Conv1D"),
+    registration<Conv1DTranspose>("Conv1DTranspose"),
+    registration<Conv2D>("Conv2D"),
+    registration<Conv2DTranspose>("Conv2DTranspose"),
+    registration<Conv3D>("Conv3D"),
+    registration<Conv3DTranspose>("Conv3DTranspose"),
+    registration<Cropping1D>("Cropping1D"),
+    registration<Cropping2D>("Cropping2D"),
+    registration<Cropping3D>("Cropping3D"),
+    registration<Dense>("Dense"),
+    registration<DepthwiseConv1D>("DepthwiseConv1D"),
+    registration<DepthwiseConv2D>("DepthwiseConv2D"),
+    registration<Dot>("Dot"),
+    registration<Dropout>("Dropout"),
+    registration<ELU>("ELU"),
+    registration<Embedding>("Embedding"),
+    registration<Flatten>("Flatten"),
+    registration<GaussianDropout>("GaussianDropout"),
+    registration<GaussianNoise>("GaussianNoise"),
+    registration<GlobalAveragePooling>("GlobalAveragePooling"),
+    registration<GlobalMaxPooling>("GlobalMaxPooling"),
+    registration<GroupNormalization>("GroupNormalization"),
+    registration<LayerNormalization>("LayerNormalization"),
+    registration<LeakyReLU>("LeakyReLU"),
+    registration<MaxPooling1D>("MaxPooling1D"),
+    registration<MaxPooling2D>("MaxPooling2D"),
+    registration<MaxPooling3D>("MaxPooling3D"),
+    registration<Maximum>("Maximum"),
+    registration<Minimum>("Minimum"),
+    registration<Multiply>("Multiply"),
+    registration<Normalization>("Normalization"),
+    registration<OperationLayer>("Operation"),
+    registration<PReLU>("PReLU"),
+    registration<Permute>("Permute"),
+    registration<RMSNormalization>("RMSNormalization"),
+    registration<ReLU>("ReLU"),
+    registration<RepeatVector>("RepeatVector"),
+    registration<Rescaling>("Rescaling"),
+    registration<Reshape>("Reshape"),
+    registration<SeparableConv1D>("SeparableConv1D"),
+    registration<SeparableConv2D>("SeparableConv2D"),
+    registration<Softmax>("Softmax"),
+    registration<SpatialDropout1D>("SpatialDropout1D"),
+    registration<SpatialDropout2D>("SpatialDropout2D"),
+    registration<SpatialDropout3D>("SpatialDropout3D"),
+    registration<Subtract>("Subtract"),
+    registration<UpSampling1D>("UpSampling1D"),
+    registration<UpSampling2D>("UpSampling2D"),
+    registration<UpSampling3D>("UpSampling3D"),
+    registration<ZeroPadding1D>("ZeroPadding1D"),
+    registration<ZeroPadding2D>("ZeroPadding2D"),
+    registration<ZeroPadding3D>("ZeroPadding3D"),
 };
 
 // The kinds of applications.
@@ -149,6 +157,19 @@ bool register_layer(const std::string& kind, LayerFromConfig from_config) {
   // Two libraries of one application must not exchange their layers without a word.
   if (registry().layers.emplace(kind, from_config).second) return true;
   throw Error(ErrorCode::invalid_argument, fmt::format("a layer of kind \"{}\" is registered already", kind));
+}
+
+void check_kind(const Layer& layer) {
+  const std::string_view kind = layer.kind();
+  if (kind.find('.') != std::string_view::npos) return;
+  const auto own = std::ranges::find(kLayers, kind, &Registration::kind);
+  if (own != kLayers.end() && own->is_of_class(layer)) return;
+  // Files name the kind alone. A reader would make Holdfast's layer of it, or find none.
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("a layer of an application has the kind \"{}\", {}; let its kind() return a name with a dot, "
+                  "as \"my_app.{}\", and give register_layer() the same",
+                  kind, own != kLayers.end() ? "which is that of a layer of Holdfast" : "which has no dot", kind));
 }
 
 // A test walks through these kinds, and fails for a layer that is not compared with Keras.

@@ -5,12 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "holdfast/base/error.h"
 #include "holdfast/nn/input.h"
 #include "nn/graph/value_node.h"
 #include "nn/layers/layer_names.h"
+#include "nn/layers/layer_registry.h"
 #include "nn/layers/operation_layer.h"
 
 namespace holdfast {
@@ -40,6 +42,7 @@ class Describer {
   void add_input(const Value& input);
   void add_call(const std::shared_ptr<const ValueNode>& node);
   std::size_t layer_of(const ValueNode& node);
+  void check_model_name(const ValueNode& node);
   std::size_t add_operation(const ValueNode& node);
   CallInput source_of(const Value& value) const;
   std::size_t segment_of(const ValueNode& node);
@@ -48,6 +51,7 @@ class Describer {
   std::vector<LayerName> names_;
   std::unordered_map<const int*, std::size_t> layers_;  // by identity
   std::unordered_map<const int*, std::size_t> segments_;
+  std::unordered_map<const ModelDescription*, std::string> model_names_;  // of nested models, by identity
   // The first of a node's outputs.
   std::unordered_map<const ValueNode*, CallInput> sources_;
 };
@@ -109,6 +113,19 @@ CallInput Describer::source_of(const Value& value) const {
   return source;
 }
 
+// All calls of a nested model share its layers, and a layer has one name. A second name would be lost.
+void Describer::check_model_name(const ValueNode& node) {
+  if (!node.called_model) return;
+  const std::string name = node.name.substr(0, node.name.find('/'));
+  const auto [found, is_new] = model_names_.try_emplace(node.called_model.get(), name);
+  if (is_new || found->second == name) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("one model is called as \"{}\" and as \"{}\", but its calls share their layers, which have one "
+                  "name; give all calls the same name, or describe another model for weights of their own",
+                  found->second, name));
+}
+
 // Segments are numbered from 1 by their first calls.
 std::size_t Describer::segment_of(const ValueNode& node) {
   // Files hold these numbers, so they must not depend on addresses.
@@ -128,6 +145,7 @@ void Describer::add_call(const std::shared_ptr<const ValueNode>& node) {
   // Bound values exist only while a layer is built.
   HOLDFAST_ASSERT(node->kind != ValueNode::Kind::bound);
   if (model_.calls.size() == Model::kMaximumLayers) refuse_count(model_.calls.size() + 1);
+  check_model_name(*node);
   ModelCall call = {.layer = layer_of(*node), .inputs = {}};
   // The order lists a node after those that it needs, so each input has a source.
   for (const MaybeValue& input : node->inputs) call.inputs.push_back(source_of(*input));
@@ -160,14 +178,28 @@ ModelDescription describe(const std::vector<Value>& inputs, const std::vector<Va
   return Describer().run(inputs, outputs);
 }
 
-ModelDescription describe_chain(const Shape& input, const std::vector<std::shared_ptr<const Layer>>& layers) {
+void name_outputs(ModelDescription& model, std::vector<std::string> names) {
+  for (std::size_t output = 0; output < names.size(); ++output) {
+    check_layer_name(names[output]);
+    const auto end = names.begin() + static_cast<std::ptrdiff_t>(output);
+    if (std::find(names.begin(), end, names[output]) == end) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("two outputs of the model are named \"{}\"; give one another name", names[output]));
+  }
+  model.output_names = std::move(names);
+}
+
+ModelDescription describe_chain(const Input& input, const std::vector<std::shared_ptr<const Layer>>& layers) {
   if (layers.size() > Model::kMaximumLayers) refuse_count(layers.size());
-  check_input(input);
+  check_input(input.shape());
   ModelDescription model;
-  // The text of a chain has neither a name nor a type for its input. So both are always the same.
-  model.inputs.push_back({.name = "input", .spec = {.shape = input}});
+  // The text of a chain has no name for its input. So it is always the same.
+  model.inputs.push_back({.name = "input", .spec = {.shape = input.shape(), .dtype = input.dtype()}});
   std::vector<LayerName> names;
-  for (const auto& layer : layers) names.push_back({.given = layer->name(), .kind = std::string(layer->kind())});
+  for (const auto& layer : layers) {
+    check_kind(*layer);
+    names.push_back({.given = layer->name(), .kind = std::string(layer->kind())});
+  }
   const std::vector<std::string> unique_names = name_layers(names);
   // A chain has one call for each layer, and each call takes the output of the call before it.
   CallInput last;
@@ -182,18 +214,10 @@ ModelDescription describe_chain(const Shape& input, const std::vector<std::share
   return model;
 }
 
-void check_input_type(DType dtype) {
-  if (is_sample_type(dtype)) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("a model cannot have an input of {}; its types are f32, bf16, i32, i64, u8, u16 and boolean",
-                          name(dtype)));
-}
-
 Value input(const Shape& shape, const ValueOptions& options) {
   ValueNode node = {.kind = ValueNode::Kind::input};
-  check_input_type(options.dtype);
-  // Input checks the extents.
-  node.outputs = {{.shape = Input(shape).shape(), .dtype = options.dtype}};
+  // Input checks the extents and the type.
+  node.outputs = {{.shape = Input(shape, {.dtype = options.dtype}).shape(), .dtype = options.dtype}};
   node.name = options.name;
   return {make_node(std::move(node)), 0};
 }
@@ -222,6 +246,7 @@ static std::vector<Value> output_values(const std::shared_ptr<const ValueNode>& 
 }
 
 std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vector<Value>& inputs) {
+  check_kind(*layer);
   ValueNode node = {.kind = ValueNode::Kind::layer};
   // The specs alone are kept: the layer is lowered again with the whole model, in which it has weights.
   node.outputs = specs_of_call(layer, inputs);
@@ -231,6 +256,16 @@ std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vec
   node.layer = std::move(layer);
   node.recomputed_segment = current_recomputed_segment();
   return output_values(make_node(std::move(node)));
+}
+
+[[noreturn]] static void refuse_type(const ModelArray& input, const std::string& model, DType given) {
+  // The one conversion of types that a model can make is to f32.
+  const bool can_cast = input.spec.dtype == DType::f32 && given != DType::bf16;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("input \"{}\" of model \"{}\" is of {}, but it was called with {}; {}describe the model with "
+                          "input(shape, {{.dtype = DType::{}}})",
+                          input.name, model, holdfast::name(input.spec.dtype), holdfast::name(given),
+                          can_cast ? "write cast(x, DType::f32), or " : "", holdfast::name(given)));
 }
 
 std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::string& name) const {
@@ -244,6 +279,7 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].spec() == model.inputs[i].spec) continue;
+    if (inputs[i].dtype() != model.inputs[i].spec.dtype) refuse_type(model.inputs[i], name, inputs[i].dtype());
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format(
@@ -272,6 +308,7 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
     // With the same identities, all calls of a model share its weights.
     node.identity = model.identities[call.layer];
     node.layer = model.layers[call.layer].layer;
+    node.called_model = description_;
     node.is_frozen = model.layers[call.layer].is_frozen;
     node.recomputed_segment = segment_of(call);
     outputs.push_back(output_values(make_node(std::move(node))));

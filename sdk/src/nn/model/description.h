@@ -52,6 +52,7 @@ struct ModelDescription {
   std::vector<std::shared_ptr<const int>> identities;  // of layers
   std::vector<ModelCall> calls;
   std::vector<CallInput> output_sources;
+  std::vector<std::string> output_names{};  // empty, or one for each output; files hold it where it was given
 
   // Set by lower().
   std::vector<ModelArray> outputs{};

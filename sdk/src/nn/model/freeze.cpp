@@ -26,6 +26,7 @@ ModelDescription ModelDescription::without_graphs() const {
     copy.calls.push_back({.layer = call.layer, .inputs = call.inputs, .segment = call.segment});
   }
   copy.output_sources = output_sources;
+  copy.output_names = output_names;
   return copy;
 }
 

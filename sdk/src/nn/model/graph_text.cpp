@@ -6,11 +6,11 @@
 //    "inputs": [{"name": "ids", "shape": [1024], "dtype": "f32"}, ...],
 //    "layers": [{"kind": "Dense", "name": "dense", "config": {...}}, ...],
 //    "calls": [{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 1, "inputs": [[0, 0], [-1, 1]], "segment": 1}, ...],
-//    "outputs": [[1, 0]]}
+//    "outputs": [[1, 0]], "output_names": ["score"]}
 // where [call, output] is an output of an earlier call, and [-1, input] an input of the model. So there can be no
-// cycle. A frozen layer has "trainable": false after its config. Calls of one segment are recomputed together, and most
-// calls have none. Layers write all names and options, defaults too: a later default must not change what a text means.
-// docs/format.md
+// cycle. Outputs without given names have no "output_names". A frozen layer has "trainable": false after its config.
+// Calls of one segment are recomputed together, and most calls have none. Layers write all names and options, defaults
+// too: a later default must not change what a text means. docs/format.md
 
 #include <fmt/format.h>
 
@@ -86,17 +86,21 @@ static OrderedJson model_as_json(const ModelDescription& model) {
     if (call.segment != 0) json["segment"] = call.segment;
     calls.push_back(std::move(json));
   }
-  return {{"format", kModelFormat}, {"version", kGraphVersion},
-          {"inputs", inputs},       {"layers", layers_as_json(model.layers)},
-          {"calls", calls},         {"outputs", sources_as_json(model.output_sources)}};
+  OrderedJson json = {{"format", kModelFormat}, {"version", kGraphVersion},
+                      {"inputs", inputs},       {"layers", layers_as_json(model.layers)},
+                      {"calls", calls},         {"outputs", sources_as_json(model.output_sources)}};
+  // Texts of models whose outputs were given no names have the bytes that they had before there were any.
+  if (!model.output_names.empty()) json["output_names"] = model.output_names;
+  return json;
 }
 
 std::string Model::graph() const {
-  // The text of a chain has no type of the input, and no segments. A chain has the same text whichever way it was
-  // described, so that equal chains have equal files.
+  // The text of a chain has no type of the input, no names of outputs and no segments. A chain has the same text
+  // whichever way it was described, so that equal chains have equal files.
   const auto is_recomputed = [](const ModelCall& call) { return call.segment != 0; };
   const bool has_segments = std::any_of(description_->calls.begin(), description_->calls.end(), is_recomputed);
-  const bool is_plain = is_chain() && !has_segments && inputs().front().spec.dtype == DType::f32;
+  const bool is_plain =
+      is_chain() && !has_segments && inputs().front().spec.dtype == DType::f32 && description_->output_names.empty();
   return (is_plain ? chain_as_json(*description_) : model_as_json(*description_)).dump();
 }
 
@@ -174,7 +178,7 @@ ModelDescription read_chain(JsonConfigReader& reader) {
     layers.push_back(std::move(named.layer));
     are_frozen.push_back(named.is_frozen);
   }
-  ModelDescription model = describe_chain(input.shape(), layers);
+  ModelDescription model = describe_chain(input, layers);
   for (std::size_t layer = 0; layer < layers.size(); ++layer) model.layers[layer].is_frozen = are_frozen[layer];
   return model;
 }
@@ -183,9 +187,8 @@ void read_inputs(JsonConfigReader& reader, ModelDescription& model) {
   for (const Json& json : list_of(reader, "inputs", kMaximumArrays)) {
     JsonConfigReader input(json, fmt::format("input {}", model.inputs.size()));
     const std::string name = input.text("name");
-    const Shape shape = Input(Shape(input.integers("shape"))).shape();
     const DType dtype = dtype_from_name(input.text("dtype"));
-    check_input_type(dtype);
+    const Shape shape = Input(Shape(input.integers("shape")), {.dtype = dtype}).shape();
     input.finish();
     // Data sets and predictions find an input by its name.
     for (const ModelArray& other : model.inputs) {
@@ -227,6 +230,15 @@ void read_calls(JsonConfigReader& reader, ModelDescription& model) {
   }
 }
 
+std::vector<std::string> read_output_names(JsonConfigReader& reader, std::size_t outputs) {
+  std::vector<std::string> names;
+  for (const Json& json : list_of(reader, "output_names", kMaximumArrays)) {
+    if (json.is_string()) names.push_back(json.get<std::string>());
+  }
+  if (names.size() == outputs && reader.value("output_names").size() == outputs) return names;
+  throw Error(ErrorCode::invalid_file, "\"output_names\" of the model graph does not have a name for each output");
+}
+
 ModelDescription read_graph_of_calls(JsonConfigReader& reader) {
   ModelDescription model;
   read_inputs(reader, model);
@@ -249,6 +261,7 @@ ModelDescription read_graph_of_calls(JsonConfigReader& reader) {
   read_calls(reader, model);
   // An output may be that of any call, so outputs are read when all calls are there.
   model.output_sources = read_sources(reader, "outputs", model);
+  if (reader.has("output_names")) name_outputs(model, read_output_names(reader, model.output_sources.size()));
   reader.finish();
   if (model.inputs.empty() || model.output_sources.empty()) {
     throw Error(ErrorCode::invalid_file, "the model graph has no input or no output");

@@ -202,10 +202,15 @@ ArrayId Lowering::array_of_weight(GraphArray::Source source, std::size_t entry, 
   return place->second;
 }
 
-std::string shapes_of(const std::vector<Value>& values) {
+// Arrays of a graph are f32 or i32. So the type that the application declared for an input is asked of the model.
+std::string shapes_of(const ModelDescription& model, const ModelCall& call, const std::vector<Value>& values) {
   std::string text = values.size() == 1 ? "an input of shape " : "inputs of shapes ";
   for (std::size_t i = 0; i < values.size(); ++i) {
     text += (i == 0 ? "" : i + 1 == values.size() ? " and " : ", ") + values[i].shape().to_string();
+    const CallInput& input = call.inputs[i];
+    const bool is_input = input.call == CallInput::kModelInput;
+    if (values[i].dtype() == DType::f32) continue;
+    text += fmt::format(" of {}", name(is_input ? model.inputs[input.index].spec.dtype : values[i].dtype()));
   }
   return text;
 }
@@ -267,7 +272,7 @@ void Lowering::lower_call(std::size_t index) {
   } catch (const Error& error) {
     // A layer knows neither the name that the model chose for it nor all of its inputs. So the sentence gets both here.
     throw Error(error.code(), fmt::format("layer \"{}\" ({}) cannot take {}: {}", layer.name, layer.layer->kind(),
-                                          shapes_of(inputs), error.what()));
+                                          shapes_of(description_, call, inputs), error.what()));
   }
   // The summary shows the shapes of the first call of a layer.
   if (layer.input_shape.rank() == 0 && !inputs.empty()) layer.input_shape = inputs[0].shape();
@@ -324,6 +329,25 @@ Graph Lowering::run() {
 
 }  // namespace
 
+// An output is called like its layer. A layer may make several, which get numbers as layers of one kind do: results are
+// logged by these names, and targets are found by them.
+static void choose_output_names(ModelDescription& description) {
+  std::set<std::string> taken;
+  for (const ModelArray& output : description.outputs) taken.insert(output.name);
+  std::set<std::string> given;
+  for (std::size_t output = 0; output < description.outputs.size(); ++output) {
+    std::string& name = description.outputs[output].name;
+    if (!description.output_names.empty()) {
+      name = description.output_names[output];
+    } else if (!given.insert(name).second) {
+      std::size_t number = 1;
+      // Another layer may be called "dense_1", and keeps its name.
+      while (!taken.insert(fmt::format("{}_{}", name, number)).second) ++number;
+      name = fmt::format("{}_{}", name, number);
+    }
+  }
+}
+
 void lower(ModelDescription& description) {
   description.training = Lowering(description, true).run();
   // A weight that only inference asks for would never be trained.
@@ -342,6 +366,7 @@ void lower(ModelDescription& description) {
       description.outputs.push_back({description.layers[call.layer].name, call.outputs[output.index]});
     }
   }
+  choose_output_names(description);
 }
 
 std::shared_ptr<const ModelDescription> complete(ModelDescription description) {

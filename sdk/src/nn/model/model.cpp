@@ -51,6 +51,21 @@ Model::Model(const Value& input, const Value& output) : Model(std::vector{input}
 Model::Model(const std::vector<Value>& inputs, const std::vector<Value>& outputs)
     : Model(complete(describe(inputs, outputs))) {}
 
+static ModelDescription describe_named(const std::vector<Value>& inputs, const std::vector<NamedOutput>& outputs) {
+  std::vector<Value> values;
+  std::vector<std::string> names;
+  for (const NamedOutput& output : outputs) {
+    values.push_back(output.value);
+    names.push_back(output.name);
+  }
+  ModelDescription model = describe(inputs, values);
+  name_outputs(model, std::move(names));
+  return model;
+}
+
+Model::Model(const std::vector<Value>& inputs, const std::vector<NamedOutput>& outputs)
+    : Model(complete(describe_named(inputs, outputs))) {}
+
 Model::Model(std::shared_ptr<const ModelDescription> description)
     : description_(std::move(description)), weights_(std::make_shared<ModelWeights>()) {}
 

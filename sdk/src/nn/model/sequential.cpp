@@ -6,7 +6,7 @@
 namespace holdfast {
 
 Sequential::Sequential(const Input& input, const std::vector<std::shared_ptr<const Layer>>& layers)
-    : Model(complete(describe_chain(input.shape(), layers))) {}
+    : Model(complete(describe_chain(input, layers))) {}
 
 // A Model that is read from a file may be a chain. Then it can be used as a Sequential, with the same weights.
 Sequential::Sequential(const Model& model) : Model(model) {

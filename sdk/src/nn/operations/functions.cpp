@@ -154,8 +154,11 @@ Value matmul(const Value& x, const Value& matrix) {
   throw Error(
       ErrorCode::invalid_argument,
       fmt::format("matmul() multiplies a value [..., inputs] by a matrix [inputs, outputs] without samples, not {} "
-                  "by {}",
-                  x.shape().to_string(), matrix.shape().to_string()));
+                  "by {}; {}",
+                  x.shape().to_string(), matrix.shape().to_string(),
+                  matrix.has_samples() ? "for two values with samples use the Dot layer, or multiply elements and take "
+                                         "the sum(): values never mix the samples of a batch"
+                                       : "permute() or reshape() one of them"));
 }
 
 Value reshape(const Value& x, const std::vector<std::int64_t>& extents) {

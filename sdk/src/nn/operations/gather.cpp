@@ -64,7 +64,7 @@ class GatherOperation final : public Operation {
     if (!ids.has_samples || ids.dtype == DType::f32 || ids.dtype == DType::bf16) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("gather() needs ids that are integers, not {}; declare the input as one: input(shape, "
-                              "{{.dtype = DType::i32}})",
+                              "{{.dtype = DType::i32}}), and Input(shape, {{.dtype = DType::i32}}) in a Sequential",
                               holdfast::name(ids.dtype)));
     }
     std::vector<std::int64_t> extents = ids.shape.extents();

@@ -191,7 +191,7 @@ std::vector<ValueSpec> ConcatenateOperation::outputs(std::span<const std::option
     if (!fits) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("values of shapes {} and {} cannot be concatenated along axis {}: all other extents must "
-                              "be equal",
+                              "be equal, and the types; choose another axis, or reshape() or cast() one of them",
                               inputs[0]->shape.to_string(), input->shape.to_string(), axis_));
     }
     extent += input->shape[axis_];

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/integer_range.h"
 #include "holdfast/base/error.h"
 #include "nn/model/description.h"
 #include "nn/model/model_weights.h"
@@ -19,9 +20,13 @@ void check_input_of_prediction(const ModelArray& wanted, const Tensor& given, st
   if (given.dtype() == wanted.spec.dtype && given.shape().rank() > 0 && given.shape()[0] == samples) return;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("predict() got {} {} for input \"{}\", which takes {} and as many samples as the first input, "
-                  "{}",
-                  name(given.dtype()), given.shape().to_string(), wanted.name, name(wanted.spec.dtype), samples));
+      fmt::format("predict() got {0} {1} for input \"{2}\", which takes {3} and as many samples as the first input, "
+                  "{4}; {5}",
+                  name(given.dtype()), given.shape().to_string(), wanted.name, name(wanted.spec.dtype), samples,
+                  given.dtype() == wanted.spec.dtype
+                      ? std::string("pass equally many samples of each input")
+                      : fmt::format("make the tensor of {}, or declare the input with {{.dtype = DType::{}}}",
+                                    name(wanted.spec.dtype), name(given.dtype()))));
 }
 
 // Samples [first, first + count) of an input, as the model takes them.
@@ -49,6 +54,9 @@ std::vector<Tensor> predict_arrays(const Model& model, std::span<const Tensor* c
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_prediction(model.inputs()[i].spec.shape, inputs[i]->shape(), batch_size);
     check_input_of_prediction(model.inputs()[i], *inputs[i], inputs[0]->shape()[0]);
+    // Before the first batch, since the conversion to 32 bits would read another row of a table without a word.
+    const ModelArray& wanted = model.inputs()[i];
+    check_integer_range(*inputs[i], {.name = wanted.name, .shape = wanted.spec.shape, .dtype = wanted.spec.dtype}, i);
   }
   const std::int64_t samples = inputs[0]->shape()[0];
   std::vector<Tensor> results;

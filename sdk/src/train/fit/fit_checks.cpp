@@ -12,7 +12,9 @@
 
 #include "data/batches/shared_samples.h"
 #include "holdfast/base/error.h"
+#include "nn/model/chosen_names.h"
 #include "train/state/monitor.h"
+#include "train/step/model_trainable.h"
 
 namespace holdfast {
 namespace {
@@ -52,19 +54,27 @@ std::string list_of(const std::vector<ArraySpec>& arrays) {
   return fmt::format(": {}", fmt::join(texts, ", "));
 }
 
-// Arrays are matched by position. A name that another array of the model has shows that the order is wrong.
-std::optional<std::string> problem_of_order(const ArraySpec& given, const std::vector<ArraySpec>& wanted,
-                                            std::size_t index, const char* what) {
-  if (given.name.empty() || given.name == wanted[index].name) return std::nullopt;
+// Arrays are matched by position. A name that another array of the model has shows that the order is wrong. Where there
+// is one array, its name says nothing: a column of a table is called after what it holds.
+std::optional<std::string> problem_of_name(const ArraySpec& given, const std::vector<ArraySpec>& wanted,
+                                           std::size_t index, const char* what, const std::vector<bool>& are_chosen) {
+  if (given.name.empty() || wanted.size() == 1 || given.name == wanted[index].name) return std::nullopt;
   const auto other = std::ranges::find(wanted, given.name, &ArraySpec::name);
-  if (other == wanted.end()) return std::nullopt;
+  if (other == wanted.end()) {
+    // A name that the model chose, such as "dense_1", does not contradict another one.
+    if (index >= are_chosen.size() || !are_chosen[index]) return std::nullopt;
+    return fmt::format(
+        "has \"{}\" as {} {}, where the model takes \"{}\", and the model has no array of that name; give the arrays "
+        "the names of the model, or none{}",
+        given.name, what, index, wanted[index].name, list_of(wanted));
+  }
   return fmt::format("has \"{}\" as {} {}, where the model takes \"{}\"; give the arrays in the order of the model{}",
                      given.name, what, index, wanted[index].name, list_of(wanted));
 }
 
 std::optional<std::string> problem_of_input(const ArraySpec& given, const std::vector<ArraySpec>& inputs,
-                                            std::size_t index) {
-  if (auto problem = problem_of_order(given, inputs, index, "input")) return problem;
+                                            std::size_t index, const std::vector<bool>& are_chosen) {
+  if (auto problem = problem_of_name(given, inputs, index, "input", are_chosen)) return problem;
   const ArraySpec& wanted = inputs[index];
   const std::string which = inputs.size() == 1 ? "" : fmt::format(" for input \"{}\"", wanted.name);
   if (given.shape != wanted.shape) {
@@ -73,14 +83,14 @@ std::optional<std::string> problem_of_input(const ArraySpec& given, const std::v
   }
   if (given.dtype == wanted.dtype) return std::nullopt;
   return fmt::format(
-      "has samples of {}{}, the model takes {}; declare the input as input(shape, {{.dtype = DType::{}}}), and cast or "
-      "rescale it in the model",
+      "has samples of {}{}, the model takes {}; declare the input as input(shape, {{.dtype = DType::{}}}), or with "
+      "Input of a Sequential, and cast or rescale it in the model",
       name(given.dtype), which, name(wanted.dtype), name(given.dtype));
 }
 
 std::optional<std::string> problem_of_target(const ArraySpec& given, const std::vector<ArraySpec>& targets,
-                                             std::size_t index, bool converts) {
-  if (auto problem = problem_of_order(given, targets, index, "target")) return problem;
+                                             std::size_t index, const std::vector<bool>& are_chosen, bool converts) {
+  if (auto problem = problem_of_name(given, targets, index, "target", are_chosen)) return problem;
   const ArraySpec& wanted = targets[index];
   const std::string which = targets.size() == 1 ? "" : fmt::format(" for output \"{}\"", wanted.name);
   if (given.shape != wanted.shape) {
@@ -180,8 +190,11 @@ void require_fitting_inputs(const Dataset& data, const Trainable& trainable, con
   const std::vector<ArraySpec> inputs = trainable.inputs();
   require(data.inputs().size() == inputs.size(),
           fmt::format("has {} inputs, the model takes {}{}", data.inputs().size(), inputs.size(), list_of(inputs)));
+  // A Trainable of an application says nothing of where its names come from.
+  const auto* const of_model = dynamic_cast<const ModelTrainable*>(&trainable);
+  const std::vector<bool> are_chosen = of_model ? chosen_input_names(of_model->model()) : std::vector<bool>();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (const auto problem = problem_of_input(data.inputs()[i], inputs, i)) refuse_data(purpose, *problem);
+    if (const auto problem = problem_of_input(data.inputs()[i], inputs, i, are_chosen)) refuse_data(purpose, *problem);
   }
 }
 
@@ -192,8 +205,11 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
     refuse_data(purpose, fmt::format("has {} targets, the losses take {}{}", data.targets().size(), targets.size(),
                                      list_of(targets)));
   }
+  const auto* const of_model = dynamic_cast<const ModelTrainable*>(&trainable);
+  const std::vector<bool> are_chosen = of_model ? chosen_output_names(of_model->model()) : std::vector<bool>();
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    if (const auto problem = problem_of_target(data.targets()[i], targets, i, trainable.converts_targets())) {
+    if (const auto problem =
+            problem_of_target(data.targets()[i], targets, i, are_chosen, trainable.converts_targets())) {
       refuse_data(purpose, *problem);
     }
   }

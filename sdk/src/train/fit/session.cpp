@@ -10,6 +10,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "core/integer_range.h"
 #include "core/tensor_rows.h"
 #include "holdfast/base/error.h"
 #include "nn/operations/checks.h"
@@ -319,10 +320,14 @@ static void check_predicted_inputs(const std::vector<ArraySpec>& wanted, std::sp
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     check_prediction(wanted[i].shape, inputs[i]->shape(), batch_size);
-    if (inputs[i]->dtype() == wanted[i].dtype && inputs[i]->shape()[0] == inputs[0]->shape()[0]) continue;
+    if (inputs[i]->dtype() == wanted[i].dtype && inputs[i]->shape()[0] == inputs[0]->shape()[0]) {
+      check_integer_range(*inputs[i], wanted[i], i);
+      continue;
+    }
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("predict() got {} {} for the input {}; all inputs need the model's types and the same "
-                            "number of samples",
+                            "number of samples, so make the tensor anew, or declare the input with its type: "
+                            "input(shape, {{.dtype = ...}})",
                             name(inputs[i]->dtype()), inputs[i]->shape().to_string(), wanted[i].to_string()));
   }
 }

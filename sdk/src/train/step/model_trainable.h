@@ -71,6 +71,8 @@ class ModelTrainable final : public Trainable {
   void change_training(const std::string& training, const Optimizer& optimizer);
   // A copy of the model that is trained at present, with weights of its own: those that predict() reads.
   Model present_model();
+  // Its layers, without these weights.
+  const Model& model() const { return model_; }
   // From now on updates are those of this optimizer, for which the state is laid out.
   void train_with(const Model& model, const Optimizer& optimizer);
 

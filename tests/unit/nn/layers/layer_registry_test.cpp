@@ -5,6 +5,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/nn/functions.h"
+#include "holdfast/nn/input.h"
 #include "holdfast/nn/layer_builder.h"
 #include "holdfast/nn/layer_config.h"
 #include "holdfast/nn/sequential.h"
@@ -48,6 +49,29 @@ TEST(LayerRegistry, ALayerOfAnApplicationIsReadFromAFileOnceItIsRegistered) {
 
 TEST(LayerRegistry, KindsOfApplicationsHaveADot) {
   EXPECT_THAT(refusal([] { register_layer<Scale>("Scale"); }), HasSubstr("it needs a dot, as \"my_app.Scale\""));
+}
+
+// A layer of an application that doubles, under any kind.
+class Doubling final : public LayerOf<Doubling> {
+ public:
+  explicit Doubling(std::string kind) : LayerOf(""), kind_(std::move(kind)) {}
+  std::string_view kind() const override { return kind_; }
+  std::vector<Value> build(LayerBuilder&, std::span<const Value> inputs) const override { return {inputs[0] * 2.0F}; }
+  void write_config(ConfigWriter&) const override {}
+
+ private:
+  std::string kind_;
+};
+
+// A file would name the layer of Holdfast, which computes something else.
+TEST(LayerRegistry, LayersOfApplicationsHaveADotInTheirKind) {
+  EXPECT_EQ(refusal([] { (Sequential{Input{3}, Doubling("registry_test.Doubling")}); }), "");
+  EXPECT_THAT(refusal([] {
+                (Sequential{Input{3}, Doubling("Flatten")});
+              }),
+              HasSubstr("has the kind \"Flatten\", which is that of a layer of Holdfast; let its kind() return a name "
+                        "with a dot, as \"my_app.Flatten\""));
+  EXPECT_THAT(refusal([] { Doubling("Twice")(input({3})); }), HasSubstr("has the kind \"Twice\", which has no dot"));
 }
 
 }  // namespace

@@ -91,6 +91,58 @@ TEST(Model, ANestedModelIsFlattenedUnderItsNameAndSharedLikeALayer) {
   EXPECT_EQ(model.outputs()[1].spec.shape, (Shape{2}));
 }
 
+TEST(Model, ANestedModelHasOneName) {
+  const Value x = input({5});
+  const Sequential tower{Input{5}, Dense{5}}, other{Input{5}, Dense{5}};
+
+  EXPECT_THAT(refusal([&] { Model(x, tower.call({x}, "e1")[0] + tower.call({x}, "e2")[0]); }),
+              HasSubstr("one model is called as \"e1\" and as \"e2\", but its calls share their layers"));
+  EXPECT_EQ(refusal([&] { Model(x, tower.call({x}, "e1")[0] + other.call({x}, "e2")[0]); }), "");
+  // A part of another model is called under the path of that model.
+  const Model around(x, tower.call({x}, "tower"));
+  EXPECT_EQ(refusal([&] { Model(x, tower.call({x}, "tower")[0] + around.call({x}, "around")[0]); }), "");
+}
+
+std::vector<std::string> output_names(const Model& model) {
+  std::vector<std::string> names;
+  for (const ModelArray& output : model.outputs()) names.push_back(output.name);
+  return names;
+}
+
+TEST(Model, OutputsOfOneLayerHaveTwoNames) {
+  const Value a = input({5}), b = input({5});
+  const Dense score{5, {.name = "score"}};
+  const Value of_a = score(a);
+
+  EXPECT_THAT(output_names(Model({a, b}, {of_a, score(b)})), ElementsAre("score", "score_1"));
+  EXPECT_THAT(output_names(Model({a}, {of_a, of_a, of_a})), ElementsAre("score", "score_1", "score_2"));
+  // A name that a layer has is not taken from it.
+  EXPECT_THAT(output_names(Model({a}, {of_a, of_a, Dense{2, {.name = "score_1"}}(of_a)})),
+              ElementsAre("score", "score_2", "score_1"));
+}
+
+TEST(Model, NamesOfOutputsStandInItsFileWhereTheyWereGiven) {
+  const Value a = input({5}), b = input({5});
+  const Dense score{1};
+  const Model named({a, b}, {{"of_a", score(a)}, {"of_b", score(b)}});
+  const Model plain({a, b}, {score(a), score(b)});
+
+  EXPECT_THAT(output_names(named), ElementsAre("of_a", "of_b"));
+  EXPECT_THAT(output_names(Model::from_graph(named.graph())), ElementsAre("of_a", "of_b"));
+  EXPECT_EQ(Model::from_graph(named.graph()).graph(), named.graph());
+  EXPECT_THAT(output_names(named.frozen()), ElementsAre("of_a", "of_b"));
+  EXPECT_THAT(plain.graph(), testing::Not(HasSubstr("output_names")));
+  EXPECT_THAT(refusal([&] {
+                Model({a}, {{"of_a", score(a)}, {"of_a", score(a)}});
+              }),
+              HasSubstr("two outputs of the model are named \"of_a\""));
+  EXPECT_THAT(refusal([&] {
+                std::string text = named.graph();
+                Model::from_graph(text.replace(text.find("[\"of_a\",\"of_b\"]"), 15, "[\"of_a\"]"));
+              }),
+              HasSubstr("does not have a name for each output"));
+}
+
 // Runs a training pass of a model with several inputs and outputs on random data, and returns the gradients.
 std::vector<float> gradients_of(const Model& model, std::int64_t samples) {
   std::vector<std::vector<float>> inputs, output_gradients;

@@ -82,7 +82,7 @@ TEST(Recompute, OfANestedModelStaysWithIt) {
   const Value inner = input({4});
   const Model block(inner, recompute([&] { return Dense{4}(square(Dense{4}(inner))); }));
   const Value x = input({4});
-  const Value twice = block.call(block.call({x}, "a"), "b")[0];
+  const Value twice = block.call(block.call({x}, "a"), "a")[0];
   const Model model(x, Dense{4}(twice));
 
   std::vector<std::size_t> segments;

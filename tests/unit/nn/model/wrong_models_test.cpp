@@ -55,6 +55,8 @@ TEST(WrongModels, OfWrongOptionsNameTheLayerAndTheRange) {
        },
        "Conv2D needs", "kernel extents", "not 0", extents},
       {"no stride", [] { Conv2D(4, 3, {.strides = 0}); }, "Conv2D needs", "strides", "not 0", extents},
+      {"strides with dilation", [] { Conv2D(4, 3, {.strides = 2, .dilation_rate = 2}); }, "Conv2D needs",
+       "strides or a dilation rate of 1", "not strides [2, 2]", "use two layers"},
       {"no window", [] { MaxPooling2D(0); }, "MaxPooling2D needs", "window extents", "not 0", extents},
       {"all dropped", [] { Dropout(1.0F); }, "Dropout needs", "a rate", "not 1.0", "from 0 to below 1"},
       {"a negative rate", [] { Dropout(-0.5F); }, "Dropout needs", "a rate", "not -0.5", "from 0 to below 1"},
@@ -117,7 +119,13 @@ TEST(WrongModels, OfWrongShapesNameTheLayerAndItsInputs) {
        [&] {
          Concatenate({.axis = 0})(image, input({2, 5, 3}));
        },
-       at("concatenate", "Concatenate"), "all other extents must be equal", "[2, 2, 3] and [2, 5, 3]", "must be equal"},
+       at("concatenate", "Concatenate"), "all other extents must be equal", "[2, 2, 3] and [2, 5, 3]",
+       "choose another axis"},
+      {"factors of two lengths", [&] { Dot{0}(row, input({3})); }, at("dot", "Dot"), "the same extent", "[4] and [3]",
+       "choose other axes"},
+      {"a product of three", [&] { Dot{0}(row, row, row); }, at("dot", "Dot"), "two inputs", "not 3", "call it again"},
+      {"channels that groups do not divide", [&] { Conv2D(4, 2, {.groups = 2})(image); }, at("conv2d", "Conv2D"),
+       "its 2 groups divide", "not 3", "groups that divide 3"},
       {"an axis that is not there", [&] { Concatenate({.axis = 3})(image, image); }, at("concatenate", "Concatenate"),
        "which has 3 axes", "axis 3", "count from 0"},
       {"another number of elements", [&] { Reshape({5})(row); }, at("reshape", "Reshape"),
@@ -179,7 +187,7 @@ TEST(WrongModels, OfWrongLayersAndFunctionsNameThem) {
        [&] {
          matmul(row, input({4, 2}));
        },
-       "matmul() multiplies", "without samples", "[4] by [4, 2]", "a matrix [inputs, outputs] without samples"},
+       "matmul() multiplies", "without samples", "[4] by [4, 2]", "use the Dot layer"},
       {"sums of shapes that do not fit", [&] { row + input({5}); }, "shapes [4] and [5]", "equal or 1", "[5]",
        "reshape() one of them"},
       {"more axes than kernels have", [&] { deep + wide; }, "a value takes 7 axes", "at most 6", "7 axes",
@@ -191,6 +199,7 @@ TEST(WrongModels, OfWrongGraphsNameTheInputOrLayer) {
   const Value x = input({4}, {.name = "x"}), other = input({3}, {.name = "other"});
   const Value inner = input({4}, {.name = "inner"});
   const Model tower(inner, Dense{2}(inner));
+  const Value ids = input({4}, {.dtype = DType::u8});
   expect_refused({
       {"an input that is not listed",
        [&] {
@@ -225,6 +234,8 @@ TEST(WrongModels, OfWrongGraphsNameTheInputOrLayer) {
        "model \"tower\"", "takes 1 inputs", "not 2", "a value for each of them"},
       {"another shape for a nested model", [&] { tower.call({other}, "tower"); }, "\"inner\" of model \"tower\"",
        "has shape [4]", "called with [3]", "reshape the value"},
+      {"another type for a nested model", [&] { tower.call({ids}, "tower"); }, "\"inner\" of model \"tower\"",
+       "is of f32", "called with u8", "write cast(x, DType::f32)"},
       {"a nested model without a name", [&] { tower.call({x}, ""); }, "a layer's name", "letters", "unlike \"\"",
        "letters, digits"},
       {"more layers than a model has",

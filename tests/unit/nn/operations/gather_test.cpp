@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "holdfast/base/error.h"
+#include "holdfast/nn/conv2d.h"
 #include "holdfast/nn/dense.h"
 #include "holdfast/nn/embedding.h"
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/functions.h"
 #include "holdfast/nn/merge_layers.h"
 #include "holdfast/nn/model.h"
+#include "holdfast/nn/sequential.h"
 #include "holdfast/nn/shape_layers.h"
 #include "nn/program/model_program.h"
 #include "unit/nn/support/refusal.h"
@@ -105,10 +107,50 @@ TEST(Integers, AreMovedButNotComputedWith) {
   const Value ids = input({4}, {.dtype = DType::i32});
 
   EXPECT_EQ((Reshape{{2, 2}}(ids).dtype()), DType::i32);
-  EXPECT_THAT(refusal([&] { Dense{3}(ids); }), HasSubstr("dense takes values of f32, not of i32; write cast("));
-  EXPECT_THAT(refusal([&] { static_cast<void>(ids + 1.0F); }), HasSubstr("add takes values of f32, not of i32"));
+  EXPECT_THAT(refusal([&] { Dense{3}(ids); }), HasSubstr("dense takes values of f32, not integers; write cast("));
+  EXPECT_THAT(refusal([&] { static_cast<void>(ids + 1.0F); }), HasSubstr("add takes values of f32, not integers"));
   EXPECT_THAT(refusal([&] { Embedding{4, 2}(input({3})); }), HasSubstr("needs ids that are integers, not f32"));
   EXPECT_THAT(refusal([&] { input({3}, {.dtype = DType::f64}); }), HasSubstr("an input of f64"));
+}
+
+// The graph has them as i32, whatever the application said.
+TEST(Integers, AreNamedByTheTypeOfTheInput) {
+  const Value image = input({4, 4, 3}, {.dtype = DType::u8});
+
+  EXPECT_THAT(
+      refusal([&] {
+        Conv2D{2, 3}(image);
+      }),
+      HasSubstr("cannot take an input of shape [4, 4, 3] of u8: convolution takes values of f32, not integers"));
+}
+
+TEST(Integers, MayBeTheInputOfASequential) {
+  Sequential model{Input({3}, {.dtype = DType::i32}), Embedding{4, 2}, Flatten{}};
+  const Sequential copy = Sequential::from_graph(model.graph());
+  std::vector<float> table(model.parameters().float_count()), buffers(model.buffers().float_count());
+  table[2 * 2] = 7;  // row 2
+  model.set_weights(table, buffers);
+
+  EXPECT_EQ(copy.graph(), model.graph());
+  EXPECT_EQ(copy.inputs()[0].spec.dtype, DType::i32);
+  EXPECT_THAT(model.predict(std::vector{Tensor(Shape{1, 3}, std::vector<std::int32_t>{0, 2, 0})})[0].values(),
+              ElementsAre(0, 0, 7, 0, 0, 0));
+  EXPECT_THAT(refusal([] { Input({3}, {.dtype = DType::f64}); }), HasSubstr("an input of f64"));
+}
+
+// 2^32 + 1 would be row 1.
+TEST(Integers, OfAPredictionThatDoNotFitAreRefused) {
+  const Value ids = input({2}, {.dtype = DType::i64, .name = "ids"});
+  Model model(ids, Flatten{}(Embedding{4, 2}(ids)));
+  model.set_weights(std::vector<float>(model.parameters().float_count()), {});
+  const auto predict = [&](std::int64_t id) {
+    return refusal([&] { model.predict(Tensor(Shape{3, 2}, std::vector<std::int64_t>{0, 1, 2, 3, 0, id})); });
+  };
+
+  EXPECT_EQ(predict(3), "");
+  EXPECT_THAT(predict(4294967297),
+              HasSubstr("element 1 of array 0 (\"ids\" of i64 [2]) of sample 2 is 4294967297, but models compute"));
+  EXPECT_THAT(predict(-2147483649), HasSubstr("number the ids anew"));
 }
 
 TEST(Integers, StandInTheFileOfAModel) {

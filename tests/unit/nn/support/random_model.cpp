@@ -1,5 +1,6 @@
 #include "unit/nn/support/random_model.h"
 
+#include <bit>
 #include <limits>
 #include <optional>
 
@@ -8,6 +9,63 @@
 #include "unit/nn/support/reference_check.h"
 
 namespace holdfast::random_models {
+
+namespace {
+
+// What every model of a higher number may hold besides: kernels with workspaces, and arrays of other shapes.
+constexpr std::uint64_t kFirstWideModel = 100;
+constexpr std::int64_t kIds = 5;
+
+// The operations that wide models have and others have not. All take and give six numbers a sample.
+class WideOperations {
+ public:
+  static constexpr std::uint64_t kCount = 8;
+
+  // A list of the inputs that the operations read.
+  const Value& ids() const { return ids_; }
+  Value apply(std::uint64_t operation, const Value& x, const Value& y) const {
+    switch (operation) {
+      case 0:
+        return reshape(MaxPooling1D{2}(Conv1D{2, 3, {.padding = Padding::same}}(reshape(x, {6, 1}))), {6});
+      case 1:
+        return reshape(Conv2D{1, 2, {.padding = Padding::same, .activation = Activation::relu}}(reshape(x, {2, 3, 1})),
+                       {6});
+      case 2:
+        return reshape(AveragePooling2D{2, {.strides = 1, .padding = Padding::same}}(reshape(x, {2, 3, 1})), {6});
+      case 3:
+        return reshape(Conv1DTranspose{1, 2, {.strides = 2}}(reshape(slice(x, 0, 0, 3), {3, 1})), {6});
+      case 4:
+        return x + reshape(Embedding{kIds, 1}(ids_), {6});
+      case 5:
+        return reshape(Dot({1, 0})(reshape(x, {3, 2}), reshape(slice(y, 0, 1, 5), {2, 2})), {6});
+      case 6:
+        return x - largest(y, {0}, ReducedAxes::keep);
+      default:
+        return block_.call({x}, "block").at(0);
+    }
+  }
+
+ private:
+  static Model nested() {
+    const Value inner = input({6});
+    return {inner, tanh(Dense{6}(inner)) * inner};
+  }
+
+  Value ids_ = input({6}, {.dtype = DType::i32, .name = "ids"});
+  Model block_ = nested();
+};
+
+// Six floats, or six ids as words of floats that nobody computes with.
+std::vector<float> random_array(const ValueSpec& spec, std::int64_t samples, std::uint64_t seed) {
+  std::vector<float> words = reference::random_values(static_cast<std::size_t>(samples) * 6, seed);
+  if (spec.dtype == DType::f32) return words;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] = std::bit_cast<float>(static_cast<std::int32_t>((i * 7 + seed) % static_cast<std::uint64_t>(kIds)));
+  }
+  return words;
+}
+
+}  // namespace
 
 Model random_model(std::uint64_t number, Segments segments) {
   Random random(number, Purpose::user, 0, 0);
@@ -19,6 +77,9 @@ Model random_model(std::uint64_t number, Segments segments) {
   const std::uint64_t input_count = 1 + random.below(3);
   for (std::uint64_t i = 0; i < input_count; ++i) inputs.push_back(input({6}));
   values = inputs;
+  const WideOperations wide;
+  const bool is_wide = number >= kFirstWideModel;
+  if (is_wide) inputs.push_back(wide.ids());
   const auto any = [&] { return values[random.below(values.size())]; };
   const std::uint64_t operations = 5 + random.below(26);
   for (std::uint64_t i = 0; i < operations; ++i) {
@@ -28,7 +89,12 @@ Model random_model(std::uint64_t number, Segments segments) {
       segment_ends += 1 + segment_lengths.below(8);
     }
     const Value x = any();
-    switch (random.below(20)) {
+    const std::uint64_t kind = random.below(is_wide ? 20 + WideOperations::kCount : 20);
+    if (kind >= 20) {
+      values.push_back(wide.apply(kind - 20, x, any()));
+      continue;
+    }
+    switch (kind) {
       case 0:
         values.push_back(shared[random.below(2)](x));
         break;
@@ -122,7 +188,8 @@ Result train(const Model& model, std::int64_t samples, const TrainingOptions& op
   std::vector<std::vector<float>> external;
   const std::size_t arrays = description.inputs.size() + description.outputs.size();
   for (std::size_t i = 0; i < arrays; ++i) {
-    external.push_back(reference::random_values(static_cast<std::size_t>(samples) * 6, 30 + i));
+    const bool is_input = i < description.inputs.size();
+    external.push_back(random_array(is_input ? description.inputs[i].spec : ValueSpec(), samples, 30 + i));
   }
   ModelPlan::Bases bases = {bytes(arena), bytes(parameters), bytes(buffers), bytes(result.gradients),
                             bytes(result.contributions)};

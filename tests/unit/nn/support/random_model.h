@@ -14,7 +14,8 @@ namespace holdfast::random_models {
 enum class Segments { kept, recomputed };
 
 // A model of 5 to 30 random operations on values of shapes [6], [2, 3] and [3, 2], with shared layers, one to three
-// inputs and two outputs.
+// inputs and two outputs. Models from number 100 on also have convolutions, pooling, an Embedding, Dot, largest() and a
+// nested model, and an input of ids.
 Model random_model(std::uint64_t number, Segments segments = Segments::kept);
 
 struct Result {

@@ -73,6 +73,17 @@ TEST(Predict, TakesMoreShardsThanABatchHasSamples) {
   EXPECT_EQ(predicted({.replicas = 3, .shards = 7}, data)[2], predicted({.shards = 7}, data)[0]);
 }
 
+// 2^32 + 1 would be row 1.
+TEST(Predict, RefusesIdsThatDoNotFit) {
+  Replica replica = Replica::alone();
+  const Value ids = input({2}, {.dtype = DType::i64, .name = "ids"});
+  Trainer trainer(replica, Model(ids, Flatten{}(Embedding{4, 2}(ids))), SGD(0.01F), MeanSquaredError{});
+  const Tensor wide(Shape{2, 2}, std::vector<std::int64_t>{0, 1, 2, 4294967297});
+
+  EXPECT_THAT(sentence_thrown_by([&] { trainer.predict(wide); }),
+              HasSubstr("element 1 of array 0 (\"ids\" of i64 [2]) of sample 1 is 4294967297"));
+}
+
 // The targets of such data are of any shape.
 TEST(Predict, LooksAtNoTargets) {
   Replica replica = Replica::alone();

@@ -213,6 +213,55 @@ TEST(SeveralArrays, AreCheckedBeforeTheFirstStep) {
               HasSubstr("a model with several outputs takes one weight a sample"));
 }
 
+// They would train by position, each output with the numbers of another.
+TEST(SeveralArrays, OfOtherNamesThanTheModelsAreRefused) {
+  Replica replica = Replica::alone();
+  const Arrays a = arrays();
+  const Tensor ids(Shape{kSamples, 1}, a.ids), numbers(Shape{kSamples, 3}, a.numbers);
+  const Tensor labels(Shape{kSamples}, a.labels), values(Shape{kSamples, 1}, a.values);
+  Trainer trainer(replica, two_towers(), SGD(0.1F),
+                  {SparseCategoricalCrossentropy({.from_logits = true}), MeanSquaredError{}});
+  const auto fit = [&](std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets) {
+    return sentence_thrown_by([&] { trainer.fit(from_tensors(inputs, targets).batch(8)); });
+  };
+
+  EXPECT_THAT(
+      fit({{"id", ids}, {"numbers", numbers}}, {{"u", labels}, {"v", values}}),
+      HasSubstr("has \"u\" as target 0, where the model takes \"kind\", and the model has no array of that name; "
+                "give the arrays the names of the model, or none"));
+  EXPECT_THAT(fit({{"id", ids}, {"amounts", numbers}}, {{"kind", labels}, {"value", values}}),
+              HasSubstr("has \"amounts\" as input 1, where the model takes \"numbers\""));
+}
+
+TEST(SeveralArrays, HaveAnyNamesWhereTheModelChoseItsOwn) {
+  Replica replica = Replica::alone();
+  const Arrays a = arrays();
+  const Tensor numbers(Shape{kSamples, 3}, a.numbers), values(Shape{kSamples, 1}, a.values);
+  const Value x = input({3}), y = input({3});
+  Trainer trainer(replica, Model({x, y}, {Dense{1}(x), Dense{1}(y)}), SGD(0.1F),
+                  {MeanSquaredError{}, MeanSquaredError{}});
+
+  trainer.fit(from_tensors({{"left", numbers}, {"right", numbers}}, {{"price", values}, {"rating", values}}).batch(8));
+
+  EXPECT_EQ(trainer.step(), 6);
+}
+
+TEST(SeveralOutputs, MayComeFromOneLayer) {
+  Replica replica = Replica::alone();
+  const Arrays a = arrays();
+  const Tensor numbers(Shape{kSamples, 3}, a.numbers), values(Shape{kSamples, 1}, a.values);
+  const Value x = input({3}), y = input({3});
+  const Dense score{1, {.name = "score"}};
+  Trainer trainer(replica, Model({x, y}, {{"first", score(x)}, {"second", score(y)}}), SGD(0.1F),
+                  {MeanSquaredError{}, MeanSquaredError{}});
+  Trainer plain(replica, Model({x, y}, {score(x), score(y)}), SGD(0.1F), {MeanSquaredError{}, MeanSquaredError{}});
+  const Dataset data = from_tensors({{"", numbers}, {"", numbers}}, {{"first", values}, {"second", values}}).batch(8);
+  const Dataset unnamed = from_tensors({{"", numbers}, {"", numbers}}, {{"", values}, {"", values}}).batch(8);
+
+  EXPECT_TRUE(trainer.fit(data).results.contains("second_loss"));
+  EXPECT_TRUE(plain.fit(unnamed).results.contains("score_1_loss"));
+}
+
 // Samples 16 to 23 are the batch of step 2, and its second half is a shard of its own.
 TEST(WrongSamples, AreNamedByTheirPlaceInTheBatch) {
   for (const bool has_weights : {false, true}) {

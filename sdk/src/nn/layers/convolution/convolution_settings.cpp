@@ -29,9 +29,11 @@ void check_kernel_windows(std::string_view kind, const SlidingWindows& windows) 
   }
   // Keras refuses both together, so a model with both could not be exchanged.
   if (!has_above_one(windows.strides) || !has_above_one(windows.dilation_rate)) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} needs strides or a dilation rate of 1, not strides {} with a dilation rate of {}", kind,
-                          windows.strides, windows.dilation_rate));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{} needs strides or a dilation rate of 1, not strides {} with a dilation rate of {}; use two "
+                  "layers, and let the second one, such as a pooling layer, have the strides",
+                  kind, windows.strides, windows.dilation_rate));
 }
 
 void check_convolution(std::string_view kind, const ConvolutionSettings& settings) {
@@ -53,7 +55,8 @@ std::vector<Value> build_convolution(LayerBuilder& builder, std::span<const Valu
   const std::int64_t channels = input.shape()[input.shape().rank() - 1];
   if (channels % settings.groups != 0) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("it needs channels that its {} groups divide, not {}", settings.groups, channels));
+                fmt::format("it needs channels that its {} groups divide, not {}; take groups that divide {}",
+                            settings.groups, channels, channels));
   }
   // The kernel's shape comes first: it refuses extents whose products, the fans among them, do not fit.
   std::vector<std::int64_t> extents = settings.kernel_size;

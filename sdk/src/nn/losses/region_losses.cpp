@@ -16,9 +16,9 @@ std::string axis_member(const AxisList& axis) {
 }
 
 std::string tversky_options(const TverskyOptions& options) {
-  constexpr auto kUnbounded = std::numeric_limits<float>::infinity();
-  check_range("tversky", "alpha", options.alpha, 0, kUnbounded);
-  check_range("tversky", "beta", options.beta, 0, kUnbounded);
+  constexpr auto kNoUpperBound = std::numeric_limits<float>::infinity();
+  check_range("tversky", "alpha", options.alpha, 0, kNoUpperBound);
+  check_range("tversky", "beta", options.beta, 0, kNoUpperBound);
   return fmt::format(R"("alpha":{},"beta":{},{})", json_number(options.alpha), json_number(options.beta),
                      axis_member(options.axis));
 }

@@ -99,7 +99,7 @@ TEST(Model, ANestedModelHasOneName) {
               HasSubstr("one model is called as \"e1\" and as \"e2\", but its calls share their layers"));
   EXPECT_EQ(refusal([&] { Model(x, tower.call({x}, "e1")[0] + other.call({x}, "e2")[0]); }), "");
   // A part of another model is called under the path of that model.
-  const Model around(x, tower.call({x}, "tower"));
+  const Model around({x}, tower.call({x}, "tower"));
   EXPECT_EQ(refusal([&] { Model(x, tower.call({x}, "tower")[0] + around.call({x}, "around")[0]); }), "");
 }
 

@@ -247,19 +247,22 @@ TEST(SeveralArrays, HaveAnyNamesWhereTheModelChoseItsOwn) {
 }
 
 TEST(SeveralOutputs, MayComeFromOneLayer) {
-  Replica replica = Replica::alone();
   const Arrays a = arrays();
   const Tensor numbers(Shape{kSamples, 3}, a.numbers), values(Shape{kSamples, 1}, a.values);
   const Value x = input({3}), y = input({3});
   const Dense score{1, {.name = "score"}};
-  Trainer trainer(replica, Model({x, y}, {{"first", score(x)}, {"second", score(y)}}), SGD(0.1F),
-                  {MeanSquaredError{}, MeanSquaredError{}});
-  Trainer plain(replica, Model({x, y}, {score(x), score(y)}), SGD(0.1F), {MeanSquaredError{}, MeanSquaredError{}});
-  const Dataset data = from_tensors({{"", numbers}, {"", numbers}}, {{"first", values}, {"second", values}}).batch(8);
-  const Dataset unnamed = from_tensors({{"", numbers}, {"", numbers}}, {{"", values}, {"", values}}).batch(8);
+  const auto results_of = [&](const Model& model, const std::string& first, const std::string& second) {
+    Replica replica = Replica::alone();
+    Trainer trainer(replica, model, SGD(0.1F), {MeanSquaredError{}, MeanSquaredError{}});
+    const Dataset data = from_tensors({{"", numbers}, {"", numbers}}, {{first, values}, {second, values}});
+    return trainer.fit(data.batch(8)).results;
+  };
 
-  EXPECT_TRUE(trainer.fit(data).results.contains("second_loss"));
-  EXPECT_TRUE(plain.fit(unnamed).results.contains("score_1_loss"));
+  const Logs named = results_of(Model({x, y}, {{"first", score(x)}, {"second", score(y)}}), "first", "second");
+  const Logs plain = results_of(Model({x, y}, {score(x), score(y)}), "", "");
+
+  EXPECT_TRUE(named.contains("second_loss"));
+  EXPECT_TRUE(plain.contains("score_1_loss"));
 }
 
 // Samples 16 to 23 are the batch of step 2, and its second half is a shard of its own.

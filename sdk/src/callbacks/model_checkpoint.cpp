@@ -87,6 +87,8 @@ void ModelCheckpoint::restore(const CallbackState& state) {
 // The callback may have served another run before, whose file system is gone.
 void ModelCheckpoint::on_fit_begin(TrainingContext& context) {
   keep_ = nullptr;
+  // A process that starts later does not see an earlier fit(), so its values must not count in this one.
+  best_values_.clear();
   if (options_.weights_only && !file_name_ && directory(context) == context.run_directory()) {
     throw Error(
         ErrorCode::invalid_argument,

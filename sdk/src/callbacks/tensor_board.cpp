@@ -162,7 +162,9 @@ void TensorBoard::add_weights(const TrainingContext& context) {
 
 void TensorBoard::write(const TrainingContext& context, const std::vector<Logs>& epochs) {
   const std::string directory = path_in_run(context, options_.directory, "tensorboard", "TensorBoard");
-  if (!training_) {
+  // Trainers that follow one another in a run have folders of their own.
+  if (!training_ || directory != directory_) {
+    directory_ = directory;
     training_ = std::make_unique<EventSeries>(directory + "/train");
     validation_ = std::make_unique<EventSeries>(directory + "/validation");
   }

@@ -98,6 +98,7 @@ class TensorBoard final : public EpochRecord {
   void write_graph(const TrainingContext& context, const std::string& directory) const;
 
   TensorBoardOptions options_;
+  std::string directory_;                  // of the two below
   std::unique_ptr<EventSeries> training_;  // made with the first point
   std::unique_ptr<EventSeries> validation_;
   // Points that the history does not give; null where nothing asks for them.

@@ -14,15 +14,29 @@ std::vector<StateSpan> weights_of(Trainable& trainable) {
   return weights;
 }
 
+namespace {
+
+// The moving averages, too: they are slots, but they are weights for a call that evaluates them.
+std::vector<StateSpan> kept_of(Trainable& trainable) {
+  std::vector<StateSpan> kept = trainable.state();
+  std::erase_if(kept, [](const StateSpan& span) {
+    return span.kind == StateKind::optimizer_slot && !span.name.starts_with("optimizer/moving_average/");
+  });
+  return kept;
+}
+
+}  // namespace
+
 void KeptWeights::lay_out(bool has_room, Trainable& trainable) {
   if (has_room == this->has_room()) return;
   layout_ = {};
   kinds_.clear();
   floats_.reset();
   if (!has_room) return;
-  for (const StateSpan& weight : weights_of(trainable)) {
+  for (const StateSpan& weight : kept_of(trainable)) {
     layout_.add("kept/" + weight.name, weight.shape);
-    kinds_.push_back(weight.kind);
+    // A copy is no slot of the optimizer.
+    kinds_.push_back(weight.kind == StateKind::optimizer_slot ? StateKind::buffer : weight.kind);
   }
   // A model without weights has an arena, too, so that has_room() says what was asked for.
   floats_ = trainable.memory().allocate(std::max<std::size_t>(layout_.float_count(), 1));
@@ -39,14 +53,14 @@ std::vector<StateSpan> KeptWeights::spans() const {
 
 void KeptWeights::keep(Trainable& trainable) {
   const std::vector<StateSpan> kept = spans();
-  const std::vector<StateSpan> weights = weights_of(trainable);
+  const std::vector<StateSpan> weights = kept_of(trainable);
   for (std::size_t i = 0; i < kept.size(); ++i) trainable.memory().copy(weights[i].values, kept[i].values);
 }
 
 void KeptWeights::exchange(Trainable& trainable) {
   MemorySpace& memory = trainable.memory();
   const std::vector<StateSpan> kept = spans();
-  const std::vector<StateSpan> weights = weights_of(trainable);
+  const std::vector<StateSpan> weights = kept_of(trainable);
   std::size_t most = 1;
   for (const StateSpan& span : kept) most = std::max(most, span.values.size());
   const std::shared_ptr<float[]> between = memory.allocate(most);

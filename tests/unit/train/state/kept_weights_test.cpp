@@ -79,6 +79,22 @@ TEST(KeptWeights, AreThoseOfTheBestEpochAtTheEnd) {
   });
 }
 
+// The averages of the last epoch were handed to the model next to the weights of the best one.
+TEST(KeptWeights, ComeWithTheAveragesOfTheirEpoch) {
+  train_on_threads({}, [&](Replica& replica) {
+    Trainer trainer(replica, small_model(), Adam({.learning_rate = 0.01F, .use_ema = true, .ema_momentum = 0.5F}),
+                    SparseCategoricalCrossentropy({.from_logits = true}));
+    const FitResult fit = trainer.fit(small_data().shuffle().batch(10), {.epochs = 4,
+                                                                         .validation = small_data(20).batch(7),
+                                                                         .accept_shared_samples = true,
+                                                                         .callbacks = {SwapEMAWeights(), restoring()}});
+    ASSERT_LT(highest_epoch(fit.history), 3);
+
+    EXPECT_EQ(trainer.evaluate(small_data(20).batch(7), Weights::averaged).at("loss"),
+              fit.history[static_cast<std::size_t>(highest_epoch(fit.history))].at("val_loss"));
+  });
+}
+
 TEST(KeptWeights, AreTheSameOnAnyNumberOfReplicas) {
   const Outcome expected = restored_outcome({.replicas = 1});
   EXPECT_NE(expected.digest, outcome_of({.replicas = 1}).digest);

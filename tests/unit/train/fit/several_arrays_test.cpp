@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "holdfast/base/error.h"
+#include "support/temporary_folder.h"
 #include "support/thread_replica.h"
 #include "support/thrown.h"
 #include "unit/train/support/small_training.h"

@@ -115,7 +115,7 @@ std::vector<Value> IoUMetric::sums_of_rows(const Value& outputs, const Value& ta
 }
 
 double IoUMetric::result(std::span<const double> sums, double) const {
-  constexpr double kEpsilon = 1e-7, kLeast = 1e-9;  // those of Keras
+  constexpr double kRoundingShare = 1e-7, kLeast = 1e-9;  // those of Keras
   const auto classes = static_cast<std::size_t>(num_classes_);
   double shares = 0, found = 0;
   for (const std::int64_t id : target_class_ids_) {
@@ -124,10 +124,10 @@ double IoUMetric::result(std::span<const double> sums, double) const {
     const double either = sums[classes + place] + sums[2 * classes + place] - both;
     // A class that does not occur would pull the mean down.
     if (either <= kLeast) continue;
-    shares += both / (either + kEpsilon);
+    shares += both / (either + kRoundingShare);
     ++found;
   }
-  return shares / (found + kEpsilon);
+  return shares / (found + kRoundingShare);
 }
 
 IoU::IoU(std::int64_t num_classes, const std::vector<std::int64_t>& target_class_ids, const IoUOptions& options)

@@ -72,7 +72,7 @@ int convert(FileSystem& files, const ConvertOptions& options, Console& console) 
   for (const std::string& note : result.notes) {
     console.out << "note: " << shortened(printable(note), kMaxNoteBytes) << "\n";
   }
-  return kDone;
+  return result.lacks_model ? kWithoutModel : kDone;
 }
 
 void add_compression(CLI::App& command, ConvertOptions& options) {

@@ -242,9 +242,21 @@ def nested_chain():
     return keras.Model(x, head(layers.Add(name="both")(encoder(x))))
 
 
-@pytest.mark.parametrize("kind", ["residual", "images", "vectors", "functions", "nested_chain"])
+def rewritten():
+    """Layers and functions for which Holdfast has others."""
+    x = inputs = keras.Input((6, 8, 3), name="image")
+    x = layers.Rescaling([0.5, 2.0, 1.5], offset=[0.5, -1.0, 0.0])(x)
+    x = layers.Dropout(0.25, noise_shape=(None, 1, 1, 1))(x)
+    x = layers.Dropout(0.25, noise_shape=(None, 1, 1, 3))(x)
+    y = ops.clip(ops.transpose(x, (0, 2, 3, 1)), -1.5, 1.0)
+    y = ops.squeeze(ops.expand_dims(y, -1), -1)
+    y = y * ops.cast(y > 0.25, "float32") + ops.cast(ops.less(y, ops.sum(y, axis=1, keepdims=True)), "float32")
+    return keras.Model(inputs, layers.Dense(3)(layers.Flatten()(y)))
+
+
+@pytest.mark.parametrize("kind", ["residual", "images", "vectors", "functions", "nested_chain", "rewritten"])
 def test_holdfast_predicts_what_keras_does(kind, tmp_path):
-    model = nested_chain() if kind == "nested_chain" else MODELS[kind]()
+    model = {**MODELS, "nested_chain": nested_chain, "rewritten": rewritten}[kind]()
     fill(model, seed=6)
     inputs, expected = inputs_of(model)[0], predict(model)
     inputs.tofile(tmp_path / "inputs.bin")
@@ -283,7 +295,7 @@ def test_the_command_says_why_a_model_is_left_out(tmp_path):
     x = keras.Input((5, 4))
     model = keras.Model(x, layers.LSTM(3, name="memory")(x))
 
-    said = holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "a.h5")
+    said = holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "a.h5", exit_code=1)
 
     assert "only the arrays are written, without the model" in said and '"memory"' in said
 
@@ -311,3 +323,77 @@ def test_an_option_that_holdfast_lacks_is_refused_by_name(make, word, tmp_path):
     x = keras.Input((6, 6, 2))
 
     assert word in refused(keras.Model(x, make(x)), tmp_path)
+
+
+def test_losses_and_optimizer_of_several_outputs_go_to_keras_and_back(tmp_path):
+    model = shared()
+    names = [name for name in savepoint(model, tmp_path)[2]]
+    generator = np.random.default_rng(8)
+    content = savepoint(model, tmp_path)[2]
+    slots = {name.replace("model/", "optimizer/momentum/", 1): generator.normal(size=content[name].shape).astype("f4")
+             for name in names}
+    configuration = {"optimizer": {"kind": "sgd", "learning_rate": 0.5, "momentum": 0.9, "nesterov": True},
+                     "losses": [{"loss": {"kind": "huber", "delta": 2.0}, "weight": 0.5},
+                                {"loss": {"kind": "mean_squared_error"}, "weight": 1.0}],
+                     "metrics": [{"output": 1, "metric": {"kind": "mean_absolute_error", "name": "distance"}}]}
+    file, _, _ = savepoint(model, tmp_path, "trained", configuration, **slots)
+
+    said = holdfast("convert", file, tmp_path / "a.keras")
+    holdfast("convert", tmp_path / "a.keras", tmp_path / "back.h5", "--like", file)
+
+    assert "optimizer" not in said
+    found = keras.saving.load_model(tmp_path / "a.keras")
+    state = {variable.path.split("/", 1)[1]: np.asarray(variable) for variable in found.optimizer.variables}
+    assert len([name for name in state if "momentum" in name]) == len(slots)
+    x = [generator.normal(size=(4, 6)).astype("f4") for _ in range(2)]
+    y = [generator.normal(size=(4, 2)).astype("f4"), generator.normal(size=(4, 1)).astype("f4")]
+    results = found.evaluate(x, y, verbose=0, return_dict=True)
+    p, q = (np.asarray(value) for value in found(x))
+    huber = float(keras.losses.Huber(delta=2.0)(y[0], p))
+    assert results["loss"] == pytest.approx(0.5 * huber + float(np.mean((y[1] - q) ** 2)), rel=1e-4)
+    assert [name for name in results if "distance" in name] == ["value_distance"]
+    holdfast("diff", file, tmp_path / "back.h5")
+
+
+def test_the_command_says_what_keras_lacks_of_the_training(tmp_path):
+    model = shared()
+    slots = {name.replace("model/", "optimizer/momentum/", 1): value for name, value in savepoint(model, tmp_path)[2].items()}
+    configuration = {"optimizer": {"kind": "sgd", "learning_rate": 0.5, "momentum": 0.9},
+                     "losses": [{"loss": {"kind": "mine"}, "weight": 1.0}] * 2, "metrics": []}
+    file, _, _ = savepoint(model, tmp_path, "trained", configuration, **slots)
+
+    assert 'is left out: Keras does not have the loss "mine"' in holdfast("convert", file, tmp_path / "a.keras")
+
+
+def test_calls_in_inference_mode_are_frozen_or_noted(tmp_path):
+    x = keras.Input((4,))
+    base_input = keras.Input((4,))
+    base = keras.Model(base_input, layers.BatchNormalization(name="bn")(layers.Dense(4, name="d")(base_input)), name="base")
+    y = layers.Dropout(0.5, name="drop")(base(x, training=False), training=True)
+    said = holdfast("convert", save(keras.Model(x, y), tmp_path, "archive"), tmp_path / "a.h5")
+
+    assert 'layer "base" is called with training=False, which acts on "base/bn": Holdfast freezes it' in said
+    assert 'layer "drop" is called with training=True' in said
+    metadata = json.loads(holdfast("inspect", tmp_path / "a.h5", "--json"))["metadata"]
+    frozen = {layer["name"]: not layer.get("trainable", True) for layer in metadata["graph"]["layers"]}
+    assert frozen == {"base/d": False, "base/bn": True, "drop": False}
+
+
+def test_layers_of_other_names_are_renamed(tmp_path):
+    x = keras.Input((4,))
+    model = keras.Model(x, layers.Dense(2, name="gr\u00f6\u00dfe b")(x))
+    said = holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "a.h5")
+    holdfast("convert", tmp_path / "a.h5", tmp_path / "a.keras")
+
+    assert 'is called "gr__e_b" here' in said
+    found = keras.saving.load_model(tmp_path / "a.keras")
+    assert found.layers[1].name == "gr__e_b"
+    assert_same_bits(values(found), values(model))
+
+
+def test_efficient_net_becomes_a_model(tmp_path):
+    model = keras.applications.EfficientNetB0(weights=None, input_shape=(32, 32, 3), classes=3)
+
+    said = holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "a.h5")
+
+    assert "without the model" not in said

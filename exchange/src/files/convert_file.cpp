@@ -20,6 +20,8 @@
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/exchange/pytorch.h"
 #include "holdfast/format/exchange/safetensors.h"
+#include "keras/keras_graph.h"
+#include "keras/keras_names.h"
 #include "keras/keras_optimizer_state.h"
 #include "keras_files/keras_json.h"
 
@@ -225,11 +227,18 @@ class Converter {
         text_member(metadata, "kind") == kKeras && !text_member(member(metadata, "keras"), "config").empty();
     if (!is_model) return;
     try {
+      for (std::string& sentence : rename_layers(set, metadata)) {
+        note(std::move(sentence));
+        set.metadata = metadata.dump();
+      }
       KerasModelGraph model = keras_model_graph(set);
       for (std::string& sentence : model.notes) note(std::move(sentence));
       metadata["graph"] = parse_keras_json(model.graph, "the model's graph");
       for (NamedArray& array : model.arrays) add_array(std::move(array), set, metadata["keras"]);
     } catch (const Error& error) {
+      // An empty file would be worth nothing.
+      if (set.arrays.empty()) throw;
+      result_.lacks_model = true;
       note(fmt::format("only the arrays are written, without the model: {}", error.what()));
       return;
     }
@@ -283,9 +292,14 @@ class Converter {
     // Slots have other names in Keras: "momentum" for "m".
     const bool keeps_optimizer =
         std::any_of(names.begin(), names.end(), [](const std::string& name) { return is_optimizer_slot(name); });
-    note_left_out(set, [&](const std::string& name) {
-      return names.contains(name) || (keeps_optimizer && name.starts_with(kOptimizerPrefix));
-    });
+    const Json metadata = parse_keras_json(set.metadata, "the metadata");
+    const std::string missing = kind == kSavepoint ? training_that_keras_lacks(metadata) : "";
+    note_left_out(
+        set,
+        [&](const std::string& name) {
+          return names.contains(name) || (keeps_optimizer && name.starts_with(kOptimizerPrefix));
+        },
+        missing.empty() ? "" : fmt::format(": Keras does not have {}", missing));
     if (kind == kSavepoint) note_metadata();
   }
 
@@ -299,8 +313,9 @@ class Converter {
                             output_, name(result_.to), input_));
   }
 
+  // `reason` ends the note about the optimizer's state.
   template <typename IsKept>
-  void note_left_out(const ArraySet& set, const IsKept& is_kept) {
+  void note_left_out(const ArraySet& set, const IsKept& is_kept, const std::string& reason = "") {
     // One note for all slots: a model of hundreds of layers has twice as many of them.
     std::size_t slots = 0;
     for (const NamedArray& array : set.arrays) {
@@ -313,7 +328,7 @@ class Converter {
     }
     // The user may expect the optimizer to go on, so its absence is always said.
     if (slots > 0)
-      note(fmt::format("the optimizer's state ({}{}) is left out", slots, slots == 1 ? " array" : " arrays"));
+      note(fmt::format("the optimizer's state ({}{}) is left out{}", slots, slots == 1 ? " array" : " arrays", reason));
   }
 
   void note_metadata() {

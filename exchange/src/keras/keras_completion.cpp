@@ -8,6 +8,7 @@
 
 #include "bytes/array_prefixes.h"
 #include "keras_files/keras_model.h"
+#include "keras_layers/keras_layer_reader.h"
 
 namespace holdfast::format {
 namespace {
@@ -34,7 +35,10 @@ void complete_layers(Json& config, std::size_t depth) {
   for (Json& layer : options.is_array() ? options : options["layers"]) {
     const std::string class_name = text_member(layer, "class_name");
     complete_layers(layer, depth + 1);
-    if (class_name != "Normalization" || !member(layer, "config").is_object()) continue;
+    if (!member(layer, "config").is_object()) continue;
+    const bool is_rescaling = becomes_normalization(class_name, member(layer, "config"));
+    if (class_name != "Normalization" && !is_rescaling) continue;
+    layer["class_name"] = "Normalization";
     layer["config"].update({{"mean", nullptr}, {"variance", nullptr}});
   }
 }

@@ -150,7 +150,7 @@ void KerasContainer::add_node(std::size_t entry, const Json& json) {
   if (json.is_array()) {
     entries_[entry].has_old_nodes = true;
     collect_references(json, 0, "inbound_nodes", node.inputs);
-    for (const Json& input : json) check_options(entry, input.is_array() && input.size() > 3 ? input[3] : Json());
+    for (const Json& input : json) read_options(entry, input.is_array() && input.size() > 3 ? input[3] : Json(), node);
     // Lists of Keras 2 have no numbers among the arguments: they are all values.
     node.arguments.resize(node.inputs.size());
   } else {
@@ -158,7 +158,7 @@ void KerasContainer::add_node(std::size_t entry, const Json& json) {
     for (const Json& argument : arguments.is_array() ? arguments : Json::array()) {
       collect_argument(entry, argument, 0, node);
     }
-    check_options(entry, member(json, "kwargs"));
+    read_options(entry, member(json, "kwargs"), node);
   }
   // A file may repeat one call without end, and each argument becomes an entry here.
   if (node.arguments.size() > ModelGraph::kMaxArrays) {
@@ -168,11 +168,14 @@ void KerasContainer::add_node(std::size_t entry, const Json& json) {
   nodes_.push_back(std::move(node));
 }
 
-void KerasContainer::check_options(std::size_t entry, const Json& options) const {
+void KerasContainer::read_options(std::size_t entry, const Json& options, KerasNode& node) const {
   if (!options.is_object()) return;
   for (const auto& [key, value] : options.items()) {
-    // A layer that always runs as in inference computes the same predictions.
-    if (value.is_null() || (key == "training" && value.is_boolean())) continue;
+    if (value.is_null()) continue;
+    if (key == "training" && value.is_boolean()) {
+      node.training = value.get<bool>();
+      continue;
+    }
     refuse_keras_layer(
         path_of(entries_[entry]), entries_[entry].class_name,
         fmt::format("is called with the argument {}, which Holdfast does not have; call it without", quoted_text(key)));

@@ -27,6 +27,8 @@ struct KerasNode {
   std::vector<KerasReference> inputs;
   // In the order of the arguments: a number, or missing where an input stands.
   std::vector<std::optional<double>> arguments;
+  // The argument `training`, where the call gives one.
+  std::optional<bool> training{};
 };
 
 // An entry of a model's list of layers.
@@ -76,8 +78,8 @@ class KerasContainer {
 
   void add_node(std::size_t entry, const Json& json);
 
-  // Named arguments of a call: a mask would be a value, and the others change what the layer computes.
-  void check_options(std::size_t entry, const Json& options) const;
+  // Reads the named arguments of a call. A mask would be a value, and the others change what the layer computes.
+  void read_options(std::size_t entry, const Json& options, KerasNode& node) const;
 
   static std::optional<KerasReference> reference_from(const Json& list);
 

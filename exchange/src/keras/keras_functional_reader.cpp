@@ -16,7 +16,9 @@
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shape_bytes.h"
+#include "keras/keras_call_mode.h"
 #include "keras/keras_container.h"
+#include "keras/keras_names.h"
 #include "keras_files/keras_model.h"
 #include "keras_files/keras_path.h"
 #include "keras_layers/keras_layer_reader.h"
@@ -29,10 +31,6 @@ constexpr std::size_t kMaxNestedModels = 64;
 constexpr std::size_t kMaxEntries = 20'000;
 
 using Values = std::vector<ModelGraphSource>;
-
-bool is_part_of_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-}
 
 class FunctionalReader {
  public:
@@ -90,6 +88,11 @@ class FunctionalReader {
     ModelGraphInput input{.name = name, .shape = {}};
     if (!batch_shape.is_array() || batch_shape.empty()) {
       refuse_keras_layer(name, "InputLayer", "does not say its shape; build the model, and save it again");
+    }
+    if (batch_shape.size() == 1) {
+      refuse_keras_layer(name, "InputLayer",
+                         "has one number for each sample and no axis, and no input of Holdfast is without one; give it "
+                         "the shape (1,)");
     }
     if (batch_shape.size() - 1 > kMaxAxes) {
       refuse_keras_layer(name, "InputLayer",
@@ -195,6 +198,17 @@ class FunctionalReader {
     const std::string path = model.path_of(entry);
     if (inputs.empty()) model.refuse(fmt::format("calls layer {} without a value", quoted_text(path)));
     check_name(entry, path);
+    if (!mode_.begin(node.training)) return call_named(entry, path, node, number, inputs);
+    Values values = call_named(entry, path, node, number, inputs);
+    for (std::string& sentence : mode_.end(path)) {
+      // Several calls of a layer have one note.
+      if (noted_.insert(sentence).second) result_.notes.push_back(std::move(sentence));
+    }
+    return values;
+  }
+
+  Values call_named(const KerasEntry& entry, const std::string& path, const KerasNode& node, std::size_t number,
+                    const Values& inputs) {
     if (entry.is_model) return call_model(*entry.json, path, inputs);
     KerasCall call{.path = path,
                    .class_name = entry.class_name,
@@ -218,7 +232,9 @@ class FunctionalReader {
       // Steps of the first call end in numbers, so the number of a call needs a word before it.
       const std::string name = path + (is_repeated ? fmt::format(".call{}", number) : "") + step.suffix;
       const std::size_t layer = layer_named(name, path, step);
-      result_.graph.layers[layer].is_frozen = is_frozen_with_weights(entry);
+      // Another call of the layer may have frozen it.
+      if (is_frozen_with_weights(entry)) result_.graph.layers[layer].is_frozen = true;
+      mode_.apply_to(result_.graph.layers[layer]);
       values = {add_call(layer, values)};
     }
     return values;
@@ -304,16 +320,10 @@ class FunctionalReader {
   }
 
   void check_name(const KerasEntry& entry, const std::string& path) const {
-    const std::string& name = entry.name;
-    constexpr std::size_t kMaxName = 80;
-    // The name becomes a part of names of arrays and of paths in files.
-    const bool is_name =
-        name.size() <= kMaxName && name.front() != '.' && std::all_of(name.begin(), name.end(), is_part_of_name);
-    if (is_name) return;
+    if (is_layer_name(entry.name)) return;
     refuse_keras_layer(path, entry.class_name,
-                       fmt::format("has a name that Holdfast does not accept; name it with at most {} letters, digits "
-                                   "and characters of \"_-.\"",
-                                   kMaxName));
+                       "has a name that Holdfast does not accept; name it with at most 80 letters, digits and "
+                       "characters of \"_-.\"");
   }
 
   // The layer of this name, which may have been called before.
@@ -368,6 +378,7 @@ class FunctionalReader {
   std::map<std::string, std::size_t> layers_;  // by name
   std::map<std::string, std::string> owners_;  // name of a layer -> path of the Keras layer that it belongs to
   std::set<std::string> noted_;
+  KerasCallMode mode_;
   std::size_t nesting_ = 0;
   std::size_t entries_ = 0;
 };

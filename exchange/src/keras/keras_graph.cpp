@@ -223,23 +223,74 @@ std::optional<Json> loss_object(const Json& configuration) {
   return object;
 }
 
-// Null unless Keras has both the optimizer and the loss.
-Json compile_config(const Json& configuration) {
-  const auto optimizer = optimizer_object(member(configuration, "optimizer"));
-  const auto loss = loss_object(member(configuration, "loss"));
-  if (!optimizer || !loss) return nullptr;
-  Json metrics = Json::array();
+// The losses of all outputs. A savepoint of one loss with the factor 1 has it alone.
+std::vector<Json> losses_of(const Json& configuration) {
+  const Json& list = member(configuration, "losses");
+  if (list.is_array()) return std::vector<Json>(list.begin(), list.end());
+  Json alone = {{"loss", member(configuration, "loss")}, {"weight", 1}};
+  return std::vector<Json>(1, std::move(alone));
+}
+
+// A metric that Keras lacks is left out: it changes nothing of what the model computes. There is a list for each
+// output, as Keras writes it.
+std::vector<Json> metrics_of(const Json& configuration, std::size_t outputs) {
+  std::vector<Json> metrics(outputs, Json::array());
   const Json& list = member(configuration, "metrics");
   for (const Json& metric : list.is_array() ? list : Json::array()) {
-    // A metric that Keras lacks is left out: it changes nothing of what the model computes.
-    // A metric of several sums is written with their number.
-    const Json& own = metric.contains("sums") ? member(metric, "metric") : metric;
-    if (auto object = object_of_axis(own, "keras.metrics", kMetrics)) metrics.push_back(std::move(*object));
+    std::size_t output = 0;
+    const Json* own = &metric;
+    // Around a metric stand its output, the number of its sums, and what it ignores.
+    while (own->is_object() && own->contains("metric")) {
+      const std::int64_t place = integer_value(member(*own, "output")).value_or(0);
+      output = std::max(output, place < 0 ? outputs : static_cast<std::size_t>(place));
+      own = &member(*own, "metric");
+    }
+    auto object = object_of_axis(*own, "keras.metrics", kMetrics);
+    if (object && output < outputs) metrics[output].push_back(std::move(*object));
   }
-  return {{"optimizer", *optimizer},     {"loss", *loss},
-          {"loss_weights", nullptr},     {"metrics", std::move(metrics)},
-          {"weighted_metrics", nullptr}, {"run_eagerly", false},
-          {"steps_per_execution", 1},    {"jit_compile", false}};
+  return metrics;
+}
+
+// One for a single output, else a list.
+Json alone_or_list(std::vector<Json> parts) {
+  return parts.size() == 1 ? std::move(parts[0]) : Json(std::move(parts));
+}
+
+// What Keras needs to train, or the part of it that Keras lacks.
+struct KerasCompilation {
+  Json config;
+  std::string missing;
+};
+
+KerasCompilation compilation(const Json& configuration) {
+  const Json& own = member(configuration, "optimizer");
+  const auto optimizer = optimizer_object(own);
+  if (!optimizer) {
+    return {.config = {}, .missing = fmt::format("the optimizer {} as it is", quoted_text(text_member(own, "kind")))};
+  }
+  std::vector<Json> losses;
+  Json weights = Json::array();
+  bool is_weighted = false;
+  for (const Json& entry : losses_of(configuration)) {
+    auto loss = loss_object(member(entry, "loss"));
+    if (!loss) {
+      const std::string kind = text_member(member(entry, "loss"), "kind");
+      return {.config = {}, .missing = fmt::format("the loss {} as it is", quoted_text(kind))};
+    }
+    losses.push_back(std::move(*loss));
+    weights.push_back(number_member(entry, "weight"));
+    is_weighted = is_weighted || weights.back() != 1;
+  }
+  std::vector<Json> metrics = metrics_of(configuration, losses.size());
+  return {.config = {{"optimizer", *optimizer},
+                     {"loss", alone_or_list(std::move(losses))},
+                     {"loss_weights", is_weighted ? std::move(weights) : Json()},
+                     {"metrics", alone_or_list(std::move(metrics))},
+                     {"weighted_metrics", nullptr},
+                     {"run_eagerly", false},
+                     {"steps_per_execution", 1},
+                     {"jit_compile", false}},
+          .missing = ""};
 }
 
 }  // namespace
@@ -252,10 +303,14 @@ Json keras_config_of_savepoint(const Json& metadata) {
   const ModelGraph graph = graph_for_keras(metadata);
   const std::optional<Json> chain = graph.is_chain() ? layers_of_chain(graph) : std::nullopt;
   Json config = chain ? sequential_config(graph, *chain) : keras_functional_config(graph);
-  Json compile = compile_config(member(metadata, "configuration"));
+  KerasCompilation compiled = compilation(member(metadata, "configuration"));
   // Without it the model loads uncompiled, and its user chooses optimizer and loss.
-  if (compile.is_object()) config["compile_config"] = std::move(compile);
+  if (compiled.missing.empty()) config["compile_config"] = std::move(compiled.config);
   return config;
+}
+
+std::string training_that_keras_lacks(const Json& metadata) {
+  return compilation(member(metadata, "configuration")).missing;
 }
 
 std::map<std::string, std::string> savepoint_layer_names(const Json& metadata) {

@@ -13,6 +13,7 @@
 
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
+#include "keras_layers/keras_initializer.h"
 #include "keras_layers/keras_layer_table.h"
 #include "keras_layers/keras_operation_reader.h"
 #include "keras_layers/keras_option_reader.h"
@@ -45,6 +46,8 @@ class LayerReader {
     note_training(*row);
     check_axes(*row);
     if (row->has_data_format) options_.require("data_format", "channels_last");
+    if (call_.class_name == "Dropout" && member(config_, "noise_shape").is_array()) return dropout_of_noise(*row);
+    if (becomes_normalization(call_.class_name, config_)) return normalization_of_lists(*row);
     for (const LayerRequirement& requirement : row->requirements) {
       options_.require(requirement.keras, Json::parse(requirement.value));
     }
@@ -55,6 +58,72 @@ class LayerReader {
   }
 
  private:
+  // Axes of extent 1 in the shape of the noise share one draw. Holdfast has that for all axes but the channels.
+  std::vector<HoldfastStep> dropout_of_noise(const LayerRow& row) const {
+    constexpr const char* kNoise = "noise_shape";
+    const Json& noise = member(config_, kNoise);
+    const std::size_t rank = options_.rank();
+    const SampleShape& sample = *call_.inputs.front();
+    if (noise.size() != rank + 1 || !noise[0].is_null()) options_.refuse_option(kNoise);
+    std::size_t shared = 0;
+    std::size_t own = 0;
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      const Json& extent = noise[axis + 1];
+      if (!extent.is_null() && extent != 1 && extent != sample[axis]) options_.refuse_option(kNoise);
+      if (sample[axis] == 1) continue;
+      ++(extent == 1 ? shared : own);
+    }
+    const bool has_own_channels = noise[rank] != 1 && sample.back() != 1;
+    HoldfastStep step{.suffix = "", .kind = "Dropout", .config = Json::object()};
+    for (const LayerOption& option : row.options) read_option(row, option, step);
+    if (shared == 0) return {step};
+    if (own == 0) return dropout_of_samples(std::move(step), sample);
+    constexpr std::size_t kMostPositions = 3;
+    if (own > 1 || !has_own_channels || rank > kMostPositions + 1) options_.refuse_option(kNoise);
+    step.kind = fmt::format("SpatialDropout{}D", rank - 1);
+    return {step};
+  }
+
+  // One draw for each sample (stochastic depth): the sample is a single channel then.
+  static std::vector<HoldfastStep> dropout_of_samples(HoldfastStep dropout, const SampleShape& sample) {
+    const auto reshape = [](const char* suffix, const SampleShape& shape) {
+      return HoldfastStep{
+          .suffix = suffix, .kind = "Operation", .config = {{"operation", "reshape"}, {"shape", Json(shape)}}};
+    };
+    dropout.suffix = ".1";
+    dropout.kind = "SpatialDropout1D";
+    return {reshape(".0", {elements_of_sample(sample), 1}), std::move(dropout), reshape("", sample)};
+  }
+
+  // Holdfast's Rescaling has one factor for all. One for each channel is (x - mean) / sqrt(variance).
+  std::vector<HoldfastStep> normalization_of_lists(const LayerRow& row) const {
+    // Refuses an input of unknown shape.
+    static_cast<void>(options_.rank());
+    const auto channels = static_cast<std::size_t>(call_.inputs.front()->back());
+    const auto numbers_of = [&](const char* key, const char* otherwise) {
+      // A list in a list would be along another axis.
+      for (const Json& number : member(config_, key)) {
+        if (number.is_array()) options_.refuse_option(key);
+      }
+      const auto list = options_.value(row, {.keras = key, .form = OptionForm::statistics, .otherwise = otherwise}, {})
+                            .get<std::vector<double>>();
+      if (list.size() != 1 && list.size() != channels) options_.refuse_option(key);
+      return list.size() == 1 ? std::vector<double>(channels, list.front()) : list;
+    };
+    const std::vector<double> scale = numbers_of("scale", "1");
+    const std::vector<double> offset = numbers_of("offset", "0");
+    HoldfastStep step{
+        .suffix = "", .kind = "Normalization", .config = {{"axis", Json::array({-1})}, {"invert", false}}};
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      // No square root is negative.
+      if (scale[channel] <= 0) options_.refuse_option("scale");
+      step.config["mean"].push_back(static_cast<float>(-offset[channel] / scale[channel]));
+      step.config["variance"].push_back(static_cast<float>(1 / (scale[channel] * scale[channel])));
+    }
+    add_statistics(step);
+    return {std::move(step)};
+  }
+
   void read_option(const LayerRow& row, const LayerOption& option, HoldfastStep& step) const {
     Json value = options_.value(row, option, step.config);
     if (option.form == OptionForm::last_axis && option.holdfast.empty()) return;
@@ -92,10 +161,23 @@ class LayerReader {
       if (std::ranges::any_of(row.options, [&](const LayerOption& option) { return option.keras == key; })) continue;
       const bool is_of_training = key.ends_with("_regularizer") || key.ends_with("_constraint");
       if (is_of_training && !value.is_null()) ignored.push_back(key);
+      if (key.ends_with("_initializer") && !value.is_null()) note_initializer(key, value);
+    }
+    if (flag_member(config_, "synchronized", false)) {
+      options_.note("has synchronized = True; Holdfast takes the statistics of each shard of a batch");
     }
     if (!ignored.empty()) {
       options_.note(fmt::format("has a {}, which Holdfast leaves out", fmt::join(ignored, " and a ")));
     }
+  }
+
+  // Normalizations have none here: what they multiply by begins with 1, and what they add with 0.
+  void note_initializer(const std::string& key, const Json& value) const {
+    const bool is_scale = key == "gamma_initializer" || key == "moving_variance_initializer";
+    const char* otherwise = is_scale ? "ones" : "zeros";
+    if (initializer_of_keras(value) == otherwise) return;
+    options_.note(
+        fmt::format("has a {} that Holdfast leaves out: if it draws new weights, it takes {}", key, otherwise));
   }
 
   void check_axes(const LayerRow& row) const {
@@ -143,7 +225,17 @@ class LayerReader {
   const KerasOptionReader options_;
 };
 
+bool has_several_numbers(const Json& value) {
+  return value.is_array() &&
+         std::any_of(value.begin(), value.end(), [&](const Json& element) { return element != value.front(); });
+}
+
 }  // namespace
+
+bool becomes_normalization(std::string_view class_name, const Json& config) {
+  return class_name == "Rescaling" &&
+         (has_several_numbers(member(config, "scale")) || has_several_numbers(member(config, "offset")));
+}
 
 std::string known_keras_classes() {
   std::set<std::string> classes = {"Identity", "InputLayer"};

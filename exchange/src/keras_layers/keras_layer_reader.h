@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "keras_files/keras_json.h"
@@ -43,6 +44,9 @@ struct HoldfastStep {
 // Adds sentences to `notes` about what a model of Holdfast does not have, such as regularizers. Throws
 // Error{unsupported} with the layer's name for a class, or an option, that has no counterpart, and lists those that do.
 std::vector<HoldfastStep> steps_of_keras_call(const KerasCall& call, std::vector<std::string>& notes);
+
+// Whether a Keras layer is a Rescaling with a number for each channel, for which Holdfast has a Normalization.
+bool becomes_normalization(std::string_view class_name, const Json& config);
 
 // The Keras classes that have a counterpart, as words of a sentence.
 std::string known_keras_classes();

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
+#include <utility>
 
 #include "keras_layers/keras_activation.h"
 #include "keras_layers/keras_option_reader.h"
@@ -67,6 +69,10 @@ class FunctionReader {
     if (name == "Cast" && text_member(config_, "dtype") == "float32") {
       return one_step("Operation", {{"operation", "cast"}});
     }
+    if (name == "Transpose") return one_step("Permute", {{"dims", transposed_axes()}});
+    if (name == "ExpandDims" || name == "Squeeze") return {reshape_step(resized_shape(name == "ExpandDims"))};
+    if (name == "Clip") return clipping();
+    if (name == "Less" || name == "Greater") return comparison(name == "Greater");
     if (name == "Concatenate") return one_step("Concatenate", {{"axis", options_.axis("axis", -1)}});
     options_.refuse(
         fmt::format("is a function that has no counterpart; Holdfast has functions of elements, sums, means, "
@@ -97,12 +103,92 @@ class FunctionReader {
     const bool is_activation =
         std::find(kActivationOperations.begin(), kActivationOperations.end(), function) != kActivationOperations.end();
     if (is_activation) return one_step("Activation", {{"activation", function}});
-    constexpr std::array<std::string_view, 7> kTwo = {"add",   "subtract", "multiply", "divide",
-                                                      "power", "maximum",  "minimum"};
+    constexpr std::array<std::string_view, 8> kTwo = {"add",   "subtract", "multiply", "divide",
+                                                      "power", "maximum",  "minimum",  "less"};
     const std::size_t wanted = std::find(kTwo.begin(), kTwo.end(), function) == kTwo.end() ? 1 : 2;
     if (constants.size() != wanted)
       options_.refuse(fmt::format("has {} arguments instead of {}", constants.size(), wanted));
     return {element_step(function, constants)};
+  }
+
+  static HoldfastStep reshape_step(const SampleShape& shape) {
+    return {.suffix = "", .kind = "Operation", .config = {{"operation", "reshape"}, {"shape", Json(shape)}}};
+  }
+
+  // Counted from 1, since the samples stay first.
+  Json transposed_axes() const {
+    const Json& axes = member(config_, "axes");
+    const auto rank = static_cast<std::int64_t>(options_.rank()) + 1;
+    std::set<std::int64_t> seen;
+    Json order = Json::array();
+    for (const Json& entry : axes.is_array() ? axes : Json::array()) {
+      const std::int64_t axis = integer_value(entry).value_or(rank);
+      const std::int64_t place = axis < 0 ? axis + rank : axis;
+      const bool is_first = seen.empty();
+      const bool is_valid = place >= 0 && place < rank && seen.insert(place).second && (place == 0) == is_first;
+      if (!is_valid) options_.refuse("moves the axis of samples; leave that axis first");
+      if (place != 0) order.push_back(place);
+    }
+    if (static_cast<std::int64_t>(seen.size()) != rank) {
+      options_.refuse("does not say all axes; no value of Holdfast mixes samples");
+    }
+    return order;
+  }
+
+  // With an axis of extent 1 more, or without some of these.
+  SampleShape resized_shape(bool is_expanded) const {
+    SampleShape shape = known_shape();
+    const Json& value = member(config_, "axis");
+    const auto rank = static_cast<std::int64_t>(shape.size()) + (is_expanded ? 2 : 1);
+    std::set<std::int64_t> places;
+    for (const Json& entry : value.is_array() ? value : Json::array({value})) {
+      const std::int64_t axis = integer_value(entry).value_or(0);
+      const std::int64_t place = axis < 0 ? axis + rank : axis;
+      const bool is_known =
+          place > 0 && place < rank && (is_expanded || shape[static_cast<std::size_t>(place - 1)] == 1);
+      if (!is_known) options_.refuse("adds or removes an axis that it cannot; name an axis after that of the samples");
+      places.insert(place - 1);
+    }
+    if (is_expanded) {
+      if (places.size() != 1) options_.refuse("adds several axes; add one at a time");
+      shape.insert(shape.begin() + *places.begin(), 1);
+      return shape;
+    }
+    // From the last one, so that the places of the others stay right.
+    for (auto place = places.rbegin(); place != places.rend(); ++place) shape.erase(shape.begin() + *place);
+    if (shape.empty()) options_.refuse("leaves no axis but that of the samples; keep one");
+    return shape;
+  }
+
+  const SampleShape& known_shape() const {
+    // Refuses a value of unknown shape.
+    static_cast<void>(options_.rank());
+    return *call_.inputs.front();
+  }
+
+  Steps clipping() const {
+    const Json& least = member(config_, "x_min");
+    const Json& most = member(config_, "x_max");
+    if (!least.is_number() || !most.is_number()) options_.refuse("clips to limits that are not numbers; use Minimum");
+    HoldfastStep first = element_step("maximum", Json::array({nullptr, least}));
+    first.suffix = ".0";
+    return {std::move(first), element_step("minimum", Json::array({nullptr, most}))};
+  }
+
+  // 1 where it is true, else 0: Holdfast has no operations of booleans.
+  Steps comparison(bool is_greater) const {
+    Steps steps = element_operation("less");
+    if (!is_greater) return steps;
+    Json& constants = steps.front().config["constants"];
+    // a > b is b < a, and a > b of two values is 0 < a - b.
+    const bool has_number = constants[0].is_number() || constants[1].is_number();
+    if (has_number) {
+      std::swap(constants[0], constants[1]);
+      return steps;
+    }
+    HoldfastStep difference = element_step("subtract", constants);
+    difference.suffix = ".0";
+    return {std::move(difference), element_step("less", Json::array({0, nullptr}))};
   }
 
   // Holdfast reduces neighbouring axes, which stay with extent 1, and so in several steps.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -126,8 +127,10 @@ Json KerasOptionReader::read_count(const LayerOption& option, const Json& value,
 }
 
 Json KerasOptionReader::read_number(const LayerOption& option, const Json& value) const {
-  // Keras may write a number in a list of one.
-  const Json& plain = value.is_array() && value.size() == 1 ? value[0] : value;
+  // Keras may write a number in a list of one, or once for each channel.
+  const bool is_repeated = value.is_array() && !value.empty() &&
+                           std::all_of(value.begin(), value.end(), [&](const Json& one) { return one == value[0]; });
+  const Json& plain = is_repeated ? value[0] : value;
   if (!fits_form(option.form, plain)) refuse_option(option.keras);
   return plain;
 }

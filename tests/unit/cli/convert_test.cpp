@@ -55,6 +55,17 @@ TEST_F(Convert, TurnsWeightsBackIntoASavepoint) {
   EXPECT_EQ(run({"diff", "/d/a.h5", "/d/c.h5"}), kDone) << out();
 }
 
+TEST_F(Convert, EndsWith1WhenOnlyArraysOfAModelAreWritten) {
+  const std::string keras = R"({"kind": "keras", "keras": {"form": "archive", "paths": {}, "optimizer": [],
+      "groups": {}, "config": "{\"class_name\": \"Own\", \"config\": {}}"}})";
+  write("/d/keras.h5", {{"model/x", {1}, {1}}}, keras);
+
+  EXPECT_EQ(run({"convert", "/d/keras.h5", "/d/b.h5"}), kWithoutModel) << problems();
+
+  EXPECT_THAT(out(), HasSubstr("note: only the arrays are written, without the model"));
+  EXPECT_TRUE(files_.exists("/d/b.h5"));
+}
+
 TEST_F(Convert, CompressesAsAsked) {
   write("/d/large.h5", {{"x", {20'000}, std::vector<float>(20'000, 1)}});
   const auto storage = [&](const std::string& path) {

@@ -344,6 +344,7 @@ Snapshot read_savepoint(FileSystem& files, const std::string& path) {
 struct WeightsMetadata {
   std::string graph;
   bool is_of_keras = false;
+  bool has_model() const { return graph != "null"; }
 };
 static std::optional<WeightsMetadata> metadata_of_weights(const std::string& metadata) {
   // train_state_from_json() refuses such a text with a sentence.
@@ -352,9 +353,16 @@ static std::optional<WeightsMetadata> metadata_of_weights(const std::string& met
   const nlohmann::json kind = object.is_object() ? object.value("kind", nlohmann::json()) : nlohmann::json();
   if (kind != "keras" && kind != "weights") return std::nullopt;
   const nlohmann::json graph = object.value("graph", nlohmann::json());
-  // Other programs write files of this kind without a model.
-  if (kind == "keras" && !graph.is_object()) return std::nullopt;
-  return WeightsMetadata{.graph = graph.dump(), .is_of_keras = kind == "keras"};
+  return WeightsMetadata{.graph = graph.is_object() ? graph.dump() : "null", .is_of_keras = kind == "keras"};
+}
+
+static Error without_model(const std::string& path) {
+  return {
+      ErrorCode::invalid_file,
+      fmt::format("{} holds the arrays of a Keras model, but no model of Holdfast: it has a layer or an option that "
+                  "Holdfast lacks, or its file had weights alone. `holdfast convert` says which; change that in "
+                  "Keras, and convert the .keras file again",
+                  path)};
 }
 
 Snapshot read_model(FileSystem& files, const std::string& path) {
@@ -362,6 +370,7 @@ Snapshot read_model(FileSystem& files, const std::string& path) {
   Snapshot snapshot{.state = {}, .arrays = {}};
   const std::optional<WeightsMetadata> of_weights = metadata_of_weights(std::string(file.metadata()));
   if (!of_weights) return read_savepoint(files, path);
+  if (of_weights->is_of_keras && !of_weights->has_model()) throw without_model(path);
   snapshot.state.graph = of_weights->graph;
   file.verify_structure();
   std::vector<format::ArrayFile::Target> targets;

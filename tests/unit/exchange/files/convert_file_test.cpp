@@ -106,6 +106,61 @@ TEST_F(ConvertFile, SaysWhatItWrote) {
   EXPECT_THAT(result.notes, IsEmpty());
 }
 
+// What was read of a Keras model with a layer that Holdfast lacks.
+ArraySet keras_model_with(const std::string& class_name, std::vector<NamedArray> arrays) {
+  Json config = testing::sequential({testing::layer(class_name, "x")});
+  config["config"]["build_input_shape"] = {nullptr, 2};
+  const Json keras = {{"form", "archive"},
+                      {"config", config.dump()},
+                      {"paths", Json::object()},
+                      {"optimizer", Json::array()},
+                      {"groups", Json::object()}};
+  return {.arrays = std::move(arrays), .metadata = Json{{"kind", "keras"}, {"keras", keras}}.dump()};
+}
+
+TEST_F(ConvertFile, SaysThatAModelCouldNotBeMade) {
+  write("/d/a.h5", keras_model_with("LSTM", {floats("model/x/kernel", {2, 3})}));
+  write("/d/b.h5", keras_model_with("Flatten", {}));
+
+  const Conversion arrays = convert("/d/a.h5", "/d/c.h5");
+  const Conversion model = convert("/d/b.h5", "/d/d.h5");
+
+  EXPECT_TRUE(arrays.lacks_model);
+  EXPECT_EQ(arrays.arrays, 1U);
+  EXPECT_THAT(arrays.notes, ElementsAre(HasSubstr("only the arrays are written, without the model: ")));
+  EXPECT_FALSE(model.lacks_model);
+}
+
+TEST_F(ConvertFile, RenamesLayersWhoseNamesHoldfastDoesNotAccept) {
+  ArraySet set = keras_model_with("Dense", {floats("model/größe b/bias", {3}), floats("model/größe b/kernel", {2, 3}),
+                                            floats("optimizer/momentum/größe b/bias", {3})});
+  Json metadata = Json::parse(set.metadata);
+  Json config =
+      testing::sequential({testing::layer("Dense", "größe b", {{"units", 3}}), testing::layer("ReLU", "gr__e_b")});
+  config["config"]["build_input_shape"] = {nullptr, 2};
+  metadata["keras"]["config"] = config.dump();
+  metadata["keras"]["paths"] = {{"model/größe b/bias", "layers/dense/vars/1"}};
+  set.metadata = metadata.dump();
+  write("/d/a.h5", set);
+
+  const Conversion result = convert("/d/a.h5", "/d/b.h5");
+
+  EXPECT_FALSE(result.lacks_model);
+  EXPECT_THAT(result.notes, ElementsAre(HasSubstr("is called \"gr__e_b_2\" here")));
+  const ArraySet found = read_any(files_, "/d/b.h5");
+  EXPECT_THAT(testing::names(found.arrays),
+              ElementsAre("model/gr__e_b_2/bias", "model/gr__e_b_2/kernel", "optimizer/momentum/gr__e_b_2/bias"));
+  const Json written = Json::parse(found.metadata);
+  EXPECT_EQ(written["graph"]["layers"][0]["name"], "gr__e_b_2");
+  EXPECT_TRUE(written["keras"]["paths"].contains("model/gr__e_b_2/bias"));
+}
+
+TEST_F(ConvertFile, WritesNoFileWithoutAModelAndArrays) {
+  write("/d/a.h5", keras_model_with("LSTM", {}));
+
+  EXPECT_THAT(refusal("/d/a.h5", "/d/b.h5").sentence, HasSubstr("its layer \"x\" (\"LSTM\") has no counterpart"));
+}
+
 TEST_F(ConvertFile, ReportsProgress) {
   write("/d/a.h5", dense_savepoint());
   std::vector<std::string> told;

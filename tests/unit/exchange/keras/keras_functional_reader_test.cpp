@@ -209,6 +209,52 @@ TEST(KerasFunctionalReader, RefusesArgumentsThatHoldfastDoesNotHave) {
   EXPECT_THAT(with(call_with({output_of("x"), "text"})), HasSubstr("neither a value nor a number"));
 }
 
+// The model of one call, which has the argument `training`.
+KerasFunctional read_in_mode(Json layer, bool training) {
+  layer["inbound_nodes"][0]["kwargs"] = {{"training", training}};
+  const Json name = layer["name"];
+  const Json output = layer.contains("module") ? Json{name, 0, 0} : Json{name, 1, 0};
+  return read_model(functional({input_entry("x"), std::move(layer)}, {"x", 0, 0}, output));
+}
+
+TEST(KerasFunctionalReader, FreezesANormalizationThatRunsAsInInference) {
+  const Json norm = layer_entry("BatchNormalization", "bn", {call_with({output_of("x")})});
+  Json frozen = norm;
+  frozen["config"]["trainable"] = false;
+
+  const KerasFunctional read = read_in_mode(norm, false);
+  const KerasFunctional same = read_in_mode(frozen, false);
+
+  EXPECT_TRUE(read.graph.layers[0].is_frozen);
+  EXPECT_THAT(read.notes, ElementsAre(HasSubstr("layer \"bn\" is called with training=False: Holdfast freezes it")));
+  EXPECT_TRUE(same.graph.layers[0].is_frozen);
+  EXPECT_TRUE(same.notes.empty()) << "Keras does not train it either";
+}
+
+TEST(KerasFunctionalReader, FreezesNormalizationsOfAModelThatRunsAsInInference) {
+  const Json inner =
+      functional({input_entry("i"), layer_entry("BatchNormalization", "bn", {call_with({output_of("i")})}),
+                  dense_entry("d", {call_with({output_of("bn")})})},
+                 {"i", 0, 0}, {"d", 0, 0});
+
+  const KerasFunctional read = read_in_mode(nested_model("base", inner, {call_with({output_of("x")})}), false);
+
+  EXPECT_TRUE(read.graph.layers[0].is_frozen);
+  EXPECT_FALSE(read.graph.layers[1].is_frozen) << "weights of other layers are trained on";
+  EXPECT_THAT(read.notes, ElementsAre(HasSubstr("layer \"base\" is called with training=False, which acts on "
+                                                "\"base/bn\": ")));
+}
+
+TEST(KerasFunctionalReader, SaysThatADropoutDropsInTrainingAlone) {
+  const Json drop = layer_entry("Dropout", "drop", {call_with({output_of("x")})}, {{"rate", 0.5}});
+  const Json dense = dense_entry("d", {call_with({output_of("x")})});
+
+  EXPECT_THAT(read_in_mode(drop, true).notes,
+              ElementsAre(HasSubstr("layer \"drop\" is called with training=True: Holdfast has no such argument")));
+  EXPECT_THAT(read_in_mode(drop, false).notes, ElementsAre(HasSubstr("give it the rate 0")));
+  EXPECT_TRUE(read_in_mode(dense, true).notes.empty()) << "it computes the same in both modes";
+}
+
 TEST(KerasFunctionalReader, RefusesNamesInputsAndSizesThatHoldfastDoesNotAccept) {
   const auto with_shape = [](const Json& shape, const char* dtype = "float32") {
     const Json input = layer_entry("InputLayer", "x", Json::array(), {{"batch_shape", shape}, {"dtype", dtype}});
@@ -217,6 +263,7 @@ TEST(KerasFunctionalReader, RefusesNamesInputsAndSizesThatHoldfastDoesNotAccept)
   EXPECT_THAT(with_shape({nullptr, nullptr}), HasSubstr("no fixed extent along axis 1"));
   EXPECT_THAT(with_shape({nullptr, 1 << 30, 1 << 30}), HasSubstr("no fixed extent along axis 2"));
   EXPECT_THAT(with_shape(3), HasSubstr("does not say its shape"));
+  EXPECT_THAT(with_shape(std::vector<Json>{nullptr}), HasSubstr("one number for each sample and no axis"));
   EXPECT_EQ(with_shape(std::vector<int>(33, 1)), "");
   EXPECT_THAT(with_shape(std::vector<int>(34, 1)), HasSubstr("has 33 axes without that of the samples"));
   EXPECT_THAT(with_shape({nullptr, 2}, "complex64"), HasSubstr("is of type \"complex64\""));

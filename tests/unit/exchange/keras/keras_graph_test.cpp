@@ -195,6 +195,36 @@ TEST(KerasGraph, LeavesOutTrainingThatKerasDoesNotKnow) {
   EXPECT_FALSE(keras_config_of_savepoint(metadata).contains("compile_config"));
 }
 
+TEST(KerasGraph, ConvertsTheLossesOfSeveralOutputs) {
+  Json metadata = savepoint_metadata({entry("Dense", "d")});
+  const Json huber = {{"loss", {{"kind", "huber"}, {"delta", 2}}}, {"weight", 0.5}};
+  const Json hinge = {{"loss", {{"kind", "hinge"}}}, {"weight", 1}};
+  const Json accuracy = {{"metric", {{"kind", "accuracy"}}}, {"ignores_weights", true}};
+  metadata["configuration"] = {{"optimizer", {{"kind", "sgd"}, {"learning_rate", 0.1}}},
+                               {"losses", std::vector<Json>{huber, hinge}},
+                               {"metrics", std::vector<Json>{{{"output", 1}, {"metric", accuracy}}}}};
+
+  const Json config = keras_config_of_savepoint(metadata)["compile_config"];
+
+  ASSERT_EQ(config["loss"].size(), 2U);
+  EXPECT_EQ(config["loss"][0]["class_name"], "Huber");
+  EXPECT_EQ(config["loss"][1]["class_name"], "Hinge");
+  EXPECT_EQ(config["loss_weights"], Json::array({0.5, 1}));
+  ASSERT_EQ(config["metrics"].size(), 2U) << "a list for each output";
+  EXPECT_TRUE(config["metrics"][0].empty());
+  EXPECT_EQ(config["metrics"][1][0]["class_name"], "Accuracy");
+  EXPECT_EQ(training_that_keras_lacks(metadata), "");
+}
+
+TEST(KerasGraph, NamesTheTrainingThatKerasLacks) {
+  Json metadata = savepoint_metadata({entry("Dense", "d")});
+  metadata["configuration"] = {{"optimizer", {{"kind", "sgd"}}}, {"loss", {{"kind", "of_our_own"}}}};
+  EXPECT_EQ(training_that_keras_lacks(metadata), "the loss \"of_our_own\" as it is");
+
+  metadata["configuration"]["optimizer"]["kind"] = "mine";
+  EXPECT_EQ(training_that_keras_lacks(metadata), "the optimizer \"mine\" as it is");
+}
+
 TEST(KerasGraph, RefusesWhatCannotBecomeAKerasModel) {
   Json other_format = savepoint_metadata({});
   other_format["graph"]["format"] = "mine";

@@ -53,6 +53,82 @@ std::vector<std::string> step_lines(const FoundSteps& found) {
   return result;
 }
 
+TEST(KerasLayerReader, HasFunctionsOfShapesAndComparisons) {
+  const auto lines = [](const char* name, const char* text, std::vector<std::optional<double>> arguments = {{}},
+                        const SampleShape& sample = {3, 1, 2}) {
+    return step_lines(steps_of_function(name, text, std::move(arguments), {sample, sample}));
+  };
+
+  EXPECT_THAT(lines("Transpose", R"({"axes": [0, 3, -3, 2]})"), ElementsAre(R"(Permute {"dims":[3,1,2]})"));
+  EXPECT_THAT(lines("ExpandDims", R"({"axis": -1})"),
+              ElementsAre(R"(Operation {"operation":"reshape","shape":[3,1,2,1]})"));
+  EXPECT_THAT(lines("ExpandDims", R"({"axis": 1})"),
+              ElementsAre(R"(Operation {"operation":"reshape","shape":[1,3,1,2]})"));
+  EXPECT_THAT(lines("Squeeze", R"({"axis": 2})"), ElementsAre(R"(Operation {"operation":"reshape","shape":[3,2]})"));
+  EXPECT_THAT(lines("Clip", R"({"x_min": -1, "x_max": 6})"),
+              ElementsAre(R"(.0 Operation {"constants":[null,-1],"operation":"maximum"})",
+                          R"(Operation {"constants":[null,6],"operation":"minimum"})"));
+  EXPECT_THAT(lines("Greater", "{}", {{}, 0.5}),
+              ElementsAre(R"(Operation {"constants":[0.5,null],"operation":"less"})"));
+  EXPECT_THAT(lines("Less", "{}", {{}, 0.5}), ElementsAre(R"(Operation {"constants":[null,0.5],"operation":"less"})"));
+  EXPECT_THAT(lines("Greater", "{}", {{}, {}}),
+              ElementsAre(R"(.0 Operation {"constants":[null,null],"operation":"subtract"})",
+                          R"(Operation {"constants":[0,null],"operation":"less"})"));
+  EXPECT_THAT(error_of([&] { lines("Transpose", R"({"axes": [1, 0, 2, 3]})"); }),
+              HasSubstr("moves the axis of samples"));
+  EXPECT_THAT(error_of([&] { lines("Transpose", R"({"axes": null})"); }), HasSubstr("does not say all axes"));
+  EXPECT_THAT(error_of([&] { lines("ExpandDims", R"({"axis": 0})"); }), HasSubstr("adds or removes an axis"));
+  EXPECT_THAT(error_of([&] { lines("Squeeze", R"({"axis": 1})"); }), HasSubstr("adds or removes an axis"));
+  EXPECT_THAT(error_of([&] { lines("Clip", R"({"x_min": null, "x_max": 1})"); }), HasSubstr("not numbers"));
+}
+
+TEST(KerasLayerReader, ReadsTheNoiseShapeOfADropout) {
+  const auto lines = [](const char* noise, const SampleShape& sample) {
+    return step_lines(
+        steps_of("Dropout", fmt::format(R"({{"rate": 0.25, "noise_shape": {}}})", noise).c_str(), {sample}));
+  };
+  const SampleShape image = {9, 8, 2};
+
+  EXPECT_THAT(lines("[null, 1, 1, 2]", image), ElementsAre(R"(SpatialDropout2D {"rate":0.25})"));
+  EXPECT_THAT(lines("[null, 1, null]", {9, 2}), ElementsAre(R"(SpatialDropout1D {"rate":0.25})"));
+  EXPECT_THAT(lines("[null, null, 8, 2]", image), ElementsAre(R"(Dropout {"rate":0.25})"));
+  // As in EfficientNet: a sample is dropped as a whole.
+  EXPECT_THAT(lines("[null, 1, 1, 1]", image), ElementsAre(R"(.0 Operation {"operation":"reshape","shape":[144,1]})",
+                                                           R"(.1 SpatialDropout1D {"rate":0.25})",
+                                                           R"(Operation {"operation":"reshape","shape":[9,8,2]})"));
+  for (const char* noise : {"[null, 9, 1, 1]", "[null, 9, 1, 2]", "[3, 1, 1, 2]", "[null, 1, 2]", "[null, 1, 1, 3]"}) {
+    EXPECT_THAT(error_of([&] { lines(noise, image); }), HasSubstr("has the option noise_shape")) << noise;
+  }
+}
+
+TEST(KerasLayerReader, ReadsListsOfRescaling) {
+  const FoundSteps found = steps_of("Rescaling", R"({"scale": [0.5, 2], "offset": [1, -4]})");
+
+  EXPECT_THAT(step_lines(found),
+              ElementsAre(R"(Normalization {"axis":[-1],"invert":false,"mean":[-2.0,2.0],"variance":[4.0,0.25]})"));
+  ASSERT_EQ(found.steps[0].weights.size(), 2U);
+  EXPECT_EQ(found.steps[0].weights[0].shape, (SampleShape{2}));
+  EXPECT_THAT(step_lines(steps_of("Rescaling", R"({"scale": [0.5, 0.5], "offset": 1})")),
+              ElementsAre(R"(Rescaling {"offset":1,"scale":0.5})"));
+  EXPECT_THAT(error_of([] { steps_of("Rescaling", R"({"scale": [0.5, -2]})"); }), HasSubstr("has the option scale"));
+  EXPECT_THAT(error_of([] { steps_of("Rescaling", R"({"scale": [1, 2, 3]})"); }), HasSubstr("has the option scale"));
+  EXPECT_THAT(error_of([] { steps_of("Rescaling", R"({"scale": [[1], [2]]})"); }), HasSubstr("has the option scale"));
+}
+
+TEST(KerasLayerReader, NamesInitializersThatNormalizationsLack) {
+  for (const char* class_name : {"BatchNormalization", "LayerNormalization", "GroupNormalization"}) {
+    EXPECT_THAT(
+        steps_of(class_name, R"({"groups": 1, "gamma_initializer": "zeros", "beta_initializer": "zeros"})").notes,
+        ElementsAre("layer \"net/x\" has a gamma_initializer that Holdfast leaves out: if it draws new weights, "
+                    "it takes ones"));
+  }
+  EXPECT_THAT(steps_of("BatchNormalization",
+                       R"({"gamma_initializer": {"class_name": "Ones", "config": {}}, "moving_mean_initializer": "ones",
+                           "moving_variance_initializer": "ones", "synchronized": true})")
+                  .notes,
+              ElementsAre(HasSubstr("has a moving_mean_initializer"), HasSubstr("synchronized")));
+}
+
 TEST(KerasLayerReader, HasTheOptionsOfDenseAndConv2D) {
   EXPECT_THAT(
       step_lines(steps_of("Dense", R"({"units": 3, "activation": "tanh", "use_bias": false,
@@ -235,7 +311,7 @@ TEST(KerasLayerReader, RefusesOptionsThatHoldfastLacks) {
       {"BatchNormalization", R"({"epsilon": 1e-60})"},
       {"LayerNormalization", R"({"axis": [2, 3]})"},
       {"UpSampling2D", R"({"interpolation": "bilinear"})"},
-      {"Rescaling", R"({"scale": [1, 2]})"},
+      {"Rescaling", R"({"scale": [1, -2]})"},
       {"Permute", R"({"dims": [0, 1]})"},
       {"Concatenate", R"({"axis": 0})"},
       {"ZeroPadding2D", R"({"padding": [[1, -2], [3, 4]]})"},

@@ -84,6 +84,9 @@ TEST(LoadModel, RefusesAConvertedFileWhoseArraysDoNotFitItsModel) {
       FAIL() << name;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::invalid_file) << name;
+      const std::string sentence = error.what();
+      EXPECT_EQ(sentence.find("--like"), std::string::npos) << "no savepoint helps here: " << sentence;
+      EXPECT_EQ(sentence.find("holdfast convert") != std::string::npos, name == std::string("b.h5")) << sentence;
     }
   }
 }

@@ -60,12 +60,14 @@ struct Conversion {
   ConvertTarget to = ConvertTarget::holdfast;  // the kind of the output
   std::size_t arrays = 0;                      // in the output
   std::uint64_t bytes = 0;                     // of these arrays
+  bool lacks_model = false;                    // the input is a model, of which only the arrays could be written
   std::vector<std::string> notes{};            // one sentence for each thing that was left out or may surprise
 };
 
 // Blocks until `output` is written, completely or not at all. `input` and `output` may be the same file. Throws
-// Error{invalid_argument} for an output that exists or whose name Keras would not load, what reading `input` threw, and
-// what the target's writer threw for arrays that it cannot hold.
+// Error{invalid_argument} for an output that exists or whose name Keras would not load, Error{unsupported} for a Keras
+// model without arrays that cannot become one of Holdfast, what reading `input` threw, and what the target's writer
+// threw for arrays that it cannot hold.
 Conversion convert_file(FileSystem& files, const std::string& input, const std::string& output,
                         const ConvertOptions& options = {});
 

@@ -231,11 +231,12 @@ void read_calls(JsonConfigReader& reader, ModelDescription& model) {
 }
 
 std::vector<std::string> read_output_names(JsonConfigReader& reader, std::size_t outputs) {
+  const Json& list = list_of(reader, "output_names", kMaximumArrays);
   std::vector<std::string> names;
-  for (const Json& json : list_of(reader, "output_names", kMaximumArrays)) {
+  for (const Json& json : list) {
     if (json.is_string()) names.push_back(json.get<std::string>());
   }
-  if (names.size() == outputs && reader.value("output_names").size() == outputs) return names;
+  if (names.size() == outputs && list.size() == outputs) return names;
   throw Error(ErrorCode::invalid_file, "\"output_names\" of the model graph does not have a name for each output");
 }
 

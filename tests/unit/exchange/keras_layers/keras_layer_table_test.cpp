@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 std::set<std::string> kinds_of_sdk() {
   std::ifstream file(source_folder() + "/sdk/src/nn/layers/layer_registry.cpp");
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const std::regex registration("Registration\\{\"([A-Za-z0-9]+)\"");
+  const std::regex registration(R"re(registration<\w+>\("([A-Za-z0-9]+)"\))re");
   std::set<std::string> kinds;
   for (std::sregex_iterator found(text.begin(), text.end(), registration), end; found != end; ++found) {
     kinds.insert((*found)[1]);

@@ -63,7 +63,7 @@ struct ModelArray {
 //   const Model model({a, b}, {{"of_a", score(a)}, {"of_b", score(b)}});
 struct NamedOutput {
   std::string name;  // letters, digits and characters of "_-.", as names of layers have; unique among the outputs
-  Value value;
+  Value value;       // what the model gives under that name
 };
 
 // The memory of one pass over some samples, in bytes. Not counted are targets and the optimizer's slots, each as large

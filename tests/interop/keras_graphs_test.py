@@ -341,7 +341,7 @@ def test_losses_and_optimizer_of_several_outputs_go_to_keras_and_back(tmp_path):
     said = holdfast("convert", file, tmp_path / "a.keras")
     holdfast("convert", tmp_path / "a.keras", tmp_path / "back.h5", "--like", file)
 
-    assert "optimizer" not in said
+    assert "the optimizer" not in said
     found = keras.saving.load_model(tmp_path / "a.keras")
     state = {variable.path.split("/", 1)[1]: np.asarray(variable) for variable in found.optimizer.variables}
     assert len([name for name in state if "momentum" in name]) == len(slots)

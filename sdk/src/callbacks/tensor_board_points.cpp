@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kIntervals = 30;
 
-// Of the values that are finite.
+// Covers the values that are finite.
 struct ValueRange {
   double lowest = 0;
   double highest = 0;

@@ -50,7 +50,7 @@ struct HangLimits {
   std::optional<std::chrono::milliseconds> callback_timeout{};  // when given, the limit of `callbacks`
   LimitNames names{};                                           // for sentences about a hang
 
-  // Of `callbacks`, by whichever option sets it.
+  // The limit `callbacks`, by whichever option sets it.
   std::chrono::milliseconds callback_limit() const { return callback_timeout.value_or(hang_after.value_or(callbacks)); }
   // The longest limit, without times that are proportional to bytes or to steps.
   std::chrono::milliseconds longest() const {

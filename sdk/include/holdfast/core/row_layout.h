@@ -30,7 +30,7 @@ struct ArraySpec {
   Shape shape;               // of one sample
   DType dtype = DType::f32;  // of its elements
 
-  // Of its elements, without padding.
+  // The size of its elements, without padding.
   std::size_t bytes() const { return static_cast<std::size_t>(shape.element_count()) * size_bytes(dtype); }
   // For messages: "\"ids\" of i32 [128]".
   std::string to_string() const;

@@ -52,7 +52,7 @@ class ConfusionMetric : public BuiltInMetric {
     Value predicted;  // 1 or 0
     Value targets;    // 1 or 0
   };
-  // Of the class or the k largest ones, as the options say.
+  // Counts the class or the k largest ones, as the options say.
   Elements elements_of(const Value& outputs, const Value& targets) const;
 
  private:

@@ -110,9 +110,9 @@ Value average_pooling(const Value& x, const PoolingWindows& windows);
 enum class ReducedAxes { remove, keep };
 // 0 is the first axis of a sample; a negative one counts from the last.
 using AxisList = std::vector<std::int64_t>;
-// Of the elements along the axes.
+// Adds the elements along the axes.
 Value sum(const Value& x, const AxisList& axes = {}, ReducedAxes reduced = ReducedAxes::remove);
-// Of the elements along the axes.
+// The mean of the elements along the axes.
 Value mean(const Value& x, const AxisList& axes = {}, ReducedAxes reduced = ReducedAxes::remove);
 // Equal largest elements share the gradient.
 Value largest(const Value& x, const AxisList& axes = {}, ReducedAxes reduced = ReducedAxes::remove);

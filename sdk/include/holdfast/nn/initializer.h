@@ -64,7 +64,7 @@ class Initializer {
   static Initializer constant(float value);
   // The elements of the array in row-major order. A layer whose array has another number of elements is refused.
   static Initializer values(std::vector<float> values);
-  // Of mean 0 or `mean`. Both throw Error{invalid_argument} unless the deviation is finite and at least 0.
+  // The mean is 0 or `mean`. Both throw Error{invalid_argument} unless the deviation is finite and at least 0.
   static Initializer normal(float standard_deviation);
   static Initializer random_normal(float mean = 0, float standard_deviation = 0.05F);
   // Without values beyond two standard deviations of the mean. `standard_deviation` is that before they are cut off.

@@ -57,7 +57,7 @@ class RemoteMonitor final : public EpochRecord {
 
   std::string name() const override;
 
-  // Of this process so far. Any thread may ask.
+  // Counts those of this process so far. Any thread may ask.
   std::uint64_t delivered() const;
   std::uint64_t dropped() const;  // epochs that were not sent
 

@@ -24,7 +24,7 @@ namespace holdfast {
 // The name of the slot that holds the averages.
 inline constexpr const char* kAverageSlot = "moving_average";
 
-// Of an optimizer's options.
+// What the options of an optimizer say of averages.
 struct WeightAverage {
   bool is_kept = false;    // whether updates keep averages
   float momentum = 0.99F;  // in [0, 1]

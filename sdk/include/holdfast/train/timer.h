@@ -46,7 +46,7 @@ class Timer final : public Callback {
   const std::vector<double>& epoch_seconds() const { return epoch_seconds_; }
   // Steps of each of these epochs.
   const std::vector<double>& epoch_steps() const { return epoch_steps_; }
-  // Of this fit() so far, over all starts.
+  // The time of this fit() so far, over all starts.
   double seconds() const;
   // Whether this fit() ended because of the limit.
   bool has_ended_fit() const { return has_ended_fit_; }

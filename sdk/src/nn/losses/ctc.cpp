@@ -24,7 +24,7 @@ constexpr double kImpossible = -std::numeric_limits<double>::infinity();
 
 // log(exp(a) + exp(b))
 double log_sum(double a, double b) {
-  // Of two impossible ones, the difference would be a NaN.
+  // The difference of two impossible ones would be a NaN.
   const double larger = std::max(a, b);
   return larger == kImpossible ? kImpossible : larger + std::log1p(std::exp(std::min(a, b) - larger));
 }

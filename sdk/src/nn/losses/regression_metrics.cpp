@@ -24,7 +24,7 @@ struct R2OfOutput {
   double spread = 0;  // of the targets
 };
 
-// Of an output whose sums begin there.
+// The score of an output whose sums begin there.
 R2OfOutput r2_of(std::span<const double> sums, std::size_t first, double weight) {
   const double spread = sums[first + 1] - sums[first] * sums[first] / weight;
   const double raw = 1 - sums[first + 2] / spread;

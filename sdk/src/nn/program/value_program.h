@@ -32,7 +32,7 @@ struct SumsGraph {
   ArenaLayout differentiated;         // the model's outputs, where there is a backward pass to them
   bool has_weights = false;
 
-  // Of all sums together.
+  // The size of all sums together.
   std::size_t element_count() const;
 };
 

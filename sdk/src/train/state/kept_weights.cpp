@@ -35,7 +35,7 @@ void KeptWeights::lay_out(bool has_room, Trainable& trainable) {
   if (!has_room) return;
   for (const StateSpan& weight : kept_of(trainable)) {
     layout_.add("kept/" + weight.name, weight.shape);
-    // A copy is no slot of the optimizer.
+    // The optimizer does not know the copy.
     kinds_.push_back(weight.kind == StateKind::optimizer_slot ? StateKind::buffer : weight.kind);
   }
   // A model without weights has an arena, too, so that has_room() says what was asked for.

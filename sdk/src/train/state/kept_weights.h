@@ -43,7 +43,7 @@ class KeptWeights {
 // All arrays of a training state: those of the Trainable, then the kept weights. A view; both outlive it.
 class StateArrays {
  public:
-  // Of a state without kept weights.
+  // For a state without kept weights.
   StateArrays(Trainable& trainable) : trainable_(&trainable) {}  // NOLINT(google-explicit-constructor)
   StateArrays(Trainable& trainable, KeptWeights& kept) : trainable_(&trainable), kept_(&kept) {}
 

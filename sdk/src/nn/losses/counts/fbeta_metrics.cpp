@@ -70,7 +70,7 @@ std::vector<Value> counts_of(const FBetaScoreOptions& options, const std::string
 // Keras's, which makes a score of 0 where a class does not occur.
 constexpr double kEpsilon = 1e-7;
 
-// Of a class whose sums begin there.
+// The score of a class whose sums begin there.
 double score_of_class(const FBetaScoreOptions& options, std::span<const double> sums, std::size_t first) {
   const double square = static_cast<double>(options.beta) * options.beta;
   const double right = sums[first];

@@ -26,7 +26,7 @@ const SparseCategoricalCrossentropy& loss_of_classes() {
 }
 
 // The error of the first rank that throws.
-Error refusal_of(const std::function<void(Replica&)>& train, int replicas = 2) {
+Error error_between_replicas(const std::function<void(Replica&)>& train, int replicas = 2) {
   const TemporaryFolder folder;
   try {
     train_on_threads({.replicas = replicas, .run_directory = folder.path()}, train);
@@ -48,7 +48,7 @@ class CountSteps final : public Callback {
 
 TEST(SameProgram, RefusesReplicasThatTrainOnOtherData) {
   int begun = 0;
-  const Error error = refusal_of([&](Replica& replica) {
+  const Error error = error_between_replicas([&](Replica& replica) {
     Trainer trainer(replica, small_model(), Adam(0.01F), loss_of_classes());
     trainer.fit(small_data(53 - replica.rank()).batch(10), {.callbacks = {CountSteps(begun)}});
   });
@@ -61,7 +61,7 @@ TEST(SameProgram, RefusesReplicasThatTrainOnOtherData) {
 }
 
 TEST(SameProgram, NamesTheFirstOfThreeReplicasThatDiffers) {
-  const Error error = refusal_of(
+  const Error error = error_between_replicas(
       [](Replica& replica) {
         Trainer trainer(replica, small_model(), Adam(0.01F), loss_of_classes());
         trainer.fit(small_data().batch(replica.rank() == 2 ? 11 : 10));
@@ -73,7 +73,7 @@ TEST(SameProgram, NamesTheFirstOfThreeReplicasThatDiffers) {
 }
 
 TEST(SameProgram, RefusesOtherDataForValidation) {
-  const Error error = refusal_of([](Replica& replica) {
+  const Error error = error_between_replicas([](Replica& replica) {
     Trainer trainer(replica, small_model(), Adam(0.01F), loss_of_classes());
     trainer.fit(small_data().batch(10), {.validation = small_data(20 + replica.rank()).batch(7)});
   });
@@ -82,12 +82,12 @@ TEST(SameProgram, RefusesOtherDataForValidation) {
 }
 
 TEST(SameProgram, RefusesOtherDataToEvaluateAndToPredict) {
-  const Error evaluated = refusal_of([](Replica& replica) {
+  const Error evaluated = error_between_replicas([](Replica& replica) {
     Trainer trainer(replica, small_model(), Adam(0.01F), loss_of_classes());
     trainer.fit(small_data().batch(10));
     trainer.evaluate(small_data(20 + replica.rank()).batch(7));
   });
-  const Error predicted = refusal_of([](Replica& replica) {
+  const Error predicted = error_between_replicas([](Replica& replica) {
     Trainer trainer(replica, small_model(), Adam(0.01F), loss_of_classes());
     trainer.predict(small_data(20 + replica.rank()).batch(7));
   });
@@ -98,7 +98,7 @@ TEST(SameProgram, RefusesOtherDataToEvaluateAndToPredict) {
 }
 
 TEST(SameProgram, RefusesOtherCalls) {
-  const Error error = refusal_of([](Replica& replica) {
+  const Error error = error_between_replicas([](Replica& replica) {
     Trainer trainer(replica, small_model(), Adam(0.01F), loss_of_classes());
     if (replica.rank() == 0) trainer.fit(small_data().batch(10));
     if (replica.rank() == 1) trainer.evaluate(small_data().batch(10));
@@ -109,13 +109,13 @@ TEST(SameProgram, RefusesOtherCalls) {
 
 // Both have as many parameters, so only their texts differ.
 TEST(SameProgram, RefusesAnotherModelAndAnotherOptimizer) {
-  const Error model = refusal_of([](Replica& replica) {
+  const Error model = error_between_replicas([](Replica& replica) {
     const Activation activation = replica.rank() == 0 ? Activation::relu : Activation::tanh;
     Trainer trainer(replica, Sequential{Input{6, 6, 1}, Flatten{}, Dense{3, {.activation = activation}}}, Adam(0.01F),
                     loss_of_classes());
     trainer.fit(small_data().batch(10));
   });
-  const Error optimizer = refusal_of([](Replica& replica) {
+  const Error optimizer = error_between_replicas([](Replica& replica) {
     Trainer trainer(replica, small_model(), Adam(replica.rank() == 0 ? 0.5F : 0.25F), loss_of_classes());
     trainer.fit(small_data().batch(10));
   });

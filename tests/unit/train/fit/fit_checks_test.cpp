@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Dataset vectors(std::int64_t samples) {
+Dataset rows_of_four(std::int64_t samples) {
   Tensor features(Shape{samples, 4});
   for (std::int64_t i = 0; i < samples; ++i) features.sample(i)[0] = static_cast<float>(i);
   return from_tensors(std::move(features), Tensor(Shape{samples, 1}));
@@ -36,7 +36,7 @@ std::string fit_in_four_shards(const Model& model, std::int64_t batch) {
   } const restore;
   Replica alone = Replica::alone({.shards = 4});
   Trainer trainer(alone, model, SGD(0.1F), MeanSquaredError());
-  trainer.fit(vectors(16).batch(batch));
+  trainer.fit(rows_of_four(16).batch(batch));
   return logged;
 }
 
@@ -64,7 +64,7 @@ TEST(FitChecks, LetBatchNormalizationsBeThatNeedNoSecondSample) {
 FitResult fit_with(const std::vector<MetricHandle>& metrics, const std::vector<CallbackHandle>& callbacks) {
   Replica alone = Replica::alone();
   Trainer trainer(alone, Sequential{Input{4}, Dense{1}}, SGD(0.0F), MeanSquaredError(), metrics);
-  return trainer.fit(vectors(8).batch(4), {.epochs = 4, .callbacks = callbacks});
+  return trainer.fit(rows_of_four(8).batch(4), {.epochs = 4, .callbacks = callbacks});
 }
 
 // A number that rises with the values of the outputs' error, under any name.

@@ -199,6 +199,7 @@ TEST(ModelCheckpoint, NamesTheBestOfWhatItKept) {
   std::filesystem::resize_file(folder / savepoint_name(30), 40);
   EXPECT_EQ(best_savepoint(folder.path(), "val_loss"), folder / savepoint_name(50));
   EXPECT_EQ(code_thrown_by([&] { best_savepoint(folder.path(), "accuracy"); }), ErrorCode::not_found);
+  EXPECT_EQ(code_thrown_by([&] { best_savepoint(folder.path(), "mood"); }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_thrown_by([&] { best_savepoint(folder / "none", "val_loss"); }), ErrorCode::not_found);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Kills training at drawn moments, on twenty pipelines of data with all callbacks that keep a state, and compares what
-is left with the undisturbed run: weights, rows, curves and the last savepoint, which holds the state of callbacks.
+"""Kills training at drawn moments, on 24 pipelines of data with all callbacks, and compares what is left
+with the undisturbed run: weights, rows, curves and the last savepoint, which holds the state of callbacks.
 
     scripts/tests/kill_pipelines.py [--kills 2000] [--seed 1] [--build build/release] [--pipelines 0,1,2]
 
@@ -25,7 +25,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PIPELINES = 20
+PIPELINES = 24
 KILLS_PER_RUN = 5
 LIMIT = 300
 

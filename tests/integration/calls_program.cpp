@@ -13,6 +13,8 @@
 //   too_few_calls    two runs; a replica of the second makes the first call only
 //   stopped          two runs; the first is asked to stop while it trains
 //   stopped_late     two runs; the first is asked to stop when all replicas have trained
+//   divided_data     one run whose replicas take a part of the data each
+//   other_model      one run whose replica 1 has a larger model
 
 #include <csignal>
 #include <cstdio>
@@ -34,6 +36,19 @@ class StopAtStep final : public Callback {
     if (context.step() == 2 && context.is_primary()) ::kill(::getppid(), SIGTERM);
   }
 };
+
+// As a program of a library would whose replicas read parts of the data.
+void train_on_own_part(Replica& replica) {
+  const Dataset all = from_tensors(Tensor{Shape{16, 2}}, Tensor{Shape{16, 1}});
+  Trainer trainer{replica, Sequential{Input{2}, Dense{1}}, SGD{0.1F}, MeanSquaredError{}};
+  trainer.fit(all.skip(8 * replica.rank()).take(8).batch(4));
+}
+
+void train_own_model(Replica& replica) {
+  Trainer trainer{replica, Sequential{Input{2}, Dense{1 + 100 * replica.rank()}, Dense{1}}, SGD{0.1F},
+                  MeanSquaredError{}};
+  trainer.fit(from_tensors(Tensor{Shape{16, 2}}, Tensor{Shape{16, 1}}).batch(4));
+}
 
 void train(Replica& replica, std::vector<CallbackHandle> callbacks = {}, std::int64_t epochs = 2) {
   Tensor features{Shape{16, 2}};
@@ -94,6 +109,8 @@ int main(int argc, char** argv) {
     std::printf("codes %d %d\n", first, second);
     return 0;
   }
+  if (way == "divided_data") return run(argc, argv, directory, train_on_own_part);
+  if (way == "other_model") return run(argc, argv, directory, train_own_model);
   if (way == "nested") {
     return run(argc, argv, directory, [&](Replica&) { run(argc, argv, directory + "/inner", plain); });
   }

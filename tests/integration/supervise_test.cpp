@@ -33,6 +33,12 @@ std::map<int, int> replica_pids(const TemporaryFolder& folder) {
 struct FailedRun {
   explicit FailedRun(const std::string& way, const std::string& log_level = "info")
       : result(run_program(built_program("failing_program"), {way, folder / "run", log_level})) {}
+  // Of a program whose replicas do not do the same.
+  struct OfCalls {
+    std::string way;
+  };
+  explicit FailedRun(const OfCalls& calls)
+      : result(run_program(built_program("calls_program"), {calls.way, folder / "run"})) {}
 
   std::size_t starts() const {
     std::size_t count = 0;
@@ -84,6 +90,25 @@ TEST(Supervise, NamesTheExitCodeThatEndedARun) {
   EXPECT_EQ(run.result.exit_code, 70);
   EXPECT_THAT(run.result.output,
               ContainsRegex("error training ended: both replicas exited with code 3 \\((twice|[a-z0-9]+ times)\\)\n$"));
+}
+
+// They trained together, on sums over samples that some replicas did not have.
+TEST(Supervise, EndsARunAtOnceWhoseReplicasTakeOtherData) {
+  const FailedRun run(FailedRun::OfCalls{"divided_data"});
+
+  EXPECT_EQ(run.result.exit_code, 1) << run.result.output;
+  EXPECT_THAT(run.result.output, HasSubstr("replica 1 runs call 1 of the Trainer with other choices than replica 0"));
+  EXPECT_THAT(run.result.output, HasSubstr("the program must not divide the data by rank"));
+  EXPECT_EQ(run.starts(), 2U);
+}
+
+// A replica aborted, and others after it.
+TEST(Supervise, EndsARunAtOnceWhoseReplicasHaveOtherModels) {
+  const FailedRun run(FailedRun::OfCalls{"other_model"});
+
+  EXPECT_EQ(run.result.exit_code, 1) << run.result.output;
+  EXPECT_THAT(run.result.output, HasSubstr("make the same model, with the same losses and metrics, in all replicas"));
+  EXPECT_EQ(run.starts(), 2U);
 }
 
 // The cause was printed three times, among 10 to 17 lines of the watchdog's decisions.

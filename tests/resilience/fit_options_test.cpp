@@ -76,6 +76,31 @@ TEST(FitOptionsInProcesses, LeaveTheSameWhereTheOnlyProcessDies) {
   for (const int step : {4, 5, 13}) expect_undisturbed(left_by(1, {"--inject", death_at(0, step)}));
 }
 
+// Each step takes a second, and the clock of a new process begins at 0. Without the time before the deaths, fit() would
+// end more than ten steps later. After the last second, all replicas need up to two steps to agree.
+TEST(FitOptionsInProcesses, EndByATimeLimitThatOutlivesDeaths) {
+  const auto steps_of = [](int replicas, const std::vector<std::string>& faults) {
+    const TemporaryFolder folder;
+    std::vector<std::string> arguments = {"--run-dir", folder / "run", "--seconds",
+                                          "20",        "--replicas",   std::to_string(replicas)};
+    arguments.insert(arguments.end(), faults.begin(), faults.end());
+    const ProgramResult result = run_program(built_program("options_program"), arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    return result.exit_code == 0 ? nlohmann::json::parse(read_file(folder / "run/results.json")).at("steps").get<int>()
+                                 : 0;
+  };
+  const std::vector<std::string> deaths = {"--inject", death_at(0, 13), "--inject", death_at(0, 17)};
+
+  for (const int replicas : {1, 2}) {
+    for (const auto& faults : {std::vector<std::string>{}, deaths}) {
+      const int steps = steps_of(replicas, faults);
+
+      EXPECT_GE(steps, 20);
+      EXPECT_LE(steps, 22);
+    }
+  }
+}
+
 TEST(FitOptionsInProcesses, PredictAgainWhereAReplicaDiesWhileItPredicts) {
   for (const char* sample : {"0", "40", "88"}) {
     expect_undisturbed(left_by(2, {"--die-at", sample}));

@@ -2,14 +2,19 @@
 // Then it predicts into a file. For tests of deaths.
 //
 //   options_program --run-dir DIR [--replicas 2] [--outputs FILE] [--inject FAULT]... [--die-at SAMPLE] [--loop]
+//                   [--seconds N]
 //
+// --seconds: a Timer ends fit() after N seconds of a clock on which each step takes one.
 // --loop: trains in a loop of its own in place of fit().
 // --die-at: the last rank dies in predict(), when it is given the outputs from that sample on. It does so once.
 
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "holdfast/holdfast.h"
@@ -31,6 +36,30 @@ Dataset labelled_points() {
     for (float& value : features.sample(i)) value = random.normal() + static_cast<float>(label);
   }
   return from_tensors(features, labels);
+}
+
+// A clock of this process alone, as clocks are.
+class StepsAreSeconds final : public Callback {
+ public:
+  std::string name() const override { return "steps_are_seconds"; }
+  void on_step_end(TrainingContext&, const Logs&) override { *seconds_ += 1; }
+  std::function<std::chrono::steady_clock::time_point()> now() const {
+    return [seconds = seconds_] { return std::chrono::steady_clock::time_point(std::chrono::seconds(*seconds)); };
+  }
+
+ private:
+  std::shared_ptr<std::int64_t> seconds_ = std::make_shared<std::int64_t>(0);
+};
+
+// Trains for up to 1000 steps.
+void train_for(Replica& replica, std::int64_t seconds) {
+  Trainer trainer(replica, Sequential{Input{4}, Dense{3}}, Adam{0.01F},
+                  SparseCategoricalCrossentropy{{.from_logits = true}});
+  const StepsAreSeconds clock;
+  trainer.fit(labelled_points().batch(9),
+              {.epochs = 100,
+               .callbacks = {ModelCheckpoint{{.every_steps = 3}}, CSVLogger{}, clock,
+                             Timer{{.limit = std::chrono::seconds(seconds), .now = clock.now()}}}});
 }
 
 void train(Replica& replica, const std::string& outputs, std::int64_t die_at, bool has_loop) {
@@ -86,12 +115,17 @@ int main(int argc, char** argv) {
   std::string outputs;
   std::int64_t die_at = -1;
   bool has_loop = false;
+  std::int64_t seconds = 0;
   app.add_option("--run-dir", options.run_directory)->required();
   app.add_option("--replicas", options.replicas);
   app.add_option("--inject", options.faults);
   app.add_option("--outputs", outputs);
   app.add_option("--die-at", die_at);
   app.add_flag("--loop", has_loop);
+  app.add_option("--seconds", seconds);
   CLI11_PARSE(app, argc, argv);
-  return supervise(argc, argv, options, [&](Replica& replica) { train(replica, outputs, die_at, has_loop); });
+  return supervise(argc, argv, options, [&](Replica& replica) {
+    if (seconds > 0) return train_for(replica, seconds);
+    train(replica, outputs, die_at, has_loop);
+  });
 }

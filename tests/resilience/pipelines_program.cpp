@@ -1,16 +1,18 @@
-// Trains a small model for a few epochs on one of twenty pipelines of data, which have all sources and stages among
-// them, with the callbacks that keep a state. For deaths at any moment: what is left depends on the pipeline alone.
+// Trains a small model for a few epochs on one of 24 pipelines of data, which have all sources and stages among them,
+// with all callbacks. For deaths at any moment: what is left depends on the pipeline alone.
 //
 //   pipelines_program --make DATA                                 writes the files that pipelines read
-//   pipelines_program --run-dir DIR --data DATA --pipeline N      N from 0 to 19
+//   pipelines_program --run-dir DIR --data DATA --pipeline N      N from 0 to 23
 //                     [--replicas 2] [--epochs 10] [--inject FAULT]...
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -101,7 +103,7 @@ void make_data(const std::string& folder) {
 
 // ---- Pipelines
 
-enum class Kind { numbers, pictures, text };
+enum class Kind { numbers, pictures, text, tags };
 
 struct Pipeline {
   Dataset training;
@@ -180,6 +182,42 @@ Pipeline table(const std::string& folder) {
           .validation = encoder.dataset(validation).batch(9)};
 }
 
+// Sentences with a tag for each word, in batches of similar lengths.
+Pipeline tagged_words() {
+  std::vector<std::vector<std::int32_t>> words(static_cast<std::size_t>(kSamples));
+  std::vector<std::vector<std::int32_t>> tags(words.size());
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    Random random(12, Purpose::user, 0, i);
+    for (std::uint64_t left = 1 + random.below(9); left > 0; --left) {
+      words[i].push_back(static_cast<std::int32_t>(random.below(7)));
+      tags[i].push_back(words[i].back() % 3);
+    }
+  }
+  const auto [training, validation] =
+      from_sequences({{"words", Sequences(words)}}, {{"tags", Sequences(tags)}}).split(18);
+  return {.training = training.bucketed(12, {.bounds = {3, 6}}).padded(10).batch(12),
+          .validation = validation.padded(10).batch(9),
+          .kind = Kind::tags,
+          .classes = 3};
+}
+
+// Outputs of a model whose weights are a function of their places.
+Dataset outputs_of_a_part(const Dataset& data, const std::string& file) {
+  Model part = Sequential{Input{kFeatures}, Dense{4, {.activation = Activation::tanh}}};
+  std::vector<float> weights(part.parameters().float_count());
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = std::sin(static_cast<float>(i));
+  part.set_weights(weights, {});
+  return cached_outputs(part, data, {.file = file});
+}
+
+// Two inputs of a sample, of which the model takes the second one.
+Dataset zipped(const Dataset& data) {
+  Tensor numbers{Shape{kSamples, 3}};
+  for (std::int64_t i = 0; i < kSamples; ++i) numbers.sample(i)[0] = feature(i, 5);
+  const Dataset inputs_alone = from_tensors({{"more", numbers}}, {});
+  return Dataset::zip({inputs_alone, noisy(data)});
+}
+
 std::vector<FileArray> arrays(const std::string& path, const std::string& first, const std::string& second) {
   return {{.path = path, .array = first, .name = "x"}, {.path = path, .array = second, .name = "y"}};
 }
@@ -246,16 +284,33 @@ Pipeline pipeline(int number, const std::string& folder, const std::string& run)
     }
     case 19:
       return of(noisy(data.cache().filter(keeps, "larger")));
+    case 20:
+      return tagged_words();
+    case 21:
+      return of(zipped(data));
+    case 22:
+      return of(outputs_of_a_part(data, ""));
+    case 23:
+      return of(outputs_of_a_part(data, run + ".outputs"));
     default:
-      throw Error{ErrorCode::invalid_argument, "pipelines are numbered from 0 to 19"};
+      throw Error{ErrorCode::invalid_argument, "pipelines are numbered from 0 to 23"};
   }
 }
 
 // ---- Training
 
 Model model_of(const Pipeline& data) {
-  const ArraySpec& spec = data.training.inputs()[0];
-  const Value start = input(spec.shape, {.dtype = spec.dtype, .name = spec.name});
+  std::vector<Value> inputs;
+  for (const ArraySpec& spec : data.training.inputs()) {
+    inputs.push_back(input(spec.shape, {.dtype = spec.dtype, .name = spec.name}));
+  }
+  if (inputs.size() > 1) {
+    return Model{inputs, Dense{data.classes}(Dense{12, {.activation = Activation::relu}}(Concatenate{}(inputs)))};
+  }
+  const Value& start = inputs[0];
+  if (data.kind == Kind::tags) {
+    return Model{start, Dense{data.classes}(Dropout{0.1F}(Embedding{7, 4}(start)))};
+  }
   if (data.kind == Kind::text) {
     return Model{start, Dense{data.classes}(Dropout{0.1F}(Flatten{}(Embedding{data.classes, 4}(start))))};
   }
@@ -272,10 +327,54 @@ LambdaCallback counter() {
                          }}};
 }
 
-// All callbacks that keep a state, some of them by turns.
+// A clock that goes on by a second with each step, so that times are a function of the steps. A Timer has it first.
+class ClockOfSteps final : public Callback {
+ public:
+  std::string name() const override { return "clock_of_steps"; }
+  void on_step_end(TrainingContext&, const Logs&) override { *seconds_ += 1; }
+  std::function<std::chrono::steady_clock::time_point()> now() const {
+    return [seconds = seconds_] { return std::chrono::steady_clock::time_point(std::chrono::seconds(*seconds)); };
+  }
+
+ private:
+  std::shared_ptr<std::int64_t> seconds_ = std::make_shared<std::int64_t>(0);
+};
+
+TensorBoardOptions curves_of(int number) {
+  TensorBoardOptions options;
+  if (number % 2 == 0) options.scalars_every_steps = 3;
+  if (number % 3 == 0) options.histograms_every_epochs = 2;
+  if (number % 3 == 1) options.images_every_epochs = 3;
+  options.write_graph = number % 4 == 0;
+  if (number % 5 == 0) {
+    options.add = [](TrainingContext& context, TensorBoardPoints& points) {
+      points.text("epoch", std::to_string(context.epoch()));
+    };
+  }
+  return options;
+}
+
+// No server listens there. Nothing of it may reach the training.
+void add_monitor(std::vector<CallbackHandle>& callbacks) {
+  try {
+    callbacks.push_back(RemoteMonitor{{.root = "http://127.0.0.1:1",
+                                       .flush_limit = std::chrono::milliseconds(1),
+                                       .first_pause = std::chrono::milliseconds(1)}});
+  } catch (const Error& without_curl) {
+    if (without_curl.code() != ErrorCode::unsupported) throw;
+  }
+}
+
+// All callbacks, some of them by turns.
 std::vector<CallbackHandle> callbacks_of(int number) {
+  const ClockOfSteps clock;
   std::vector<CallbackHandle> callbacks = {
-      ModelCheckpoint{{.every_steps = 7, .best_by = "val_loss"}}, CSVLogger{}, TensorBoard{}, counter(),
+      clock,
+      Timer{{.now = clock.now()}},
+      ModelCheckpoint{{.every_steps = 7, .best_by = "val_loss"}},
+      CSVLogger{},
+      TensorBoard{curves_of(number)},
+      counter(),
       EarlyStopping{{.patience = 4, .start_from_epoch = 1, .restore_best_weights = number % 3 == 1}}};
   if (number % 2 == 0) {
     callbacks.push_back(ReduceLROnPlateau{{.factor = 0.5, .patience = 1}});
@@ -284,6 +383,7 @@ std::vector<CallbackHandle> callbacks_of(int number) {
         LearningRateScheduler{[](std::int64_t epoch, float rate) { return epoch % 3 == 2 ? rate * 0.7F : rate; }});
   }
   if (number % 3 == 0) callbacks.push_back(SwapEMAWeights{});
+  if (number % 4 == 2) add_monitor(callbacks);
   return callbacks;
 }
 
@@ -299,7 +399,8 @@ void train(Replica& replica, const Pipeline& data, int number, std::int64_t epoc
     trainer.fit(data.training, options);
   } else {
     Trainer trainer(replica, model_of(data), SGD{{.learning_rate = 0.05F, .momentum = 0.9F, .use_ema = keeps_averages}},
-                    SparseCategoricalCrossentropy{{.from_logits = true}}, {SparseCategoricalAccuracy{}});
+                    SparseCategoricalCrossentropy{{.from_logits = true}},
+                    {SparseCategoricalAccuracy{}, unweighted(SparseCategoricalAccuracy{{.name = "of_all"}})});
     trainer.fit(data.training, options);
   }
 }
@@ -307,7 +408,7 @@ void train(Replica& replica, const Pipeline& data, int number, std::int64_t epoc
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Trains on one of twenty pipelines of data.");
+  CLI::App app("Trains on one of 24 pipelines of data.");
   SuperviseOptions options{.replicas = 2, .shards = 4, .max_restarts = 1000};
   std::string made;
   std::string data;

@@ -1,4 +1,4 @@
-// Twenty pipelines of data, with all callbacks that keep a state, in runs whose processes die: weights, records and
+// 24 pipelines of data, with all callbacks, in runs whose processes die: weights, records and
 // the state of callbacks are those of an undisturbed run. scripts/tests/kill_pipelines.py does the same at moments that
 // are drawn, thousands of times.
 
@@ -60,7 +60,7 @@ LeftByPipeline left_by_pipeline(int pipeline, int replicas, const std::vector<st
 // steps.
 TEST(Pipelines, LeaveTheSameWhereverProcessesDie) {
   std::mt19937 draw(17);
-  for (int pipeline = 0; pipeline < 20; ++pipeline) {
+  for (int pipeline = 0; pipeline < 24; ++pipeline) {
     const auto death = [&](int rank, unsigned first, unsigned steps) {
       return "rank=" + std::to_string(rank) + ",step=" + std::to_string(first + draw() % steps) + ",fault=kill";
     };

@@ -16,6 +16,8 @@ class PlayedContext final : public TrainingContext {
   int replicas() const override { return 1; }
   std::string run_directory() const override { return directory; }
   int saving_threads() const override { return threads; }
+  int trainer() const override { return trainer_number; }
+  std::vector<std::vector<Logs>> earlier_histories() const override { return earlier; }
   std::int64_t step() const override { return step_number; }
   std::int64_t epoch() const override { return epoch_number; }
   std::int64_t epochs() const override { return 10; }
@@ -46,6 +48,8 @@ class PlayedContext final : public TrainingContext {
   std::string directory;
   FileSystem* files = &posix_file_system();
   int rank_number = 0;
+  int trainer_number = 0;
+  std::vector<std::vector<Logs>> earlier;  // of earlier calls of fit()
   int threads = 0;
   std::int64_t step_number = 0;
   std::int64_t epoch_number = 0;

@@ -1,11 +1,16 @@
 #include "holdfast/train/callback.h"
 
 #include "holdfast/base/error.h"
+#include "nn/losses/metric_direction.h"
 
 namespace holdfast {
 
 void TrainingContext::set_learning_rate(float) {
   throw Error(ErrorCode::unsupported, "this training takes no learning rate from callbacks");
+}
+
+std::optional<Best> TrainingContext::best_of(const std::string& log) const {
+  return direction_of_name(log);
 }
 
 void TrainingContext::keep_weights() {

@@ -34,22 +34,31 @@ std::string field(const std::string& text, char separator) {
   return quoted + "\"";
 }
 
+struct NumberedLogs {
+  std::size_t number = 0;
+  const Logs& logs;
+};
+
+void add_epochs(const std::vector<Logs>& epochs, std::vector<NumberedLogs>& all) {
+  for (std::size_t epoch = 0; epoch < epochs.size(); ++epoch) all.push_back({epoch, epochs[epoch]});
+}
+
 // All lines have the columns of all epochs. So a metric that begins in a later epoch changes the
 // header, and the file is rewritten.
-std::string csv(const std::vector<Logs>& epochs, char separator) {
+std::string csv(const std::vector<NumberedLogs>& epochs, char separator) {
   if (epochs.empty()) return "";
   std::set<std::string> names;
-  for (const Logs& logs : epochs) {
-    for (const auto& [name, value] : logs) names.insert(name);
+  for (const NumberedLogs& epoch : epochs) {
+    for (const auto& [name, value] : epoch.logs) names.insert(name);
   }
   std::string text = "epoch";
   for (const std::string& name : names) text += separator + field(name, separator);
   text += "\n";
-  for (std::size_t epoch = 0; epoch < epochs.size(); ++epoch) {
-    text += std::to_string(epoch);
+  for (const NumberedLogs& epoch : epochs) {
+    text += std::to_string(epoch.number);
     for (const std::string& name : names) {
-      const auto value = epochs[epoch].find(name);
-      text += separator + (value == epochs[epoch].end() ? "NA" : number(value->second));
+      const auto value = epoch.logs.find(name);
+      text += separator + (value == epoch.logs.end() ? "NA" : number(value->second));
     }
     text += "\n";
   }
@@ -86,7 +95,12 @@ CSVLogger::CSVLogger(CSVLoggerOptions options) : options_(std::move(options)) {
 void CSVLogger::write(const TrainingContext& context, const std::vector<Logs>& epochs) {
   const std::string path = path_in_run(context, options_.path, "log.csv", "CSVLogger");
   context.file_system().create_folders(parent_folder(path));
-  bring_to(context.file_system(), path, csv(epochs, options_.separator));
+  std::vector<std::vector<Logs>> earlier;
+  if (options_.append) earlier = context.earlier_histories();
+  std::vector<NumberedLogs> all;
+  for (const std::vector<Logs>& call : earlier) add_epochs(call, all);
+  add_epochs(epochs, all);
+  bring_to(context.file_system(), path, csv(all, options_.separator));
 }
 
 }  // namespace holdfast

@@ -17,6 +17,10 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(
   }
 }
 
+std::vector<std::string> EarlyStopping::compares() const {
+  return options_.best == Best::automatic ? monitors() : std::vector<std::string>{};
+}
+
 CallbackState EarlyStopping::state() const {
   CallbackState state = {{"epochs_without_improvement", epochs_without_improvement_}};
   // Without a best value there is no number that would stand for none.
@@ -41,12 +45,11 @@ void EarlyStopping::on_epoch_end(TrainingContext& context, const Logs& logs) {
   const std::optional<double> monitored = monitored_in_epoch(context, logs, options_.monitor, "EarlyStopping");
   if (!monitored || context.epoch() < options_.start_from_epoch) return;
   const double value = *monitored;
+  const Best best = direction_of(context, options_.best, options_.monitor, "EarlyStopping");
   // The first one is kept in any case: a fit() in which nothing improves ends with it, as in Keras.
   if (options_.restore_best_weights && !context.kept_epoch()) context.keep_weights();
   ++epochs_without_improvement_;
-  const auto improves_on = [&](double reference) {
-    return is_better(value, reference, options_.best, options_.min_delta);
-  };
+  const auto improves_on = [&](double reference) { return is_better(value, reference, best, options_.min_delta); };
   // NaN would stay the best: nothing is better than it.
   const bool is_first = !has_best_ && !std::isnan(value);
   if (is_first || (has_best_ && improves_on(best_value_))) {

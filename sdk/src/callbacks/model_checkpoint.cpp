@@ -70,6 +70,11 @@ std::vector<std::string> ModelCheckpoint::monitors() const {
   return names;
 }
 
+std::vector<std::string> ModelCheckpoint::compares() const {
+  if (options_.best_by.empty() || options_.best != Best::automatic) return {};
+  return {options_.best_by};
+}
+
 CallbackState ModelCheckpoint::state() const {
   // Left out at their defaults, so that savepoints keep the bytes of runs without these options.
   CallbackState state;
@@ -106,7 +111,8 @@ void ModelCheckpoint::on_step_end(TrainingContext& context, const Logs& logs) {
 void ModelCheckpoint::on_epoch_end(TrainingContext& context, const Logs& logs) {
   const std::optional<double> value =
       options_.best_by.empty() ? std::nullopt : monitored_in_epoch(context, logs, options_.best_by, name());
-  const bool is_among_best = value && enter_best(*value);
+  const bool is_among_best =
+      value && enter_best(*value, direction_of(context, options_.best, options_.best_by, name()));
   const bool is_due = options_.every_epochs > 0 && (context.epoch() + 1) % options_.every_epochs == 0;
   if (!is_among_best && !is_due) return;
   // No later savepoint makes up for one among the best, so it is never skipped.
@@ -116,12 +122,12 @@ void ModelCheckpoint::on_epoch_end(TrainingContext& context, const Logs& logs) {
 }
 
 // Returns whether `value` is among the best so far, and remembers it.
-bool ModelCheckpoint::enter_best(double value) {
+bool ModelCheckpoint::enter_best(double value, Best best) {
   if (std::isnan(value)) return false;
   const std::optional<double> threshold = options_.initial_value_threshold;
-  if (threshold && !is_better(value, *threshold, options_.best, 0)) return false;
+  if (threshold && !is_better(value, *threshold, best, 0)) return false;
   const auto place = std::find_if(best_values_.begin(), best_values_.end(),
-                                  [&](double better) { return is_better(value, better, options_.best, 0); });
+                                  [&](double better) { return is_better(value, better, best, 0); });
   if (place - best_values_.begin() >= options_.keep_best) return false;
   // Before the first worse value: an equal one that is older keeps its place.
   best_values_.insert(place, value);
@@ -191,6 +197,7 @@ void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_stor
     const bool serves_recovery = folder == context.run_directory();
     ModelCheckpointOptions options = options_;
     options.threads = saving.threads;
+    if (!options.best_by.empty()) options.best = direction_of(context, options.best, options.best_by, name());
     keep_ = make_savepoint_keeper(context.file_system(), folder,
                                   serves_recovery ? context.savepoint_copies() : std::vector<std::string>{}, options);
   }

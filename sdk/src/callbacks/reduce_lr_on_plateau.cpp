@@ -25,6 +25,10 @@ ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options) : options
   check_count(owner, "cooldown", options_.cooldown, 0);
 }
 
+std::vector<std::string> ReduceLROnPlateau::compares() const {
+  return options_.best == Best::automatic ? monitors() : std::vector<std::string>{};
+}
+
 CallbackState ReduceLROnPlateau::state() const {
   CallbackState state = {{"epochs_without_improvement", epochs_without_improvement_},
                          {"cooldown_left", cooldown_left_}};
@@ -51,13 +55,14 @@ void ReduceLROnPlateau::on_epoch_end(TrainingContext& context, const Logs& logs)
   const std::optional<double> monitored = monitored_in_epoch(context, logs, options_.monitor, "ReduceLROnPlateau");
   if (!monitored) return;
   const double value = *monitored;
+  const Best best = direction_of(context, options_.best, options_.monitor, "ReduceLROnPlateau");
   if (cooldown_left_ > 0) {
     --cooldown_left_;
     epochs_without_improvement_ = 0;
   }
   // NaN would stay the best: nothing is better than it.
   const bool is_first = !has_best_ && !std::isnan(value);
-  if (is_first || (has_best_ && is_better(value, best_value_, options_.best, options_.min_delta))) {
+  if (is_first || (has_best_ && is_better(value, best_value_, best, options_.min_delta))) {
     has_best_ = true;
     best_value_ = value;
     epochs_without_improvement_ = 0;

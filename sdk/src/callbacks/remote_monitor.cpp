@@ -105,18 +105,27 @@ std::string last_part(const std::string& path) {
 
 }  // namespace
 
+struct RemoteMonitor::Counts {
+  std::atomic<std::uint64_t> delivered = 0;
+  std::atomic<std::uint64_t> dropped = 0;
+};
+
 // What is under way of one fit().
 class RemoteMonitor::Sender {
  public:
   struct Course {
     std::string run;
+    int trainer = 0;
     std::int64_t call = 0;
     std::string record;  // of what was delivered; empty: none
+
+    bool operator==(const Course&) const = default;
   };
 
-  Sender(const RemoteMonitorOptions& options, Course course)
+  Sender(const RemoteMonitorOptions& options, Course course, std::shared_ptr<Counts> counts)
       : options_(options),
         course_(std::move(course)),
+        counts_(std::move(counts)),
         server_(server_of(options.root)),
         headers_(read_headers(options.headers_file)),
         next_(delivered_before()),
@@ -132,8 +141,6 @@ class RemoteMonitor::Sender {
   }
 
   const Course& course() const { return course_; }
-  std::uint64_t delivered() const { return delivered_; }
-  std::uint64_t dropped() const { return dropped_; }
 
   // After a failure the state may be at an earlier epoch, whose repetition has the same logs.
   void enqueue(const std::vector<Logs>& epochs) {
@@ -199,7 +206,7 @@ class RemoteMonitor::Sender {
     has_told_failure_ = false;
     if (!queue_.empty() && queue_.front().epoch == item.epoch) queue_.pop_front();
     if (fate == Fate::delivered) {
-      ++delivered_;
+      ++counts_->delivered;
     } else {
       drop(1, fmt::format("the server refuses it ({})", why));
     }
@@ -212,6 +219,10 @@ class RemoteMonitor::Sender {
     body["run"] = course_.run;
     body["call"] = course_.call;
     body["epoch"] = item.epoch;
+    // Calls are counted within a Trainer. The first one sends what a run of one Trainer does.
+    const bool is_first_trainer = course_.trainer == 0;
+    if (!is_first_trainer) body["trainer"] = course_.trainer + 1;
+    const std::string trainer = is_first_trainer ? "" : fmt::format("trainer{}/", course_.trainer + 1);
     HttpPost request{.url = options_.root + options_.path,
                      .body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
                      .headers = headers_,
@@ -222,7 +233,7 @@ class RemoteMonitor::Sender {
     request.headers.push_back(options_.send_as_json ? "Content-Type: application/json"
                                                     : "Content-Type: application/x-www-form-urlencoded");
     request.headers.push_back(
-        fmt::format("Idempotency-Key: {}/{}/{}", percent_encoded(course_.run), course_.call, item.epoch));
+        fmt::format("Idempotency-Key: {}/{}{}/{}", percent_encoded(course_.run), trainer, course_.call, item.epoch));
     const HttpOutcome outcome = post(request);
     why = outcome.failure.empty() ? fmt::format("status {}", outcome.status) : outcome.failure;
     if (outcome.status >= 200 && outcome.status < 300) return Fate::delivered;
@@ -233,8 +244,8 @@ class RemoteMonitor::Sender {
 
   // With mutex_ held. Said at the first one, the second, the fourth and so on, so that a dead server fills no log.
   void drop(std::size_t count, const std::string& why) {
-    const std::uint64_t before = dropped_;
-    dropped_ += count;
+    const std::uint64_t before = counts_->dropped;
+    counts_->dropped += count;
     if (std::bit_width(before) == std::bit_width(before + count)) return;
     log(LogLevel::warning,
         fmt::format("RemoteMonitor has dropped {} epochs so far, the last one because {} (server {})", before + count,
@@ -264,6 +275,7 @@ class RemoteMonitor::Sender {
 
   const RemoteMonitorOptions options_;
   const Course course_;
+  const std::shared_ptr<Counts> counts_;
   const Server server_;
   const std::vector<std::string> headers_;
 
@@ -274,13 +286,12 @@ class RemoteMonitor::Sender {
   bool is_ending_ = false;         // guarded by mutex_
   bool has_told_failure_ = false;  // guarded by mutex_
   std::atomic<bool> is_stopping_ = false;
-  std::atomic<std::uint64_t> delivered_ = 0;
-  std::atomic<std::uint64_t> dropped_ = 0;
 
   std::thread thread_;
 };
 
-RemoteMonitor::RemoteMonitor(RemoteMonitorOptions options) : options_(std::move(options)) {
+RemoteMonitor::RemoteMonitor(RemoteMonitorOptions options)
+    : options_(std::move(options)), counts_(std::make_shared<Counts>()) {
   if (!can_post()) {
     throw Error(ErrorCode::unsupported,
                 "RemoteMonitor needs a Holdfast that was built with libcurl; install libcurl4-openssl-dev and build "
@@ -305,21 +316,32 @@ std::string RemoteMonitor::name() const {
 }
 
 std::uint64_t RemoteMonitor::delivered() const {
-  return sender_ ? sender_->delivered() : 0;
+  return counts_->delivered;
 }
 
 std::uint64_t RemoteMonitor::dropped() const {
-  return sender_ ? sender_->dropped() : 0;
+  return counts_->dropped;
+}
+
+// Two calls of two Trainers may have the same number.
+void RemoteMonitor::on_fit_begin(TrainingContext& context) {
+  sender_.reset();
+  EpochRecord::on_fit_begin(context);
 }
 
 // Only adds to the queue. A file of headers that cannot be read is an error where fit() begins.
 void RemoteMonitor::write(const TrainingContext& context, const std::vector<Logs>& epochs) {
-  if (!sender_ || sender_->course().call != context.call()) {
-    const std::string directory = context.run_directory();
-    sender_ = std::make_unique<Sender>(
-        options_, Sender::Course{.run = options_.run.empty() ? last_part(directory) : options_.run,
-                                 .call = context.call(),
-                                 .record = directory.empty() ? "" : directory + "/remote_monitor.json"});
+  const std::string directory = context.run_directory();
+  // Later Trainers of a run have folders of their own in its directory.
+  const std::string of_run = context.trainer() == 0 || directory.empty() ? directory : parent_folder(directory);
+  const Sender::Course course{.run = options_.run.empty() ? last_part(of_run) : options_.run,
+                              .trainer = context.trainer(),
+                              .call = context.call(),
+                              .record = directory.empty() ? "" : directory + "/remote_monitor.json"};
+  if (!sender_ || sender_->course() != course) {
+    // Its thread ends before the next one begins.
+    sender_.reset();
+    sender_ = std::make_unique<Sender>(options_, course, counts_);
   }
   sender_->enqueue(epochs);
 }

@@ -79,6 +79,21 @@ TEST(CSVLogger, BeginsTheFileAnewForAnotherTraining) {
   EXPECT_EQ(read_file(folder / "log.csv"), "");
 }
 
+// A second fit() emptied the file of the first one.
+TEST(CSVLogger, KeepsTheEpochsOfEarlierCallsWhereItAppends) {
+  const TemporaryFolder folder;
+  PlayedEpochs training;
+  training.context.earlier = {{kThreePlayedEpochs[0], kThreePlayedEpochs[1]}};
+  CSVLogger logger({.path = folder / "log.csv", .append = true});
+
+  training.begin(logger);
+  EXPECT_EQ(read_file(folder / "log.csv"), "epoch,loss,val_loss\n0,1,2\n1,0.5,1.5\n");
+  training.end_epoch(logger, {{"loss", 0.25}});
+  training.end_step(logger);
+
+  EXPECT_EQ(read_file(folder / "log.csv"), "epoch,loss,val_loss\n0,1,2\n1,0.5,1.5\n0,0.25,NA\n");
+}
+
 TEST(CSVLogger, CutsOffLinesThatTheStateDoesNotHaveAtTheFirstStepAfterARestart) {
   const TemporaryFolder folder;
   write_text(posix_file_system(), folder / "log.csv", kThreeEpochs + "3,9,9\n4,9,9\n");

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -192,6 +193,87 @@ TEST_F(RemoteMonitorTest, DeliversWhatADeadProcessCouldNot) {
   training.end(next);
 
   EXPECT_EQ(next.delivered(), 2U);
+}
+
+// Its limits are hours, so a step that waited for an answer would never end.
+TEST_F(RemoteMonitorTest, HoldsNoStepWhereTheServerNeverAnswers) {
+  EXPECT_EQ(RemoteMonitorOptions{}.timeout, milliseconds(5000));
+  EXPECT_EQ(RemoteMonitorOptions{}.flush_limit, milliseconds(5000));
+  PlayedServer server({"hang", "hang", "hang", "hang"});
+  RemoteMonitorOptions silent = options(server);
+  silent.timeout = std::chrono::hours(1);
+  silent.flush_limit = milliseconds(0);
+  RemoteMonitor monitor(silent);
+
+  training.begin(monitor);
+  for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+    training.end_step(monitor);
+    training.end_epoch(monitor, kThreePlayedEpochs[epoch]);
+  }
+  EXPECT_EQ(monitor.dropped(), 0U);
+  training.end(monitor);
+
+  EXPECT_EQ(monitor.delivered(), 0U);
+  EXPECT_EQ(monitor.dropped(), 3U);
+}
+
+// Both Trainers have a call 0, and a server took the second one's epochs for repetitions.
+TEST_F(RemoteMonitorTest, TellsTheTrainersOfARunApart) {
+  PlayedServer server;
+  PlayedEpochs second;
+  second.context.directory = folder / "trainer2";
+  second.context.trainer_number = 1;
+  std::filesystem::create_directory(second.context.directory);
+  RemoteMonitor monitor(options(server));
+
+  training.begin(monitor);
+  run_epochs(monitor, 0, 2);
+  training.end(monitor);
+  second.begin(monitor);
+  second.end_epoch(monitor, kThreePlayedEpochs[0]);
+  second.end(monitor);
+
+  ASSERT_EQ(server.requests().size(), 3U);
+  EXPECT_THAT(server.requests()[1].head, HasSubstr("Idempotency-Key: run7/0/1"));
+  EXPECT_THAT(server.requests()[1].body, Not(HasSubstr("trainer")));
+  EXPECT_THAT(server.requests()[2].head, HasSubstr("Idempotency-Key: run7/trainer2/0/0"));
+  EXPECT_EQ(nlohmann::json::parse(server.requests()[2].body).at("trainer"), 2);
+  EXPECT_EQ(monitor.delivered(), 3U);
+}
+
+TEST_F(RemoteMonitorTest, NamesALaterTrainerByTheRunAndNotByItsFolder) {
+  PlayedServer server;
+  training.context.directory = folder / "trainer2";
+  training.context.trainer_number = 1;
+  std::filesystem::create_directory(training.context.directory);
+  RemoteMonitorOptions unnamed = options(server);
+  unnamed.run.clear();
+  RemoteMonitor monitor(unnamed);
+
+  training.begin(monitor);
+  run_epochs(monitor, 0, 1);
+  training.end(monitor);
+
+  ASSERT_EQ(server.requests().size(), 1U);
+  EXPECT_EQ(nlohmann::json::parse(server.requests()[0].body).at("run"),
+            std::filesystem::path(folder.path()).filename().string());
+}
+
+// Without directories, nothing but the beginning of fit() tells two programs' calls apart.
+TEST_F(RemoteMonitorTest, SendsTheEpochsOfEachTrainerThatItServes) {
+  PlayedServer server;
+  PlayedEpochs first;
+  PlayedEpochs second;
+  RemoteMonitor monitor(options(server));
+
+  for (PlayedEpochs* const epochs : {&first, &second}) {
+    epochs->begin(monitor);
+    epochs->end_epoch(monitor, kThreePlayedEpochs[0]);
+    epochs->end(monitor);
+  }
+
+  EXPECT_EQ(server.requests().size(), 2U);
+  EXPECT_EQ(monitor.delivered(), 2U);
 }
 
 TEST_F(RemoteMonitorTest, SendsSecretHeadersAndLogsNothingOfThem) {

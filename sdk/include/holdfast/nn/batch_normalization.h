@@ -14,6 +14,10 @@
 //
 //   moving = moving * momentum + (sum over shards of count * statistic) / (sum of counts) * (1 - momentum)
 //
+// So a shard needs several samples where the input has no positions: of one sample the mean is the sample itself, the
+// output is beta whatever the input, and nothing before the layer learns. fit() throws Error{invalid_argument} where
+// that would happen in every shard, and warns where it would in some: make the batch at least twice the shards.
+//
 // In inference the buffers are the statistics. Any input with at least one axis fits, and shapes stay
 // as they are.
 //

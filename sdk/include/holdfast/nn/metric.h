@@ -10,10 +10,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "holdfast/base/best.h"
 #include "holdfast/nn/loss.h"
 
 namespace holdfast {
@@ -52,6 +54,10 @@ class Metric {
   }
   // The names of results(), for outputs of this shape.
   virtual std::vector<std::string> result_names(const Shape&) const { return {name_}; }
+
+  // Whether lower or higher values are better, for callbacks that watch this metric (Best::automatic); empty where
+  // nobody can say. By default, what is known of Holdfast's own kinds. Override it in a metric of your own.
+  virtual std::optional<Best> best() const;
 
   // As the functions of Loss with these names.
   virtual std::size_t position_axes(const Shape&) const { return 0; }

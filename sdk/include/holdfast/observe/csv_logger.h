@@ -20,9 +20,13 @@
 namespace holdfast {
 
 struct CSVLoggerOptions {
-  // Default: log.csv in the run directory. Two fit() calls need two files, since each begins its file anew.
+  // Default: log.csv in the run directory. Each fit() begins its file anew, unless it appends.
   std::string path{};
   char separator = ',';  // between two fields
+  // Has the epochs of the earlier fit() calls of this Trainer first, one call after another: "epoch" begins at 0 again
+  // with each call, as in Keras. What another program wrote is not kept. The lines are a function of the training state
+  // here, too, so a failure doubles none.
+  bool append = false;
 };
 
 class CSVLogger final : public EpochRecord {

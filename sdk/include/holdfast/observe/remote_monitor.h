@@ -5,7 +5,8 @@
 //   RemoteMonitor{{.root = "https://monitor.example.com", .headers_file = "/etc/monitor.headers"}}
 //
 // The body is {"run": ..., "call": ..., "epoch": ..., "loss": ...}, and the header Idempotency-Key has the
-// first three as "run/call/epoch". Each epoch is delivered at least once, also where failures end the
+// first three as "run/call/epoch". The second Trainer of a run and those after it add "trainer": 2, and the key is
+// "run/trainer2/call/epoch". Each epoch is delivered at least once, also where failures end the
 // training in between; after a failure one may arrive twice, with the same key and the same numbers. NaN and
 // infinities are the texts "nan", "inf" and "-inf".
 //
@@ -31,7 +32,8 @@ namespace holdfast {
 struct RemoteMonitorOptions {
   std::string root = "http://localhost:9000";  // http:// or https://, without credentials
   std::string path = "/publish/epoch/end/";    // below the root; begins with /
-  // Names the run in the key. Default: the name of the run directory.
+  // Names the run in the key. Default: the name of the run directory. Two runs need two names: without them, or with
+  // Replica::alone() and no name, a server takes the second one's epochs for repetitions.
   std::string run{};
   // A file of lines "Name: value" that are sent as headers, such as an Authorization. It is read when fit()
   // begins, and nothing of it is logged or saved. With http, only for a server on this host.
@@ -56,19 +58,23 @@ class RemoteMonitor final : public EpochRecord {
   RemoteMonitor(RemoteMonitor&&) noexcept;
 
   std::string name() const override;
+  // Begins with a new call, also where the callback has served another Trainer before.
+  void on_fit_begin(TrainingContext& context) override;
 
-  // Counts those of this process so far. Any thread may ask.
+  // Counts those of this process so far, over all calls of fit(). Any thread may ask.
   std::uint64_t delivered() const;
   std::uint64_t dropped() const;  // epochs that were not sent
 
  private:
   class Sender;
+  struct Counts;
 
   void write(const TrainingContext& context, const std::vector<Logs>& epochs) override;
   void finish(const TrainingContext& context) override;
 
   RemoteMonitorOptions options_;
-  std::unique_ptr<Sender> sender_;  // made by the first write()
+  std::shared_ptr<Counts> counts_;
+  std::unique_ptr<Sender> sender_;  // of the fit() under way; made by its first write()
 };
 
 }  // namespace holdfast

@@ -33,6 +33,7 @@
 #include <variant>
 #include <vector>
 
+#include "holdfast/base/best.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/core/shape.h"
 #include "holdfast/train/savepoint.h"
@@ -76,8 +77,10 @@ class TrainingContext {
   // Replica.
   virtual FileSystem& file_system() const { return posix_file_system(); }
 
-  // The number of this fit() among all calls of the run, from 0 (run_results.h).
+  // The number of this fit() among all calls of its Trainer, from 0 (run_results.h).
   virtual std::int64_t call() const { return 0; }
+  // The number of that Trainer among those of the run, from 0.
+  virtual int trainer() const { return 0; }
   // Where training is. In on_step_end() and on_epoch_end() the step and the batch that just ended are
   // counted as done.
   virtual std::int64_t step() const = 0;               // updates applied since the start of the run
@@ -94,6 +97,13 @@ class TrainingContext {
   // rank, whatever was lost and repeated. Bring files outside the process to this history instead of
   // appending to them, since calls repeat after a failure.
   virtual const std::vector<Logs>& history() const = 0;
+
+  // What history() was at the end of each fit() of this Trainer before this one.
+  virtual std::vector<std::vector<Logs>> earlier_histories() const { return {}; }
+
+  // Whether lower or higher values of this log are better ("val_..." as without "val_"); empty where nobody can say.
+  // See Metric::best() and Trainable::best_of(). Here, by the name alone.
+  virtual std::optional<Best> best_of(const std::string& log) const;
 
   // The learning rate of the next step; empty if the optimizer has none that callbacks may change.
   virtual std::optional<float> learning_rate() const { return std::nullopt; }
@@ -152,6 +162,9 @@ class Callback {
   // Names that this callback needs in the logs of an epoch. fit() throws Error{invalid_argument} before
   // its first step if it will not log one of them.
   virtual std::vector<std::string> monitors() const { return {}; }
+  // Those of monitors() that it compares by TrainingContext::best_of(). fit() throws Error{invalid_argument} before its
+  // first step for one of which nobody can say whether lower or higher values are better.
+  virtual std::vector<std::string> compares() const { return {}; }
   // Whether this fit() validates the moving averages of the weights, and gives them to the model at its end. fit()
   // throws Error{invalid_argument} if the optimizer keeps none (holdfast/optim/weight_average.h).
   virtual bool reads_averages() const { return false; }

@@ -26,8 +26,10 @@ struct EarlyStoppingOptions {
   // A name in the logs of an epoch. If it is missing, fit() throws Error{invalid_argument} with the
   // names that exist.
   std::string monitor = "val_loss";
-  Best best = Best::lowest;  // whether a lower or a higher value is better
-  double min_delta = 0;      // not negative
+  // Whether a lower or a higher value is better. By default, what the metric says of itself: a loss falls, an
+  // accuracy rises. fit() throws Error{invalid_argument} for a metric that says nothing: name one of the two then.
+  Best best = Best::automatic;
+  double min_delta = 0;  // not negative
   // Ends fit() after so many epochs in a row without improvement, as in Keras; 0 and 1 both after one,
   // which is never the first of a fit(). Not negative.
   std::int64_t patience = 0;
@@ -48,6 +50,7 @@ class EarlyStopping final : public Callback {
 
   std::string name() const override { return "early_stopping/" + options_.monitor; }
   std::vector<std::string> monitors() const override { return {options_.monitor}; }
+  std::vector<std::string> compares() const override;
   bool keeps_weights() const override { return options_.restore_best_weights; }
   // The best value and the number of epochs since.
   CallbackState state() const override;

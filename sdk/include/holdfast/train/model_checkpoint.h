@@ -40,7 +40,9 @@ struct ModelCheckpointOptions {
   // A name in the logs of an epoch, such as "val_loss". An epoch among the best is always saved. If the
   // name is missing, fit() throws Error{invalid_argument} with the names that exist.
   std::string best_by{};
-  Best best = Best::lowest;           // which values of `best_by` are better
+  // Which values of `best_by` are better. By default, what the metric says of itself: the lowest loss, the highest
+  // accuracy. fit() throws Error{invalid_argument} for a metric that says nothing: name one of the two then.
+  Best best = Best::automatic;
   std::int64_t keep_best = 1;         // keep so many of the best by `best_by`; of equal ones the older
   std::int64_t keep_every_steps = 0;  // keep for good each one whose step is a multiple; 0: none
   // Limits the total size of the savepoints that stay. The oldest go first, but never the newest, the
@@ -54,7 +56,8 @@ struct ModelCheckpointOptions {
   // epochs write the same files again. Empty: "savepoint-<step>.h5".
   std::string file_name{};
   // Writes parameters and buffers alone, for load_model() and Trainer::load_weights(). Needs a directory of
-  // its own or a file_name, since no run can go on from such a file.
+  // its own or a file_name, since no run can go on from such a file. In a fit() with SwapEMAWeights these are the
+  // moving averages, of which the validation is.
   bool weights_only = false;
   // An epoch is among the best only if `best_by` is also better than this.
   std::optional<double> initial_value_threshold{};
@@ -80,6 +83,7 @@ class ModelCheckpoint final : public Callback {
 
   std::string name() const override;
   std::vector<std::string> monitors() const override;
+  std::vector<std::string> compares() const override;
   CallbackState state() const override;
   void restore(const CallbackState& state) override;
   void on_fit_begin(TrainingContext& context) override;
@@ -90,7 +94,7 @@ class ModelCheckpoint final : public Callback {
 
  private:
   std::string directory(const TrainingContext& context) const;
-  bool enter_best(double value);
+  bool enter_best(double value, Best best);
   bool is_kept_always(std::int64_t step) const;
   SaveOptions save_options(const TrainingContext& context, WhenStorageIsSlow when_storage_is_slow) const;
   void save(TrainingContext& context, WhenStorageIsSlow when_storage_is_slow);
@@ -109,7 +113,9 @@ class ModelCheckpoint final : public Callback {
 // The path of the savepoint in `folder` whose epoch had the best mean `name` ("val_loss"); of equal
 // ones, the older. It considers what a ModelCheckpoint with that `best_by` keeps, and all other
 // savepoints written at the end of an epoch. Pass the path to load_model(). A damaged savepoint is
-// passed over, which is logged. Throws Error{not_found} if no savepoint has such a mean.
-std::string best_savepoint(const std::string& folder, const std::string& name, Best best = Best::lowest);
+// passed over, which is logged. Best::automatic goes by the name: the lowest loss or error, the highest accuracy, AUC
+// or other well-known score. Throws Error{not_found} if no savepoint has such a mean, and Error{invalid_argument} for a
+// name that says nothing.
+std::string best_savepoint(const std::string& folder, const std::string& name, Best best = Best::automatic);
 
 }  // namespace holdfast

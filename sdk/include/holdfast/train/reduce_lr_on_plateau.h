@@ -23,9 +23,11 @@ struct ReduceLROnPlateauOptions {
   // A name in the logs of an epoch. If it is missing, fit() throws Error{invalid_argument} with the
   // names that exist.
   std::string monitor = "val_loss";
-  double factor = 0.1;             // in [0, 1): the new rate is the old one times this
-  std::int64_t patience = 10;      // epochs in a row without improvement after which the rate falls; positive
-  Best best = Best::lowest;        // whether a lower or a higher value is better
+  double factor = 0.1;         // in [0, 1): the new rate is the old one times this
+  std::int64_t patience = 10;  // epochs in a row without improvement after which the rate falls; positive
+  // Whether a lower or a higher value is better. By default, what the metric says of itself: a loss falls, an
+  // accuracy rises. fit() throws Error{invalid_argument} for a metric that says nothing: name one of the two then.
+  Best best = Best::automatic;
   double min_delta = 1e-4;         // not negative
   std::int64_t cooldown = 0;       // epochs after a fall in which none are counted; not negative
   float min_learning_rate = 0.0F;  // the rate never falls below; not negative
@@ -38,6 +40,7 @@ class ReduceLROnPlateau final : public Callback {
 
   std::string name() const override { return "reduce_lr_on_plateau/" + options_.monitor; }
   std::vector<std::string> monitors() const override { return {options_.monitor}; }
+  std::vector<std::string> compares() const override;
   // The best value, the epochs since, and what is left of the cooldown.
   CallbackState state() const override;
   void restore(const CallbackState& state) override;

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "holdfast/base/digest.h"
+#include "holdfast/train/weights.h"
 
 namespace holdfast {
 
@@ -37,6 +39,9 @@ struct SaveOptions {
   // Writes parameters and buffers alone, with the model and the metrics: for load_model() and
   // Trainer::load_weights(). No run can go on from such a file.
   bool weights_only = false;
+  // With weights_only: which weights. Empty: those that this fit() validates, which are the averages with
+  // SwapEMAWeights. A whole savepoint has both.
+  std::optional<Weights> weights{};
   // Called on the thread of the writer once the file is whole and on stable storage. An exception
   // counts as a failed write. It may take as long as a callback (SuperviseOptions::callback_timeout);
   // the next savepoint waits for it.

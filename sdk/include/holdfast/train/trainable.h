@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "holdfast/base/best.h"
 #include "holdfast/base/error.h"
 #include "holdfast/compute/precision.h"
 #include "holdfast/core/array_passes.h"
@@ -209,6 +210,10 @@ class Trainable {
   // Names of what is reported of the sums, and these numbers, for sums over all shards and steps. `weight`
   // is the number of samples, or the sum of their weights. The default reports the mean of each sum.
   virtual std::vector<std::string> result_names() const { return sum_names(); }
+  // Whether lower or higher values of this result are better, for callbacks with Best::automatic; empty where nobody
+  // can say. The default goes by the name: "loss", "..._loss" and errors are the better the lower, "accuracy", "auc"
+  // and other well-known scores the higher.
+  virtual std::optional<Best> best_of(const std::string& result_name) const;
   // A number for each of result_names(). The default divides each sum by `weight`.
   virtual std::vector<double> results(std::span<const double> sums, double weight) const;
   // Floats that each shard writes: the gradients, then everything else that is summed over shards

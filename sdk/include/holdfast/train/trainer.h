@@ -121,6 +121,9 @@ struct FitOptions {
 struct FitResult {
   Logs results;               // means of the last epoch, validation included
   std::vector<Logs> history;  // one entry an epoch
+  // What the model has now, and what evaluate() and predict() read by default: the averages after a fit() with
+  // SwapEMAWeights, else the trained weights.
+  Weights weights = Weights::trained;
 };
 
 // Where a loop over Trainer::steps() is. Valid until the loop goes on.
@@ -213,9 +216,12 @@ class Trainer {
   // Own averages are slots, and stay.
   void load_weights(const std::string& path, Weights weights = Weights::trained);
 
-  // The means over `data` by name: the loss and each metric. `data` must be batched. Blocks. Throws
-  // Error{invalid_argument} for averages that the optimizer does not keep (holdfast/optim/weight_average.h).
-  Logs evaluate(const Dataset& data, Weights weights = Weights::trained);
+  // The means over `data` by name: the loss and each metric. `data` must be batched. Blocks. Without `weights`, it
+  // reads those that the last fit() gave to the model (FitResult::weights): the averages with SwapEMAWeights, as
+  // Keras's model has them then, and else the trained ones. After load_weights() and compile() these are the trained
+  // ones again. Throws Error{invalid_argument} for averages that the optimizer does not keep
+  // (holdfast/optim/weight_average.h).
+  Logs evaluate(const Dataset& data, std::optional<Weights> weights = {});
 
   // A model of its own with the moving averages as weights, of the layers that are trained at present. To predict with
   // them, or to save them by themselves. Throws Error{invalid_argument} if the optimizer keeps none, and
@@ -229,8 +235,9 @@ class Trainer {
   //
   // This is a call of the run, as evaluate() is, but outputs are not recorded. A run that starts again after
   // it computes them again. Throws Error{incompatible} if a later fit() has changed the weights by then; the form
-  // with a sink has no such limit. Throws Error{invalid_argument} for a model with several outputs.
-  Tensor predict(const Dataset& data);
+  // with a sink has no such limit. Throws Error{invalid_argument} for a model with several outputs. `weights` as in
+  // evaluate(), in all forms.
+  Tensor predict(const Dataset& data, std::optional<Weights> weights = {});
 
   // Receives outputs batch by batch, on every rank: one tensor [n, output shape] for each output of the model,
   // for the samples from `first_sample` on. Write files on rank 0 alone.
@@ -249,20 +256,21 @@ class Trainer {
   // After a failure, batches come again from the first one on. The call has finished when all ranks have been
   // given all batches. Then the sink is not called again, in no later start either. An exception from the sink
   // ends the call. A sink may take as long as a callback.
-  void predict(const Dataset& data, const PredictionSink& sink);
+  void predict(const Dataset& data, const PredictionSink& sink, std::optional<Weights> weights = {});
 
   // Outputs [n, output shape] for features [n, feature shape], in inference mode. This rank computes
   // them alone.
-  Tensor predict(const Tensor& features, std::int64_t batch_size = 256);
+  Tensor predict(const Tensor& features, std::int64_t batch_size = 256, std::optional<Weights> weights = {});
   // The same for several inputs or outputs, in the order of the model.
-  std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size = 256);
+  std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size = 256,
+                              std::optional<Weights> weights = {});
 
   // The folder of its savepoints, which best_savepoint() takes; see above. Empty without a run directory.
   std::string directory() const;
   // Updates applied since the start of the run, over all calls of fit() of this Trainer.
   std::int64_t step() const;
-  // Digest of the parameters in their natural layout and order, without padding (base/digest.h). Equal
-  // on all ranks.
+  // Digest of the parameters, and not of their averages, in their natural layout and order, without padding
+  // (base/digest.h). Equal on all ranks.
   Digest weights_digest() const;
   // Writes a savepoint of the present state and returns its digest once it is durable. Any rank may
   // call this alone.

@@ -77,7 +77,12 @@ class PictureLister {
     std::error_code failure;
     root_ = fs::canonical(folder, failure);
     if (failure) {
-      throw system_error(failure.value(), fmt::format("cannot open the folder of pictures {}", quoted_text(folder)));
+      const Error error =
+          system_error(failure.value(), fmt::format("cannot open the folder of pictures {}", quoted_text(folder)));
+      throw Error(error.code(),
+                  fmt::format("{}; give the folder that holds a folder of pictures for each class, by a path that counts "
+                              "from the current folder if it is relative",
+                              error.what()));
     }
   }
 

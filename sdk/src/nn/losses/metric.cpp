@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
+#include "nn/losses/metric_direction.h"
 
 namespace holdfast {
 
@@ -12,6 +13,10 @@ double Metric::result(std::span<const double> sums, double weight) const {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("metric \"{}\" has {} sums, and nothing says what it reports of them; override result()",
                           name_, sums.size()));
+}
+
+std::optional<Best> Metric::best() const {
+  return direction_of_configuration(configuration());
 }
 
 }  // namespace holdfast

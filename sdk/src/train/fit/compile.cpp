@@ -27,6 +27,7 @@ void Trainer::Session::compile(const Model& model, const Optimizer& optimizer) {
   if (is_repeated(call)) trainable->change_training(laid_out_training(record_of(call)), optimizer);
   in_call(call, [&] { run_compile(call, begun, *trainable, optimizer); });
   trainable->train_with(model, optimizer);
+  weights_of_model_ = Weights::trained;
   note_results(*training_.context, training_.state, training_.weights_digest());
 }
 

@@ -12,6 +12,7 @@
 
 #include "data/batches/shared_samples.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "nn/model/chosen_names.h"
 #include "train/state/monitor.h"
 #include "train/step/model_trainable.h"
@@ -126,15 +127,20 @@ void require_one_keeper_of_weights(const std::vector<CallbackHandle>& callbacks)
                   fmt::join(keepers, " and ")));
 }
 
-void require_monitored_names(const std::vector<std::string>& sum_names, const FitOptions& options) {
+void require_monitored_names(const Trainable& trainable, const FitOptions& options) {
   Logs logged;
-  for (const std::string& name : sum_names) {
+  for (const std::string& name : trainable.result_names()) {
     logged[name] = 0;
     if (options.validation) logged["val_" + name] = 0;
   }
   for (const CallbackHandle& callback : options.callbacks) {
     // monitored() throws with the names that there are. Without this look it would do so after the first epoch.
     for (const std::string& name : callback->monitors()) monitored(logged, name, callback->name());
+    // Keras refuses such a metric, too: a wrong guess would keep the worst epoch.
+    for (const std::string& name : callback->compares()) {
+      const std::string result = name.starts_with("val_") ? name.substr(4) : name;
+      if (!trainable.best_of(result)) refuse(unknown_direction(name, callback->name()));
+    }
   }
 }
 
@@ -154,7 +160,45 @@ void require_samples_apart(const Dataset& data, const FitOptions& options) {
           : ". Write "));
 }
 
+// The trained layers whose statistics over a shard of one sample are that sample alone.
+std::vector<std::string> normalized_by_sample(const Model& model) {
+  std::vector<std::string> names;
+  for (const ModelLayer& layer : model.layers()) {
+    if (layer.layer->kind() != "BatchNormalization" || layer.is_frozen || layer.input_shape.rank() == 0) continue;
+    const std::int64_t channels = layer.input_shape[layer.input_shape.rank() - 1];
+    // Positions of one sample are rows of their own, which differ.
+    if (layer.input_shape.element_count() == channels) names.push_back(fmt::format("\"{}\"", layer.name));
+  }
+  return names;
+}
+
 }  // namespace
+
+// Refused, although it is a training: its layer gives beta for every input, so nothing before the layer ever learns.
+void require_rows_to_normalize(const Dataset& data, const Trainable& trainable, int shards, bool warns) {
+  const auto* const of_model = dynamic_cast<const ModelTrainable*>(&trainable);
+  const std::int64_t samples = std::min(data.batch_size(), data.size());
+  if (of_model == nullptr || samples >= std::int64_t{2} * shards) return;
+  const std::vector<std::string> names = normalized_by_sample(of_model->model());
+  if (names.empty()) return;
+  const std::string advice = fmt::format(
+      "batches of at least {} samples, twice the number of shards, or fewer shards, or a LayerNormalization, "
+      "which normalizes each sample by itself",
+      std::int64_t{2} * shards);
+  if (samples <= shards) {
+    refuse(fmt::format(
+        "fit() cuts batches of {} samples into {} shards of at most one sample, and BatchNormalization {} "
+        "normalizes the samples of a shard: it would give the same output for any input, and nothing before "
+        "it would learn; use {}",
+        samples, shards, fmt::join(names, ", "), advice));
+  }
+  if (!warns) return;
+  log(LogLevel::warning,
+      fmt::format(
+          "fit() cuts batches of {} samples into {} shards, some of one sample, for which BatchNormalization {} "
+          "gives the same output whatever the input; better are {}",
+          samples, shards, fmt::join(names, ", "), advice));
+}
 
 Weights weights_to_validate(const FitOptions& options) {
   const bool reads_averages =
@@ -219,8 +263,10 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
 void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable, int shards) {
   if (options.epochs < 1) refuse(fmt::format("fit() of {} epochs: there must be at least 1", options.epochs));
   if (options.validation_every < 1) {
-    refuse(fmt::format("fit() with validation_every = {}: validation takes place every 1 or more epochs",
-                       options.validation_every));
+    refuse(
+        fmt::format("fit() with validation_every = {}: validation takes place every 1 or more epochs; leave out "
+                    ".validation for none",
+                    options.validation_every));
   }
   if (options.steps_per_epoch < 0) {
     refuse(
@@ -242,7 +288,7 @@ void require_sensible_options(const Dataset& data, const FitOptions& options, co
                     "no checks",
                     checks.shards, checks.every));
   }
-  require_monitored_names(trainable.result_names(), options);
+  require_monitored_names(trainable, options);
   if (weights_to_validate(options) == Weights::averaged && !trainable.keeps_averages()) {
     refuse(
         "fit() has a callback that reads moving averages of the weights, as SwapEMAWeights does, and the optimizer "

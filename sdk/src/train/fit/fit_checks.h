@@ -28,4 +28,8 @@ void require_fitting_inputs(const Dataset& data, const Trainable& trainable, con
 // the run has so many shards.
 void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable, int shards);
 
+// Refuses a BatchNormalization on shards of one sample each, which trains nothing. With `warns`, the log says where
+// some shards have one.
+void require_rows_to_normalize(const Dataset& data, const Trainable& trainable, int shards, bool warns);
+
 }  // namespace holdfast

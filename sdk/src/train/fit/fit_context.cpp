@@ -1,6 +1,7 @@
 #include "train/fit/fit_context.h"
 
 #include "holdfast/base/error.h"
+#include "train/fit/fit_checks.h"
 
 namespace holdfast {
 
@@ -12,6 +13,23 @@ std::vector<WeightArray> FitContext::weights() const {
     training_.trainable.memory().copy_to_host(span.values, array.values);
   }
   return arrays;
+}
+
+std::vector<std::vector<Logs>> FitContext::earlier_histories() const {
+  std::vector<std::vector<Logs>> histories;
+  for (std::size_t call = 0; call < call_; ++call) {
+    const CallRecord& earlier = training_.state.calls.at(call);
+    if (earlier.kind == "fit") histories.push_back(earlier.history);
+  }
+  return histories;
+}
+
+void FitContext::save(const std::string& path, const SaveOptions& options) {
+  std::erase_if(pending_, [&](const PendingSave& pending) { return pending.path == path; });
+  pending_.push_back({path, options, training_.state.stage == FitStage::closing});
+  // The value that chose this epoch is of the weights that were validated, so these belong into the file.
+  SaveOptions& asked = pending_.back().options;
+  if (!asked.weights) asked.weights = weights_to_validate(*training_.running_fit);
 }
 
 // Without room, which fit() finds where keeps_weights() of a callback asks for it, there is nothing to copy to.

@@ -30,6 +30,7 @@ class FitContext final : public TrainingContext {
   int saving_threads() const override { return training_.context->saving_threads; }
   FileSystem& file_system() const override { return training_.files; }
   std::int64_t call() const override { return static_cast<std::int64_t>(call_); }
+  int trainer() const override { return std::max(training_.context->trainer, 0); }
   std::int64_t step() const override { return training_.state.step; }
   std::int64_t epoch() const override { return training_.state.epoch; }
   std::int64_t epochs() const override { return record().epochs; }
@@ -40,6 +41,10 @@ class FitContext final : public TrainingContext {
     return (training_.state.epoch + 1) % training_.running_fit->validation_every == 0;
   }
   const std::vector<Logs>& history() const override { return record().history; }
+  std::vector<std::vector<Logs>> earlier_histories() const override;
+  std::optional<Best> best_of(const std::string& log) const override {
+    return training_.trainable.best_of(log.starts_with("val_") ? log.substr(4) : log);
+  }
 
   // After on_epoch_begin() there is one more step; after any other call fit() ends at once. A fit() that is ending
   // already is not changed.
@@ -69,10 +74,7 @@ class FitContext final : public TrainingContext {
   }
   void ask_to_stop_training() override { training_.asks_end = true; }
 
-  void save(const std::string& path, const SaveOptions& options) override {
-    std::erase_if(pending_, [&](const PendingSave& pending) { return pending.path == path; });
-    pending_.push_back({path, options, training_.state.stage == FitStage::closing});
-  }
+  void save(const std::string& path, const SaveOptions& options) override;
 
   bool is_asked_to_save(const std::string& path) const {
     return std::any_of(pending_.begin(), pending_.end(),

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "holdfast/base/error.h"
@@ -22,10 +23,20 @@ static EpochPlan checked_plan(const Dataset& data, const FitOptions& options, co
   require_fitting_data(data, training.trainable, "fit()");
   if (options.validation) require_fitting_data(*options.validation, training.trainable, "fit() for validation");
   require_sensible_options(data, options, training.trainable, training.context->shards);
+  require_rows_to_normalize(data, training.trainable, training.context->shards, training.is_primary());
   EpochPlan plan(data, options);
   // Once more: class weights are weights of samples, which not every model takes.
   if (!options.class_weights.empty()) require_fitting_data(plan.data(), training.trainable, "fit()");
   return plan;
+}
+
+// What the record of the call does not have, and the ranks must be given alike.
+static std::string further_arguments(const FitOptions& options) {
+  nlohmann::json further{{"validation_every", options.validation_every},
+                         {"when_not_finite", static_cast<int>(options.when_not_finite)},
+                         {"check_gradients", {options.check_gradients.every, options.check_gradients.shards}}};
+  if (options.validation) further["validation"] = nlohmann::json::parse(options.validation->description());
+  return further.dump();
 }
 
 FitCourse::FitCourse(Trainer::Session& session, const Dataset& data, const FitOptions& options)
@@ -39,7 +50,7 @@ FitCourse::FitCourse(Trainer::Session& session, const Dataset& data, const FitOp
   begun_.accumulate = options.accumulate;
   begun_.keeps_weights =
       std::ranges::any_of(options.callbacks, [](const CallbackHandle& callback) { return callback->keeps_weights(); });
-  call_ = session_.join_call(begun_);
+  call_ = session_.join_call(begun_, further_arguments(options));
   session_.in_call(call_, [&] {
     try {
       begin();
@@ -135,13 +146,14 @@ void FitCourse::go_on(bool gives_up_state) {
 void FitCourse::end() {
   training_.running_fit = nullptr;
   note_results(*training_.context, training_.state, training_.weights_digest());
-  const WeightsInUse in_use(training_.trainable, weights_to_validate(options_));
+  session_.weights_of_model_ = weights_to_validate(options_);
+  const WeightsInUse in_use(training_.trainable, session_.weights_of_model_);
   training_.trainable.on_fit_end();
   has_ended_ = true;
 }
 
 FitResult FitCourse::result() const {
-  return {record().results, record().history};
+  return {record().results, record().history, weights_to_validate(options_)};
 }
 
 // From wherever the state is to the end of fit().

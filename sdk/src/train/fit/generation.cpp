@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/log.h"
+#include "train/agreement/same_program.h"
 #include "train/fit/ended_trainer.h"
 #include "train/saving/callback_states.h"
 #include "train/state/state_finder.h"
@@ -22,6 +23,9 @@ Generation::Generation(Training& training, Agreement& agreement, Saver& saver, M
 
 void Generation::join() {
   if (std::exchange(has_joined_, true)) return;
+  // Of this process: the state may soon be another one's. Both texts are JSON.
+  program_ = fmt::format(R"({{"model":{},"training":{},"seed":{}}})", training_.state.graph,
+                         training_.state.configuration, training_.state.seed);
   record_trainer_before(*training_.context);
   if (!take_ended_state()) enter();
 }
@@ -99,6 +103,8 @@ void Generation::enter() {
       prepare_workers();
       // The runner belongs to one generation, because its communicator does.
       training_.runner.emplace(context, training_.trainable);
+      // Before arrays travel, whose sizes follow from it.
+      require_same_program(training_, "a model", program_);
       settle_state();
       training_.runner->use_layout();
       warn_of_other_order();

@@ -94,6 +94,7 @@ class Generation {
   MemorySaver& memory_saver_;
   SampleSupply& samples_;
 
+  std::string program_;  // the model and its training as JSON, which all ranks must have alike
   bool has_joined_ = false;
   bool has_entered_ = false;
   bool has_ended_ = false;

@@ -26,6 +26,7 @@ void Trainer::Session::load_weights(const std::string& path, Weights weights) {
   const std::size_t call = join_call(begun);
   if (is_repeated(call)) restore_weights(saved, training_.trainable, path);
   in_call(call, [&] { run_load_weights(call, begun, saved, path); });
+  weights_of_model_ = Weights::trained;
   note_results(*training_.context, training_.state, training_.weights_digest());
 }
 

@@ -11,6 +11,7 @@
 #include "holdfast/base/error.h"
 #include "train/fit/fit_checks.h"
 #include "train/fit/session.h"
+#include "train/fit/weights_in_use.h"
 #include "train/state/run_results.h"
 
 namespace holdfast {
@@ -43,17 +44,19 @@ class BatchOutputs {
 
 }  // namespace
 
-void Trainer::Session::predict(const Dataset& data, const PredictionSink& sink) {
+void Trainer::Session::predict(const Dataset& data, const PredictionSink& sink, AskedWeights asked) {
   require_fitting_inputs(data, training_.trainable, "predict()");
   if (!sink) throw Error(ErrorCode::invalid_argument, "predict() was given an empty function for its outputs");
+  const Weights weights = weights_for(asked, "predict()");
   generation_.join();
-  const CallRecord begun = new_call("predict", data, 1);
+  const CallRecord begun = new_call_with("predict", data, weights);
   const std::size_t call = join_call(begun);
-  in_call(call, [&] { run_predict(call, begun, data, sink); });
+  in_call(call, [&] { run_predict(call, begun, data, sink, weights); });
 }
 
-Tensor Trainer::Session::predict(const Dataset& data) {
+Tensor Trainer::Session::predict(const Dataset& data, AskedWeights asked) {
   require_fitting_inputs(data, training_.trainable, "predict()");
+  const Weights weights = weights_for(asked, "predict()");
   const std::vector<ArraySpec> outputs = training_.trainable.outputs();
   if (outputs.size() != 1) {
     throw Error(ErrorCode::invalid_argument,
@@ -68,10 +71,10 @@ Tensor Trainer::Session::predict(const Dataset& data) {
     std::ranges::copy(batch.front().values(), all.values().subspan(each * static_cast<std::size_t>(first)).begin());
   };
   generation_.join();
-  const CallRecord begun = new_call("predict", data, 1);
+  const CallRecord begun = new_call_with("predict", data, weights);
   const std::size_t call = join_call(begun);
   in_call(call, [&] {
-    if (run_predict(call, begun, data, keep)) return;
+    if (run_predict(call, begun, data, keep, weights)) return;
     const auto later = training_.state.calls.begin() + static_cast<std::ptrdiff_t>(call) + 1;
     // In a Trainer that has ended, the arrays are still those of this moment where later calls are repeated.
     const auto end = generation_.has_ended()
@@ -85,19 +88,19 @@ Tensor Trainer::Session::predict(const Dataset& data) {
                               "function that writes them to a file",
                               call + 1));
     }
-    predict_alone(data, keep);
+    predict_alone(data, keep, weights);
   });
   return all;
 }
 
 // Returns whether the sink has got all batches in this call.
 bool Trainer::Session::run_predict(std::size_t call, const CallRecord& begun, const Dataset& data,
-                                   const PredictionSink& sink) {
+                                   const PredictionSink& sink, Weights weights) {
   bool is_complete = false;
   while (!record_of(call).is_finished) {
     try {
       is_complete = false;
-      predict_once(data, sink);
+      predict_once(data, sink, weights);
       is_complete = true;
       training_.enter(TrainingPhase::waiting_for_peers);
       // If rank 0 fails before its sink returns, no rank may take the call for finished: the file would lack an end.
@@ -115,7 +118,8 @@ bool Trainer::Session::run_predict(std::size_t call, const CallRecord& begun, co
   return is_complete;
 }
 
-void Trainer::Session::predict_once(const Dataset& data, const PredictionSink& sink) {
+void Trainer::Session::predict_once(const Dataset& data, const PredictionSink& sink, Weights weights) {
+  const WeightsInUse in_use(training_.trainable, weights);
   const std::vector<ArraySpec> specs = training_.trainable.outputs();
   const int shards = training_.context->shards;
   const auto loader = samples_.open(data, {});
@@ -150,7 +154,8 @@ void Trainer::Session::share_requests() {
 }
 
 // The other ranks are in a later call.
-void Trainer::Session::predict_alone(const Dataset& data, const PredictionSink& sink) {
+void Trainer::Session::predict_alone(const Dataset& data, const PredictionSink& sink, Weights weights) {
+  const WeightsInUse in_use(training_.trainable, weights);
   const Replica::Context& context = *training_.context;
   const std::vector<ArraySpec> specs = training_.trainable.outputs();
   std::vector<float> outputs;

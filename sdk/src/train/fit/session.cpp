@@ -14,6 +14,7 @@
 #include "core/tensor_rows.h"
 #include "holdfast/base/error.h"
 #include "nn/operations/checks.h"
+#include "train/agreement/same_program.h"
 #include "train/context/configuration_json.h"
 #include "train/context/other_choices.h"
 #include "train/fit/ended_trainer.h"
@@ -93,7 +94,14 @@ CallRecord Trainer::Session::new_call(const std::string& kind, const Dataset& da
   return call;
 }
 
-std::size_t Trainer::Session::join_call(const CallRecord& call) {
+// What all ranks must be given alike. Weights from a file have a comparison, and a sentence, of their own.
+static std::string arguments_of(const CallRecord& call, const std::string& further) {
+  return fmt::format(R"({{"call":"{}","data":{},"epochs":{},"steps_per_epoch":{},"accumulate":{},"options":{}}})",
+                     call.kind, call.kind == "load_weights" ? "null" : call.data, call.epochs, call.steps_per_epoch,
+                     call.accumulate, further);
+}
+
+std::size_t Trainer::Session::join_call(const CallRecord& call, const std::string& further) {
   if (training_.running_fit != nullptr) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}() was called while fit() is under way, by a callback or in a loop over steps(); wait "
@@ -104,7 +112,25 @@ std::size_t Trainer::Session::join_call(const CallRecord& call) {
   saver_.take_state_back();
   ++training_.calls_made;
   rejoin_call(call);
-  return training_.calls_made - 1;
+  const std::size_t index = training_.calls_made - 1;
+  arguments_ = arguments_of(call, further);
+  in_call(index, [&] {
+    if (!compare_arguments()) begin_next_generation(call);
+  });
+  return index;
+}
+
+// In each generation before a rank goes on with a call: so all ranks compare, those that come from the generation
+// before and those that are new.
+bool Trainer::Session::compare_arguments() {
+  const std::size_t index = training_.calls_made - 1;
+  if (generation_.has_ended() || record_of(index).is_finished) return true;
+  try {
+    require_same_program(training_, fmt::format("call {} of the Trainer", index + 1), arguments_);
+    return true;
+  } catch (const GenerationEnded&) {
+    return false;
+  }
 }
 
 void Trainer::Session::rejoin_call(const CallRecord& call) {
@@ -187,9 +213,11 @@ void Trainer::Session::refuse_later_call(std::size_t index) const {
 }
 
 void Trainer::Session::begin_next_generation(const CallRecord& call) {
-  asked_ = {};
-  generation_.enter();
-  rejoin_call(call);
+  do {
+    asked_ = {};
+    generation_.enter();
+    rejoin_call(call);
+  } while (!compare_arguments());
   if (training_.running_fit != nullptr && generation_.take_news_of_state()) restore_callbacks_of_fit();
 }
 
@@ -241,15 +269,26 @@ void Trainer::Session::require_averages(Weights weights, const char* purpose) co
                   purpose));
 }
 
-Logs Trainer::Session::evaluate(const Dataset& data, Weights weights) {
-  require_fitting_data(data, training_.trainable, "evaluate()");
-  require_averages(weights, "evaluate()");
-  generation_.join(data, WarmUp::inference);
-  CallRecord begun = new_call("evaluate", data, 1);
+Weights Trainer::Session::weights_for(AskedWeights asked, const char* purpose) const {
+  const Weights weights = asked.value_or(weights_of_model_);
+  require_averages(weights, purpose);
+  return weights;
+}
+
+CallRecord Trainer::Session::new_call_with(const std::string& kind, const Dataset& data, Weights weights) {
+  CallRecord call = new_call(kind, data, 1);
   // Another choice is another result, so a resumed run is refused.
   if (weights == Weights::averaged) {
-    begun.data = nlohmann::json{{"data", nlohmann::json::parse(begun.data)}, {"weights", "averaged"}}.dump();
+    call.data = nlohmann::json{{"data", nlohmann::json::parse(call.data)}, {"weights", "averaged"}}.dump();
   }
+  return call;
+}
+
+Logs Trainer::Session::evaluate(const Dataset& data, AskedWeights asked) {
+  require_fitting_data(data, training_.trainable, "evaluate()");
+  const Weights weights = weights_for(asked, "evaluate()");
+  generation_.join(data, WarmUp::inference);
+  const CallRecord begun = new_call_with("evaluate", data, weights);
   const std::size_t call = join_call(begun);
   in_call(call, [&] { run_evaluate(call, begun, data, weights); });
   note_results(*training_.context, training_.state, training_.weights_digest());
@@ -292,19 +331,20 @@ Logs Trainer::Session::evaluate_once(const Dataset& data, Weights weights) {
   return results_by_name(training_.trainable, sums, samples);
 }
 
-Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size) {
+Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size, AskedWeights asked) {
   const Tensor* const input = &features;
-  std::vector<Tensor> outputs = predict_arrays(std::span(&input, 1), batch_size);
+  std::vector<Tensor> outputs = predict_arrays(std::span(&input, 1), batch_size, asked);
   // A Tensor is returned for one output, and the caller could not see which of several it is.
   if (outputs.size() == 1) return std::move(outputs.front());
   throw Error(ErrorCode::invalid_argument,
               fmt::format("the model has {} outputs; call predict() with a list of its inputs", outputs.size()));
 }
 
-std::vector<Tensor> Trainer::Session::predict(const std::vector<Tensor>& inputs, std::int64_t batch_size) {
+std::vector<Tensor> Trainer::Session::predict(const std::vector<Tensor>& inputs, std::int64_t batch_size,
+                                              AskedWeights asked) {
   std::vector<const Tensor*> pointers;
   for (const Tensor& input : inputs) pointers.push_back(&input);
-  return predict_arrays(pointers, batch_size);
+  return predict_arrays(pointers, batch_size, asked);
 }
 
 // The elements that so many samples have.
@@ -333,11 +373,14 @@ static void check_predicted_inputs(const std::vector<ArraySpec>& wanted, std::sp
 }
 
 // Each rank predicts all samples by itself: nothing is summed, so no rank waits for another.
-std::vector<Tensor> Trainer::Session::predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size) {
+std::vector<Tensor> Trainer::Session::predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size,
+                                                     AskedWeights asked) {
   Trainable& trainable = training_.trainable;
   const std::vector<ArraySpec> specs = trainable.inputs();
   check_predicted_inputs(specs, inputs, batch_size);
+  const Weights weights = weights_for(asked, "predict()");
   generation_.join();
+  const WeightsInUse in_use(trainable, weights);
   const RowLayout layout(specs);
   const std::int64_t all = inputs.front()->shape()[0];
   std::vector<Tensor> results;

@@ -34,11 +34,13 @@ class Trainer::Session {
   ~Session();
 
   FitResult fit(const Dataset& data, const FitOptions& options);
-  Logs evaluate(const Dataset& data, Weights weights);
-  Tensor predict(const Dataset& data);                            // predict.cpp
-  void predict(const Dataset& data, const PredictionSink& sink);  // predict.cpp
-  Tensor predict(const Tensor& features, std::int64_t batch_size);
-  std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size);
+  // Without `asked`, the weights are those that the last fit() gave to the model.
+  using AskedWeights = std::optional<Weights>;
+  Logs evaluate(const Dataset& data, AskedWeights asked);
+  Tensor predict(const Dataset& data, AskedWeights asked);                            // predict.cpp
+  void predict(const Dataset& data, const PredictionSink& sink, AskedWeights asked);  // predict.cpp
+  Tensor predict(const Tensor& features, std::int64_t batch_size, AskedWeights asked);
+  std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size, AskedWeights asked);
   Digest save(const std::string& path);
   void load_weights(const std::string& path, Weights weights);   // load_weights.cpp
   void compile(const Model& model, const Optimizer& optimizer);  // compile.cpp
@@ -54,20 +56,28 @@ class Trainer::Session {
   // What the program asks for, before anything of it is done.
   static CallRecord new_call(const std::string& kind, const Dataset& data, std::int64_t epochs);
   // Returns the index of the next call's record. The record is new unless the run had come as far as this call before.
-  std::size_t join_call(const CallRecord& call);
+  // Where the call is still to be made, all ranks compare what they were given: the record, and `further`, which is
+  // JSON.
+  std::size_t join_call(const CallRecord& call, const std::string& further = "null");
   // After a generation has begun: brings the state to `call`, too.
   void rejoin_call(const CallRecord& call);
   // Whether a call that changes weights had finished before this process began, and its result is in no savepoint.
   bool is_repeated(std::size_t call) const { return generation_.has_ended() && call >= generation_.calls_of_arrays(); }
+  // Returns false if the generation has ended meanwhile. Throws Error{incompatible} if a rank was given something else.
+  bool compare_arguments();
   CallRecord& record_of(std::size_t call) { return training_.state.calls.at(call); }
   // After a call was interrupted: goes on with the next generation.
   void begin_next_generation(const CallRecord& call);
   void give_more_epochs(std::size_t call, std::int64_t epochs);
   // Throws Error{invalid_argument} for averages that the optimizer does not keep; `purpose` says what was tried.
   void require_averages(Weights weights, const char* purpose) const;
+  Weights weights_for(AskedWeights asked, const char* purpose) const;
+  // As new_call(), for a call whose results depend on the weights.
+  static CallRecord new_call_with(const std::string& kind, const Dataset& data, Weights weights);
   Logs evaluate_once(const Dataset& data, Weights weights);
   void settle_kept_weights(std::size_t call, bool keeps_weights);
-  std::vector<Tensor> predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size);
+  std::vector<Tensor> predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size,
+                                     AskedWeights asked);
   // Runs what a call does. If that throws, later calls know of it.
   template <class Function>
   auto in_call(std::size_t call, const Function& function) {
@@ -83,9 +93,10 @@ class Trainer::Session {
   void run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data, Weights weights);
 
   // predict.cpp
-  bool run_predict(std::size_t call, const CallRecord& begun, const Dataset& data, const PredictionSink& sink);
-  void predict_once(const Dataset& data, const PredictionSink& sink);
-  void predict_alone(const Dataset& data, const PredictionSink& sink);
+  bool run_predict(std::size_t call, const CallRecord& begun, const Dataset& data, const PredictionSink& sink,
+                   Weights weights);
+  void predict_once(const Dataset& data, const PredictionSink& sink, Weights weights);
+  void predict_alone(const Dataset& data, const PredictionSink& sink, Weights weights);
   void share_requests();
 
   // load_weights.cpp
@@ -132,13 +143,16 @@ class Trainer::Session {
   SampleSupply samples_;
   Generation generation_;
 
-  Requests asked_;  // made with the last steps, and not yet answered
+  std::string arguments_;  // of the newest call, as JSON
+  Requests asked_;         // made with the last steps, and not yet answered
   // The call that ended by an exception, and its sentence.
   struct FailedCall {
     std::size_t index = 0;
     std::string sentence{};
   };
   std::optional<FailedCall> failed_call_;
+  // What the model has, as this process has learned from the calls that it made or passed.
+  Weights weights_of_model_ = Weights::trained;
   bool is_extended_ = false;  // fit() had ended, and goes on for more epochs: callbacks do not know yet
 };
 

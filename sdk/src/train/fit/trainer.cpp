@@ -30,23 +30,24 @@ FitResult Trainer::fit(const Dataset& data, const FitOptions& options) {
 StepLoop Trainer::steps(const Dataset& data, const FitOptions& options) {
   return StepLoop(std::make_unique<FitCourse>(*session_, data, options));
 }
-Logs Trainer::evaluate(const Dataset& data, Weights weights) {
+Logs Trainer::evaluate(const Dataset& data, std::optional<Weights> weights) {
   return session_->evaluate(data, weights);
 }
 Model Trainer::averaged_model() const {
   return session_->averaged_model();
 }
-Tensor Trainer::predict(const Dataset& data) {
-  return session_->predict(data);
+Tensor Trainer::predict(const Dataset& data, std::optional<Weights> weights) {
+  return session_->predict(data, weights);
 }
-void Trainer::predict(const Dataset& data, const PredictionSink& sink) {
-  session_->predict(data, sink);
+void Trainer::predict(const Dataset& data, const PredictionSink& sink, std::optional<Weights> weights) {
+  session_->predict(data, sink, weights);
 }
-Tensor Trainer::predict(const Tensor& features, std::int64_t batch_size) {
-  return session_->predict(features, batch_size);
+Tensor Trainer::predict(const Tensor& features, std::int64_t batch_size, std::optional<Weights> weights) {
+  return session_->predict(features, batch_size, weights);
 }
-std::vector<Tensor> Trainer::predict(const std::vector<Tensor>& inputs, std::int64_t batch_size) {
-  return session_->predict(inputs, batch_size);
+std::vector<Tensor> Trainer::predict(const std::vector<Tensor>& inputs, std::int64_t batch_size,
+                                     std::optional<Weights> weights) {
+  return session_->predict(inputs, batch_size, weights);
 }
 std::string Trainer::directory() const {
   return session_->directory();

@@ -178,8 +178,11 @@ bool Saver::submit(const std::string& path, SaveOptions options, WhenFailed when
   return submit({.path = path,
                  .step = training_.state.step,
                  .take_snapshot =
-                     [this, weights_only = options.weights_only] {
-                       return weights_only ? weights_alone(snapshot(), training_.trainable) : snapshot();
+                     [this, weights_only = options.weights_only, weights = options.weights] {
+                       if (!weights_only) return snapshot();
+                       Snapshot copy = snapshot();
+                       if (weights == Weights::averaged) use_averages(copy, "the training state");
+                       return weights_alone(std::move(copy), training_.trainable);
                      },
                  .options = std::move(options),
                  .when_failed = std::move(when_failed)});

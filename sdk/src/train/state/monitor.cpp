@@ -29,6 +29,19 @@ std::optional<double> monitored_in_epoch(const TrainingContext& context, const L
   return monitored(logs, name, callback);
 }
 
+std::string unknown_direction(const std::string& name, const std::string& callback) {
+  return fmt::format(
+      "{} compares values of \"{}\", and neither the metric nor its name says whether lower or higher ones are better; "
+      "say .best = Best::lowest or .best = Best::highest, or override best() of the metric",
+      callback, name);
+}
+
+Best direction_of(const TrainingContext& context, Best asked, const std::string& name, const std::string& callback) {
+  if (asked != Best::automatic) return asked;
+  if (const std::optional<Best> known = context.best_of(name)) return *known;
+  throw Error(ErrorCode::invalid_argument, unknown_direction(name, callback));
+}
+
 bool is_better(double value, double than, Best best, double min_delta) {
   return best == Best::lowest ? value < than - min_delta : value > than + min_delta;
 }

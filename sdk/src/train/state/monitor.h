@@ -16,6 +16,11 @@ double monitored(const Logs& logs, const std::string& name, const std::string& c
 std::optional<double> monitored_in_epoch(const TrainingContext& context, const Logs& logs, const std::string& name,
                                          const std::string& callback);
 
+// `asked`, or what is known of the log `name` for Best::automatic. Throws Error{invalid_argument} where nothing is.
+Best direction_of(const TrainingContext& context, Best asked, const std::string& name, const std::string& callback);
+// The sentence of that error.
+std::string unknown_direction(const std::string& name, const std::string& callback);
+
 // Whether `value` is better than `than` by more than `min_delta`. NaN is never better.
 bool is_better(double value, double than, Best best, double min_delta);
 

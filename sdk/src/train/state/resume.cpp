@@ -15,6 +15,7 @@
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/savepoint_keeper.h"
+#include "nn/losses/metric_direction.h"
 #include "train/state/monitor.h"
 
 namespace holdfast {
@@ -103,7 +104,7 @@ std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& f
       .keep_last = options.keep_last,
       .keep_best = options.best_by.empty() ? 0 : options.keep_best,
       .keep_every_steps = options.keep_every_steps,
-      .best = options.best == Best::lowest ? format::BestValue::lowest : format::BestValue::highest,
+      .best = options.best == Best::highest ? format::BestValue::highest : format::BestValue::lowest,
       .max_bytes = options.max_bytes};
   const auto warn = [](const format::Problem& problem) {
     log(LogLevel::warning, fmt::format("savepoint {} is not kept: {}", problem.path, problem.why));
@@ -119,6 +120,16 @@ std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& f
 }
 
 std::string best_savepoint(const std::string& folder, const std::string& name, Best best) {
+  if (best == Best::automatic) {
+    const std::optional<Best> known = direction_of_name(name);
+    if (!known) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("best_savepoint() cannot tell from the name \"{}\" whether lower or higher values are "
+                              "better; say Best::lowest or Best::highest",
+                              name));
+    }
+    best = *known;
+  }
   FileSystem& files = posix_file_system();
   std::optional<double> best_value;
   std::string path_of_best;

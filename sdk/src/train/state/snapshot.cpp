@@ -289,10 +289,11 @@ void use_averages(Snapshot& snapshot, const std::string& origin) {
     has_averages = true;
   }
   if (has_averages) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} has no moving averages of the weights: it is of a training without .use_ema = true; read "
-                          "its trained weights instead",
-                          origin));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{} has no moving averages beside its weights: it is of a training without .use_ema = true, or "
+                  "it holds one set of weights alone; read that with Weights::trained",
+                  origin));
 }
 
 Digest digest_of_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {

@@ -15,6 +15,7 @@
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "train/context/other_choices.h"
+#include "train/state/json_differences.h"
 #include "train/state/logs_json.h"
 
 namespace holdfast {
@@ -220,26 +221,9 @@ Json metrics_of(const TrainState& state) {
 // Adds a sentence such as "training/optimizer/learning_rate was 0.001 and is 0.002" for each leaf that differs.
 void describe_differences(const std::string& path, const Json& saved, const Json& now,
                           std::vector<std::string>& sentences) {
-  if (saved == now) return;
-  if (saved.is_structured() && saved.type() == now.type()) {
-    // Leaf by leaf, so that the sentence names an option and not a whole model.
-    const Json saved_leaves = saved.flatten();
-    const Json now_leaves = now.flatten();
-    Json all = saved_leaves;
-    all.update(now_leaves);
-    for (const auto& [pointer, unused] : all.items()) {
-      const auto before = saved_leaves.find(pointer);
-      const auto after = now_leaves.find(pointer);
-      const bool are_both_set = before != saved_leaves.end() && after != now_leaves.end();
-      if (are_both_set && *before == *after) continue;
-      // Without quotation marks: a value may be any text.
-      sentences.push_back(fmt::format("{}{} was {} and is {}", path, pointer,
-                                      before == saved_leaves.end() ? "not set" : before->dump(),
-                                      after == now_leaves.end() ? "not set" : after->dump()));
-    }
-    return;
+  for (const JsonDifference& difference : differences_of(path, saved, now)) {
+    sentences.push_back(fmt::format("{} was {} and is {}", difference.path, difference.first, difference.second));
   }
-  sentences.push_back(fmt::format("{} was {} and is {}", path, saved.dump(), now.dump()));
 }
 
 // A graph without the flags of its layers, and the names of the frozen ones.

@@ -46,6 +46,9 @@ class ModelTrainable final : public Trainable {
   std::vector<StateSpan> state() override;
   std::vector<std::string> sum_names() const override { return evaluation_.sum_names(); }
   std::vector<std::string> result_names() const override { return evaluation_.result_names(); }
+  std::optional<Best> best_of(const std::string& result_name) const override {
+    return evaluation_.best_of(result_name);
+  }
   std::vector<double> results(std::span<const double> sums, double weight) const override {
     return evaluation_.results(sums, weight);
   }

@@ -13,6 +13,7 @@
 #include "compute/device_kernels.h"
 #include "holdfast/base/error.h"
 #include "holdfast/nn/value_metric.h"
+#include "nn/losses/metric_direction.h"
 #include "nn/program/value_function.h"
 #include "train/context/configuration_json.h"
 
@@ -205,6 +206,14 @@ std::vector<double> OutputEvaluation::results(std::span<const double> sums, doub
     sums = sums.subspan(metric.places());
   }
   return results;
+}
+
+std::optional<Best> OutputEvaluation::best_of(const std::string& result_name) const {
+  for (const OutputMetric& metric : metrics_) {
+    if (std::ranges::find(metric.result_names, result_name) == metric.result_names.end()) continue;
+    if (const std::optional<Best> own = metric.metric->best()) return own;
+  }
+  return direction_of_name(result_name);
 }
 
 std::vector<std::string> OutputEvaluation::without_device_code() const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/base/best.h"
 #include "holdfast/core/row_layout.h"
 #include "holdfast/nn/model.h"
 #include "holdfast/train/output_losses.h"
@@ -33,6 +34,9 @@ class OutputEvaluation {
   // What is reported of these sums: of a metric with several, one number.
   std::vector<std::string> result_names() const;
   std::vector<double> results(std::span<const double> sums, double weight) const;
+  // Whether lower or higher values of one of these are better: losses fall, and a metric says it of itself or by its
+  // name. Empty where nobody can say.
+  std::optional<Best> best_of(const std::string& result_name) const;
   // Adds the configurations of losses and metrics to a JSON object.
   void append_configuration(nlohmann::json& configuration) const;
   // Completes the sums of a shard of so many samples, which have the losses of the outputs and the sums of metrics.

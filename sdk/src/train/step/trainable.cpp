@@ -1,5 +1,7 @@
 #include "holdfast/train/trainable.h"
 
+#include "nn/losses/metric_direction.h"
+
 namespace holdfast {
 
 void Trainable::check_sample_weights(const ArraySpec&) const {
@@ -19,6 +21,10 @@ void Trainable::lay_out(const std::string& training) {
   throw Error(ErrorCode::incompatible,
               "the state comes from a run that called Trainer::compile(), which an application's own Trainable cannot "
               "take; use the program that made it");
+}
+
+std::optional<Best> Trainable::best_of(const std::string& result_name) const {
+  return direction_of_name(result_name);
 }
 
 std::vector<double> Trainable::results(std::span<const double> sums, double weight) const {

@@ -296,7 +296,7 @@ TEST_F(Pictures, RefusesOptionsThatCanNeverWork) {
   refused({.height = 3, .width = 4, .dtype = DType::i64}, "not i64");
   refused({.height = 3, .width = 4, .max_pixels = 0}, "limits");
   expect_error([&] { read_pictures(path("nowhere"), kSmallPictures); }, ErrorCode::not_found, "nowhere",
-               "No such file");
+               "No such file or directory; give the folder that holds a folder of pictures for each class");
   std::filesystem::create_directories(path("data/empty"));
   expect_error([&] { read_pictures(path("data"), kSmallPictures); }, ErrorCode::invalid_argument, "empty",
                "no picture");

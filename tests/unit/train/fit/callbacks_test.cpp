@@ -90,6 +90,31 @@ TEST(EarlyStopping, WatchesForTheHighestWhenAsked) {
   EXPECT_EQ(epochs_until_stop(stopping, {0.1, 0.2, 0.15}), 3);
 }
 
+// An accuracy was minimised unless the program said otherwise.
+TEST(EarlyStopping, WatchesForTheHighestOfAnAccuracyByItself) {
+  EarlyStopping stopping({.monitor = "val_accuracy", .patience = 2});
+  PlayedContext context;
+
+  for (const double accuracy : {0.1, 0.2, 0.3, 0.4}) {
+    stopping.on_epoch_end(context, {{"val_accuracy", accuracy}});
+    ++context.epoch_number;
+  }
+
+  EXPECT_FALSE(context.stopped);
+}
+
+TEST(EarlyStopping, AsksForADirectionOfWhatNothingIsKnownOf) {
+  EarlyStopping stopping({.monitor = "mood"});
+  PlayedContext context;
+
+  EXPECT_EQ(stopping.compares(), std::vector<std::string>{"mood"});
+  EXPECT_NE(sentence_thrown_by([&] {
+              stopping.on_epoch_end(context, {{"mood", 1}});
+            }).find("say .best = Best::lowest"),
+            std::string::npos);
+  EXPECT_TRUE(EarlyStopping({.monitor = "mood", .best = Best::lowest}).compares().empty());
+}
+
 TEST(EarlyStopping, NeverTakesNanForAnImprovement) {
   EarlyStopping stopping({.patience = 2});
 
@@ -174,6 +199,7 @@ TEST(ModelCheckpoint, NamesTheBestOfWhatItKept) {
   std::filesystem::resize_file(folder / savepoint_name(30), 40);
   EXPECT_EQ(best_savepoint(folder.path(), "val_loss"), folder / savepoint_name(50));
   EXPECT_EQ(code_thrown_by([&] { best_savepoint(folder.path(), "accuracy"); }), ErrorCode::not_found);
+  EXPECT_EQ(code_thrown_by([&] { best_savepoint(folder.path(), "mood"); }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_thrown_by([&] { best_savepoint(folder / "none", "val_loss"); }), ErrorCode::not_found);
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
 #include "unit/data/support/sentences.h"
@@ -81,6 +83,30 @@ TEST(TrainingOnSequences, DoesNotSeePadding) {
 
   for (const auto& [name, value] : short_padding.evaluation) {
     EXPECT_NEAR(value, long_padding.evaluation.at(name), 1e-5) << name;
+  }
+}
+
+// All outputs are zeros, so that the model says class 0 everywhere. Padding has the target 0, and the weight 0.
+TEST(TrainingOnSequences, CountsPaddingInMetricsWithoutWeightsAlone) {
+  const Sequences words(std::vector<std::vector<std::int32_t>>{{1, 2, 3}, {4}});
+  const Sequences tags(std::vector<std::vector<std::int32_t>>{{0, 1, 2}, {1}});
+  const Dataset data = from_sequences({{"words", words}}, {{"tags", tags}}).padded(4).batch(2);
+  const Value ids = input({4}, {.dtype = DType::i32, .name = "words"});
+  Model model(ids, Dense{3}(Embedding{5, 2}(ids)));
+  model.set_weights(std::vector<float>(model.parameters().float_count()), {});
+  const std::vector<MetricHandle> accuracies = {
+      SparseCategoricalAccuracy{{.name = "of_words"}}, unweighted(SparseCategoricalAccuracy{{.name = "of_positions"}}),
+      unweighted(metrics::Perplexity{{.from_logits = true, .name = "of_values"}})};
+
+  for (const int shards : {1, 2}) {
+    Replica alone = Replica::alone({.shards = shards});
+    Trainer trainer(alone, model, SGD(0.1F), SparseCategoricalCrossentropy({.from_logits = true}), accuracies);
+    const Logs results = trainer.evaluate(data);
+
+    EXPECT_EQ(results.at("of_words"), 1.0 / 4);
+    EXPECT_EQ(results.at("of_positions"), 5.0 / 8);
+    EXPECT_NEAR(results.at("of_values"), 3, 1e-5);  // three classes, each as likely
+    EXPECT_NEAR(results.at("loss"), std::log(3.0), 1e-6);
   }
 }
 

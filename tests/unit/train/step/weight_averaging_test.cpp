@@ -153,6 +153,92 @@ TEST(SwapEMAWeights, HasTheSameBitsOnAnyNumberOfReplicasAndAfterFailures) {
   }
 }
 
+// The file held the trained weights, and its name the value of the averages.
+TEST(SwapEMAWeights, HasFilesOfWeightsAloneHoldTheAveragesThatWereValidated) {
+  const TemporaryFolder folder;
+  const ModelCheckpointOptions of_weights{
+      .directory = folder / "weights", .best_by = "val_loss", .file_name = "{epoch}.h5", .weights_only = true};
+  Replica alone = Replica::alone();
+  Trainer trainer(alone, small_model(), Adam(averaging_options()), loss_of_averages());
+  const FitResult fit = trainer.fit(averaged_batches(), {.validation = averaged_batches(),
+                                                         .accept_shared_samples = true,
+                                                         .callbacks = {ModelCheckpoint(of_weights), SwapEMAWeights()}});
+
+  const Model averaged = load_model(folder / "weights/1.h5");
+  EXPECT_TRUE(std::ranges::equal(averaged.parameter_values(), trainer.averaged_model().parameter_values()));
+  Trainer other(alone, averaged, SGD(0.01F), loss_of_averages());
+  EXPECT_EQ(other.evaluate(averaged_batches()).at("loss"), fit.results.at("val_loss"));
+}
+
+TEST(WeightAverages, AreNotInFilesOfWeightsAloneThatNobodyValidatedThemFor) {
+  const TemporaryFolder folder;
+  Replica alone = Replica::alone();
+  const Model model = small_model();
+  Trainer trainer(alone, model, Adam(averaging_options()), loss_of_averages());
+  trainer.fit(averaged_batches(),
+              {.callbacks = {ModelCheckpoint(
+                   {.directory = folder / "weights", .file_name = "{epoch}.h5", .weights_only = true})}});
+
+  EXPECT_TRUE(std::ranges::equal(load_model(folder / "weights/1.h5").parameter_values(), model.parameter_values()));
+}
+
+// Keras's model has the averages after fit(), and its evaluate() and predict() read them.
+TEST(SwapEMAWeights, HasEvaluateAndPredictReadTheAveragesUnlessTheyAreTold) {
+  Replica alone = Replica::alone();
+  Trainer trainer(alone, small_model(), Adam(averaging_options()), loss_of_averages());
+  const Tensor inputs = Tensor(Shape{3, 6, 6, 1}, std::vector<float>(3 * 36, 0.5F));
+  const Dataset data = averaged_batches();
+  EXPECT_EQ(trainer.fit(data).weights, Weights::trained);
+  EXPECT_EQ(trainer.evaluate(data), trainer.evaluate(data, Weights::trained));
+
+  const FitResult fit = trainer.fit(data, {.callbacks = {SwapEMAWeights()}});
+
+  EXPECT_EQ(fit.weights, Weights::averaged);
+  EXPECT_EQ(trainer.evaluate(data), trainer.evaluate(data, Weights::averaged));
+  EXPECT_NE(trainer.evaluate(data), trainer.evaluate(data, Weights::trained));
+  const auto same = [](const Tensor& a, const Tensor& b) { return std::ranges::equal(a.values(), b.values()); };
+  EXPECT_TRUE(same(trainer.predict(inputs), trainer.averaged_model().predict(inputs)));
+  EXPECT_FALSE(same(trainer.predict(inputs), trainer.predict(inputs, 256, Weights::trained)));
+  EXPECT_TRUE(same(trainer.predict(data), trainer.predict(data, Weights::averaged)));
+  EXPECT_FALSE(same(trainer.predict(data), trainer.predict(data, Weights::trained)));
+
+  trainer.fit(data);
+  EXPECT_EQ(trainer.evaluate(data), trainer.evaluate(data, Weights::trained));
+}
+
+TEST(WeightAverages, ArePredictedBySeveralReplicasWithTheBitsOfOne) {
+  const auto predict = [](int replicas) {
+    std::vector<std::vector<float>> outputs(static_cast<std::size_t>(replicas));
+    train_on_threads({.replicas = replicas, .run_directory = TemporaryFolder().path()}, [&](Replica& replica) {
+      Trainer trainer(replica, small_model(), Adam(averaging_options()), loss_of_averages());
+      trainer.fit(averaged_batches());
+      const Tensor predicted = trainer.predict(averaged_batches(), Weights::averaged);
+      const Tensor trained = trainer.predict(averaged_batches(), Weights::trained);
+      EXPECT_FALSE(std::ranges::equal(predicted.values(), trained.values()));
+      outputs[static_cast<std::size_t>(replica.rank())].assign(predicted.values().begin(), predicted.values().end());
+    });
+    return outputs;
+  };
+
+  const std::vector<std::vector<float>> of_two = predict(2);
+
+  EXPECT_EQ(of_two[0], predict(1)[0]);
+  EXPECT_EQ(of_two[1], of_two[0]);
+}
+
+TEST(SwapEMAWeights, LosesItsSayWhereOtherWeightsAreLoaded) {
+  const TemporaryFolder folder;
+  Replica alone = Replica::alone();
+  Trainer trainer(alone, small_model(), Adam(averaging_options()), loss_of_averages());
+  trainer.save(folder / "initial.h5");
+  const Logs expected = trainer.evaluate(averaged_batches());
+  trainer.fit(averaged_batches(), {.callbacks = {SwapEMAWeights()}});
+
+  trainer.load_weights(folder / "initial.h5");
+
+  EXPECT_EQ(trainer.evaluate(averaged_batches()), expected);
+}
+
 TEST(SwapEMAWeights, NeedsAnOptimizerThatKeepsAverages) {
   Replica alone = Replica::alone();
   Trainer trainer(alone, small_model(), Adam(0.01F), loss_of_averages());
@@ -198,7 +284,7 @@ TEST(WeightAverages, OfASavepointWithoutThemAreRefused) {
   trainer.save(folder / "plain.h5");
 
   EXPECT_THAT(sentence_thrown_by([&] { load_model(folder / "plain.h5", Weights::averaged); }),
-              HasSubstr("has no moving averages of the weights"));
+              HasSubstr("has no moving averages beside its weights"));
 }
 
 }  // namespace

@@ -1,0 +1,88 @@
+// Digests are compared, which costs one message. Only where they differ do texts travel, so that each rank can say what
+// differs: whichever report the watchdog sees first ends the run. They travel in small pieces, since the blocks of a
+// communicator are as large as the model, and it is the model that may differ.
+
+#include "train/agreement/same_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "holdfast/base/digest.h"
+#include "holdfast/base/error.h"
+#include "train/state/json_differences.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t kTextPieceBytes = 64;
+constexpr std::size_t kShownDifferences = 3;  // differences
+constexpr std::size_t kShownValueBytes = 80;  // of a value
+
+template <class T>
+std::vector<T> gathered_of_ranks(Training& training, const T& own) {
+  std::vector<T> all(static_cast<std::size_t>(training.context->size));
+  training.runner->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
+                                             training.runner->deadline());
+  return all;
+}
+
+// The text of each rank.
+std::vector<std::string> gathered_texts(Training& training, const std::string& own) {
+  const std::vector<std::uint64_t> sizes = gathered_of_ranks(training, static_cast<std::uint64_t>(own.size()));
+  const std::uint64_t longest = *std::ranges::max_element(sizes);
+  std::vector<std::string> texts(sizes.size());
+  for (std::size_t at = 0; at < longest; at += kTextPieceBytes) {
+    std::array<char, kTextPieceBytes> piece{};
+    if (at < own.size()) own.copy(piece.data(), piece.size(), at);
+    const auto pieces = gathered_of_ranks(training, piece);
+    for (std::size_t rank = 0; rank < texts.size(); ++rank) texts[rank].append(pieces[rank].data(), kTextPieceBytes);
+  }
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) texts[rank].resize(sizes[rank]);
+  return texts;
+}
+
+std::string shortened_value(const std::string& value) {
+  return value.size() <= kShownValueBytes ? value : value.substr(0, kShownValueBytes) + "...";
+}
+
+// What a rank has in place of what rank 0 has; both are the texts that they compared.
+std::string what_differs(const std::string& first, const std::string& other) {
+  const std::vector<JsonDifference> differences =
+      differences_of("", nlohmann::json::parse(first, nullptr, false), nlohmann::json::parse(other, nullptr, false));
+  std::vector<std::string> sentences;
+  for (const JsonDifference& difference :
+       std::span(differences).first(std::min(differences.size(), kShownDifferences))) {
+    // The path begins with a slash.
+    const std::string path = difference.path.substr(std::min<std::size_t>(difference.path.size(), 1));
+    sentences.push_back(fmt::format("{} is {} there and {} on replica 0", path, shortened_value(difference.second),
+                                    shortened_value(difference.first)));
+  }
+  if (differences.size() > kShownDifferences)
+    sentences.push_back(fmt::format("and {} more", differences.size() - kShownDifferences));
+  return fmt::format("{}", fmt::join(sentences, "; "));
+}
+
+}  // namespace
+
+void require_same_program(Training& training, const std::string& what, const std::string& own) {
+  if (training.context->size == 1) return;
+  training.enter(TrainingPhase::waiting_for_peers);
+  const std::vector<Digest> digests = gathered_of_ranks(training, digest(std::as_bytes(std::span(own))));
+  const auto other = std::ranges::find_if(digests, [&](const Digest& digest) { return digest != digests.front(); });
+  if (other == digests.end()) return training.enter(TrainingPhase::callbacks);
+  const std::vector<std::string> texts = gathered_texts(training, own);
+  const auto rank = static_cast<std::size_t>(other - digests.begin());
+  throw Error(
+      ErrorCode::incompatible,
+      fmt::format("replica {} runs {} with other choices than replica 0: {}. All replicas need the same model, options "
+                  "and whole data set: each batch is cut into shards, and each replica computes its own of them, so "
+                  "the program must not divide the data by rank",
+                  rank, what, what_differs(texts.front(), texts[rank])));
+}
+
+}  // namespace holdfast

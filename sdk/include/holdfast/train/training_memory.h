@@ -44,9 +44,9 @@ struct TrainingMemory {
 
 // What fit() is to be called with, as far as it takes memory.
 struct TrainingMemoryOptions {
-  std::int64_t accumulate = 1;  // as FitOptions::accumulate
-  bool keeps_weights = false;   // whether a callback keeps the weights of its best epoch (EarlyStopping)
-  std::vector<MetricHandle> metrics{};
+  std::int64_t accumulate = 1;          // as FitOptions::accumulate
+  bool keeps_weights = false;           // whether a callback keeps the weights of its best epoch (EarlyStopping)
+  std::vector<MetricHandle> metrics{};  // of the Trainer
 };
 
 // `data` is in batches. Makes the kernels of a step, which may take as long as a first step, but none of its arrays.

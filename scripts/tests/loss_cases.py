@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""loss_cases.py: writes tests/unit/nn/losses/reference/losses.json and metrics.json, random small cases of losses and
-metrics of values with what Keras computes for them in float64.
+"""loss_cases.py [--cases N] [--to FOLDER]: writes tests/unit/nn/losses/reference/losses.json and metrics.json, random
+small cases of losses and metrics of values with what Keras computes for them in float64. More cases than the 8 of each
+that are checked in go to a folder elsewhere:
+
+    loss_cases.py --cases 100 --to /tmp/cases
+    HOLDFAST_REFERENCE_CASES=/tmp/cases unit_nn --gtest_filter='*Cases.Give*'
 
 A case names a class of ours and its options, and has outputs, targets, and in half of the cases weights, of samples or
 of positions. Of a loss, `value` is the sum over the samples of weight times loss, and `gradient` that of half of it, by
@@ -10,6 +14,7 @@ which the draws come.
 Packages: keras and jax, in the versions of tests/interop/requirements.txt.
 """
 
+import argparse
 import json
 import pathlib
 import zlib
@@ -441,10 +446,10 @@ def solve_metric(rng, made, number):
     return text
 
 
-def write(makers, solve, path):
+def write(makers, solve, path, cases):
     lines = []
     for maker in makers:
-        for i in range(CASES):
+        for i in range(cases):
             name = maker(np.random.default_rng(0))["class"]
             rng = np.random.default_rng([zlib.crc32(name.encode()), i])
             lines.append(json.dumps(solve(rng, maker(rng), i), separators=(",", ":")))
@@ -452,9 +457,13 @@ def write(makers, solve, path):
 
 
 def main():
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    write(LOSSES, solve_loss, FOLDER / "losses.json")
-    write(METRICS, solve_metric, FOLDER / "metrics.json")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--cases", type=int, default=CASES, help="how many of each class")
+    parser.add_argument("--to", type=pathlib.Path, default=FOLDER, help="folder of the files")
+    arguments = parser.parse_args()
+    arguments.to.mkdir(parents=True, exist_ok=True)
+    write(LOSSES, solve_loss, arguments.to / "losses.json", arguments.cases)
+    write(METRICS, solve_metric, arguments.to / "metrics.json", arguments.cases)
 
 
 if __name__ == "__main__":

@@ -105,12 +105,18 @@ def dense(rng):
 
 def windows(rng, rank):
     """Options that all convolutions have, as in files, and the shape of an image that has room for a window."""
-    equal = int(rng.integers(1, 3))
-    strides = (equal,) * rank
-    dilation = (int(rng.integers(1, 3)) if equal == 1 else 1,) * rank
+    # Keras has no layer with both above 1. Each axis has its own, and one of them is 2.
+    drawn = list(extents(rng, rank, 1, 2))
+    drawn[rng.integers(rank)] = 2
+    strides = dilation = (1,) * rank
+    which = rng.integers(5)
+    if which < 2:
+        strides = tuple(drawn)
+    elif which < 4:
+        dilation = tuple(drawn)
     config = {"kernel_size": extents(rng, rank, 1, 3 if rank < 3 else 2), "strides": strides,
               "padding": ["valid", "same"][rng.integers(2)], "dilation_rate": dilation}
-    shape = tuple((size - 1) * dilation[0] + int(rng.integers(1, 3)) for size in config["kernel_size"])
+    shape = tuple((size - 1) * step + int(rng.integers(1, 4)) for size, step in zip(config["kernel_size"], dilation))
     return config, shape
 
 
@@ -118,14 +124,13 @@ def convolution(kind, rank, is_transposed=False):
     def make(rng):
         config, shape = windows(rng, rank)
         text, function = some_activation(rng)
-        # Two-dimensional ones keep to the options that files had first; the others have all.
-        is_plain = is_transposed or rank == 2
-        groups = 1 if is_plain else int(rng.integers(1, 3))
+        groups = 1 if is_transposed else int(rng.integers(1, 3))
         config = {"filters": groups * int(rng.integers(1, 3)), **config, "groups": groups, **with_bias(rng, text)}
         if kind is layers.Conv1D and rng.integers(4) == 0:
             config["padding"] = "causal"
-        if is_plain:
-            config["dilation_rate"] = (1,) * rank
+        # It is below the stride of its axis, so it is 0 or 1.
+        if is_transposed and max(config["strides"]) > 1 and rng.integers(4) > 0:
+            config["output_padding"] = tuple(int(stride > 1 and rng.integers(4) > 0) for stride in config["strides"])
         given = {key: value for key, value in config.items() if key not in ("activation", "groups")}
         if not is_transposed:
             given["groups"] = groups
@@ -175,8 +180,9 @@ def global_pooling(name):
 
 def merge(kind, least=2, most=4):
     def make(rng):
-        shape = extents(rng, rng.integers(1, 3))
-        return case(kind(), {}, *[shape] * int(rng.integers(least, most + 1)))
+        count = int(rng.integers(least, most + 1))
+        shapes = broadcast_shapes(rng, count) if flag(rng) else [extents(rng, rng.integers(1, 3))] * count
+        return case(kind(), {}, *shapes)
 
     return make
 
@@ -267,11 +273,13 @@ def rms_normalization(rng):
 def group_normalization(rng):
     groups, epsilon, scale, center = int(rng.integers(1, 4)), 0.0625, flag(rng), flag(rng)
     channels, rank = groups * int(rng.integers(1, 3)), int(rng.integers(1, 4))
-    # Keras counts groups wrongly on axes other than the last one (3.15), so that these are in the unit test alone.
-    shape = list(extents(rng, rank - 1, 1, 2)) + [channels]
+    shape, axis = list(extents(rng, rank - 1, 1, 2)), int(rng.integers(rank))
+    shape.insert(axis, channels)
     written = -1 if groups == channels and flag(rng) else groups
-    return case(layers.GroupNormalization(written, epsilon=epsilon, scale=scale, center=center),
-                {"groups": written, "axis": -1, "epsilon": epsilon, "scale": scale, "center": center}, tuple(shape))
+    layer = layers.GroupNormalization(written, epsilon=epsilon, scale=scale, center=center)
+    # Keras counts groups wrongly on axes other than the last one (3.15), so that the axis is moved there.
+    return case(AlongAxis(layer, axis + 1),
+                {"groups": written, "axis": axis, "epsilon": epsilon, "scale": scale, "center": center}, tuple(shape))
 
 
 def normalization(rng):
@@ -338,6 +346,25 @@ def embedding(rng):
     return case(layers.Embedding(vocabulary, width),
                 {"vocabulary": vocabulary, "width": width, "initializer": "uniform(-0.05,0.05)"},
                 extents(rng, rng.integers(1, 3)), integers=vocabulary)
+
+
+class AlongAxis:
+    """A layer of Keras that works along another axis than the last one."""
+
+    _call_has_training_arg = False
+
+    def __init__(self, layer, axis):
+        self.layer, self.axis = layer, axis
+
+    variables = property(lambda self: self.layer.variables)
+    trainable_variables = property(lambda self: self.layer.trainable_variables)
+    non_trainable_variables = property(lambda self: self.layer.non_trainable_variables)
+
+    def build(self, shape):
+        self.layer.build(np.moveaxis(np.empty(shape), self.axis, -1).shape)
+
+    def __call__(self, x):
+        return np.moveaxis(np.asarray(self.layer(np.moveaxis(x, self.axis, -1))), -1, self.axis)
 
 
 class Function:

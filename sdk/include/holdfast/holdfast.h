@@ -122,4 +122,5 @@
 #include "holdfast/train/timer.h"
 #include "holdfast/train/trainable.h"
 #include "holdfast/train/trainer.h"
+#include "holdfast/train/training_memory.h"
 #include "holdfast/train/weights.h"

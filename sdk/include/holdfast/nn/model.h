@@ -66,10 +66,10 @@ struct NamedOutput {
   Value value;       // what the model gives under that name
 };
 
-// The memory of one pass over some samples, in bytes. Not counted are targets and the optimizer's slots, each as large
-// as the parameters.
+// The memory of one thread's passes over some samples, a shard of a batch, in bytes. fit() keeps more, such as targets
+// and the optimizer's slots; training_memory() of holdfast/train/training_memory.h plans all of it.
 struct PassMemory {
-  std::size_t weights = 0;    // parameters, and in a prediction the buffers
+  std::size_t weights = 0;    // parameters and buffers
   std::size_t gradients = 0;  // of the parameters, and the statistics of the batch; 0 in a prediction
   std::size_t samples = 0;    // the inputs, and in a training step the gradients of the outputs
   std::size_t arrays = 0;     // what operations compute; arrays that are never needed together share memory
@@ -156,11 +156,11 @@ class Model {
   // A table of layers, output shapes, numbers of parameters and, unless the model is a chain, the layers that each is
   // connected to, with totals. It ends with a newline.
   std::string summary() const;
-  // The same, and the memory that a training step and a prediction need with so many samples at a time.
+  // The same, with training_memory() and prediction_memory() for so many samples at a time.
   std::string summary(std::int64_t samples) const;
-  // The peak of a step of one thread with so many samples: a shard of a batch. Makes the kernels of such a step, which
-  // may take as long as a first step, but none of its arrays. Throws Error{invalid_argument} for less than one sample,
-  // or for more than any memory would hold.
+  // The peak of the passes of one thread over so many samples: a shard of a batch. Makes the kernels of such a step,
+  // which may take as long as a first step, but none of its arrays. Throws Error{invalid_argument} for less than one
+  // sample, or for more than any memory would hold.
   PassMemory training_memory(std::int64_t samples) const;
   PassMemory prediction_memory(std::int64_t samples) const;
   // The calls of layers as a graph in the language of Graphviz's `dot`, one box a call. `holdfast plot` makes an image

@@ -32,6 +32,8 @@ struct FindBatchOptions {
   std::int64_t highest = 65'536;
   // The batch is a multiple of this; 0: of the number of shards, so that all have equally many samples.
   std::int64_t multiple_of = 0;
+  std::int64_t accumulate = 1;  // batches of a step, as FitOptions::accumulate; all of them are in memory
+  bool keeps_weights = false;   // whether a callback keeps the weights of its best epoch, such as EarlyStopping
   // For one trial in a process of its own. Let it be less than SuperviseOptions::start_timeout: a process that waits
   // for the trial makes no progress.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
@@ -45,10 +47,9 @@ struct FoundBatch {
   bool was_recorded = false;        // by another replica, or an earlier start
 };
 
-// The largest batch whose memory stays within the limit. Counted are weights, slots of the optimizer and 64 MiB for
-// threads and libraries; and, for each shard that a replica computes at once, gradients, samples, the arrays between
-// layers and the workspace of kernels, as Model::training_memory() plans them for a shard. Survivors compute more
-// shards at once than before, so as many are counted as this machine has cores for.
+// The largest batch whose memory stays within the limit: what training_memory() plans (training_memory.h), and 64 MiB
+// for threads and libraries. Survivors compute more shards than before, so all shards of a batch are counted, and as
+// many at once as this machine has cores for.
 //
 // The plan is then confirmed: a child process trains two steps with this batch under a limit of its address space
 // (RLIMIT_AS). A batch that does not fit after all is made an eighth smaller, up to 12 times. With sanitizers, whose

@@ -34,6 +34,7 @@ static void check_samples(const Graph& graph, std::int64_t samples) {
 static PassMemory with_operations(const ModelDescription& model, const Graph& graph, std::int64_t samples,
                                   PassMemory memory) {
   const bool is_training = &graph == &model.training;
+  memory.weights = (model.parameters.float_count() + model.buffers.float_count()) * sizeof(float);
   const auto backend = compute::make_cpu_backend(1);
   const ModelPlan plan(graph, model.memory_options(samples), *backend, is_training);
   memory.arrays = plan.arena_bytes();
@@ -46,17 +47,14 @@ PassMemory Model::training_memory(std::int64_t samples) const {
   check_samples(model.training, samples);
   // Each thread has gradients of its own, and the sums for moving averages come with them.
   return with_operations(model, model.training, samples,
-                         {.weights = model.parameters.float_count() * sizeof(float),
-                          .gradients = (model.parameters.float_count() + model.contribution_count()) * sizeof(float),
+                         {.gradients = (model.parameters.float_count() + model.contribution_count()) * sizeof(float),
                           .samples = batch_bytes(model.inputs, samples) + batch_bytes(model.outputs, samples)});
 }
 
 PassMemory Model::prediction_memory(std::int64_t samples) const {
   const ModelDescription& model = *description_;
   check_samples(model.inference, samples);
-  return with_operations(model, model.inference, samples,
-                         {.weights = (model.parameters.float_count() + model.buffers.float_count()) * sizeof(float),
-                          .samples = batch_bytes(model.inputs, samples)});
+  return with_operations(model, model.inference, samples, {.samples = batch_bytes(model.inputs, samples)});
 }
 
 }  // namespace holdfast

@@ -167,20 +167,28 @@ SumsGraph graph_of_sums(const std::string& what, const DescribeSums& describe, c
 ValueProgram::ValueProgram(SumsGraph graph, compute::Backend& backend)
     : graph_(std::move(graph)), backend_(backend), arena_(backend.memory()), scale_(backend.memory().allocate(1)) {}
 
+std::unique_ptr<ModelPlan> ValueProgram::make_plan(std::int64_t samples) const {
+  static const ArenaLayout kNone;
+  const bool is_differentiated = !graph_.graph.parameter_gradients.empty();
+  const MemoryOptions memory = {.samples = samples,
+                                .inputs = SumsBuilder::kOutputsAsInput + 1,
+                                .parameters = graph_.differentiated,
+                                .buffers = kNone};
+  return std::make_unique<ModelPlan>(graph_.graph, memory, backend_, is_differentiated);
+}
+
+std::size_t ValueProgram::planned_bytes(std::int64_t samples) const {
+  const std::unique_ptr<ModelPlan> plan = make_plan(samples);
+  return plan->arena_bytes() + plan->own_bytes_of_kernels();
+}
+
 void ValueProgram::prepare(std::int64_t samples, float scale, std::vector<std::uint64_t>& key) {
   const auto found =
       std::ranges::find_if(plans_, [&](const NumberedPlan& numbered) { return numbered.plan->samples() == samples; });
   if (found != plans_.end()) {
     plans_.splice(plans_.begin(), plans_, found);
   } else {
-    static const ArenaLayout kNone;
-    const bool is_differentiated = !graph_.graph.parameter_gradients.empty();
-    const MemoryOptions memory = {.samples = samples,
-                                  .inputs = SumsBuilder::kOutputsAsInput + 1,
-                                  .parameters = graph_.differentiated,
-                                  .buffers = kNone};
-    plans_.push_front({.plan = std::make_unique<ModelPlan>(graph_.graph, memory, backend_, is_differentiated),
-                       .number = plans_made_++});
+    plans_.push_front({.plan = make_plan(samples), .number = plans_made_++});
     // A plan that is dropped keeps its number, so nothing is repeated for it by mistake.
     if (plans_.size() > kPlansKept) plans_.pop_back();
     arena_.grow_to(plans_.front().plan->arena_bytes() / sizeof(float));

@@ -57,6 +57,8 @@ class ValueProgram {
   // Makes what a run of so many samples needs, and adds to `key` the numbers under which it may be repeated. The scale
   // is that of gradients.
   void prepare(std::int64_t samples, float scale, std::vector<std::uint64_t>& key);
+  // What prepare() would allocate for so many samples, and its kernels, besides what the back end counts.
+  std::size_t planned_bytes(std::int64_t samples) const;
 
   // All lie in the memory of the back end.
   struct Arrays {
@@ -77,6 +79,8 @@ class ValueProgram {
     std::unique_ptr<ModelPlan> plan;
     std::uint64_t number = 0;
   };
+
+  std::unique_ptr<ModelPlan> make_plan(std::int64_t samples) const;
 
   const SumsGraph graph_;
   compute::Backend& backend_;

@@ -1,4 +1,4 @@
-// The plan is exact for what layers compute, and blind for what allocators, threads and the application add. So it only
+// The plan is exact for what training keeps, and blind for what allocators, threads and the application add. So it only
 // finds the candidate, and a process under a limit confirms it. The answer is recorded before anything is trained: with
 // another batch, a run that starts again would have other bits. docs/decisions/training.md
 
@@ -16,6 +16,7 @@
 #include "holdfast/base/sanitizers.h"
 #include "holdfast/base/whole_file.h"
 #include "holdfast/train/trainer.h"
+#include "holdfast/train/training_memory.h"
 #include "train/context/other_choices.h"
 #include "train/context/replica_context.h"
 #include "train/fit/limited_trial.h"
@@ -34,7 +35,8 @@ class BatchSearch {
  public:
   BatchSearch(const Replica& replica, const Model& model, const Optimizer& optimizer,
               const std::vector<LossHandle>& losses, const Dataset& data, const FindBatchOptions& options)
-      : context_(*replica.shared_context()),
+      : replica_(replica),
+        context_(*replica.shared_context()),
         model_(model),
         optimizer_(optimizer),
         losses_(losses),
@@ -72,6 +74,8 @@ class BatchSearch {
     require(options_.highest >= 1 && options_.multiple_of >= 0,
             fmt::format("of at most {} samples, in multiples of {}: use positive numbers", options_.highest,
                         options_.multiple_of));
+    require(options_.accumulate >= 1,
+            fmt::format("with {} batches of a step: accumulate 1 or more", options_.accumulate));
     require(data_.batch_size() == 0 && data_.prefetch_depth() == 0 && !data_.is_kept_on_device(),
             "got a data set in batches; put batch(), prefetch() and keep_on_device() after it");
     require(most_samples() >= multiple_,
@@ -88,14 +92,18 @@ class BatchSearch {
   Json question() const {
     Json losses = Json::array();
     for (const LossHandle& loss : losses_) losses.push_back(Json::parse(loss.get()->configuration()));
-    return {{"model", digest_text(model_.graph())},
-            {"optimizer", Json::parse(optimizer_.configuration())},
-            {"losses", losses},
-            {"data", digest_text(data_.description())},
-            {"memory_bytes", options_.memory_bytes},
-            {"highest", options_.highest},
-            {"multiple_of", multiple_},
-            {"shards", context_.shards}};
+    Json question = {{"model", digest_text(model_.graph())},
+                     {"optimizer", Json::parse(optimizer_.configuration())},
+                     {"losses", losses},
+                     {"data", digest_text(data_.description())},
+                     {"memory_bytes", options_.memory_bytes},
+                     {"highest", options_.highest},
+                     {"multiple_of", multiple_},
+                     {"shards", context_.shards}};
+    // Records of runs without them are as they were before these options came.
+    if (options_.accumulate > 1) question["accumulate"] = options_.accumulate;
+    if (options_.keeps_weights) question["keeps_weights"] = true;
+    return question;
   }
   static std::string digest_text(const std::string& text) { return digest(std::as_bytes(std::span(text))).hex(); }
 
@@ -107,19 +115,25 @@ class BatchSearch {
     const Json record = Json::parse(read_text_file(*context_.file_system, path), nullptr, false);
     // Parsed without exceptions: damaged text gets the same kind of sentence as a wrong member.
     const bool is_record = record.is_object() && record.value("batch", Json()).is_number_integer() &&
-                           record.value("planned_bytes", Json()).is_number_unsigned() && record.contains("question");
+                           record.value("planned_bytes", Json()).is_number_unsigned() &&
+                           record.value("question", Json()).is_object();
     if (!is_record || record["batch"].get<std::int64_t>() < 1) {
       throw Error(ErrorCode::invalid_file,
                   fmt::format("{} does not hold the batch of a run; restore it, or {}", path, kHowToStartAnew));
     }
     const Json now = question();
-    for (const auto& [name, value] : now.items()) {
-      const Json before = record["question"].value(name, Json());
-      if (before == value) continue;
+    const Json& before = record["question"];
+    Json names = before;
+    names.update(now);
+    for (const auto& [name, value] : names.items()) {
+      // Options that have their default are not recorded.
+      const Json asked = now.value(name, Json());
+      const Json recorded = before.value(name, Json());
+      if (asked == recorded) continue;
       throw OtherChoices(
           fmt::format("the batch of this run was found for {} {} ({}), and the program asks for {}; ask "
                       "as before, or {}",
-                      name, before.dump(), path, value.dump(), kHowToStartAnew));
+                      name, recorded.dump(), path, asked.dump(), kHowToStartAnew));
     }
     return FoundBatch{.batch = record["batch"].get<std::int64_t>(),
                       .planned_bytes = record["planned_bytes"].get<std::uint64_t>(),
@@ -139,16 +153,9 @@ class BatchSearch {
   }
 
   std::uint64_t planned_bytes(std::int64_t batch) const {
-    const std::int64_t samples = (batch + context_.shards - 1) / context_.shards;
-    const PassMemory pass = model_.training_memory(samples);
-    const std::uint64_t weights = pass.weights + model_.buffers().float_count() * sizeof(float);
-    const std::uint64_t slots = optimizer_.slot_names().size() * pass.weights;
-    // Gradients of each shard that is computed, and as many that are being added.
-    const std::uint64_t of_shards =
-        static_cast<std::uint64_t>(at_once_) * (pass.total() - pass.weights) + 2 * pass.gradients;
-    // Samples are loaded for the whole batch.
-    const std::size_t words = data_.input_layout().words() + data_.target_layout().words();
-    return kBytesOfAProcess + weights + slots + of_shards + static_cast<std::uint64_t>(batch) * words * sizeof(float);
+    const TrainingMemoryOptions options = {.accumulate = options_.accumulate, .keeps_weights = options_.keeps_weights};
+    return kBytesOfAProcess +
+           training_memory(replica_, model_, optimizer_, losses_, data_.batch(batch), options).total();
   }
 
   FoundBatch find() const {
@@ -200,9 +207,11 @@ class BatchSearch {
     // Copies of a model share its weights; this one has its own.
     Trainer trainer(alone, model_.with_frozen_layers(model_.frozen_layers()), optimizer_, losses_);
     // The second step finds what the first one has allocated, as all later ones do.
-    trainer.fit(data_.batch(batch), {.steps_per_epoch = 2, .when_not_finite = WhenNotFinite::go_on});
+    trainer.fit(data_.batch(batch),
+                {.steps_per_epoch = 2, .accumulate = options_.accumulate, .when_not_finite = WhenNotFinite::go_on});
   }
 
+  const Replica& replica_;
   const Replica::Context& context_;
   const Model& model_;
   const Optimizer& optimizer_;

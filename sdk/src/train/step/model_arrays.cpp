@@ -194,6 +194,8 @@ ModelWeights::Values ModelTrainable::values_for(const Model& model) {
   std::vector<float> buffers(buffers_.size);
   memory().copy_to_host(weights(), parameters);
   memory().copy_to_host(buffers_.span(), buffers);
+  // One copy of the weights is enough where the layouts are the same.
+  if (model.description() == model_.description()) return {std::move(parameters), std::move(buffers)};
   return weights_by_name(model, model_, parameters, buffers);
 }
 

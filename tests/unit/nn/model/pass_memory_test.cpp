@@ -53,6 +53,7 @@ std::size_t measured(const Model& model, std::int64_t samples, bool is_training)
   const std::size_t parameter_floats = description.parameters.float_count();
   const auto parameters = floats(parameter_floats);
   const std::span<const float> weights(parameters.get(), parameter_floats);
+  const auto buffers = floats(description.buffers.float_count());
   std::vector<std::shared_ptr<float[]>> arrays;
   const auto batch_of = [&](const ModelArray& array) {
     arrays.push_back(floats(static_cast<std::size_t>(samples * array.spec.shape.element_count())));
@@ -62,7 +63,6 @@ std::size_t measured(const Model& model, std::int64_t samples, bool is_training)
   for (const ModelArray& input : model.inputs()) inputs.push_back(reinterpret_cast<const std::byte*>(batch_of(input)));
   ModelProgram program(model, 1);
   if (!is_training) {
-    const auto buffers = floats(description.buffers.float_count());
     program.run_inference(inputs, samples, weights, {buffers.get(), description.buffers.float_count()});
     return aligned_bytes - before;
   }

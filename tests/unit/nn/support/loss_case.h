@@ -10,7 +10,7 @@
 
 namespace holdfast {
 
-// "losses.json" or "metrics.json".
+// "losses.json" or "metrics.json", of the folder that HOLDFAST_REFERENCE_CASES names if it is set.
 nlohmann::json loss_cases_in(const std::string& name);
 
 // Fail the test if what the back end computes, or a configuration, is not that of Keras. The rounding of a device's own

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "holdfast/base/sanitizers.h"
+#include "holdfast/train/training_memory.h"
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
 #include "unit/train/support/small_training.h"
@@ -56,9 +57,9 @@ TEST(FindBatch, FindsTheLargestWhosePlanStaysWithinTheLimit) {
     EXPECT_GT(found.tried_bytes, 0U);
     EXPECT_LE(found.tried_bytes, options.memory_bytes);
   }
-  // The plan of training in all its parts, as the header lists them.
-  const PassMemory pass = wide_model().training_memory(found.batch);
-  EXPECT_GT(found.planned_bytes, pass.total() + 2 * pass.weights);
+  const TrainingMemory plan =
+      training_memory(Replica::alone(), wide_model(), Adam{}, {MeanSquaredError{}}, wide_data().batch(found.batch));
+  EXPECT_EQ(found.planned_bytes, plan.total() + (std::uint64_t{64} << 20));
 }
 
 TEST(FindBatch, FindsMoreWithMoreMemoryAndNeverMoreThanAsked) {
@@ -71,6 +72,25 @@ TEST(FindBatch, FindsMoreWithMoreMemoryAndNeverMoreThanAsked) {
   EXPECT_EQ(find_wide(Replica::alone(), {.memory_bytes = 400 * kMegabyte, .highest = 100, .multiple_of = 32}).batch,
             96);
   EXPECT_EQ(find_wide(Replica::alone({.shards = 8}), {.memory_bytes = 400 * kMegabyte, .highest = 99}).batch, 96);
+}
+
+TEST(FindBatch, CountsAveragesKeptWeightsAndAccumulatedBatches) {
+  // 1.5 MB of parameters, and rows of 8 KB.
+  const Sequential model{Input{2000}, Dense{187}, Dense{1}};
+  const Dataset data = from_tensors(Tensor(Shape{4000, 2000}), Tensor(Shape{4000, 1}));
+  const auto planned = [&](const AdamOptions& adam, FindBatchOptions options) {
+    options.memory_bytes = 500 * kMegabyte;
+    options.highest = 50;
+    return find_batch(Replica::alone(), model, Adam{adam}, MeanSquaredError{}, data, options).planned_bytes;
+  };
+  const std::uint64_t plain = planned({}, {});
+  const std::uint64_t parameters = model.parameters().float_count() * sizeof(float);
+
+  EXPECT_EQ(planned({.use_ema = true}, {}), plain + parameters);
+  EXPECT_EQ(planned({}, {.keeps_weights = true}), plain + parameters);
+  EXPECT_EQ(planned({.use_ema = true}, {.keeps_weights = true}), plain + 3 * parameters);
+  // Three more batches of rows, and two sums that wait.
+  EXPECT_GE(planned({}, {.accumulate = 4}), plain + 3 * 50 * 2001 * sizeof(float) + 2 * parameters);
 }
 
 TEST(FindBatch, IsMadeSmallerWhereATrialDoesNotFit) {
@@ -111,9 +131,11 @@ TEST(FindBatch, IsRecordedForAllReplicasAndLaterStarts) {
 TEST(FindBatch, RefusesTheRecordOfAnotherQuestionAndADamagedOne) {
   const TemporaryFolder folder;
   const ThreadRun run = {.run_directory = folder.path()};
-  const auto sentence = [&](std::uint64_t bytes) -> std::string {
+  const auto sentence = [&](std::uint64_t bytes, std::int64_t accumulate = 1) -> std::string {
     try {
-      train_on_threads(run, [&](Replica& replica) { find_wide(replica, {.memory_bytes = bytes, .highest = 50}); });
+      train_on_threads(run, [&](Replica& replica) {
+        find_wide(replica, {.memory_bytes = bytes, .highest = 50, .accumulate = accumulate});
+      });
     } catch (const Error& error) {
       return std::string(to_string(error.code())) + ": " + error.what();
     }
@@ -122,6 +144,7 @@ TEST(FindBatch, RefusesTheRecordOfAnotherQuestionAndADamagedOne) {
   EXPECT_EQ(sentence(300 * kMegabyte), "");
 
   EXPECT_THAT(sentence(400 * kMegabyte), HasSubstr("incompatible: the batch of this run was found for memory_bytes"));
+  EXPECT_THAT(sentence(300 * kMegabyte, 2), HasSubstr("incompatible: the batch of this run was found for accumulate"));
   std::ofstream(folder / "batch.json") << R"({"batch": 0})";
   EXPECT_THAT(sentence(300 * kMegabyte), HasSubstr("invalid_file"));
 }
@@ -131,6 +154,7 @@ TEST(FindBatch, RefusesWhatCannotFitOrMakesNoSense) {
   EXPECT_THAT(sentence_of_search({.memory_bytes = kMegabyte, .highest = 0}), HasSubstr("at most 0 samples"));
   EXPECT_THAT(sentence_of_search({.memory_bytes = kMegabyte, .multiple_of = 9}, wide_data(8)),
               HasSubstr("a multiple of 9"));
+  EXPECT_THAT(sentence_of_search({.memory_bytes = kMegabyte, .accumulate = 0}), HasSubstr("accumulate 1 or more"));
   EXPECT_THAT(sentence_of_search({.memory_bytes = kMegabyte}, wide_data().batch(3)), HasSubstr("in batches"));
   EXPECT_THAT(sentence_of_search({.memory_bytes = 50 * kMegabyte}, wide_data(), ErrorCode::out_of_memory),
               HasSubstr("does not fit into the 50000000 bytes"));

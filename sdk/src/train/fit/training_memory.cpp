@@ -1,0 +1,176 @@
+// Each figure repeats what the object that allocates it does: a ModelTrainable its state and its workers, a
+// MemoryCommunicator its blocks, a BatchLoader its buffers. A test compares the sum with what a process takes, so a new
+// array that is forgotten here shows.
+
+#include "holdfast/train/training_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "collective/shard_accumulator.h"
+#include "compute/backend.h"
+#include "data/batches/batch_loader.h"
+#include "data/stages/stage.h"
+#include "holdfast/base/error.h"
+#include "nn/model/description.h"
+#include "train/context/replica_context.h"
+#include "train/step/block_layout.h"
+#include "train/step/output_evaluation.h"
+#include "train/step/weight_averaging.h"
+
+namespace holdfast {
+namespace {
+
+class TrainingMemoryPlan {
+ public:
+  TrainingMemoryPlan(const Replica::Context& context, const Model& model, const Optimizer& optimizer,
+                     const std::vector<LossHandle>& losses, const Dataset& data, const TrainingMemoryOptions& options)
+      : context_(context),
+        model_(model),
+        optimizer_(optimizer),
+        data_(data),
+        options_(options),
+        layouts_(data.last_stage()->layouts()),
+        evaluation_(model, losses, options.metrics),
+        workers_(std::clamp(context.most_workers, 1, context.shards)) {
+    check();
+  }
+
+  TrainingMemory run() const {
+    const std::size_t arrays = state_arrays();
+    return {.state = arrays + weights(),
+            .gradients = gradients(),
+            .samples = samples(),
+            .passes = static_cast<std::size_t>(workers_) * pass(),
+            // Both are of the arrays alone. The journal and other text is small.
+            .saving = is_supervised() ? 2 * arrays : 0};
+  }
+
+ private:
+  void check() const {
+    if (context_.device != "cpu") {
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("training_memory() plans the memory of CPUs, and this replica computes on {}", context_.device));
+    }
+    if (data_.batch_size() >= 1 && options_.accumulate >= 1) return;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("training_memory() got batches of {} samples, {} of them for a step; end the data set with "
+                            "batch(), and accumulate 1 or more",
+                            data_.batch_size(), options_.accumulate));
+  }
+
+  static std::size_t bytes_of(std::size_t floats) { return floats * sizeof(float); }
+  bool is_supervised() const { return !context_.run_directory.empty(); }
+  std::size_t parameters() const { return bytes_of(model_.parameters().float_count()); }
+  std::size_t weights() const { return parameters() + bytes_of(model_.buffers().float_count()); }
+
+  std::size_t state_arrays() const {
+    const std::size_t averages = optimizer_.weight_average().is_kept ? parameters() : 0;
+    const std::size_t kept = options_.keeps_weights ? weights() + averages : 0;
+    return weights() + slots_of(optimizer_).size() * parameters() + kept;
+  }
+
+  // A supervised run touches all slots that any order of finished shards could need, and the two blocks after them, in
+  // which ranks meet. A process by itself takes the first slots that are free: those of the shards that are computed,
+  // and one for each level of the tree above them.
+  std::size_t blocks() const {
+    const int shards = context_.shards;
+    if (is_supervised()) return static_cast<std::size_t>(ShardAccumulator::slots_needed(shards, workers_)) + 2;
+    const auto levels = [](int count) { return static_cast<int>(std::bit_width(static_cast<unsigned>(count))); };
+    return static_cast<std::size_t>(std::min(shards, workers_ + levels(shards - 1) - levels(workers_) + 1));
+  }
+
+  std::size_t gradients() const {
+    const std::size_t floats = model_.parameters().float_count() + model_.description()->contribution_count();
+    const BlockLayout layout(floats, evaluation_.sum_names().size());
+    // Shards that are computed together wait for their right siblings, one on each level of their tree.
+    const auto together = static_cast<std::uint64_t>(options_.accumulate);
+    const auto waiting = static_cast<std::size_t>(workers_ * std::bit_width(together - 1));
+    const GradientClipping clipping = optimizer_.clipping();
+    const bool is_clipped = clipping.value || clipping.norm || clipping.global_norm;
+    return blocks() * bytes_of(layout.block_floats()) + waiting * bytes_of(layout.gradient_floats()) +
+           (has_own_gradients() ? parameters() : 0) + (is_clipped ? parameters() : 0);
+  }
+
+  // Gradients that differ from the sum over the shards.
+  bool has_own_gradients() const {
+    return layouts_.has_weights || std::ranges::any_of(model_.description()->parameter_starts,
+                                                       [](const auto& start) { return !start.regularizer.is_none(); });
+  }
+
+  std::int64_t batch() const { return std::min(data_.batch_size(), data_.size()); }
+  std::int64_t samples_of_shard() const { return (batch() + context_.shards - 1) / context_.shards; }
+
+  std::size_t samples() const {
+    const std::int64_t of_step = std::min(batch() * options_.accumulate, data_.size());
+    // One is in use.
+    const auto batches = static_cast<std::size_t>(1 + data_.prefetch_depth());
+    return batches * static_cast<std::size_t>(of_step) * bytes_of(layouts_.inputs.words() + layouts_.targets.words());
+  }
+
+  // One shard. Programs of losses and metrics have arenas of their own, and share the workspace with the model's.
+  std::size_t pass() const {
+    const std::int64_t samples = samples_of_shard();
+    const auto backend = compute::make_cpu_backend(context_.threads_per_shard);
+    const ModelDescription& model = *model_.description();
+    const ModelPlan plan(model.training, model.memory_options(samples), *backend, true);
+    std::size_t bytes = plan.arena_bytes() + plan.own_bytes_of_kernels() + converted(samples);
+    for (const ModelArray& output : model_.outputs()) bytes += bytes_of(elements(output.spec.shape, samples));
+    const std::optional<Shape> weights =
+        layouts_.has_weights ? std::optional(layouts_.targets.arrays().back().shape) : std::nullopt;
+    const auto add = [&](std::optional<SumsGraph> graph) {
+      if (graph) bytes += ValueProgram(*std::move(graph), *backend).planned_bytes(samples);
+    };
+    for (std::size_t output = 0; output < model_.outputs().size(); ++output) {
+      add(evaluation_.graph_of_output_loss(output, weights));
+    }
+    for (std::size_t index = 0; index < evaluation_.metrics().size(); ++index) {
+      add(evaluation_.graph_of_metric(index, weights));
+    }
+    return bytes + backend->workspace_bytes();
+  }
+
+  static std::size_t elements(const Shape& shape, std::int64_t samples) {
+    return static_cast<std::size_t>(samples * shape.element_count());
+  }
+
+  // Rows of several arrays, or of another type, are taken apart; see ModelTrainable::list_columns().
+  std::size_t converted(std::int64_t samples) const {
+    std::size_t floats = 0;
+    const auto add = [&](const RowLayout& rows, std::size_t array, DType to) {
+      const ArraySpec& spec = rows.arrays()[array];
+      if (rows.arrays().size() > 1 || spec.dtype != to) floats += elements(spec.shape, samples);
+    };
+    for (std::size_t array = 0; array < model_.inputs().size(); ++array) {
+      if (array < layouts_.inputs.arrays().size()) {
+        add(layouts_.inputs, array, computed_type(model_.inputs()[array].spec.dtype));
+      }
+    }
+    for (std::size_t array = 0; array < layouts_.targets.arrays().size(); ++array) {
+      add(layouts_.targets, array, DType::f32);
+    }
+    return bytes_of(floats);
+  }
+
+  const Replica::Context& context_;
+  const Model& model_;
+  const Optimizer& optimizer_;
+  const Dataset& data_;
+  const TrainingMemoryOptions& options_;
+  const SampleLayouts& layouts_;
+  const OutputEvaluation evaluation_;
+  const int workers_;
+};
+
+}  // namespace
+
+TrainingMemory training_memory(const Replica& replica, const Model& model, const Optimizer& optimizer,
+                               const std::vector<LossHandle>& losses, const Dataset& data,
+                               const TrainingMemoryOptions& options) {
+  return TrainingMemoryPlan(*replica.shared_context(), model, optimizer, losses, data, options).run();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,222 @@
+// Compares the plan with what a process takes: the largest resident memory of a child that trains two steps, less what
+// it had before. A small training of the same kind comes first, so that libraries and threads are there.
+
+#include "holdfast/train/training_memory.h"
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "holdfast/base/sanitizers.h"
+#include "holdfast/holdfast.h"
+
+namespace holdfast {
+namespace {
+
+// A line of /proc/self/status in bytes.
+std::size_t status_of_process(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name + ":")) return std::stoull(line.substr(name.size() + 1)) * 1024;
+  }
+  return 0;
+}
+
+// What `work` adds to the resident memory at most, after `warm_up` has run.
+std::size_t growth_of_child(const std::function<void()>& warm_up, const std::function<void()>& work) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::pipe(ends.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // On a thread of its own: OpenMP's threads of the parent are not copied.
+    std::thread([&] {
+      ::mallopt(M_ARENA_MAX, 1);
+      warm_up();
+      ::malloc_trim(0);
+      std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins anew
+      const std::size_t before = status_of_process("VmRSS");
+      work();
+      const std::size_t growth = status_of_process("VmHWM") - before;
+      if (::write(ends[1], &growth, sizeof growth) != sizeof growth) ::_exit(1);
+    }).join();
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::size_t growth = 0;
+  EXPECT_EQ(::read(ends[0], &growth, sizeof growth), static_cast<ssize_t>(sizeof growth));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  return growth;
+}
+
+// Zeros: what is computed does not matter here.
+struct Kind {
+  Model model;
+  std::shared_ptr<const Optimizer> optimizer;
+  std::vector<LossHandle> losses;
+  std::function<Dataset(std::int64_t samples)> data;
+  std::vector<MetricHandle> metrics{};
+};
+
+Dataset zeros(std::int64_t samples, const Shape& features, const Shape& targets) {
+  return from_tensors(Tensor(features.with_batch(samples)), Tensor(targets.with_batch(samples)));
+}
+
+struct Training {
+  std::int64_t batch = 1;
+  int shards = 1;
+  int prefetch = 0;
+  std::int64_t accumulate = 1;
+  std::vector<CallbackHandle> callbacks{};
+};
+
+Dataset batches_of(const Kind& kind, const Training& training) {
+  // Two steps leave enough for all buffers of batches that are loaded ahead.
+  const std::int64_t batches = (3 + training.prefetch) * training.accumulate;
+  const Dataset data = kind.data(batches * training.batch).batch(training.batch);
+  return training.prefetch > 0 ? data.prefetch(training.prefetch) : data;
+}
+
+void expect_planned_as_measured(const Kind& kind, const Training& training) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes memory of its own";
+  const Dataset data = batches_of(kind, training);
+  const Dataset few = batches_of(kind, {.batch = training.shards, .prefetch = training.prefetch});
+  const auto train = [&](const Dataset& batches, std::int64_t accumulate, std::vector<CallbackHandle> callbacks) {
+    Replica replica = Replica::alone({.shards = training.shards});
+    Trainer trainer(replica, kind.model, *kind.optimizer, kind.losses, kind.metrics);
+    trainer.fit(batches, {.steps_per_epoch = 2, .accumulate = accumulate, .callbacks = std::move(callbacks)});
+  };
+  const std::size_t measured =
+      growth_of_child([&] { train(few, 1, {}); }, [&] { train(data, training.accumulate, training.callbacks); });
+  const TrainingMemory plan = training_memory(
+      Replica::alone({.shards = training.shards}), kind.model, *kind.optimizer, kind.losses, data,
+      {.accumulate = training.accumulate, .keeps_weights = !training.callbacks.empty(), .metrics = kind.metrics});
+  EXPECT_NEAR(static_cast<double>(plan.total()), static_cast<double>(measured), 0.1 * static_cast<double>(measured))
+      << "state " << plan.state << ", gradients " << plan.gradients << ", samples " << plan.samples << ", passes "
+      << plan.passes;
+}
+
+Value conv_bn(const Value& x, std::int64_t filters, std::int64_t kernel, std::int64_t stride) {
+  const Conv2D convolution{filters, kernel, {.strides = stride, .padding = Padding::same, .use_bias = false}};
+  return BatchNormalization{}(convolution(x));
+}
+
+Value block(const Value& x, std::int64_t filters, std::int64_t stride) {
+  const Value shortcut = stride != 1 || x.shape()[2] != filters ? conv_bn(x, filters, 1, stride) : x;
+  return relu(conv_bn(relu(conv_bn(x, filters, 3, stride)), filters, 3, 1) + shortcut);
+}
+
+Kind residual() {
+  const Value image = input({28, 28, 1});
+  const Value x = block(block(block(relu(conv_bn(image, 8, 3, 2)), 8, 1), 16, 2), 32, 2);
+  return {.model = Model(image, Dense{10}(GlobalAveragePooling{}(x))),
+          .optimizer = std::make_shared<SGD>(SGDOptions{.learning_rate = 0.05F, .momentum = 0.9F}),
+          .losses = {SparseCategoricalCrossentropy{{.from_logits = true}}},
+          .data = [](std::int64_t samples) {
+            return zeros(samples, {28, 28, 1}, {});
+          }};
+}
+
+Kind lenet5() {
+  return {
+      .model = Sequential{Input{28, 28, 1}, Conv2D{6, 5, {.padding = Padding::same, .activation = Activation::relu}},
+                          MaxPooling2D{2}, Conv2D{16, 5, {.activation = Activation::relu}}, MaxPooling2D{2}, Flatten{},
+                          Dense{120, {.activation = Activation::relu}}, Dense{84, {.activation = Activation::relu}},
+                          Dense{10}},
+      .optimizer = std::make_shared<Adam>(1e-3F),
+      .losses = {SparseCategoricalCrossentropy{{.from_logits = true}}},
+      .data =
+          [](std::int64_t samples) {
+            return zeros(samples, {28, 28, 1}, {});
+          },
+      .metrics = {SparseCategoricalAccuracy{}}};
+}
+
+Kind dense(const AdamOptions& options = {}) {
+  return {.model = Sequential{Input{784}, Dense{2000, {.activation = Activation::relu}},
+                              Dense{1500, {.activation = Activation::relu}}, Dense{10}},
+          .optimizer = std::make_shared<Adam>(options),
+          .losses = {MeanSquaredError{}},
+          .data = [](std::int64_t samples) { return zeros(samples, {784}, {10}); }};
+}
+
+// Inputs of integers, two outputs, sample weights, embeddings.
+Kind towers() {
+  constexpr std::int64_t kUsers = 50'000, kItems = 5'000, kWidth = 32;
+  const Value user = input({1}, {.dtype = DType::i32, .name = "user"});
+  const Value item = input({1}, {.dtype = DType::u16, .name = "item"});
+  const Value traits = input({300}, {.name = "traits"});
+  const Value of_user = Dense{200}(Flatten{}(Embedding{kUsers, kWidth}(user)));
+  const Value of_item = Dense{200}(Concatenate{}(Flatten{}(Embedding{kItems, kWidth}(item)), traits));
+  const Value both = Dropout{0.1F}(of_user * of_item);
+  const auto data = [](std::int64_t samples) {
+    const auto count = static_cast<std::size_t>(samples);
+    return from_tensors(
+        {{"user", Tensor({samples, 1}, std::vector<std::int32_t>(count))},
+         {"item", Tensor({samples, 1}, std::vector<std::uint16_t>(count))},
+         {"traits", Tensor(Shape{samples, 300})}},
+        {{"liked", Tensor({samples, 1}, std::vector<std::uint8_t>(count))}, {"stars", Tensor(Shape{samples, 1})}},
+        Tensor({samples}, std::vector<float>(count, 1)));
+  };
+  return {.model = Model({user, item, traits}, {Dense{1, {.name = "liked"}}(both), Dense{1, {.name = "stars"}}(both)}),
+          .optimizer = std::make_shared<Adam>(0.01F),
+          .losses = {BinaryCrossentropy{{.from_logits = true}}, {MeanSquaredError{}, 0.5F}},
+          .data = data};
+}
+
+std::optional<ErrorCode> code_of_refusal(const Dataset& data, const TrainingMemoryOptions& options = {}) {
+  const Kind kind = dense();
+  try {
+    training_memory(Replica::alone(), kind.model, *kind.optimizer, kind.losses, data, options);
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST(TrainingMemory, OfResidualNetworksIsWithinATenthOfWhatAProcessTakes) {
+  expect_planned_as_measured(residual(), {.batch = 512});
+  expect_planned_as_measured(residual(), {.batch = 1024, .shards = 4, .prefetch = 2});
+}
+
+TEST(TrainingMemory, OfLeNetIsWithinATenthOfWhatAProcessTakes) {
+  expect_planned_as_measured(lenet5(), {.batch = 1000});
+  expect_planned_as_measured(lenet5(), {.batch = 1200, .shards = 4, .prefetch = 3});
+}
+
+TEST(TrainingMemory, OfDenseLayersIsWithinATenthOfWhatAProcessTakes) {
+  expect_planned_as_measured(dense(), {.batch = 64});
+  expect_planned_as_measured(dense(), {.batch = 64, .shards = 2});
+  expect_planned_as_measured(dense({.use_ema = true}), {.batch = 16, .accumulate = 4});
+}
+
+TEST(TrainingMemory, OfKeptWeightsAndClippingIsWithinATenthOfWhatAProcessTakes) {
+  expect_planned_as_measured(
+      dense({.global_clip_norm = 1.0F}),
+      {.batch = 64, .callbacks = {EarlyStopping{{.monitor = "loss", .restore_best_weights = true}}}});
+}
+
+TEST(TrainingMemory, OfSeveralInputsAndSampleWeightsIsWithinATenthOfWhatAProcessTakes) {
+  expect_planned_as_measured(towers(), {.batch = 4000});
+  expect_planned_as_measured(towers(), {.batch = 16'000, .shards = 2, .prefetch = 1});
+}
+
+TEST(TrainingMemory, RefusesDataWithoutBatchesAndNoBatchOfAStep) {
+  const Dataset data = dense().data(8);
+
+  EXPECT_EQ(code_of_refusal(data), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of_refusal(data.batch(4), {.accumulate = 0}), ErrorCode::invalid_argument);
+}
+
+}  // namespace holdfast

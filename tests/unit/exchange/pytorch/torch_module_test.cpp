@@ -21,11 +21,11 @@ using testing::thrown_by;
 using namespace pytorch_sets;
 
 nlohmann::json config_of_module() {
-  return {{"arrays", {"again", "norm/num_batches_tracked", "head/weight", "norm/running_mean", "index"}},
-          {"aliases", {{"again", "head/weight"}}},
-          {"counters", {"norm/num_batches_tracked"}},
-          {"constants",
-           {{{"name", "index"}, {"dtype", "I64"}, {"shape", {2}}, {"bytes", "01000000000000000200000000000000"}}}}};
+  return nlohmann::json::parse(R"({
+    "arrays": ["again", "norm/num_batches_tracked", "head/weight", "norm/running_mean", "index"],
+    "aliases": [["again", "head/weight"]],
+    "counters": ["norm/num_batches_tracked"],
+    "constants": [{"name": "index", "dtype": "I64", "shape": [2], "bytes": "01000000000000000200000000000000"}]})");
 }
 
 ArraySet savepoint_of_module(const nlohmann::json& config) {

@@ -46,6 +46,22 @@ elseif(HOLDFAST_ARROW)
   message(FATAL_ERROR "HOLDFAST_ARROW is ${HOLDFAST_ARROW}, which has no libarrow, libparquet and headers of Arrow 24 or later; name the folder of pyarrow")
 endif()
 
+# LibTorch, for Holdfast::torch, where it is installed or in the folder of the Python package torch. Of the libraries of that
+# package, those for CUDA are not needed.
+set(HOLDFAST_TORCH "" CACHE PATH "Folder of LibTorch or of the Python package torch, where it is not installed, to build Holdfast::torch")
+set(HOLDFAST_BUILDS_TORCH OFF)
+find_path(HOLDFAST_TORCH_INCLUDE torch/csrc/api/include/torch/torch.h HINTS ${HOLDFAST_TORCH}/include)
+find_library(HOLDFAST_TORCH_CPU_LIBRARY torch_cpu HINTS ${HOLDFAST_TORCH}/lib)
+find_library(HOLDFAST_C10_LIBRARY c10 HINTS ${HOLDFAST_TORCH}/lib)
+if(HOLDFAST_TORCH_INCLUDE AND HOLDFAST_TORCH_CPU_LIBRARY AND HOLDFAST_C10_LIBRARY)
+  set(HOLDFAST_BUILDS_TORCH ON)
+  message(STATUS "Holdfast: LibTorch: yes, ${HOLDFAST_TORCH_CPU_LIBRARY}")
+elseif(HOLDFAST_TORCH)
+  message(FATAL_ERROR "HOLDFAST_TORCH is ${HOLDFAST_TORCH}, which has no libtorch_cpu, libc10 and headers of LibTorch; name its folder")
+else()
+  message(STATUS "Holdfast: LibTorch: no")
+endif()
+
 # RemoteMonitor sends by HTTP; a build without libcurl refuses to make one.
 find_package(CURL 7.61 QUIET)
 set(HOLDFAST_FIND_CURL "")

@@ -5,6 +5,10 @@ install(TARGETS holdfast_worker EXPORT HoldfastTargets LIBRARY DESTINATION ${CMA
 if(HOLDFAST_BUILDS_PARQUET)
   install(TARGETS holdfast_parquet EXPORT HoldfastTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
+if(HOLDFAST_BUILDS_TORCH)
+  install(TARGETS holdfast_torch EXPORT HoldfastTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY sdk/torch/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+endif()
 if(HOLDFAST_BUILDS_CUDA)
   # Names no folder of this machine: cuDNN is where the loader looks, or CMAKE_INSTALL_RPATH says where.
   # A component of its own: a test installs the rest where this was not built. An install of all components needs it.

@@ -21,6 +21,9 @@ std::optional<int> read_options(int argc, char** argv, ExampleOptions& options) 
     CLI::Option* const labels = app.add_option("--labels", options.labels, "IDX file of labels");
     app.add_option("--images", options.images, "IDX file of 28 x 28 images (default: draw digits)")->needs(labels);
   }
+  if (!options.models.empty()) {
+    app.add_option("--model", options.model, "the model that is trained")->check(CLI::IsMember(options.models));
+  }
   if (options.may_keep_features) {
     app.add_flag("--keep-features", options.keeps_features, "compute the outputs of frozen layers once");
   }

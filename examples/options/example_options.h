@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "holdfast/holdfast.h"
 
@@ -19,14 +20,17 @@ struct ExampleOptions {
   bool takes_images = false;
   std::string images{};
   std::string labels{};
+  // The models that --model may name, if an example has several. `model` is the default.
+  std::vector<std::string> models{};
+  std::string model{};
   // Whether the outputs of frozen layers are kept. An example that can do so has the option if `may_keep_features`.
   bool may_keep_features = false;
   bool keeps_features = false;
 };
 
 // Reads --replicas, --devices, --shards, --steps, --seed, --run-dir, --report, --inject and, where the example has
-// them,
-// --images, --labels and --keep-features into `options`. Returns the exit code of a program that is to end now: after
+// them, --images, --labels, --model and --keep-features into `options`. Returns the exit code of a program that is to
+// end now: after
 // --help, or after an error, which is printed.
 std::optional<int> read_options(int argc, char** argv, ExampleOptions& options);
 

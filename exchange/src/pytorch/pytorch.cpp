@@ -95,8 +95,14 @@ class ToPyTorch : public Exchange {
     set_.arrays.push_back({theirs, like.dtype, like.shape, constant_bytes(constant, like)});
   }
 
-  void count_batches(const std::string& theirs) override {
-    set_.arrays.push_back({theirs, DType::i64, {}, std::vector<std::byte>(8)});
+  void count_batches(const std::string& theirs, std::int64_t batches) override {
+    std::vector<std::byte> bytes(sizeof batches);
+    std::memcpy(bytes.data(), &batches, sizeof batches);
+    set_.arrays.push_back({theirs, DType::i64, {}, std::move(bytes)});
+  }
+
+  void copy(const NamedArray& ours, const std::string& theirs) override {
+    set_.arrays.push_back({theirs, ours.dtype, ours.shape, ours.bytes});
   }
 
  private:
@@ -179,7 +185,18 @@ class FromPyTorch : public Exchange {
                             quoted_text(theirs), constant == Constant::ones ? "ones" : "zeros"));
   }
 
-  void count_batches(const std::string& theirs) override { theirs_.erase(theirs); }
+  void count_batches(const std::string& theirs, std::int64_t /*batches*/) override { theirs_.erase(theirs); }
+
+  // A second name of an array, or what the module was made with: a file that says otherwise is of another model.
+  void copy(const NamedArray& ours, const std::string& theirs) override {
+    const auto original = std::ranges::find(arrays_, ours.name, &NamedArray::name);
+    const std::vector<std::byte>& expected = original == arrays_.end() ? ours.bytes : original->bytes;
+    if (fetch(theirs, ours, ours.shape) == expected) return;
+    throw Error(ErrorCode::incompatible,
+                fmt::format("{} of the state dict has other values than the savepoint's module, in which training does "
+                            "not change it; use a savepoint of the same model",
+                            quoted_text(theirs)));
+  }
 
  private:
   static constexpr std::string_view kReplicated = "module.";

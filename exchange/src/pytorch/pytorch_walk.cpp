@@ -19,6 +19,7 @@
 #include "keras_files/keras_json.h"
 #include "keras_layers/keras_activation.h"
 #include "pytorch/pytorch_graph.h"
+#include "pytorch/torch_module.h"
 
 namespace holdfast::format {
 namespace {
@@ -475,6 +476,7 @@ std::string text_of_shape(const std::vector<std::uint64_t>& shape) {
 }
 
 void walk_layers(const ArraySet& savepoint, Exchange& exchange) {
+  if (describes_torch_module(savepoint.metadata)) return walk_torch_module(savepoint, exchange);
   LayerWalk(savepoint, exchange).run();
 }
 

@@ -38,8 +38,11 @@ class Exchange {
                          const Order& row) = 0;
   // An array that PyTorch has where our layer has a constant. Its shape and type are those of `like`.
   virtual void move_constant(Constant constant, const NamedArray& like, const std::string& theirs) = 0;
-  // The number of batches that the running averages saw. PyTorch needs it only for averages without momentum.
-  virtual void count_batches(const std::string& theirs) = 0;
+  // The number of batches that the running averages saw. PyTorch needs it only for averages without momentum, and
+  // layers of ours do not count it.
+  virtual void count_batches(const std::string& theirs, std::int64_t batches = 0) = 0;
+  // An array that PyTorch has besides those of the savepoint, with these values.
+  virtual void copy(const NamedArray& ours, const std::string& theirs) = 0;
 };
 
 // Visits each layer of the savepoint's graph. Throws Error{invalid_argument} for arrays that do not fit the graph and

@@ -26,7 +26,8 @@ enum class Purpose : std::uint32_t {
   synthetic_data = 5,   // samples that examples and tests make
   user = 6,             // for applications
   gradient_check = 7,   // the elements that a check of gradients looks at
-  split = 8             // which samples are for validation
+  split = 8,            // which samples are for validation
+  generator = 9         // seeds of another engine's generator
 };
 
 // The sequence of draws for (seed, purpose, major, minor). By convention `major` is the step, the epoch

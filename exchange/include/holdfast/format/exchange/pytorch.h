@@ -26,6 +26,9 @@
 // batch_first) must be set where the PyTorch model is built. Graphs are taken too: a layer "encoder/dense" is the
 // module "encoder.dense", and layers without weights have no arrays. A layer that would mix two orders of an image's
 // elements is refused. A BatchNormalization with gamma or beta alone has ones or zeros for the other in PyTorch.
+//
+// The arrays of a module of LibTorch (holdfast/torch.h) have PyTorch's shapes, and become the module's state dict. Its
+// num_batches_tracked is the number of steps.
 
 #include "holdfast/format/array_set.h"
 

@@ -1,0 +1,242 @@
+// LibTorch's modules own their parameters. Here each worker has a module of its own, and all of them view one arena, so
+// that an update changes them all and the state is a few spans. Buffers are changed by forward(), while other workers
+// compute, so they are copied for each shard. docs/decisions/torch.md
+
+#include "module_arrays.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::torch {
+namespace {
+
+std::string name_of(std::string name) {
+  std::ranges::replace(name, '.', '/');
+  return name;
+}
+
+Shape shape_of(const at::Tensor& tensor) {
+  return Shape(std::vector<std::int64_t>(tensor.sizes().begin(), tensor.sizes().end()));
+}
+
+bool is_counter(const std::string& name) {
+  return name == "num_batches_tracked" || name.ends_with(".num_batches_tracked");
+}
+
+// As safetensors names them; empty for types that it does not have.
+std::string dtype_name(at::ScalarType type) {
+  switch (type) {
+    case at::kLong:
+      return "I64";
+    case at::kInt:
+      return "I32";
+    case at::kShort:
+      return "I16";
+    case at::kChar:
+      return "I8";
+    case at::kByte:
+      return "U8";
+    case at::kBool:
+      return "BOOL";
+    default:
+      return "";
+  }
+}
+
+std::string hex_of(const at::Tensor& tensor) {
+  const at::Tensor whole = tensor.contiguous();
+  const auto* bytes = static_cast<const unsigned char*>(whole.data_ptr());
+  std::string digits;
+  digits.reserve(2 * whole.nbytes());
+  for (std::size_t i = 0; i < whole.nbytes(); ++i) fmt::format_to(std::back_inserter(digits), "{:02x}", bytes[i]);
+  return digits;
+}
+
+void require_host(const std::string& name, const at::Tensor& tensor) {
+  if (tensor.device().is_cpu() && tensor.layout() == at::kStrided) return;
+  throw Error(ErrorCode::unsupported,
+              fmt::format("\"{}\" of the module is a tensor on {} or without strides; Holdfast trains dense tensors in "
+                          "the memory of the host",
+                          name, tensor.device().str()));
+}
+
+[[noreturn]] void refuse_type(const std::string& kind, const std::string& name, const at::Tensor& tensor) {
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("the {} \"{}\" of the module has elements of type {}; Holdfast trains modules whose parameters "
+                  "are f32 (module.to(torch::kFloat)), and saves buffers of f32, integers and bool",
+                  kind, name, at::toString(tensor.scalar_type())));
+}
+
+// Large tables of integers belong to the data, or into an f32 buffer.
+constexpr std::size_t kLargestConstants = std::size_t{1} << 20;
+
+Constant constant_of(const std::string& name, const at::Tensor& tensor) {
+  const std::string dtype = dtype_name(tensor.scalar_type());
+  if (dtype.empty()) refuse_type("buffer", name, tensor);
+  return {.name = name_of(name),
+          .dtype = dtype,
+          .shape = {tensor.sizes().begin(), tensor.sizes().end()},
+          .bytes = hex_of(tensor)};
+}
+
+}  // namespace
+
+ModuleArrays::ModuleArrays(const ::torch::nn::Module& module) {
+  // A tensor with two names is one array: it gets one gradient and one place in the arena.
+  std::unordered_map<const void*, std::string> first_names;
+  const auto is_alias = [&](const std::string& name, const at::Tensor& tensor) {
+    const auto [found, is_new] = first_names.emplace(tensor.unsafeGetTensorImpl(), name_of(name));
+    if (!is_new) aliases.emplace_back(name_of(name), found->second);
+    return !is_new;
+  };
+  for (const auto& parameter : module.named_parameters()) {
+    const auto& [name, tensor] = parameter.pair();
+    if (!tensor.defined()) continue;
+    order.push_back(name_of(name));
+    if (is_alias(name, tensor)) continue;
+    require_host(name, tensor);
+    if (tensor.scalar_type() != at::kFloat) refuse_type("parameter", name, tensor);
+    (tensor.requires_grad() ? parameters : frozen).add(name_of(name), shape_of(tensor));
+  }
+  std::size_t constant_digits = 0;
+  for (const auto& buffer : module.named_buffers()) {
+    const auto& [name, tensor] = buffer.pair();
+    if (!tensor.defined()) continue;
+    order.push_back(name_of(name));
+    if (is_alias(name, tensor)) continue;
+    require_host(name, tensor);
+    if (tensor.scalar_type() == at::kFloat) {
+      buffers.add(name_of(name), shape_of(tensor));
+    } else if (is_counter(name) && tensor.scalar_type() == at::kLong && tensor.numel() == 1) {
+      counters.push_back(name_of(name));
+    } else {
+      constants.push_back(constant_of(name, tensor));
+      constant_digits += constants.back().bytes.size();
+    }
+  }
+  if (constant_digits / 2 > kLargestConstants) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("the module has {} bytes of buffers that are no f32, and savepoints hold at most {}; give "
+                            "such tables as inputs, or as buffers of f32",
+                            constant_digits / 2, kLargestConstants));
+  }
+}
+
+std::vector<at::Tensor> views_of(const ArenaLayout& layout, std::span<float> arena) {
+  std::vector<at::Tensor> views;
+  for (std::size_t entry = 0; entry < layout.entries().size(); ++entry) {
+    const ArenaEntry& of = layout.entries()[entry];
+    const auto extents = of.shape.extents();
+    views.push_back(
+        at::from_blob(layout.view(arena, entry).data(), at::IntArrayRef(extents.data(), extents.size()), at::kFloat));
+  }
+  return views;
+}
+
+WorkerModule::WorkerModule(std::shared_ptr<::torch::nn::Module> module, const ModuleArrays& arrays)
+    : arrays_(&arrays), module_(std::move(module)) {
+  const auto of_another_module = [] {
+    return Error(ErrorCode::invalid_argument,
+                 "two calls of the function that makes the module gave modules with different parameters or buffers; "
+                 "each call must make the same module, apart from what it draws");
+  };
+  const ModuleArrays own(*module_);
+  const auto same_arrays = [](const ArenaLayout& a, const ArenaLayout& b) {
+    return std::ranges::equal(a.entries(), b.entries(), [](const ArenaEntry& x, const ArenaEntry& y) {
+      return x.name == y.name && x.shape == y.shape;
+    });
+  };
+  if (own.order != arrays.order || own.counters != arrays.counters || !same_arrays(own.parameters, arrays.parameters) ||
+      !same_arrays(own.frozen, arrays.frozen) || !same_arrays(own.buffers, arrays.buffers) ||
+      !std::ranges::equal(own.constants, arrays.constants, [](const Constant& a, const Constant& b) {
+        return a.name == b.name && a.bytes == b.bytes;
+      })) {
+    throw of_another_module();
+  }
+  std::unordered_map<const void*, bool> seen;
+  for (const auto& parameter : module_->named_parameters()) {
+    const at::Tensor& tensor = parameter.value();
+    if (!tensor.defined() || !seen.emplace(tensor.unsafeGetTensorImpl(), true).second) continue;
+    (tensor.requires_grad() ? parameters_ : frozen_).push_back(tensor);
+  }
+  for (const auto& buffer : module_->named_buffers()) {
+    const at::Tensor& tensor = buffer.value();
+    if (!tensor.defined() || !seen.emplace(tensor.unsafeGetTensorImpl(), true).second) continue;
+    const bool is_count = std::ranges::find(arrays.counters, name_of(buffer.key())) != arrays.counters.end();
+    (tensor.scalar_type() == at::kFloat ? buffers_ : is_count ? counters_ : constants_).push_back(tensor);
+  }
+}
+
+void WorkerModule::view(std::span<float> parameters, std::span<float> frozen) {
+  const std::vector<at::Tensor> of_parameters = views_of(arrays_->parameters, parameters);
+  const std::vector<at::Tensor> of_frozen = views_of(arrays_->frozen, frozen);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].set_data(of_parameters[i]);
+  for (std::size_t i = 0; i < frozen_.size(); ++i) frozen_[i].set_data(of_frozen[i]);
+}
+
+static void copy_out(const std::vector<at::Tensor>& tensors, const ArenaLayout& layout, std::span<float> arena) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor whole = tensors[i].detach().contiguous();
+    const std::span<float> to = layout.view(arena, i);
+    if (!to.empty()) std::memcpy(to.data(), whole.data_ptr<float>(), to.size_bytes());
+  }
+}
+
+void WorkerModule::read_initial(std::span<float> parameters, std::span<float> frozen, std::span<float> buffers) const {
+  copy_out(parameters_, arrays_->parameters, parameters);
+  copy_out(frozen_, arrays_->frozen, frozen);
+  copy_out(buffers_, arrays_->buffers, buffers);
+}
+
+void WorkerModule::set_buffers(std::span<const float> buffers, std::int64_t steps) {
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const std::span<const float> from = arrays_->buffers.view(buffers, i);
+    at::Tensor& to = buffers_[i];
+    if (from.empty()) continue;
+    if (to.is_contiguous()) {
+      std::memcpy(to.data_ptr<float>(), from.data(), from.size_bytes());
+    } else {
+      to.copy_(at::from_blob(const_cast<float*>(from.data()), to.sizes(), at::kFloat));
+    }
+  }
+  for (at::Tensor& counter : counters_) *counter.data_ptr<std::int64_t>() = steps;
+  steps_ = steps;
+}
+
+std::string WorkerModule::forbidden_change() const {
+  for (std::size_t i = 0; i < constants_.size(); ++i) {
+    if (hex_of(constants_[i]) != arrays_->constants[i].bytes) return arrays_->constants[i].name;
+  }
+  for (std::size_t i = 0; i < counters_.size(); ++i) {
+    const std::int64_t count = *counters_[i].data_ptr<std::int64_t>();
+    if (count != steps_ && count != steps_ + 1) return arrays_->counters[i];
+  }
+  return "";
+}
+
+void WorkerModule::write_changed_buffers(std::span<float> to, std::span<const float> before, float part) const {
+  const std::size_t floats = arrays_->buffers.float_count();
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const at::Tensor now = buffers_[i].detach().contiguous();
+    const std::span<const float> then = arrays_->buffers.view(before, i);
+    if (then.empty() || std::memcmp(now.data_ptr<float>(), then.data(), then.size_bytes()) == 0) continue;
+    const std::span<float> changed = arrays_->buffers.view(to.first(floats), i);
+    std::transform(now.data_ptr<float>(), now.data_ptr<float>() + then.size(), changed.begin(),
+                   [part](float value) { return part * value; });
+    to[floats + i] = part;
+  }
+}
+
+void WorkerModule::set_training(bool training) {
+  if (module_->is_training() != training) module_->train(training);
+}
+
+}  // namespace holdfast::torch

@@ -1,0 +1,375 @@
+// LibTorch makes the state of a parameter in the first step that updates it. Here that step runs as LibTorch wrote it,
+// so that its bits are LibTorch's; what it made is then copied into arenas, of which later steps get views. Counters of
+// steps are numbers of the state as well: a parameter that a step does not use is not counted. docs/decisions/torch.md
+
+#include "torch_optimizer.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "module_arrays.h"
+
+namespace holdfast::torch {
+
+namespace optim = ::torch::optim;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr std::size_t kNoGroup = std::numeric_limits<std::size_t>::max();
+
+struct SlotKind {
+  const char* name;
+  bool (*is_used)(const optim::OptimizerOptions&);
+  at::Tensor& (*tensor)(optim::OptimizerParamState&);
+};
+
+template <class Options>
+const Options& options_as(const optim::OptimizerOptions& options) {
+  return static_cast<const Options&>(options);
+}
+
+}  // namespace
+
+struct OptimizerKind {
+  const char* name;
+  bool (*is_of)(const optim::Optimizer&);
+  std::vector<SlotKind> slots;
+  // A state after so many updates of its parameter.
+  std::unique_ptr<optim::OptimizerParamState> (*make_state)(std::int64_t updates);
+  void (*set_updates)(optim::OptimizerParamState& state, std::int64_t updates);
+  // Adagrad makes its states with the optimizer.
+  bool has_states_at_first;
+  float (*initial_value)(const optim::OptimizerOptions&);
+  Json (*options)(const optim::OptimizerOptions&);
+};
+
+namespace {
+
+bool always(const optim::OptimizerOptions&) {
+  return true;
+}
+
+float zero(const optim::OptimizerOptions&) {
+  return 0;
+}
+
+template <class State>
+std::unique_ptr<optim::OptimizerParamState> state_after(std::int64_t updates) {
+  auto state = std::make_unique<State>();
+  if constexpr (requires { state->step(updates); }) state->step(updates);
+  return state;
+}
+
+template <class State>
+void set_updates_of(optim::OptimizerParamState& state, std::int64_t updates) {
+  if constexpr (requires(State & of) { of.step(updates); }) static_cast<State&>(state).step(updates);
+}
+
+// TORCH_ARG declares the reader and the writer of a member under one name.
+#define HOLDFAST_SLOT(State, member) \
+  [](optim::OptimizerParamState& state) -> at::Tensor& { return static_cast<optim::State&>(state).member(); }
+
+OptimizerKind sgd_kind() {
+  return {
+      "SGD",
+      [](const optim::Optimizer& optimizer) { return typeid(optimizer) == typeid(optim::SGD); },
+      {{"momentum_buffer",
+        [](const optim::OptimizerOptions& options) { return options_as<optim::SGDOptions>(options).momentum() != 0; },
+        HOLDFAST_SLOT(SGDParamState, momentum_buffer)}},
+      state_after<optim::SGDParamState>,
+      set_updates_of<optim::SGDParamState>,
+      false,
+      zero,
+      [](const optim::OptimizerOptions& options) {
+        const auto& of = options_as<optim::SGDOptions>(options);
+        return Json{{"lr", of.lr()},
+                    {"momentum", of.momentum()},
+                    {"dampening", of.dampening()},
+                    {"weight_decay", of.weight_decay()},
+                    {"nesterov", of.nesterov()}};
+      }};
+}
+
+template <class Options>
+Json adam_options(const optim::OptimizerOptions& options) {
+  const auto& of = options_as<Options>(options);
+  return Json{{"lr", of.lr()},   {"beta_1", std::get<0>(of.betas())}, {"beta_2", std::get<1>(of.betas())},
+              {"eps", of.eps()}, {"weight_decay", of.weight_decay()}, {"amsgrad", of.amsgrad()}};
+}
+
+OptimizerKind adam_kind() {
+  return {"Adam",
+          [](const optim::Optimizer& optimizer) { return typeid(optimizer) == typeid(optim::Adam); },
+          {{"exp_avg", always, HOLDFAST_SLOT(AdamParamState, exp_avg)},
+           {"exp_avg_sq", always, HOLDFAST_SLOT(AdamParamState, exp_avg_sq)},
+           {"max_exp_avg_sq",
+            [](const optim::OptimizerOptions& options) { return options_as<optim::AdamOptions>(options).amsgrad(); },
+            HOLDFAST_SLOT(AdamParamState, max_exp_avg_sq)}},
+          state_after<optim::AdamParamState>,
+          set_updates_of<optim::AdamParamState>,
+          false,
+          zero,
+          adam_options<optim::AdamOptions>};
+}
+
+OptimizerKind adamw_kind() {
+  return {"AdamW",
+          [](const optim::Optimizer& optimizer) { return typeid(optimizer) == typeid(optim::AdamW); },
+          {{"exp_avg", always, HOLDFAST_SLOT(AdamWParamState, exp_avg)},
+           {"exp_avg_sq", always, HOLDFAST_SLOT(AdamWParamState, exp_avg_sq)},
+           {"max_exp_avg_sq",
+            [](const optim::OptimizerOptions& options) { return options_as<optim::AdamWOptions>(options).amsgrad(); },
+            HOLDFAST_SLOT(AdamWParamState, max_exp_avg_sq)}},
+          state_after<optim::AdamWParamState>,
+          set_updates_of<optim::AdamWParamState>,
+          false,
+          zero,
+          adam_options<optim::AdamWOptions>};
+}
+
+OptimizerKind rmsprop_kind() {
+  return {
+      "RMSprop",
+      [](const optim::Optimizer& optimizer) { return typeid(optimizer) == typeid(optim::RMSprop); },
+      {{"square_avg", always, HOLDFAST_SLOT(RMSpropParamState, square_avg)},
+       {"momentum_buffer",
+        [](const optim::OptimizerOptions& options) {
+          return options_as<optim::RMSpropOptions>(options).momentum() > 0;
+        },
+        HOLDFAST_SLOT(RMSpropParamState, momentum_buffer)},
+       {"grad_avg",
+        [](const optim::OptimizerOptions& options) { return options_as<optim::RMSpropOptions>(options).centered(); },
+        HOLDFAST_SLOT(RMSpropParamState, grad_avg)}},
+      state_after<optim::RMSpropParamState>,
+      set_updates_of<optim::RMSpropParamState>,
+      false,
+      zero,
+      [](const optim::OptimizerOptions& options) {
+        const auto& of = options_as<optim::RMSpropOptions>(options);
+        return Json{{"lr", of.lr()},
+                    {"alpha", of.alpha()},
+                    {"eps", of.eps()},
+                    {"weight_decay", of.weight_decay()},
+                    {"momentum", of.momentum()},
+                    {"centered", of.centered()}};
+      }};
+}
+
+OptimizerKind adagrad_kind() {
+  return {"Adagrad",
+          [](const optim::Optimizer& optimizer) { return typeid(optimizer) == typeid(optim::Adagrad); },
+          {{"sum", always, HOLDFAST_SLOT(AdagradParamState, sum)}},
+          state_after<optim::AdagradParamState>,
+          set_updates_of<optim::AdagradParamState>,
+          true,
+          [](const optim::OptimizerOptions& options) {
+            return static_cast<float>(options_as<optim::AdagradOptions>(options).initial_accumulator_value());
+          },
+          [](const optim::OptimizerOptions& options) {
+            const auto& of = options_as<optim::AdagradOptions>(options);
+            return Json{{"lr", of.lr()},
+                        {"lr_decay", of.lr_decay()},
+                        {"weight_decay", of.weight_decay()},
+                        {"initial_accumulator_value", of.initial_accumulator_value()},
+                        {"eps", of.eps()}};
+          }};
+}
+
+#undef HOLDFAST_SLOT
+
+const OptimizerKind& kind_of(const optim::Optimizer& optimizer) {
+  static const std::vector<OptimizerKind> kinds{sgd_kind(), adam_kind(), adamw_kind(), rmsprop_kind(), adagrad_kind()};
+  for (const OptimizerKind& kind : kinds) {
+    if (kind.is_of(optimizer)) return kind;
+  }
+  throw Error(
+      ErrorCode::unsupported,
+      "the optimizer of the module is of a class whose state Holdfast cannot save; give SGD, Adam, AdamW, RMSprop "
+      "or Adagrad of torch::optim, or an optimizer of Holdfast (holdfast/optim/)");
+}
+
+// By version, LibTorch finds the state of a parameter by the address of its tensor, or by that address as a text.
+template <class Map>
+typename Map::key_type key_in(const Map& /*states*/, const at::Tensor& parameter) {
+  if constexpr (std::is_same_v<typename Map::key_type, std::string>) {
+    return c10::guts::to_string(parameter.unsafeGetTensorImpl());
+  } else {
+    return parameter.unsafeGetTensorImpl();
+  }
+}
+
+std::unique_ptr<optim::OptimizerParamState>& state_of(optim::Optimizer& optimizer, const at::Tensor& parameter) {
+  return optimizer.state()[key_in(optimizer.state(), parameter)];
+}
+
+}  // namespace
+
+TorchOptimizer::TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer, std::vector<at::Tensor> parameters,
+                               const ArenaLayout& layout, std::optional<LearningRate> schedule)
+    : optimizer_(std::move(optimizer)),
+      parameters_(std::move(parameters)),
+      layout_(&layout),
+      schedule_(std::move(schedule)) {
+  if (optimizer_ == nullptr) {
+    throw Error(ErrorCode::invalid_argument,
+                "the function TrainableOptions::optimizer returned no optimizer; return one of torch::optim");
+  }
+  kind_ = &kind_of(*optimizer_);
+  find_groups();
+  for (std::size_t slot = 0; slot < kind_->slots.size(); ++slot) {
+    std::vector<bool> uses;
+    for (const std::size_t group : group_of_) {
+      uses.push_back(group != kNoGroup && kind_->slots[slot].is_used(optimizer_->param_groups()[group].options()));
+    }
+    if (std::ranges::find(uses, true) == uses.end()) continue;
+    slot_kinds_.push_back(slot);
+    uses_.push_back(std::move(uses));
+  }
+  if (schedule_ && groups_.front().first_rate == 0) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        "the first group of the optimizer has the learning rate 0, so a schedule cannot scale the others by it; "
+        "give the group a rate above 0");
+  }
+}
+
+void TorchOptimizer::find_groups() {
+  std::unordered_map<const void*, std::size_t> positions;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) positions.emplace(parameters_[i].unsafeGetTensorImpl(), i);
+  group_of_.assign(parameters_.size(), kNoGroup);
+  for (const optim::OptimizerParamGroup& group : optimizer_->param_groups()) {
+    Group found{.parameters = {}, .first_rate = group.options().get_lr()};
+    for (const at::Tensor& parameter : group.params()) {
+      // One that requires no gradient is never updated.
+      if (!parameter.requires_grad()) continue;
+      const auto position = positions.find(parameter.unsafeGetTensorImpl());
+      if (position == positions.end()) {
+        throw Error(ErrorCode::invalid_argument,
+                    "the optimizer of the module has a parameter that is none of the module's; make it with "
+                    "parameters of the module that the function TrainableOptions::optimizer gets");
+      }
+      group_of_[position->second] = groups_.size();
+      found.parameters.push_back(position->second);
+    }
+    groups_.push_back(std::move(found));
+  }
+}
+
+std::string TorchOptimizer::configuration() const {
+  Json groups = Json::array();
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    Json options = kind_->options(optimizer_->param_groups()[group].options());
+    options["lr"] = groups_[group].first_rate;
+    Json names = Json::array();
+    for (const std::size_t parameter : groups_[group].parameters) names.push_back(layout_->entries()[parameter].name);
+    options["parameters"] = std::move(names);
+    groups.push_back(std::move(options));
+  }
+  Json text = {{"class_name", fmt::format("torch::optim::{}", kind_->name)}, {"groups", std::move(groups)}};
+  if (schedule_) text["learning_rate"] = Json::parse(schedule_->configuration());
+  return text.dump();
+}
+
+std::vector<std::string> TorchOptimizer::slot_names() const {
+  std::vector<std::string> names;
+  for (const std::size_t kind : slot_kinds_) names.emplace_back(kind_->slots[kind].name);
+  return names;
+}
+
+void TorchOptimizer::view(std::vector<std::span<float>> slots, std::span<float> counts) {
+  arenas_ = std::move(slots);
+  counts_ = counts;
+  slots_.clear();
+  for (const std::span<float> arena : arenas_) slots_.push_back(views_of(*layout_, arena));
+}
+
+void TorchOptimizer::initialize_slots() const {
+  std::ranges::fill(counts_, 0.0F);
+  for (std::size_t slot = 0; slot < arenas_.size(); ++slot) {
+    std::ranges::fill(arenas_[slot], 0.0F);
+    for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
+      if (!uses_[slot][parameter]) continue;
+      const float value = kind_->initial_value(optimizer_->param_groups()[group_of_[parameter]].options());
+      std::ranges::fill(layout_->view(arenas_[slot], parameter), value);
+    }
+  }
+}
+
+float TorchOptimizer::learning_rate(std::int64_t step) const {
+  return schedule_ ? schedule_->of_update(step) : static_cast<float>(groups_.front().first_rate);
+}
+
+// Groups keep the ratio of their rates. Without a rate they have those of the application, in double.
+void TorchOptimizer::set_rates(std::optional<double> rate) {
+  const double first = groups_.front().first_rate;
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    const double own = groups_[group].first_rate;
+    optimizer_->param_groups()[group].options().set_lr(!rate ? own : own == first ? *rate : *rate * (own / first));
+  }
+}
+
+// A state that was never updated is left to LibTorch, whose first step differs from the later ones.
+void TorchOptimizer::put_states() {
+  for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
+    if (group_of_[parameter] == kNoGroup) continue;
+    const auto updates = static_cast<std::int64_t>(counts_[parameter]);
+    if (updates == 0 && !kind_->has_states_at_first) {
+      optimizer_->state().erase(key_in(optimizer_->state(), parameters_[parameter]));
+      continue;
+    }
+    auto& state = state_of(*optimizer_, parameters_[parameter]);
+    if (state == nullptr) state = kind_->make_state(updates);
+    kind_->set_updates(*state, updates);
+    for (std::size_t slot = 0; slot < slot_kinds_.size(); ++slot) {
+      if (uses_[slot][parameter]) kind_->slots[slot_kinds_[slot]].tensor(*state) = slots_[slot][parameter];
+    }
+  }
+}
+
+void TorchOptimizer::take_states(std::span<const at::Tensor> gradients) {
+  for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
+    if (group_of_[parameter] == kNoGroup || !gradients[parameter].defined()) continue;
+    counts_[parameter] += 1;
+    auto& state = state_of(*optimizer_, parameters_[parameter]);
+    for (std::size_t slot = 0; slot < slot_kinds_.size(); ++slot) {
+      if (!uses_[slot][parameter]) continue;
+      at::Tensor& made = kind_->slots[slot_kinds_[slot]].tensor(*state);
+      at::Tensor& kept = slots_[slot][parameter];
+      if (made.defined() && made.data_ptr() != kept.data_ptr()) kept.copy_(made);
+    }
+  }
+}
+
+void TorchOptimizer::step(std::int64_t step, std::span<const at::Tensor> gradients,
+                          std::optional<float> learning_rate) {
+  const at::NoGradGuard no_gradients;
+  if (learning_rate) {
+    set_rates(*learning_rate);
+  } else if (schedule_) {
+    set_rates(schedule_->of_update(step));
+  } else {
+    set_rates(std::nullopt);
+  }
+  put_states();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = gradients[i];
+  optimizer_->step();
+  for (at::Tensor& parameter : parameters_) parameter.mutable_grad() = at::Tensor();
+  take_states(gradients);
+}
+
+}  // namespace holdfast::torch

@@ -1,0 +1,74 @@
+#pragma once
+
+// An optimizer of LibTorch whose state lies in arenas of Holdfast.
+
+#include <torch/optim/optimizer.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/core/arena.h"
+#include "holdfast/optim/learning_rate.h"
+
+namespace holdfast::torch {
+
+// What differs between the optimizers of LibTorch.
+struct OptimizerKind;
+
+class TorchOptimizer {
+ public:
+  // `parameters` are those of `layout`, which must outlive this object. Throws Error{unsupported} for an optimizer
+  // other than SGD, Adam, AdamW, RMSprop and Adagrad, or for one with parameters that the module lacks.
+  TorchOptimizer(std::unique_ptr<::torch::optim::Optimizer> optimizer, std::vector<at::Tensor> parameters,
+                 const ArenaLayout& layout, std::optional<LearningRate> schedule);
+
+  // The kind, and the options of each group with the names of its parameters. JSON.
+  std::string configuration() const;
+  // "exp_avg". Each has an arena of the layout, of which it uses the arrays that has_slot() says.
+  std::vector<std::string> slot_names() const;
+  bool has_slot(std::size_t slot, std::size_t parameter) const { return uses_[slot][parameter]; }
+
+  // The arenas must stay where they are. `counts` has a number for each parameter: how often it was updated.
+  void view(std::vector<std::span<float>> slots, std::span<float> counts);
+  // As they are before the first step.
+  void initialize_slots() const;
+
+  // Of the first group.
+  float learning_rate(std::int64_t step) const;
+  // Whether it is a number.
+  bool has_schedule() const { return schedule_.has_value(); }
+
+  // One step, numbered from 1. `gradients` are one for each parameter; an undefined one was not computed, and its
+  // parameter stays.
+  void step(std::int64_t step, std::span<const at::Tensor> gradients, std::optional<float> learning_rate);
+
+ private:
+  struct Group {
+    std::vector<std::size_t> parameters;  // by position in the layout
+    double first_rate = 0;                // as the application set it
+  };
+
+  void find_groups();
+  void set_rates(std::optional<double> rate);
+  void put_states();
+  void take_states(std::span<const at::Tensor> gradients);
+
+  std::unique_ptr<::torch::optim::Optimizer> optimizer_;
+  std::vector<at::Tensor> parameters_;
+  const ArenaLayout* layout_;
+  std::optional<LearningRate> schedule_;
+  const OptimizerKind* kind_ = nullptr;
+  std::vector<Group> groups_;
+  std::vector<std::size_t> group_of_;           // by parameter; kNoGroup
+  std::vector<std::size_t> slot_kinds_;         // positions in the kind's slots of those that a group uses
+  std::vector<std::vector<bool>> uses_;         // by slot and parameter
+  std::vector<std::span<float>> arenas_;        // by slot
+  std::vector<std::vector<at::Tensor>> slots_;  // views, by slot and parameter
+  std::span<float> counts_;                     // by parameter
+};
+
+}  // namespace holdfast::torch

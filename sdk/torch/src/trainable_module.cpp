@@ -1,0 +1,760 @@
+// A shard is computed by the module of its worker, with gradients from torch::autograd::grad(): they are tensors of
+// their own, so that workers whose modules share parameters may run at once. After the gradients each shard writes a
+// tail, which is summed with them: for each parameter whether the shard used it, the buffers that forward() changed
+// times the shard's part of the batch, and for each buffer that part if it changed. docs/decisions/torch.md
+
+#include "holdfast/torch/trainable_module.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <ATen/core/grad_mode.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/utils.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "compute/arithmetic/gradient_clipping.h"
+#include "compute/backend.h"
+#include "holdfast/base/error.h"
+#include "holdfast/core/random.h"
+#include "module_arrays.h"
+#include "optim/clipping_options.h"
+#include "optim/gradient_clipper.h"
+#include "optim/update_pass.h"
+#include "shard_position.h"
+#include "torch_optimizer.h"
+#include "train/step/grouped_update.h"
+
+namespace holdfast::torch {
+namespace {
+
+using Json = nlohmann::json;
+
+// LibTorch has one generator for all threads of the process.
+std::mutex& generator_lock() {
+  static std::mutex lock;
+  return lock;
+}
+
+// Each thread has its own number of threads for LibTorch's operations.
+void use_threads(int threads) {
+  thread_local int used = 0;
+  if (used == threads) return;
+  at::set_num_threads(threads);
+  used = threads;
+}
+
+// OpenBLAS has one number for the process, on which the bits of its products depend. So it is set once, and the same
+// for all shards.
+void use_threads_in_openblas(int threads) {
+  using SetThreads = void (*)(int);
+  if (auto* set = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) set(threads);
+}
+
+[[noreturn]] void refuse_as_torch(const char* what, const std::string& said) {
+  const bool is_unsupported = said.find("deterministic") != std::string::npos;
+  throw Error(
+      is_unsupported ? ErrorCode::unsupported : ErrorCode::invalid_argument,
+      fmt::format("LibTorch refused {} of the module: {}{}", what, said,
+                  is_unsupported ? "; a run that repeats a step needs the same bits, so replace this operation" : ""));
+}
+
+// What LibTorch throws says what was wrong, and in which operation; the lines after the first are addresses. Some of
+// its checks throw classes of the standard library.
+template <class Run>
+auto with_errors_of_torch(const char* what, const Run& run) {
+  try {
+    return run();
+  } catch (const Error&) {
+    throw;
+  } catch (const c10::Error& error) {
+    refuse_as_torch(what, error.what_without_backtrace());
+  } catch (const std::runtime_error& error) {
+    refuse_as_torch(what, error.what());
+  }
+}
+
+at::ScalarType scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return at::kFloat;
+    case DType::bf16:
+      return at::kBFloat16;
+    case DType::i32:
+      return at::kInt;
+    case DType::i64:
+      return at::kLong;
+    case DType::u8:
+      return at::kByte;
+    case DType::boolean:
+      return at::kBool;
+    case DType::u16:
+      return at::kShort;
+    default:
+      break;
+  }
+  throw Error(ErrorCode::unsupported, fmt::format("samples of {} cannot become tensors of LibTorch", name(dtype)));
+}
+
+// The arrays of the samples as tensors: views of the rows where these are one array, else copies.
+std::vector<NamedTensor> tensors_of(std::span<const float> rows, const RowLayout& layout, std::int64_t samples,
+                                    std::size_t arrays) {
+  std::vector<NamedTensor> tensors;
+  for (std::size_t i = 0; i < arrays; ++i) {
+    const ArraySpec& array = layout.arrays()[i];
+    const at::ScalarType type = scalar_type(array.dtype);
+    std::vector<std::int64_t> sizes{samples};
+    std::vector<std::int64_t> strides;
+    std::int64_t stride = 1;
+    for (const std::int64_t extent : array.shape.extents()) sizes.push_back(extent);
+    for (std::size_t axis = sizes.size() - 1; axis > 0; --axis) {
+      strides.insert(strides.begin(), stride);
+      stride *= sizes[axis];
+    }
+    const std::size_t row_bytes = layout.words() * sizeof(float);
+    strides.insert(strides.begin(), static_cast<std::int64_t>(row_bytes / size_bytes(array.dtype)));
+    auto* first = const_cast<float*>(rows.data()) + layout.first_word(i);
+    at::Tensor tensor = at::from_blob(first, sizes, strides, type).contiguous();
+    if (array.dtype == DType::u16) tensor = tensor.to(at::kInt).bitwise_and(0xffff);
+    tensors.push_back({array.name, std::move(tensor)});
+  }
+  return tensors;
+}
+
+// A plain row is [shape] of the spec, which the layout of a plain data set does not know.
+RowLayout layout_of(const RowLayout* given, const std::vector<ArraySpec>& specs) {
+  return given != nullptr ? *given : RowLayout({specs.front()});
+}
+
+std::string described(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.sizes();
+  return text.str();
+}
+
+}  // namespace
+
+std::uint64_t seed_of_initial_parameters(std::uint64_t seed) {
+  return seed;
+}
+
+std::uint64_t seed_of_shard(std::uint64_t seed, std::int64_t step, std::int64_t first_sample) {
+  return Random(seed, Purpose::generator, static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(first_sample))
+      .next_u64();
+}
+
+class AnyTrainableModule::Implementation {
+ public:
+  explicit Implementation(ModuleFunctions given) : functions(std::move(given)) {
+    check();
+    first = functions.make_module();
+    if (first == nullptr) refuse("the function `module` returned no module; return std::make_shared<Net>(...)");
+    arrays = std::make_unique<ModuleArrays>(*first);
+    if (arrays->parameters.entries().empty()) {
+      refuse("the module has no parameter that requires a gradient, so there is nothing to train");
+    }
+    find_outputs();
+    parameter_floats = arrays->parameters.float_count();
+    buffer_floats = arrays->buffers.float_count();
+    tail_floats = arrays->parameters.entries().size() + buffer_floats + arrays->buffers.entries().size();
+    clipping_of_torch = functions.clipping.value || functions.clipping.norm || functions.clipping.global_norm;
+    check_clipping("torch::optim", functions.clipping);
+    // Its slots are part of the state, which is asked for before the first step.
+    if (functions.make_optimizer) {
+      WorkerModule module(first, *arrays);
+      optimizer.emplace(functions.make_optimizer(*first), module.parameters(), arrays->parameters,
+                        functions.learning_rate);
+    }
+  }
+
+  [[noreturn]] static void refuse(const std::string& sentence) {
+    throw Error(ErrorCode::invalid_argument, "a TrainableModule: " + sentence);
+  }
+
+  void check() const {
+    if (!functions.make_module) {
+      refuse(
+          "the module's class has no constructor without arguments; give TrainableOptions::module, a function that "
+          "makes one");
+    }
+    if (!functions.forward) {
+      refuse(
+          "the module has no forward(torch::Tensor); give TrainableOptions::forward, a function of module and batch");
+    }
+    if (!functions.loss) refuse("there is no loss; give TrainableOptions::loss, a function of outputs and batch");
+    if (!functions.make_optimizer && !functions.optimizer) {
+      refuse(
+          "there is no optimizer; give TrainableOptions::optimizer, a function of the module that returns one of "
+          "torch::optim, or one of Holdfast");
+    }
+    if (functions.inputs.empty()) {
+      refuse("there are no inputs; give TrainableOptions::inputs, the arrays of a sample, such as {{.shape = {784}}}");
+    }
+    if (functions.targets.empty()) {
+      refuse("there are no targets; give TrainableOptions::targets, such as {{.dtype = holdfast::DType::i64}}");
+    }
+    if (functions.optimizer && functions.optimizer->weight_average().is_kept) {
+      throw Error(ErrorCode::unsupported, "a TrainableModule keeps no moving averages; leave use_ema out");
+    }
+    if (functions.optimizer && (functions.learning_rate || has_clipping())) {
+      refuse("learning_rate and clipping are for optimizers of LibTorch; give them to Holdfast's optimizer instead");
+    }
+  }
+
+  bool has_clipping() const {
+    return functions.clipping.value || functions.clipping.norm || functions.clipping.global_norm;
+  }
+
+  void find_outputs();
+  void clear_padding(std::span<float> gradients) const;
+  void make_workers(const Workers& asked);
+  void allocate(const Workers& asked);
+  Batch batch_of(const ShardBatch& shard) const;
+  WorkerModule& worker(const ShardBatch& shard);
+  float sum_of(const at::Tensor& values, const ShardBatch& shard, const at::Tensor& weights,
+               const std::string& what) const;
+  at::Tensor weights_of(const ShardBatch& shard) const;
+  void write_sums(const Outputs& outputs, const at::Tensor& loss, const Batch& batch, const ShardBatch& shard,
+                  std::span<float> sums) const;
+  void train_shard(const ShardBatch& shard, std::span<float> gradients, std::span<float> sums);
+  void seed_and_train(const ShardBatch& shard, std::span<float> gradients, std::span<float> sums);
+  void train_twice(const ShardBatch& shard, std::span<float> gradients, std::span<float> sums);
+  Outputs infer(const ShardBatch& shard, const Batch& batch);
+  std::span<const float> final_gradients(const Update& update);
+  void update_parameters(const Update& update);
+  void update_buffers(std::span<const float> tail);
+
+  ModuleFunctions functions;
+  std::shared_ptr<::torch::nn::Module> first;
+  std::unique_ptr<ModuleArrays> arrays;
+  std::vector<ArraySpec> output_specs;
+  std::size_t parameter_floats = 0;
+  std::size_t buffer_floats = 0;
+  std::size_t tail_floats = 0;
+  bool clipping_of_torch = false;
+  std::optional<TorchOptimizer> optimizer;  // of LibTorch; else functions.optimizer
+  std::vector<WorkerModule> workers;
+  int threads_per_shard = 1;
+  int threads = 1;  // of an update
+  std::vector<float> parameters, frozen, buffers, counts;
+  std::vector<std::vector<float>> slots;
+  std::vector<float> divided;
+  std::unique_ptr<compute::Backend> backend;  // passes of Holdfast's optimizers
+  std::optional<GradientClipper> clipper;
+  std::optional<GroupedUpdate> grouped;
+};
+
+void AnyTrainableModule::Implementation::find_outputs() {
+  constexpr std::int64_t kSamples = 2;
+  const at::NoGradGuard no_gradients;
+  // A module of its own: forward() may change buffers.
+  WorkerModule module(functions.make_module(), *arrays);
+  const RowLayout layout(functions.inputs);
+  const std::vector<float> zeros(layout.words() * kSamples);
+  const Outputs outputs = with_errors_of_torch("forward() with two samples of zeros", [&] {
+    module.set_training(false);
+    return functions.forward(module.module(),
+                             Batch(tensors_of(zeros, layout, kSamples, functions.inputs.size()), {}, kSamples));
+  });
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor& output = outputs[i];
+    if (output.dim() < 1 || output.size(0) != kSamples || output.scalar_type() != at::kFloat) {
+      refuse(
+          fmt::format("output {} of forward() has the shape {} and the type {} for two samples; return tensors of f32 "
+                      "whose first axis counts the samples",
+                      i, described(output), at::toString(output.scalar_type())));
+    }
+    const auto sizes = output.sizes().slice(1);
+    output_specs.push_back({.name = {}, .shape = Shape(std::vector<std::int64_t>(sizes.begin(), sizes.end()))});
+  }
+}
+
+void AnyTrainableModule::Implementation::clear_padding(std::span<float> gradients) const {
+  std::size_t end = 0;
+  for (const ArenaEntry& entry : arrays->parameters.entries()) {
+    std::fill(gradients.begin() + static_cast<std::ptrdiff_t>(end),
+              gradients.begin() + static_cast<std::ptrdiff_t>(entry.offset), 0.0F);
+    end = entry.offset + entry.element_count();
+  }
+  // The last array's, and that between buffers, which are in the tail.
+  std::fill(gradients.begin() + static_cast<std::ptrdiff_t>(end), gradients.end(), 0.0F);
+}
+
+void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
+  parameters.assign(parameter_floats, 0.0F);
+  frozen.assign(arrays->frozen.float_count(), 0.0F);
+  buffers.assign(buffer_floats, 0.0F);
+  counts.assign(arrays->parameters.entries().size(), 0.0F);
+  backend = compute::make_cpu_backend(asked.threads_per_shard);
+  const std::size_t slot_count = optimizer ? optimizer->slot_names().size() : functions.optimizer->slot_names().size();
+  slots.assign(slot_count, std::vector<float>(parameter_floats));
+  std::vector<compute::NormRange> ranges;
+  std::vector<std::string> names;
+  for (const ArenaEntry& entry : arrays->parameters.entries()) {
+    ranges.push_back({.begin = entry.offset, .end = entry.offset + entry.element_count()});
+    names.push_back(entry.name);
+  }
+  const GradientClipping clipping = optimizer ? functions.clipping : functions.optimizer->clipping();
+  if (clipping.value || clipping.norm || clipping.global_norm) {
+    clipper.emplace(clipping, std::move(ranges), parameter_floats, host_memory(), nullptr);
+  }
+  if (optimizer) return optimizer->view({slots.begin(), slots.end()}, counts);
+  if (!functions.optimizer->parameter_rules().is_empty() || functions.optimizer->needs_whole_arrays()) {
+    grouped.emplace(*functions.optimizer, arrays->parameters, names);
+  }
+}
+
+void AnyTrainableModule::Implementation::make_workers(const Workers& asked) {
+  if (asked.device != "cpu") {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a module of LibTorch is trained on the CPU, and this run asks for {}; give "
+                            "SuperviseOptions::devices {{\"cpu\"}}",
+                            asked.device));
+  }
+  threads_per_shard = asked.threads_per_shard;
+  threads = asked.count * asked.threads_per_shard;
+  use_threads_in_openblas(threads_per_shard);
+  auto& context = at::globalContext();
+  context.setDeterministicAlgorithms(true, false);
+  context.setDeterministicCuDNN(true);
+  context.setBenchmarkCuDNN(false);
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 2)
+  // Memory that an operation does not fill is an error of the module, and to fill it takes time in each step.
+  context.setDeterministicFillUninitializedMemory(false);
+#endif
+  if (parameters.empty()) allocate(asked);
+  while (static_cast<int>(workers.size()) < asked.count) {
+    workers.emplace_back(workers.empty() ? first : functions.make_module(), *arrays);
+    workers.back().view(parameters, frozen);
+  }
+}
+
+WorkerModule& AnyTrainableModule::Implementation::worker(const ShardBatch& shard) {
+  HOLDFAST_ASSERT(shard.worker >= 0 && shard.worker < static_cast<int>(workers.size()));
+  use_threads(threads_per_shard);
+  return workers[static_cast<std::size_t>(shard.worker)];
+}
+
+Batch AnyTrainableModule::Implementation::batch_of(const ShardBatch& shard) const {
+  const RowLayout inputs = layout_of(shard.input_layout, functions.inputs);
+  std::vector<NamedTensor> of_targets;
+  if (!shard.targets.empty() || shard.target_layout != nullptr) {
+    const RowLayout targets = layout_of(shard.target_layout, functions.targets);
+    const std::size_t weights = shard.has_sample_weights ? 1 : 0;
+    of_targets = tensors_of(shard.targets, targets, shard.samples, targets.arrays().size() - weights);
+  }
+  return {tensors_of(shard.features, inputs, shard.samples, inputs.arrays().size()), std::move(of_targets),
+          shard.samples};
+}
+
+// Undefined without weights.
+at::Tensor AnyTrainableModule::Implementation::weights_of(const ShardBatch& shard) const {
+  if (!shard.has_sample_weights) return {};
+  const std::size_t last = shard.target_layout->arrays().size() - 1;
+  return tensors_of(shard.targets, *shard.target_layout, shard.samples, last + 1)[last].tensor.to(at::kFloat);
+}
+
+// The sum over the samples, weighted if there are weights, of what a loss or metric returned.
+float AnyTrainableModule::Implementation::sum_of(const at::Tensor& values, const ShardBatch& shard,
+                                                 const at::Tensor& weights, const std::string& what) const {
+  const bool is_mean = values.defined() && values.dim() == 0;
+  const bool is_each = values.defined() && values.dim() == 1 && values.size(0) == shard.samples;
+  if (!is_mean && !is_each) {
+    refuse(
+        fmt::format("the {} returned a tensor of shape {} for {} samples; return the mean over the samples, a scalar, "
+                    "or a value for each sample",
+                    what, values.defined() ? described(values) : "undefined", shard.samples));
+  }
+  if (is_mean && weights.defined()) {
+    refuse(
+        fmt::format("the {} returned a scalar, and the samples have weights; return a value for each sample "
+                    "(Reduction::None)",
+                    what));
+  }
+  const at::Tensor floats = values.detach().to(at::kFloat);
+  if (is_mean) return floats.item<float>() * static_cast<float>(shard.samples);
+  return (weights.defined() ? floats * weights : floats).sum().item<float>();
+}
+
+void AnyTrainableModule::Implementation::write_sums(const Outputs& outputs, const at::Tensor& loss, const Batch& batch,
+                                                    const ShardBatch& shard, std::span<float> sums) const {
+  const at::NoGradGuard no_gradients;
+  const at::Tensor weights = weights_of(shard);
+  sums[0] = sum_of(loss, shard, weights, "loss");
+  for (std::size_t i = 0; i < functions.metrics.size(); ++i) {
+    const Metric& metric = functions.metrics[i];
+    const at::Tensor values =
+        with_errors_of_torch(metric.name.c_str(), [&] { return metric.function(outputs, batch); });
+    sums[i + 1] = sum_of(values, shard, weights, fmt::format("metric \"{}\"", metric.name));
+  }
+  if (weights.defined()) sums.back() = weights.sum().item<float>();
+}
+
+void AnyTrainableModule::Implementation::train_shard(const ShardBatch& shard, std::span<float> gradients,
+                                                     std::span<float> sums) {
+  WorkerModule& module = worker(shard);
+  const Batch batch = batch_of(shard);
+  module.set_training(true);
+  module.set_buffers(buffers, shard.step);
+  const Outputs outputs = with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
+  shard.check_cancelled();
+  const at::Tensor loss = with_errors_of_torch("the loss", [&] { return functions.loss(outputs, batch); });
+  write_sums(outputs, loss, batch, shard, sums);
+  shard.check_cancelled();
+  // The shard's summand of the gradient of the batch's mean loss.
+  const at::Tensor weights = weights_of(shard);
+  const double part =
+      static_cast<double>(loss.dim() == 0 ? shard.samples : 1) / static_cast<double>(shard.batch_samples);
+  const at::Tensor scale = weights.defined() ? weights : at::full(loss.sizes(), part, loss.options());
+  const auto of_parameters = with_errors_of_torch("the backward pass", [&] {
+    return ::torch::autograd::grad({loss}, module.parameters(), {scale}, false, false, true);
+  });
+  const std::size_t count = of_parameters.size();
+  float* const used = gradients.data() + parameter_floats;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::span<float> to = arrays->parameters.view(gradients.first(parameter_floats), i);
+    used[i] = of_parameters[i].defined() ? 1.0F : 0.0F;
+    if (to.empty()) continue;
+    if (!of_parameters[i].defined()) {
+      std::ranges::fill(to, 0.0F);
+      continue;
+    }
+    const at::Tensor whole = of_parameters[i].contiguous();
+    std::memcpy(to.data(), whole.data_ptr<float>(), to.size_bytes());
+  }
+  if (const std::string name = module.forbidden_change(); !name.empty()) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("forward() of the module changed the integer buffer \"{}\", which savepoints cannot hold; "
+                            "count in an f32 buffer, or leave it as it was made",
+                            name));
+  }
+  const auto part_of_batch =
+      static_cast<float>(static_cast<double>(shard.samples) / static_cast<double>(shard.batch_samples));
+  module.write_changed_buffers(gradients.subspan(parameter_floats + count), buffers, part_of_batch);
+}
+
+// The draws of a shard are a function of its position.
+void AnyTrainableModule::Implementation::seed_and_train(const ShardBatch& shard, std::span<float> gradients,
+                                                        std::span<float> sums) {
+  const ShardScope position({.seed = shard.seed, .step = shard.step, .first_sample = shard.first_sample});
+  if (!functions.draws) return train_shard(shard, gradients, sums);
+  const std::scoped_lock lock(generator_lock());
+  ::torch::manual_seed(seed_of_shard(shard.seed, shard.step, shard.first_sample));
+  train_shard(shard, gradients, sums);
+}
+
+// Of the first shard of a run: a module that remembers earlier calls, or draws where Holdfast cannot see it, computes
+// something else for the same shard.
+void AnyTrainableModule::Implementation::train_twice(const ShardBatch& shard, std::span<float> gradients,
+                                                     std::span<float> sums) {
+  std::vector<float> other(gradients.size());
+  std::vector<float> other_sums(sums.size());
+  const at::Tensor generator_before = at::detail::getDefaultCPUGenerator().get_state();
+  seed_and_train(shard, other, other_sums);
+  if (!functions.draws && !at::equal(generator_before, at::detail::getDefaultCPUGenerator().get_state())) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        "forward() of the module drew from LibTorch's generator, and TrainableOptions::draws is false; leave it "
+        "true, or use holdfast::torch::Dropout");
+  }
+  seed_and_train(shard, gradients, sums);
+  const auto differs = [](std::span<const float> a, std::span<const float> b) {
+    return std::memcmp(a.data(), b.data(), a.size_bytes()) != 0;
+  };
+  std::string name = differs(sums, other_sums) ? "its loss or metrics" : "";
+  for (std::size_t i = 0; i < arrays->parameters.entries().size() && name.empty(); ++i) {
+    const std::span<float> all = gradients.first(parameter_floats);
+    if (differs(arrays->parameters.view(all, i),
+                arrays->parameters.view(std::span<float>(other).first(parameter_floats), i))) {
+      name = fmt::format("the gradient of \"{}\"", arrays->parameters.entries()[i].name);
+    }
+  }
+  if (name.empty() && differs(gradients.subspan(parameter_floats), std::span(other).subspan(parameter_floats))) {
+    name = "a buffer";
+  }
+  if (name.empty()) return;
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("the module computed the same shard twice, and {} differed: it remembers earlier calls, or draws "
+                  "from a generator of its own. A step that is repeated after a failure would give other weights. "
+                  "Keep such state in buffers of f32, and draw with LibTorch's generator",
+                  name));
+}
+
+Outputs AnyTrainableModule::Implementation::infer(const ShardBatch& shard, const Batch& batch) {
+  WorkerModule& module = worker(shard);
+  module.set_training(false);
+  module.set_buffers(buffers, shard.step);
+  return with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
+}
+
+std::span<const float> AnyTrainableModule::Implementation::final_gradients(const Update& update) {
+  std::span<const float> gradients = update.gradients.first(parameter_floats);
+  if (update.is_weighted) {
+    divided.resize(parameter_floats);
+    std::ranges::transform(gradients, divided.begin(), [&](float gradient) { return gradient / update.weight; });
+    gradients = divided;
+  }
+  return clipper ? clipper->clip(gradients, update.passes) : gradients;
+}
+
+void AnyTrainableModule::Implementation::update_parameters(const Update& update) {
+  const std::span<const float> gradients = final_gradients(update);
+  if (!optimizer) {
+    const std::unique_ptr<Optimizer> changed =
+        update.learning_rate ? functions.optimizer->with_learning_rate(*update.learning_rate) : nullptr;
+    const Optimizer& own = changed ? *changed : *functions.optimizer;
+    const std::vector<std::span<float>> spans(slots.begin(), slots.end());
+    const UpdateArrays all{parameters, gradients, spans};
+    if (grouped) return grouped->update(*backend, own, update.learning_rate, update.step, all, update.passes);
+    return update_arrays(*backend, own, update.step, all, update.passes);
+  }
+  use_threads(threads);
+  // LibTorch's optimizers read gradients and do not write them.
+  const std::span<float> readable(const_cast<float*>(gradients.data()), gradients.size());
+  std::vector<at::Tensor> tensors = views_of(arrays->parameters, readable);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (update.gradients[parameter_floats + i] == 0) tensors[i] = at::Tensor();
+  }
+  optimizer->step(update.step, tensors, update.learning_rate);
+}
+
+// A buffer that no shard changed keeps its bits. If all shards changed it, their parts of the batch add up to 1, but
+// for rounding.
+void AnyTrainableModule::Implementation::update_buffers(std::span<const float> tail) {
+  const std::span<const float> sums = tail.subspan(arrays->parameters.entries().size(), buffer_floats);
+  const std::span<const float> changed = tail.subspan(arrays->parameters.entries().size() + buffer_floats);
+  for (std::size_t i = 0; i < arrays->buffers.entries().size(); ++i) {
+    if (changed[i] == 0) continue;
+    const float kept = 1 - changed[i];
+    const std::span<const float> sum = arrays->buffers.view(sums, i);
+    const std::span<float> buffer = arrays->buffers.view(std::span<float>(buffers), i);
+    for (std::size_t element = 0; element < buffer.size(); ++element) {
+      buffer[element] = kept < 1e-4F ? sum[element] : sum[element] + kept * buffer[element];
+    }
+  }
+}
+
+AnyTrainableModule::AnyTrainableModule(ModuleFunctions functions)
+    : implementation_(std::make_unique<Implementation>(std::move(functions))) {}
+
+AnyTrainableModule::~AnyTrainableModule() = default;
+
+std::string AnyTrainableModule::graph() const {
+  const ModuleArrays& arrays = *implementation_->arrays;
+  Json config = {{"arrays", arrays.order}};
+  if (!implementation_->functions.description.empty()) config["description"] = implementation_->functions.description;
+  if (!arrays.counters.empty()) config["counters"] = arrays.counters;
+  if (!arrays.aliases.empty()) config["aliases"] = arrays.aliases;
+  for (const Constant& constant : arrays.constants) {
+    config["constants"].push_back(
+        {{"name", constant.name}, {"dtype", constant.dtype}, {"shape", constant.shape}, {"bytes", constant.bytes}});
+  }
+  return Json{{"class_name", "TorchModule"}, {"config", std::move(config)}}.dump();
+}
+
+std::string AnyTrainableModule::configuration() const {
+  const ModuleFunctions& functions = implementation_->functions;
+  Json configuration = {{"sums", sum_names()}, {"draws", functions.draws}};
+  configuration["optimizer"] = Json::parse(implementation_->optimizer ? implementation_->optimizer->configuration()
+                                                                      : functions.optimizer->configuration());
+  if (functions.clipping.value) configuration["clip_value"] = *functions.clipping.value;
+  if (functions.clipping.norm) configuration["clip_norm"] = *functions.clipping.norm;
+  if (functions.clipping.global_norm) configuration["clip_global_norm"] = *functions.clipping.global_norm;
+  return configuration.dump();
+}
+
+// LibTorch's version, its libraries and the instruction set that it chose, and Holdfast's own for what it computes.
+std::string AnyTrainableModule::arithmetic() const {
+  std::string text = fmt::format("LibTorch {}", TORCH_VERSION);
+  std::istringstream lines(at::show_config());
+  for (std::string line; std::getline(lines, line);) {
+    for (const char* part : {"MKL", "CPU capability"}) {
+      if (line.find("Build settings") == std::string::npos && line.find(part) != std::string::npos) {
+        text += ", " + line.substr(line.find_first_not_of(" -"));
+      }
+    }
+  }
+  const Implementation& self = *implementation_;
+  text += fmt::format(", {} threads a shard", self.threads_per_shard);
+  if (self.backend && (!self.optimizer || self.clipper)) text += "; " + self.backend->description();
+  return text;
+}
+
+Shape AnyTrainableModule::feature_shape() const {
+  return implementation_->functions.inputs.front().shape;
+}
+
+Shape AnyTrainableModule::target_shape() const {
+  return implementation_->functions.targets.front().shape;
+}
+
+Shape AnyTrainableModule::output_shape() const {
+  return implementation_->output_specs.front().shape;
+}
+
+std::vector<ArraySpec> AnyTrainableModule::inputs() const {
+  return implementation_->functions.inputs;
+}
+
+std::vector<ArraySpec> AnyTrainableModule::targets() const {
+  return implementation_->functions.targets;
+}
+
+std::vector<ArraySpec> AnyTrainableModule::outputs() const {
+  return implementation_->output_specs;
+}
+
+void AnyTrainableModule::check_sample_weights(const ArraySpec& weights) const {
+  if (weights.shape.element_count() == 1) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("a TrainableModule takes one weight a sample, and the data set has weights of shape {}; let the "
+                  "loss read them as a target",
+                  weights.shape.to_string()));
+}
+
+void AnyTrainableModule::prepare(const Workers& workers) {
+  implementation_->make_workers(workers);
+}
+
+void AnyTrainableModule::initialize(std::uint64_t seed) {
+  Implementation& self = *implementation_;
+  const std::scoped_lock lock(generator_lock());
+  ::torch::manual_seed(seed_of_initial_parameters(seed));
+  const WorkerModule module(self.functions.make_module(), *self.arrays);
+  module.read_initial(self.parameters, self.frozen, self.buffers);
+  if (self.optimizer) return self.optimizer->initialize_slots();
+  for (std::size_t slot = 0; slot < self.slots.size(); ++slot) {
+    std::ranges::fill(self.slots[slot], 0.0F);
+    for (std::size_t i = 0; i < self.arrays->parameters.entries().size(); ++i) {
+      std::ranges::fill(self.arrays->parameters.view(std::span<float>(self.slots[slot]), i),
+                        self.functions.optimizer->initial_value_of_slot(slot));
+    }
+  }
+}
+
+std::vector<StateSpan> AnyTrainableModule::state() {
+  Implementation& self = *implementation_;
+  std::vector<StateSpan> spans;
+  const auto append = [&](const ArenaLayout& layout, std::span<float> arena, const std::string& prefix, StateKind kind,
+                          const auto& is_there) {
+    for (std::size_t i = 0; i < layout.entries().size(); ++i) {
+      const ArenaEntry& entry = layout.entries()[i];
+      if (is_there(i)) spans.push_back({prefix + entry.name, kind, entry.shape, layout.view(arena, i)});
+    }
+  };
+  const auto all = [](std::size_t) { return true; };
+  append(self.arrays->parameters, self.parameters, "model/", StateKind::parameter, all);
+  append(self.arrays->frozen, self.frozen, "model/", StateKind::parameter, all);
+  append(self.arrays->buffers, self.buffers, "model/", StateKind::buffer, all);
+  const std::vector<std::string> names =
+      self.optimizer ? self.optimizer->slot_names() : self.functions.optimizer->slot_names();
+  for (std::size_t slot = 0; slot < names.size(); ++slot) {
+    append(self.arrays->parameters, self.slots[slot], "optimizer/" + names[slot] + "/", StateKind::optimizer_slot,
+           [&](std::size_t i) { return !self.optimizer || self.optimizer->has_slot(slot, i); });
+  }
+  if (self.optimizer) {
+    spans.push_back({"optimizer/updates", StateKind::optimizer_slot,
+                     Shape{static_cast<std::int64_t>(self.counts.size())}, self.counts});
+  }
+  return spans;
+}
+
+std::vector<std::string> AnyTrainableModule::sum_names() const {
+  std::vector<std::string> names{"loss"};
+  for (const Metric& metric : implementation_->functions.metrics) names.push_back(metric.name);
+  return names;
+}
+
+std::size_t AnyTrainableModule::gradient_count() const {
+  return implementation_->parameter_floats + implementation_->tail_floats;
+}
+
+void AnyTrainableModule::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
+  const std::span<float> gradients = sink.gradients();
+  if (batch.samples == 0) {
+    std::ranges::fill(sums, 0.0F);
+    std::ranges::fill(gradients, 0.0F);
+  } else {
+    // Padding between arrays is summed too.
+    implementation_->clear_padding(gradients);
+    const bool is_first = batch.step == 0 && batch.first_sample == 0;
+    is_first ? implementation_->train_twice(batch, gradients, sums)
+             : implementation_->seed_and_train(batch, gradients, sums);
+  }
+  sink.ready(0, gradients.size());
+}
+
+void AnyTrainableModule::compute_sums(const ShardBatch& batch, std::span<float> sums) {
+  if (batch.samples == 0) {
+    std::ranges::fill(sums, 0.0F);
+    return;
+  }
+  const at::NoGradGuard no_gradients;
+  const Batch tensors = implementation_->batch_of(batch);
+  const Outputs outputs = implementation_->infer(batch, tensors);
+  const at::Tensor loss =
+      with_errors_of_torch("the loss", [&] { return implementation_->functions.loss(outputs, tensors); });
+  implementation_->write_sums(outputs, loss, tensors, batch, sums);
+}
+
+void AnyTrainableModule::predict(const ShardBatch& batch, std::span<float> outputs) {
+  if (batch.samples == 0) return;
+  const at::NoGradGuard no_gradients;
+  const Outputs computed = implementation_->infer(batch, implementation_->batch_of(batch));
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < computed.size(); ++i) {
+    const at::Tensor whole = computed[i].contiguous();
+    const auto count = static_cast<std::size_t>(whole.numel());
+    HOLDFAST_ASSERT(begin + count <= outputs.size());
+    std::memcpy(outputs.data() + begin, whole.data_ptr<float>(), count * sizeof(float));
+    begin += count;
+  }
+}
+
+std::optional<float> AnyTrainableModule::learning_rate(std::int64_t update) const {
+  const Implementation& self = *implementation_;
+  if (self.optimizer) return self.optimizer->learning_rate(update);
+  const std::optional<LearningRate> rate = self.functions.optimizer->learning_rate();
+  return rate ? std::optional(rate->of_update(update)) : std::nullopt;
+}
+
+void AnyTrainableModule::check_learning_rate(float rate) const {
+  const Implementation& self = *implementation_;
+  const bool follows_schedule = self.optimizer ? self.optimizer->has_schedule()
+                                               : !self.functions.optimizer->learning_rate() ||
+                                                     !self.functions.optimizer->learning_rate()->constant();
+  if (!follows_schedule && rate >= 0) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("a callback sets the learning rate {}, which must not be negative, of an optimizer whose rate is "
+                  "a number; leave the schedule or the callback out",
+                  rate));
+}
+
+void AnyTrainableModule::apply_update(const Update& update) {
+  if (update.is_weighted && update.weight == 0) return;
+  implementation_->update_parameters(update);
+  implementation_->update_buffers(update.gradients.subspan(implementation_->parameter_floats));
+}
+
+std::shared_ptr<::torch::nn::Module> AnyTrainableModule::module() {
+  Implementation& self = *implementation_;
+  if (self.workers.empty()) {
+    throw Error(ErrorCode::invalid_argument, "a TrainableModule was asked for its module before fit() began");
+  }
+  self.workers.front().set_training(false);
+  self.workers.front().set_buffers(self.buffers, 0);
+  return self.workers.front().pointer();
+}
+
+}  // namespace holdfast::torch

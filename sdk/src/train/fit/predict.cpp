@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "data/batches/batch_loader.h"
+#include "data/batches/padded_batches.h"
 #include "holdfast/base/error.h"
 #include "train/fit/fit_checks.h"
 #include "train/fit/session.h"
@@ -43,7 +44,8 @@ class BatchOutputs {
 
 }  // namespace
 
-void Trainer::Session::predict(const Dataset& data, const PredictionSink& sink) {
+void Trainer::Session::predict(const Dataset& padded_data, const PredictionSink& sink) {
+  const Dataset data = without_padding(padded_data);
   require_fitting_inputs(data, training_.trainable, "predict()");
   if (!sink) throw Error(ErrorCode::invalid_argument, "predict() was given an empty function for its outputs");
   generation_.join();
@@ -52,7 +54,8 @@ void Trainer::Session::predict(const Dataset& data, const PredictionSink& sink) 
   in_call(call, [&] { run_predict(call, begun, data, sink); });
 }
 
-Tensor Trainer::Session::predict(const Dataset& data) {
+Tensor Trainer::Session::predict(const Dataset& padded_data) {
+  const Dataset data = without_padding(padded_data);
   require_fitting_inputs(data, training_.trainable, "predict()");
   const std::vector<ArraySpec> outputs = training_.trainable.outputs();
   if (outputs.size() != 1) {

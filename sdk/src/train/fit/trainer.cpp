@@ -48,6 +48,9 @@ Tensor Trainer::predict(const Tensor& features, std::int64_t batch_size) {
 std::vector<Tensor> Trainer::predict(const std::vector<Tensor>& inputs, std::int64_t batch_size) {
   return session_->predict(inputs, batch_size);
 }
+void Trainer::attach(const std::string& name, const std::string& text) {
+  session_->attach(name, text);
+}
 std::string Trainer::directory() const {
   return session_->directory();
 }

@@ -81,6 +81,16 @@ std::string describe_keys(const std::string& text, const OrderedJson& metadata) 
   return keys;
 }
 
+// Names and sizes: a vocabulary fills many screens.
+std::string describe_attached(const OrderedJson& attached) {
+  std::vector<std::string> texts;
+  if (!attached.is_object()) return "";
+  for (const auto& item : attached.items()) {
+    texts.push_back(fmt::format("{} ({})", item.key(), describe_count(text_or_empty(item.value()).size(), "byte")));
+  }
+  return joined(texts, ", ");
+}
+
 // "?" unless `list` has an object with a name at this place.
 std::string name_at(const OrderedJson& list, const OrderedJson& place) {
   const bool is_place = list.is_array() && place.is_number_integer() && place >= 0 && place < list.size();
@@ -167,6 +177,8 @@ std::vector<std::pair<std::string, std::string>> summarise_metadata(const format
   }
   const OrderedJson& configuration = member(metadata, "configuration");
   add_if_there(member(configuration, "optimizer"), "kind", "optimizer", lines);
+  const std::string attached = describe_attached(member(metadata, "attached"));
+  if (!attached.empty()) lines.emplace_back("attached", attached);
   lines.emplace_back("metadata", describe_keys(file.metadata(), metadata));
   return lines;
 }

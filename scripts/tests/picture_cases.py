@@ -5,6 +5,7 @@
 
 Keras 3.15 with NumPy, and Pillow. picture_changes_test.cpp makes the picture by the same formula."""
 
+import itertools
 import sys
 
 import numpy as np
@@ -52,10 +53,47 @@ def cases():
     yield "standardized", np.asarray(normalized(values[None]))[0]
 
 
+def colors():
+    """Three channels, as reference_colors() of picture_colors_test.cpp makes them."""
+    values = np.zeros((4, 5, 3), np.float32)
+    for row in range(4):
+        for column in range(5):
+            for channel in range(3):
+                values[row, column, channel] = (row * 61 + column * 23 + channel * 97 + row * column * channel * 5) % 256
+    values[0, 0] = 0
+    values[0, 1] = 128
+    values[3, 4] = 255
+    return values
+
+
+def color_cases():
+    values = colors()
+    one = lambda number: np.full((1, 1, 1, 1), number, np.float32)
+    apply = lambda layer, made, pictures=values: np.asarray(layer.transform_images(pictures[None], made))[0]
+    yield "grayscale", apply(layers.RandomGrayscale(1.0), one(1).astype(bool))
+    yield "color_degeneration", apply(layers.RandomColorDegeneration(0.3), {"factor": one(0.3)})
+    for name, turns in (("hue_forward", 0.2), ("hue_back", -0.3)):
+        yield name, apply(layers.RandomHue(0.5), {"factor": np.array([turns], np.float32)})
+    for name, factor in (("less_saturation", 0.2), ("more_saturation", 0.7)):
+        scale = np.array([factor / (1 - factor + 1e-7)], np.float32)
+        yield name, apply(layers.RandomSaturation(0.5, value_range=(0, 1)), {"factor": scale}, values / 255) * 255
+    yield "inverted", apply(layers.RandomInvert(1.0), {"apply_inversion": np.array([True])})
+    for bits in (1, 3, 8):
+        yield f"posterized_{bits}", apply(layers.RandomPosterization((1, 8)), {"shift_factor": np.array([8 - bits], np.uint8)})
+    yield "solarized", apply(layers.Solarization(0.5, 0.5), {"additions": one(25.5), "thresholds": one(153)})
+    yield "stretched", np.asarray(layers.AutoContrast()((values * 0.5 + 20)[None]))[0]
+    yield "equalized", np.asarray(layers.Equalization()(values[None]))[0]
+    for name, factor in (("smooth", 0.1), ("sharp", 0.9)):
+        yield name, apply(layers.RandomSharpness(0.5), {"factor": np.array([factor], np.float32)})
+    blur = {"should_apply_blur": np.array([True]), "blur_factor": np.array([0.8, 0.8], np.float32)}
+    # Its kernel_size begins with the columns.
+    yield "blurred", apply(layers.RandomGaussianBlur(1.0, kernel_size=(3, 5)), blur)
+
+
 def main():
     lines = ["// Written by scripts/tests/picture_cases.py; do not edit.", "#pragma once", "", "#include <vector>", "",
              "namespace holdfast::references {", ""]
-    for name, values in cases():
+    for name, values in itertools.chain(cases(), color_cases()):
         assert np.all(np.isfinite(values)), name
         numbers = ", ".join(f"{float(value):.9g}F" if not float(value).is_integer() else f"{int(value)}"
                             for value in np.ravel(values))

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -87,7 +88,7 @@ class Reader {
     } else if (line.contains("restart")) {
       restarts_.push_back(restart_from_json(line.at("restart")));
     } else if (line.contains("details")) {
-      take_note(event, line);
+      take_note(event, time, line);
     } else if (event == "crashed") {
       take_crash(line);
     } else if (event == "device_event" || event == "devices_unwatched") {
@@ -115,7 +116,7 @@ class Reader {
   }
 
   // Workers choose the details of their events, so only those of known events are read.
-  void take_note(const std::string& event, const Json& line) {
+  void take_note(const std::string& event, double time, const Json& line) {
     const Json& details = line.at("details");
     if (!details.is_object()) return;
     RunReport::Savepoints& savepoints = report_.savepoints;
@@ -136,7 +137,19 @@ class Reader {
       resumed({details.at("path").get<std::string>(), details.at("step").get<std::int64_t>()});
     } else if (event == "fit_finished") {
       report_.furthest_step = std::max(report_.furthest_step, details.value("step", std::int64_t{-1}));
+    } else if (event == "samples_skipped") {
+      note_skipped_samples(time, details);
     }
+  }
+
+  // Each start and each new primary says it again. The report says it once.
+  void note_skipped_samples(double time, const Json& details) {
+    const auto first = details.at("first").get<std::vector<std::string>>();
+    std::string sentence = fmt::format("{} bad samples were left out of the data, as the program asked. The first: {}",
+                                       details.at("count").get<std::int64_t>(), fmt::join(first, "; "));
+    const bool is_known = std::ranges::any_of(
+        report_.remarks, [&](const RunReport::Remark& remark) { return remark.sentence == sentence; });
+    if (!is_known) report_.remarks.push_back({time, std::move(sentence)});
   }
 
   // A state was read from a file or from memory. After a failure it says how many steps are computed again. Otherwise

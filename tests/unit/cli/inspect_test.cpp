@@ -60,6 +60,14 @@ TEST_F(Inspect, ShowsTheLayersOfAModel) {
                                "name  type"));
 }
 
+TEST_F(Inspect, ListsTheTextsThatAModelCarries) {
+  write("/d/a.h5", {{"a", {1}, {1}}}, R"({"kind": "weights", "attached": {"classes": "a\nb", "odd": 3}})");
+
+  ASSERT_EQ(run({"inspect", "/d/a.h5"}), kDone);
+
+  EXPECT_THAT(out(), HasSubstr("attached  classes (3 bytes), odd (0 bytes)\n"));
+}
+
 TEST_F(Inspect, PrintsJson) {
   write("/d/a.h5", {{"a", {2, 1}, {1, 2}}}, kMetadata);
 

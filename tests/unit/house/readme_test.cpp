@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/folders.h"
@@ -27,6 +29,24 @@ std::vector<std::string> code_in(const std::string& page) {
     blocks.push_back(text.substr(at, text.find("```\n", at) - at));
   }
   return blocks;
+}
+
+int filled_lines(const std::string& text) {
+  std::istringstream lines(text);
+  int filled = 0;
+  for (std::string line; std::getline(lines, line);) filled += line.empty() ? 0 : 1;
+  return filled;
+}
+
+// The style of this house in shorter lines, as clang-format takes it on its command line.
+std::string style_of_a_hundred_columns() {
+  std::istringstream lines(read_file(source_folder() + "/.clang-format"));
+  std::string style;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("ColumnLimit:")) line = "ColumnLimit: 100";
+    if (!line.empty() && !line.starts_with("#")) style += (style.empty() ? "{" : ", ") + line;
+  }
+  return style + "}";
 }
 
 }  // namespace
@@ -68,10 +88,7 @@ TEST(DataPage, ShowsTheExampleProgramAsItIsBuilt) {
 
   const std::string program = example("tabular");
   EXPECT_EQ(blocks[0], program.substr(program.find("#include")));
-  std::istringstream lines(blocks[0]);
-  int filled = 0;
-  for (std::string line; std::getline(lines, line);) filled += line.empty() ? 0 : 1;
-  EXPECT_LE(filled, 25);
+  EXPECT_LE(filled_lines(blocks[0]), 25);
   const std::string test = read_file(source_folder() + "/tests/unit/data/tables/table_encoder_test.cpp");
   EXPECT_NE(test.find(blocks[1]), std::string::npos) << blocks[1];
   const std::string files = read_file(source_folder() + "/tests/unit/data/files/array_files_test.cpp");
@@ -89,10 +106,21 @@ TEST(DataPage, ShowsTheExampleOfPicturesAsItIsBuilt) {
   const std::string shown = program.substr(program.find("#include"));
 
   EXPECT_EQ(code_in("docs/data.md")[2], shown);
-  std::istringstream lines(shown);
-  int filled = 0;
-  for (std::string line; std::getline(lines, line);) filled += line.empty() ? 0 : 1;
-  EXPECT_LE(filled, 30);
+  EXPECT_LE(filled_lines(shown), 30);
+}
+
+// As many lines as most editors show them in.
+TEST(DataPage, ShowsExamplesThatStayShortInLinesOfAHundredCharacters) {
+  const std::string formatter = "/usr/bin/clang-format";
+  if (!std::filesystem::exists(formatter)) GTEST_SKIP() << formatter << " is missing";
+  for (const auto& [name, most] : {std::pair("tabular", 25), std::pair("pictures", 30)}) {
+    const std::string path = source_folder() + "/examples/" + name + "/main.cpp";
+
+    const ProgramResult laid_out = run_program(formatter, {"--style=" + style_of_a_hundred_columns(), path});
+
+    ASSERT_EQ(laid_out.exit_code, 0) << laid_out.output;
+    EXPECT_LE(filled_lines(laid_out.output.substr(laid_out.output.find("#include"))), most) << name;
+  }
 }
 
 }  // namespace holdfast

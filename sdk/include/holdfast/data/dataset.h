@@ -48,9 +48,36 @@ struct SampleArrays {
   ArrayRow targets;  // then the weight of the sample, "sample_weight", if the data set has weights
 };
 
-// How Dataset::batch() groups samples.
+// How Dataset::map() treats a function.
+struct MapOptions {
+  // Whether the function draws from its Random. One that does not makes the same sample in each epoch, so cache() may
+  // follow it. A draw in spite of `false` ends loading with Error{invalid_argument} that names the map.
+  bool draws = true;
+};
+
+// How Dataset::batch() groups samples. At most one of the two may be set.
 struct BatchOptions {
   bool drop_remainder = false;  // leave out the samples at the end of an epoch that do not fill a batch
+  // Fill the last batch of an epoch with copies of its last sample that have the weight 0, so that all batches have one
+  // size. Samples get weights for it, of 1 where they had none.
+  bool pad_remainder = false;
+};
+
+// Which samples Dataset::skip_bad() leaves out.
+struct SkipBadOptions {
+  std::int64_t at_most = 0;  // more bad samples than these are an error; it must be given, 1 or more
+  int threads = 1;           // that load samples; nothing depends on them
+  // A file that keeps what was found, so that samples are looked at once and not at each start of the program. It is
+  // written if it is not there. Empty: none.
+  std::string index = "";
+};
+
+// What the skip_bad() stages of a data set left out.
+struct SkippedSamples {
+  std::int64_t count = 0;          // of an epoch
+  std::vector<std::string> first;  // what is wrong with the first ones, at most kMostNamed for each stage
+
+  static constexpr std::size_t kMostNamed = 5;  // samples of a stage that are named
 };
 
 // How Dataset::cache() fills a file.
@@ -60,6 +87,9 @@ struct CacheOptions {
 
 // How Dataset::prefetch() loads batches.
 struct PrefetchOptions {
+  // As many threads as load a batch in the time of a step, by what both took so far, up to the cores of the replica.
+  static constexpr int automatic = 0;
+
   int threads = 1;  // per replica; they load one batch together and, on CPUs, compete with training
 };
 
@@ -159,13 +189,14 @@ class Dataset {
   // A function must depend on nothing else; otherwise a resumed run differs in its bits. description()
   // cannot contain its code, so change `name` whenever the function changes. Throws
   // Error{invalid_argument} for an empty function.
-  Dataset map(MapFunction function, std::string name = "") const;
-  Dataset map(Shape new_feature_shape, FeatureFunction function, std::string name = "") const;
+  Dataset map(MapFunction function, std::string name = "", MapOptions options = {}) const;
+  Dataset map(Shape new_feature_shape, FeatureFunction function, std::string name = "", MapOptions options = {}) const;
   // For samples of any arrays. The functions of the two above get rows, so they are for samples of one f32
   // input and one f32 target, and throw Error{invalid_argument} for others. An i64 that does not fit into
   // 32 bits ends loading with Error{invalid_argument} that names array, element and sample.
-  Dataset map(ArrayMapFunction function, std::string name = "") const;
-  Dataset map(std::vector<ArraySpec> new_inputs, InputMapFunction function, std::string name = "") const;
+  Dataset map(ArrayMapFunction function, std::string name = "", MapOptions options = {}) const;
+  Dataset map(std::vector<ArraySpec> new_inputs, InputMapFunction function, std::string name = "",
+              MapOptions options = {}) const;
   // For pictures: resize(), random_crop(), augment() and others of holdfast/data/picture_changes.h, which name
   // themselves. Throws Error{invalid_argument} for samples that are not one picture.
   Dataset map(const PictureChange& change) const;
@@ -193,9 +224,10 @@ class Dataset {
   // needed. The file is shared by replicas. It appears under its name when it is whole, and holds the description of
   // what it was made of and a digest of each sample, which is checked when the sample is loaded.
   //
-  // Throws Error{invalid_argument} after shuffle(), mixup() and maps that may draw: all but resize(), center_crop() and
-  // standardize(). Throws Error{incompatible} for a file that was made of other data, Error{invalid_file} for one that
-  // is damaged or no cache, which is left as it is, and what the file system throws.
+  // Throws Error{invalid_argument} after shuffle(), mixup() and maps that may draw: all but resize(), center_crop(),
+  // standardize(), and those with MapOptions{.draws = false}. Throws Error{incompatible} for a file that was made of
+  // other data, Error{invalid_file} for one that is damaged or no cache, which is left as it is, and what the file
+  // system throws.
   Dataset cache() const;
   Dataset cache(const std::string& path, CacheOptions options = {}) const;
 
@@ -224,6 +256,25 @@ class Dataset {
   // Error{invalid_argument} for an empty function, if no sample is kept, and after shuffle(), where samples have no
   // fixed position. Throws Error{unsupported} for more than 2^32 - 1 samples.
   Dataset filter(const FilterFunction& function, std::string name = "") const;
+
+  // Leaves out the samples that cannot be loaded: a picture that is cut off, or one for which a map() throws. Put it
+  // after the stages that may fail and before shuffle():
+  //
+  //   read_pictures("flowers", {.height = 64, .width = 64}).skip_bad({.at_most = 20, .index = "flowers.bad.json"})
+  //
+  // Each sample is loaded once, as it is in epoch 0 with seed 0, before this returns. A sample is bad if that throws an
+  // Error of the codes invalid_argument, invalid_file, not_found, unsupported or not_finite. Everything else passes
+  // through, since it says nothing of the sample: a disk that fails, memory that is short. What was found holds for all
+  // epochs and ranks, and takes 4 bytes for each sample that stays. The description has a digest of it. fit() and
+  // evaluate() write the number and the first reasons to the log, the journal and results.json.
+  //
+  // Throws Error{invalid_argument} without at_most, if more samples are bad, if none is left, and after shuffle() or
+  // bucketed(); Error{unsupported} for more than 2^32 - 1 samples; Error{incompatible} for an index of other data, and
+  // Error{invalid_file} for one that is damaged, which is left as it is: remove it. An index is not looked at again
+  // when the content of files changes and the description() of the data does not.
+  Dataset skip_bad(const SkipBadOptions& options) const;
+  // What all skip_bad() stages of this data set left out, in their order.
+  SkippedSamples skipped_samples() const;
 
   // Makes one sample of `count` samples that follow one another: inputs get a leading axis of that extent. Window w
   // begins at sample w * shift. Samples at the end that fill no window are left out. For a series of measurements, with
@@ -301,13 +352,17 @@ class Dataset {
   // Error{invalid_argument} unless 0 < count.
   Dataset repeat(std::int64_t count) const;
 
-  // batch() groups samples; prefetch() loads `depth` batches ahead with threads of its own (0: none).
-  // Use more than one thread if map() functions take longer than training. No bit depends on the number
-  // of threads, and if several samples fail, the failure of the first one in order is thrown.
+  // batch() groups samples; the last batch of an epoch is smaller if they do not fill it, unless BatchOptions say
+  // otherwise. A loss, and a mean of samples by their weights, are the same with padding: weights of 0 leave the sum
+  // and its divisor as they are. Bits may differ in the last batch, as its samples are in other shards. What a layer
+  // computes over a batch in training, such as the means of BatchNormalization, does see the copies, and so do metrics
+  // that are unweighted(). predict() gives no outputs for them. prefetch() loads `depth` batches ahead with threads of
+  // its own (0: none). Use more than one thread if map() functions take longer than training. No bit depends on the
+  // number of threads, and if several samples fail, the failure of the first one in order is thrown.
   //
   // Both come after all other stages, at most once each. They throw Error{invalid_argument} otherwise,
-  // and for a batch of no samples, a negative depth, fewer than one thread, or several threads at depth
-  // 0.
+  // and for a batch of no samples, a negative depth, a negative number of threads, several threads or
+  // PrefetchOptions::automatic at depth 0, and pad_remainder with keep_on_device().
   Dataset batch(std::int64_t samples, BatchOptions options = {}) const;
   // Loads `depth` batches ahead with threads of its own; 0: none.
   Dataset prefetch(int depth, PrefetchOptions options = {}) const;
@@ -324,7 +379,9 @@ class Dataset {
   std::int64_t batches() const;
   // Whether an epoch leaves out the samples that do not fill its last batch (BatchOptions).
   bool drops_remainder() const { return drop_remainder_; }
-  // What prefetch() and keep_on_device() were given; without them 0, 1 and false.
+  // The samples of weight 0 at the end of an epoch that fill its last batch (BatchOptions); size() counts them.
+  std::int64_t padding() const;
+  // What prefetch() and keep_on_device() were given; without them 0, 1 and false. 0 threads are chosen by measuring.
   int prefetch_depth() const { return prefetch_depth_; }
   int prefetch_threads() const { return prefetch_threads_; }
   bool is_kept_on_device() const { return is_kept_on_device_; }  // whether keep_on_device() was called

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/data/dataset.h"
 #include "holdfast/train/callback.h"
 
 namespace holdfast {
@@ -20,6 +21,8 @@ struct CallResults {
   std::string kind;           // "fit", "evaluate", "predict", "load_weights" or "compile"
   Logs results;               // of fit(): of its last epoch
   std::vector<Logs> history;  // of fit(): one entry per epoch; else empty
+  // What Dataset::skip_bad() left out of the data of fit(), with that for validation, or of evaluate().
+  SkippedSamples skipped_samples{};
 };
 
 // The content of results.json.

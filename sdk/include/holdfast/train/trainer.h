@@ -265,6 +265,14 @@ class Trainer {
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size = 256,
                               std::optional<Weights> weights = {});
 
+  // Keeps a text with the model: an encoder, a vocabulary, names of classes. Each savepoint and file of weights has it
+  // under this name, and attached_text(path, name) of holdfast/train/attached_texts.h gives it back. To be called
+  // before the first fit() or other call that joins the replicas, with the same texts on each rank; a second text of a
+  // name replaces the first. A run that goes on with other texts is refused, as one with other options is. Throws
+  // Error{invalid_argument} after such a call, for names and texts that are not UTF-8, and for more than 16 MiB
+  // together.
+  void attach(const std::string& name, const std::string& text);
+
   // The folder of its savepoints, which best_savepoint() takes; see above. Empty without a run directory.
   std::string directory() const;
   // Updates applied since the start of the run, over all calls of fit() of this Trainer.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/first_failure.h"
+#include "data/batches/gathered_rows.h"
 #include "data/stages/stage.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/threads.h"
@@ -85,20 +86,44 @@ struct Destination {
   const std::uint64_t seed;
   const Part& part;
   const LoadedRows arrays;
+  const bool reads_files = dataset.last_stage()->reads_files();
+
+  std::size_t feature_words() const { return dataset.last_stage()->feature_words(); }
+  std::size_t target_words() const { return dataset.last_stage()->target_words(); }
+  // The rows of the samples [begin, end) of the part.
+  LoadedRows rows(std::size_t begin, std::size_t end) const {
+    return {arrays.features.subspan(begin * feature_words(), (end - begin) * feature_words()),
+            arrays.targets.subspan(begin * target_words(), (end - begin) * target_words())};
+  }
 };
 
+// How many samples ahead a source is told of: enough that a disk has something to do meanwhile.
+constexpr std::int64_t kExpectedAhead = 16;
+
 void load_sample(const Destination& to, std::size_t index) {
-  const std::size_t feature_words = to.dataset.last_stage()->feature_words();
-  const std::size_t target_words = to.dataset.last_stage()->target_words();
-  const Positions positions = positions_of(to.dataset, to.part);
-  to.dataset.load(to.seed, to.part.epoch, positions.first + static_cast<std::int64_t>(index),
-                  {.features = to.arrays.features.subspan(index * feature_words, feature_words),
-                   .targets = to.arrays.targets.subspan(index * target_words, target_words)});
+  const LoadedRows row = to.rows(index, index + 1);
+  const std::int64_t position = positions_of(to.dataset, to.part).first + static_cast<std::int64_t>(index);
+  // Perhaps a sample of another replica, which costs nothing: they share what the system has read.
+  const std::int64_t later = position + kExpectedAhead;
+  if (to.reads_files && later < to.dataset.size()) to.dataset.last_stage()->expect(to.seed, to.part.epoch, later);
+  to.dataset.load(to.seed, to.part.epoch, position, {.features = row.features, .targets = row.targets});
+}
+
+// Copies the samples [begin, end) of a part from memory.
+void gather_samples(const Destination& to, const GatheredRows& source, std::size_t begin, std::size_t end) {
+  const LoadedRows rows = to.rows(begin, end);
+  const std::int64_t first = positions_of(to.dataset, to.part).first + static_cast<std::int64_t>(begin);
+  source.gather(to.seed, to.part.epoch, first, rows.features, rows.targets);
 }
 
 // Loads all samples in this thread. Returns false if it was stopped before the end.
 bool load_part(const Destination& to, const std::stop_token& stop) {
   const std::size_t count = positions_of(to.dataset, to.part).count;
+  const GatheredRows source(*to.dataset.last_stage());
+  if (source.are_there()) {
+    gather_samples(to, source, 0, count);
+    return true;
+  }
   for (std::size_t i = 0; i < count; ++i) {
     if (stop.stop_requested()) return false;
     load_sample(to, i);
@@ -113,15 +138,16 @@ bool load_part(const Destination& to, const std::stop_token& stop, WorkerPool& p
   const std::size_t count = positions_of(to.dataset, to.part).count;
   // The pieces depend on the number of threads, and the samples do not: each one is a function of its position.
   const std::size_t pieces = std::min(count, kPiecesPerThread * static_cast<std::size_t>(pool.size()));
+  const GatheredRows source(*to.dataset.last_stage());
   FirstFailure failure;
   pool.run(static_cast<int>(pieces), [&](int, int index) {
     const auto piece = static_cast<std::size_t>(index);
     std::size_t sample = piece * count / pieces;
+    const std::size_t end = (piece + 1) * count / pieces;
     if (failure.is_before(sample)) return;
     try {
-      for (const std::size_t end = (piece + 1) * count / pieces; sample < end && !stop.stop_requested(); ++sample) {
-        load_sample(to, sample);
-      }
+      if (source.are_there()) return gather_samples(to, source, sample, end);
+      for (; sample < end && !stop.stop_requested(); ++sample) load_sample(to, sample);
     } catch (...) {
       failure.note(sample);
     }
@@ -207,6 +233,10 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
   if (dataset_.prefetch_threads() > 1 && !needs_positions_only()) {
     pool_ = std::make_unique<WorkerPool>(dataset_.prefetch_threads());
   }
+  if (dataset_.prefetch_threads() == PrefetchOptions::automatic && !needs_positions_only()) {
+    choice_.emplace(ways.most_threads);
+    chose_threads_ = std::move(ways.chose_threads);
+  }
   // Last, because it reads every other member.
   thread_ = start_thread<std::jthread>("the thread that prepares batches",
                                        [this](const std::stop_token& stop) { run(stop); });
@@ -281,11 +311,24 @@ Batch BatchLoader::view(const LoadedBatch& batch) const {
 
 std::optional<Batch> BatchLoader::next() {
   if (!thread_.joinable()) return load_in_this_thread();
-  if (is_fed()) return next_fed();
+  note_step();
+  std::optional<Batch> batch = is_fed() ? next_fed() : next_loaded();
+  if (batch) handed_out_ = std::chrono::steady_clock::now();
+  return batch;
+}
+
+std::optional<Batch> BatchLoader::next_loaded() {
   give_back(std::move(current_));
   current_ = wait_for_loaded();
   if (current_ == nullptr) return std::nullopt;
   return view(*current_);
+}
+
+void BatchLoader::note_step() {
+  if (!handed_out_) return;
+  const auto now = std::chrono::steady_clock::now();
+  const std::lock_guard lock(mutex_);
+  if (choice_) choice_->note_step(now - *handed_out_);
 }
 
 void BatchLoader::give_back(std::unique_ptr<LoadedBatch> batch) {
@@ -356,6 +399,24 @@ void BatchLoader::run(const std::stop_token& stop) {
   changed_.notify_all();
 }
 
+// Between two batches the pool is idle, so another one may take its place.
+bool BatchLoader::load_measured(const Cursor& cursor, LoadedBatch& batch, const std::stop_token& stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!load(cursor, batch, stop)) return false;
+  const auto end = std::chrono::steady_clock::now();
+  std::optional<int> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!choice_) return true;
+    choice_->note_load(end - begin);
+    threads = choice_->next();
+  }
+  if (!threads) return true;
+  pool_ = *threads > 1 ? std::make_unique<WorkerPool>(*threads) : nullptr;
+  if (chose_threads_) chose_threads_(*threads);
+  return true;
+}
+
 void BatchLoader::load_all(const std::stop_token& stop) {
   for (; !is_at_end(cursor_); cursor_ = following(cursor_)) {
     std::unique_lock lock(mutex_);
@@ -365,7 +426,7 @@ void BatchLoader::load_all(const std::stop_token& stop) {
     lock.unlock();
 
     // Without the lock, since a sample may take long and next() must be able to fetch the batches before it.
-    if (!load(cursor_, *batch, stop)) return;
+    if (!load_measured(cursor_, *batch, stop)) return;
 
     lock.lock();
     loaded_.push_back(std::move(batch));

@@ -7,6 +7,7 @@
 //
 //   free buffers --loading thread--> loaded batches, oldest first --next()--> the batch in use --next()--> free buffers
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -23,6 +24,7 @@
 #include "data/batches/pinned_samples.h"
 #include "data/batches/resident_samples.h"
 #include "data/batches/staged_batches.h"
+#include "data/batches/thread_choice.h"
 #include "data/stages/stage.h"
 #include "holdfast/data/dataset.h"
 
@@ -87,6 +89,9 @@ struct SampleWays {
   SampleFeeds feeds{};                  // from a pinned source; only with prefetch()
   // If both are empty: makes feeds of rows into which batches are loaded ahead, or returns none.
   std::function<SampleFeeds(const HostRows&)> stage{};
+  // For PrefetchOptions::automatic: how many threads may load, and who is told, on the loading thread, how many do.
+  int most_threads = 1;
+  std::function<void(int threads)> chose_threads{};
 };
 
 class BatchLoader {
@@ -143,9 +148,14 @@ class BatchLoader {
   void give_back(std::unique_ptr<LoadedBatch> batch);
   bool is_any_loaded();
   std::optional<Batch> next_fed();
+  std::optional<Batch> next_loaded();
   void send_next();
   void run(const std::stop_token& stop);
   void load_all(const std::stop_token& stop);
+  // load(), and where threads are chosen by measuring, what it tells of them.
+  bool load_measured(const Cursor& cursor, LoadedBatch& batch, const std::stop_token& stop);
+  // How long the caller needed since it got its last batch.
+  void note_step();
 
   const Dataset dataset_;
   const std::uint64_t seed_;
@@ -169,7 +179,10 @@ class BatchLoader {
   std::deque<std::unique_ptr<LoadedBatch>> loaded_;
   bool is_finished_ = false;  // the loading thread will add no more
   std::exception_ptr failure_;
+  std::optional<ThreadChoice> choice_;  // empty unless threads are chosen by measuring
 
+  std::optional<std::chrono::steady_clock::time_point> handed_out_;  // the batch in use; used by the caller
+  std::function<void(int)> chose_threads_;                           // used by the loading thread
   std::unique_ptr<WorkerPool> pool_;  // helps the loading thread; null if that loads alone
 
   std::jthread thread_;  // last, so that it is stopped and joined before the rest is destroyed

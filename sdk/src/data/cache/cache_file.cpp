@@ -25,6 +25,7 @@ constexpr std::string_view kCacheMagic = "HFCACHE1";
 constexpr std::size_t kCacheDigestEnd = kCacheMagic.size() + sizeof(Digest::bytes);
 constexpr std::size_t kCacheHeadBytes = kCacheDigestEnd + 3 * sizeof(std::uint64_t);
 constexpr std::uint64_t kMostCacheTextBytes = 64U << 20;
+constexpr std::uint64_t kLeastExpectedBytes = 16U << 10;
 
 // The numbers of the head, in the order of the file.
 using HeadNumbers = std::array<std::uint64_t, 3>;
@@ -88,7 +89,7 @@ void write_samples(File& file, const CacheContent& content, std::uint64_t first_
 
 CacheFile::CacheFile(FileSystem& files, const std::string& path, const CacheContent& content, const MakeSample& make,
                      int threads)
-    : path_(path) {
+    : path_(path), sample_bytes_(content.sample_bytes) {
   first_sample_ =
       kCacheHeadBytes + content.text.size() + static_cast<std::uint64_t>(content.samples) * sizeof(Digest::bytes);
   if (!files.exists(path)) {
@@ -127,6 +128,12 @@ void CacheFile::open(FileSystem& files, const CacheContent& content) {
   if (!is_whole || std::memcmp(head.data() + kCacheMagic.size(), found.bytes.data(), found.bytes.size()) != 0) {
     refuse("the digest of its head is wrong; remove it");
   }
+}
+
+// The disk then reads while other samples are checked. For small samples the call would take longer than it saves.
+void CacheFile::expect(std::int64_t sample) const {
+  if (sample_bytes_ < kLeastExpectedBytes) return;
+  file_->start_reading(first_sample_ + static_cast<std::uint64_t>(sample) * sample_bytes_, sample_bytes_);
 }
 
 void CacheFile::read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const {

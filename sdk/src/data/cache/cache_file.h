@@ -41,6 +41,8 @@ class CacheFile {
   CacheFile(FileSystem& files, const std::string& path, const CacheContent& content, const MakeSample& make,
             int threads = 1);
 
+  // A hint that this sample will be read soon. Any thread.
+  void expect(std::int64_t sample) const;
   // Both parts together are the sample. Any thread, several at once. Throws Error{invalid_file} if its digest is wrong.
   void read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const;
 
@@ -52,6 +54,7 @@ class CacheFile {
   std::unique_ptr<File> file_;
   std::vector<Digest> index_;
   std::uint64_t first_sample_ = 0;  // where it begins
+  std::uint64_t sample_bytes_ = 0;
 };
 
 }  // namespace holdfast

@@ -28,17 +28,6 @@ float* zeroed_words(std::int64_t samples, std::size_t words) {
   return static_cast<float*>(memory);
 }
 
-// Everything that the bits of the samples depend on.
-std::string text_of(const Stage& stage) {
-  nlohmann::ordered_json stages = nlohmann::ordered_json::array();
-  stage.describe(stages);
-  const nlohmann::ordered_json text = {{"size", stage.size()},
-                                       {"inputs", json_of(stage.layouts().inputs)},
-                                       {"targets", json_of(stage.layouts().targets)},
-                                       {"stages", std::move(stages)}};
-  return text.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 }  // namespace
 
 CacheStage::CacheStage(std::shared_ptr<const Stage> before)
@@ -76,7 +65,7 @@ FileCacheStage::FileCacheStage(std::shared_ptr<const Stage> stage, const std::st
     : CacheStage(std::move(stage)),
       file_(
           posix_file_system(), path,
-          {.text = text_of(before()), .samples = size(), .sample_bytes = sample_words() * sizeof(float)},
+          {.text = text_of_samples(before()), .samples = size(), .sample_bytes = sample_words() * sizeof(float)},
           [this](std::int64_t position, std::span<std::byte> bytes) {
             std::vector<float> words(sample_words());
             before().load(0, 0, position, sample_in(words));

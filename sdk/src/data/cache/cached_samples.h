@@ -70,6 +70,8 @@ class FileCacheStage : public CacheStage {
   FileCacheStage(std::shared_ptr<const Stage> before, const std::string& path, int threads);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  bool reads_files() const override { return true; }
+  void expect(std::uint64_t, std::int64_t, std::int64_t position) const override { file_.expect(position); }
 
  private:
   CacheFile file_;

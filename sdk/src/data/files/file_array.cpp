@@ -91,6 +91,13 @@ void OpenFileArray::read(std::int64_t row, std::int64_t rows, std::span<std::byt
   if (!is_same) convert_elements(bytes, stored_, to, dtype_, first, label_);
 }
 
+// For short rows the call would take longer than it saves.
+void OpenFileArray::expect(std::int64_t row) const {
+  constexpr std::uint64_t kLeastBytes = 16U << 10;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(shape_.element_count() / shape_[0]) * size_bytes(stored_);
+  if (bytes >= kLeastBytes) file_->start_reading(offset_ + static_cast<std::uint64_t>(row) * bytes, bytes);
+}
+
 Digest OpenFileArray::digest() const {
   DigestBuilder builder;
   const std::int64_t rows = shape_[0];

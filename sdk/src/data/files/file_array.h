@@ -32,6 +32,8 @@ class OpenFileArray {
   // Writes rows [row, row + rows), which must exist, as elements of dtype(). Throws Error{invalid_file} if the file has
   // become shorter, and for a value that does not fit.
   void read(std::int64_t row, std::int64_t rows, std::span<std::byte> to) const;
+  // A hint that this row will be read soon.
+  void expect(std::int64_t row) const;
   // The digest of all elements of dtype(), as digest() of a tensor's bytes. Reads the whole array.
   Digest digest() const;
 

@@ -31,6 +31,12 @@ class FileArraysSource : public ArraysSource {
         inputs_(std::move(inputs)),
         targets_(std::move(targets)) {}
 
+  bool reads_files() const override { return true; }
+  void expect(std::uint64_t, std::int64_t, std::int64_t position) const override {
+    for (const OpenFileArray& input : inputs_) input.expect(position);
+    for (const OpenFileArray& target : targets_) target.expect(position);
+  }
+
  private:
   void read_inputs(std::int64_t position, std::span<float> row) const override {
     read_arrays(layouts().inputs, inputs_, position, row);

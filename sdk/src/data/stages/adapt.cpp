@@ -7,8 +7,8 @@ namespace holdfast {
 Normalization adapt(const Normalization& layer, const Dataset& data, std::uint64_t seed) {
   NormalizationStatistics statistics(layer, data.feature_shape());
   std::vector<float> features(static_cast<std::size_t>(data.feature_shape().element_count()));
-  std::vector<float> targets(static_cast<std::size_t>(data.target_shape().element_count()));
-  for (std::int64_t position = 0; position < data.size(); ++position) {
+  std::vector<float> targets(data.target_layout().words());
+  for (std::int64_t position = 0; position < data.size() - data.padding(); ++position) {
     // Epoch 0 stands for all: a random map() gives other numbers in each epoch.
     data.load(seed, 0, position, {.features = features, .targets = targets});
     statistics.add(features);

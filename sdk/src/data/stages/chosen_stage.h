@@ -13,6 +13,9 @@ namespace holdfast {
 class ChosenStage : public ChainedStage {
  public:
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    before().expect(seed, epoch, positions_[static_cast<std::size_t>(position)]);
+  }
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override;
   const Stage* source() const override { return before().source(); }

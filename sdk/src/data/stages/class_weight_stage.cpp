@@ -72,13 +72,6 @@ std::optional<std::size_t> row_classes(const Stage& stage) {
   return elements == 1 ? std::nullopt : std::optional(static_cast<std::size_t>(elements));
 }
 
-SampleLayouts weighted_layouts(const SampleLayouts& before) {
-  if (before.has_weights) return before;
-  std::vector<ArraySpec> targets(before.targets.arrays().begin(), before.targets.arrays().end());
-  targets.push_back({.name = "sample_weight", .shape = {}});
-  return {.inputs = before.inputs, .targets = RowLayout(std::move(targets)), .has_weights = true};
-}
-
 }  // namespace
 
 ClassWeightStage::ClassWeightStage(std::shared_ptr<const Stage> before, std::vector<float> weights)
@@ -149,7 +142,8 @@ std::vector<float> balanced_class_weights(const Dataset& data) {
   const Stage& stage = *data.last_stage();
   std::vector<std::int64_t> samples_of(row_classes(stage).value_or(0));
   std::vector<float> row(stage.target_words());
-  for (std::int64_t position = 0; position < data.size(); ++position) {
+  const std::int64_t all = data.size() - data.padding();
+  for (std::int64_t position = 0; position < all; ++position) {
     stage.load_targets(0, 0, position, row);
     const auto number =
         static_cast<std::size_t>(class_of_target(stage.layouts().targets, row, stage.source_position(0, 0, position)));
@@ -160,7 +154,7 @@ std::vector<float> balanced_class_weights(const Dataset& data) {
   std::vector<float> weights;
   for (const std::int64_t samples : samples_of) {
     const double of_all_classes = static_cast<double>(classes) * static_cast<double>(samples);
-    weights.push_back(samples == 0 ? 1.0F : static_cast<float>(static_cast<double>(data.size()) / of_all_classes));
+    weights.push_back(samples == 0 ? 1.0F : static_cast<float>(static_cast<double>(all) / of_all_classes));
   }
   return weights;
 }

@@ -19,6 +19,9 @@ class ClassWeightStage : public ChainedStage {
 
   // Throws Error{invalid_argument} that names the sample for a target that is not a class with a weight.
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    before().expect(seed, epoch, position);
+  }
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override;
   const Stage* source() const override { return nullptr; }

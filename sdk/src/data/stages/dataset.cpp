@@ -90,25 +90,27 @@ void Dataset::check_is_open(const std::string& stage) const {
                           stage, before));
 }
 
-Dataset Dataset::map(MapFunction function, std::string name) const {
+Dataset Dataset::map(MapFunction function, std::string name, MapOptions options) const {
   check_is_open("map");
-  return Dataset(std::make_shared<MapStage>(stage_, std::move(function), std::move(name)));
+  return Dataset(std::make_shared<MapStage>(stage_, std::move(function), std::move(name), options.draws));
 }
 
-Dataset Dataset::map(Shape new_feature_shape, FeatureFunction function, std::string name) const {
+Dataset Dataset::map(Shape new_feature_shape, FeatureFunction function, std::string name, MapOptions options) const {
   check_is_open("map");
-  return Dataset(
-      std::make_shared<FeatureMapStage>(stage_, std::move(new_feature_shape), std::move(function), std::move(name)));
+  return Dataset(std::make_shared<FeatureMapStage>(stage_, std::move(new_feature_shape), std::move(function),
+                                                   std::move(name), options.draws));
 }
 
-Dataset Dataset::map(ArrayMapFunction function, std::string name) const {
+Dataset Dataset::map(ArrayMapFunction function, std::string name, MapOptions options) const {
   check_is_open("map");
-  return Dataset(std::make_shared<ArrayMapStage>(stage_, std::move(function), std::move(name)));
+  return Dataset(std::make_shared<ArrayMapStage>(stage_, std::move(function), std::move(name), options.draws));
 }
 
-Dataset Dataset::map(std::vector<ArraySpec> new_inputs, InputMapFunction function, std::string name) const {
+Dataset Dataset::map(std::vector<ArraySpec> new_inputs, InputMapFunction function, std::string name,
+                     MapOptions options) const {
   check_is_open("map");
-  return Dataset(std::make_shared<InputMapStage>(stage_, std::move(new_inputs), std::move(function), std::move(name)));
+  return Dataset(std::make_shared<InputMapStage>(stage_, std::move(new_inputs), std::move(function), std::move(name),
+                                                 options.draws));
 }
 
 Dataset Dataset::map(const PictureChange& change) const {
@@ -197,21 +199,12 @@ Dataset Dataset::repeat(std::int64_t count) const {
   return Dataset(std::make_shared<RepeatStage>(stage_, count));
 }
 
-Dataset Dataset::batch(std::int64_t samples, BatchOptions options) const {
-  check_count("batch", samples, 1);
-  if (batch_size_ != 0) throw Error(ErrorCode::invalid_argument, "batch() is given twice; batches hold single samples");
-  Dataset result = *this;
-  result.batch_size_ = samples;
-  result.drop_remainder_ = options.drop_remainder;
-  return result;
-}
-
 Dataset Dataset::prefetch(int depth, PrefetchOptions options) const {
   check_count("prefetch", depth, 0);
-  if (options.threads < 1 || (depth == 0 && options.threads > 1)) {
+  if (options.threads < 0 || (depth == 0 && options.threads != 1)) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("prefetch() of {} batches by {} threads: use at least one thread, and just one with a "
-                            "depth of 0, which loads nothing ahead",
+                fmt::format("prefetch() of {} batches by {} threads: use one thread or more, or "
+                            "PrefetchOptions::automatic, and just one with a depth of 0, which loads nothing ahead",
                             depth, options.threads));
   }
   if (is_prefetched_) throw Error(ErrorCode::invalid_argument, "prefetch() is given twice");
@@ -228,8 +221,8 @@ Dataset Dataset::keep_on_device() const {
   if (stage_->source() == nullptr) {
     throw Error(
         ErrorCode::invalid_argument,
-        "keep_on_device() stands after map(), which makes other samples in each epoch, or after a stage that joins "
-        "samples; leave out one of the two");
+        "keep_on_device() stands after map(), which makes other samples in each epoch, or after a stage that joins or "
+        "weighs samples; leave out one of the two");
   }
   Dataset result = *this;
   result.is_kept_on_device_ = true;

@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 #include <vector>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 
 namespace holdfast {
 namespace {
@@ -20,6 +23,34 @@ namespace {
 Random draws_of(const Stage& stage, std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
   return Random(seed, Purpose::augmentation, draw_major(stage, epoch), static_cast<std::uint64_t>(position));
 }
+
+// Whether both are of one sequence and have the same draw next: a draw moves a counter.
+bool have_same_draws(const Random& a, const Random& b) {
+  static_assert(std::is_trivially_copyable_v<Random> && std::has_unique_object_representations_v<Random>);
+  return std::memcmp(&a, &b, sizeof(Random)) == 0;
+}
+
+// The draws that one call of a function gets. A function that promised to make none must not have made any: cache()
+// would keep what epoch 0 drew.
+class MapDraws {
+ public:
+  MapDraws(const Stage& stage, std::uint64_t seed, std::int64_t epoch, std::int64_t position)
+      : random_(draws_of(stage, seed, epoch, position)), first_(random_), position_(position) {}
+
+  Random& random() { return random_; }
+  void check(bool may_draw, const std::string& name) const {
+    if (may_draw || have_same_draws(random_, first_)) return;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the function of map() {} drew a number for sample {}, although its option says .draws = "
+                            "false; leave out the option",
+                            quoted_text(name), position_));
+  }
+
+ private:
+  Random random_;
+  const Random first_;
+  const std::int64_t position_;
+};
 
 template <typename Function>
 void check_function(const Function& function) {
@@ -47,16 +78,20 @@ void check_weights(const SampleLayouts& layouts, std::span<const float> targets,
 
 }  // namespace
 
-MapStage::MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name)
-    : ChainedStage(before, before->size()), function_(std::move(function)), name_(std::move(name)) {
+MapStage::MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name, bool may_draw)
+    : ChainedStage(before, before->size()),
+      function_(std::move(function)),
+      name_(std::move(name)),
+      may_draw_(may_draw) {
   check_function(function_);
   check_plain(this->before());
 }
 
 void MapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   before().load(seed, epoch, position, destination);
-  Random random = draws_of(*this, seed, epoch, position);
-  function_(destination, random);
+  MapDraws draws(*this, seed, epoch, position);
+  function_(destination, draws.random());
+  draws.check(may_draw_, name_);
 }
 
 void MapStage::describe(nlohmann::ordered_json& stages) const {
@@ -64,16 +99,21 @@ void MapStage::describe(nlohmann::ordered_json& stages) const {
   stages.push_back({{"kind", "map"}, {"name", name_}});
 }
 
-ArrayMapStage::ArrayMapStage(std::shared_ptr<const Stage> before, Dataset::ArrayMapFunction function, std::string name)
-    : ChainedStage(before, before->size()), function_(std::move(function)), name_(std::move(name)) {
+ArrayMapStage::ArrayMapStage(std::shared_ptr<const Stage> before, Dataset::ArrayMapFunction function, std::string name,
+                             bool may_draw)
+    : ChainedStage(before, before->size()),
+      function_(std::move(function)),
+      name_(std::move(name)),
+      may_draw_(may_draw) {
   check_function(function_);
 }
 
 void ArrayMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   before().load(seed, epoch, position, destination);
-  Random random = draws_of(*this, seed, epoch, position);
+  MapDraws draws(*this, seed, epoch, position);
   function_({.inputs = {layouts().inputs, destination.features}, .targets = {layouts().targets, destination.targets}},
-            random);
+            draws.random());
+  draws.check(may_draw_, name_);
   // The function may have written integers of 64 bits, like any source.
   check_integers(layouts(), destination, position);
   check_weights(layouts(), destination.targets, position);
@@ -103,8 +143,9 @@ void InputMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t po
   before().load(seed, epoch, position, {.features = inputs, .targets = destination.targets});
   // Words that belong to no element must not hold what another sample left there: samples are compared by digest.
   if (!layouts().inputs.is_plain()) std::ranges::fill(destination.features, 0.0F);
-  Random random = draws_of(*this, seed, epoch, position);
-  function_({before().layouts().inputs, inputs}, {layouts().inputs, destination.features}, random);
+  MapDraws draws(*this, seed, epoch, position);
+  function_({before().layouts().inputs, inputs}, {layouts().inputs, destination.features}, draws.random());
+  draws.check(may_draw_, name_);
   check_integers(layouts(), destination, position);
 }
 
@@ -114,10 +155,11 @@ void InputMapStage::describe(nlohmann::ordered_json& stages) const {
 }
 
 FeatureMapStage::FeatureMapStage(std::shared_ptr<const Stage> before, Shape feature_shape,
-                                 Dataset::FeatureFunction function, std::string name)
+                                 Dataset::FeatureFunction function, std::string name, bool may_draw)
     : ChainedStage(std::move(before), RowLayout({{.name = {}, .shape = std::move(feature_shape)}})),
       function_(std::move(function)),
-      name_(std::move(name)) {
+      name_(std::move(name)),
+      may_draw_(may_draw) {
   check_function(function_);
   check_plain(this->before());
 }
@@ -126,8 +168,9 @@ void FeatureMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t 
   // The stage before has rows of another size, so it cannot write to the destination.
   std::vector<float> features(before().feature_words());
   before().load(seed, epoch, position, {.features = features, .targets = destination.targets});
-  Random random = draws_of(*this, seed, epoch, position);
-  function_(features, destination.features, random);
+  MapDraws draws(*this, seed, epoch, position);
+  function_(features, destination.features, draws.random());
+  draws.check(may_draw_, name_);
 }
 
 void FeatureMapStage::describe(nlohmann::ordered_json& stages) const {

@@ -1,6 +1,7 @@
 #pragma once
 
-// The user functions that Dataset::map() adds. They run as samples are loaded, on any thread.
+// The user functions that Dataset::map() adds. They run as samples are loaded, on any thread. Loading throws
+// Error{invalid_argument} for a function that draws although it may not (MapOptions).
 
 #include <string>
 #include <vector>
@@ -9,51 +10,63 @@
 
 namespace holdfast {
 
-// Changes samples in place. source() is null, since the samples differ from epoch to epoch.
+// Changes samples in place. source() is null, since the samples may differ from epoch to epoch.
 class MapStage : public ChainedStage {
  public:
-  MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name);
+  MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name, bool may_draw);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    before().expect(seed, epoch, position);
+  }
   const Stage* source() const override { return nullptr; }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return before().source_position(seed, epoch, position);
   }
-  bool is_same_in_all_epochs() const override { return false; }
+  bool is_same_in_all_epochs() const override { return !may_draw_ && before().is_same_in_all_epochs(); }
   StageKind kind() const override { return StageKind::map; }
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:
   Dataset::MapFunction function_;
   std::string name_;
+  bool may_draw_;
 };
 
 // Changes the arrays of samples in place. source() is null, as that of MapStage.
 class ArrayMapStage : public ChainedStage {
  public:
-  ArrayMapStage(std::shared_ptr<const Stage> before, Dataset::ArrayMapFunction function, std::string name);
+  ArrayMapStage(std::shared_ptr<const Stage> before, Dataset::ArrayMapFunction function, std::string name,
+                bool may_draw);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    before().expect(seed, epoch, position);
+  }
   const Stage* source() const override { return nullptr; }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return before().source_position(seed, epoch, position);
   }
-  bool is_same_in_all_epochs() const override { return false; }
+  bool is_same_in_all_epochs() const override { return !may_draw_ && before().is_same_in_all_epochs(); }
   StageKind kind() const override { return StageKind::map; }
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:
   Dataset::ArrayMapFunction function_;
   std::string name_;
+  bool may_draw_;
 };
 
 // Computes new inputs, of other arrays, and leaves the targets as they are.
 class InputMapStage : public ChainedStage {
  public:
   InputMapStage(std::shared_ptr<const Stage> before, std::vector<ArraySpec> inputs, Dataset::InputMapFunction function,
-                std::string name, bool may_draw = true);
+                std::string name, bool may_draw);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    before().expect(seed, epoch, position);
+  }
   const Stage* source() const override { return nullptr; }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return before().source_position(seed, epoch, position);
@@ -77,9 +90,12 @@ class InputMapStage : public ChainedStage {
 class FeatureMapStage : public ChainedStage {
  public:
   FeatureMapStage(std::shared_ptr<const Stage> before, Shape feature_shape, Dataset::FeatureFunction function,
-                  std::string name);
+                  std::string name, bool may_draw);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    before().expect(seed, epoch, position);
+  }
   const Stage* source() const override { return nullptr; }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return before().source_position(seed, epoch, position);
@@ -89,7 +105,7 @@ class FeatureMapStage : public ChainedStage {
                     std::span<float> targets) const override {
     before().load_targets(seed, epoch, position, targets);
   }
-  bool is_same_in_all_epochs() const override { return false; }
+  bool is_same_in_all_epochs() const override { return !may_draw_ && before().is_same_in_all_epochs(); }
   StageKind kind() const override { return StageKind::feature_map; }
   std::string map_name() const override { return name_; }
   void describe(nlohmann::ordered_json& stages) const override;
@@ -97,6 +113,7 @@ class FeatureMapStage : public ChainedStage {
  private:
   Dataset::FeatureFunction function_;
   std::string name_;
+  bool may_draw_;
 };
 
 }  // namespace holdfast

@@ -12,6 +12,9 @@ class RangeStage : public ChainedStage {
   RangeStage(std::shared_ptr<const Stage> before, std::int64_t first, std::int64_t size);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    before().expect(seed, epoch, first_ + position);
+  }
   const Stage* source() const override { return before().source(); }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   PositionSet reach(const PositionSet& positions, std::size_t) const override;

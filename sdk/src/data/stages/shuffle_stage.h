@@ -13,6 +13,9 @@ class ShuffleStage : public ChainedStage {
   ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t window);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    before().expect(seed, epoch, position_before(seed, epoch, position));
+  }
   const Stage* source() const override { return before().source(); }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   PositionSet reach(const PositionSet& positions, std::size_t) const override;

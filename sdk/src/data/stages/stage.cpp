@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "core/integer_range.h"
@@ -17,6 +18,15 @@ void check_row(const RowLayout& layout, std::span<float> words, std::int64_t pos
   }
 }
 
+void add_skipped(const Stage& stage, std::set<const Stage*>& seen, SkippedSamples& all) {
+  if (!seen.insert(&stage).second) return;
+  for (const Stage* parent : stage.parents()) add_skipped(*parent, seen, all);
+  const SkippedSamples* const own = stage.skipped();
+  if (own == nullptr) return;
+  all.count += own->count;
+  all.first.insert(all.first.end(), own->first.begin(), own->first.end());
+}
+
 }  // namespace
 
 nlohmann::ordered_json json_of(const RowLayout& layout) {
@@ -25,6 +35,16 @@ nlohmann::ordered_json json_of(const RowLayout& layout) {
     arrays.push_back({{"name", array.name}, {"shape", array.shape.extents()}, {"dtype", name(array.dtype)}});
   }
   return arrays;
+}
+
+std::string text_of_samples(const Stage& stage) {
+  nlohmann::ordered_json stages = nlohmann::ordered_json::array();
+  stage.describe(stages);
+  const nlohmann::ordered_json text = {{"size", stage.size()},
+                                       {"inputs", json_of(stage.layouts().inputs)},
+                                       {"targets", json_of(stage.layouts().targets)},
+                                       {"stages", std::move(stages)}};
+  return text.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 void check_integers(const SampleLayouts& layouts, Sample sample, std::int64_t position) {
@@ -39,15 +59,34 @@ void Stage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t po
   load(seed, epoch, position, {.features = features, .targets = targets});
 }
 
+bool Stage::reads_files() const {
+  const std::vector<const Stage*> before = parents();
+  return std::ranges::any_of(before, [](const Stage* parent) { return parent->reads_files(); });
+}
+
 bool Stage::is_same_in_all_epochs() const {
   const std::vector<const Stage*> before = parents();
   return std::ranges::all_of(before, [](const Stage* parent) { return parent->is_same_in_all_epochs(); });
+}
+
+SampleLayouts weighted_layouts(const SampleLayouts& before) {
+  if (before.has_weights) return before;
+  std::vector<ArraySpec> targets(before.targets.arrays().begin(), before.targets.arrays().end());
+  targets.push_back({.name = "sample_weight", .shape = {}});
+  return {.inputs = before.inputs, .targets = RowLayout(std::move(targets)), .has_weights = true};
 }
 
 bool has_stage(const Stage& last, StageKind kind) {
   const std::vector<const Stage*> parents = last.parents();
   return last.kind() == kind ||
          std::ranges::any_of(parents, [&](const Stage* parent) { return has_stage(*parent, kind); });
+}
+
+SkippedSamples skipped_by(std::span<const Stage* const> last) {
+  SkippedSamples all;
+  std::set<const Stage*> seen;
+  for (const Stage* stage : last) add_skipped(*stage, seen, all);
+  return all;
 }
 
 const char* mixing_stage(const Stage& last) {

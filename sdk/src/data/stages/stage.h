@@ -43,6 +43,8 @@ enum class StageKind {
   zip,
   cache,
   class_weights,
+  skip_bad,
+  padded_batches,
 };
 
 // What samples consist of.
@@ -83,6 +85,11 @@ class Stage {
   // As Dataset::load(), which has checked the position and the destination: rows of feature_words() and
   // target_words().
   virtual void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const = 0;
+  // Whether expect() is of use: this stage, or one before it, reads samples from a file.
+  virtual bool reads_files() const;
+  // A hint that this sample will be loaded soon, for stages that read files. It cannot fail and has no influence on
+  // what load() writes.
+  virtual void expect(std::uint64_t /*seed*/, std::int64_t /*epoch*/, std::int64_t /*position*/) const {}
   // The first stage if all later ones only select and order its samples; null if one of them changes
   // samples or joins those of several data sets.
   virtual const Stage* source() const = 0;
@@ -107,6 +114,8 @@ class Stage {
   virtual std::string content() const { return {}; }
   // For a source. The arrays never move.
   virtual SourceArrays arrays() const { return {}; }
+  // For skip_bad(): what it left out.
+  virtual const SkippedSamples* skipped() const { return nullptr; }
   // Appends descriptions of all stages before and of this one to the JSON array `stages`.
   virtual void describe(nlohmann::ordered_json& stages) const = 0;
 
@@ -149,10 +158,14 @@ class ChainedStage : public Stage {
         before_(std::move(before)) {}
 
   const Stage& before() const { return *before_; }
+  const std::shared_ptr<const Stage>& shared_before() const { return before_; }
 
  private:
   std::shared_ptr<const Stage> before_;
 };
+
+// The layouts of samples that have a weight besides: a last target, unless they have weights already.
+SampleLayouts weighted_layouts(const SampleLayouts& before);
 
 // Whether `last` or a stage before it is of this kind.
 bool has_stage(const Stage& last, StageKind kind);
@@ -163,8 +176,14 @@ inline bool mixes_samples(StageKind kind) {
 // The function that made such a stage at `last` or before it, for messages: "shuffle()". Null if there is none.
 const char* mixing_stage(const Stage& last);
 
+// What all skip_bad() stages at these stages or before them left out. A stage that several of them share counts once.
+SkippedSamples skipped_by(std::span<const Stage* const> last);
+
 // [{"name": "ids", "shape": [128], "dtype": "i32"}, ...]
 nlohmann::ordered_json json_of(const RowLayout& layout);
+
+// Everything that the bits of the samples of a stage depend on, as JSON: for files that keep what was found in them.
+std::string text_of_samples(const Stage& stage);
 
 // Models compute with 32-bit integers. Throws Error{invalid_argument} that names the array, the element and the sample
 // of an i64 that does not fit.

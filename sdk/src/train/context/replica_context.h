@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/whole_file.h"
 #include "holdfast/compute/precision.h"
+#include "holdfast/data/dataset.h"
 #include "holdfast/train/reduction.h"
 #include "holdfast/train/replica.h"
 #include "train/context/supervision.h"
@@ -82,13 +84,14 @@ struct Replica::Context {
 
   // A run has one Trainer at a time, and may have several, one after the other.
   bool has_trainer = false;
-  int trainer = -1;                // number of the newest one, from 0 on
-  std::int64_t earlier_steps = 0;  // updates of the Trainers before it
-  std::string earlier_results{};   // `results` when it began
-  int ended_trainer = -1;          // the last one before it that made a call
-  std::string ended_state{};       // which it ended with, as JSON; empty once that is recorded
-  std::string open_call{};         // that it did not finish: what is wrong
-  bool is_in_generation = false;   // that the one before was in, and the newest has not entered
+  int trainer = -1;                                 // number of the newest one, from 0 on
+  std::int64_t earlier_steps = 0;                   // updates of the Trainers before it
+  std::string earlier_results{};                    // `results` when it began
+  std::map<std::size_t, SkippedSamples> skipped{};  // what skip_bad() left out of the data of its calls, if anything
+  int ended_trainer = -1;                           // the last one before it that made a call
+  std::string ended_state{};                        // which it ended with, as JSON; empty once that is recorded
+  std::string open_call{};                          // that it did not finish: what is wrong
+  bool is_in_generation = false;                    // that the one before was in, and the newest has not entered
 
   // Where the newest Trainer has its savepoints and records.
   std::string trainer_directory() const { return directory_of_trainer(run_directory, trainer); }

@@ -51,6 +51,7 @@ FitCourse::FitCourse(Trainer::Session& session, const Dataset& data, const FitOp
   begun_.keeps_weights =
       std::ranges::any_of(options.callbacks, [](const CallbackHandle& callback) { return callback->keeps_weights(); });
   call_ = session_.join_call(begun_, further_arguments(options));
+  session_.note_skipped(call_, {&plan_.data(), options.validation ? &*options.validation : &plan_.data()});
   session_.in_call(call_, [&] {
     try {
       begin();

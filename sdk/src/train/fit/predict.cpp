@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "data/batches/batch_loader.h"
+#include "data/batches/padded_batches.h"
 #include "holdfast/base/error.h"
 #include "train/fit/fit_checks.h"
 #include "train/fit/session.h"
@@ -44,7 +45,8 @@ class BatchOutputs {
 
 }  // namespace
 
-void Trainer::Session::predict(const Dataset& data, const PredictionSink& sink, AskedWeights asked) {
+void Trainer::Session::predict(const Dataset& padded_data, const PredictionSink& sink, AskedWeights asked) {
+  const Dataset data = without_padding(padded_data);
   require_fitting_inputs(data, training_.trainable, "predict()");
   if (!sink) throw Error(ErrorCode::invalid_argument, "predict() was given an empty function for its outputs");
   const Weights weights = weights_for(asked, "predict()");
@@ -54,7 +56,8 @@ void Trainer::Session::predict(const Dataset& data, const PredictionSink& sink, 
   in_call(call, [&] { run_predict(call, begun, data, sink, weights); });
 }
 
-Tensor Trainer::Session::predict(const Dataset& data, AskedWeights asked) {
+Tensor Trainer::Session::predict(const Dataset& padded_data, AskedWeights asked) {
+  const Dataset data = without_padding(padded_data);
   require_fitting_inputs(data, training_.trainable, "predict()");
   const Weights weights = weights_for(asked, "predict()");
   const std::vector<ArraySpec> outputs = training_.trainable.outputs();

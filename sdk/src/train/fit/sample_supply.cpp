@@ -1,17 +1,27 @@
 #include "train/fit/sample_supply.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
 #include <type_traits>
+#include <utility>
 
 #include "data/stages/stage.h"
+#include "holdfast/base/log.h"
 
 namespace holdfast {
 
 std::unique_ptr<BatchLoader> SampleSupply::open(const Dataset& data, const Course& course) {
   const ShardRange shards = training_.runner->shards();
   const int together = course.shards_together;
+  SampleWays ways = ways_of(data);
+  ways.most_threads = most_loading_threads();
+  ways.chose_threads = [this](int threads) { tell_threads(threads); };
   return std::make_unique<BatchLoader>(data, training_.context->seed, training_.context->shards * together,
                                        shards.begin * together, shards.end * together, course.first_epoch,
-                                       course.first_batch, course.end_epoch, ways_of(data));
+                                       course.first_batch, course.end_epoch, std::move(ways));
 }
 
 SampleWays SampleSupply::ways_of(const Dataset& data) {
@@ -34,6 +44,19 @@ SampleWays SampleSupply::ways_of(const Dataset& data) {
   if (can_stage_) ways.stage = [this, data](const HostRows& rows) { return stage(data, rows); };
   if (!is_changed) ways.feeds = of_source(pinned_).make_feeds(data);
   return ways;
+}
+
+// This replica's share of the host's cores.
+int SampleSupply::most_loading_threads() const {
+  const int share = training_.context->saving_threads;
+  return share > 0 ? share : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// On a loading thread, which ends before the Training does.
+void SampleSupply::tell_threads(int threads) const {
+  if (!training_.is_primary()) return;
+  log(LogLevel::info, fmt::format("prefetch() loads batches with {} threads now, as it measured", threads));
+  training_.supervision.report_event("prefetch_threads", nlohmann::json{{"threads", threads}}.dump());
 }
 
 // A failure is logged once, not with each call.

@@ -35,6 +35,8 @@ class SampleSupply {
  private:
   SampleWays ways_of(const Dataset& data);
   SampleFeeds stage(const Dataset& data, const HostRows& rows);
+  int most_loading_threads() const;
+  void tell_threads(int threads) const;
 
   Training& training_;
   // One for each source.

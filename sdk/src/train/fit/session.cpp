@@ -4,6 +4,7 @@
 #include "train/fit/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -12,7 +13,10 @@
 
 #include "core/integer_range.h"
 #include "core/tensor_rows.h"
+#include "data/stages/stage.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "holdfast/base/shown_text.h"
 #include "nn/operations/checks.h"
 #include "train/agreement/same_program.h"
 #include "train/context/configuration_json.h"
@@ -21,6 +25,7 @@
 #include "train/fit/fit_checks.h"
 #include "train/fit/means.h"
 #include "train/fit/weights_in_use.h"
+#include "train/state/attached_texts.h"
 #include "train/state/run_results.h"
 #include "train/step/model_trainable.h"
 
@@ -35,6 +40,7 @@ Trainer::Session::Claim::Claim(std::shared_ptr<Replica::Context> context) : cont
   context_->has_trainer = true;
   ++context_->trainer;
   context_->earlier_results = context_->results;
+  context_->skipped.clear();
 }
 
 Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Trainable& trainable)
@@ -204,6 +210,22 @@ void Trainer::Session::note_failure(std::size_t call, const std::string& sentenc
   failed_call_.reset();
 }
 
+// Bad samples are the user's choice, and still a loss, so each reader of the results sees their number.
+void Trainer::Session::note_skipped(std::size_t call, std::initializer_list<const Dataset*> data) {
+  std::vector<const Stage*> stages;
+  for (const Dataset* each : data) stages.push_back(each->last_stage().get());
+  const SkippedSamples skipped = skipped_by(stages);
+  training_.context->skipped.erase(call);
+  if (skipped.count == 0) return;
+  training_.context->skipped[call] = skipped;
+  if (!training_.is_primary()) return;
+  log(LogLevel::warning, fmt::format("skip_bad() left {} bad samples out of the data. The first: {}", skipped.count,
+                                     fmt::join(skipped.first, "; ")));
+  const nlohmann::json details{{"count", skipped.count}, {"first", skipped.first}};
+  training_.supervision.report_event("samples_skipped",
+                                     details.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
 void Trainer::Session::refuse_later_call(std::size_t index) const {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("call {} of the Trainer cannot begin, since call {} ended with an error that the program "
@@ -290,6 +312,7 @@ Logs Trainer::Session::evaluate(const Dataset& data, AskedWeights asked) {
   generation_.join(data, WarmUp::inference);
   const CallRecord begun = new_call_with("evaluate", data, weights);
   const std::size_t call = join_call(begun);
+  note_skipped(call, {&data});
   in_call(call, [&] { run_evaluate(call, begun, data, weights); });
   note_results(*training_.context, training_.state, training_.weights_digest());
   return record_of(call).results;
@@ -415,6 +438,19 @@ std::vector<Tensor> Trainer::Session::predict_arrays(std::span<const Tensor* con
     }
   }
   return results;
+}
+
+// Before the state is compared with that of a savepoint or of another rank, as all choices of the program are.
+void Trainer::Session::attach(const std::string& name, const std::string& text) {
+  if (generation_.has_joined()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("attach({}) comes after a call that has begun the training, whose savepoints would lack the "
+                    "text; attach texts before the first fit()",
+                    quoted_text(name)));
+  }
+  check_attached(training_.state.attached, name, text);
+  training_.state.attached[name] = text;
 }
 
 std::int64_t Trainer::Session::step() {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,7 @@ class Trainer::Session {
   void predict(const Dataset& data, const PredictionSink& sink, AskedWeights asked);  // predict.cpp
   Tensor predict(const Tensor& features, std::int64_t batch_size, AskedWeights asked);
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size, AskedWeights asked);
+  void attach(const std::string& name, const std::string& text);
   Digest save(const std::string& path);
   void load_weights(const std::string& path, Weights weights);   // load_weights.cpp
   void compile(const Model& model, const Optimizer& optimizer);  // compile.cpp
@@ -89,6 +91,9 @@ class Trainer::Session {
     }
   }
   void note_failure(std::size_t call, const std::string& sentence);
+  // Tells the log, the journal and the results of the run what skip_bad() left out of the data of a call, once it has
+  // been joined.
+  void note_skipped(std::size_t call, std::initializer_list<const Dataset*> data);
   [[noreturn]] void refuse_later_call(std::size_t index) const;
   void run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data, Weights weights);
 

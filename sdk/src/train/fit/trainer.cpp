@@ -49,6 +49,9 @@ std::vector<Tensor> Trainer::predict(const std::vector<Tensor>& inputs, std::int
                                      std::optional<Weights> weights) {
   return session_->predict(inputs, batch_size, weights);
 }
+void Trainer::attach(const std::string& name, const std::string& text) {
+  session_->attach(name, text);
+}
 std::string Trainer::directory() const {
   return session_->directory();
 }

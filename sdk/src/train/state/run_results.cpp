@@ -64,26 +64,38 @@ RunResults results_from_text(const std::string& text) {
     read.kind = call.at("kind").get<std::string>();
     read.results = logs_from(call.at("results"));
     for (const Json& epoch : call.at("history")) read.history.push_back(logs_from(epoch));
+    if (!call.contains("skipped_samples")) continue;
+    const Json& skipped = call.at("skipped_samples");
+    read.skipped_samples = {.count = skipped.at("count").get<std::int64_t>(),
+                            .first = skipped.at("first").get<std::vector<std::string>>()};
   }
   return results;
 }
 
 }  // namespace
 
-std::string results_text(const TrainState& state, const Digest& weights, const std::string& earlier) {
+std::string results_text(const TrainState& state, const Digest& weights, const std::string& earlier,
+                         const std::map<std::size_t, SkippedSamples>& skipped) {
   const Json before = earlier.empty() ? Json() : Json::parse(earlier);
   Json calls = earlier.empty() ? Json::array() : before.at("calls");
   const std::int64_t steps_before = earlier.empty() ? 0 : before.at("steps").get<std::int64_t>();
-  for (const CallRecord& call : state.calls) {
+  for (std::size_t i = 0; i < state.calls.size(); ++i) {
+    const CallRecord& call = state.calls[i];
     Json history = Json::array();
     for (const Logs& epoch : call.history) history.push_back(logs_json(epoch));
-    calls.push_back({{"kind", call.kind}, {"results", logs_json(call.results)}, {"history", history}});
+    Json written = {{"kind", call.kind}, {"results", logs_json(call.results)}, {"history", history}};
+    if (const auto found = skipped.find(i); found != skipped.end()) {
+      written["skipped_samples"] = {{"count", found->second.count}, {"first", found->second.first}};
+    }
+    calls.push_back(std::move(written));
   }
-  return Json{{"steps", steps_before + state.step}, {"weights_digest", weights.hex()}, {"calls", calls}}.dump(1) + "\n";
+  return Json{{"steps", steps_before + state.step}, {"weights_digest", weights.hex()}, {"calls", calls}}.dump(
+             1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
 }
 
 void note_results(Replica::Context& context, const TrainState& state, const Digest& weights) {
-  context.results = results_text(state, weights, context.earlier_results);
+  context.results = results_text(state, weights, context.earlier_results, context.skipped);
 }
 
 void keep_results(const Replica::Context& context) {

@@ -2,16 +2,21 @@
 
 // RUN_DIRECTORY/results.json (see holdfast/train/run_results.h), made from the training state.
 
+#include <cstddef>
+#include <map>
 #include <string>
 
 #include "holdfast/base/digest.h"
+#include "holdfast/data/dataset.h"
 #include "train/context/replica_context.h"
 #include "train/state/train_state.h"
 
 namespace holdfast {
 
-// The file's text. `earlier` is that of the Trainers before this one in the run; empty for the first.
-std::string results_text(const TrainState& state, const Digest& weights, const std::string& earlier = {});
+// The file's text. `earlier` is that of the Trainers before this one in the run; empty for the first. `skipped` has
+// what skip_bad() left out, by the number of the call; calls without such samples have no entry.
+std::string results_text(const TrainState& state, const Digest& weights, const std::string& earlier = {},
+                         const std::map<std::size_t, SkippedSamples>& skipped = {});
 
 // Leaves the results of all Trainers so far in `context`.
 void note_results(Replica::Context& context, const TrainState& state, const Digest& weights);

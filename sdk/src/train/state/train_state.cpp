@@ -15,6 +15,7 @@
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "train/context/other_choices.h"
+#include "train/state/attached_texts.h"
 #include "train/state/json_differences.h"
 #include "train/state/logs_json.h"
 
@@ -306,6 +307,7 @@ Json state_json(const TrainState& state) {
   // Left out at its default value, so that savepoints keep the bytes that they had without this option.
   if (state.reduction != Reduction::shard_order) object["reduction"] = name(state.reduction);
   if (state.trainer > 0) object["trainer"] = state.trainer;
+  if (!state.attached.empty()) object[kAttachedKey] = state.attached;
   // Widened, so that its decimals read back as the same float.
   if (state.learning_rate) object["learning_rate"] = static_cast<double>(*state.learning_rate);
   // A run may be stopped in the validation after the last step. The position alone would let fit() train on.
@@ -337,11 +339,13 @@ std::string to_json(const TrainState& state) {
 }
 
 std::string to_weights_json(const TrainState& state) {
-  return text_of({{"kind", "weights"},
-                  {"holdfast", HOLDFAST_VERSION},
-                  {"graph", Json::parse(present_graph(state))},
-                  {"step", state.step},
-                  {"metrics", metrics_of(state)}});
+  Json object = {{"kind", "weights"},
+                 {"holdfast", HOLDFAST_VERSION},
+                 {"graph", Json::parse(present_graph(state))},
+                 {"step", state.step},
+                 {"metrics", metrics_of(state)}};
+  if (!state.attached.empty()) object[kAttachedKey] = state.attached;
+  return text_of(object);
 }
 
 std::string to_replica_json(const TrainState& state) {
@@ -381,6 +385,7 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     state.threads_per_shard = integer_at<int>(object, "threads_per_shard");
     if (object.contains("reduction")) state.reduction = reduction_from_name(text_at(object, "reduction"));
     if (object.contains("trainer")) state.trainer = integer_at<int>(object, "trainer");
+    state.attached = attached_from(object);
     state.step = count_at(object, "step");
     state.epoch = count_at(object, "epoch");
     state.batch = count_at(object, "batch");
@@ -414,6 +419,7 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   describe_differences("shards", saved.shards, now.shards, sentences);
   describe_differences("threads_per_shard", saved.threads_per_shard, now.threads_per_shard, sentences);
   describe_differences("reduction", std::string(name(saved.reduction)), std::string(name(now.reduction)), sentences);
+  describe_attached_differences(saved.attached, now.attached, sentences);
   // Calls that only one of the two has do not contradict: the program goes on after them.
   for (std::size_t i = 0; i < std::min(saved.calls.size(), now.calls.size()); ++i) {
     const std::string call_name = fmt::format("call {} of the Trainer", i + 1);

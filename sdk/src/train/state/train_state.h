@@ -67,9 +67,10 @@ struct TrainState {
   int shards = 1;
   int threads_per_shard = 1;
   Reduction reduction = Reduction::shard_order;
-  int trainer = 0;            // number of the Trainer in its run, from 0 on
-  std::string graph;          // Trainable::graph()
-  std::string configuration;  // Trainable::configuration()
+  int trainer = 0;                                // number of the Trainer in its run, from 0 on
+  std::string graph;                              // Trainable::graph()
+  std::string configuration;                      // Trainable::configuration()
+  std::map<std::string, std::string> attached{};  // by Trainer::attach()
 
   std::int64_t step = 0;   // updates applied
   std::int64_t epoch = 0;  // of the call that is under way

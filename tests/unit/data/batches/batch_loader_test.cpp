@@ -342,6 +342,18 @@ TEST(BatchLoader, GivesTheSameBitsWithAnyNumberOfThreads) {
   }
 }
 
+// Which numbers of threads are chosen depends on the machine, and no batch depends on them.
+TEST(BatchLoader, GivesTheSameBitsWhileItChoosesItsThreads) {
+  const Dataset dataset = numbers(203).shuffle().map(add_noise, "noise").batch(20);
+  const std::vector<Seen> expected = read_all(dataset, {.shards = 3, .end = 3}, {.end_epoch = 12});
+  std::vector<int> chosen;
+  BatchLoader loader(dataset.prefetch(3, {.threads = PrefetchOptions::automatic}), 7, 3, 0, 3, 0, 0, 12,
+                     {.most_threads = 4, .chose_threads = [&](int threads) { chosen.push_back(threads); }});
+
+  EXPECT_TRUE(read_all(loader) == expected);
+  EXPECT_THAT(chosen, testing::Each(testing::AllOf(testing::Ge(1), testing::Le(4))));
+}
+
 TEST(BatchLoader, LoadsABatchWithAllItsThreads) {
   std::atomic<int> begun = 0;
   std::atomic<int> alone = 0;

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -64,6 +67,11 @@ Rows rows_in_epoch(const Dataset& data, std::int64_t epoch = 0) {
   Rows rows;
   for (std::int64_t i = 0; i < data.size(); ++i) rows.push_back(loaded(data, 4, epoch, i));
   return rows;
+}
+
+// Sample `position` of the data into the arrays of another source.
+void loaded_into(const Dataset& data, std::int64_t position, const SampleArrays& into) {
+  data.load(0, 0, position, {.features = into.inputs.elements<float>(0), .targets = into.targets.elements<float>(0)});
 }
 
 class CachedOutputs : public testing::Test {
@@ -219,6 +227,34 @@ TEST_F(CachedOutputs, LeaveNoFileWhenASampleCannotBeLoaded) {
   expect_error(ErrorCode::invalid_file, "sample 7 is broken",
                [&] { static_cast<void>(cached_outputs(picture_part(), failing, {.file = path(), .block = 2})); });
   EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(path()).parent_path()));
+}
+
+// A process dies while it writes the file, at each sample in turn; the next one finds no file, and makes it.
+TEST_F(CachedOutputs, AreMadeAnewAfterTheProcessThatWroteThemWasKilled) {
+  const CountedPictures pictures;
+  const Rows expected = rows_in_epoch(cached_outputs(picture_part(), pictures.data, {.block = 3, .threads = 1}));
+  const CachedOutputsOptions to_file{.file = path(), .block = 3, .threads = 1};
+  for (std::int64_t last = 0; last < 10; ++last) {
+    const Dataset deadly =
+        from_source({.size = 10, .inputs = {{"picture", {6, 5, 2}}}, .targets = {{"label", {}}}, .content = "pictures"},
+                    [&](std::int64_t sample, const SampleArrays& into) {
+                      if (sample == last) ::raise(SIGKILL);
+                      loaded_into(pictures.data, sample, into);
+                    });
+
+    const pid_t writer = ::fork();
+    if (writer == 0) {
+      cached_outputs(picture_part(), deadly, to_file);
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(writer, &status, 0), writer);
+
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    EXPECT_FALSE(std::filesystem::exists(path())) << "killed at sample " << last;
+    EXPECT_EQ(rows_in_epoch(cached_outputs(picture_part(), pictures.data, to_file)), expected);
+    std::filesystem::remove(path());
+  }
 }
 
 TEST_F(CachedOutputs, TakeSeveralArraysOfAnyTypesAndGiveSeveral) {

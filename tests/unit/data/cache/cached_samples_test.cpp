@@ -137,6 +137,35 @@ TEST_F(Cache, RefusesAFileThatIsCutOffOrNoCacheAndLeavesItAlone) {
   expect_refused(source, ErrorCode::invalid_file, "it is not a cache of samples");
 }
 
+TEST_F(Cache, KeepsWhatMapsMadeThatDrawNothing) {
+  const CountedSource source;
+  const auto calls = std::make_shared<std::atomic<int>>(0);
+  const Dataset doubled = source.data.map(
+      [calls](const SampleArrays& sample, Random&) {
+        ++*calls;
+        for (float& pixel : sample.inputs.elements<float>(0)) pixel *= 2;
+      },
+      "doubled", {.draws = false});
+  const std::vector<std::vector<float>> rows = cached_rows(doubled, 0);
+  *calls = 0;
+
+  const Dataset cached = doubled.cache();
+
+  for (const std::int64_t epoch : {0, 1, 5}) EXPECT_EQ(cached_rows(cached, epoch), rows);
+  EXPECT_EQ(*calls, 10);
+  EXPECT_EQ(cached.description(), doubled.description());
+}
+
+TEST_F(Cache, RefusesTheDrawsOfAMapThatPromisedNone) {
+  const CountedSource source;
+  const Dataset data = source.data.map(
+      [](const SampleArrays& sample, Random& random) { sample.inputs.elements<float>(0)[0] = random.uniform(); },
+      "noise", {.draws = false});
+
+  EXPECT_THAT(sentence_thrown_by([&] { cached_rows(data.cache(), 0); }),
+              HasSubstr("the function of map() \"noise\" drew a number for sample 0"));
+}
+
 TEST_F(Cache, LeavesNoFileWhenASampleCannotBeLoaded) {
   const Dataset failing = from_source({.size = 3, .inputs = {{"x", {1}}}, .targets = {}, .content = "fails"},
                                       [](std::int64_t sample, const SampleArrays&) {

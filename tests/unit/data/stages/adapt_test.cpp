@@ -21,5 +21,11 @@ TEST(Adapt, FitsALayerToWhatADataSetGives) {
   EXPECT_THAT(adapt(Normalization{}, data).options().mean, ElementsAre(3, 4));
 }
 
+TEST(Adapt, PassesOverThePaddingOfBatches) {
+  const Dataset data = from_tensors(Tensor({3, 2}, {1, 2, 3, 4, 5, 6}), Tensor({3, 1}, {0, 0, 0}));
+
+  EXPECT_THAT(adapt(Normalization{}, data.batch(2, {.pad_remainder = true})).options().mean, ElementsAre(3, 4));
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -232,7 +232,7 @@ TEST(Dataset, RefusesNumbersThatCannotWork) {
   expect_refused([] { tenfold_targets(4).shuffle(-5); }, "shuffle()");
   expect_refused([] { tenfold_targets(4).batch(0); }, "batch()");
   expect_refused([] { tenfold_targets(4).prefetch(-1); }, "prefetch()");
-  expect_refused([] { tenfold_targets(4).prefetch(1, {.threads = 0}); }, "by 0 threads");
+  expect_refused([] { tenfold_targets(4).prefetch(1, {.threads = -1}); }, "by -1 threads");
   expect_refused([] { tenfold_targets(4).prefetch(0, {.threads = 2}); }, "with a depth of 0");
 }
 

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "data/stages/stage.h"
+#include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
 #include "holdfast/data/sequences.h"
+#include "holdfast/data/source.h"
 #include "unit/data/support/loaded.h"
 #include "unit/data/support/numbers.h"
 
@@ -40,6 +42,16 @@ Dataset numbers_of_classes(std::int64_t count) {
   return from_tensors(std::move(features), std::move(targets));
 }
 
+// Each seventh sample cannot be loaded, and is left out.
+Dataset numbers_without_bad_ones(std::int64_t count) {
+  return from_source({.size = count, .inputs = {{"", {2}}}, .targets = {{"", {}}}, .content = "partly bad"},
+                     [](std::int64_t sample, const SampleArrays& into) {
+                       if (sample % 7 == 3) throw Error(ErrorCode::invalid_file, "a sample is cut off");
+                       into.inputs.elements<float>(0)[0] = static_cast<float>(sample);
+                     })
+      .skip_bad({.at_most = count});
+}
+
 std::int64_t small_length(const SampleArrays& sample) {
   return static_cast<std::int64_t>(sample.inputs.elements<float>(0)[0]) % 5;
 }
@@ -68,7 +80,8 @@ class PipelineDraws {
  private:
   Dataset source() {
     const std::int64_t samples = 20 + below(20);
-    const std::int64_t kind = below(4);
+    const std::int64_t kind = below(5);
+    if (kind == 4) return numbers_without_bad_ones(samples);
     if (kind == 0) return numbers(samples);
     if (kind == 1) return numbers_of_classes(samples).split(0.3, {.by_label = true}).training;
     const Dataset sequences = number_sequences(samples);

@@ -362,6 +362,22 @@ TEST_F(RunReportTest, NamesTheIncidentAfterWhichASlotWasLeftOut) {
   EXPECT_EQ(Json::parse(to_json(told)).at("rests").at(0).at("seconds"), 600);
 }
 
+TEST_F(RunReportTest, TellsOnceWhichSamplesWereLeftOut) {
+  start();
+  note("samples_skipped", {{"count", 2}, {"first", {"sample 3: cut off", "sample 9: ragged"}}});
+  start();
+  note("samples_skipped", {{"count", 2}, {"first", {"sample 3: cut off", "sample 9: ragged"}}});
+  note("samples_skipped", {{"count", "two"}});
+
+  const RunReport told = report();
+
+  ASSERT_EQ(told.remarks.size(), 1U);
+  EXPECT_EQ(told.remarks[0].sentence,
+            "2 bad samples were left out of the data, as the program asked. The first: sample 3: cut off; sample 9: "
+            "ragged");
+  EXPECT_EQ(told.skipped_lines, 1);
+}
+
 TEST_F(RunReportTest, CountsLinesThatItCannotRead) {
   begin_with_two();
   std::ofstream(path_, std::ios::app) << "{\"event\": \"died\", \"tim\n"

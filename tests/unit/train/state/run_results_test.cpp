@@ -70,6 +70,23 @@ TEST(RunResults, AreThoseOfAllTrainersOfARun) {
   EXPECT_EQ(read.calls[2].kind, "predict");
 }
 
+TEST(RunResults, SayWhichSamplesWereLeftOutOnlyWhereThereAreAny) {
+  const TemporaryFolder folder;
+  Replica::Context context;
+  context.run_directory = folder.path();
+  const std::string without = results_text(finished_state(), Digest{});
+  context.results = results_text(finished_state(), Digest{}, {}, {{1, {.count = 3, .first = {"a \xff", "b"}}}});
+
+  keep_results(context);
+  const RunResults read = run_results(folder.path());
+
+  EXPECT_EQ(without.find("skipped_samples"), std::string::npos);
+  EXPECT_EQ(read.calls[0].skipped_samples.count, 0);
+  EXPECT_EQ(read.calls[1].skipped_samples.count, 3);
+  ASSERT_EQ(read.calls[1].skipped_samples.first.size(), 2U);
+  EXPECT_EQ(read.calls[1].skipped_samples.first[1], "b");
+}
+
 TEST(RunResults, SayWhatIsWrong) {
   const TemporaryFolder folder;
   EXPECT_EQ(code_thrown_by([&] { run_results(folder.path()); }), ErrorCode::not_found);

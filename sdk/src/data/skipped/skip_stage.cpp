@@ -1,0 +1,101 @@
+// The stage stands in the description even where it left out nothing: an index of another start may find samples that
+// this one could not load, and such a resume must be refused. docs/decisions/data.md
+
+#include "data/skipped/skip_stage.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "holdfast/base/digest.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/base/whole_file.h"
+
+namespace holdfast {
+namespace {
+
+std::vector<std::uint32_t> positions_without(const std::vector<std::uint32_t>& bad, std::int64_t samples) {
+  std::vector<std::uint32_t> kept;
+  kept.reserve(static_cast<std::size_t>(samples) - bad.size());
+  auto next = bad.begin();
+  for (std::uint32_t position = 0; position < samples; ++position) {
+    if (next != bad.end() && *next == position) {
+      ++next;
+    } else {
+      kept.push_back(position);
+    }
+  }
+  HOLDFAST_ASSERT(!kept.empty() && next == bad.end());
+  return kept;
+}
+
+void check_options_of_skip(const Stage& before, const SkipBadOptions& options) {
+  if (options.at_most < 1 || options.threads < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("skip_bad() of at most {} samples on {} threads: say how many samples may be bad, such as "
+                            "{{.at_most = 100}}, and use one thread or more",
+                            options.at_most, options.threads));
+  }
+  if (const char* mixing = mixing_stage(before)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("skip_bad() stands after {}, which brings other samples to the positions that are left out "
+                            "in each epoch; put it before",
+                            mixing));
+  }
+  if (before.size() > std::numeric_limits<std::uint32_t>::max()) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("skip_bad() takes up to 4294967295 samples, not {}; use it on parts of them", before.size()));
+  }
+}
+
+BadSamples bad_samples_of(const Stage& before, const SkipBadOptions& options) {
+  FileSystem& files = posix_file_system();
+  if (options.index.empty()) return find_bad_samples(before, options);
+  const std::string made_of = text_of_samples(before);
+  if (files.exists(options.index)) {
+    return bad_samples_from_text(read_text_file(files, options.index), made_of, before.size(), options.index);
+  }
+  BadSamples bad = find_bad_samples(before, options);
+  const std::string text = index_text(bad, made_of, before.size());
+  write_whole_file(files, options.index, std::as_bytes(std::span(text)));
+  return bad;
+}
+
+}  // namespace
+
+SkipStage::SkipStage(const std::shared_ptr<const Stage>& before, const BadSamples& bad)
+    : ChosenStage(before, positions_without(bad.positions, before->size())),
+      skipped_{.count = static_cast<std::int64_t>(bad.positions.size()), .first = bad.reasons},
+      digest_(digest(std::as_bytes(std::span(bad.positions))).hex()) {}
+
+void SkipStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "skip_bad"}, {"skipped", skipped_.count}, {"digest", digest_}});
+}
+
+Dataset Dataset::skip_bad(const SkipBadOptions& options) const {
+  check_is_open("skip_bad");
+  check_options_of_skip(*stage_, options);
+  const BadSamples bad = bad_samples_of(*stage_, options);
+  const auto count = static_cast<std::int64_t>(bad.positions.size());
+  // An index may have been made with a larger limit.
+  if (count > options.at_most || count == size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("skip_bad() finds {} of {} samples bad, and at_most allows {}; mend them, or allow more if "
+                            "some are left. The first is {}",
+                            count, size(), options.at_most, bad.reasons.empty() ? "unknown" : bad.reasons.front()));
+  }
+  return Dataset(std::make_shared<SkipStage>(stage_, bad));
+}
+
+SkippedSamples Dataset::skipped_samples() const {
+  const Stage* const last = stage_.get();
+  return skipped_by(std::span(&last, 1));
+}
+
+}  // namespace holdfast

@@ -225,6 +225,12 @@ def up_sampling(kind, rank):
     return make
 
 
+def bilinear(rng):
+    size = extents(rng, 2, 1, 4)
+    return case(layers.UpSampling2D(size, interpolation="bilinear"), {"size": size, "interpolation": "bilinear"},
+                extents(rng, 2, 1, 3) + extents(rng, 1, 1, 2))
+
+
 def permute(rng):
     order = [int(n) + 1 for n in rng.permutation(int(rng.integers(1, 4)))]
     return case(layers.Permute(order), {"dims": order}, extents(rng, len(order), 1, 3))
@@ -264,6 +270,14 @@ def layer_normalization(rng):
     epsilon, scale, center = 0.0625, flag(rng), flag(rng)
     return case(layers.LayerNormalization(epsilon=epsilon, scale=scale, center=center),
                 {"epsilon": epsilon, "scale": scale, "center": center}, extents(rng, rng.integers(1, 3), 2, 4))
+
+
+def normalization_of_axes(rng):
+    rank = int(rng.integers(2, 4))
+    axes = [int(n) for n in rng.permutation(range(-int(rng.integers(1, rank + 1)), 0))]
+    epsilon, scale, center = 0.0625, flag(rng), flag(rng)
+    return case(layers.LayerNormalization(axis=axes, epsilon=epsilon, scale=scale, center=center),
+                {"axis": axes, "epsilon": epsilon, "scale": scale, "center": center}, extents(rng, rank, 2, 3))
 
 
 def rms_normalization(rng):
@@ -365,6 +379,25 @@ class AlongAxis:
 
     def __call__(self, x):
         return np.moveaxis(np.asarray(self.layer(np.moveaxis(x, self.axis, -1))), -1, self.axis)
+
+
+class Reversed(layers.ReversibleEmbedding):
+    """The way back."""
+
+    def call(self, inputs):
+        return super().call(inputs, reverse=True)
+
+
+def reversible_embedding(rng):
+    vocabulary, width, ties = int(rng.integers(1, 6)), int(rng.integers(1, 4)), flag(rng)
+    cap = number(rng, 0.5, 2) if flag(rng) else None
+    config = {"vocabulary": vocabulary, "width": width, "tie_weights": ties, "logit_soft_cap": [cap],
+              "initializer": "uniform(-0.05,0.05)"}
+    options = {"tie_weights": ties, "logit_soft_cap": cap}
+    before = extents(rng, rng.integers(1, 3))
+    if rng.integers(3) == 0:
+        return case(layers.ReversibleEmbedding(vocabulary, width, **options), config, before, integers=vocabulary)
+    return case(Reversed(vocabulary, width, **options), config, before + (width,))
 
 
 class Function:
@@ -597,7 +630,8 @@ MAKERS = {
     "Maximum": merge(layers.Maximum), "Minimum": merge(layers.Minimum),
     "Multiply": merge(layers.Multiply), "Normalization": normalization, "PReLU": prelu, "Permute": permute,
     "RMSNormalization": rms_normalization, "ReLU": relu, "RepeatVector": repeat_vector, "Rescaling": rescaling,
-    "Reshape": reshape, "Softmax": softmax, "SpatialDropout1D": random(layers.SpatialDropout1D, "rate"),
+    "Reshape": reshape, "ReversibleEmbedding": reversible_embedding, "Softmax": softmax,
+    "SpatialDropout1D": random(layers.SpatialDropout1D, "rate"),
     "SpatialDropout2D": random(layers.SpatialDropout2D, "rate"),
     "SpatialDropout3D": random(layers.SpatialDropout3D, "rate"), "Subtract": merge(layers.Subtract, 2, 2),
     "UpSampling1D": up_sampling(layers.UpSampling1D, 1), "UpSampling2D": up_sampling(layers.UpSampling2D, 2),
@@ -613,6 +647,9 @@ for rank in (1, 2, 3):
 for rank in (1, 2):
     MAKERS[f"DepthwiseConv{rank}D"] = depthwise(getattr(layers, f"DepthwiseConv{rank}D"), rank)
     MAKERS[f"SeparableConv{rank}D"] = depthwise(getattr(layers, f"SeparableConv{rank}D"), rank, is_separable=True)
+
+# After the cases above, half as many with options that most models leave alone.
+FURTHER = {"LayerNormalization": normalization_of_axes, "UpSampling2D": bilinear}
 
 
 def draw(rng, shape):
@@ -742,6 +779,8 @@ def main():
     makers["Activation"] = functions * (arguments.cases if is_more else 1)
     # Both modes of each of them.
     makers["BatchNormalization"] = [BATCH_NORMALIZATIONS[one // 2 % 4] for one in range(arguments.cases)]
+    for kind, maker in FURTHER.items():
+        makers[kind] += [maker] * (arguments.cases // 2)
     makers["Operation"] = OPERATIONS * (arguments.cases if is_more else 2)
     for kind in arguments.kinds or sorted(makers):
         write(kind, makers[kind], arguments.to)

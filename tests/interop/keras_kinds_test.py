@@ -31,7 +31,8 @@ KINDS = {
         layers.GlobalAveragePooling1D(), layers.GlobalMaxPooling1D(keepdims=True),
         layers.ZeroPadding1D((2, 1)), layers.Cropping1D((1, 3)), layers.UpSampling1D(3),
         layers.GroupNormalization(2), layers.GroupNormalization(-1, scale=False, epsilon=0.01),
-        layers.LayerNormalization(scale=False), layers.RMSNormalization(epsilon=0.01),
+        layers.LayerNormalization(scale=False), layers.LayerNormalization(axis=[1, -1], gamma_initializer="zeros"),
+        layers.RMSNormalization(epsilon=0.01),
         layers.BatchNormalization(scale=False), layers.BatchNormalization(center=False, momentum=0.5),
         layers.BatchNormalization(scale=False, center=False),
         layers.Normalization(mean=[0.5, 1, 2, -1], variance=[1, 2, 3, 4]), layers.Normalization(axis=None),
@@ -47,7 +48,8 @@ KINDS = {
         layers.Conv2DTranspose(2, 3, strides=(2, 2), padding="same", output_padding=1),
         layers.DepthwiseConv2D((2, 3), depth_multiplier=2, activation="relu6"),
         layers.SeparableConv2D(3, 2, padding="same", use_bias=False), layers.MaxPooling2D(), layers.AveragePooling2D(3),
-        layers.ZeroPadding2D(2), layers.Cropping2D(1), layers.UpSampling2D(2), layers.GlobalMaxPooling2D(),
+        layers.ZeroPadding2D(2), layers.Cropping2D(1), layers.UpSampling2D(2), layers.UpSampling2D((3, 2), interpolation="bilinear"),
+        layers.GlobalMaxPooling2D(),
         layers.GroupNormalization(4), layers.SpatialDropout2D(0.25), layers.Dense(3, activation=layers.LeakyReLU(0.5)),
     ],
     VOLUME: [
@@ -175,6 +177,72 @@ def test_integers_reach_an_embedding_from_inputs_of_both_types(tmp_path):
     assert [value.dtype for value in back.inputs] == ["uint16", "int32", "int32"]
     inputs[1] = inputs[1].astype("i4")
     np.testing.assert_allclose(np.asarray(back(inputs)), np.asarray(model(inputs)), rtol=1e-6)
+
+
+def both_ways(tmp_path, model, inputs):
+    """The model that Keras loads after Holdfast has read and written it, and what convert said."""
+    said = holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "ours.h5")
+    program("write", savepoint_of(tmp_path / "ours.h5", tmp_path), tmp_path / "back.keras", "archive")
+    back = keras.saving.load_model(tmp_path / "back.keras")
+    found, expected = keras.tree.flatten(back(inputs)), keras.tree.flatten(model(inputs))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
+    return back, said
+
+
+@pytest.mark.parametrize("ties", [True, False])
+def test_a_reversible_embedding_comes_back_with_both_directions(ties, tmp_path):
+    ids = keras.Input((4,), dtype="int32", name="ids")
+    words = layers.ReversibleEmbedding(9, 3, tie_weights=ties, logit_soft_cap=2.0, name="words")
+    model = keras.Model(ids, words(layers.Dense(3)(words(ids)), reverse=True))
+    fill(model, seed=4)
+    inputs = np.random.default_rng(5).integers(0, 9, (5, 4)).astype("i4")
+
+    back, _ = both_ways(tmp_path, model, inputs)
+
+    assert len(back.weights) == len(model.weights) == (3 if ties else 4)
+
+
+def test_names_of_outputs_come_back(tmp_path):
+    x = keras.Input((3,), name="x")
+    model = keras.Model(x, {"zeta": layers.Dense(1, name="d")(x), "alpha": layers.Dense(2, name="e")(x)})
+    fill(model, seed=7)
+
+    back, _ = both_ways(tmp_path, model, np.ones((4, 3), "f4"))
+
+    assert set(back(np.ones((4, 3), "f4"))) == {"zeta", "alpha"}
+
+
+def test_parts_stacks_and_comparisons_compute_the_same(tmp_path):
+    ops = keras.ops
+    x = keras.Input((4, 6), name="x")
+    parts = [x[:, 1:3], x[:, 0, 2:], x[..., -1], ops.stack([x, 2 * x], axis=-1), ops.stack([x, 2 * x], axis=1),
+             ops.stack([x, 2 * x], axis=2), ops.where(ops.less(x, 0.5), x, 0.25 * x)]
+    model = keras.Model(x, layers.Concatenate()([layers.Flatten()(part) for part in parts]))
+    inputs, expected = inputs_of(model)[0], predict(model)[0]
+    inputs.tofile(tmp_path / "x.bin")
+
+    holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "ours.h5")
+    subprocess.run([os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "model_program"), tmp_path / "ours.h5",
+                    tmp_path / "x.bin", str(len(inputs)), tmp_path / "y.bin"], check=True, timeout=120)
+
+    found = np.fromfile(tmp_path / "y.bin", "f4").reshape(expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_initializers_of_normalizations_come_back(tmp_path):
+    layer = layers.BatchNormalization(gamma_initializer="zeros", beta_initializer=initializers.Constant(0.5),
+                                      moving_mean_initializer="ones", moving_variance_initializer=initializers.Constant(2))
+    x = keras.Input((3,))
+    model = keras.Model(x, layer(x))
+    fill(model, seed=8)
+
+    back, said = both_ways(tmp_path, model, np.ones((2, 3), "f4"))
+
+    assert "initializer" not in said, said
+    for key in ("gamma", "beta", "moving_mean", "moving_variance"):
+        found, expected = (one.get_config()[f"{key}_initializer"] for one in (back.layers[1], layer))
+        assert found == expected
 
 
 def test_initializers_have_the_definitions_of_keras(tmp_path):

@@ -155,8 +155,11 @@ void KerasContainer::add_node(std::size_t entry, const Json& json) {
     node.arguments.resize(node.inputs.size());
   } else {
     const Json& arguments = member(json, "args");
-    for (const Json& argument : arguments.is_array() ? arguments : Json::array()) {
-      collect_argument(entry, argument, 0, node);
+    const std::size_t count = arguments.is_array() ? arguments.size() : 0;
+    const bool has_index = entries_[entry].is_operation && entries_[entry].class_name == "GetItem" && count == 2;
+    if (has_index) node.index = &arguments[1];
+    for (std::size_t place = 0; place < count - (has_index ? 1 : 0); ++place) {
+      collect_argument(entry, arguments[place], 0, node);
     }
     read_options(entry, member(json, "kwargs"), node);
   }
@@ -174,6 +177,10 @@ void KerasContainer::read_options(std::size_t entry, const Json& options, KerasN
     if (value.is_null()) continue;
     if (key == "training" && value.is_boolean()) {
       node.training = value.get<bool>();
+      continue;
+    }
+    if (key == "reverse" && value.is_boolean() && entries_[entry].class_name == "ReversibleEmbedding") {
+      node.is_reversed = value.get<bool>();
       continue;
     }
     refuse_keras_layer(

@@ -29,6 +29,8 @@ struct KerasNode {
   std::vector<std::optional<double>> arguments;
   // The argument `training`, where the call gives one.
   std::optional<bool> training{};
+  bool is_reversed = false;     // the argument `reverse` of a ReversibleEmbedding
+  const Json* index = nullptr;  // what GetItem takes between brackets
 };
 
 // An entry of a model's list of layers.

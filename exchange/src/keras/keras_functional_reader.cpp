@@ -81,7 +81,21 @@ class FunctionalReader {
       inputs.push_back({.index = result_.graph.inputs.size()});
       add_input(reference.layer, shape.is_array() ? shape : member(*options, "batch_input_shape"), *options);
     }
+    name_outputs(member(member(config, "config"), "output_layers"));
     return call_model(config, "", inputs);
+  }
+
+  // A model that returns its outputs by name has an object of them, which the JSON library sorts as Keras does.
+  void name_outputs(const Json& outputs) {
+    if (!outputs.is_object()) return;
+    for (const auto& [name, reference] : outputs.items()) {
+      const bool is_name =
+          is_layer_name(name) && reference.is_array() && !reference.empty() && reference[0].is_string();
+      if (is_name) result_.graph.output_names.push_back(name);
+    }
+    if (result_.graph.output_names.size() == outputs.size()) return;
+    result_.graph.output_names.clear();
+    result_.notes.push_back("the names of the outputs are left out, since Holdfast does not accept all of them");
   }
 
   void add_input(const std::string& name, const Json& batch_shape, const Json& options) {
@@ -215,7 +229,8 @@ class FunctionalReader {
                    .is_operation = entry.is_operation,
                    .config = member(*entry.json, "config"),
                    .inputs = {},
-                   .arguments = node.arguments};
+                   .arguments = node.arguments,
+                   .index = node.index};
     // Some options count axes from the end, or are only right for a number of axes.
     for (const ModelGraphSource& input : inputs) call.inputs.push_back(shape_of(input));
     std::vector<std::string> notes;
@@ -224,7 +239,7 @@ class FunctionalReader {
     if (noted_.insert(path).second) {
       result_.notes.insert(result_.notes.end(), notes.begin(), notes.end());
     }
-    Values values = with_fitting_types(entry, path, number, steps.front(), inputs);
+    Values values = with_fitting_types(entry, path, number, steps.front(), inputs, node.is_reversed);
     for (const HoldfastStep& step : steps) {
       add_weights(path, step);
       // Operations have no weights, so each of their calls may be a layer of its own.
@@ -235,7 +250,7 @@ class FunctionalReader {
       // Another call of the layer may have frozen it.
       if (is_frozen_with_weights(entry)) result_.graph.layers[layer].is_frozen = true;
       mode_.apply_to(result_.graph.layers[layer]);
-      values = {add_call(layer, values)};
+      values = {add_call(layer, values, node.is_reversed)};
     }
     return values;
   }
@@ -250,11 +265,12 @@ class FunctionalReader {
   // Integers reach only the layers that take them. Keras converts them before a layer multiplies them by weights, and
   // a layer of Holdfast does that here.
   Values with_fitting_types(const KerasEntry& entry, const std::string& path, std::size_t number,
-                            const HoldfastStep& step, const Values& inputs) {
+                            const HoldfastStep& step, const Values& inputs, bool is_reversed) {
     Values values = inputs;
+    const bool takes_ids = step.kind == "Embedding" || (step.kind == "ReversibleEmbedding" && !is_reversed);
     for (std::size_t place = 0; place < values.size(); ++place) {
-      if (step.kind == "Embedding") check_ids(entry, path, values[place]);
-      if (!is_integer(values[place]) || takes_integers(step)) continue;
+      if (takes_ids) check_ids(entry, path, values[place]);
+      if (!is_integer(values[place]) || takes_ids || takes_integers(step)) continue;
       std::string name = fmt::format("{}.cast", path);
       if (place + number > 0) name += fmt::format(".{}", number * inputs.size() + place);
       const HoldfastStep cast{.suffix = "", .kind = "Operation", .config = {{"operation", "cast"}}};
@@ -269,7 +285,7 @@ class FunctionalReader {
 
   static bool takes_integers(const HoldfastStep& step) {
     const bool is_cast = step.kind == "Operation" && text_member(step.config, "operation") == "cast";
-    return is_cast || step.kind == "Embedding" || step.kind == "Rescaling" || keeps_type(step.kind);
+    return is_cast || step.kind == "Rescaling" || keeps_type(step.kind);
   }
 
   bool is_integer(const ModelGraphSource& source) const {
@@ -292,9 +308,12 @@ class FunctionalReader {
   void make_ids_integers() {
     ModelGraph& graph = result_.graph;
     for (const std::size_t input : float_ids_) {
-      for (const ModelGraphCall& call : graph.calls) {
+      for (std::size_t place = 0; place < graph.calls.size(); ++place) {
+        const ModelGraphCall& call = graph.calls[place];
         const bool takes_it = std::count(call.inputs.begin(), call.inputs.end(), ModelGraphSource{.index = input}) > 0;
-        if (!takes_it || graph.layers[call.layer].kind == "Embedding") continue;
+        const std::string& kind = graph.layers[call.layer].kind;
+        const bool takes_ids = kind == "Embedding" || (kind == "ReversibleEmbedding" && !reversed_.contains(place));
+        if (!takes_it || takes_ids) continue;
         refuse_keras_layer(graph.inputs[input].name, "InputLayer",
                            "holds ids of an Embedding and floats of another layer; give the model two inputs");
       }
@@ -343,13 +362,14 @@ class FunctionalReader {
     return place->second;
   }
 
-  ModelGraphSource add_call(std::size_t layer, const Values& inputs) {
+  ModelGraphSource add_call(std::size_t layer, const Values& inputs, bool is_reversed = false) {
     ModelGraph& graph = result_.graph;
     if (graph.calls.size() == ModelGraph::kMaxCalls) refuse_size();
     std::vector<MaybeShape> shapes;
     for (const ModelGraphSource& input : inputs) shapes.push_back(shape_of(input));
     // A shape that cannot be derived is an error only for a layer that needs it.
-    shapes_.push_back(shape_after(graph.layers[layer], shapes));
+    shapes_.push_back(shape_after(graph.layers[layer], shapes, is_reversed));
+    if (is_reversed) reversed_.insert(graph.calls.size());
     integers_.push_back(keeps_type(graph.layers[layer].kind) && is_integer(inputs.front()));
     graph.calls.push_back({.layer = layer, .inputs = inputs});
     return {.call = graph.calls.size() - 1, .index = 0};
@@ -373,6 +393,7 @@ class FunctionalReader {
   std::vector<MaybeShape> shapes_;   // of the calls
   std::vector<bool> integers_;       // whether a call's output is one of integers
   std::set<std::size_t> float_ids_;  // inputs of floats that an Embedding takes
+  std::set<std::size_t> reversed_;   // calls of a ReversibleEmbedding that lead from vectors to ids
   std::set<std::string> constants_;  // names of weights that Keras's layers lack
   std::int64_t constant_elements_ = 0;
   std::map<std::string, std::size_t> layers_;  // by name

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "bytes/byte_source.h"
@@ -108,6 +109,18 @@ class KerasOrder {
   std::vector<std::size_t> node_depths_;
 };
 
+// Keras walks from named outputs in the order of their names.
+ModelGraph with_sorted_outputs(const ModelGraph& graph) {
+  ModelGraph sorted = graph;
+  std::map<std::string, ModelGraphSource> by_name;
+  for (std::size_t output = 0; output < graph.output_names.size(); ++output) {
+    by_name[graph.output_names[output]] = graph.outputs[output];
+  }
+  if (!by_name.empty()) sorted.outputs.clear();
+  for (const auto& [name, source] : by_name) sorted.outputs.push_back(source);
+  return sorted;
+}
+
 std::string name_for_keras(std::string name, std::set<std::string>& taken) {
   std::replace(name.begin(), name.end(), '/', '.');
   if (name.empty()) name = "layer";
@@ -121,6 +134,7 @@ class FunctionalWriter {
   explicit FunctionalWriter(const ModelGraph& graph)
       : graph_(graph),
         shapes_(shapes_of_calls(graph)),
+        are_reversed_(reversed_calls(graph)),
         names_(keras_layer_names(graph)),
         calls_of_(graph.layers.size()) {
     // Inputs are layers for Keras, so they must not have a layer's name.
@@ -144,7 +158,8 @@ class FunctionalWriter {
   Json write() const {
     check_shapes();
     Json layers = Json::array();
-    for (const std::size_t place : KerasOrder(graph_).layers()) {
+    const ModelGraph sorted = with_sorted_outputs(graph_);
+    for (const std::size_t place : KerasOrder(sorted).layers()) {
       const std::size_t inputs = graph_.inputs.size();
       layers.push_back(place < inputs ? input_entry(place) : layer_entry(place - inputs));
     }
@@ -155,7 +170,7 @@ class FunctionalWriter {
                          {"trainable", true},
                          {"layers", std::move(layers)},
                          {"input_layers", histories(inputs)},
-                         {"output_layers", histories(graph_.outputs)}});
+                         {"output_layers", graph_.output_names.empty() ? histories(graph_.outputs) : named_outputs()}});
   }
 
  private:
@@ -187,6 +202,7 @@ class FunctionalWriter {
       const std::vector<MaybeShape> inputs = input_shapes(graph_, graph_.calls[call], shapes_);
       KerasObject object = keras_layer_object(graph_.layers[layer], names_[layer], inputs);
       nodes.push_back(node(graph_.calls[call], object.arguments));
+      if (are_reversed_[call]) nodes.back()["kwargs"]["reverse"] = true;
       // The layer is written once, and its other calls only add nodes.
       if (entry.is_null()) entry = std::move(object.object);
     }
@@ -235,6 +251,15 @@ class FunctionalWriter {
     return Json::array({names_[graph_.calls[source.call].layer], numbers_[source.call], source.index});
   }
 
+  // A model with names for its outputs returns them by name.
+  Json named_outputs() const {
+    Json named = Json::object();
+    for (std::size_t output = 0; output < graph_.outputs.size(); ++output) {
+      named[graph_.output_names[output]] = history(graph_.outputs[output]);
+    }
+    return named;
+  }
+
   // One value stands without a list, so that the model takes or returns it alone.
   Json histories(const std::vector<ModelGraphSource>& sources) const {
     Json list = Json::array();
@@ -244,6 +269,7 @@ class FunctionalWriter {
 
   const ModelGraph& graph_;
   const std::vector<MaybeShape> shapes_;
+  const std::vector<bool> are_reversed_;  // by call
   const std::vector<std::string> names_;
   std::vector<std::string> input_names_;
   std::vector<std::string> input_types_;            // Keras's names of them

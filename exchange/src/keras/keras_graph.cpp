@@ -42,6 +42,8 @@ std::optional<Json> layers_of_chain(const ModelGraph& graph) {
   Json list = Json::array();
   for (const ModelGraphCall& call : graph.calls) {
     const ModelGraphLayer& layer = graph.layers[call.layer];
+    // No call of a Sequential has the argument `reverse`.
+    if (layer.kind == "ReversibleEmbedding") return std::nullopt;
     KerasObject object = keras_layer_object(layer, layer.name, input_shapes(graph, call, shapes));
     if (text_member(object.object, "module") != "keras.layers") return std::nullopt;
     // No chain that Holdfast writes has an empty name, or a name twice.
@@ -252,8 +254,19 @@ std::vector<Json> metrics_of(const Json& configuration, std::size_t outputs) {
 }
 
 // One for a single output, else a list.
-Json alone_or_list(std::vector<Json> parts) {
+// What belongs to the outputs: by name if the model gives them names, as Keras returns them then.
+Json of_outputs(std::vector<Json> parts, const std::vector<std::string>& names) {
+  if (names.size() == parts.size()) {
+    Json named = Json::object();
+    for (std::size_t output = 0; output < names.size(); ++output) named[names[output]] = std::move(parts[output]);
+    return named;
+  }
   return parts.size() == 1 ? std::move(parts[0]) : Json(std::move(parts));
+}
+
+// Keras takes a list also of one.
+Json weights_of_losses(std::vector<Json> weights, const std::vector<std::string>& names) {
+  return names.size() == weights.size() ? of_outputs(std::move(weights), names) : Json(std::move(weights));
 }
 
 // What Keras needs to train, or the part of it that Keras lacks.
@@ -262,14 +275,14 @@ struct KerasCompilation {
   std::string missing;
 };
 
-KerasCompilation compilation(const Json& configuration) {
+KerasCompilation compilation(const Json& configuration, const std::vector<std::string>& output_names) {
   const Json& own = member(configuration, "optimizer");
   const auto optimizer = optimizer_object(own);
   if (!optimizer) {
     return {.config = {}, .missing = fmt::format("the optimizer {} as it is", quoted_text(text_member(own, "kind")))};
   }
   std::vector<Json> losses;
-  Json weights = Json::array();
+  std::vector<Json> weights;
   bool is_weighted = false;
   for (const Json& entry : losses_of(configuration)) {
     auto loss = loss_object(member(entry, "loss"));
@@ -283,9 +296,9 @@ KerasCompilation compilation(const Json& configuration) {
   }
   std::vector<Json> metrics = metrics_of(configuration, losses.size());
   return {.config = {{"optimizer", *optimizer},
-                     {"loss", alone_or_list(std::move(losses))},
-                     {"loss_weights", is_weighted ? std::move(weights) : Json()},
-                     {"metrics", alone_or_list(std::move(metrics))},
+                     {"loss", of_outputs(std::move(losses), output_names)},
+                     {"loss_weights", is_weighted ? weights_of_losses(std::move(weights), output_names) : Json()},
+                     {"metrics", of_outputs(std::move(metrics), output_names)},
                      {"weighted_metrics", nullptr},
                      {"run_eagerly", false},
                      {"steps_per_execution", 1},
@@ -303,14 +316,14 @@ Json keras_config_of_savepoint(const Json& metadata) {
   const ModelGraph graph = graph_for_keras(metadata);
   const std::optional<Json> chain = graph.is_chain() ? layers_of_chain(graph) : std::nullopt;
   Json config = chain ? sequential_config(graph, *chain) : keras_functional_config(graph);
-  KerasCompilation compiled = compilation(member(metadata, "configuration"));
+  KerasCompilation compiled = compilation(member(metadata, "configuration"), graph.output_names);
   // Without it the model loads uncompiled, and its user chooses optimizer and loss.
   if (compiled.missing.empty()) config["compile_config"] = std::move(compiled.config);
   return config;
 }
 
 std::string training_that_keras_lacks(const Json& metadata) {
-  return compilation(member(metadata, "configuration")).missing;
+  return compilation(member(metadata, "configuration"), {}).missing;
 }
 
 std::map<std::string, std::string> savepoint_layer_names(const Json& metadata) {

@@ -27,9 +27,10 @@ bool is_word(char c) {
 
 struct Variable {
   std::string_view name;
-  std::string_view flag = "";  // the option that removes the variable when false
+  std::string_view flag = "";  // the option that removes the variable when it is not `flag_value`
   bool flag_default = true;
   bool is_trainable = true;
+  bool flag_value = true;
 };
 
 constexpr Variable kKernel = {"kernel"};
@@ -91,11 +92,13 @@ const std::array kClasses = {
     Class{"MultiHeadAttention", &kNothing},
 };
 
+const Variables kReversible = {{"embeddings"}, {"reverse_embeddings", "tie_weights", true, true, false}};
 const Variables kRms = {{"scale"}};
 const Variables kAlpha = {{"alpha"}};
 const Variables kAttention = {{"scale", "use_scale", false}};
 const std::array kSmallClasses = {Class{"RMSNormalization", &kRms}, Class{"PReLU", &kAlpha},
-                                  Class{"AdditiveAttention", &kAttention}, Class{"Attention", &kAttention}};
+                                  Class{"AdditiveAttention", &kAttention}, Class{"Attention", &kAttention},
+                                  Class{"ReversibleEmbedding", &kReversible}};
 
 // Layers without variables.
 constexpr std::array<std::string_view, 62> kBareClasses = {"Activation",
@@ -251,7 +254,8 @@ std::optional<std::vector<KerasVariable>> keras_variables(std::string_view class
   // Given statistics are options and no variables.
   if (class_name == "Normalization" && !member(config, "mean").is_null()) return result;
   for (const Variable& variable : *variables) {
-    const bool is_there = variable.flag.empty() || flag_member(config, variable.flag, variable.flag_default);
+    const bool is_there =
+        variable.flag.empty() || flag_member(config, variable.flag, variable.flag_default) == variable.flag_value;
     if (is_there) result.push_back({std::string(variable.name), variable.is_trainable});
   }
   return result;

@@ -21,6 +21,7 @@ struct KerasCall {
   std::vector<MaybeShape> inputs{};  // of one sample of each value
   // The arguments of an operation in order, missing where one is a value.
   std::vector<std::optional<double>> arguments{};
+  const Json* index = nullptr;  // what GetItem takes between brackets; null for all others
 };
 
 // A weight of Holdfast's layer that the Keras layer does not have, f32.

@@ -17,6 +17,7 @@ using Options = std::vector<LayerOption>;
 
 constexpr const char* kGlorot = R"("glorot_uniform")";
 constexpr const char* kZeros = R"("zeros")";
+constexpr const char* kOnes = R"("ones")";
 constexpr const char* kValid = R"("valid")";
 
 Options joined(std::initializer_list<Options> parts) {
@@ -33,19 +34,24 @@ Options kernel() {
   return joined({bias_and_activation(), {{"kernel_initializer", initializer, kGlorot}}});
 }
 
-// Options with a regularizer and a constraint of an array. Files leave both out where there are none.
-Options limits(std::string_view regularizer_name, std::string_view constraint_name) {
-  Options options = {{regularizer_name, regularizer, "null"}, {constraint_name, constraint, "null"}};
+// Options that files of Holdfast lack where they have their default.
+Options left_out(Options options) {
   for (LayerOption& option : options) option.is_left_out = true;
   return options;
+}
+
+// Options with a regularizer and a constraint of an array. Files leave both out where there are none.
+Options limits(std::string_view regularizer_name, std::string_view constraint_name) {
+  return left_out({{regularizer_name, regularizer, "null"}, {constraint_name, constraint, "null"}});
 }
 
 Options limits_of_bias() {
   return limits("bias_regularizer", "bias_constraint");
 }
 
-Options limits_of_gamma_and_beta() {
-  return joined({limits("gamma_regularizer", "gamma_constraint"), limits("beta_regularizer", "beta_constraint")});
+Options gamma_and_beta() {
+  return joined({left_out({{"gamma_initializer", initializer, kOnes}, {"beta_initializer", initializer, kZeros}}),
+                 limits("gamma_regularizer", "gamma_constraint"), limits("beta_regularizer", "beta_constraint")});
 }
 
 // With the limits of the layers that have a kernel and a bias.
@@ -203,7 +209,8 @@ void append_shapes(std::vector<LayerRow>& rows) {
     rows.push_back(positional(name, {"cropping", margins}));
   }
   rows.push_back(positional({"UpSampling1D", 1}, {"size", count, "2"}));
-  rows.push_back(positional({"UpSampling2D", 2}, {"size", counts, "2"}, {{"interpolation", R"("nearest")"}}));
+  rows.push_back(positional({"UpSampling2D", 2}, {"size", counts, "2"}));
+  rows.back().options.push_back(left_out({{"interpolation", interpolation, R"("nearest")"}}).front());
   rows.push_back(positional({"UpSampling3D", 3}, {"size", counts, "2"}));
   rows.push_back(plain("Rescaling", {{"scale", number, "1"}, {"offset", number, "0"}}));
   rows.push_back(merging("Concatenate", {{"axis", axis, "-1"}}));
@@ -227,18 +234,19 @@ void append_activations(std::vector<LayerRow>& rows) {
 
 void append_normalizations(std::vector<LayerRow>& rows) {
   const Options scale_and_center = {{"scale", flag, "true"}, {"center", flag, "true"}};
-  Options of_batch = scale_and_center;
-  for (LayerOption& option : of_batch) option.is_left_out = true;
+  const Options of_batch =
+      joined({left_out(scale_and_center), left_out({{"moving_mean_initializer", initializer, kZeros},
+                                                    {"moving_variance_initializer", initializer, kOnes}})});
   rows.push_back(
       plain("BatchNormalization",
             joined({{{"axis", last_axis, "-1"}, {"momentum", fraction, "0.99"}, {"epsilon", epsilon, "0.001"}},
                     of_batch,
-                    limits_of_gamma_and_beta()}),
+                    gamma_and_beta()}),
             {{"renorm", "false"}}));
   rows.push_back(plain(
       "LayerNormalization",
       joined(
-          {{{"axis", last_axis, "-1"}, {"epsilon", epsilon, "0.001"}}, scale_and_center, limits_of_gamma_and_beta()}),
+          {left_out({{"axis", last_axes, "-1"}}), {{"epsilon", epsilon, "0.001"}}, scale_and_center, gamma_and_beta()}),
       {{"rms_scaling", "false"}}));
   rows.push_back(plain("RMSNormalization", {{"axis", last_axis, "-1"}, {"epsilon", epsilon, "1e-6"}}));
   // Keras 3.15 assigns channels to groups otherwise where another axis than the last is named.
@@ -246,7 +254,7 @@ void append_normalizations(std::vector<LayerRow>& rows) {
       plain("GroupNormalization",
             joined({{{"groups", count_or_all, "32"}, {"axis", last_axis, "-1", "axis"}, {"epsilon", epsilon, "0.001"}},
                     scale_and_center,
-                    limits_of_gamma_and_beta()})));
+                    gamma_and_beta()})));
   rows.push_back(plain("Normalization", {{"axis", axes, "-1"},
                                          {"mean", statistics, "null"},
                                          {"variance", statistics, "null"},
@@ -273,6 +281,14 @@ std::vector<LayerRow> make_rows() {
                                limits("embeddings_regularizer", "embeddings_constraint")}),
                        // Later layers of Keras would skip ids of 0.
                        {{"mask_zero", "false"}}));
+  rows.push_back(plain("ReversibleEmbedding",
+                       joined({{{"input_dim", count, nullptr, "vocabulary"},
+                                {"output_dim", count, nullptr, "width"},
+                                {"tie_weights", flag, "true"},
+                                {"logit_soft_cap", limit, "null"},
+                                {"embeddings_initializer", initializer, R"("uniform")", "initializer"}},
+                               limits("embeddings_regularizer", "embeddings_constraint")}),
+                       {{"mask_zero", "false"}, {"reverse_dtype", "null"}}));
   append_convolutions(rows);
   append_pooling(rows);
   append_shapes(rows);

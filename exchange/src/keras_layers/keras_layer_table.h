@@ -32,6 +32,8 @@ enum class OptionForm {
   axes,             // a list of those, in Keras perhaps null or one number
   two_axes,         // of two inputs; Keras may have one number for both
   last_axis,        // Keras can name another one, Holdfast has no option
+  last_axes,        // a list of the last ones; in Keras perhaps one number
+  interpolation,    // "nearest" or "bilinear"
   target_shape,     // of a sample, -1 for the extent that follows from the others
   order,            // of axes, counted from 1 on both sides
   activation,       // keras_activation.h

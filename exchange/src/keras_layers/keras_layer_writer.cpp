@@ -109,7 +109,8 @@ class LayerWriter {
 
   // Files for Keras keep the text that they had before there were constraints, and regularizers of most layers.
   static bool is_silent_without(const LayerRow& row, const LayerOption& option) {
-    if (option.form == OptionForm::constraint) return true;
+    if (option.form == OptionForm::constraint || option.form == OptionForm::interpolation) return true;
+    if (option.form == OptionForm::initializer && option.is_left_out) return true;
     const bool is_convolution = row.kind.starts_with("Conv") && !row.kind.ends_with("Transpose");
     return option.form == OptionForm::regularizer && row.kind != "Dense" && !is_convolution;
   }
@@ -126,6 +127,10 @@ class LayerWriter {
           refuse(fmt::format("has the {} {}, and only the last one can be written for Keras", key, value.dump()));
         }
         return -1;
+      case OptionForm::last_axes:
+        return value.is_null() ? Json(-1) : keras_axes(value, key);
+      case OptionForm::interpolation:
+        return value;
       case OptionForm::axis:
         return keras_axis(value, key, rank());
       case OptionForm::axes:
@@ -139,7 +144,8 @@ class LayerWriter {
       case OptionForm::statistics:
         return nullptr;
       case OptionForm::initializer:
-        return value.is_string() ? keras_initializer(value.get<std::string>()) : otherwise;
+        if (value.is_string()) return keras_initializer(value.get<std::string>());
+        return option.is_left_out ? Json() : otherwise;
       case OptionForm::regularizer:
         return limit_of_weights(key, value, keras_regularizer);
       case OptionForm::constraint:
@@ -261,6 +267,7 @@ class LayerWriter {
     if (operation == "reshape") return layer("Reshape", {{"target_shape", member(layer_.config, "shape")}});
     if (operation == "permute") return permutation();
     if (operation == "pad") return padding();
+    if (operation == "slice") return part_of_value();
     if (operation == "cast") return function_of_one("keras.src.ops.core", "Cast", {{"dtype", "float32"}});
     if (operation == "stop_gradient") return function_of_one("keras.src.ops.core", "StopGradient", Json::object());
     const Json& constants = member(layer_.config, "constants");
@@ -330,6 +337,18 @@ class LayerWriter {
       dims.push_back(place + 1);
     }
     return layer("Permute", {{"dims", std::move(dims)}});
+  }
+
+  KerasObject part_of_value() const {
+    const auto range = [](const Json& begin, const Json& end) -> Json {
+      return {{"class_name", "__slice__"}, {"config", {{"start", begin}, {"stop", end}, {"step", nullptr}}}};
+    };
+    const auto axis = keras_axis(member(layer_.config, "axis"), "axis", rank());
+    // All samples, and all elements of the axes before this one.
+    std::vector<Json> index(static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank()) + 1 : axis),
+                            range(nullptr, nullptr));
+    index.push_back(range(member(layer_.config, "begin"), member(layer_.config, "end")));
+    return function(kNumpyOperations, "GetItem", Json::object(), Json::array({nullptr, index}));
   }
 
   KerasObject padding() const {

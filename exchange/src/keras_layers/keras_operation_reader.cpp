@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -35,7 +37,8 @@ constexpr std::array kElementOperations = {NamePair{"Add", "add"},           Nam
                                            NamePair{"Exp", "exponential"},   NamePair{"Log", "logarithm"},
                                            NamePair{"Relu", "relu"},         NamePair{"Sigmoid", "sigmoid"},
                                            NamePair{"Tanh", "tanh"},         NamePair{"Silu", "silu"},
-                                           NamePair{"Softplus", "softplus"}, NamePair{"Sign", "sign"}};
+                                           NamePair{"Softplus", "softplus"}, NamePair{"Sign", "sign"},
+                                           NamePair{"Equal", "equal"},       NamePair{"Where", "select"}};
 constexpr std::array kReductions = {NamePair{"Sum", "sum"}, NamePair{"Mean", "mean"}, NamePair{"Max", "largest"},
                                     NamePair{"Amax", "largest"}};
 
@@ -72,11 +75,14 @@ class FunctionReader {
     if (name == "Transpose") return one_step("Permute", {{"dims", transposed_axes()}});
     if (name == "ExpandDims" || name == "Squeeze") return {reshape_step(resized_shape(name == "ExpandDims"))};
     if (name == "Clip") return clipping();
-    if (name == "Less" || name == "Greater") return comparison(name == "Greater");
+    if (name == "Less" || name == "Greater") return comparison("less", name == "Greater");
+    if (name == "LessEqual" || name == "GreaterEqual") return comparison("less_equal", name == "GreaterEqual");
+    if (name == "GetItem") return part_of_value();
+    if (name == "Stack") return stacked();
     if (name == "Concatenate") return one_step("Concatenate", {{"axis", options_.axis("axis", -1)}});
     options_.refuse(
-        fmt::format("is a function that has no counterpart; Holdfast has functions of elements, sums, means, "
-                    "maxima and concatenations, and the layers {}",
+        fmt::format("is a function that has no counterpart; Holdfast has functions of elements, comparisons, sums, "
+                    "means, maxima, parts of values, concatenations and stacks, and the layers {}",
                     known_keras_classes()));
   }
 
@@ -103,9 +109,10 @@ class FunctionReader {
     const bool is_activation =
         std::find(kActivationOperations.begin(), kActivationOperations.end(), function) != kActivationOperations.end();
     if (is_activation) return one_step("Activation", {{"activation", function}});
-    constexpr std::array<std::string_view, 8> kTwo = {"add",   "subtract", "multiply", "divide",
-                                                      "power", "maximum",  "minimum",  "less"};
-    const std::size_t wanted = std::find(kTwo.begin(), kTwo.end(), function) == kTwo.end() ? 1 : 2;
+    constexpr std::array<std::string_view, 10> kTwo = {"add",     "subtract", "multiply", "divide",     "power",
+                                                       "maximum", "minimum",  "less",     "less_equal", "equal"};
+    const bool has_two = std::find(kTwo.begin(), kTwo.end(), function) != kTwo.end();
+    const std::size_t wanted = function == "select" ? 3 : has_two ? 2 : 1;
     if (constants.size() != wanted)
       options_.refuse(fmt::format("has {} arguments instead of {}", constants.size(), wanted));
     return {element_step(function, constants)};
@@ -176,11 +183,11 @@ class FunctionReader {
   }
 
   // 1 where it is true, else 0: Holdfast has no operations of booleans.
-  Steps comparison(bool is_greater) const {
-    Steps steps = element_operation("less");
+  Steps comparison(const std::string& function, bool is_greater) const {
+    Steps steps = element_operation(function);
     if (!is_greater) return steps;
     Json& constants = steps.front().config["constants"];
-    // a > b is b < a, and a > b of two values is 0 < a - b.
+    // a > b is b < a, and a > b of two values is 0 < a - b; likewise with equality.
     const bool has_number = constants[0].is_number() || constants[1].is_number();
     if (has_number) {
       std::swap(constants[0], constants[1]);
@@ -188,7 +195,122 @@ class FunctionReader {
     }
     HoldfastStep difference = element_step("subtract", constants);
     difference.suffix = ".0";
-    return {std::move(difference), element_step("less", Json::array({0, nullptr}))};
+    return {std::move(difference), element_step(function, Json::array({0, nullptr}))};
+  }
+
+  // One axis of a value between brackets: elements [begin, end), or one of them, and then the axis goes.
+  struct Selection {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    bool removes_axis = false;
+  };
+
+  [[noreturn]] void refuse_index() const {
+    options_.refuse(
+        "takes a part that Holdfast does not: between brackets may stand all samples, and for the axes after them "
+        "numbers, ranges in steps of 1, and an ellipsis");
+  }
+
+  static bool is_object_of(const Json& entry, std::string_view class_name) {
+    return entry.is_object() && text_member(entry, "class_name") == class_name;
+  }
+
+  // A limit of a range, counted from the end where it is negative; Python cuts what lies beyond the ends.
+  std::int64_t limit_of(const Json& range, const char* key, std::int64_t otherwise, std::int64_t extent) const {
+    const Json& value = member(member(range, "config"), key);
+    if (value.is_null()) return otherwise;
+    const auto number = integer_value(value);
+    if (!number) refuse_index();
+    return std::clamp(*number < 0 ? *number + extent : *number, std::int64_t{0}, extent);
+  }
+
+  Selection selection_of(const Json& entry, std::int64_t extent) const {
+    if (const auto place = entry.is_number_integer() ? integer_value(entry) : std::nullopt) {
+      const std::int64_t begin = *place < 0 ? *place + extent : *place;
+      if (begin < 0 || begin >= extent) refuse_index();
+      return {.begin = begin, .end = begin + 1, .removes_axis = true};
+    }
+    const Json& step = member(member(entry, "config"), "step");
+    if (!is_object_of(entry, "__slice__") || !(step.is_null() || step == 1)) refuse_index();
+    const Selection range{.begin = limit_of(entry, "start", 0, extent), .end = limit_of(entry, "stop", extent, extent)};
+    if (range.begin >= range.end) refuse_index();
+    return range;
+  }
+
+  // One entry for each axis, with that of the samples.
+  std::vector<Json> entries_of_index() const {
+    const std::size_t axes = options_.rank() + 1;
+    const Json whole = {{"class_name", "__slice__"}, {"config", Json::object()}};
+    std::vector<Json> given;
+    if (call_.index == nullptr) refuse_index();
+    for (const Json& entry : call_.index->is_array() ? *call_.index : Json::array({*call_.index}))
+      given.push_back(entry);
+    std::vector<Json> entries;
+    for (const Json& entry : given) {
+      if (!is_object_of(entry, "__ellipsis__")) {
+        entries.push_back(entry);
+        continue;
+      }
+      // It stands for the axes that the others leave.
+      const std::size_t others = given.size() - 1;
+      for (std::size_t axis = others; axis < axes; ++axis) entries.push_back(whole);
+    }
+    if (entries.size() > axes) refuse_index();
+    entries.resize(axes, whole);
+    return entries;
+  }
+
+  Steps part_of_value() const {
+    const SampleShape& shape = known_shape();
+    const std::vector<Json> entries = entries_of_index();
+    const Selection samples = selection_of(entries[0], std::numeric_limits<std::int32_t>::max());
+    const bool has_all = samples.begin == 0 && samples.end == std::numeric_limits<std::int32_t>::max();
+    if (!has_all || samples.removes_axis) refuse_index();
+    Steps steps;
+    SampleShape kept;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      const Selection part = selection_of(entries[axis + 1], shape[axis]);
+      if (!part.removes_axis) kept.push_back(part.end - part.begin);
+      if (part.begin == 0 && part.end == shape[axis]) continue;
+      steps.push_back({.suffix = fmt::format(".{}", steps.size()),
+                       .kind = "Operation",
+                       .config = {{"operation", "slice"}, {"axis", axis}, {"begin", part.begin}, {"end", part.end}}});
+    }
+    if (kept.empty()) options_.refuse("leaves no axis but that of the samples; keep one");
+    if (kept.size() != shape.size()) steps.push_back(reshape_step(kept));
+    if (steps.empty()) return one_step("Activation", {{"activation", "linear"}});
+    // The last step has the name of the Keras layer, so that its output is found under that name.
+    steps.back().suffix = "";
+    return steps;
+  }
+
+  // One after another along an axis, which is then cut in two.
+  Steps stacked() const {
+    const SampleShape& shape = known_shape();
+    const auto count = static_cast<std::int64_t>(call_.inputs.size());
+    for (const MaybeShape& input : call_.inputs) {
+      if (input != call_.inputs.front()) options_.refuse("stacks values of different shapes; give them one shape");
+    }
+    const auto axes = static_cast<std::int64_t>(shape.size()) + 2;
+    const Json& value = member(config_, "axis");
+    const std::int64_t given = value.is_null() ? 0 : integer_value(value).value_or(0);
+    const std::int64_t place = given < 0 ? given + axes : given;
+    if (place < 1 || place >= axes) options_.refuse("stacks along the samples, or along no axis; name another axis");
+    const auto axis = static_cast<std::size_t>(place - 1);
+    const bool is_last = axis == shape.size();
+    SampleShape cut = shape;
+    cut.insert(cut.begin() + static_cast<std::ptrdiff_t>(is_last ? axis - 1 : axis), count);
+    Steps steps = one_step("Concatenate", {{"axis", is_last ? axis - 1 : axis}});
+    steps.front().suffix = ".0";
+    steps.push_back(reshape_step(cut));
+    if (!is_last) return steps;
+    // The values came before the elements of the last axis, and belong after them.
+    std::vector<std::size_t> order(cut.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    steps.back().suffix = ".1";
+    steps.push_back({.suffix = "", .kind = "Operation", .config = {{"operation", "permute"}, {"order", order}}});
+    return steps;
   }
 
   // Holdfast reduces neighbouring axes, which stay with extent 1, and so in several steps.

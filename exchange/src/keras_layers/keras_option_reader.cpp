@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "bytes/byte_source.h"
 #include "keras_layers/keras_activation.h"
@@ -98,6 +99,11 @@ Json KerasOptionReader::value(const LayerRow& row, const LayerOption& option, co
     case last_axis:
       require_last_axis(option.keras, value);
       return -1;
+    case last_axes:
+      return read_last_axes(option, value);
+    case OptionForm::interpolation:
+      if (value != "nearest" && value != "bilinear") refuse_option(option.keras);
+      return value;
     case target_shape:
     case order:
       return read_integers(option, value);
@@ -223,6 +229,21 @@ Json KerasOptionReader::read_axes(const LayerOption& option, const Json& value) 
   }
   if (list.size() > rank()) refuse_option(option.keras);
   return list;
+}
+
+// Counted from the last one, in their order.
+Json KerasOptionReader::read_last_axes(const LayerOption& option, const Json& value) const {
+  if (value == -1) return Json::array({-1});
+  const auto axes = static_cast<std::int64_t>(rank());
+  std::set<std::int64_t> places;
+  for (const Json& entry : value.is_array() ? value : Json::array({value})) {
+    const std::int64_t axis = axis_in(option.keras, entry, rank());
+    if (!places.insert(axis < 0 ? axis : axis - axes).second) refuse_option(option.keras);
+  }
+  const bool are_last = !places.empty() && *places.begin() == -static_cast<std::int64_t>(places.size());
+  if (are_last) return Json(std::vector<std::int64_t>(places.begin(), places.end()));
+  refuse(fmt::format("normalizes the axes {}, and Holdfast the last ones alone; permute the value before it",
+                     shown_value(value)));
 }
 
 Json KerasOptionReader::read_two_axes(const LayerOption& option, const Json& value) const {

@@ -49,6 +49,7 @@ class KerasOptionReader {
   Json read_initializer(const LayerOption& option, const Json& value) const;
   Json read_activation(const LayerOption& option, const Json& value) const;
   Json read_axes(const LayerOption& option, const Json& value) const;
+  Json read_last_axes(const LayerOption& option, const Json& value) const;
   Json read_two_axes(const LayerOption& option, const Json& value) const;
   Json read_statistics(const LayerOption& option, const Json& value) const;
   std::int64_t axis_in(std::string_view key, const Json& value, std::size_t rank) const;

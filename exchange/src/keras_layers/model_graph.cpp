@@ -124,6 +124,16 @@ ModelGraph read_chain(const Json& json) {
   return graph;
 }
 
+std::vector<std::string> read_names(const Json& json, const char* key, std::size_t count) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const Json& name : list_member(json, key)) {
+    if (name.is_string() && seen.insert(name.get<std::string>()).second) names.push_back(name.get<std::string>());
+  }
+  if (names.size() == count && list_member(json, key).size() == count) return names;
+  refuse_savepoint(fmt::format("\"{}\" of its graph does not have a name for each output; use another savepoint", key));
+}
+
 ModelGraph read_calls_and_layers(const Json& json) {
   ModelGraph graph;
   for (const Json& input : list_member(json, "inputs")) {
@@ -137,6 +147,7 @@ ModelGraph read_calls_and_layers(const Json& json) {
   if (graph.inputs.empty() || graph.outputs.empty()) {
     refuse_savepoint("its graph has no input or no output; use another savepoint");
   }
+  if (json.contains("output_names")) graph.output_names = read_names(json, "output_names", graph.outputs.size());
   return graph;
 }
 
@@ -220,8 +231,8 @@ void refuse_savepoint(const std::string& problem) {
 bool ModelGraph::is_chain() const {
   // A layer that is called twice or never makes the two numbers differ.
   if (inputs.size() != 1 || outputs.size() != 1 || calls.size() != layers.size()) return false;
-  // Nor has it one for the type of its input.
-  if (inputs.front().dtype != "f32") return false;
+  // Nor has it one for the type of its input, and for the name of its output.
+  if (inputs.front().dtype != "f32" || !output_names.empty()) return false;
   ModelGraphSource last;
   for (std::size_t call = 0; call < calls.size(); ++call) {
     // The text of a chain has no place for the path of a layer in a nested model.
@@ -259,13 +270,19 @@ Json model_graph_json(const ModelGraph& graph) {
   for (const ModelGraphCall& call : graph.calls) {
     calls.push_back({{"layer", call.layer}, {"inputs", sources_json(call.inputs)}});
   }
-  return {{"format", kModelFormat},      {"version", 1},
-          {"inputs", std::move(inputs)}, {"layers", layers_json(graph)},
-          {"calls", std::move(calls)},   {"outputs", sources_json(graph.outputs)}};
+  Json json = {{"format", kModelFormat},      {"version", 1},
+               {"inputs", std::move(inputs)}, {"layers", layers_json(graph)},
+               {"calls", std::move(calls)},   {"outputs", sources_json(graph.outputs)}};
+  if (!graph.output_names.empty()) json["output_names"] = graph.output_names;
+  return json;
 }
 
 ModelGraph with_activation_layers(const ModelGraph& graph, const std::function<bool(const std::string&)>& is_option) {
-  ModelGraph result{.inputs = graph.inputs, .layers = graph.layers, .calls = {}, .outputs = graph.outputs};
+  ModelGraph result{.inputs = graph.inputs,
+                    .layers = graph.layers,
+                    .calls = {},
+                    .outputs = graph.outputs,
+                    .output_names = graph.output_names};
   std::set<std::string> names;
   for (const ModelGraphLayer& layer : graph.layers) names.insert(layer.name);
   constexpr std::size_t kNone = ModelGraphSource::kModelInput;
@@ -301,7 +318,8 @@ ModelGraph with_activation_layers(const ModelGraph& graph, const std::function<b
 }
 
 ModelGraph in_holdfast_order(const ModelGraph& graph) {
-  ModelGraph result{.inputs = graph.inputs, .layers = {}, .calls = {}, .outputs = graph.outputs};
+  ModelGraph result{
+      .inputs = graph.inputs, .layers = {}, .calls = {}, .outputs = graph.outputs, .output_names = graph.output_names};
   constexpr std::size_t kNone = ModelGraphSource::kModelInput;
   std::vector<std::size_t> layers(graph.layers.size(), kNone);
   std::vector<std::size_t> calls(graph.calls.size(), kNone);

@@ -54,6 +54,7 @@ struct ModelGraph {
   std::vector<ModelGraphLayer> layers;
   std::vector<ModelGraphCall> calls;  // each after those that it depends on
   std::vector<ModelGraphSource> outputs;
+  std::vector<std::string> output_names = {};  // one for each, or none where the outputs are called like their layers
   // Whether the layers follow one another, so that the text is holdfast.sequential.
   bool is_chain() const;
 };

@@ -393,12 +393,16 @@ constexpr std::array<std::string_view, 6> kMerging = {"Add", "Subtract", "Multip
 
 }  // namespace
 
-MaybeShape shape_after(const ModelGraphLayer& layer, Shapes inputs) {
+MaybeShape shape_after(const ModelGraphLayer& layer, Shapes inputs, bool is_reversed) {
   const bool are_known = std::all_of(inputs.begin(), inputs.end(), [](const MaybeShape& shape) { return !!shape; });
   // A missing shape goes on through all later layers, up to one that needs it.
   if (inputs.empty() || !are_known) return std::nullopt;
   const bool is_same = std::find(kSameShape.begin(), kSameShape.end(), layer.kind) != kSameShape.end();
   if (is_same) return inputs.size() == 1 ? inputs.front() : std::nullopt;
+  if (layer.kind == "ReversibleEmbedding" && inputs.size() == 1) {
+    if (!is_reversed) return embedded(*inputs.front(), layer.config);
+    return with_last(*inputs.front(), extent(member(layer.config, "vocabulary")));
+  }
   for (const auto& [kind, function] : kOneInput) {
     const bool is_kind = kind == layer.kind || kind == without_rank(layer.kind);
     if (is_kind && inputs.size() == 1) return function(*inputs.front(), layer.config);
@@ -408,6 +412,34 @@ MaybeShape shape_after(const ModelGraphLayer& layer, Shapes inputs) {
   if (layer.kind == "Operation") return after_operation(inputs, layer.config);
   return std::find(kMerging.begin(), kMerging.end(), layer.kind) == kMerging.end() ? std::nullopt
                                                                                    : broadcast_all(inputs);
+}
+
+bool keeps_integers(const ModelGraphLayer& layer) {
+  constexpr std::array<std::string_view, 6> kOperations = {"reshape", "permute",     "slice",
+                                                           "pad",     "concatenate", "broadcast"};
+  const std::string& kind = layer.kind;
+  if (kind == "Operation") {
+    return std::find(kOperations.begin(), kOperations.end(), text_member(layer.config, "operation")) !=
+           kOperations.end();
+  }
+  return kind == "Flatten" || kind == "Reshape" || kind == "Permute" || kind == "Concatenate" ||
+         kind.starts_with("Cropping");
+}
+
+std::vector<bool> reversed_calls(const ModelGraph& graph) {
+  std::vector<bool> are_integers, are_reversed;
+  for (const ModelGraphCall& call : graph.calls) {
+    const auto is_integer = [&](const ModelGraphSource& source) {
+      if (source.call != ModelGraphSource::kModelInput) return bool(are_integers[source.call]);
+      const std::string& dtype = graph.inputs[source.index].dtype;
+      return dtype != "f32" && dtype != "bf16";
+    };
+    const ModelGraphLayer& layer = graph.layers[call.layer];
+    const bool takes_integers = !call.inputs.empty() && is_integer(call.inputs.front());
+    are_integers.push_back(takes_integers && keeps_integers(layer));
+    are_reversed.push_back(layer.kind == "ReversibleEmbedding" && !takes_integers);
+  }
+  return are_reversed;
 }
 
 std::vector<MaybeShape> input_shapes(const ModelGraph& graph, const ModelGraphCall& call, Shapes shapes) {
@@ -425,8 +457,10 @@ std::vector<MaybeShape> input_shapes(const ModelGraph& graph, const ModelGraphCa
 
 std::vector<MaybeShape> shapes_of_calls(const ModelGraph& graph) {
   std::vector<MaybeShape> shapes;
+  const std::vector<bool> are_reversed = reversed_calls(graph);
   for (const ModelGraphCall& call : graph.calls) {
-    shapes.push_back(shape_after(graph.layers[call.layer], input_shapes(graph, call, shapes)));
+    const std::vector<MaybeShape> inputs = input_shapes(graph, call, shapes);
+    shapes.push_back(shape_after(graph.layers[call.layer], inputs, are_reversed[shapes.size()]));
   }
   return shapes;
 }

@@ -13,8 +13,15 @@ namespace holdfast::format {
 // Empty where it is not known: after a layer of an application's own kind, or one whose options do not fit its input.
 using MaybeShape = std::optional<SampleShape>;
 
-// The shape of the only output of a layer that is called with inputs of these shapes.
-MaybeShape shape_after(const ModelGraphLayer& layer, std::span<const MaybeShape> inputs);
+// The shape of the only output of a layer that is called with inputs of these shapes. `is_reversed` is for a
+// ReversibleEmbedding that leads from vectors to ids.
+MaybeShape shape_after(const ModelGraphLayer& layer, std::span<const MaybeShape> inputs, bool is_reversed = false);
+
+// Whether a layer hands on integers as integers.
+bool keeps_integers(const ModelGraphLayer& layer);
+// For each call, whether it is one of a ReversibleEmbedding that leads from vectors to ids: its input is not of
+// integers.
+std::vector<bool> reversed_calls(const ModelGraph& graph);
 
 // The shape of the output of each call.
 std::vector<MaybeShape> shapes_of_calls(const ModelGraph& graph);

@@ -27,6 +27,7 @@
 #include <string>
 
 #include "holdfast/nn/constraint.h"
+#include "holdfast/nn/initializer.h"
 #include "holdfast/nn/layer.h"
 #include "holdfast/nn/regularizer.h"
 
@@ -40,6 +41,11 @@ struct BatchNormalizationOptions {
   float epsilon = 1e-3F;
   bool has_scale = true;   // gamma
   bool has_center = true;  // beta
+  // Where the arrays begin.
+  Initializer beta_initializer = Initializer::zeros();
+  Initializer gamma_initializer = Initializer::ones();
+  Initializer moving_mean_initializer = Initializer::zeros();
+  Initializer moving_variance_initializer = Initializer::ones();
   // Penalties on their size, and bounds, none by default; see regularizer.h and constraint.h.
   Regularizer beta_regularizer = {};
   Regularizer gamma_regularizer = {};

@@ -11,6 +11,7 @@
 // All functions throw Error{invalid_argument} for operands that they cannot take.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "holdfast/compute/padding.h"
@@ -139,6 +140,16 @@ Value cast(const Value& x, DType dtype);
 // weight, the ids are integers. An id that the table does not have ends the step with Error{invalid_argument} that
 // names it, its sample and its position; on a device its row is NaN.
 Value gather(const Value& table, const Value& ids);
+
+// The weight `name` of the layer that made `output`: "kernel", "embeddings", or what a layer of an application calls
+// it. The value has no samples. All uses read one array: it is trained with the sum of their gradients, frozen and
+// saved with its layer. So a decoder has the transposed kernel of its encoder:
+//
+//   const Value code = Dense{32}(x);                                                       // kernel [784, 32]
+//   const Value y = sigmoid(matmul(code, permute(weight_of(code, "kernel"), {1, 0})));     // [784]
+//
+// Throws Error{invalid_argument} for a value that no layer has made, and for a name that the layer does not have.
+Value weight_of(const Value& output, const std::string& name);
 
 // Passes the value on and stops its gradient.
 Value stop_gradient(const Value& x);

@@ -6,14 +6,18 @@
 //   output = (input - mean) / sqrt(variance + epsilon) * gamma + beta
 //
 // with the biased variance. Parameters: gamma and beta, [channels]. Training and inference do the same, and samples
-// do not depend on each other.
+// do not depend on each other. With several axes, which are the last ones, the mean is that of all their elements, and
+// gamma and beta have one for each.
 //
 //   const Value y = LayerNormalization{{.epsilon = 1e-5F}}(x);
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "holdfast/nn/constraint.h"
+#include "holdfast/nn/initializer.h"
 #include "holdfast/nn/layer.h"
 #include "holdfast/nn/regularizer.h"
 
@@ -23,9 +27,14 @@ class ConfigReader;
 
 // The defaults of Keras.
 struct LayerNormalizationOptions {
+  // The last axes, in any order. Axis 0 is the first axis of a sample; a negative axis counts from the last one.
+  std::vector<std::int64_t> axis = {-1};
   float epsilon = 1e-3F;
   bool has_scale = true;   // gamma
   bool has_center = true;  // beta
+  // Where the arrays begin.
+  Initializer beta_initializer = Initializer::zeros();
+  Initializer gamma_initializer = Initializer::ones();
   // Penalties on their size, and bounds, none by default; see regularizer.h and constraint.h.
   Regularizer beta_regularizer = {};
   Regularizer gamma_regularizer = {};
@@ -36,7 +45,8 @@ struct LayerNormalizationOptions {
 
 class LayerNormalization final : public LayerOf<LayerNormalization> {
  public:
-  // Throws Error{invalid_argument} unless epsilon is positive and finite.
+  // Throws Error{invalid_argument} unless epsilon is positive and finite, and without an axis. Axes that are not the
+  // last ones of an input are refused where the layer is called.
   explicit LayerNormalization(const LayerNormalizationOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);

@@ -154,7 +154,8 @@ class Model {
   bool is_chain() const;
 
   // A table of layers, output shapes, numbers of parameters and, unless the model is a chain, the layers that each is
-  // connected to, with totals. It ends with a newline.
+  // connected to, with totals. Types other than f32 and frozen layers are marked, and several outputs, or those with
+  // names of their own, are listed. It ends with a newline.
   std::string summary() const;
   // The same, with training_memory() and prediction_memory() for so many samples at a time.
   std::string summary(std::int64_t samples) const;

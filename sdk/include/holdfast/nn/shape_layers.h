@@ -119,11 +119,26 @@ class Cropping2D final : public LayerOf<Cropping2D> {
   Margins2D margins_;
 };
 
-// Each row and column of an image [height, width, channels] several times, next to each other (Keras: nearest).
+// What the new pixels of an image are.
+enum class Interpolation {
+  nearest,   // the nearest pixel
+  bilinear,  // weighted by distance from the centers of two pixels along each axis; beyond the outermost, its number
+};
+
+// The default of Keras.
+struct UpSampling2DOptions {
+  Interpolation interpolation = Interpolation::nearest;  // what new pixels are
+  std::string name = {};  // empty: the model chooses one
+};
+
+// Enlarges an image [height, width, channels] by whole factors (keras.layers.UpSampling2D). With the interpolation
+// nearest, each row and column stands several times, next to each other:
+//
+//   const Value large = UpSampling2D{2, {.interpolation = Interpolation::bilinear}}(x);
 class UpSampling2D final : public LayerOf<UpSampling2D> {
  public:
   // Throws Error{invalid_argument} unless the factors are in [1, kMaximumExtent].
-  explicit UpSampling2D(Extent2D size, const ShapeLayerOptions& options = {});
+  explicit UpSampling2D(Extent2D size, const UpSampling2DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
@@ -133,6 +148,7 @@ class UpSampling2D final : public LayerOf<UpSampling2D> {
 
  private:
   Extent2D size_;
+  Interpolation interpolation_;
 };
 
 // input * scale + offset, without weights.

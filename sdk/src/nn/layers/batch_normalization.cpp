@@ -32,15 +32,15 @@ std::vector<Value> BatchNormalization::build(LayerBuilder& builder, std::span<co
   // Training and inference must ask for the same weights, so the layer asks before it looks which of them is built.
   MaybeValue gamma, beta;
   if (options_.has_scale) {
-    gamma = limited(builder, builder.parameter("gamma", {channels}, Initializer::ones(), fans),
+    gamma = limited(builder, builder.parameter("gamma", {channels}, options_.gamma_initializer, fans),
                     options_.gamma_regularizer, options_.gamma_constraint);
   }
   if (options_.has_center) {
-    beta = limited(builder, builder.parameter("beta", {channels}, Initializer::zeros(), fans),
+    beta = limited(builder, builder.parameter("beta", {channels}, options_.beta_initializer, fans),
                    options_.beta_regularizer, options_.beta_constraint);
   }
-  const Value mean = builder.buffer("moving_mean", {channels}, Initializer::zeros(), fans);
-  const Value variance = builder.buffer("moving_variance", {channels}, Initializer::ones(), fans);
+  const Value mean = builder.buffer("moving_mean", {channels}, options_.moving_mean_initializer, fans);
+  const Value variance = builder.buffer("moving_variance", {channels}, options_.moving_variance_initializer, fans);
   // In inference, the output of a sample must not depend on the others of its batch. So the averages take the place of
   // statistics.
   if (!builder.is_training() || builder.is_frozen()) {
@@ -58,7 +58,9 @@ void BatchNormalization::write_config(ConfigWriter& config) const {
   // Files name the options as Keras does. Without them, the text is that of files from before there were any.
   if (!options_.has_scale) config.boolean("scale", false);
   if (!options_.has_center) config.boolean("center", false);
-  write_limits_of_gamma_and_beta(config, options_);
+  write_options_of_gamma_and_beta(config, options_);
+  write_initializer(config, "moving_mean", options_.moving_mean_initializer, Initializer::zeros());
+  write_initializer(config, "moving_variance", options_.moving_variance_initializer, Initializer::ones());
 }
 
 std::shared_ptr<const Layer> BatchNormalization::from_config(const std::string& name, ConfigReader& config) {
@@ -66,7 +68,9 @@ std::shared_ptr<const Layer> BatchNormalization::from_config(const std::string& 
   options.epsilon = config.number("epsilon");
   if (config.has("scale")) options.has_scale = config.boolean("scale");
   if (config.has("center")) options.has_center = config.boolean("center");
-  read_limits_of_gamma_and_beta(config, options);
+  read_options_of_gamma_and_beta(config, options);
+  options.moving_mean_initializer = read_initializer(config, "moving_mean", Initializer::zeros());
+  options.moving_variance_initializer = read_initializer(config, "moving_variance", Initializer::ones());
   return std::make_shared<const BatchNormalization>(options);
 }
 

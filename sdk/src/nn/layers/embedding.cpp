@@ -1,5 +1,10 @@
 #include "holdfast/nn/embedding.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "holdfast/base/error.h"
 #include "holdfast/nn/functions.h"
 #include "holdfast/nn/layer_builder.h"
 #include "nn/graph/config.h"
@@ -38,6 +43,85 @@ std::shared_ptr<const Layer> Embedding::from_config(const std::string& name, Con
                        .embeddings_regularizer = read_regularizer(config, "embeddings_regularizer"),
                        .embeddings_constraint = read_constraint(config, "embeddings_constraint"),
                        .name = name});
+}
+
+ReversibleEmbedding::ReversibleEmbedding(std::int64_t vocabulary, std::int64_t width,
+                                         const ReversibleEmbeddingOptions& options)
+    : LayerOf(options.name), vocabulary_(vocabulary), width_(width), options_(options) {
+  check_extent("ReversibleEmbedding", "a vocabulary", vocabulary);
+  check_extent("ReversibleEmbedding", "a width", width);
+  const float cap = options.logit_soft_cap.value_or(1);
+  if (std::isfinite(cap) && cap > 0) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("ReversibleEmbedding needs a finite logit_soft_cap above 0, not {}", cap));
+}
+
+static bool is_of_ids(const Value& value) {
+  return value.dtype() != DType::f32 && value.dtype() != DType::bf16;
+}
+
+Value ReversibleEmbedding::operator()(const Value& ids) const {
+  if (is_of_ids(ids)) return call({ids}).front();
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("ReversibleEmbedding needs ids that are integers, not {}; declare the input as one: "
+                          "input(shape, {{.dtype = DType::i32}}), or call reverse() for the way back",
+                          holdfast::name(ids.dtype())));
+}
+
+Value ReversibleEmbedding::reverse(const Value& vectors) const {
+  if (!is_of_ids(vectors)) return call({vectors}).front();
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("reverse() of a ReversibleEmbedding needs vectors of f32, not {}; call the layer itself for "
+                          "ids",
+                          holdfast::name(vectors.dtype())));
+}
+
+std::vector<Value> ReversibleEmbedding::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+  const Value& x = only_input(inputs);
+  const Value table = limited(
+      builder,
+      builder.parameter("embeddings", {vocabulary_, width_}, options_.initializer, {.in = vocabulary_, .out = width_}),
+      options_.embeddings_regularizer, options_.embeddings_constraint);
+  // Each call asks for all weights: build() must ask for the same ones.
+  const Value matrix = options_.tie_weights
+                           ? permute(table, {1, 0})
+                           : builder.parameter("reverse_embeddings", {width_, vocabulary_}, options_.initializer,
+                                               {.in = width_, .out = vocabulary_});
+  if (is_of_ids(x)) return {gather(table, x)};
+  const Shape& shape = x.shape();
+  if (shape.rank() == 0 || shape[shape.rank() - 1] != width_) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("it needs ids that are integers, or vectors [..., {}] of f32 for the way back", width_));
+  }
+  const Value scores = matmul(x, matrix);
+  if (!options_.logit_soft_cap) return {scores};
+  return {tanh(scores / *options_.logit_soft_cap) * *options_.logit_soft_cap};
+}
+
+void ReversibleEmbedding::write_config(ConfigWriter& config) const {
+  config.integer("vocabulary", vocabulary_);
+  config.integer("width", width_);
+  config.boolean("tie_weights", options_.tie_weights);
+  config.numbers("logit_soft_cap", {options_.logit_soft_cap});
+  config.text("initializer", options_.initializer.name());
+  write_limits(config, "embeddings", options_.embeddings_regularizer, options_.embeddings_constraint);
+}
+
+std::shared_ptr<const Layer> ReversibleEmbedding::from_config(const std::string& name, ConfigReader& config) {
+  const std::int64_t vocabulary = config.integer("vocabulary");
+  const std::int64_t width = config.integer("width");
+  const std::vector<std::optional<float>> cap = config.numbers("logit_soft_cap");
+  if (cap.size() != 1) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("\"logit_soft_cap\" needs one number, not {}", cap.size()));
+  }
+  return std::make_shared<const ReversibleEmbedding>(
+      vocabulary, width,
+      ReversibleEmbeddingOptions{.tie_weights = config.boolean("tie_weights"),
+                                 .logit_soft_cap = cap.front(),
+                                 .initializer = Initializer::from_name(config.text("initializer")),
+                                 .embeddings_regularizer = read_regularizer(config, "embeddings_regularizer"),
+                                 .embeddings_constraint = read_constraint(config, "embeddings_constraint"),
+                                 .name = name});
 }
 
 }  // namespace holdfast

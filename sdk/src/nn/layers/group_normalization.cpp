@@ -51,12 +51,12 @@ std::vector<Value> GroupNormalization::build(LayerBuilder& builder, std::span<co
   // Each channel has a factor and an offset. They are aligned with the axis of channels, which is not the last one
   // here.
   if (options_.has_scale) {
-    const Value gamma = limited(builder, builder.parameter("gamma", {channels}, Initializer::ones()),
+    const Value gamma = limited(builder, builder.parameter("gamma", {channels}, options_.gamma_initializer),
                                 options_.gamma_regularizer, options_.gamma_constraint);
     output = output * reshape(gamma, Shape{channels, 1});
   }
   if (options_.has_center) {
-    const Value beta = limited(builder, builder.parameter("beta", {channels}, Initializer::zeros()),
+    const Value beta = limited(builder, builder.parameter("beta", {channels}, options_.beta_initializer),
                                options_.beta_regularizer, options_.beta_constraint);
     output = output + reshape(beta, Shape{channels, 1});
   }
@@ -69,14 +69,14 @@ void GroupNormalization::write_config(ConfigWriter& config) const {
   config.number("epsilon", options_.epsilon);
   config.boolean("scale", options_.has_scale);
   config.boolean("center", options_.has_center);
-  write_limits_of_gamma_and_beta(config, options_);
+  write_options_of_gamma_and_beta(config, options_);
 }
 
 std::shared_ptr<const Layer> GroupNormalization::from_config(const std::string& name, ConfigReader& config) {
   GroupNormalizationOptions options = {.axis = config.integer("axis"), .epsilon = config.number("epsilon")};
   options.has_scale = config.boolean("scale");
   options.has_center = config.boolean("center");
-  read_limits_of_gamma_and_beta(config, options);
+  read_options_of_gamma_and_beta(config, options);
   options.name = name;
   return std::make_shared<const GroupNormalization>(config.integer("groups"), options);
 }

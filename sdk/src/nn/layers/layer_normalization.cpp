@@ -3,8 +3,10 @@
 #include "holdfast/nn/layer_normalization.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
+#include <set>
 
 #include "holdfast/base/error.h"
 #include "holdfast/nn/functions.h"
@@ -12,6 +14,7 @@
 #include "nn/graph/config.h"
 #include "nn/layers/weight_limits.h"
 #include "nn/operations/checks.h"
+#include "nn/operations/strides.h"
 
 namespace holdfast {
 
@@ -29,40 +32,60 @@ static Shape channels_of(const Value& input) {
 LayerNormalization::LayerNormalization(const LayerNormalizationOptions& options)
     : LayerOf(options.name), options_(options) {
   check_epsilon("LayerNormalization", options.epsilon);
+  if (options.axis.empty()) throw Error(ErrorCode::invalid_argument, "LayerNormalization needs an axis at least");
+}
+
+// The extents of the normalized axes, which are the last ones.
+static Shape normalized_shape(const Shape& input, const std::vector<std::int64_t>& axes) {
+  std::set<std::size_t> places;
+  for (const std::int64_t axis : axes) places.insert(checked_axis(axis, input, "LayerNormalization"));
+  const bool are_last = places.size() == axes.size() && *places.begin() + places.size() == input.rank();
+  if (!are_last) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("it normalizes the last axes of an input {}, each named once, not [{}]; permute() the input",
+                    input.to_string(), fmt::join(axes, ", ")));
+  }
+  return Shape({input.extents().begin() + static_cast<std::ptrdiff_t>(*places.begin()), input.extents().end()});
 }
 
 std::vector<Value> LayerNormalization::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
-  const Shape channels = channels_of(input);
+  const Shape channels = normalized_shape(input.shape(), options_.axis);
+  AxisList axes;
+  for (std::size_t axis = 0; axis < channels.rank(); ++axis) axes.push_back(-static_cast<std::int64_t>(axis) - 1);
   // Ba et al., "Layer Normalization", 2016. The variance is the mean of squared deviations: a difference of two large
   // squares would lose its digits.
-  const Value centered = input - mean(input, {-1}, ReducedAxes::keep);
-  const Value variance = mean(square(centered), {-1}, ReducedAxes::keep);
+  const Value centered = input - mean(input, axes, ReducedAxes::keep);
+  const Value variance = mean(square(centered), axes, ReducedAxes::keep);
   Value output = centered * reciprocal_root(variance + options_.epsilon);
   if (options_.has_scale) {
-    output = output * limited(builder, builder.parameter("gamma", channels, Initializer::ones()),
+    output = output * limited(builder, builder.parameter("gamma", channels, options_.gamma_initializer),
                               options_.gamma_regularizer, options_.gamma_constraint);
   }
   if (options_.has_center) {
-    output = output + limited(builder, builder.parameter("beta", channels, Initializer::zeros()),
+    output = output + limited(builder, builder.parameter("beta", channels, options_.beta_initializer),
                               options_.beta_regularizer, options_.beta_constraint);
   }
   return {output};
 }
 
 void LayerNormalization::write_config(ConfigWriter& config) const {
+  // Texts of the last axis alone are those of before there was a choice.
+  if (options_.axis != std::vector<std::int64_t>{-1}) config.integers("axis", options_.axis);
   config.number("epsilon", options_.epsilon);
   // Files name the options as Keras does.
   config.boolean("scale", options_.has_scale);
   config.boolean("center", options_.has_center);
-  write_limits_of_gamma_and_beta(config, options_);
+  write_options_of_gamma_and_beta(config, options_);
 }
 
 std::shared_ptr<const Layer> LayerNormalization::from_config(const std::string& name, ConfigReader& config) {
   LayerNormalizationOptions options = {.epsilon = config.number("epsilon"), .name = name};
+  if (config.has("axis")) options.axis = config.integers("axis");
   options.has_scale = config.boolean("scale");
   options.has_center = config.boolean("center");
-  read_limits_of_gamma_and_beta(config, options);
+  read_options_of_gamma_and_beta(config, options);
   return std::make_shared<const LayerNormalization>(options);
 }
 

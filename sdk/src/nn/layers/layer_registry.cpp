@@ -106,6 +106,7 @@ constexpr std::array kLayers = {
     registration<RepeatVector>("RepeatVector"),
     registration<Rescaling>("Rescaling"),
     registration<Reshape>("Reshape"),
+    registration<ReversibleEmbedding>("ReversibleEmbedding"),
     registration<SeparableConv1D>("SeparableConv1D"),
     registration<SeparableConv2D>("SeparableConv2D"),
     registration<Softmax>("Softmax"),

@@ -20,6 +20,7 @@ class OperationLayer final : public LayerOf<OperationLayer> {
   std::string_view kind() const override { return "Operation"; }
   // What a model names it after: "add".
   std::string label() const { return operation_->name(); }
+  const Operation& operation() const { return *operation_; }
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
 

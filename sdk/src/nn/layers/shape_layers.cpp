@@ -147,23 +147,6 @@ std::shared_ptr<const Layer> Cropping2D::from_config(const std::string& name, Co
   return std::make_shared<const Cropping2D>(read_margins(config, "cropping"), ShapeLayerOptions{.name = name});
 }
 
-UpSampling2D::UpSampling2D(Extent2D size, const ShapeLayerOptions& options) : LayerOf(options.name), size_(size) {
-  check_extent("UpSampling2D", "factors", size);
-}
-
-std::vector<Value> UpSampling2D::build(LayerBuilder&, std::span<const Value> inputs) const {
-  // This is the interpolation "nearest" of Keras.
-  return {repeat(repeat(only_image(inputs), 0, size_.height), 1, size_.width)};
-}
-
-void UpSampling2D::write_config(ConfigWriter& config) const {
-  config.extent("size", size_);
-}
-
-std::shared_ptr<const Layer> UpSampling2D::from_config(const std::string& name, ConfigReader& config) {
-  return std::make_shared<const UpSampling2D>(config.extent("size"), ShapeLayerOptions{.name = name});
-}
-
 Rescaling::Rescaling(float scale, float offset, const ShapeLayerOptions& options)
     : LayerOf(options.name), scale_(scale), offset_(offset) {
   // A NaN or an infinity would reach each output.

@@ -35,13 +35,28 @@ inline Constraint read_constraint(ConfigReader& config, std::string_view key) {
   return config.has(key) ? Constraint::from_name(config.text(key)) : Constraint();
 }
 
-// Those of the arrays gamma and beta, which are options of normalizations.
-void write_limits_of_gamma_and_beta(ConfigWriter& config, const auto& options) {
+// Where an array begins, if that is not the default of its layer.
+inline void write_initializer(ConfigWriter& config, std::string_view array, const Initializer& initializer,
+                              const Initializer& otherwise) {
+  if (initializer.name() != otherwise.name()) config.text(fmt::format("{}_initializer", array), initializer.name());
+}
+
+inline Initializer read_initializer(ConfigReader& config, std::string_view array, const Initializer& otherwise) {
+  const std::string key = fmt::format("{}_initializer", array);
+  return config.has(key) ? Initializer::from_name(config.text(key)) : otherwise;
+}
+
+// The options of the arrays gamma and beta, which normalizations have.
+void write_options_of_gamma_and_beta(ConfigWriter& config, const auto& options) {
+  write_initializer(config, "gamma", options.gamma_initializer, Initializer::ones());
+  write_initializer(config, "beta", options.beta_initializer, Initializer::zeros());
   write_limits(config, "gamma", options.gamma_regularizer, options.gamma_constraint);
   write_limits(config, "beta", options.beta_regularizer, options.beta_constraint);
 }
 
-void read_limits_of_gamma_and_beta(ConfigReader& config, auto& options) {
+void read_options_of_gamma_and_beta(ConfigReader& config, auto& options) {
+  options.gamma_initializer = read_initializer(config, "gamma", Initializer::ones());
+  options.beta_initializer = read_initializer(config, "beta", Initializer::zeros());
   options.beta_regularizer = read_regularizer(config, "beta_regularizer");
   options.gamma_regularizer = read_regularizer(config, "gamma_regularizer");
   options.beta_constraint = read_constraint(config, "beta_constraint");

@@ -9,11 +9,13 @@
 #include <unordered_map>
 
 #include "holdfast/base/error.h"
+#include "holdfast/nn/functions.h"
 #include "holdfast/nn/input.h"
 #include "nn/graph/value_node.h"
 #include "nn/layers/layer_names.h"
 #include "nn/layers/layer_registry.h"
 #include "nn/layers/operation_layer.h"
+#include "nn/operations/weight.h"
 
 namespace holdfast {
 
@@ -222,9 +224,8 @@ Value input(const Shape& shape, const ValueOptions& options) {
   return {make_node(std::move(node)), 0};
 }
 
-// The specs of the outputs of one layer, by lowering a model of that layer alone.
-static std::vector<ValueSpec> specs_of_call(const std::shared_ptr<const Layer>& layer,
-                                            const std::vector<Value>& inputs) {
+// A model of one call of one layer.
+static ModelDescription model_of_call(const std::shared_ptr<const Layer>& layer, const std::vector<Value>& inputs) {
   ModelDescription model;
   ModelCall call = {.layer = 0, .inputs = {}};
   for (const Value& input : inputs) {
@@ -234,9 +235,13 @@ static std::vector<ValueSpec> specs_of_call(const std::shared_ptr<const Layer>& 
   const std::string name = name_layers({{.given = layer->name(), .kind = std::string(layer->kind())}}).front();
   model.layers.push_back({.name = name, .layer = layer, .input_shape = {}, .output_shape = {}});
   model.calls.push_back(std::move(call));
-  // A layer tells its shapes only when it is built. So a wrong shape is reported where the application calls the layer.
+  return model;
+}
+
+// A layer tells its shapes only when it is built. So a wrong shape is reported where the application calls the layer.
+static std::vector<ValueSpec> specs_of_last_call(ModelDescription model) {
   lower(model);
-  return model.calls.front().outputs;
+  return model.calls.back().outputs;
 }
 
 static std::vector<Value> output_values(const std::shared_ptr<const ValueNode>& node) {
@@ -249,13 +254,41 @@ std::vector<Value> call_layer(std::shared_ptr<const Layer> layer, const std::vec
   check_kind(*layer);
   ValueNode node = {.kind = ValueNode::Kind::layer};
   // The specs alone are kept: the layer is lowered again with the whole model, in which it has weights.
-  node.outputs = specs_of_call(layer, inputs);
+  node.outputs = specs_of_last_call(model_of_call(layer, inputs));
   for (const Value& input : inputs) node.inputs.emplace_back(input);
   node.name = layer->name();
   node.identity = layer->identity();
   node.layer = std::move(layer);
   node.recomputed_segment = current_recomputed_segment();
   return output_values(make_node(std::move(node)));
+}
+
+Value weight_of(const Value& output, const std::string& name) {
+  const ValueNode& maker = *output.node();
+  const bool is_of_layer =
+      maker.kind == ValueNode::Kind::layer && dynamic_cast<const OperationLayer*>(maker.layer.get()) == nullptr;
+  if (!is_of_layer) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("weight_of() was asked for \"{}\" of a value of shape {} that no layer has made; pass what a "
+                    "call of the layer returned, before functions of values",
+                    name, output.shape().to_string()));
+  }
+  std::vector<Value> inputs;
+  for (const MaybeValue& input : maker.inputs) inputs.push_back(*input);
+  ModelDescription model = model_of_call(maker.layer, inputs);
+  // The weight follows the call of its layer, which declares it.
+  auto operation = std::make_shared<const WeightOperation>(name);
+  model.layers.push_back({.name = "weight",
+                          .layer = std::make_shared<const OperationLayer>(operation),
+                          .input_shape = {},
+                          .output_shape = {}});
+  model.calls.push_back({.layer = 1, .inputs = {{.call = 0, .index = 0}}});
+  ValueNode node = {.kind = ValueNode::Kind::operation, .inputs = {output}};
+  node.outputs = specs_of_last_call(std::move(model));
+  node.operation = std::move(operation);
+  node.recomputed_segment = current_recomputed_segment();
+  return {make_node(std::move(node)), 0};
 }
 
 [[noreturn]] static void refuse_type(const ModelArray& input, const std::string& model, DType given) {

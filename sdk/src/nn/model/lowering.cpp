@@ -3,14 +3,18 @@
 // docs/decisions/models.md
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "holdfast/base/error.h"
+#include "nn/layers/operation_layer.h"
 #include "nn/model/description.h"
 #include "nn/model/differentiate.h"
 #include "nn/model/recompute.h"
+#include "nn/operations/weight.h"
 
 namespace holdfast {
 
@@ -33,6 +37,7 @@ class Lowering {
   void check_outputs(const ModelCall& call, const std::vector<ValueSpec>& specs) const;
   void check_followed_buffers() const;
   ArrayId array_of(const CallInput& source) const;
+  Value weight_of_call(const ModelCall& call, const std::string& weight);
 
   ModelDescription& description_;
   const bool is_training_;
@@ -243,6 +248,52 @@ void Lowering::check_outputs(const ModelCall& call, const std::vector<ValueSpec>
                           text_of(call.outputs), text_of(specs)));
 }
 
+// The name of the weight that a layer hands on; null for all other layers.
+const std::string* weight_named_by(const Layer& layer) {
+  const auto* const of_operation = dynamic_cast<const OperationLayer*>(&layer);
+  const auto* const operation =
+      of_operation == nullptr ? nullptr : dynamic_cast<const WeightOperation*>(&of_operation->operation());
+  return operation == nullptr ? nullptr : &operation->weight();
+}
+
+// All uses of a weight read its one array, so that their gradients are added up like those of two calls of a layer.
+Value Lowering::weight_of_call(const ModelCall& call, const std::string& weight) {
+  const bool is_of_call = call.inputs.size() == 1 && call.inputs.front().call != CallInput::kModelInput;
+  if (!is_of_call) {
+    throw Error(ErrorCode::invalid_argument, "a weight is that of the layer which made one value; an input has none");
+  }
+  const ModelLayer& owner = description_.layers[description_.calls[call.inputs.front().call].layer];
+  std::vector<std::string> names;
+  const auto find = [&](GraphArray::Source source, const ArenaLayout& layout, std::size_t first, std::size_t count) {
+    std::optional<Value> found;
+    for (std::size_t entry = first; entry < first + count; ++entry) {
+      const ArenaEntry& own = layout.entries()[entry];
+      names.push_back(fmt::format("\"{}\"", own.name.substr(owner.name.size() + 1)));
+      if (own.name == owner.name + "/" + weight) found = builder_.bind(array_of_weight(source, entry, own.shape));
+    }
+    return found;
+  };
+  // The parameters of a frozen layer are among the buffers.
+  const auto parameter =
+      find(GraphArray::Source::parameter, description_.parameters, owner.first_parameter, owner.parameter_count);
+  const auto buffer = find(GraphArray::Source::buffer, description_.buffers, owner.first_buffer, owner.buffer_count);
+  if (parameter || buffer) return parameter ? *parameter : *buffer;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("layer \"{}\" ({}) has no weight \"{}\"; {}", owner.name, owner.layer->kind(), weight.substr(0, 100),
+                  names.empty() ? "it has no weights" : fmt::format("it has {}", fmt::join(names, ", "))));
+}
+
+// Layers of Holdfast compute with samples: their kernels may count on them. Layers of applications are made of
+// functions of values, which take weights too.
+void check_samples(const Layer& layer, const std::vector<Value>& inputs) {
+  const bool takes_weights = layer.kind() == "Operation" || layer.kind().find('.') != std::string_view::npos;
+  if (takes_weights || std::ranges::all_of(inputs, &Value::has_samples)) return;
+  throw Error(ErrorCode::invalid_argument,
+              "it takes values of samples, and not a weight; use functions of values, such as matmul(), or a layer of "
+              "your own");
+}
+
 void Lowering::lower_call(std::size_t index) {
   ModelCall& call = description_.calls[index];
   ModelLayer& layer = description_.layers[call.layer];
@@ -254,9 +305,14 @@ void Lowering::lower_call(std::size_t index) {
     CallBuilder builder(*this, index);
     std::vector<ArrayId> outputs;
     std::vector<ValueSpec> specs;
-    for (const Value& output : layer.layer->build(builder, inputs)) {
-      // A batch is cut into samples, and an output that has none could not be cut.
-      if (!output.has_samples()) {
+    check_samples(*layer.layer, inputs);
+    const std::string* const weight = weight_named_by(*layer.layer);
+    // What is computed of weights alone has no samples either.
+    const bool may_lack_samples =
+        weight != nullptr || (!inputs.empty() && std::ranges::none_of(inputs, &Value::has_samples));
+    for (const Value& output :
+         weight != nullptr ? std::vector{weight_of_call(call, *weight)} : layer.layer->build(builder, inputs)) {
+      if (!output.has_samples() && !may_lack_samples) {
         throw Error(ErrorCode::invalid_argument, "its output does not depend on the samples; compute it from an input");
       }
       if (output.shape().element_count() > kMaximumElements) {
@@ -358,6 +414,13 @@ void lower(ModelDescription& description) {
                 "a layer asks for other weights in inference than in training; build() must ask for the same ones");
   }
   for (const CallInput& output : description.output_sources) {
+    // A batch is cut into samples, and an output that has none could not be cut.
+    if (output.call != CallInput::kModelInput && !description.calls[output.call].outputs[output.index].has_samples) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("an output of the model is made of weights alone, by layer \"{}\"; compute it from an "
+                              "input",
+                              description.layers[description.calls[output.call].layer].name));
+    }
     // A model may hand on an input as it is.
     if (output.call == CallInput::kModelInput) {
       description.outputs.push_back(description.inputs[output.index]);

@@ -2,6 +2,7 @@
 // only other models have a column of connections.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -42,13 +43,26 @@ std::string connections(const ModelDescription& model, std::size_t layer) {
   return text;
 }
 
+// "[28, 28]", and "[28, 28] u8": most values are of f32, which goes without saying.
+std::string shape_and_type(const ValueSpec& spec) {
+  return spec.dtype == DType::f32 ? spec.shape.to_string()
+                                  : fmt::format("{} {}", spec.shape.to_string(), name(spec.dtype));
+}
+
+// What the first call of a layer gives.
+const ValueSpec& output_of_layer(const ModelDescription& model, std::size_t layer) {
+  return std::ranges::find(model.calls, layer, &ModelCall::layer)->outputs.front();
+}
+
 Row row_of(const ModelDescription& model, std::size_t index) {
   // Buffers count too, as in Keras: they are loaded and saved like parameters.
   const ModelLayer& layer = model.layers[index];
   const std::size_t weights = elements(model.parameters, layer.first_parameter, layer.parameter_count) +
                               elements(model.buffers, layer.first_buffer, layer.buffer_count);
-  return {layer.name + " (" + std::string(layer.layer->kind()) + ")", layer.output_shape.to_string(),
-          with_separators(weights)};
+  // A layer without weights has nothing that could be trained, so it says nothing.
+  const bool is_frozen = layer.is_frozen && weights > 0;
+  return {fmt::format("{} ({}{})", layer.name, layer.layer->kind(), is_frozen ? ", frozen" : ""),
+          shape_and_type(output_of_layer(model, index)), with_separators(weights)};
 }
 
 // The third column is flush right; further ones are flush left.
@@ -77,6 +91,16 @@ std::string table(const std::vector<Row>& rows) {
   return text + rule + "\n";
 }
 
+// Of several outputs, and of one that was given a name: results are logged by it, and targets are found by it.
+std::string outputs_line(const ModelDescription& model) {
+  if (model.outputs.size() == 1 && model.output_names.empty()) return {};
+  std::vector<std::string> texts;
+  for (const ModelArray& output : model.outputs) {
+    texts.push_back(fmt::format("{} {}", output.name, shape_and_type(output.spec)));
+  }
+  return fmt::format("Outputs: {}\n", fmt::join(texts, ", "));
+}
+
 std::string in_mebibytes(std::size_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
 }
@@ -94,7 +118,9 @@ std::string Model::summary() const {
   const bool shows_connections = !is_chain();
   std::vector<Row> rows = {{"Layer (type)", "Output shape", "Param #"}};
   for (const ModelArray& input : inputs()) {
-    if (shows_connections) rows.push_back({input.name + " (Input)", input.spec.shape.to_string(), "0"});
+    // The input of a chain has a row if its type must be known.
+    if (!shows_connections && input.spec.dtype == DType::f32) continue;
+    rows.push_back({input.name + " (Input)", shape_and_type(input.spec), "0"});
   }
   for (std::size_t layer = 0; layer < layers().size(); ++layer) rows.push_back(row_of(*description_, layer));
   if (shows_connections) {
@@ -108,7 +134,7 @@ std::string Model::summary() const {
   // The weights of frozen layers are among the buffers.
   const std::size_t trainable = parameters().element_count();
   const std::size_t kept = buffers().element_count();
-  return table(rows) + "Total params: " + with_separators(trainable + kept) + "\n" +
+  return table(rows) + outputs_line(*description_) + "Total params: " + with_separators(trainable + kept) + "\n" +
          "Trainable params: " + with_separators(trainable) + "\n" + "Non-trainable params: " + with_separators(kept) +
          "\n";
 }

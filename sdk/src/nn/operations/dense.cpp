@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include "holdfast/base/error.h"
+#include "nn/operations/operation_registry.h"
 #include "nn/operations/operations.h"
 #include "nn/operations/product_operation.h"
 
@@ -5,7 +9,7 @@ namespace holdfast {
 
 namespace {
 
-class DenseProduct final : public ProductOperation<compute::DenseOperation> {
+class DenseProduct : public ProductOperation<compute::DenseOperation> {
  public:
   std::string name() const override { return "dense"; }
 
@@ -22,12 +26,44 @@ class DenseProduct final : public ProductOperation<compute::DenseOperation> {
     return maker.backend.dense({.rows = maker.rows(0),
                                 .inputs = maker.channels(0),
                                 .outputs = maker.channels(1),
-                                .has_bias = maker.inputs[2].has_value()},
+                                .has_bias = maker.inputs.size() > 2 && maker.inputs[2].has_value()},
                                maker.use);
   }
 };
 
+// matmul(). It may stand between layers, so its operands may come from a file.
+class MatrixProduct final : public DenseProduct {
+ public:
+  std::string name() const override { return "matmul"; }
+  bool takes_inputs(std::size_t count) const override { return count == 2; }
+  void write_config(ConfigWriter&) const override {}
+
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    const ValueSpec& x = *inputs[0];
+    const ValueSpec& matrix = *inputs[1];
+    const bool fits = x.shape.rank() >= 1 && matrix.shape.rank() == 2 && !matrix.has_samples &&
+                      x.shape[x.shape.rank() - 1] == matrix.shape[0];
+    if (fits) return DenseProduct::outputs(inputs);
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("matmul() multiplies a value [..., inputs] by a matrix [inputs, outputs] without samples, not {} "
+                    "by {}; {}",
+                    x.shape.to_string(), matrix.shape.to_string(),
+                    matrix.has_samples ? "for two values with samples use the Dot layer, or multiply elements and take "
+                                         "the sum(): values never mix the samples of a batch"
+                                       : "permute() or reshape() one of them"));
+  }
+};
+
 }  // namespace
+
+std::shared_ptr<const Operation> make_matmul() {
+  return std::make_shared<const MatrixProduct>();
+}
+
+Value matmul(const Value& x, const Value& matrix) {
+  return apply_one(make_matmul(), {x, matrix});
+}
 
 Value dense(const Value& input, const Value& kernel, const MaybeValue& bias) {
   return apply_one(std::make_shared<const DenseProduct>(), {input, kernel, bias});

@@ -322,8 +322,11 @@ class BroadcastOperation final : public Operation {
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
     return {sum_to(*request.output_gradients[0], request.inputs[0]->spec())};
   }
-  // Values of a model have samples, so the shape is the whole spec of a broadcast in a file.
-  void write_config(ConfigWriter& config) const override { config.integers("shape", spec_.shape.extents()); }
+  void write_config(ConfigWriter& config) const override {
+    config.integers("shape", spec_.shape.extents());
+    // Only weights have no samples. All other texts are those of before weights stood between layers.
+    if (!spec_.has_samples) config.boolean("has_samples", false);
+  }
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     const compute::StridedCopy copy = broadcasting_copy(*maker.inputs[0], spec_, maker.samples);
     return make_function_kernel([&kernels = maker.backend.array_kernels(), copy](const KernelArrays& arrays) {
@@ -385,7 +388,9 @@ std::shared_ptr<const Operation> read_element_operation(ElementFunction function
 }
 
 std::shared_ptr<const Operation> read_broadcast(ConfigReader& config) {
-  return std::make_shared<const BroadcastOperation>(ValueSpec{.shape = Shape(config.integers("shape"))});
+  ValueSpec spec = {.shape = Shape(config.integers("shape"))};
+  if (config.has("has_samples")) spec.has_samples = config.boolean("has_samples");
+  return std::make_shared<const BroadcastOperation>(spec);
 }
 
 std::shared_ptr<const Operation> make_stop_gradient() {

@@ -146,21 +146,6 @@ Value softplus(const Value& x) {
   return element_function(ElementFunction::softplus, {x});
 }
 
-Value matmul(const Value& x, const Value& matrix) {
-  // dense() asserts what this function refuses with a sentence.
-  const bool fits = x.shape().rank() >= 1 && matrix.shape().rank() == 2 && !matrix.has_samples() &&
-                    x.shape()[x.shape().rank() - 1] == matrix.shape()[0];
-  if (fits) return dense(x, matrix, std::nullopt);
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("matmul() multiplies a value [..., inputs] by a matrix [inputs, outputs] without samples, not {} "
-                  "by {}; {}",
-                  x.shape().to_string(), matrix.shape().to_string(),
-                  matrix.has_samples() ? "for two values with samples use the Dot layer, or multiply elements and take "
-                                         "the sum(): values never mix the samples of a batch"
-                                       : "permute() or reshape() one of them"));
-}
-
 Value reshape(const Value& x, const std::vector<std::int64_t>& extents) {
   std::vector<std::int64_t> complete = extents;
   std::int64_t known = 1;

@@ -90,8 +90,12 @@ class GatherOperation final : public Operation {
 
 }  // namespace
 
+std::shared_ptr<const Operation> make_gather() {
+  return std::make_shared<const GatherOperation>();
+}
+
 Value gather(const Value& table, const Value& ids) {
-  return apply_one(std::make_shared<const GatherOperation>(), {table, ids});
+  return apply_one(make_gather(), {table, ids});
 }
 
 }  // namespace holdfast

@@ -23,6 +23,9 @@ std::shared_ptr<const Operation> make_operation(const std::string& name, ConfigR
   if (name == "concatenate") return read_concatenate(config);
   if (name == "permute") return read_permute(config);
   if (name == "pooling") return read_pooling_operation(config);
+  if (name == "weight") return read_weight(config);
+  if (name == "matmul") return make_matmul();
+  if (name == "gather") return make_gather();
   // Activations have operations of their own, with names that no other function of elements has in a file.
   for (const Activation activation :
        {Activation::relu, Activation::sigmoid, Activation::tanh, Activation::gelu, Activation::softmax}) {

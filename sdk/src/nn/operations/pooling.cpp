@@ -21,6 +21,10 @@ class PoolingForward final : public Operation, public std::enable_shared_from_th
 
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     const Shape& input = inputs[0]->shape;
+    // Kernels walk through the images of samples. A weight has one image, and they would read beyond it.
+    if (!inputs[0]->has_samples) {
+      throw Error(ErrorCode::invalid_argument, "pooling needs a value with samples, not a weight");
+    }
     // Windows of poolings have no dilation.
     std::vector<std::int64_t> extents = window_places(
         input, {options_.size, options_.strides, std::vector<std::int64_t>(options_.size.size(), 1), options_.padding});

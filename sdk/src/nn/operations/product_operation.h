@@ -1,7 +1,7 @@
 #pragma once
 
 // Dense and convolution share this: an input, a kernel and perhaps a bias, and one object of the back end that computes
-// both passes. One backward operation gives the gradients of all three.
+// both passes. One backward operation gives the gradients of all three. matmul() has no third input at all.
 
 #include "nn/graph/operation.h"
 
@@ -19,21 +19,26 @@ class ProductOperation : public Operation, public std::enable_shared_from_this<P
   virtual std::unique_ptr<Object> make_object(const KernelMaker& maker) const = 0;
 
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
-    const auto backward = std::make_shared<const ProductBackward<Object>>(this->shared_from_this(), request.needed);
+    const bool has_third = request.inputs.size() > 2;
+    std::vector<bool> needed = request.needed;
+    needed.resize(3);
+    const auto backward = std::make_shared<const ProductBackward<Object>>(this->shared_from_this(), std::move(needed));
     const std::vector<Value> gradients =
-        apply(backward, {request.inputs[0], request.inputs[1], request.inputs[2], request.output_gradients[0]});
+        apply(backward, {request.inputs[0], request.inputs[1], has_third ? request.inputs[2] : std::nullopt,
+                         request.output_gradients[0]});
     // One backward operation computes all gradients, because those of kernel and bias come from one call of a library.
-    std::vector<MaybeValue> by_input(3);
-    if (request.needed[0]) by_input[0] = gradients[0];
-    if (request.needed[1]) by_input[1] = gradients[1];
-    if (request.needed[2]) by_input[2] = gradients[2];
+    std::vector<MaybeValue> by_input(request.inputs.size());
+    for (std::size_t input = 0; input < by_input.size(); ++input) {
+      if (request.needed[input]) by_input[input] = gradients[input];
+    }
     return by_input;
   }
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     // The backward operation finds the object by this operation, and may use what the forward pass has kept in it.
     return make_function_kernel([object = maker.share(*this, make_object(maker))](const KernelArrays& arrays) {
-      object->forward(arrays.input(0), arrays.input(1), arrays.input(2), arrays.output(0));
+      const float* const bias = arrays.inputs().size() > 2 ? arrays.input(2) : nullptr;
+      object->forward(arrays.input(0), arrays.input(1), bias, arrays.output(0));
     });
   }
 };

@@ -60,6 +60,47 @@ TEST(KerasFunctionalWriter, IsReadBackAsTheSameGraph) {
   EXPECT_EQ(found.outputs, graph.outputs);
 }
 
+TEST(KerasFunctionalWriter, KeepsNamesOfOutputs) {
+  Json text = Json::parse(kBranches);
+  text["output_names"] = Json::array({"main", "aside"});
+  const ModelGraph graph = read_model_graph({{"graph", text}});
+
+  const Json config = keras_functional_config(graph);
+
+  EXPECT_EQ(config["config"]["output_layers"], Json::parse(R"({"aside": ["side", 0, 0], "main": ["end", 0, 0]})"));
+  // As Keras 3.15 lists the layers of this model: it walks from the outputs in the order of their names.
+  EXPECT_THAT(layer_names_in(config),
+              ElementsAre("left", "right", "shared", "two", "one", "sum", "unused", "side", "end"));
+  const ModelGraph found = read_keras_functional(config, "the configuration").graph;
+  EXPECT_THAT(found.output_names, ElementsAre("aside", "main"));
+  EXPECT_EQ(model_graph_json(found)["output_names"], Json::array({"aside", "main"}));
+}
+
+TEST(KerasFunctionalWriter, RefusesNamesThatAreNotOneForEachOutput) {
+  for (const char* names : {R"(["a"])", R"(["a", "a"])", R"(["a", 3])", R"(["a", "b", "c"])"}) {
+    Json text = Json::parse(kBranches);
+    text["output_names"] = Json::parse(names);
+    EXPECT_THAT(error_of([&] { read_model_graph({{"graph", text}}); }), HasSubstr("a name for each output")) << names;
+  }
+}
+
+TEST(KerasFunctionalWriter, CallsAReversibleEmbeddingInBothDirections) {
+  const ModelGraph graph = graph_of_text(R"({"format": "holdfast.model", "version": 1,
+      "inputs": [{"name": "ids", "shape": [3], "dtype": "i32"}],
+      "layers": [{"kind": "ReversibleEmbedding", "name": "words", "config": {"vocabulary": 9, "width": 2,
+                  "tie_weights": true, "logit_soft_cap": [null], "initializer": "ones"}}],
+      "calls": [{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 0, "inputs": [[0, 0]]}], "outputs": [[1, 0]]})");
+
+  const Json config = keras_functional_config(graph);
+
+  const Json& nodes = config["config"]["layers"][1]["inbound_nodes"];
+  EXPECT_EQ(nodes[0]["kwargs"], Json::object());
+  EXPECT_EQ(nodes[1]["kwargs"], Json::parse(R"({"reverse": true})"));
+  EXPECT_EQ(nodes[1]["args"][0]["config"]["shape"], Json({nullptr, 3, 2}));
+  const ModelGraph found = read_keras_functional(config, "the configuration").graph;
+  EXPECT_EQ(model_graph_json(found)["calls"], model_graph_json(graph)["calls"]);
+}
+
 TEST(KerasFunctionalWriter, GivesNamesWithoutSlashesAndWithoutTwins) {
   ModelGraph graph;
   for (const char* name : {"encoder/dense", "encoder.dense", "", "dense"})

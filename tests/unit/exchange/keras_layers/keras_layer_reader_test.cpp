@@ -53,6 +53,84 @@ std::vector<std::string> step_lines(const FoundSteps& found) {
   return result;
 }
 
+// What stands between the brackets of x[...], for samples [4, 6].
+std::vector<std::string> lines_of_index(const char* index) {
+  const Json config = Json::object();
+  const Json key = Json::parse(index);
+  FoundSteps found;
+  found.steps = steps_of_keras_call({.path = "net/x",
+                                     .class_name = "GetItem",
+                                     .is_operation = true,
+                                     .config = config,
+                                     .inputs = {SampleShape{4, 6}},
+                                     .arguments = {std::nullopt},
+                                     .index = &key},
+                                    found.notes);
+  return step_lines(found);
+}
+
+std::string range_text(const char* start, const char* stop, const char* step = "null") {
+  return fmt::format(R"({{"class_name": "__slice__", "config": {{"start": {}, "stop": {}, "step": {}}}}})", start, stop,
+                     step);
+}
+
+const std::string kAll = range_text("null", "null");
+const std::string kEllipsis = R"({"class_name": "__ellipsis__", "config": {}})";
+
+TEST(KerasLayerReader, HasPartsOfValues) {
+  EXPECT_THAT(lines_of_index(fmt::format("[{}, {}]", kAll, range_text("1", "-1")).c_str()),
+              ElementsAre(R"(Operation {"axis":0,"begin":1,"end":3,"operation":"slice"})"));
+  EXPECT_THAT(lines_of_index(fmt::format("[{}, 0, {}]", kAll, range_text("2", "99")).c_str()),
+              ElementsAre(R"(.0 Operation {"axis":0,"begin":0,"end":1,"operation":"slice"})",
+                          R"(.1 Operation {"axis":1,"begin":2,"end":6,"operation":"slice"})",
+                          R"(Operation {"operation":"reshape","shape":[4]})"));
+  EXPECT_THAT(lines_of_index(fmt::format("[{}, -1]", kEllipsis).c_str()),
+              ElementsAre(R"(.0 Operation {"axis":1,"begin":5,"end":6,"operation":"slice"})",
+                          R"(Operation {"operation":"reshape","shape":[4]})"));
+  EXPECT_THAT(lines_of_index(kAll.c_str()), ElementsAre(R"(Activation {"activation":"linear"})"));
+}
+
+TEST(KerasLayerReader, RefusesOtherPartsOfValues) {
+  for (const std::string& index :
+       {std::string("0"), fmt::format("[{}, 4]", kAll), fmt::format("[{}, null]", kAll),
+        fmt::format("[{}, {}]", kAll, range_text("null", "null", "2")), fmt::format("[{}]", range_text("0", "2")),
+        fmt::format("[{}, {}]", kAll, range_text("3", "2")), fmt::format("[{0}, {0}, {0}, {0}]", kAll),
+        fmt::format("[{}, 1.5]", kAll)}) {
+    EXPECT_THAT(error_of([&] { lines_of_index(index.c_str()); }), HasSubstr("takes a part that Holdfast does not"))
+        << index;
+  }
+}
+
+TEST(KerasLayerReader, HasStacksOfValues) {
+  const std::vector<MaybeShape> two = {SampleShape{4, 6}, SampleShape{4, 6}};
+  const auto lines = [&](const char* config) {
+    return step_lines(steps_of_function("Stack", config, {std::nullopt, std::nullopt}, two));
+  };
+
+  EXPECT_THAT(lines(R"({"axis": 1})"),
+              ElementsAre(R"(.0 Concatenate {"axis":0})", R"(Operation {"operation":"reshape","shape":[2,4,6]})"));
+  EXPECT_THAT(lines(R"({"axis": -1})"),
+              ElementsAre(R"(.0 Concatenate {"axis":1})", R"(.1 Operation {"operation":"reshape","shape":[4,2,6]})",
+                          R"(Operation {"operation":"permute","order":[0,2,1]})"));
+  EXPECT_THAT(error_of([&] { lines(R"({"axis": 0})"); }), HasSubstr("stacks along the samples"));
+}
+
+TEST(KerasLayerReader, HasComparisonsAndChoices) {
+  const auto lines = [](const char* name, std::vector<std::optional<double>> arguments) {
+    return step_lines(steps_of_function(name, "{}", std::move(arguments), {SampleShape{2}, SampleShape{2}}));
+  };
+
+  EXPECT_THAT(lines("LessEqual", {std::nullopt, 1}),
+              ElementsAre(R"(Operation {"constants":[null,1.0],"operation":"less_equal"})"));
+  EXPECT_THAT(lines("GreaterEqual", {std::nullopt, 1}),
+              ElementsAre(R"(Operation {"constants":[1.0,null],"operation":"less_equal"})"));
+  EXPECT_THAT(lines("GreaterEqual", {std::nullopt, std::nullopt}),
+              ElementsAre(R"(.0 Operation {"constants":[null,null],"operation":"subtract"})",
+                          R"(Operation {"constants":[0,null],"operation":"less_equal"})"));
+  EXPECT_THAT(lines("Where", {std::nullopt, std::nullopt, 0}),
+              ElementsAre(R"(Operation {"constants":[null,null,0.0],"operation":"select"})"));
+}
+
 TEST(KerasLayerReader, HasFunctionsOfShapesAndComparisons) {
   const auto lines = [](const char* name, const char* text, std::vector<std::optional<double>> arguments = {{}},
                         const SampleShape& sample = {3, 1, 2}) {
@@ -115,18 +193,41 @@ TEST(KerasLayerReader, ReadsListsOfRescaling) {
   EXPECT_THAT(error_of([] { steps_of("Rescaling", R"({"scale": [[1], [2]]})"); }), HasSubstr("has the option scale"));
 }
 
-TEST(KerasLayerReader, NamesInitializersThatNormalizationsLack) {
+TEST(KerasLayerReader, HasTheInitializersOfNormalizations) {
   for (const char* class_name : {"BatchNormalization", "LayerNormalization", "GroupNormalization"}) {
-    EXPECT_THAT(
-        steps_of(class_name, R"({"groups": 1, "gamma_initializer": "zeros", "beta_initializer": "zeros"})").notes,
-        ElementsAre("layer \"net/x\" has a gamma_initializer that Holdfast leaves out: if it draws new weights, "
-                    "it takes ones"));
+    const FoundSteps found =
+        steps_of(class_name, R"({"groups": 1, "gamma_initializer": "zeros", "beta_initializer": "zeros"})");
+    EXPECT_THAT(found.notes, IsEmpty());
+    EXPECT_EQ(found.steps[0].config["gamma_initializer"], "zeros");
+    EXPECT_FALSE(found.steps[0].config.contains("beta_initializer")) << "it is the default";
   }
-  EXPECT_THAT(steps_of("BatchNormalization",
-                       R"({"gamma_initializer": {"class_name": "Ones", "config": {}}, "moving_mean_initializer": "ones",
-                           "moving_variance_initializer": "ones", "synchronized": true})")
-                  .notes,
-              ElementsAre(HasSubstr("has a moving_mean_initializer"), HasSubstr("synchronized")));
+  const FoundSteps found =
+      steps_of("BatchNormalization",
+               R"({"gamma_initializer": {"class_name": "Ones", "config": {}}, "moving_mean_initializer": "ones",
+                   "moving_variance_initializer": "ones", "synchronized": true})");
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("synchronized")));
+  EXPECT_EQ(found.steps[0].config["moving_mean_initializer"], "ones");
+  EXPECT_FALSE(found.steps[0].config.contains("gamma_initializer"));
+}
+
+TEST(KerasLayerReader, HasTheLastAxesOfALayerNormalization) {
+  EXPECT_EQ(steps_of("LayerNormalization", R"({"axis": [3, -2]})").steps[0].config["axis"], Json::array({-2, -1}));
+  EXPECT_FALSE(steps_of("LayerNormalization", R"({"axis": [3]})").steps[0].config.contains("axis"));
+  for (const char* axes : {R"({"axis": [1, 3]})", R"({"axis": 2})", R"({"axis": [1, 2]})"}) {
+    EXPECT_THAT(error_of([&] { steps_of("LayerNormalization", axes); }),
+                HasSubstr("and Holdfast the last ones alone; permute the value before it"))
+        << axes;
+  }
+  EXPECT_THAT(error_of([] { steps_of("LayerNormalization", R"({"axis": [-1, 3]})"); }),
+              HasSubstr("has the option axis = \"[-1,3]\""));
+}
+
+TEST(KerasLayerReader, HasBothDirectionsOfAReversibleEmbedding) {
+  EXPECT_THAT(step_lines(steps_of("ReversibleEmbedding", R"({"input_dim": 9, "output_dim": 2, "logit_soft_cap": 30.0,
+                                                             "embeddings_initializer": "uniform", "mask_zero": false,
+                                                             "tie_weights": false, "reverse_dtype": null})")),
+              ElementsAre(R"x(ReversibleEmbedding {"initializer":"uniform(-0.05,0.05)","logit_soft_cap":[30.0],)x"
+                          R"x("tie_weights":false,"vocabulary":9,"width":2})x"));
 }
 
 TEST(KerasLayerReader, HasTheOptionsOfDenseAndConv2D) {
@@ -200,6 +301,8 @@ TEST(KerasLayerReader, HasEveryOtherLayer) {
               ElementsAre(R"(Cropping2D {"cropping":[1,1,2,2]})"));
   EXPECT_THAT(step_lines(steps_of("ZeroPadding2D", R"({"padding": 2})")),
               ElementsAre(R"(ZeroPadding2D {"padding":[2,2,2,2]})"));
+  EXPECT_THAT(step_lines(steps_of("UpSampling2D", R"({"size": 2, "interpolation": "bilinear"})")),
+              ElementsAre(R"(UpSampling2D {"interpolation":"bilinear","size":[2,2]})"));
   EXPECT_THAT(step_lines(steps_of("UpSampling2D", R"({"size": 2, "interpolation": "nearest"})")),
               ElementsAre(R"(UpSampling2D {"size":[2,2]})"));
   EXPECT_THAT(step_lines(steps_of("Rescaling", R"({"scale": 0.5, "offset": 0.0})")),
@@ -309,8 +412,9 @@ TEST(KerasLayerReader, RefusesOptionsThatHoldfastLacks) {
       {"Dropout", R"({"rate": 0.5, "noise_shape": [null, 1]})"},
       {"BatchNormalization", R"({"axis": 1})"},
       {"BatchNormalization", R"({"epsilon": 1e-60})"},
-      {"LayerNormalization", R"({"axis": [2, 3]})"},
-      {"UpSampling2D", R"({"interpolation": "bilinear"})"},
+      {"ReversibleEmbedding", R"({"input_dim": 3, "output_dim": 2, "mask_zero": true})"},
+      {"ReversibleEmbedding", R"({"input_dim": 3, "output_dim": 2, "reverse_dtype": "bfloat16"})"},
+      {"UpSampling2D", R"({"interpolation": "bicubic"})"},
       {"Rescaling", R"({"scale": [1, -2]})"},
       {"Permute", R"({"dims": [0, 1]})"},
       {"Concatenate", R"({"axis": 0})"},

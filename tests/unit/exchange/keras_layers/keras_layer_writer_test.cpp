@@ -50,6 +50,16 @@ TEST(KerasLayerWriter, HasTheOptionsThatKerasNamesOtherwise) {
   EXPECT_EQ(object_line(written("BatchNormalization", R"({"momentum": 0.5, "epsilon": 0.25, "scale": false})")),
             R"(BatchNormalization {"axis":-1,"center":true,"epsilon":0.25,"momentum":0.5,"scale":false} [null])");
   EXPECT_EQ(object_line(written("UpSampling2D", R"({"size": [2, 3]})")), R"(UpSampling2D {"size":[2,3]} [null])");
+  EXPECT_EQ(object_line(written("UpSampling2D", R"({"size": [2, 3], "interpolation": "bilinear"})")),
+            R"(UpSampling2D {"interpolation":"bilinear","size":[2,3]} [null])");
+  EXPECT_EQ(object_line(written("LayerNormalization", R"({"axis": [-2, 2], "epsilon": 0.5, "scale": true,
+                                                          "center": true, "gamma_initializer": "zeros"})")),
+            R"(LayerNormalization {"axis":[2,3],"center":true,"epsilon":0.5,"gamma_initializer":"zeros","scale":true})"
+            " [null]");
+  EXPECT_EQ(object_line(written("ReversibleEmbedding", R"({"vocabulary": 5, "width": 3, "tie_weights": true,
+                                                           "logit_soft_cap": [null], "initializer": "ones"})")),
+            R"(ReversibleEmbedding {"embeddings_initializer":"ones","input_dim":5,"logit_soft_cap":null,)"
+            R"("output_dim":3,"tie_weights":true} [null])");
   EXPECT_EQ(written("Conv2D", "{}").object["config"]["data_format"], "channels_last");
 }
 
@@ -89,6 +99,16 @@ TEST(KerasLayerWriter, HasFunctionsWithTheirNumbers) {
             R"(Max {"axis":[1,2],"keepdims":true} [null])");
   EXPECT_EQ(object_line(written("Operation", R"({"operation": "pad", "axis": 1, "before": 2, "after": 3})")),
             R"(Pad {"mode":"constant","pad_width":[[0,0],[0,0],[2,3],[0,0]]} [null])");
+}
+
+TEST(KerasLayerWriter, WritesPartsOfValues) {
+  const KerasObject object = written("Operation", R"({"operation": "slice", "axis": 1, "begin": 2, "end": 5})");
+
+  EXPECT_EQ(object.object["class_name"], "GetItem");
+  ASSERT_EQ(object.arguments.size(), 2U);
+  ASSERT_EQ(object.arguments[1].size(), 3U) << "of the samples, and of two axes";
+  EXPECT_EQ(object.arguments[1][2],
+            Json::parse(R"({"class_name": "__slice__", "config": {"start": 2, "stop": 5, "step": null}})"));
 }
 
 TEST(KerasLayerWriter, RefusesWhatKerasDoesNotHaveByName) {

@@ -43,6 +43,10 @@ TEST(ModelGraphShapes, FollowEachKindOfLayer) {
             (SampleShape{6, 2}));
   EXPECT_EQ(shape_after_layer("UpSampling1D", R"({"size": 3})", {MaybeShape(SampleShape{9, 2})}), (SampleShape{27, 2}));
   EXPECT_EQ(shape_after_layer("Embedding", R"({"vocabulary": 5, "width": 3})", {kVector}), (SampleShape{6, 3}));
+  const ModelGraphLayer reversible{
+      .kind = "ReversibleEmbedding", .name = "w", .config = {{"vocabulary", 5}, {"width", 6}}};
+  EXPECT_EQ(shape_after(reversible, std::vector<MaybeShape>{kVector}), (SampleShape{6, 6}));
+  EXPECT_EQ(shape_after(reversible, std::vector<MaybeShape>{kVector}, true), (SampleShape{5}));
   EXPECT_EQ(shape_after_layer("DepthwiseConv2D", R"({"kernel_size": [3, 2], "strides": [1, 1], "depth_multiplier": 4})",
                               {kImage}),
             (SampleShape{7, 7, 8}));

@@ -65,10 +65,35 @@ Model golden_batch_normalization() {
                     BatchNormalization{{.epsilon = 1e-5F, .has_scale = false, .has_center = false, .name = "neither"}}};
 }
 
+// One array for several layers, by functions of a weight and by a layer of two directions.
+Model golden_tied_weights() {
+  const Value ids = input({5}, {.dtype = DType::i32, .name = "ids"});
+  const ReversibleEmbedding words{40, 6, {.logit_soft_cap = 30.0F, .name = "words"}};
+  const Value hidden = words(ids);
+  const Value code = Dense{3, {.use_bias = false, .name = "encoder"}}(hidden);
+  const Value decoded = matmul(code, permute(weight_of(code, "kernel"), {1, 0}));
+  const Value again = gather(weight_of(hidden, "embeddings"), ids);
+  const ReversibleEmbedding untied{40, 6, {.tie_weights = false, .name = "untied"}};
+  return Model({ids}, {words.reverse(decoded + again), untied.reverse(decoded)});
+}
+
+// Options of normalizations and of the enlargement of images.
+Model golden_options() {
+  const Value x = input({4, 4, 2});
+  const Value large = UpSampling2D{2, {.interpolation = Interpolation::bilinear}}(x);
+  const Value normal = LayerNormalization{
+      {.axis = {-2, -1}, .beta_initializer = Initializer::ones(), .gamma_initializer = Initializer::zeros()}}(large);
+  const Value moving = BatchNormalization{{.moving_mean_initializer = Initializer::constant(0.5F),
+                                           .moving_variance_initializer = Initializer::constant(2)}}(normal);
+  return Model(x, GroupNormalization{1, {.gamma_initializer = Initializer::constant(0.25F)}}(moving));
+}
+
 const std::map<std::string, Model>& described_models() {
   static const std::map<std::string, Model> models = {{"batch_normalization.json", golden_batch_normalization()},
                                                       {"chain.json", golden_chain()},
+                                                      {"options.json", golden_options()},
                                                       {"residual.json", golden_residual()},
+                                                      {"tied_weights.json", golden_tied_weights()},
                                                       {"two_towers.json", golden_two_towers()}};
   return models;
 }

@@ -4,9 +4,11 @@
 #include "holdfast/nn/batch_normalization.h"
 #include "holdfast/nn/conv2d.h"
 #include "holdfast/nn/dense.h"
+#include "holdfast/nn/embedding.h"
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/merge_layers.h"
 #include "holdfast/nn/sequential.h"
+#include "holdfast/nn/shape_layers.h"
 
 namespace holdfast {
 namespace {
@@ -37,6 +39,31 @@ TEST(SequentialSummary, OfNoLayersIsATableWithoutRows) {
             "Total params: 0\n"
             "Trainable params: 0\n"
             "Non-trainable params: 0\n");
+}
+
+TEST(ModelSummary, ShowsTypesThatAreNotF32AndOutputsAndFrozenLayers) {
+  const Value ids = input({3}, {.dtype = DType::u16, .name = "ids"});
+  const Value words = Embedding{5, 2, {.name = "words"}}(Flatten{}(ids));
+  const Model model = Model({ids}, {{"score", Dense{1}(words)}, {"words", words}}).frozen("words");
+
+  EXPECT_EQ(model.summary(),
+            "Layer (type)                Output shape   Param #   Connected to\n"
+            "-----------------------------------------------------------------\n"
+            "ids (Input)                 [3] u16              0   \n"
+            "flatten (Flatten)           [3] i32              0   ids\n"
+            "words (Embedding, frozen)   [3, 2]              10   flatten\n"
+            "dense (Dense)               [3, 1]               3   words\n"
+            "-----------------------------------------------------------------\n"
+            "Outputs: score [3, 1], words [3, 2]\n"
+            "Total params: 13\n"
+            "Trainable params: 3\n"
+            "Non-trainable params: 10\n");
+}
+
+TEST(SequentialSummary, ShowsAnInputThatIsNotF32) {
+  const std::string summary = Sequential{Input{{3}, {.dtype = DType::u8}}, Rescaling{0.5F}, Dense{1}}.summary();
+
+  EXPECT_THAT(summary, testing::HasSubstr("input (Input)           [3] u8               0\n"));
 }
 
 TEST(ModelSummary, NamesWhatEachLayerIsConnectedTo) {

@@ -143,7 +143,7 @@ TEST(WrongModels, OfWrongShapesNameTheLayerAndItsInputs) {
        },
        at("cropping2d", "Cropping2D"), "leave nothing of 2 x 2", "margins of 1 + 1 rows", "take smaller ones"},
       {"scaling up a row", [&] { UpSampling2D(2)(row); }, at("up_sampling2d", "UpSampling2D"), an_image, "shape [4]",
-       "Reshape"},
+       "reshape the input"},
       {"the mean of no positions", [&] { GlobalAveragePooling{}(row); },
        at("global_average_pooling", "GlobalAveragePooling"), "positions and channels", "shape [4]",
        "leave the layer out"},

@@ -56,7 +56,8 @@ target_compile_options(holdfast_cuda_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:holdfast_options,INTERFACE_COMPILE_OPTIONS>>
   $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off $<$<BOOL:${HOLDFAST_WARNINGS_AS_ERRORS}>:-Werror=all-warnings>>)
 
-# holdfast_library(NAME): target holdfast_NAME, alias Holdfast::NAME, from src/ and include/ below the current folder.
+# holdfast_library(NAME [HEADERS]): target holdfast_NAME, alias Holdfast::NAME, from src/ and include/ below the current
+# folder, with the precompiled headers HEADERS (cmake/HoldfastPrecompiled.cmake).
 function(holdfast_library name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/*.cpp)
   list(FILTER sources EXCLUDE REGEX "src/(compute/cuda|collective/nccl)/")
@@ -69,6 +70,9 @@ function(holdfast_library name)
     PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
   target_link_libraries(holdfast_${name} PRIVATE $<BUILD_INTERFACE:holdfast_options> fmt::fmt)
+  if(ARGC GREATER 1)
+    holdfast_use_precompiled(holdfast_${name} ${ARGV1})
+  endif()
 endfunction()
 
 # holdfast_prefer_optimised_functions(TARGET LIBRARY...): of an inline function, the linker takes the copy in the first
@@ -123,6 +127,9 @@ function(holdfast_test name folder)
     list(APPEND argument_LABELS extra)
   endif()
   if(NOT extra IN_LIST argument_LABELS)
+    if(NOT argument_OPTIMISED)
+      holdfast_use_precompiled(${name} tests)
+    endif()
     add_dependencies(host_tests ${name})
   endif()
   if(NOT argument_PARTS)

@@ -27,7 +27,8 @@ UNIT = pathlib.Path(__file__).resolve().parents[2] / "tests/unit"
 # A kind of ours, Keras's class, and options that both have.
 KINDS = {"rmsprop": optimizers.RMSprop, "adagrad": optimizers.Adagrad, "adadelta": optimizers.Adadelta,
          "adamax": optimizers.Adamax, "nadam": optimizers.Nadam, "lion": optimizers.Lion,
-         "sgd": optimizers.SGD, "adam": optimizers.Adam, "adamw": optimizers.AdamW, "lamb": optimizers.Lamb}
+         "sgd": optimizers.SGD, "adam": optimizers.Adam, "adamw": optimizers.AdamW, "lamb": optimizers.Lamb,
+         "ftrl": optimizers.Ftrl, "schedule_free_adamw": optimizers.ScheduleFreeAdamW, "muon": optimizers.Muon}
 CASES = [
     ("rmsprop", {}),
     ("rmsprop", {"learning_rate": 0.01, "rho": 0.75, "momentum": 0.5, "weight_decay": 0.125}),
@@ -47,49 +48,67 @@ CASES = [
     ("sgd", {"learning_rate": 0.01, "momentum": 0.875, "weight_decay": 0.125}),
     ("sgd", {"learning_rate": 0.01, "momentum": 0.875, "nesterov": True, "weight_decay": 0.125}),
     ("adam", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
+    ("adam", {"learning_rate": 0.01, "beta_2": 0.5, "amsgrad": True, "weight_decay": 0.125}),
+    ("adamw", {"learning_rate": 0.01, "beta_2": 0.5, "amsgrad": True}),
+    ("ftrl", {}),
+    ("ftrl", {"learning_rate": 0.25, "l1_regularization_strength": 0.5, "l2_regularization_strength": 0.25,
+              "l2_shrinkage_regularization_strength": 0.125, "beta": 0.5, "weight_decay": 0.125}),
+    ("ftrl", {"learning_rate": 0.25, "learning_rate_power": -0.75, "initial_accumulator_value": 1.0}),
+    ("schedule_free_adamw", {}),
+    ("schedule_free_adamw", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "warmup_steps": 8,
+                             "weight_decay": 0.125}),
+    ("muon", {"shape": [3, 2]}),
+    ("muon", {"shape": [2, 3], "learning_rate": 0.01, "momentum": 0.5, "nesterov": False, "weight_decay": 0.125}),
+    ("muon", {"shape": [2, 3], "learning_rate": 0.01, "ns_steps": 2, "rms_rate": None}),
+    ("muon", {"shape": [6], "learning_rate": 0.01, "adam_beta_1": 0.5, "adam_beta_2": 0.75, "adam_lr_ratio": 0.5,
+              "adam_weight_decay": 0.125, "epsilon": 0.01}),
     ("lamb", {}),
     ("lamb", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
 ]
 # Moving averages of the parameters, of all kinds, some of which overwrite them.
 AVERAGES = [(kind, {"learning_rate": 0.01, "weight_decay": 0.125, "use_ema": True, "ema_momentum": 0.75} | more)
-            for kind, more in zip(KINDS, [{}, {"ema_overwrite_frequency": 3}, {"ema_momentum": 0.5}] * 4)]
+            for kind, more in zip(KINDS, [{}, {"ema_overwrite_frequency": 3}, {"ema_momentum": 0.5}] * 5)]
 
 
 def as_float(value):
     """Options are f32 in our optimizers, and Keras gets the same numbers."""
-    return value if isinstance(value, (bool, int)) else float(np.float32(value))
+    return value if value is None or isinstance(value, (bool, int)) else float(np.float32(value))
 
 
 def options_of(kind, given):
     """Defaults that f32 does not have are given, too."""
     config = KINDS[kind]().get_config()
     names = {"learning_rate", "rho", "momentum", "epsilon", "centered", "beta_1", "beta_2", "initial_accumulator_value",
-             "nesterov"}
+             "nesterov", "amsgrad", "warmup_steps", "learning_rate_power", "l1_regularization_strength",
+             "l2_regularization_strength", "l2_shrinkage_regularization_strength", "beta", "adam_beta_1", "adam_beta_2",
+             "adam_weight_decay", "adam_lr_ratio", "ns_steps", "rms_rate", "muon_a", "muon_b", "muon_c"}
     options = {name: as_float(value) for name, value in config.items() if name in names}
     return options | {name: as_float(value) for name, value in given.items()}
 
 
 def our_name(kind, slot):
     """Of a slot: Keras's, but for Adam's and for averages."""
-    adam = {"momentum": "m", "velocity": "v"} if kind in ("adam", "adamw") else {}
+    adam = {"momentum": "m", "velocity": "v", "velocity_hat": "v_hat"} if kind in ("adam", "adamw") else {}
     return ({"average": "moving_average"} | adam).get(slot, slot)
 
 
 def case(number, kind, given):
     rng = np.random.default_rng(number)
+    shape = given.pop("shape", [ELEMENTS])
     options = options_of(kind, given)
     parameters = rng.uniform(-1, 1, ELEMENTS).astype(np.float32)
     gradients = rng.uniform(-1, 1, (STEPS, ELEMENTS)).astype(np.float32)
-    variable = keras.Variable(parameters.astype(np.float64), name="w")
+    variable = keras.Variable(parameters.astype(np.float64).reshape(shape), name="w")
     optimizer = KINDS[kind](**options)
     optimizer.build([variable])
     for gradient in gradients:
-        optimizer.apply([keras.ops.convert_to_tensor(gradient.astype(np.float64))], [variable])
+        optimizer.apply([keras.ops.convert_to_tensor(gradient.astype(np.float64).reshape(shape))], [variable])
     assert variable.dtype == "float64", variable.dtype
-    slots = {our_name(kind, state.path.split("/")[-1].removeprefix("w_")): np.asarray(state.value).tolist()
+    slots = {our_name(kind, state.path.split("/")[-1].removeprefix("w_")): np.asarray(state.value).reshape(-1).tolist()
              for state in optimizer.variables if state.shape == variable.shape}
-    return {"kind": kind, "options": options, "parameters": parameters.tolist(), "gradients": gradients.tolist(),
-            "expected": np.asarray(variable.value).tolist(), "slots": slots}
+    extents = {"shape": shape} if shape != [ELEMENTS] or kind == "muon" else {}
+    return {"kind": kind, "options": options, **extents, "parameters": parameters.tolist(), "gradients": gradients.tolist(),
+            "expected": np.asarray(variable.value).reshape(-1).tolist(), "slots": slots}
 
 
 def main():

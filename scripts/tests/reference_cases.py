@@ -82,6 +82,9 @@ def activations(rng):
         (f"soft_shrink({threshold})", lambda x: a.soft_shrink(x, threshold)),
         (f"hard_shrink({threshold})", lambda x: a.hard_shrink(x, threshold)), ("exponential", a.exponential),
         ("log_sigmoid", a.log_sigmoid), ("mish", a.mish), ("log_softmax", a.log_softmax),
+        (f"squareplus({alpha})", lambda x: a.squareplus(x, alpha)), ("sparse_plus", a.sparse_plus),
+        ("sparse_sigmoid", a.sparse_sigmoid), ("sparsemax", a.sparsemax),
+        (f"threshold({threshold},{-slope})", lambda x: a.threshold(x, threshold, -slope)),
     ]
 
 
@@ -167,6 +170,41 @@ def pooling(kind, rank):
         return case(kind(**given), config, extents(rng, rank, 3, 4) + extents(rng, 1, 1, 2))
 
     return make
+
+
+def adaptive_pooling(name):
+    def make(rng):
+        rank = int(rng.integers(1, 4))
+        size = extents(rng, rank, 1, 3)
+        layer = getattr(layers, f"Adaptive{name}Pooling{rank}D")(size)
+        return case(layer, {"output_size": list(size)}, extents(rng, rank, 2, 6 if rank < 3 else 4) + extents(rng, 1, 1, 2))
+
+    return make
+
+
+EQUATIONS = [("abc,cd->abd", "d"), ("abc,cde->abde", "de"), ("abde,dec->abc", "c"), ("...x,xy->...y", "y"),
+             ("abc,dc->abd", ""), ("abc,bd->adc", "d"), ("abc,dbc->ad", "")]
+
+
+def einsum_dense(rng):
+    equation, bias_axes = EQUATIONS[rng.integers(len(EQUATIONS))]
+    given, output = equation.split(",")[0].strip("."), equation.split("->")[1].strip(".")
+    begin = 0 if "." in equation else 1
+    shape = extents(rng, len(given) - begin, 1, 4)
+    known = dict(zip(given[begin:], shape))
+    output_shape = [None if letter in known else int(rng.integers(1, 4)) for letter in output[begin:]]
+    text, function = some_activation(rng)
+    layer = layers.EinsumDense(equation, output_shape, activation=function, bias_axes=bias_axes or None)
+    config = {"equation": equation, "output_shape": [-1 if one is None else one for one in output_shape],
+              "activation": text, "bias_axes": bias_axes, "kernel_initializer": "glorot_uniform",
+              "bias_initializer": "zeros"}
+    return case(layer, config, (extents(rng, 1, 1, 3) if begin == 0 else ()) + shape)
+
+
+def unit_normalization(rng):
+    shape = extents(rng, rng.integers(1, 4), 1, 4)
+    axes = sorted(int(axis) for axis in rng.choice(len(shape), rng.integers(1, len(shape) + 1), replace=False))
+    return case(layers.UnitNormalization(axis=[axis + 1 for axis in axes]), {"axis": axes}, shape)
 
 
 def global_pooling(name):
@@ -625,6 +663,8 @@ MAKERS = {
     "Cropping3D": margins(layers.Cropping3D, "cropping", 3), "Dense": dense, "Dot": dot,
     "Dropout": random(layers.Dropout, "rate"), "ELU": elu, "Embedding": embedding, "Flatten": flatten,
     "GaussianDropout": random(layers.GaussianDropout, "rate"), "GaussianNoise": random(layers.GaussianNoise, "stddev"),
+    "AdaptiveAveragePooling": adaptive_pooling("Average"), "AdaptiveMaxPooling": adaptive_pooling("Max"),
+    "EinsumDense": einsum_dense, "UnitNormalization": unit_normalization,
     "GlobalAveragePooling": global_pooling("Average"), "GlobalMaxPooling": global_pooling("Max"),
     "GroupNormalization": group_normalization, "LayerNormalization": layer_normalization, "LeakyReLU": leaky_relu,
     "Maximum": merge(layers.Maximum), "Minimum": merge(layers.Minimum),

@@ -21,16 +21,22 @@ FILE = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/train/reference
 SAMPLES, INPUTS, HIDDEN = 12, 3, 4
 # Of the first layer's kernel and bias, and of the second layer's kernel; factors are exact in f32.
 CASES = [({"l2": 0.0625}, None, None), ({"l1": 0.03125}, {"l2": 0.125}, None),
-         ({"l1": 0.015625, "l2": 0.0625}, {"l1": 0.125}, {"l2": 0.25})]
+         ({"l1": 0.015625, "l2": 0.0625}, {"l1": 0.125}, {"l2": 0.25}),
+         ({"factor": 0.5}, None, None), ({"factor": 0.25, "mode": "columns"}, None, {"factor": 1.0})]
 
 
 def regularizer(given):
-    return None if given is None else keras.regularizers.L1L2(**given)
+    if given is None:
+        return None
+    is_orthogonal = "factor" in given
+    return keras.regularizers.OrthogonalRegularizer(**given) if is_orthogonal else keras.regularizers.L1L2(**given)
 
 
 def text(given):
     if given is None:
         return ""
+    if "factor" in given:
+        return f"orthogonal({given['factor']},{given.get('mode', 'rows')})"
     return f"{'_'.join(given)}({','.join(str(factor) for factor in given.values())})"
 
 

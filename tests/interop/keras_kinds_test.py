@@ -28,7 +28,10 @@ KINDS = {
         layers.DepthwiseConv1D(3, depth_multiplier=2, padding="same", activation="selu"),
         layers.SeparableConv1D(5, 3, depth_multiplier=2, activation="hard_silu"),
         layers.MaxPooling1D(3, strides=2, padding="same"), layers.AveragePooling1D(2),
-        layers.GlobalAveragePooling1D(), layers.GlobalMaxPooling1D(keepdims=True),
+        layers.GlobalAveragePooling1D(), layers.GlobalMaxPooling1D(keepdims=True), layers.AdaptiveAveragePooling1D(4),
+        layers.AdaptiveMaxPooling1D(3), layers.UnitNormalization(), layers.UnitNormalization(axis=[1, 2]),
+        layers.EinsumDense("abc,cde->abde", (None, 2, 3), bias_axes="de", activation="tanh"),
+        layers.EinsumDense("abc,bd->adc", (5, None)), layers.EinsumDense("...x,xy->...y", 3, bias_axes="y"),
         layers.ZeroPadding1D((2, 1)), layers.Cropping1D((1, 3)), layers.UpSampling1D(3),
         layers.GroupNormalization(2), layers.GroupNormalization(-1, scale=False, epsilon=0.01),
         layers.LayerNormalization(scale=False), layers.LayerNormalization(axis=[1, -1], gamma_initializer="zeros"),
@@ -50,18 +53,21 @@ KINDS = {
         layers.SeparableConv2D(3, 2, padding="same", use_bias=False), layers.MaxPooling2D(), layers.AveragePooling2D(3),
         layers.ZeroPadding2D(2), layers.Cropping2D(1), layers.UpSampling2D(2), layers.UpSampling2D((3, 2), interpolation="bilinear"),
         layers.GlobalMaxPooling2D(),
+        layers.AdaptiveAveragePooling2D((3, 2)), layers.AdaptiveMaxPooling2D(4),
         layers.GroupNormalization(4), layers.SpatialDropout2D(0.25), layers.Dense(3, activation=layers.LeakyReLU(0.5)),
     ],
     VOLUME: [
         layers.Conv3D(3, (2, 3, 2), padding="same", activation="tanh_shrink"),
         layers.Conv3DTranspose(2, 2, strides=2), layers.MaxPooling3D(), layers.AveragePooling3D((2, 1, 2)),
         layers.GlobalAveragePooling3D(), layers.GlobalMaxPooling3D(), layers.ZeroPadding3D(1), layers.Cropping3D(((1, 0), (0, 1), (2, 1))),
-        layers.UpSampling3D((1, 2, 2)), layers.SpatialDropout3D(0.5),
+        layers.UpSampling3D((1, 2, 2)), layers.SpatialDropout3D(0.5), layers.AdaptiveAveragePooling3D((2, 1, 3)),
+        layers.AdaptiveMaxPooling3D(2),
     ],
 }
 ACTIVATIONS = ["linear", "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "softplus", "softsign",
                "sigmoid", "tanh", "softmax", "hard_sigmoid", "hard_silu", "hard_tanh", "tanh_shrink", "soft_shrink",
-               "hard_shrink", "exponential", "log_sigmoid", "mish", "log_softmax", "swish"]
+               "hard_shrink", "exponential", "log_sigmoid", "mish", "log_softmax", "swish", "squareplus",
+               "sparse_plus", "sparse_sigmoid", "sparsemax"]
 
 
 def joined(shape, parts):

@@ -31,6 +31,7 @@ OPTIMIZERS = {
     "Adadelta": (lambda: optimizers.Adadelta(), ["accumulated_grad", "accumulated_delta_var"]),
     "Adamax": (lambda: optimizers.Adamax(), ["momentum", "norm"]),
     "Lion": (lambda: optimizers.Lion(), ["momentum"]),
+    "ScheduleFreeAdamW": (lambda: optimizers.ScheduleFreeAdamW(), ["momentum", "velocity"]),
     "Ftrl": (lambda: optimizers.Ftrl(), ["accumulator", "linear"]),
 }
 

@@ -30,21 +30,37 @@ OPTIMIZERS = {
                  ["accumulated_grad", "accumulated_delta_var"]),
     "adamax": ({"kind": "adamax", **BETAS}, ["momentum", "norm"]),
     "nadam": ({"kind": "nadam", **BETAS, "weight_decay": 0.02}, ["momentum", "velocity"]),
+    "amsgrad": ({"kind": "adam", "learning_rate": 0.003, "beta_1": 0.8, "beta_2": 0.99, "epsilon": 1e-6,
+                 "amsgrad": True}, ["m", "v", "v_hat"]),
+    "ftrl": ({"kind": "ftrl", **COMMON, "learning_rate_power": -0.75, "initial_accumulator_value": 0.25,
+              "l1_regularization_strength": 0.125, "l2_regularization_strength": 0.25,
+              "l2_shrinkage_regularization_strength": 0.5, "beta": 0.5}, ["accumulator", "linear"]),
+    "schedule_free": ({"kind": "schedule_free_adamw", **BETAS, "warmup_steps": 3, "weight_decay": 0.02},
+                      ["momentum", "velocity"]),
+    "muon": ({"kind": "muon", "learning_rate": 0.003, "adam_beta_1": 0.8, "adam_beta_2": 0.99, "adam_weight_decay": 0.02,
+              "epsilon": 1e-6, "weight_decay": 0.01, "adam_arrays": ["scores"], "exclude_embeddings": True, "muon_a": 3.5,
+              "muon_b": -4.75, "muon_c": 2.0, "adam_lr_ratio": 0.5, "momentum": 0.9, "ns_steps": 3, "nesterov": False,
+              "rms_rate": 0.25}, ["momentum", "velocity"]),
     "lion": ({"kind": "lion", **COMMON, "beta_1": 0.8, "beta_2": 0.99}, ["momentum"]),
     "averages": ({"kind": "adam", "learning_rate": 0.003, "beta_1": 0.8, "beta_2": 0.99, "epsilon": 1e-6,
                   "use_ema": True, "ema_momentum": 0.75, "ema_overwrite_frequency": 3}, ["moving_average", "m", "v"]),
 }
 CLASSES = {"adam": optimizers.Adam, "adamw": optimizers.AdamW, "sgd": optimizers.SGD, "rmsprop": optimizers.RMSprop,
            "adagrad": optimizers.Adagrad, "adadelta": optimizers.Adadelta, "adamax": optimizers.Adamax,
-           "nadam": optimizers.Nadam, "lion": optimizers.Lion}
+           "nadam": optimizers.Nadam, "lion": optimizers.Lion, "ftrl": optimizers.Ftrl,
+           "schedule_free_adamw": optimizers.ScheduleFreeAdamW, "muon": optimizers.Muon}
 # Slots that Keras calls otherwise.
-KERAS_SLOTS = {"m": "momentum", "v": "velocity", "moving_average": "average"}
+KERAS_SLOTS = {"m": "momentum", "v": "velocity", "v_hat": "velocity_hat", "moving_average": "average"}
 FORMS_WITH_STATE = [form for form in FORMS if form != "legacy_weights"]
 SCHEDULES = {
     "exponential_decay": ("ExponentialDecay", {"initial_learning_rate": 0.5, "decay_steps": 30, "decay_rate": 0.25,
                                                "staircase": True}),
     "cosine_decay": ("CosineDecay", {"initial_learning_rate": 0.125, "decay_steps": 80, "alpha": 0.25,
                                      "warmup_target": 0.5, "warmup_steps": 8}),
+    "cosine_decay_restarts": ("CosineDecayRestarts", {"initial_learning_rate": 0.125, "first_decay_steps": 16,
+                                                      "t_mul": 1.5, "m_mul": 0.75, "alpha": 0.25}),
+    "inverse_time_decay": ("InverseTimeDecay", {"initial_learning_rate": 0.5, "decay_steps": 30, "decay_rate": 0.25,
+                                                "staircase": True}),
     "piecewise_constant_decay": ("PiecewiseConstantDecay", {"boundaries": [10, 41], "values": [0.5, 0.25, 0.125]}),
     "polynomial_decay": ("PolynomialDecay", {"initial_learning_rate": 0.5, "decay_steps": 30,
                                              "end_learning_rate": 0.125, "power": 2.0, "cycle": True}),
@@ -57,6 +73,8 @@ def optimizer_in_keras(name):
     config = dict(OPTIMIZERS[name][0])
     if config.get("weight_decay") == 0:
         config["weight_decay"] = None
+    if "adam_arrays" in config:
+        config["exclude_layers"] = [f"(^|/){name}(/|$)" for name in config.pop("adam_arrays")]
     return CLASSES[config.pop("kind")](**config)
 
 
@@ -148,7 +166,12 @@ def slots_of(model, optimizer):
             for slot in OPTIMIZERS[optimizer][1]:
                 # The path of a Keras variable names its weight: "adam/sequential_hidden_kernel_momentum".
                 end = f"_{layer.name}_{weight.name}_{KERAS_SLOTS.get(slot, slot)}"
-                [variable] = [one for one in model.optimizer.variables if one.path.endswith(end)]
+                found = [one for one in model.optimizer.variables if one.path.endswith(end)]
+                if optimizer == "muon" and not found:
+                    # Keras has a velocity for the arrays of Adam alone.
+                    assert slot == "velocity" and len(weight.shape) == 2 and layer.name != "scores", end
+                    continue
+                [variable] = found
                 result[f"optimizer/{slot}/{layer.name}/{weight.name}"] = variable
     return dict(sorted(result.items(), key=lambda item: order[item[1].path]))
 

@@ -9,7 +9,9 @@ from keras.optimizers import schedules
 
 CLASSES = {
     "cosine_decay": schedules.CosineDecay,
+    "cosine_decay_restarts": schedules.CosineDecayRestarts,
     "exponential_decay": schedules.ExponentialDecay,
+    "inverse_time_decay": schedules.InverseTimeDecay,
     "piecewise_constant_decay": schedules.PiecewiseConstantDecay,
     "polynomial_decay": schedules.PolynomialDecay,
 }

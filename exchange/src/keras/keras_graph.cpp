@@ -13,6 +13,7 @@
 
 #include "bytes/byte_source.h"
 #include "keras/keras_functional_writer.h"
+#include "keras_files/keras_muon.h"
 #include "keras_files/keras_optimizer_table.h"
 #include "keras_layers/keras_activation.h"
 #include "keras_layers/keras_layer_writer.h"
@@ -155,9 +156,12 @@ constexpr std::array kMetrics = {ClassName{"accuracy", "Accuracy"},
                                  ClassName{"pearson_correlation", "PearsonCorrelation"},
                                  ClassName{"concordance_correlation", "ConcordanceCorrelation"}};
 
-constexpr std::array kSchedules = {
-    ClassName{"cosine_decay", "CosineDecay"}, ClassName{"exponential_decay", "ExponentialDecay"},
-    ClassName{"piecewise_constant_decay", "PiecewiseConstantDecay"}, ClassName{"polynomial_decay", "PolynomialDecay"}};
+constexpr std::array kSchedules = {ClassName{"cosine_decay", "CosineDecay"},
+                                   ClassName{"cosine_decay_restarts", "CosineDecayRestarts"},
+                                   ClassName{"exponential_decay", "ExponentialDecay"},
+                                   ClassName{"inverse_time_decay", "InverseTimeDecay"},
+                                   ClassName{"piecewise_constant_decay", "PiecewiseConstantDecay"},
+                                   ClassName{"polynomial_decay", "PolynomialDecay"}};
 // Options that have other names in Keras.
 constexpr std::array kClippings = {ClassName{"clip_value", "clipvalue"}, ClassName{"clip_norm", "clipnorm"},
                                    ClassName{"global_clip_norm", "global_clipnorm"}};
@@ -171,6 +175,17 @@ std::optional<Json> optimizer_object(const Json& configuration) {
   // Keras has no rates of layers, and keeps what does not decay out of its configuration. Without them it would train
   // otherwise.
   if (config.contains("learning_rate_factors") || config.contains("exclude_from_weight_decay")) return std::nullopt;
+  if (config.contains("adam_arrays")) {
+    Json expressions = Json::array();
+    for (const Json& pattern : config["adam_arrays"]) {
+      const auto expression = pattern.is_string() ? keras_expression(pattern.get<std::string>()) : std::nullopt;
+      // Another set of arrays would be trained by Adam.
+      if (!expression) return std::nullopt;
+      expressions.push_back(*expression);
+    }
+    config["exclude_layers"] = std::move(expressions);
+    config.erase("adam_arrays");
+  }
   const Json& rate = member(configuration, "learning_rate");
   if (rate.is_object()) {
     const auto schedule = object_of_kind(rate, "keras.optimizers.schedules", kSchedules);

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "bytes/array_prefixes.h"
+#include "keras_files/keras_muon.h"
 
 namespace holdfast::format {
 namespace {
@@ -52,15 +53,11 @@ const Json& optimizer_configuration(const Json& metadata) {
   return member(member(metadata, "configuration"), "optimizer");
 }
 
-// The slots that Holdfast keeps. Only a savepoint with options that Holdfast lacks could ask for others.
-std::vector<KerasOptimizerPass> known_passes(const KerasOptimizerKind& kind, const Json& options) {
+std::vector<KerasOptimizerPass> passes_of_savepoint(const KerasOptimizerKind& kind, const Json& options) {
   std::vector<KerasOptimizerPass> passes = keras_optimizer_passes(kind, options);
   // Before those of the class, as in build() of Keras's base class.
   if (flag_member(options, "use_ema", false)) {
     passes.insert(passes.begin(), KerasOptimizerPass{{.keras = "average", .holdfast = kAverageSlot}});
-  }
-  for (KerasOptimizerPass& pass : passes) {
-    std::erase_if(pass, [](const KerasOptimizerSlot& slot) { return slot.holdfast.empty(); });
   }
   return passes;
 }
@@ -92,6 +89,8 @@ KerasOptimizerState keras_optimizer_state(const Json& metadata) {
   const Json& optimizer = optimizer_configuration(metadata);
   const std::int64_t step = integer_value(member(metadata, "step")).value_or(0) - step_of_last_compile(metadata);
   KerasOptimizerState state;
+  state.options = optimizer;
+  state.step = step;
   state.first.push_back(iteration_array(step));
   // Keras has no variable for a schedule.
   if (!member(optimizer, "learning_rate").is_object()) {
@@ -100,7 +99,7 @@ KerasOptimizerState keras_optimizer_state(const Json& metadata) {
   }
   const KerasOptimizerKind* kind = keras_optimizer_of_kind(text_member(optimizer, "kind"));
   if (kind == nullptr) return state;
-  state.passes = known_passes(*kind, optimizer);
+  state.passes = passes_of_savepoint(*kind, optimizer);
   if (!kind->product.empty()) {
     const double product = momentum_product(number_member(optimizer, "beta_1"), step);
     state.last.push_back(optimizer_scalar(kind->product, DType::f32, static_cast<float>(product)));
@@ -108,11 +107,16 @@ KerasOptimizerState keras_optimizer_state(const Json& metadata) {
   return state;
 }
 
-std::vector<SlotOfVariable> slots_in_keras_order(const KerasOptimizerState& state, std::size_t variables) {
+std::vector<SlotOfVariable> slots_in_keras_order(const KerasOptimizerState& state,
+                                                 std::span<const TrainableVariable> variables) {
   std::vector<SlotOfVariable> order;
   for (const KerasOptimizerPass& pass : state.passes) {
-    for (std::size_t variable = 0; variable < variables; ++variable) {
-      for (const KerasOptimizerSlot& slot : pass) order.push_back({variable, slot});
+    for (std::size_t variable = 0; variable < variables.size(); ++variable) {
+      const TrainableVariable& of = variables[variable];
+      for (const KerasOptimizerSlot& slot : pass) {
+        if (slot.is_for_adam_alone && !is_for_adam(state.options, of.array, of.shape)) continue;
+        order.push_back({variable, slot});
+      }
     }
   }
   return order;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "holdfast/format/array_set.h"
@@ -16,6 +17,8 @@ namespace holdfast::format {
 struct KerasOptimizerState {
   std::vector<NamedArray> first;           // the iteration, and the rate unless it follows a schedule
   std::vector<KerasOptimizerPass> passes;  // empty for an optimizer that Keras lacks
+  Json options;                            // of the savepoint's optimizer
+  std::int64_t step = 0;                   // updates so far
   std::vector<NamedArray> last;            // what Keras multiplies step by step, and Holdfast computes from the step
 };
 
@@ -31,8 +34,15 @@ struct SlotOfVariable {
   KerasOptimizerSlot slot;
 };
 
-// The slots of so many trainable variables, in Keras's order.
-std::vector<SlotOfVariable> slots_in_keras_order(const KerasOptimizerState& state, std::size_t variables);
+// A trainable variable, by its name and shape in the savepoint.
+struct TrainableVariable {
+  std::string array;  // "dense/kernel"
+  std::vector<std::uint64_t> shape;
+};
+
+// The slots of these variables, in Keras's order.
+std::vector<SlotOfVariable> slots_in_keras_order(const KerasOptimizerState& state,
+                                                 std::span<const TrainableVariable> variables);
 
 // The bytes of a savepoint's array "optimizer/<slot>/..." before the first step: zeros, unless the optimizer's options
 // say something else. Moving averages begin as the parameters, which are among `all` arrays of the savepoint.

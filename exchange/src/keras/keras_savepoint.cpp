@@ -71,9 +71,17 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
   std::erase_if(trainables, [](const KerasSlot& slot) { return !slot.is_trainable; });
   KerasOptimizerState state = keras_optimizer_state(metadata);
   for (NamedArray& array : state.first) add(std::move(array));
-  for (const auto& [variable, slot] : slots_in_keras_order(state, trainables.size())) {
+  std::vector<TrainableVariable> variables;
+  for (const KerasSlot& trainable : trainables) {
+    const std::string array = savepoint_array(trainable, names);
+    variables.push_back({array, get(savepoint, kModelPrefix + array).shape});
+  }
+  for (const auto& [variable, slot] : slots_in_keras_order(state, variables)) {
     const KerasSlot& trainable = trainables[variable];
-    NamedArray array = get(savepoint, slot_name(slot.holdfast, savepoint_array(trainable, names)));
+    const std::string variable_name = savepoint_array(trainable, names);
+    const bool is_parameter = slot.begins_as_parameter && state.step == 0;
+    NamedArray array =
+        get(savepoint, is_parameter ? kModelPrefix + variable_name : slot_name(slot.holdfast, variable_name));
     array.name = slot_name(slot.keras, trainable.array);
     add(std::move(array));
   }
@@ -328,7 +336,12 @@ class Merger {
     std::vector<Match> trainables = matches_;
     std::erase_if(trainables, [](const Match& match) { return !match.slot->is_trainable; });
     const KerasOptimizerState expected = keras_optimizer_state(metadata_);
-    const std::vector<SlotOfVariable> slots = slots_in_keras_order(expected, trainables.size());
+    std::vector<TrainableVariable> variables;
+    for (const Match& match : trainables) {
+      const std::string array = name_of(match);
+      variables.push_back({array, targets_.at(kModelPrefix + array)->shape});
+    }
+    const std::vector<SlotOfVariable> slots = slots_in_keras_order(expected, variables);
     // Whole or not at all: momentum of other weights would push these in a wrong direction.
     const auto state = optimizer_state(slots, trainables, expected.last.size());
     // The step belongs to the optimizer's state. Without that it stays the step of the savepoint.
@@ -374,8 +387,8 @@ class Merger {
   bool is_same_optimizer() const {
     // Adam and AdamW have the same state.
     const auto family = [](const std::string& kind) { return kind == "adamw" ? "adam" : kind; };
-    return family(plain_name(optimizer_class(description_, config_))) ==
-           family(text_member(member(member(metadata_, "configuration"), "optimizer"), "kind"));
+    const std::string ours = text_member(member(member(metadata_, "configuration"), "optimizer"), "kind");
+    return family(plain_name(optimizer_class(description_, config_))) == family(plain_name(ours));
   }
 
   // The file's list without the iteration and the rate.

@@ -101,8 +101,14 @@ const std::array kSmallClasses = {Class{"RMSNormalization", &kRms}, Class{"PReLU
                                   Class{"ReversibleEmbedding", &kReversible}};
 
 // Layers without variables.
-constexpr std::array<std::string_view, 62> kBareClasses = {"Activation",
+constexpr std::array<std::string_view, 68> kBareClasses = {"Activation",
                                                            "ActivityRegularization",
+                                                           "AdaptiveAveragePooling1D",
+                                                           "AdaptiveAveragePooling2D",
+                                                           "AdaptiveAveragePooling3D",
+                                                           "AdaptiveMaxPooling1D",
+                                                           "AdaptiveMaxPooling2D",
+                                                           "AdaptiveMaxPooling3D",
                                                            "Add",
                                                            "AlphaDropout",
                                                            "Average",
@@ -253,7 +259,9 @@ std::optional<std::vector<KerasVariable>> keras_variables(std::string_view class
   std::vector<KerasVariable> result;
   // Given statistics are options and no variables.
   if (class_name == "Normalization" && !member(config, "mean").is_null()) return result;
+  const bool lacks_bias = class_name == "EinsumDense" && member(config, "bias_axes").is_null();
   for (const Variable& variable : *variables) {
+    if (lacks_bias && variable.name == "bias") continue;
     const bool is_there =
         variable.flag.empty() || flag_member(config, variable.flag, variable.flag_default) == variable.flag_value;
     if (is_there) result.push_back({std::string(variable.name), variable.is_trainable});

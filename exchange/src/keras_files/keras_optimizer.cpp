@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "keras_files/keras_muon.h"
 #include "keras_files/keras_optimizer_table.h"
 
 namespace holdfast::format {
@@ -14,8 +15,12 @@ namespace {
 constexpr const char* kIteration = "iteration";
 constexpr const char* kLearningRate = "learning_rate";
 
-// The names of the slots that one visit of the trainable variables creates.
-using Pass = std::vector<std::string>;
+// The slots that one visit of the trainable variables creates.
+struct Slot {
+  std::string name;
+  bool is_for_adam_alone = false;  // of Muon
+};
+using Pass = std::vector<Slot>;
 
 struct Layout {
   std::vector<Pass> passes;
@@ -32,7 +37,7 @@ std::optional<Layout> layout_of_class(const std::string& class_name, const Json&
   Layout layout;
   for (const KerasOptimizerPass& slots : keras_optimizer_passes(*kind, options)) {
     Pass& pass = layout.passes.emplace_back();
-    for (const KerasOptimizerSlot& slot : slots) pass.emplace_back(slot.keras);
+    for (const KerasOptimizerSlot& slot : slots) pass.push_back({std::string(slot.keras), slot.is_for_adam_alone});
   }
   if (!kind->product.empty()) layout.last.emplace_back(kind->product);
   return layout;
@@ -41,8 +46,8 @@ std::optional<Layout> layout_of_class(const std::string& class_name, const Json&
 // Slots that every optimizer of Keras 3 may have in front of its own.
 void add_common_passes(const Json& options, Layout& layout) {
   std::vector<Pass> common;
-  if (flag_member(options, "use_ema", false)) common.push_back({"average"});
-  if (number_member(options, "gradient_accumulation_steps") > 1) common.push_back({"gradient_accumulator"});
+  if (flag_member(options, "use_ema", false)) common.push_back({{"average"}});
+  if (number_member(options, "gradient_accumulation_steps") > 1) common.push_back({{"gradient_accumulator"}});
   layout.passes.insert(layout.passes.begin(), common.begin(), common.end());
 }
 
@@ -50,7 +55,7 @@ void add_common_passes(const Json& options, Layout& layout) {
 void split_passes(Layout& layout) {
   std::vector<Pass> split;
   for (const Pass& pass : layout.passes) {
-    for (const std::string& slot : pass) split.push_back({slot});
+    for (const Slot& slot : pass) split.push_back({slot});
   }
   layout.passes = std::move(split);
 }
@@ -60,15 +65,20 @@ bool fits(const KerasShape& variable, std::span<const std::uint64_t> shape) {
 }
 
 // Returns the names in order; empty if their number or a shape differs.
-std::vector<std::string> apply(const Layout& layout, std::size_t first, std::span<const KerasShape> variables,
-                               std::span<const KerasShape> trainables) {
+std::vector<std::string> apply(const Layout& layout, const Json& options, std::size_t first,
+                               std::span<const KerasShape> variables, std::span<const KerasShape> trainables) {
   std::vector<std::string> names;
   for (const Pass& pass : layout.passes) {
     for (const KerasShape& trainable : trainables) {
-      for (const std::string& slot : pass) {
+      for (const Slot& slot : pass) {
+        if (slot.is_for_adam_alone) {
+          const auto is_there = is_for_adam_in_keras(options, trainable.name, trainable.shape);
+          if (!is_there) return {};
+          if (!*is_there) continue;
+        }
         const std::size_t index = first + names.size();
         if (index >= variables.size() || !fits(variables[index], trainable.shape)) return {};
-        names.push_back(slot + "/" + trainable.name);
+        names.push_back(slot.name + "/" + trainable.name);
       }
     }
   }
@@ -94,7 +104,7 @@ std::vector<std::string> keras_optimizer_names(const KerasOptimizer& optimizer, 
     } else {
       split_passes(*layout);
     }
-    const auto slots = apply(*layout, names.size(), variables, trainables);
+    const auto slots = apply(*layout, options, names.size(), variables, trainables);
     names.insert(names.end(), slots.begin(), slots.end());
   }
   for (std::size_t i = names.size(); i < variables.size(); ++i) names.push_back(std::to_string(i));

@@ -17,10 +17,10 @@ const std::vector<KerasOptimizerKind>& optimizer_kinds() {
        {{"velocity", "velocity"},
         {"momentum", "momentum", 1, "momentum"},
         {"average_gradient", "average_gradient", 2, "centered"}}},
-      {"Adam", "adam", {{"momentum", "m"}, {"velocity", "v"}, {"velocity_hat", "", 1, "amsgrad"}}},
+      {"Adam", "adam", {{"momentum", "m"}, {"velocity", "v"}, {"velocity_hat", "v_hat", 1, "amsgrad"}}},
       {"AdamW",
        "adamw",
-       {{"momentum", "m"}, {"velocity", "v"}, {"velocity_hat", "", 1, "amsgrad"}},
+       {{"momentum", "m"}, {"velocity", "v"}, {"velocity_hat", "v_hat", 1, "amsgrad"}},
        "",
        /*requires_decay=*/true},
       {"Nadam", "nadam", {{"momentum", "momentum"}, {"velocity", "velocity"}}, "u_product"},
@@ -31,13 +31,17 @@ const std::vector<KerasOptimizerKind>& optimizer_kinds() {
        {{"accumulated_grad", "accumulated_grad"}, {"accumulated_delta_var", "accumulated_delta_var"}}},
       {"Lion", "lion", {{"momentum", "momentum"}}},
       {"Lamb", "lamb", {{"momentum", "momentum"}, {"velocity", "velocity"}}},
-      {"Ftrl", "", {{"accumulator", ""}, {"linear", ""}}},
+      {"Ftrl", "ftrl", {{"accumulator", "accumulator", 0, "", "initial_accumulator_value"}, {"linear", "linear"}}},
+      {"ScheduleFreeAdamW",
+       "schedule_free_adamw",
+       {{"momentum", "momentum", 0, "", "", false, /*begins_as_parameter=*/true}, {"velocity", "velocity"}}},
+      {"Muon", "muon", {{"momentum", "momentum"}, {"velocity", "velocity", 0, "", "", /*is_for_adam_alone=*/true}}},
   };
   return kinds;
 }
 
 const KerasOptimizerKind* find_kind(std::string_view KerasOptimizerKind::*name, std::string_view wanted) {
-  // An empty name says that there is no counterpart, so it finds none.
+  // A file may lack the name.
   if (wanted.empty()) return nullptr;
   const auto found = std::find_if(optimizer_kinds().begin(), optimizer_kinds().end(),
                                   [&](const KerasOptimizerKind& kind) { return kind.*name == wanted; });

@@ -11,15 +11,17 @@ namespace holdfast::format {
 
 struct KerasOptimizerSlot {
   std::string_view keras;
-  std::string_view holdfast;   // empty if Holdfast has no such slot
-  int pass = 0;                // Keras visits the trainable variables once for each pass, in this order
-  std::string_view option{};   // the slot exists where this option is true or above 0; empty: always
-  std::string_view initial{};  // the option whose value the elements begin with; empty: they begin with 0
+  std::string_view holdfast;
+  int pass = 0;                      // Keras visits the trainable variables once for each pass, in this order
+  std::string_view option{};         // the slot exists where this option is true or above 0; empty: always
+  std::string_view initial{};        // the option whose value the elements begin with; empty: they begin with 0
+  bool is_for_adam_alone = false;    // of Muon: only arrays have it that Adam updates (keras_muon.h)
+  bool begins_as_parameter = false;  // in Keras; Holdfast's slot is 0 until the first step, which takes the parameter
 };
 
 struct KerasOptimizerKind {
   std::string_view keras;     // the class: "RMSprop"
-  std::string_view holdfast;  // the kind in a savepoint: "rmsprop"; empty if Holdfast lacks it
+  std::string_view holdfast;  // the kind in a savepoint: "rmsprop"
   std::vector<KerasOptimizerSlot> slots;
   std::string_view product{};   // a scalar after all slots, which Holdfast computes from the step; empty if none
   bool requires_decay = false;  // Keras accepts no None as its weight_decay

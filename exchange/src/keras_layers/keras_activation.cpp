@@ -45,6 +45,10 @@ constexpr std::array kActivationRows = {
     ActivationRow{"log_sigmoid", "LogSigmoid", ""},
     ActivationRow{"mish", "", ""},
     ActivationRow{"log_softmax", "", ""},
+    ActivationRow{"squareplus", "Squareplus", "b", 4},
+    ActivationRow{"sparse_plus", "SparsePlus", ""},
+    ActivationRow{"sparse_sigmoid", "SparseSigmoid", ""},
+    ActivationRow{"sparsemax", "", ""},
     ActivationRow{"softmax", "", ""},
     ActivationRow{"relu", "Relu", ""},
     // Keras's activation of this name is the exact one.
@@ -70,6 +74,15 @@ std::optional<std::string> text_of_row(const ActivationRow& row, const Json& con
   const auto number = finite_f32(*value, otherwise);
   if (!number) return std::nullopt;
   return fmt::format("{}({})", row.name, activation_number_text(*number));
+}
+
+std::optional<std::string> threshold_of_keras(const Json& config) {
+  // Neither of them has a default in Keras.
+  if (!config.contains("threshold") || !config.contains("default_value")) return std::nullopt;
+  const auto limit = finite_f32(member(config, "threshold"), 0);
+  const auto value = finite_f32(member(config, "default_value"), 0);
+  if (!limit || !value) return std::nullopt;
+  return fmt::format("threshold({},{})", activation_number_text(*limit), activation_number_text(*value));
 }
 
 std::optional<std::string> relu_of_keras(const Json& config) {
@@ -144,6 +157,7 @@ std::optional<std::string> activation_of_keras_function(std::string_view class_n
   const ActivationRow* row =
       activation_row([&](const ActivationRow& r) { return !r.function.empty() && r.function == class_name; });
   if (row != nullptr) return text_of_row(*row, config, row->otherwise);
+  if (class_name == "Threshold") return threshold_of_keras(config);
   if (class_name != "Gelu") return std::nullopt;
   // The approximation uses tanh, and is the default of this function.
   return flag_member(config, "approximate", true) ? "gelu_tanh" : "gelu";
@@ -170,6 +184,10 @@ std::optional<KerasActivation> keras_activation_object(std::string_view text) {
                            {{"negative_slope", json_of(*call->numbers[0])},
                             {"max_value", call->numbers[1] ? json_of(*call->numbers[1]) : Json()},
                             {"threshold", json_of(*call->numbers[2])}}};
+  }
+  if (call->function == "threshold" && call->numbers.size() == 2 && call->numbers[0] && call->numbers[1]) {
+    const Json config = {{"threshold", json_of(*call->numbers[0])}, {"default_value", json_of(*call->numbers[1])}};
+    return KerasActivation{kNeuralFunctions, "Threshold", config};
   }
   const ActivationRow* row = activation_row([&](const ActivationRow& r) { return r.name == call->function; });
   if (row == nullptr || row->option.empty() || call->numbers.size() != 1 || !call->numbers[0]) return std::nullopt;

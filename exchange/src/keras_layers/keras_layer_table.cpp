@@ -196,6 +196,26 @@ void append_pooling(std::vector<LayerRow>& rows) {
   }
 }
 
+// One kind of Holdfast serves all ranks.
+LayerRow adaptive_pooling(std::string_view kind, const KindName& keras) {
+  return {.kind = kind,
+          .keras = keras.kind,
+          .positions = keras.positions,
+          .options = {{"output_size", counts}},
+          .has_data_format = true};
+}
+
+void append_adaptive_pooling(std::vector<LayerRow>& rows) {
+  for (const KindName& name :
+       {KindName{"AdaptiveAveragePooling1D", 1}, {"AdaptiveAveragePooling2D", 2}, {"AdaptiveAveragePooling3D", 3}}) {
+    rows.push_back(adaptive_pooling("AdaptiveAveragePooling", name));
+  }
+  for (const KindName& name :
+       {KindName{"AdaptiveMaxPooling1D", 1}, {"AdaptiveMaxPooling2D", 2}, {"AdaptiveMaxPooling3D", 3}}) {
+    rows.push_back(adaptive_pooling("AdaptiveMaxPooling", name));
+  }
+}
+
 void append_shapes(std::vector<LayerRow>& rows) {
   // With channels first the flattened elements would have another order, and so would the next weights.
   rows.push_back({.kind = "Flatten", .keras = "Flatten", .has_data_format = true});
@@ -228,7 +248,8 @@ void append_activations(std::vector<LayerRow>& rows) {
   slope.old_keras = "alpha";
   rows.push_back(plain("LeakyReLU", {slope}));
   rows.push_back(plain("ELU", {{"alpha", number, "1"}}));
-  rows.push_back(plain("PReLU", {{"alpha_initializer", initializer, kZeros}, {"shared_axes", axes, "null"}}));
+  rows.push_back(plain("PReLU", joined({{{"alpha_initializer", initializer, kZeros}, {"shared_axes", axes, "null"}},
+                                        limits("alpha_regularizer", "alpha_constraint")})));
   rows.push_back(plain("Softmax", {{"axis", axis, "-1"}}));
 }
 
@@ -248,6 +269,7 @@ void append_normalizations(std::vector<LayerRow>& rows) {
       joined(
           {left_out({{"axis", last_axes, "-1"}}), {{"epsilon", epsilon, "0.001"}}, scale_and_center, gamma_and_beta()}),
       {{"rms_scaling", "false"}}));
+  rows.push_back(plain("UnitNormalization", {{"axis", axes, "-1"}}));
   rows.push_back(plain("RMSNormalization", {{"axis", last_axis, "-1"}, {"epsilon", epsilon, "1e-6"}}));
   // Keras 3.15 assigns channels to groups otherwise where another axis than the last is named.
   rows.push_back(
@@ -289,8 +311,19 @@ std::vector<LayerRow> make_rows() {
                                 {"embeddings_initializer", initializer, R"("uniform")", "initializer"}},
                                limits("embeddings_regularizer", "embeddings_constraint")}),
                        {{"mask_zero", "false"}, {"reverse_dtype", "null"}}));
+  rows.push_back(plain("EinsumDense",
+                       joined({{{"equation", equation},
+                                {"output_shape", partial_shape},
+                                {"bias_axes", letters, "null"},
+                                {"activation", activation, "null"},
+                                {"kernel_initializer", initializer, kGlorot},
+                                {"bias_initializer", initializer, kZeros}},
+                               limits("kernel_regularizer", "kernel_constraint"),
+                               limits_of_bias()}),
+                       {{"lora_rank", "null"}}));
   append_convolutions(rows);
   append_pooling(rows);
+  append_adaptive_pooling(rows);
   append_shapes(rows);
   append_activations(rows);
   append_normalizations(rows);

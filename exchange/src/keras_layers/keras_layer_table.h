@@ -40,6 +40,9 @@ enum class OptionForm {
   initializer,      // keras_initializer.h
   regularizer,      // keras_regularizer.h; null in Keras where Holdfast has none
   constraint,       // keras_constraint.h; likewise
+  equation,         // a text
+  letters,          // a text; null in Keras where it is empty
+  partial_shape,    // of a sample; -1 for an extent of the input, which is null in Keras
   statistics,       // a list of numbers in Holdfast; null in Keras, which keeps them as weights
 };
 

@@ -143,6 +143,10 @@ class LayerWriter {
         return value.is_array() && value.size() == 1 ? value[0] : Json();
       case OptionForm::statistics:
         return nullptr;
+      case OptionForm::letters:
+        return value == "" ? Json() : value;
+      case OptionForm::partial_shape:
+        return with_null_for_free(value);
       case OptionForm::initializer:
         if (value.is_string()) return keras_initializer(value.get<std::string>());
         return option.is_left_out ? Json() : otherwise;
@@ -162,6 +166,12 @@ class LayerWriter {
       default:
         return value.is_null() ? otherwise : value;
     }
+  }
+
+  static Json with_null_for_free(const Json& extents) {
+    Json list = Json::array();
+    for (const Json& extent : extents) list.push_back(extent == -1 ? Json() : extent);
+    return list;
   }
 
   // A regularizer or a constraint, which are texts.

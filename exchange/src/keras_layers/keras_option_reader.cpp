@@ -115,6 +115,12 @@ Json KerasOptionReader::value(const LayerRow& row, const LayerOption& option, co
       return read_regularizer(option, value);
     case OptionForm::constraint:
       return read_constraint(option, value);
+    case OptionForm::equation:
+      return read_text(option, value);
+    case OptionForm::letters:
+      return value.is_null() ? Json("") : read_text(option, value);
+    case OptionForm::partial_shape:
+      return read_partial_shape(option, value);
     case OptionForm::statistics:
       return read_statistics(option, value);
   }
@@ -253,6 +259,21 @@ Json KerasOptionReader::read_two_axes(const LayerOption& option, const Json& val
   Json list = Json::array();
   for (std::size_t i = 0; i < 2; ++i) {
     list.push_back(axis_in(option.keras, is_pair ? value[i] : value, call_.inputs[i]->size()));
+  }
+  return list;
+}
+
+Json KerasOptionReader::read_text(const LayerOption& option, const Json& value) const {
+  // Longer than any equation of an array's axes.
+  constexpr std::size_t kMostLetters = 200;
+  if (!value.is_string() || value.get_ref<const std::string&>().size() > kMostLetters) refuse_option(option.keras);
+  return value;
+}
+
+Json KerasOptionReader::read_partial_shape(const LayerOption& option, const Json& value) const {
+  Json list = Json::array();
+  for (const Json& entry : value.is_array() ? value : Json::array({value})) {
+    list.push_back(entry.is_null() ? Json(-1) : read_count(option, entry, 1));
   }
   return list;
 }

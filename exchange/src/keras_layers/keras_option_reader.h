@@ -51,6 +51,8 @@ class KerasOptionReader {
   Json read_axes(const LayerOption& option, const Json& value) const;
   Json read_last_axes(const LayerOption& option, const Json& value) const;
   Json read_two_axes(const LayerOption& option, const Json& value) const;
+  Json read_text(const LayerOption& option, const Json& value) const;
+  Json read_partial_shape(const LayerOption& option, const Json& value) const;
   Json read_statistics(const LayerOption& option, const Json& value) const;
   std::int64_t axis_in(std::string_view key, const Json& value, std::size_t rank) const;
   void require_last_axis(std::string_view key, const Json& value) const;

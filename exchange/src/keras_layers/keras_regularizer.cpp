@@ -38,13 +38,22 @@ Json object_of(const char* class_name, Json config) {
 
 }  // namespace
 
+static std::optional<std::string> orthogonal_of_keras(const Json& config) {
+  const auto factor = factor_of(config, "factor", 0.01F);
+  const std::string mode = config.contains("mode") ? text_member(config, "mode") : "rows";
+  if (!factor || (mode != "rows" && mode != "columns")) return std::nullopt;
+  return *factor == 0 ? std::string() : fmt::format("orthogonal({},{})", Json(*factor).dump(), mode);
+}
+
 std::optional<std::string> regularizer_of_keras(const Json& value) {
   // Keras's words have its default factors.
+  if (value == "orthogonal_regularizer" || value == "OrthogonalRegularizer") return "orthogonal(0.01,rows)";
   if (value == "l1" || value == "L1") return "l1(0.01)";
   if (value == "l2" || value == "L2") return "l2(0.01)";
   const std::string kind = text_member(value, "class_name");
-  if (kind != "L1" && kind != "L2" && kind != "L1L2") return std::nullopt;
   const Json& config = member(value, "config");
+  if (kind == "OrthogonalRegularizer") return orthogonal_of_keras(config);
+  if (kind != "L1" && kind != "L2" && kind != "L1L2") return std::nullopt;
   const float otherwise = kind == "L1L2" ? 0.0F : 0.01F;
   const auto l1 = kind == "L2" ? std::optional(0.0F) : factor_of(config, "l1", otherwise);
   const auto l2 = kind == "L1" ? std::optional(0.0F) : factor_of(config, "l2", otherwise);
@@ -61,6 +70,10 @@ std::optional<Json> keras_regularizer(std::string_view text) {
   double second = 0;
   auto rest = take_number(text.substr(open + 1), first);
   if (function == "l1_l2" && rest && rest->starts_with(',')) rest = take_number(rest->substr(1), second);
+  if (function == "orthogonal" && (rest == ",rows)" || rest == ",columns)")) {
+    const std::string mode(rest->substr(1, rest->size() - 2));
+    return object_of("OrthogonalRegularizer", {{"factor", first}, {"mode", mode}});
+  }
   if (rest != ")") return std::nullopt;
   if (function == "l1") return object_of("L1", {{"l1", first}});
   if (function == "l2") return object_of("L2", {{"l2", first}});

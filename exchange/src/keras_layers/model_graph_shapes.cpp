@@ -151,6 +151,39 @@ MaybeShape globally_pooled(const SampleShape& shape, const Json& config) {
   return result;
 }
 
+// The extents of the output are options, or those of the input's axis with the same letter.
+MaybeShape summed_over(const SampleShape& shape, const Json& config) {
+  const std::string equation = text_member(config, "equation");
+  const std::size_t comma = equation.find(',');
+  const std::size_t arrow = equation.find("->");
+  if (comma == std::string::npos || arrow == std::string::npos || comma > arrow) return std::nullopt;
+  // What stands for the samples.
+  const std::size_t samples = equation.starts_with("...") ? 3 : 1;
+  if (comma < samples || equation.size() < arrow + 2 + samples) return std::nullopt;
+  const std::string input = equation.substr(samples, comma - samples);
+  const std::string output = equation.substr(arrow + 2 + samples);
+  const auto extents = integers(config, "output_shape", 0, -1);
+  if (!extents || extents->size() != output.size() || shape.size() < input.size()) return std::nullopt;
+  const auto before = static_cast<std::ptrdiff_t>(shape.size() - input.size());
+  if (samples == 1 && before != 0) return std::nullopt;
+  SampleShape result(shape.begin(), shape.begin() + before);
+  for (std::size_t axis = 0; axis < output.size(); ++axis) {
+    const std::size_t place = input.find(output[axis]);
+    const bool is_free = (*extents)[axis] == -1;
+    if (is_free && place == std::string::npos) return std::nullopt;
+    result.push_back(is_free ? shape[static_cast<std::size_t>(before) + place] : (*extents)[axis]);
+  }
+  return checked(std::move(result));
+}
+
+MaybeShape adaptively_pooled(const SampleShape& shape, const Json& config) {
+  if (shape.size() < 2) return std::nullopt;
+  auto result = integers(config, "output_size", shape.size() - 1, 1);
+  if (!result) return std::nullopt;
+  result->push_back(shape.back());
+  return checked(*result);
+}
+
 MaybeShape reshaped(const SampleShape& shape, const Json& config, const char* key) {
   auto target = integers(config, key, 0, -1);
   const Json& list = member(config, key);
@@ -344,9 +377,10 @@ std::string_view without_rank(std::string_view kind) {
   return kind;
 }
 
-constexpr std::array<std::pair<std::string_view, ShapeOfOne>, 19> kOneInput = {{
+constexpr std::array<std::pair<std::string_view, ShapeOfOne>, 22> kOneInput = {{
     {"Dense",
      [](const SampleShape& shape, const Json& config) { return with_last(shape, extent(member(config, "units"))); }},
+    {"EinsumDense", summed_over},
     {"Embedding", embedded},
     {"Conv", convolved},
     {"SeparableConv", convolved},
@@ -358,6 +392,8 @@ constexpr std::array<std::pair<std::string_view, ShapeOfOne>, 19> kOneInput = {{
     {"AveragePooling", pooled},
     {"GlobalAveragePooling", globally_pooled},
     {"GlobalMaxPooling", globally_pooled},
+    {"AdaptiveAveragePooling", adaptively_pooled},
+    {"AdaptiveMaxPooling", adaptively_pooled},
     {"Flatten", [](const SampleShape& shape, const Json&) -> MaybeShape { return SampleShape{elements_of(shape)}; }},
     {"Reshape", [](const SampleShape& shape, const Json& config) { return reshaped(shape, config, "target_shape"); }},
     {"Permute", [](const SampleShape& shape, const Json& config) { return permuted(shape, config, "dims", 1); }},
@@ -369,7 +405,7 @@ constexpr std::array<std::pair<std::string_view, ShapeOfOne>, 19> kOneInput = {{
     {"UpSampling", enlarged},
 }};
 
-constexpr std::array<std::string_view, 19> kSameShape = {"Activation",
+constexpr std::array<std::string_view, 20> kSameShape = {"Activation",
                                                          "AlphaDropout",
                                                          "BatchNormalization",
                                                          "Dropout",
@@ -387,7 +423,8 @@ constexpr std::array<std::string_view, 19> kSameShape = {"Activation",
                                                          "Softmax",
                                                          "SpatialDropout1D",
                                                          "SpatialDropout2D",
-                                                         "SpatialDropout3D"};
+                                                         "SpatialDropout3D",
+                                                         "UnitNormalization"};
 
 constexpr std::array<std::string_view, 6> kMerging = {"Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"};
 

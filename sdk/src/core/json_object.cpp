@@ -20,6 +20,12 @@ JsonObject& JsonObject::value(std::string_view key, std::string_view json) {
   return *this;
 }
 
+JsonObject& JsonObject::texts(std::string_view key, std::span<const std::string> values) {
+  std::vector<std::string> texts;
+  for (const std::string& value : values) texts.push_back(json_string(value));
+  return value(key, fmt::format("[{}]", fmt::join(texts, ",")));
+}
+
 JsonObject& JsonObject::boolean(std::string_view key, bool value) {
   return this->value(key, value ? "true" : "false");
 }

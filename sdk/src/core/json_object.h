@@ -29,6 +29,7 @@ class JsonObject {
   JsonObject& numbers(std::string_view key, std::span<const float> values);
   // `json` is the text of any JSON value, which is not checked.
   JsonObject& value(std::string_view key, std::string_view json);
+  JsonObject& texts(std::string_view key, std::span<const std::string> values);
 
   // The whole object. More members may follow.
   std::string text() const { return members_ + "}"; }

@@ -13,6 +13,15 @@
 
 namespace holdfast {
 
+static AdamRates rates_of(const AdamOptions& options, std::int64_t step) {
+  const float learning_rate = options.learning_rate.of_update(step);
+  return {.learning_rate = learning_rate,
+          .beta_1 = options.beta_1,
+          .beta_2 = options.beta_2,
+          .epsilon = options.epsilon,
+          .kept = kept_after_decay(options.weight_decay, learning_rate)};
+}
+
 Adam::Adam(const AdamOptions& options) : options_(options) {
   check_learning_rate(name(), options.learning_rate);
   // A beta of 1 would make a bias correction 0. Without an epsilon, an element that never had a
@@ -24,6 +33,9 @@ Adam::Adam(const AdamOptions& options) : options_(options) {
   check_clipping(name(), clipping());
   check_rules(name(), parameter_rules());
   check_average(name(), weight_average());
+  if (options.amsgrad) {
+    amsgrad_ = amsgrad_pass({.beta_1 = options.beta_1, .beta_2 = options.beta_2, .epsilon = options.epsilon});
+  }
 }
 
 // A savepoint holds this text, and a resume compares it. So its members and their order are data.
@@ -35,6 +47,7 @@ std::string Adam::configuration() const {
       .number("epsilon", options_.epsilon);
   // Configurations of runs without decay keep the text that they had before there was any.
   if (options_.weight_decay > 0) object.number("weight_decay", options_.weight_decay);
+  if (options_.amsgrad) object.boolean("amsgrad", true);
   add_clipping(object, clipping());
   add_rules(object, parameter_rules());
   add_average(object, weight_average());
@@ -61,24 +74,26 @@ std::unique_ptr<Optimizer> Adam::without_weight_decay() const {
   return without_decay<Adam>(options_);
 }
 
-static AdamRates rates_of(const AdamOptions& options, std::int64_t step) {
-  const float learning_rate = options.learning_rate.of_update(step);
-  return {.learning_rate = learning_rate,
-          .beta_1 = options.beta_1,
-          .beta_2 = options.beta_2,
-          .epsilon = options.epsilon,
-          .kept = kept_after_decay(options.weight_decay, learning_rate)};
+std::vector<std::string> Adam::slot_names() const {
+  // A slot takes memory and time, so it is there only if it is needed.
+  if (options_.amsgrad) return {"m", "v", "v_hat"};
+  return {"m", "v"};
+}
+
+UpdatePass Adam::pass_of(std::int64_t step) const {
+  const AdamRates rates = rates_of(options_, step);
+  return amsgrad_ ? amsgrad_step(*amsgrad_, step, rates) : UpdatePass{adam_step(step, rates)};
 }
 
 void Adam::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                   std::span<const std::span<float>> slots) const {
-  run_pass({adam_step(step, rates_of(options_, step))}, {parameters, gradients, slots});
+  run_pass(pass_of(step), {parameters, gradients, slots});
 }
 
 std::shared_ptr<const UpdatePass> Adam::pass(std::int64_t step) const {
   // A class that derives from this one may have another update().
   if (typeid(*this) != typeid(Adam)) return nullptr;
-  return std::make_shared<UpdatePass>(UpdatePass{adam_step(step, rates_of(options_, step))});
+  return std::make_shared<UpdatePass>(pass_of(step));
 }
 
 }  // namespace holdfast

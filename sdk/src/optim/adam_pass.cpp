@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "holdfast/base/error.h"
+#include "holdfast/nn/functions.h"
+#include "optim/update_description.h"
 
 namespace holdfast {
 
@@ -21,6 +23,29 @@ compute::AdamStep adam_step(std::int64_t step, const AdamRates& rates) {
           .rate = static_cast<float>(rates.learning_rate * std::sqrt(correction_2) / correction_1),
           .epsilon = rates.epsilon,
           .kept = rates.kept};
+}
+
+// The order of the operations is that of the loop of Adam, so both give the same bits where v never falls.
+std::shared_ptr<const UpdatePass> amsgrad_pass(const AdamRates& rates) {
+  const Value parameter = update_argument("parameter"), gradient = update_argument("gradient");
+  const Value m = update_argument("m"), v = update_argument("v"), v_hat = update_argument("v_hat");
+  const Value rate = update_argument("rate"), kept = update_argument("kept");
+  const Value next_m = m + (gradient - m) * (1.0F - rates.beta_1);
+  const Value next_v = v + (square(gradient) - v) * (1.0F - rates.beta_2);
+  const Value next_v_hat = maximum(v_hat, next_v);
+  const Value next = parameter * kept - next_m * rate / (square_root(next_v_hat) + rates.epsilon);
+  return std::make_shared<UpdatePass>(UpdatePass{compile_update({.optimizer = "adam",
+                                                                 .arguments = {parameter, gradient, m, v, v_hat},
+                                                                 .numbers = {rate, kept},
+                                                                 .results = {next, next_m, next_v, next_v_hat}})});
+}
+
+UpdatePass amsgrad_step(const UpdatePass& pass, std::int64_t step, const AdamRates& rates) {
+  const compute::AdamStep numbers = adam_step(step, rates);
+  auto program = std::get<compute::ElementProgram>(pass.step);
+  program.constants[0] = numbers.rate;
+  program.constants[1] = numbers.kept;
+  return {program};
 }
 
 }  // namespace holdfast

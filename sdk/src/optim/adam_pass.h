@@ -4,7 +4,10 @@
 
 #include <cstdint>
 
+#include <memory>
+
 #include "compute/device_kernels.h"
+#include "optim/update_pass.h"
 
 namespace holdfast {
 
@@ -26,5 +29,10 @@ inline float kept_after_decay(float weight_decay, float learning_rate) {
 // Computes the scalars of step `step`. Powers are taken in double: in float, 1 - 0.999^t loses half its
 // digits at the first steps. Asserts step >= 1.
 compute::AdamStep adam_step(std::int64_t step, const AdamRates& rates);
+
+// The pass of an Adam with amsgrad, which has three slots. Of the rates, only betas and epsilon count.
+std::shared_ptr<const UpdatePass> amsgrad_pass(const AdamRates& rates);
+// The same with the numbers of step `step`.
+UpdatePass amsgrad_step(const UpdatePass& pass, std::int64_t step, const AdamRates& rates);
 
 }  // namespace holdfast

@@ -13,6 +13,15 @@
 
 namespace holdfast {
 
+static AdamRates rates_of(const AdamWOptions& options, std::int64_t step) {
+  const float learning_rate = options.learning_rate.of_update(step);
+  return {.learning_rate = learning_rate,
+          .beta_1 = options.beta_1,
+          .beta_2 = options.beta_2,
+          .epsilon = options.epsilon,
+          .kept = kept_after_decay(options.weight_decay, learning_rate)};
+}
+
 AdamW::AdamW(const AdamWOptions& options) : options_(options) {
   check_learning_rate(name(), options.learning_rate);
   // 0 makes it Adam, which is allowed: a search over decays may include it.
@@ -23,6 +32,9 @@ AdamW::AdamW(const AdamWOptions& options) : options_(options) {
   check_clipping(name(), clipping());
   check_rules(name(), parameter_rules());
   check_average(name(), weight_average());
+  if (options.amsgrad) {
+    amsgrad_ = amsgrad_pass({.beta_1 = options.beta_1, .beta_2 = options.beta_2, .epsilon = options.epsilon});
+  }
 }
 
 std::string AdamW::configuration() const {
@@ -32,6 +44,8 @@ std::string AdamW::configuration() const {
       .number("beta_1", options_.beta_1)
       .number("beta_2", options_.beta_2)
       .number("epsilon", options_.epsilon);
+  // As all options that came later, it stands there only if it is set.
+  if (options_.amsgrad) object.boolean("amsgrad", true);
   add_clipping(object, clipping());
   add_rules(object, parameter_rules());
   add_average(object, weight_average());
@@ -58,24 +72,26 @@ std::unique_ptr<Optimizer> AdamW::without_weight_decay() const {
   return without_decay<AdamW>(options_);
 }
 
-static AdamRates rates_of(const AdamWOptions& options, std::int64_t step) {
-  const float learning_rate = options.learning_rate.of_update(step);
-  return {.learning_rate = learning_rate,
-          .beta_1 = options.beta_1,
-          .beta_2 = options.beta_2,
-          .epsilon = options.epsilon,
-          .kept = kept_after_decay(options.weight_decay, learning_rate)};
+std::vector<std::string> AdamW::slot_names() const {
+  // A slot takes memory and time, so it is there only if it is needed.
+  if (options_.amsgrad) return {"m", "v", "v_hat"};
+  return {"m", "v"};
+}
+
+UpdatePass AdamW::pass_of(std::int64_t step) const {
+  const AdamRates rates = rates_of(options_, step);
+  return amsgrad_ ? amsgrad_step(*amsgrad_, step, rates) : UpdatePass{adam_step(step, rates)};
 }
 
 void AdamW::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                    std::span<const std::span<float>> slots) const {
-  run_pass({adam_step(step, rates_of(options_, step))}, {parameters, gradients, slots});
+  run_pass(pass_of(step), {parameters, gradients, slots});
 }
 
 std::shared_ptr<const UpdatePass> AdamW::pass(std::int64_t step) const {
   // A class that derives from this one may have another update().
   if (typeid(*this) != typeid(AdamW)) return nullptr;
-  return std::make_shared<UpdatePass>(UpdatePass{adam_step(step, rates_of(options_, step))});
+  return std::make_shared<UpdatePass>(pass_of(step));
 }
 
 }  // namespace holdfast

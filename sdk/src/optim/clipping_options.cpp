@@ -47,9 +47,7 @@ void check_rules(const std::string& optimizer, const ParameterRules& rules) {
 
 void add_rules(JsonObject& configuration, const ParameterRules& rules) {
   if (!rules.exclude_from_weight_decay.empty()) {
-    std::vector<std::string> texts;
-    for (const std::string& pattern : rules.exclude_from_weight_decay) texts.push_back(json_string(pattern));
-    configuration.value("exclude_from_weight_decay", fmt::format("[{}]", fmt::join(texts, ",")));
+    configuration.texts("exclude_from_weight_decay", rules.exclude_from_weight_decay);
   }
   if (!rules.learning_rate_factors.empty()) {
     std::vector<std::string> texts;

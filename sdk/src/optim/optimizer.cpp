@@ -8,6 +8,11 @@ float Optimizer::initial_value_of_slot(std::size_t) const {
   return 0;
 }
 
+void Optimizer::update_array(const ParameterArray&, std::int64_t step, std::span<float> parameters,
+                             std::span<const float> gradients, std::span<const std::span<float>> slots) const {
+  update(step, parameters, gradients, slots);
+}
+
 std::optional<LearningRate> Optimizer::learning_rate() const {
   return std::nullopt;
 }

@@ -76,6 +76,11 @@ void queue(compute::Backend& backend, const ElementProgram& program, const Updat
   run_program(backend.array_kernels(), program, arrays);
 }
 
+void update_whole(const Optimizer& optimizer, std::int64_t step, const UpdateArrays& arrays) {
+  if (arrays.array == nullptr) return optimizer.update(step, arrays.parameters, arrays.gradients, arrays.slots);
+  optimizer.update_array(*arrays.array, step, arrays.parameters, arrays.gradients, arrays.slots);
+}
+
 // For a rule that only update() knows.
 void update_copies(MemorySpace& memory, const Optimizer& optimizer, std::int64_t step, const UpdateArrays& arrays) {
   const auto fetched = [&](std::span<const float> array) {
@@ -88,7 +93,7 @@ void update_copies(MemorySpace& memory, const Optimizer& optimizer, std::int64_t
   std::vector<std::vector<float>> slots;
   for (const std::span<float>& slot : arrays.slots) slots.push_back(fetched(slot));
   const std::vector<std::span<float>> slot_spans(slots.begin(), slots.end());
-  optimizer.update(step, parameters, gradients, slot_spans);
+  update_whole(optimizer, step, {parameters, gradients, slot_spans, arrays.array});
   memory.copy_from_host(parameters, arrays.parameters);
   for (std::size_t slot = 0; slot < slots.size(); ++slot) memory.copy_from_host(slots[slot], arrays.slots[slot]);
 }
@@ -98,9 +103,7 @@ constexpr std::size_t kMostSharedSlots = 8;
 
 void update_on_host(const Optimizer& optimizer, std::int64_t step, const UpdateArrays& arrays,
                     const ArrayPasses& passes) {
-  if (arrays.slots.size() > kMostSharedSlots) {
-    return optimizer.update(step, arrays.parameters, arrays.gradients, arrays.slots);
-  }
+  if (arrays.slots.size() > kMostSharedSlots || arrays.array != nullptr) return update_whole(optimizer, step, arrays);
   const auto update_range = [&](std::size_t begin, std::size_t end) {
     std::array<std::span<float>, kMostSharedSlots> slots;
     std::transform(arrays.slots.begin(), arrays.slots.end(), slots.begin(),

@@ -26,6 +26,7 @@ struct UpdateArrays {
   std::span<float> parameters;
   std::span<const float> gradients;
   std::span<const std::span<float>> slots;
+  const ParameterArray* array = nullptr;  // where the ranges are one array, for an optimizer that needs whole ones
 };
 
 // Runs a pass on arrays in the host's memory.

@@ -115,6 +115,34 @@ TEST(Adam, RefusesOptionsOutOfTheirRange) {
   }
 }
 
+TEST(Adam, KeepsTheLargestVelocityWithAmsgrad) {
+  const Adam optimizer{{.learning_rate = 0.1F, .beta_2 = 0.5F, .amsgrad = true}};
+  std::vector<float> parameters(1), m(1), v(1), v_hat(1);
+  const std::vector<std::span<float>> slots = {m, v, v_hat};
+
+  optimizer.update(1, parameters, std::vector<float>{4}, slots);
+  optimizer.update(2, parameters, std::vector<float>{0}, slots);
+
+  EXPECT_THAT(optimizer.slot_names(), ElementsAre("m", "v", "v_hat"));
+  EXPECT_EQ(v[0], 4);
+  EXPECT_EQ(v_hat[0], 8);
+  EXPECT_EQ(optimizer.configuration(), R"({"kind":"adam","learning_rate":0.1,"beta_1":0.9,"beta_2":0.5,)"
+                                       R"("epsilon":1e-07,"amsgrad":true})");
+}
+
+// Where v never falls, amsgrad changes nothing.
+TEST(Adam, GivesTheSameBitsWithAmsgradInItsFirstStep) {
+  std::vector<float> parameters = {10.0F, 0.5F, -3.0F}, m(3), v(3), v_hat(3);
+  std::vector<float> others = parameters, other_m(3), other_v(3);
+  const std::vector<std::span<float>> slots = {m, v, v_hat}, other_slots = {other_m, other_v};
+  const std::vector<float> gradients = {10.0F, -0.01F, 5.0F};
+
+  Adam{{.amsgrad = true, .weight_decay = 0.1F}}.update(1, parameters, gradients, slots);
+  Adam{{.weight_decay = 0.1F}}.update(1, others, gradients, other_slots);
+
+  EXPECT_EQ(parameters, others);
+}
+
 TEST(AdamDeathTest, AssertsThatStepsCountFromOne) {
   std::vector<float> values(1);
   const std::vector<std::span<float>> slots = {values, values};

@@ -151,7 +151,9 @@ TEST(ScheduledOptimizer, GivesTheBitsOfTheRateOfItsStep) {
         scheduled<RMSprop>(RMSpropOptions{.weight_decay = 0.1F}, schedule),
         scheduled<Adagrad>(AdagradOptions{}, schedule), scheduled<Adadelta>(AdadeltaOptions{}, schedule),
         scheduled<Adamax>(AdamaxOptions{}, schedule), scheduled<Nadam>(NadamOptions{}, schedule),
-        scheduled<Lion>(LionOptions{.weight_decay = 0.1F}, schedule)}) {
+        scheduled<Lion>(LionOptions{.weight_decay = 0.1F}, schedule),
+        scheduled<AdamW>(AdamWOptions{.amsgrad = true}, schedule), scheduled<Ftrl>(FtrlOptions{}, schedule),
+        scheduled<ScheduleFreeAdamW>(ScheduleFreeAdamWOptions{.weight_decay = 0.1F}, schedule)}) {
     Arenas expected = random_arenas(*pair.with_schedule, 32);
     Arenas found = expected;
 
@@ -185,10 +187,14 @@ const Adadelta kAdadelta{{.weight_decay = 0.1F}};
 const Adamax kAdamax{{.weight_decay = 0.1F}};
 const Nadam kNadam{{.weight_decay = 0.1F}};
 const Lion kLion{{.weight_decay = 0.1F}};
+const Adam kAmsgrad{{.amsgrad = true, .weight_decay = 0.1F}};
+const Ftrl kFtrl{{.l1_regularization_strength = 0.1F, .weight_decay = 0.1F}};
+const ScheduleFreeAdamW kScheduleFree{{.warmup_steps = 3, .weight_decay = 0.1F}};
 
 INSTANTIATE_TEST_SUITE_P(, EveryOptimizer,
                          testing::Values(&kPlain, &kMomentum, &kNesterov, &kAdam, &kAdamW, &kRMSprop, &kCentered,
-                                         &kAdagrad, &kAdadelta, &kAdamax, &kNadam, &kLion));
+                                         &kAdagrad, &kAdadelta, &kAdamax, &kNadam, &kLion, &kAmsgrad, &kFtrl,
+                                         &kScheduleFree));
 
 }  // namespace
 }  // namespace holdfast

@@ -86,6 +86,10 @@ TEST_F(OptimizersOnADevice, GiveTheBitsOfTheCpu) {
       std::make_shared<Nadam>(NadamOptions{.weight_decay = 0.1F}),
       std::make_shared<Lion>(LionOptions{.weight_decay = 0.1F}),
       std::make_shared<Lamb>(LambOptions{.weight_decay = 0.1F}),
+      std::make_shared<Adam>(AdamOptions{.amsgrad = true}),
+      std::make_shared<Ftrl>(FtrlOptions{.learning_rate = 0.1F, .l1_regularization_strength = 0.01F}),
+      std::make_shared<ScheduleFreeAdamW>(ScheduleFreeAdamWOptions{.warmup_steps = 3, .weight_decay = 0.1F}),
+      std::make_shared<Muon>(MuonOptions{.learning_rate = 0.01F}),
       std::make_shared<Adam>(AdamOptions{.use_ema = true, .ema_momentum = 0.5F, .ema_overwrite_frequency = 3})};
   for (const auto& optimizer : optimizers) {
     SCOPED_TRACE(optimizer->configuration());

@@ -60,10 +60,23 @@ class ActivationFunction {
   // x without `threshold` of its size, 0 where it has less; and x where its size is above it, else 0. At least 0.
   static ActivationFunction soft_shrink(float threshold = 0.5F);
   static ActivationFunction hard_shrink(float threshold = 0.5F);
-  static ActivationFunction exponential();  // exp(x)
-  static ActivationFunction log_sigmoid();  // -softplus(-x)
-  static ActivationFunction mish();         // x * tanh(softplus(x))     Misra, 2019
-  static ActivationFunction log_softmax();  // x - log(sum of exp(x)), along the last axis
+  // x above `limit`, else `value`. There are no defaults.
+  static ActivationFunction threshold(float limit, float value);
+  // (x + sqrt(x^2 + b)) / 2                                     Barron, "Squareplus", 2021. b is above 0.
+  static ActivationFunction squareplus(float b = 4);
+  // 0 up to -1, (x + 1)^2 / 4 between -1 and 1, x from there on: the integral of sparse_sigmoid().
+  static ActivationFunction sparse_plus();
+  static ActivationFunction sparse_sigmoid();  // (x + 1) / 2, between 0 and 1     Blondel et al., 2019
+  static ActivationFunction exponential();     // exp(x)
+  static ActivationFunction log_sigmoid();     // -softplus(-x)
+  static ActivationFunction mish();            // x * tanh(softplus(x))     Misra, 2019
+  static ActivationFunction log_softmax();     // x - log(sum of exp(x)), along the last axis
+  // max(x - t, 0) along the last axis, with the t for which the sum is 1      Martins and Astudillo, 2016
+  // Compares each element with each other one, so it is for axes of some hundreds of elements.
+  static ActivationFunction sparsemax();
+  // a sigmoid(b), where a and b are the halves of the last axis               Dauphin et al., 2017
+  // The result has half as many elements. Throws Error{invalid_argument} when it is applied to an odd number of them.
+  static ActivationFunction glu();
 
   // The function of a value, as the layers compute it.
   Value operator()(const Value& x) const;

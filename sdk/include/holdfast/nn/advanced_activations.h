@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "holdfast/nn/activation_function.h"
+#include "holdfast/nn/constraint.h"
 #include "holdfast/nn/layer.h"
+#include "holdfast/nn/regularizer.h"
 
 namespace holdfast {
 
@@ -79,6 +81,9 @@ struct PReLUOptions {
   // Axes along which all positions have one alpha. Axis 0 is the first axis of a sample; a negative axis counts from
   // the last one. (Keras counts the axis of samples too, so that its axis 1 is axis 0 here.)
   std::vector<std::int64_t> shared_axes = {};
+  // A penalty on the size of alpha, and bounds, none by default; see regularizer.h and constraint.h.
+  Regularizer alpha_regularizer = {};
+  Constraint alpha_constraint = {};
   std::string name = {};
 };
 

@@ -27,6 +27,9 @@ struct AdamOptions {
   float beta_2 = 0.999F;  // in [0, 1)
   // Added to the root, so that no update is divided by zero:
   float epsilon = 1e-7F;  // positive
+  // Divides by the largest v so far (Reddi et al., "On the Convergence of Adam and Beyond", ICLR 2018, algorithm 2),
+  // which a third slot keeps:  v_hat = max(v_hat, v)  takes the place of v in the formula of w.
+  bool amsgrad = false;
   // Before each step, all parameters are multiplied by 1 - lr weight_decay, which makes it AdamW.
   float weight_decay = 0;  // not negative
   // Gradient clipping; at most one of these. See gradient_clipping.h.
@@ -58,15 +61,18 @@ class Adam : public Optimizer {
   ParameterRules parameter_rules() const override;
   WeightAverage weight_average() const override;
   std::unique_ptr<Optimizer> without_weight_decay() const override;
-  // "m" and "v".
-  std::vector<std::string> slot_names() const override { return {"m", "v"}; }
-  // One pass over memory for both slots and the parameters.
+  // "m" and "v"; with amsgrad also "v_hat".
+  std::vector<std::string> slot_names() const override;
+  // One pass over memory for all slots and the parameters.
   void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
               std::span<const std::span<float>> slots) const override;
   std::shared_ptr<const UpdatePass> pass(std::int64_t step) const override;
 
  private:
+  UpdatePass pass_of(std::int64_t step) const;
+
   AdamOptions options_;
+  std::shared_ptr<const UpdatePass> amsgrad_;  // the pass with amsgrad, whose numbers each step fills in; else null
 };
 
 }  // namespace holdfast

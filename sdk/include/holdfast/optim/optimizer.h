@@ -15,8 +15,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "holdfast/core/shape.h"
 #include "holdfast/optim/gradient_clipping.h"
 #include "holdfast/optim/learning_rate.h"
 #include "holdfast/optim/parameter_rules.h"
@@ -26,6 +28,12 @@ namespace holdfast {
 
 // For Holdfast's own use: a step of an optimizer as data (sdk/src/optim/update_pass.h).
 struct UpdatePass;
+
+// An array of the model, for a rule that depends on more than its elements.
+struct ParameterArray {
+  std::string_view name;         // "base/dense/kernel"
+  const Shape* shape = nullptr;  // of the array, which has shape->element_count() elements; valid during the call
+};
 
 // The base class of all optimizers. A rule of your own is best described with described_optimizer.h: then CPUs and
 // devices compute it in one pass. A class that derives from Optimizer itself computes on the host. On a device it is
@@ -74,6 +82,11 @@ class Optimizer {
   // of slot_names(). Asserts that all ranges have one length; they must not overlap.
   virtual void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                       std::span<const std::span<float>> slots) const = 0;
+
+  // Updates one array, if the optimizer needs_whole_arrays(). The ranges are those of update(), with padding after the
+  // elements of the array. The default calls update(), which suits a rule that does not ask what the array is.
+  virtual void update_array(const ParameterArray& array, std::int64_t step, std::span<float> parameters,
+                            std::span<const float> gradients, std::span<const std::span<float>> slots) const;
 
   // For Holdfast's own use: step `step` in a form that a device can compute, with the bits of update(). The default is
   // null: only update() knows the rule. So it is for classes that derive from Adam, AdamW or SGD.

@@ -27,6 +27,9 @@ struct ParameterRules {
   std::vector<std::string> exclude_from_weight_decay{};
   // If several patterns match one array, the last one counts.
   std::vector<LearningRateFactor> learning_rate_factors{};
+  // Patterns that the optimizer itself looks at, such as MuonOptions::adam_arrays. A Trainer only checks that each of
+  // them matches something.
+  std::vector<std::string> patterns_of_optimizer{};
 
   // Whether all parameters have the same rules.
   bool is_empty() const { return exclude_from_weight_decay.empty() && learning_rate_factors.empty(); }

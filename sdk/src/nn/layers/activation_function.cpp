@@ -82,10 +82,66 @@ Value hard_shrink(const Value& x, Numbers numbers) {
   return element_function(ElementFunction::select, {is_above(absolute(x), numbers[0]), x, 0.0F});
 }
 
-Value log_softmax(const Value& x, Numbers) {
-  if (x.shape().rank() == 0) {
-    throw Error(ErrorCode::invalid_argument, "log_softmax needs a value with an axis at least");
+// The numbers are the limit and the value that stands for all elements up to it.
+Value threshold(const Value& x, Numbers numbers) {
+  return element_function(ElementFunction::select, {is_above(x, numbers[0]), x, numbers[1]});
+}
+
+// The difference of the root and |x| would lose its digits far from 0, so it is written as a quotient.
+Value squareplus(const Value& x, Numbers numbers) {
+  const float b = numbers[0];
+  // At 0, absolute() would have no slope, and half of the slope of the result would be missing.
+  const Value size = where(is_above(x, 0), x, -x);
+  return relu(x) + (0.5F * b) / (square_root(square(x) + b) + size);
+}
+
+// Between -1 and 1 the second term is 0. From 1 on, the first one is 1.
+Value sparse_plus(const Value& x, Numbers) {
+  return square(at_most(at_least(x, -1), 1) + 1.0F) / 4.0F + relu(x - 1.0F);
+}
+
+Value sparse_sigmoid(const Value& x, Numbers) {
+  return at_most(at_least(x / 2.0F + 0.5F, 0), 1);
+}
+
+void require_an_axis(std::string_view function, const Value& x) {
+  if (x.shape().rank() > 0) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} needs a value with an axis at least", function));
+}
+
+// Martins and Astudillo, "From Softmax to Sparsemax", 2016, algorithm 1, without its sort. What an element needs from
+// it is how many elements are as large as itself at least, and their sum.
+Value sparsemax(const Value& x, Numbers) {
+  require_an_axis("sparsemax", x);
+  // The result does not depend on the largest element, nor the gradient. Sums of small numbers are more precise.
+  const Value shifted = x - stop_gradient(largest(x, {-1}, ReducedAxes::keep));
+  std::vector<std::int64_t> column = shifted.shape().extents();
+  column.push_back(1);
+  std::vector<std::int64_t> row = shifted.shape().extents();
+  row.insert(row.end() - 1, 1);
+  const Value constant = stop_gradient(shifted);
+  const Value others = reshape(constant, row);
+  const Value is_as_large = less_equal(reshape(constant, column), others);
+  const Value count = sum(is_as_large, {-1});
+  const Value total = sum(is_as_large * others, {-1});
+  const Value is_kept = less(total, count * constant + 1.0F);
+  const Value limit = (sum(is_kept * shifted, {-1}, ReducedAxes::keep) - 1.0F) / sum(is_kept, {-1}, ReducedAxes::keep);
+  return relu(shifted - limit);
+}
+
+// Dauphin et al., "Language Modeling with Gated Convolutional Networks", 2017.
+Value glu(const Value& x, Numbers) {
+  require_an_axis("glu", x);
+  const std::int64_t elements = x.shape().extents().back();
+  if (elements % 2 != 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("glu needs an even number of elements along the last axis, not {}", elements));
   }
+  return slice(x, -1, 0, elements / 2) * sigmoid(slice(x, -1, elements / 2, elements));
+}
+
+Value log_softmax(const Value& x, Numbers) {
+  require_an_axis("log_softmax", x);
   // The largest one becomes 0, so that no exponential is infinite. The result does not depend on it, nor the gradient.
   const Value shifted = x - stop_gradient(largest(x, {-1}, ReducedAxes::keep));
   return shifted - logarithm(sum(exponential(shifted), {-1}, ReducedAxes::keep));
@@ -128,6 +184,14 @@ const std::array kFunctions = {
     // Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", 2019.
     FunctionEntry{"mish", 0, {}, [](const Value& x, Numbers) { return x * tanh(softplus(x)); }},
     FunctionEntry{"log_softmax", 0, {}, log_softmax},
+    FunctionEntry{"threshold", 2, {}, threshold},
+    // Barron, "Squareplus: A Softplus-Like Algebraic Rectifier", 2021.
+    FunctionEntry{"squareplus", 1, {4}, squareplus},
+    FunctionEntry{"sparse_plus", 0, {}, sparse_plus},
+    // Blondel et al., "Learning with Fenchel-Young Losses", 2019.
+    FunctionEntry{"sparse_sigmoid", 0, {}, sparse_sigmoid},
+    FunctionEntry{"sparsemax", 0, {}, sparsemax},
+    FunctionEntry{"glu", 0, {}, glu},
 };
 
 // These have kernels of their own. "relu" stands in both lists: it is this one where it has no arguments.
@@ -248,6 +312,34 @@ ActivationFunction ActivationFunction::hard_shrink(float threshold) {
   return {"hard_shrink", {threshold}};
 }
 
+ActivationFunction ActivationFunction::threshold(float limit, float value) {
+  check_numbers("threshold", std::array{limit, value}, true);
+  return {"threshold", {limit, value}};
+}
+
+ActivationFunction ActivationFunction::squareplus(float b) {
+  check_numbers("squareplus", std::array{b}, false);
+  // At 0 the root would have no slope.
+  if (b == 0) throw Error(ErrorCode::invalid_argument, "the activation squareplus needs a b above 0");
+  return {"squareplus", {b}};
+}
+
+ActivationFunction ActivationFunction::sparse_plus() {
+  return {"sparse_plus", {}};
+}
+
+ActivationFunction ActivationFunction::sparse_sigmoid() {
+  return {"sparse_sigmoid", {}};
+}
+
+ActivationFunction ActivationFunction::sparsemax() {
+  return {"sparsemax", {}};
+}
+
+ActivationFunction ActivationFunction::glu() {
+  return {"glu", {}};
+}
+
 ActivationFunction ActivationFunction::exponential() {
   return {"exponential", {}};
 }
@@ -316,6 +408,12 @@ ActivationFunction ActivationFunction::from_name(std::string_view text) {
   if (entry->name == "celu") return celu(numbers[0]);
   if (entry->name == "soft_shrink") return soft_shrink(numbers[0]);
   if (entry->name == "hard_shrink") return hard_shrink(numbers[0]);
+  if (entry->name == "squareplus") return squareplus(numbers[0]);
+  if (entry->name == "threshold") {
+    // Keras has no defaults for it.
+    if (opening == std::string_view::npos) refuse_function(text);
+    return threshold(numbers[0], numbers[1]);
+  }
   return {entry->name, std::move(numbers)};
 }
 

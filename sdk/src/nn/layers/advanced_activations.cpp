@@ -14,6 +14,7 @@
 #include "holdfast/nn/functions.h"
 #include "holdfast/nn/layer_builder.h"
 #include "nn/graph/config.h"
+#include "nn/layers/weight_limits.h"
 #include "nn/operations/checks.h"
 #include "nn/operations/strides.h"
 
@@ -96,7 +97,8 @@ std::vector<Value> PReLU::build(LayerBuilder& builder, std::span<const Value> in
   // 2015).
   std::vector<std::int64_t> extents = input.shape().extents();
   for (const std::int64_t axis : options_.shared_axes) extents[checked_axis(axis, input.shape(), "PReLU")] = 1;
-  const Value alpha = builder.parameter("alpha", Shape(extents), options_.alpha_initializer);
+  const Value alpha = limited(builder, builder.parameter("alpha", Shape(extents), options_.alpha_initializer),
+                              options_.alpha_regularizer, options_.alpha_constraint);
   // Both halves are functions of elements. So the gradient of a shared slope is the sum over all of its positions.
   return {relu(input) - alpha * relu(-input)};
 }
@@ -104,11 +106,14 @@ std::vector<Value> PReLU::build(LayerBuilder& builder, std::span<const Value> in
 void PReLU::write_config(ConfigWriter& config) const {
   config.text("alpha_initializer", options_.alpha_initializer.name());
   config.integers("shared_axes", options_.shared_axes);
+  write_limits(config, "alpha", options_.alpha_regularizer, options_.alpha_constraint);
 }
 
 std::shared_ptr<const Layer> PReLU::from_config(const std::string& name, ConfigReader& config) {
   PReLUOptions options = {.alpha_initializer = Initializer::from_name(config.text("alpha_initializer")), .name = name};
   options.shared_axes = config.integers("shared_axes");
+  options.alpha_regularizer = read_regularizer(config, "alpha_regularizer");
+  options.alpha_constraint = read_constraint(config, "alpha_constraint");
   return std::make_shared<const PReLU>(options);
 }
 

@@ -15,6 +15,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/activation_layer.h"
+#include "holdfast/nn/adaptive_pooling.h"
 #include "holdfast/nn/advanced_activations.h"
 #include "holdfast/nn/average_pooling2d.h"
 #include "holdfast/nn/batch_normalization.h"
@@ -24,6 +25,7 @@
 #include "holdfast/nn/depthwise_layers.h"
 #include "holdfast/nn/dot.h"
 #include "holdfast/nn/dropout.h"
+#include "holdfast/nn/einsum_dense.h"
 #include "holdfast/nn/embedding.h"
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/global_pooling.h"
@@ -38,6 +40,7 @@
 #include "holdfast/nn/shape_layers.h"
 #include "holdfast/nn/spatial_dropout.h"
 #include "holdfast/nn/transposed_convolution_layers.h"
+#include "holdfast/nn/unit_normalization.h"
 #include "holdfast/nn/up_sampling.h"
 #include "nn/layers/operation_layer.h"
 
@@ -59,6 +62,8 @@ constexpr Registration registration(std::string_view kind) {
 // Kinds stand in files, so none of them may change.
 constexpr std::array kLayers = {
     registration<ActivationLayer>("Activation"),
+    registration<AdaptiveAveragePooling>("AdaptiveAveragePooling"),
+    registration<AdaptiveMaxPooling>("AdaptiveMaxPooling"),
     registration<Add>("Add"),
     registration<AlphaDropout>("AlphaDropout"),
     registration<Average>("Average"),
@@ -82,6 +87,7 @@ constexpr std::array kLayers = {
     registration<Dot>("Dot"),
     registration<Dropout>("Dropout"),
     registration<ELU>("ELU"),
+    registration<EinsumDense>("EinsumDense"),
     registration<Embedding>("Embedding"),
     registration<Flatten>("Flatten"),
     registration<GaussianDropout>("GaussianDropout"),
@@ -114,6 +120,7 @@ constexpr std::array kLayers = {
     registration<SpatialDropout2D>("SpatialDropout2D"),
     registration<SpatialDropout3D>("SpatialDropout3D"),
     registration<Subtract>("Subtract"),
+    registration<UnitNormalization>("UnitNormalization"),
     registration<UpSampling1D>("UpSampling1D"),
     registration<UpSampling2D>("UpSampling2D"),
     registration<UpSampling3D>("UpSampling3D"),

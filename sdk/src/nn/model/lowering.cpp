@@ -65,6 +65,8 @@ class CallBuilder final : public LayerBuilder {
     return buffer_of({.initializer = initializer, .fans = fans, .is_parameter = false}, name, shape);
   }
   void regularize(const Value& parameter, const Regularizer& regularizer) override {
+    // Also for a frozen layer, which may be trained later.
+    regularizer.check(parameter.shape());
     // Nothing of a frozen layer changes, so a penalty would only add a constant to the loss.
     if (is_frozen()) return;
     const std::size_t entry = own_entry(GraphArray::Source::parameter, parameter);

@@ -29,13 +29,8 @@ class ScaledRate final : public LearningRateSchedule {
   float factor_;
 };
 
-// "base/dense/kernel" is an array of the layer "base/dense".
-bool matches(const std::string& pattern, const std::string& name) {
-  return matches_pattern(pattern, name) || matches_pattern(pattern, name.substr(0, name.rfind('/')));
-}
-
 void require_a_match(const Optimizer& optimizer, const std::string& pattern, const std::vector<std::string>& names) {
-  if (std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); })) return;
+  if (std::ranges::any_of(names, [&](const std::string& name) { return matches_array(pattern, name); })) return;
   throw Error(
       ErrorCode::not_found,
       fmt::format("optimizer {}: the pattern \"{}\" matches no array of the model; its arrays have names such as "
@@ -54,29 +49,31 @@ void require_a_match(const Optimizer& optimizer, const std::string& pattern, con
 GroupedUpdate::Rule GroupedUpdate::rule_of(const ParameterRules& rules, const std::string& name) {
   Rule rule;
   for (const LearningRateFactor& factor : rules.learning_rate_factors) {
-    if (matches(factor.pattern, name)) rule.factor = factor.factor;
+    if (matches_array(factor.pattern, name)) rule.factor = factor.factor;
   }
   rule.decays = std::ranges::none_of(rules.exclude_from_weight_decay,
-                                     [&](const std::string& pattern) { return matches(pattern, name); });
+                                     [&](const std::string& pattern) { return matches_array(pattern, name); });
   return rule;
 }
 
 GroupedUpdate::GroupedUpdate(const Optimizer& optimizer, const ArenaLayout& layout,
                              const std::vector<std::string>& names)
-    : has_whole_arrays_(optimizer.needs_whole_arrays()) {
+    : entries_(layout.entries().begin(), layout.entries().end()), has_whole_arrays_(optimizer.needs_whole_arrays()) {
   const ParameterRules rules = optimizer.parameter_rules();
   for (const std::string& pattern : rules.exclude_from_weight_decay) require_a_match(optimizer, pattern, names);
   for (const LearningRateFactor& factor : rules.learning_rate_factors) {
     require_a_match(optimizer, factor.pattern, names);
   }
-  for (const ArenaEntry& entry : layout.entries()) {
+  for (const std::string& pattern : rules.patterns_of_optimizer) require_a_match(optimizer, pattern, names);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const ArenaEntry& entry = entries_[i];
     const Rule rule = rule_of(rules, entry.name);
     const auto place = static_cast<std::size_t>(std::ranges::find(rules_, rule) - rules_.begin());
     if (place == rules_.size()) rules_.push_back(rule);
     // Padding belongs to the array before it.
     if (!groups_.empty()) groups_.back().end = entry.offset;
     if (has_whole_arrays_ || groups_.empty() || groups_.back().rule != place)
-      groups_.push_back({.begin = entry.offset, .rule = place});
+      groups_.push_back({.begin = entry.offset, .rule = place, .entry = i});
     groups_.back().end = layout.float_count();
   }
   make_optimizers(optimizer);
@@ -130,8 +127,11 @@ void GroupedUpdate::update_group(compute::Backend& backend, const Group& group, 
   for (std::size_t slot = 0; slot < slots.size(); ++slot) {
     slots[slot] = arrays.slots[slot].subspan(group.begin, floats);
   }
+  const ArenaEntry& entry = entries_[group.entry];
+  const ParameterArray array{.name = entry.name, .shape = &entry.shape};
   update_arrays(backend, optimizers_[group.rule] ? *optimizers_[group.rule] : optimizer, step,
-                {arrays.parameters.subspan(group.begin, floats), arrays.gradients.subspan(group.begin, floats), slots},
+                {arrays.parameters.subspan(group.begin, floats), arrays.gradients.subspan(group.begin, floats), slots,
+                 has_whole_arrays_ ? &array : nullptr},
                 passes);
 }
 

@@ -38,6 +38,7 @@ class GroupedUpdate {
     std::size_t begin = 0;
     std::size_t end = 0;
     std::size_t rule = 0;
+    std::size_t entry = 0;  // of the layout: its first array
   };
 
   void update_group(compute::Backend& backend, const Group& group, const Optimizer& optimizer, std::int64_t step,
@@ -45,8 +46,9 @@ class GroupedUpdate {
   static Rule rule_of(const ParameterRules& rules, const std::string& name);
   void make_optimizers(const Optimizer& optimizer);
 
-  const bool has_whole_arrays_;  // each group is one array, and no thread gets a part of it
-  std::vector<Rule> rules_;      // that differ
+  std::vector<ArenaEntry> entries_;  // of the layout
+  const bool has_whole_arrays_;      // each group is one array, and no thread gets a part of it
+  std::vector<Rule> rules_;          // that differ
   std::vector<Group> groups_;
   std::optional<float> made_for_;                       // the rate
   std::vector<std::unique_ptr<Optimizer>> optimizers_;  // one for each rule; null: the optimizer itself

@@ -7,6 +7,7 @@
 
 #include "holdfast/nn/functions.h"
 #include "nn/model/description.h"
+#include "nn/model/orthogonal_penalty.h"
 #include "optim/update_description.h"
 #include "train/step/model_trainable.h"
 
@@ -24,7 +25,8 @@ compute::ElementProgram program_of(const Regularizer& regularizer) {
       {.optimizer = "regularizer", .arguments = {gradient, parameter}, .numbers = {}, .results = {sum}});
 }
 
-double penalty_of(const Regularizer& regularizer, std::span<const float> weights) {
+double penalty_of(const Regularizer& regularizer, const Shape& shape, std::span<const float> weights) {
+  if (regularizer.orthogonal_factor() > 0) return OrthogonalPenalty(regularizer, shape, weights).value();
   double absolute = 0;
   double squares = 0;
   for (const float weight : weights) {
@@ -34,6 +36,17 @@ double penalty_of(const Regularizer& regularizer, std::span<const float> weights
   return regularizer.l1_factor() * absolute + regularizer.l2_factor() * squares;
 }
 
+// The host computes it. On a device it needs copies of both arrays.
+void add_orthogonal_gradient(MemorySpace& memory, const Regularizer& regularizer, const Shape& shape,
+                             std::span<const float> weights, std::span<float> gradient) {
+  if (memory.is_host()) return OrthogonalPenalty(regularizer, shape, weights).add_gradient(gradient);
+  std::vector<float> weights_here(weights.size()), gradient_here(gradient.size());
+  memory.copy_to_host(weights, weights_here);
+  memory.copy_to_host(gradient, gradient_here);
+  OrthogonalPenalty(regularizer, shape, weights_here).add_gradient(gradient_here);
+  memory.copy_from_host(gradient_here, gradient);
+}
+
 }  // namespace
 
 void ModelTrainable::prepare_penalties() {
@@ -41,7 +54,9 @@ void ModelTrainable::prepare_penalties() {
   const std::vector<WeightStart>& starts = model_.description()->parameter_starts;
   for (std::size_t entry = 0; entry < starts.size(); ++entry) {
     const Regularizer& regularizer = starts[entry].regularizer;
-    if (!regularizer.is_none()) penalties_.push_back({entry, regularizer, program_of(regularizer)});
+    if (regularizer.is_none()) continue;
+    const bool has_program = regularizer.orthogonal_factor() == 0;
+    penalties_.push_back({entry, regularizer, has_program ? program_of(regularizer) : compute::ElementProgram{}});
   }
 }
 
@@ -56,7 +71,7 @@ double ModelTrainable::penalty() {
       memory().copy_to_host(array, copy);
       array = copy;
     }
-    sum += penalty_of(one.regularizer, array);
+    sum += penalty_of(one.regularizer, model_.parameters().entries()[one.entry].shape, array);
   }
   return sum;
 }
@@ -71,6 +86,10 @@ std::span<const float> ModelTrainable::with_penalties(std::span<const float> gra
   for (const Penalty& one : penalties_) {
     const std::span<float> sum = model_.parameters().view(own_gradients_.span(), one.entry);
     const std::span<float> array = model_.parameters().view(parameters_.span(), one.entry);
+    if (one.regularizer.orthogonal_factor() > 0) {
+      add_orthogonal_gradient(memory(), one.regularizer, model_.parameters().entries()[one.entry].shape, array, sum);
+      continue;
+    }
     compute::ElementShape shape;
     shape.extents[0] = static_cast<std::int64_t>(sum.size());
     shape.strides[0][0] = shape.strides[1][0] = 1;

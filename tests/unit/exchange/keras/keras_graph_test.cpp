@@ -124,7 +124,9 @@ TEST(KerasGraph, NamesEachOptimizerAsKerasDoes) {
                                          {"adadelta", "Adadelta"},
                                          {"adamax", "Adamax"},
                                          {"nadam", "Nadam"},
-                                         {"lion", "Lion"}}) {
+                                         {"lion", "Lion"},
+                                         {"ftrl", "Ftrl"},
+                                         {"schedule_free_adamw", "ScheduleFreeAdamW"}}) {
     const Json optimizer = keras_config_of_savepoint(
         metadata_with_optimizer({{"kind", kind}, {"learning_rate", 0.1}}))["compile_config"]["optimizer"];
 
@@ -132,6 +134,22 @@ TEST(KerasGraph, NamesEachOptimizerAsKerasDoes) {
     EXPECT_EQ(optimizer["module"], "keras.optimizers");
     EXPECT_EQ(optimizer["config"], Json({{"learning_rate", 0.1}}));
   }
+}
+
+TEST(KerasGraph, WritesThePatternsOfMuonAsExpressions) {
+  const auto optimizer_with = [](const Json& patterns) {
+    const Json config = keras_config_of_savepoint(
+        metadata_with_optimizer({{"kind", "muon"}, {"learning_rate", 0.1}, {"adam_arrays", patterns}}));
+    return config.contains("compile_config") ? config["compile_config"]["optimizer"] : Json();
+  };
+
+  const Json optimizer = optimizer_with(Json::array({"out", "encoder/dense"}));
+
+  EXPECT_EQ(optimizer["class_name"], "Muon");
+  EXPECT_EQ(optimizer["config"]["exclude_layers"], Json({"(^|/)out(/|$)", "(^|/)encoder[./]dense(/|$)"}));
+  EXPECT_FALSE(optimizer["config"].contains("adam_arrays"));
+  // Which arrays * stands for depends on names that Keras has otherwise.
+  EXPECT_TRUE(optimizer_with(Json::array({"out*"})).is_null());
 }
 
 TEST(KerasGraph, LeavesOutAnOptimizerWithAUsersOwnSchedule) {

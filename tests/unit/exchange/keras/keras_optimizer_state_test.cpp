@@ -22,7 +22,8 @@ Json metadata_of(const Json& optimizer, std::int64_t step = 7) {
 // "momentum 1" for the momentum of variable 1.
 std::vector<std::string> order_of(const Json& optimizer, std::size_t variables) {
   std::vector<std::string> order;
-  for (const auto& [variable, slot] : slots_in_keras_order(keras_optimizer_state(metadata_of(optimizer)), variables)) {
+  const std::vector<TrainableVariable> all(variables, {.array = "d/kernel", .shape = {2, 3}});
+  for (const auto& [variable, slot] : slots_in_keras_order(keras_optimizer_state(metadata_of(optimizer)), all)) {
     order.push_back(std::string(slot.keras) + " " + std::to_string(variable));
   }
   return order;
@@ -56,8 +57,24 @@ TEST(KerasOptimizerState, VisitsAllVariablesForEachPass) {
       ElementsAre("velocity 0", "velocity 1", "momentum 0", "momentum 1", "average_gradient 0", "average_gradient 1"));
 }
 
-TEST(KerasOptimizerState, HasNoSlotsThatHoldfastLacks) {
-  EXPECT_THAT(order_of({{"kind", "adam"}, {"amsgrad", true}}, 1), ElementsAre("momentum 0", "velocity 0"));
+TEST(KerasOptimizerState, HasVelocitiesOfMuonForTheArraysOfAdam) {
+  const KerasOptimizerState state =
+      keras_optimizer_state(metadata_of({{"kind", "muon"}, {"adam_arrays", Json::array({"out"})}}));
+  const std::vector<TrainableVariable> variables = {
+      {"hidden/kernel", {2, 3}}, {"hidden/bias", {3}}, {"embedding_1/embeddings", {9, 2}}, {"out/kernel", {3, 2}}};
+
+  std::vector<std::string> order;
+  for (const auto& [variable, slot] : slots_in_keras_order(state, variables)) {
+    order.push_back(std::string(slot.keras) + " " + std::to_string(variable));
+  }
+
+  EXPECT_THAT(order, ElementsAre("momentum 0", "momentum 1", "velocity 1", "momentum 2", "velocity 2", "momentum 3",
+                                 "velocity 3"));
+}
+
+TEST(KerasOptimizerState, HasAPassOfItsOwnForTheLargestVelocities) {
+  EXPECT_THAT(order_of({{"kind", "adam"}, {"amsgrad", true}}, 2),
+              ElementsAre("momentum 0", "velocity 0", "momentum 1", "velocity 1", "velocity_hat 0", "velocity_hat 1"));
   EXPECT_THAT(order_of({{"kind", "of_our_own"}, {"momentum", 0.5}}, 1), IsEmpty());
   EXPECT_THAT(order_of({{"kind", ""}}, 1), IsEmpty());
 }

@@ -157,6 +157,9 @@ const std::vector<Trained> kTrained = {
     {{{"kind", "adagrad"}, {"learning_rate", 0.1}, {"initial_accumulator_value", 0.25}}, {"accumulator"}},
     {plain_optimizer("adadelta"), {"accumulated_grad", "accumulated_delta_var"}},
     {plain_optimizer("lion"), {"momentum"}},
+    {{{"kind", "adam"}, {"learning_rate", 0.1}, {"amsgrad", true}}, {"m", "v", "v_hat"}},
+    {plain_optimizer("ftrl"), {"accumulator", "linear"}},
+    {plain_optimizer("schedule_free_adamw"), {"momentum", "velocity"}},
     {{{"kind", "sgd"}, {"learning_rate", 0.1}, {"momentum", 0.5}}, {"momentum"}}};
 
 TEST(KerasSavepoint, KeepsTheStateOfEachOptimizer) {

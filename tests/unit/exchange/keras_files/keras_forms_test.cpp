@@ -34,6 +34,15 @@ TEST(KerasForms, LaysOutALegacyFile) {
   EXPECT_EQ(tree.datasets.size(), 2U);
 }
 
+TEST(KerasForms, RefusesALegacyFileThatKerasDoesNotLoad) {
+  KerasContent content = one_dense();
+  Json config = Json::parse(content.description.config);
+  config["compile_config"] = {{"optimizer", {{"class_name", "Lamb"}, {"config", Json::object()}}}};
+  content.description.config = config.dump();
+
+  EXPECT_THAT(error_of([&] { convert(content, KerasForm::legacy_model); }), HasSubstr("with the optimizer Lamb"));
+}
+
 TEST(KerasForms, KeepsTheFormThatItHas) {
   const KerasContent same = convert(one_dense(), KerasForm::archive);
 

@@ -29,13 +29,16 @@ std::vector<std::vector<std::string>> pass_names(std::string_view class_name, co
 TEST(KerasOptimizerTable, NamesTheSlotsOfHoldfast) {
   std::ifstream file(source_folder() + "/tests/unit/optim/reference/optimizers.json");
   const Json cases = Json::parse(file);
-  ASSERT_EQ(cases.size(), 20U);
+  ASSERT_EQ(cases.size(), 31U);
   for (const Json& one : cases) {
     const KerasOptimizerKind* kind = keras_optimizer_of_kind(text_member(one, "kind"));
     ASSERT_NE(kind, nullptr) << text_member(one, "kind");
     std::set<std::string> names;
     for (const KerasOptimizerPass& pass : keras_optimizer_passes(*kind, one["options"])) {
-      for (const KerasOptimizerSlot& slot : pass) names.emplace(slot.holdfast);
+      for (const KerasOptimizerSlot& slot : pass) {
+        // A matrix has no velocity of Muon.
+        if (!slot.is_for_adam_alone || member(one, "shape").size() != 2) names.emplace(slot.holdfast);
+      }
     }
     std::set<std::string> expected;
     for (const auto& slot : one["slots"].items()) expected.insert(slot.key());
@@ -54,10 +57,9 @@ TEST(KerasOptimizerTable, PutsSlotsOfOptionsIntoPassesOfTheirOwn) {
 }
 
 TEST(KerasOptimizerTable, FindsNothingForNamesThatItLacks) {
-  EXPECT_EQ(keras_optimizer_of_class("Muon"), nullptr);
+  EXPECT_EQ(keras_optimizer_of_class("Adafactor"), nullptr);
   EXPECT_EQ(keras_optimizer_of_class("rmsprop"), nullptr);
   EXPECT_EQ(keras_optimizer_of_kind("RMSprop"), nullptr);
-  // Holdfast has neither Lamb nor Ftrl, whose kinds are empty in the table.
   EXPECT_EQ(keras_optimizer_of_kind(""), nullptr);
 }
 

@@ -322,6 +322,8 @@ TEST(KerasLayerReader, HasActivationsWithTheNumbersOfKeras) {
   EXPECT_EQ(activation(R"("swish")"), "silu");
   EXPECT_EQ(activation(R"("elu")"), "elu(1)");
   EXPECT_EQ(activation(R"("leaky_relu")"), "leaky_relu(0.2)");
+  EXPECT_EQ(activation(R"("squareplus")"), "squareplus(4)");
+  EXPECT_EQ(activation(R"("sparse_plus")"), "sparse_plus");
   EXPECT_EQ(activation(R"({"class_name": "function", "config": "mish"})"), "mish");
   EXPECT_EQ(activation(R"({"class_name": "LeakyReLU", "config": {"negative_slope": 0.5}})"), "leaky_relu(0.5)");
   EXPECT_EQ(activation(R"({"class_name": "LeakyReLU", "config": {"alpha": 0.5}})"), "leaky_relu(0.5)");
@@ -430,7 +432,7 @@ TEST(KerasLayerReader, RefusesOptionsThatHoldfastLacks) {
 
 TEST(KerasLayerReader, RefusesAnUnknownClassWithAListOfThoseItKnows) {
   EXPECT_THAT(error_of([] { steps_of("LSTM", "{}"); }),
-              AllOf(HasSubstr("its layer \"net/x\" (\"LSTM\") has no counterpart; Holdfast has Activation, Add"),
+              AllOf(HasSubstr("its layer \"net/x\" (\"LSTM\") has no counterpart; Holdfast has Activation, Adapt"),
                     HasSubstr("ZeroPadding2D")));
   EXPECT_THAT(error_of([] { steps_of("GlobalMaxPooling4D", "{}"); }), HasSubstr("has no counterpart"));
   EXPECT_THAT(error_of([] { steps_of("Conv1D", R"({"filters": 1, "kernel_size": 1})"); }),

@@ -69,6 +69,7 @@ TEST(KerasLayerTable, GoesToHoldfastAndBackForEachClass) {
       config[std::string(option.keras)] = option.form == OptionForm::activation ? Json("relu") : Json(1);
       if (is_list) config[std::string(option.keras)] = {1};
       if (option.form == OptionForm::rate) config[std::string(option.keras)] = 0.5;
+      if (option.form == OptionForm::equation) config[std::string(option.keras)] = "ab,bc->ac";
     }
     const std::size_t rank = row.positions == 0 ? 1 : row.positions + 1;
     const std::vector<MaybeShape> inputs(row.takes_list ? 2 : 1, SampleShape(rank, 4));

@@ -33,6 +33,13 @@ TEST(ModelGraphShapes, FollowEachKindOfLayer) {
       (SampleShape{8, 4, 2}));
   EXPECT_EQ(shape_after_layer("GlobalAveragePooling", R"({"keepdims": false})", {kImage}), (SampleShape{2}));
   EXPECT_EQ(shape_after_layer("GlobalMaxPooling", R"({"keepdims": true})", {kImage}), (SampleShape{1, 1, 2}));
+  EXPECT_EQ(shape_after_layer("AdaptiveMaxPooling", R"({"output_size": [4, 3]})", {kImage}), (SampleShape{4, 3, 2}));
+  EXPECT_EQ(shape_after_layer("UnitNormalization", R"({"axis": [0]})", {kImage}), kImage);
+  EXPECT_EQ(
+      shape_after_layer("EinsumDense", R"({"equation": "abcd,dcef->aebf", "output_shape": [5, -1, 7]})", {kImage}),
+      (SampleShape{5, 9, 7}));
+  EXPECT_EQ(shape_after_layer("EinsumDense", R"({"equation": "...x,xy->...y", "output_shape": [5]})", {kImage}),
+            (SampleShape{9, 8, 5}));
   EXPECT_EQ(shape_after_layer("Reshape", R"({"target_shape": [-1, 3]})", {kVector}), (SampleShape{2, 3}));
   EXPECT_EQ(shape_after_layer("Permute", R"({"dims": [3, 1, 2]})", {kImage}), (SampleShape{2, 9, 8}));
   EXPECT_EQ(shape_after_layer("RepeatVector", R"({"n": 4})", {kVector}), (SampleShape{4, 6}));
@@ -93,6 +100,14 @@ TEST(ModelGraphShapes, AreUnknownWhereOptionsDoNotFit) {
   EXPECT_EQ(shape_after_layer("UpSampling2D", R"({"size": [1099511627776, 2]})", {kImage}), kNone);
   EXPECT_EQ(shape_after_layer("Conv1D", R"({"filters": 1, "kernel_size": [2], "strides": [1]})", {kImage}), kNone);
   EXPECT_EQ(shape_after_layer("Reshape", R"({"target_shape": [-1, -1]})", {kVector}), kNone);
+  EXPECT_EQ(shape_after_layer("AdaptiveMaxPooling", R"({"output_size": [4]})", {kImage}), kNone);
+  EXPECT_EQ(shape_after_layer("AdaptiveMaxPooling", R"({"output_size": [4]})", {MaybeShape(SampleShape{})}), kNone);
+  for (const char* config :
+       {R"({"equation": "ab", "output_shape": [1]})", R"({"equation": ",->", "output_shape": []})",
+        R"({"equation": "ab,bc->ac", "output_shape": [-1]})", R"({"equation": "abc,cd->abd", "output_shape": [-1, 3]})",
+        R"({"equation": "ab,bc->ac", "output_shape": [1, 2]})"}) {
+    EXPECT_EQ(shape_after_layer("EinsumDense", config, {kVector}), kNone) << config;
+  }
   EXPECT_EQ(shape_after_layer("Reshape", R"({"target_shape": [0, -1]})", {kVector}), kNone);
   EXPECT_EQ(shape_after_layer("Permute", R"({"dims": [1, 1, 2]})", {kImage}), kNone);
   EXPECT_EQ(shape_after_layer("Cropping2D", R"({"cropping": [5, 4, 0, 0]})", {kImage}), kNone);

@@ -9,7 +9,9 @@ namespace holdfast {
 namespace {
 
 TEST(Regularizer, ReadsTheNamesThatItWrites) {
-  for (const Regularizer& one : {Regularizer::l1(), Regularizer::l2(1e-4F), Regularizer::l1_l2(0.5F, 0.1F)}) {
+  for (const Regularizer& one :
+       {Regularizer::l1(), Regularizer::l2(1e-4F), Regularizer::l1_l2(0.5F, 0.1F), Regularizer::orthogonal(),
+        Regularizer::orthogonal(0.5F, Regularizer::Lines::columns)}) {
     EXPECT_EQ(Regularizer::from_name(one.name()), one) << one.name();
   }
   EXPECT_EQ(Regularizer::l2(0.01F).name(), "l2(0.01)");
@@ -18,9 +20,20 @@ TEST(Regularizer, ReadsTheNamesThatItWrites) {
 
 TEST(Regularizer, RefusesWhatIsNoFactor) {
   EXPECT_EQ(code_thrown_by([] { Regularizer::l1(-1); }), ErrorCode::invalid_argument);
-  for (const char* name : {"l3(0.1)", "l2(0.1", "l2()", "l2(-1)", "l2(nan)", "l1_l2(1)", "l2", ""}) {
+  for (const char* name : {"l3(0.1)", "l2(0.1", "l2()", "l2(-1)", "l2(nan)", "l1_l2(1)", "l2", "", "orthogonal(1)",
+                           "orthogonal(1,lines)", "orthogonal(-1,rows)"}) {
     EXPECT_EQ(code_thrown_by([&] { Regularizer::from_name(name); }), ErrorCode::invalid_argument) << name;
   }
+}
+
+TEST(Regularizer, OfRowsIsForMatricesAlone) {
+  const Regularizer orthogonal = Regularizer::orthogonal(0.5F);
+
+  EXPECT_EQ(code_thrown_by([&] {
+              Sequential{Input{6, 1}, Conv1D{2, 3, {.kernel_regularizer = orthogonal}}};
+            }),
+            ErrorCode::invalid_argument);
+  EXPECT_EQ((Model(Sequential{Input{6}, Dense{2, {.kernel_regularizer = orthogonal}}}).output_shape()), (Shape{2}));
 }
 
 TEST(Regularizer, IsInTheTextOfAModelOnlyWhereItIsSet) {

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -23,6 +24,12 @@ class CaseOptions {
   void take(const char* name, Type& option) {
     if (!options_.contains(name)) return;
     option = options_[name].get<Type>();
+    options_.erase(name);
+  }
+  void take(const char* name, std::optional<float>& option) {
+    if (!options_.contains(name)) return;
+    option.reset();
+    if (!options_[name].is_null()) option = options_[name].get<float>();
     options_.erase(name);
   }
   template <class Options>
@@ -46,7 +53,39 @@ std::unique_ptr<Optimizer> with_betas(CaseOptions& of, Options options) {
   of.take("beta_1", options.beta_1);
   of.take("beta_2", options.beta_2);
   if constexpr (requires { options.epsilon; }) of.take("epsilon", options.epsilon);
+  if constexpr (requires { options.amsgrad; }) of.take("amsgrad", options.amsgrad);
+  if constexpr (requires { options.warmup_steps; }) of.take("warmup_steps", options.warmup_steps);
   return std::make_unique<Kind>(options);
+}
+
+inline std::unique_ptr<Optimizer> ftrl_of_case(CaseOptions& of) {
+  FtrlOptions options;
+  of.take_common(options);
+  of.take("learning_rate_power", options.learning_rate_power);
+  of.take("initial_accumulator_value", options.initial_accumulator_value);
+  of.take("l1_regularization_strength", options.l1_regularization_strength);
+  of.take("l2_regularization_strength", options.l2_regularization_strength);
+  of.take("l2_shrinkage_regularization_strength", options.l2_shrinkage_regularization_strength);
+  of.take("beta", options.beta);
+  return std::make_unique<Ftrl>(options);
+}
+
+inline std::unique_ptr<Optimizer> muon_of_case(CaseOptions& of) {
+  MuonOptions options;
+  of.take_common(options);
+  of.take("adam_beta_1", options.adam_beta_1);
+  of.take("adam_beta_2", options.adam_beta_2);
+  of.take("adam_weight_decay", options.adam_weight_decay);
+  of.take("epsilon", options.epsilon);
+  of.take("muon_a", options.muon_a);
+  of.take("muon_b", options.muon_b);
+  of.take("muon_c", options.muon_c);
+  of.take("adam_lr_ratio", options.adam_lr_ratio);
+  of.take("momentum", options.momentum);
+  of.take("ns_steps", options.ns_steps);
+  of.take("nesterov", options.nesterov);
+  of.take("rms_rate", options.rms_rate);
+  return std::make_unique<Muon>(options);
 }
 
 // The optimizer of a case of scripts/tests/optimizer_cases.py.
@@ -59,6 +98,9 @@ inline std::unique_ptr<Optimizer> optimizer_of_case(const nlohmann::json& one) {
   if (kind == "lion") return with_betas<Lion>(of, LionOptions{});
   if (kind == "adam") return with_betas<Adam>(of, AdamOptions{});
   if (kind == "adamw") return with_betas<AdamW>(of, AdamWOptions{});
+  if (kind == "schedule_free_adamw") return with_betas<ScheduleFreeAdamW>(of, ScheduleFreeAdamWOptions{});
+  if (kind == "ftrl") return ftrl_of_case(of);
+  if (kind == "muon") return muon_of_case(of);
   if (kind == "sgd") {
     SGDOptions options;
     of.take_common(options);

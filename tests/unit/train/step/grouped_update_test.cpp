@@ -1,4 +1,5 @@
-// LAMB in a training: its norms are of whole arrays, however many threads and replicas there are.
+// LAMB and Muon in a training: their norms and products are of whole arrays, however many threads and replicas there
+// are.
 
 #include <gtest/gtest.h>
 
@@ -21,6 +22,64 @@ TEST(WholeArrays, HaveTheSameBitsOnAnyNumberOfReplicasAndThreads) {
   expect_equal(train_with_lamb({.workers = 3}), alone);
   expect_equal(train_with_lamb({.replicas = 2}), alone);
   expect_equal(train_with_lamb({.replicas = 3, .workers = 2}), alone);
+}
+
+Outcome train_with_muon(const ThreadRun& run) {
+  const MuonOptions options = {.learning_rate = 0.01F,
+                               .exclude_from_weight_decay = {"*/bias"},
+                               .learning_rate_factors = {{"*/kernel", 0.5F}},
+                               .use_ema = true};
+  return outcomes_of(run, [&](Replica& replica) { return train_with(replica, Muon(options)); }).front();
+}
+
+TEST(WholeArrays, OfMuonHaveTheSameBitsOnAnyNumberOfReplicasAndThreads) {
+  const Outcome alone = train_with_muon({});
+
+  expect_equal(train_with_muon({.workers = 3}), alone);
+  expect_equal(train_with_muon({.replicas = 3, .workers = 2}), alone);
+}
+
+// SGD with a learning rate of 1, which notes the arrays that it is given.
+class NotesArrays final : public Optimizer {
+ public:
+  explicit NotesArrays(std::shared_ptr<std::vector<std::string>> arrays) : arrays_(std::move(arrays)) {}
+  std::string name() const override { return "notes_arrays"; }
+  std::string configuration() const override { return R"({"kind":"notes_arrays"})"; }
+  std::unique_ptr<Optimizer> clone() const override { return std::make_unique<NotesArrays>(*this); }
+  std::vector<std::string> slot_names() const override { return {}; }
+  bool needs_whole_arrays() const override { return true; }
+  void update(std::int64_t, std::span<float>, std::span<const float>,
+              std::span<const std::span<float>>) const override {
+    arrays_->push_back("a range");
+  }
+  void update_array(const ParameterArray& array, std::int64_t, std::span<float> parameters, std::span<const float>,
+                    std::span<const std::span<float>>) const override {
+    arrays_->push_back(std::string(array.name) + " " + array.shape->to_string());
+    EXPECT_GE(parameters.size(), static_cast<std::size_t>(array.shape->element_count()));
+  }
+
+ private:
+  std::shared_ptr<std::vector<std::string>> arrays_;
+};
+
+TEST(WholeArrays, AreGivenWithTheirNamesAndShapes) {
+  const Model model = Sequential{Input{2}, Dense{3, {.name = "first"}}, Dense{1, {.use_bias = false, .name = "last"}}};
+  const auto arrays = std::make_shared<std::vector<std::string>>();
+  Replica alone = Replica::alone();
+  Trainer trainer(alone, model, NotesArrays(arrays), MeanSquaredError{});
+
+  trainer.fit(from_tensors(Tensor(Shape{1, 2}, {1.0F, 2.0F}), Tensor(Shape{1, 1})).batch(1));
+
+  std::ranges::sort(*arrays);
+  EXPECT_EQ(*arrays, (std::vector<std::string>{"first/bias [3]", "first/kernel [2, 3]", "last/kernel [3, 1]"}));
+}
+
+TEST(WholeArrays, RefuseAPatternOfMuonThatMatchesNothing) {
+  const Model model = Sequential{Input{2}, Dense{1, {.name = "output"}}};
+  Replica alone = Replica::alone();
+
+  EXPECT_NO_THROW(Trainer(alone, model, Muon({.adam_arrays = {"output"}}), MeanSquaredError{}));
+  EXPECT_THROW(Trainer(alone, model, Muon({.adam_arrays = {"outptu"}}), MeanSquaredError{}), Error);
 }
 
 TEST(WholeArrays, AreUpdatedByTheNormOfEachArray) {

@@ -1,0 +1,110 @@
+// Windows of one size are those of the usual pooling, which has kernels of its own. Others differ by one position. The
+// mean of a box is the mean of the means along its axes, and so is the largest element, so one axis follows another.
+
+#include "holdfast/nn/adaptive_pooling.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "holdfast/base/error.h"
+#include "holdfast/nn/functions.h"
+#include "nn/graph/config.h"
+#include "nn/operations/checks.h"
+
+namespace holdfast {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+void check_output_size(std::string_view kind, const Sizes& sizes) {
+  if (sizes.empty() || sizes.size() > 3) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} needs 1 to 3 numbers of positions, not {}", kind, sizes.size()));
+  }
+  for (const std::int64_t size : sizes) check_extent(kind, "an output size", size);
+}
+
+const Value& checked_input(std::span<const Value> inputs, const Sizes& sizes) {
+  const Value& input = only_input(inputs);
+  if (input.shape().rank() == sizes.size() + 1) return input;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("its output size [{}] is for an input of {} axes, the last one of channels, and this one has "
+                          "{}; give it a number for each axis of positions",
+                          fmt::join(sizes, ", "), sizes.size() + 1, input.shape().rank()));
+}
+
+using ReduceWindow = Value (*)(const Value& x, const AxisList& axes, ReducedAxes reduced);
+
+// Along one axis, with windows of different sizes.
+Value pooled_along(const Value& x, std::int64_t axis, std::int64_t out, ReduceWindow reduce) {
+  const std::int64_t in = x.shape()[static_cast<std::size_t>(axis)];
+  if (in == out) return x;
+  std::vector<Value> windows;
+  for (std::int64_t i = 0; i < out; ++i) {
+    const Value window = slice(x, axis, i * in / out, ((i + 1) * in + out - 1) / out);
+    windows.push_back(reduce(window, {axis}, ReducedAxes::keep));
+  }
+  return windows.size() == 1 ? windows.front() : concatenate(windows, axis);
+}
+
+bool are_all_equal(const Shape& shape, const Sizes& sizes) {
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (shape[axis] % sizes[axis] != 0) return false;
+  }
+  return true;
+}
+
+Value adaptively_pooled(const Value& input, const Sizes& sizes, ReduceWindow reduce,
+                        Value (*pool)(const Value& x, const PoolingWindows& windows)) {
+  if (are_all_equal(input.shape(), sizes)) {
+    PoolingWindows windows;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) windows.size.push_back(input.shape()[axis] / sizes[axis]);
+    return pool(input, windows);
+  }
+  Value result = input;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    result = pooled_along(result, static_cast<std::int64_t>(axis), sizes[axis], reduce);
+  }
+  return result;
+}
+
+}  // namespace
+
+AdaptiveAveragePooling::AdaptiveAveragePooling(std::vector<std::int64_t> output_size,
+                                               const AdaptivePoolingOptions& options)
+    : LayerOf(options.name), output_size_(std::move(output_size)) {
+  check_output_size("AdaptiveAveragePooling", output_size_);
+}
+
+std::vector<Value> AdaptiveAveragePooling::build(LayerBuilder&, std::span<const Value> inputs) const {
+  return {adaptively_pooled(checked_input(inputs, output_size_), output_size_, mean, average_pooling)};
+}
+
+void AdaptiveAveragePooling::write_config(ConfigWriter& config) const {
+  config.integers("output_size", output_size_);
+}
+
+std::shared_ptr<const Layer> AdaptiveAveragePooling::from_config(const std::string& name, ConfigReader& config) {
+  return std::make_shared<const AdaptiveAveragePooling>(config.integers("output_size"),
+                                                        AdaptivePoolingOptions{.name = name});
+}
+
+AdaptiveMaxPooling::AdaptiveMaxPooling(std::vector<std::int64_t> output_size, const AdaptivePoolingOptions& options)
+    : LayerOf(options.name), output_size_(std::move(output_size)) {
+  check_output_size("AdaptiveMaxPooling", output_size_);
+}
+
+std::vector<Value> AdaptiveMaxPooling::build(LayerBuilder&, std::span<const Value> inputs) const {
+  return {adaptively_pooled(checked_input(inputs, output_size_), output_size_, largest, max_pooling)};
+}
+
+void AdaptiveMaxPooling::write_config(ConfigWriter& config) const {
+  config.integers("output_size", output_size_);
+}
+
+std::shared_ptr<const Layer> AdaptiveMaxPooling::from_config(const std::string& name, ConfigReader& config) {
+  return std::make_shared<const AdaptiveMaxPooling>(config.integers("output_size"),
+                                                    AdaptivePoolingOptions{.name = name});
+}
+
+}  // namespace holdfast

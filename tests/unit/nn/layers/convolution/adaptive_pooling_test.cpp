@@ -1,0 +1,48 @@
+// The windows of adaptive pooling, and what the layers refuse. Numbers are compared with Keras's in
+// reference_cases_test.cpp.
+
+#include "holdfast/nn/adaptive_pooling.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "holdfast/nn/sequential.h"
+#include "unit/nn/support/refusal.h"
+
+namespace holdfast {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const Tensor kSteps({1, 5, 1}, {1, 2, 3, 4, 5});
+
+TEST(AdaptivePooling, HasWindowsThatOverlapWhereTheyDoNotFit) {
+  // Elements 0 and 1, 1 to 3, 3 and 4.
+  EXPECT_THAT((Sequential{Input{5, 1}, AdaptiveAveragePooling{{3}}}.predict(kSteps).values()),
+              ElementsAre(1.5F, 3, 4.5F));
+  EXPECT_THAT((Sequential{Input{5, 1}, AdaptiveMaxPooling{{3}}}.predict(kSteps).values()), ElementsAre(2, 4, 5));
+}
+
+TEST(AdaptivePooling, RepeatsElementsWhereThereAreFewerThanAskedFor) {
+  EXPECT_THAT((Sequential{Input{2, 1}, AdaptiveMaxPooling{{4}}}.predict(Tensor({1, 2, 1}, {1, 2})).values()),
+              ElementsAre(1, 1, 2, 2));
+}
+
+TEST(AdaptivePooling, GivesTheShapeThatWasAskedFor) {
+  EXPECT_EQ((Sequential{Input{9, 8, 3}, AdaptiveAveragePooling{{3, 4}}}.output_shape()), (Shape{3, 4, 3}));
+  EXPECT_EQ((Sequential{Input{9, 8, 3}, AdaptiveAveragePooling{{2, 5}}}.output_shape()), (Shape{2, 5, 3}));
+  EXPECT_EQ((Sequential{Input{4, 4, 4, 1}, AdaptiveMaxPooling{{2, 3, 1}}}.output_shape()), (Shape{2, 3, 1, 1}));
+}
+
+TEST(AdaptivePooling, RefusesSizesThatDoNotFit) {
+  EXPECT_THAT(refusal([] { AdaptiveAveragePooling{{}}; }), HasSubstr("needs 1 to 3 numbers of positions, not 0"));
+  EXPECT_NE(refusal([] { AdaptiveMaxPooling{{2, 0}}; }), "");
+  EXPECT_THAT(refusal([] {
+                Sequential{Input{9, 3}, AdaptiveMaxPooling{{2, 2}}};
+              }),
+              HasSubstr("is for an input of 3 axes"));
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,5 +1,6 @@
 // The file's text is not trusted: it becomes a model, which checks all of it, and the drawing is made of that model.
-// Graphviz is not a library that we link, since few machines need it; it runs as a program where it is installed.
+// Only where layers of an application stand in it, which this program does not link, is it drawn by its names. Graphviz
+// is not a library that we link, since few machines need it; it runs as a program where it is installed.
 
 #include "plot.h"
 
@@ -10,9 +11,11 @@
 
 #include "child_program.h"
 #include "folder.h"
+#include "graph_drawing.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/whole_file.h"
 #include "holdfast/format/array_file.h"
+#include "holdfast/format/exchange/any_file.h"
 #include "holdfast/nn/model.h"
 #include "metadata.h"
 #include "subcommands.h"
@@ -35,7 +38,20 @@ std::filesystem::path checked_output(const PlotOptions& options) {
                           options.output));
 }
 
-Model read_described_model(FileSystem& files, const std::string& path) {
+struct DescribedDrawing {
+  std::string text;
+  std::size_t layers;
+  bool lacks_shapes = false;  // of layers that this program does not know
+};
+
+DescribedDrawing read_drawing(FileSystem& files, const std::string& path, bool shows_shapes) {
+  if (format::recognise(files, path) == format::FileKind::keras) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{0} is a Keras file, and plot draws Holdfast's; convert it first with `holdfast convert {0} "
+                    "model.h5`, and plot model.h5",
+                    path));
+  }
   const format::ArrayFile file = format::ArrayFile::open(files, path);
   const nlohmann::ordered_json metadata = parse_metadata(file.metadata());
   const bool has_graph = metadata.is_object() && metadata.contains("graph");
@@ -52,9 +68,13 @@ Model read_described_model(FileSystem& files, const std::string& path) {
                     path));
   }
   try {
-    return Model::from_graph(graph.dump());
+    const Model model = Model::from_graph(graph.dump());
+    return {.text = model.drawing({.shows_shapes = shows_shapes}), .layers = model.layers().size()};
   } catch (const Error& error) {
     // A layer of an application is not known to this program, which links Holdfast's own alone.
+    if (auto drawing = drawing_of_own_layers(graph)) {
+      return {.text = std::move(*drawing), .layers = graph["layers"].size(), .lacks_shapes = shows_shapes};
+    }
     throw Error(error.code(), fmt::format("{}: {}; a program that knows the layers can write model.drawing() itself",
                                           path, error.what()));
   }
@@ -87,16 +107,18 @@ int plot(FileSystem& files, const PlotOptions& options, Console& console) {
                     "the curves of its metrics, which this version cannot do yet; name a savepoint in it",
                     options.path));
   }
-  const Model model = read_described_model(files, options.path);
-  const std::string drawing = model.drawing({.shows_shapes = options.shows_shapes});
+  const DescribedDrawing drawing = read_drawing(files, options.path, options.shows_shapes);
   const std::optional<std::string> image =
-      output.extension() == kImageExtension ? render(options, drawing) : std::optional<std::string>();
+      output.extension() == kImageExtension ? render(options, drawing.text) : std::optional<std::string>();
   const bool lacks_renderer = output.extension() == kImageExtension && !image;
   // The text is worth having and can be drawn elsewhere. An error would leave the user with nothing.
   if (lacks_renderer) output.replace_extension(kTextExtension);
-  write_drawing(files, output, image ? *image : drawing);
-  console.out << "wrote " << printable(output.string()) << ": " << describe_count(model.layers().size(), "layer")
-              << "\n";
+  write_drawing(files, output, image ? *image : drawing.text);
+  console.out << "wrote " << printable(output.string()) << ": " << describe_count(drawing.layers, "layer") << "\n";
+  if (drawing.lacks_shapes) {
+    console.out << "note: shapes are left out, since the model has layers of an application, which holdfast does not "
+                   "know; a program that knows them can write model.drawing()\n";
+  }
   if (lacks_renderer) {
     console.out << "note: there is no program \"" << printable(options.renderer)
                 << "\" (install Graphviz), so this is its text and not an image\n";

@@ -111,13 +111,44 @@ TEST_F(Plot, RefusesFilesWithoutAModelOfLayers) {
 TEST_F(Plot, SaysWhatIsWrongWithAModelThatIsNone) {
   for (const char* graph :
        {R"({"format": "holdfast.sequential"})", R"({"format": "holdfast.model", "version": 1})",
-        R"({"format": "holdfast.sequential", "version": 1, "input_shape": [4], "layers": [{"kind": "my.Layer",
+        R"({"format": "holdfast.sequential", "version": 1, "input_shape": [4], "layers": [{"kind": "Mine",
             "name": "a", "config": {}}]})"}) {
     write("/d/a.h5", {}, std::string(R"({"graph": )") + graph + "}");
     EXPECT_EQ(run({"plot", "/d/a.h5", "-o", "/d/a.dot"}), kNotDone);
     EXPECT_THAT(problems(), HasSubstr("/d/a.h5: the model graph does not describe a model")) << graph;
     files_.remove("/d/a.h5");
   }
+}
+
+TEST_F(Plot, DrawsLayersOfApplicationsByTheirNames) {
+  write("/d/a.h5", {}, R"({"graph": {"format": "holdfast.sequential", "version": 1, "input_shape": [4],
+      "layers": [{"kind": "my.Layer", "name": "a \"b\" & c", "config": {}}]}})");
+  write("/d/b.h5", {}, R"({"graph": {"format": "holdfast.model", "version": 1,
+      "inputs": [{"name": "x", "shape": [4], "dtype": "f32"}], "layers": [{"kind": "my.Layer", "name": "own"}],
+      "calls": [{"layer": 0, "inputs": [[-1, 0], [7, 0], [-1, 3]]}, {"layer": 9}], "outputs": [[0, 0]]}})");
+
+  ASSERT_EQ(run({"plot", "/d/a.h5", "--shapes", "-o", "/d/a.dot"}), kDone) << problems();
+  EXPECT_THAT(out(), HasSubstr("1 layer\nnote: shapes are left out"));
+  ASSERT_EQ(run({"plot", "/d/b.h5", "-o", "/d/b.dot"}), kDone) << problems();
+
+  EXPECT_THAT(written("/d/a.dot"), HasSubstr("call0 [label=\"a \\\"b\\\" &amp; c\\nmy.Layer\""));
+  EXPECT_THAT(written("/d/a.dot"), HasSubstr("input0 -> call0;\n"));
+  const std::string graph = written("/d/b.dot");
+  EXPECT_THAT(graph, HasSubstr("  input0 -> call0;\n"));
+  EXPECT_THAT(graph, HasSubstr("  call0 -> output0;\n"));
+  EXPECT_EQ(graph.find("call7"), std::string::npos) << "the file has no such call";
+  EXPECT_EQ(graph.find("input3"), std::string::npos) << "nor such an input";
+}
+
+TEST_F(Plot, NamesConvertForKerasFiles) {
+  write("/d/a.h5", {{"model/d/kernel", {2, 1}, {1, 2}}}, R"({"kind": "savepoint", "graph": {"format":
+      "holdfast.sequential", "version": 1, "input_shape": [2], "layers": [{"kind": "Dense", "name": "d",
+      "config": {"units": 1, "use_bias": false}}]}})");
+  ASSERT_EQ(run({"convert", "/d/a.h5", "/d/b.keras"}), kDone) << problems();
+
+  EXPECT_EQ(run({"plot", "/d/b.keras", "-o", "/d/b.dot"}), kNotDone);
+
+  EXPECT_THAT(problems(), HasSubstr("/d/b.keras is a Keras file, and plot draws Holdfast's; convert it first"));
 }
 
 TEST_F(Plot, StopsAProgramThatDoesNotEnd) {

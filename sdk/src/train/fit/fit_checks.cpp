@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -14,6 +15,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "nn/model/chosen_names.h"
+#include "train/context/array_places.h"
 #include "train/state/monitor.h"
 #include "train/step/model_trainable.h"
 
@@ -55,8 +57,9 @@ std::string list_of(const std::vector<ArraySpec>& arrays) {
   return fmt::format(": {}", fmt::join(texts, ", "));
 }
 
-// Arrays are matched by position. A name that another array of the model has shows that the order is wrong. Where there
-// is one array, its name says nothing: a column of a table is called after what it holds.
+// Arrays that have all names of the model were matched by name before, all others by position. There a name that
+// another array of the model has shows that the order is wrong. Where there is one array, its name says nothing: a
+// column of a table is called after what it holds.
 std::optional<std::string> problem_of_name(const ArraySpec& given, const std::vector<ArraySpec>& wanted,
                                            std::size_t index, const char* what, const std::vector<bool>& are_chosen) {
   if (given.name.empty() || wanted.size() == 1 || given.name == wanted[index].name) return std::nullopt;
@@ -69,8 +72,10 @@ std::optional<std::string> problem_of_name(const ArraySpec& given, const std::ve
         "the names of the model, or none{}",
         given.name, what, index, wanted[index].name, list_of(wanted));
   }
-  return fmt::format("has \"{}\" as {} {}, where the model takes \"{}\"; give the arrays in the order of the model{}",
-                     given.name, what, index, wanted[index].name, list_of(wanted));
+  return fmt::format(
+      "has \"{}\" as {} {}, where the model takes \"{}\"; give the arrays in the order of the model, or all of them "
+      "its names{}",
+      given.name, what, index, wanted[index].name, list_of(wanted));
 }
 
 std::optional<std::string> problem_of_input(const ArraySpec& given, const std::vector<ArraySpec>& inputs,
@@ -101,6 +106,13 @@ std::optional<std::string> problem_of_target(const ArraySpec& given, const std::
   // Holdfast's own models convert targets to f32. A Trainable of an application sees the words as they are.
   if (converts || given.dtype == wanted.dtype) return std::nullopt;
   return fmt::format("has targets of {}{}, the model takes {}", name(given.dtype), which, name(wanted.dtype));
+}
+
+// A Trainable of an application takes arrays by position.
+std::vector<std::size_t> places_in_order(std::size_t count) {
+  std::vector<std::size_t> places(count);
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  return places;
 }
 
 void require_distinct_callbacks(const std::vector<CallbackHandle>& callbacks) {
@@ -237,8 +249,11 @@ void require_fitting_inputs(const Dataset& data, const Trainable& trainable, con
   // A Trainable of an application says nothing of where its names come from.
   const auto* const of_model = dynamic_cast<const ModelTrainable*>(&trainable);
   const std::vector<bool> are_chosen = of_model ? chosen_input_names(of_model->model()) : std::vector<bool>();
+  std::vector<std::size_t> places = places_in_order(inputs.size());
+  if (of_model != nullptr) find_array_places(data.inputs(), of_model->model().inputs(), places);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (const auto problem = problem_of_input(data.inputs()[i], inputs, i, are_chosen)) refuse_data(purpose, *problem);
+    const auto problem = problem_of_input(data.inputs()[places[i]], inputs, i, are_chosen);
+    if (problem) refuse_data(purpose, *problem);
   }
 }
 
@@ -251,11 +266,12 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
   }
   const auto* const of_model = dynamic_cast<const ModelTrainable*>(&trainable);
   const std::vector<bool> are_chosen = of_model ? chosen_output_names(of_model->model()) : std::vector<bool>();
+  std::vector<std::size_t> places = places_in_order(targets.size());
+  if (of_model != nullptr) find_array_places(data.targets(), of_model->model().outputs(), places);
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    if (const auto problem =
-            problem_of_target(data.targets()[i], targets, i, are_chosen, trainable.converts_targets())) {
-      refuse_data(purpose, *problem);
-    }
+    const ArraySpec& given = data.targets()[places[i]];
+    const auto problem = problem_of_target(given, targets, i, are_chosen, trainable.converts_targets());
+    if (problem) refuse_data(purpose, *problem);
   }
   if (data.has_sample_weights()) trainable.check_sample_weights(data.target_layout().arrays().back());
 }

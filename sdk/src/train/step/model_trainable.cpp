@@ -21,6 +21,7 @@
 #include "nn/model/description.h"
 #include "optim/clipping_options.h"
 #include "optim/update_pass.h"
+#include "train/context/array_places.h"
 #include "train/context/configuration_json.h"
 #include "train/step/weight_averaging.h"
 
@@ -194,15 +195,19 @@ void ModelTrainable::list_columns(WorkerState& state, const ShardBatch& batch) c
   const RowLayout& inputs = batch.input_layout == nullptr ? plain_layout() : *batch.input_layout;
   const RowLayout& targets = batch.target_layout == nullptr ? plain_layout() : *batch.target_layout;
   const float* const features = moved(batch.features, &DeviceShard::features);
+  std::vector<std::size_t>& places = state.lists.places;
+  find_array_places(inputs.arrays(), model_.inputs(), places);
   for (std::size_t array = 0; array < model_.inputs().size(); ++array) {
-    add(features, inputs, array, computed_type(model_.inputs()[array].spec.dtype), columns.inputs);
+    add(features, inputs, places[array], computed_type(model_.inputs()[array].spec.dtype), columns.inputs);
   }
   // predict() has no targets.
   if (!batch.targets.empty() || batch.target_layout != nullptr) {
     const float* const rows = moved(batch.targets, &DeviceShard::targets);
-    for (std::size_t array = 0; array < targets.arrays().size(); ++array) {
-      add(rows, targets, array, DType::f32, columns.targets);
-    }
+    // The weights are the last array, and belong to no output.
+    const std::size_t count = targets.arrays().size() - (batch.has_sample_weights ? 1 : 0);
+    find_array_places(targets.arrays().first(count), model_.outputs(), places);
+    for (const std::size_t place : places) add(rows, targets, place, DType::f32, columns.targets);
+    if (batch.has_sample_weights) add(rows, targets, count, DType::f32, columns.targets);
     // With weights, the sum of the gradients is divided later: no shard knows the weights of the others.
     if (batch.has_sample_weights) columns.weights = targets.arrays().back().shape;
     columns.scale = columns.weights ? 1.0F : 1.0F / static_cast<float>(batch.batch_samples);
@@ -288,6 +293,15 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch,
   }
   add(state.output_gradients.data());
   add(state.converted.data());
+  // Data sets of one Trainer may have their arrays in other orders and types.
+  for (const std::vector<Column>* list : {&state.lists.columns.inputs, &state.lists.columns.targets}) {
+    for (const Column& column : *list) {
+      key.push_back(column.conversion ? static_cast<std::uint64_t>(column.conversion->first_word) + 1 : 0);
+      if (!column.conversion) continue;
+      key.push_back(static_cast<std::uint64_t>(column.conversion->row_words));
+      key.push_back(static_cast<std::uint64_t>(column.conversion->from));
+    }
+  }
   key.push_back(static_cast<std::uint64_t>(batch.samples));
   key.push_back(static_cast<std::uint64_t>(batch.batch_samples));
   key.push_back(state.lists.parts.size());

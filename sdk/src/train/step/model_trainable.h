@@ -106,6 +106,7 @@ class ModelTrainable final : public Trainable {
     ModelProgram::BackwardArrays arrays{};
     std::vector<std::uint64_t> key{};
     std::vector<std::function<void()>> parts{};
+    std::vector<std::size_t> places{};  // find_array_places()
   };
   struct WorkerState {
     std::unique_ptr<ModelProgram> program;

@@ -163,11 +163,14 @@ void OutputEvaluation::check_weights(const ArraySpec& weights) const {
     }
     return;
   }
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("the sample weights have the shape {} a sample; a model {} takes one weight a sample{}",
-                          weights.shape.to_string(),
-                          has_several() ? "with several outputs" : "with the output " + output.to_string(),
-                          has_several() ? "" : ", or one for each position of the output's first axes"));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("the sample weights have the shape {} a sample; a model {} takes one weight a sample{}. For other "
+                  "weights, make them numbers of the targets, which a loss of values reads (LossFunction in "
+                  "value_loss.h)",
+                  weights.shape.to_string(),
+                  has_several() ? "with several outputs" : "with the output " + output.to_string(),
+                  has_several() ? "" : ", or one for each position of the output's first axes"));
 }
 
 std::vector<std::string> OutputEvaluation::sum_names() const {

@@ -75,6 +75,48 @@ TEST(SeveralArrays, GiveTheSameBitsOnAnyNumberOfReplicas) {
   }
 }
 
+// As data_of(), in another order.
+Dataset reordered_data_of(const Arrays& a) {
+  return from_tensors({{"numbers", Tensor(Shape{kSamples, 3}, a.numbers)}, {"id", Tensor(Shape{kSamples, 1}, a.ids)}},
+                      {{"value", Tensor(Shape{kSamples, 1}, a.values)}, {"kind", Tensor(Shape{kSamples}, a.labels)}},
+                      Tensor(Shape{kSamples}, a.weights));
+}
+
+TEST(SeveralArrays, AreTakenByTheNamesOfTheModel) {
+  const auto trained = [](const Dataset& data) {
+    return outcomes_of({.replicas = 2}, [&](Replica& replica) { return train(replica, data); }).front();
+  };
+
+  expect_equal(trained(reordered_data_of(arrays())), trained(data_of(arrays(), true)));
+}
+
+TEST(SeveralArrays, AreTakenByNameInPredictions) {
+  const auto predicted = [](const Dataset& data) {
+    Replica replica = Replica::alone();
+    Trainer trainer(replica, two_towers(), Adam(0.02F),
+                    {SparseCategoricalCrossentropy({.from_logits = true}), MeanSquaredError{}});
+    std::vector<float> values;
+    trainer.predict(data.batch(9), [&](std::int64_t, const std::vector<Tensor>& outputs) {
+      for (const Tensor& output : outputs) values.insert(values.end(), output.values().begin(), output.values().end());
+    });
+    return values;
+  };
+
+  EXPECT_EQ(predicted(reordered_data_of(arrays())), predicted(data_of(arrays(), true)));
+}
+
+// Only some of the names are those of the model, so nothing tells where the others belong.
+TEST(SeveralArrays, AreRefusedInAnotherOrderWithoutAllNames) {
+  Arrays a = arrays();
+  const Dataset data =
+      from_tensors({{"numbers", Tensor(Shape{kSamples, 3}, a.numbers)}, {"", Tensor(Shape{kSamples, 1}, a.ids)}},
+                   {{"kind", Tensor(Shape{kSamples}, a.labels)}, {"value", Tensor(Shape{kSamples, 1}, a.values)}});
+  Replica replica = Replica::alone();
+
+  EXPECT_THAT(sentence_thrown_by([&] { train(replica, data); }),
+              HasSubstr("give the arrays in the order of the model, or all of"));
+}
+
 TEST(SeveralOutputs, AreLoggedByNameAndAddUpToTheLoss) {
   Replica replica = Replica::alone();
 
@@ -201,7 +243,7 @@ TEST(SeveralArrays, AreCheckedBeforeTheFirstStep) {
 
   EXPECT_THAT(fit({{"id", ids}}, {{"kind", labels}, {"value", values}}),
               HasSubstr("has 1 inputs, the model takes 2: \"id\" of i32 [1], \"numbers\" of f32 [3]"));
-  EXPECT_THAT(fit({{"numbers", numbers}, {"id", ids}}, {{"kind", labels}, {"value", values}}),
+  EXPECT_THAT(fit({{"numbers", numbers}, {"", ids}}, {{"kind", labels}, {"value", values}}),
               HasSubstr("has \"numbers\" as input 0, where the model takes \"id\""));
   EXPECT_THAT(fit({{"id", Tensor(Shape{kSamples, 1}, std::vector<std::int64_t>(kSamples))}, {"numbers", numbers}},
                   {{"kind", labels}, {"value", values}}),
@@ -209,9 +251,11 @@ TEST(SeveralArrays, AreCheckedBeforeTheFirstStep) {
   EXPECT_THAT(fit({{"id", ids}, {"numbers", numbers}}, {{"kind", labels}}), HasSubstr("has 1 targets"));
   EXPECT_THAT(fit({{"id", ids}, {"numbers", numbers}}, {{"kind", values}, {"value", values}}),
               HasSubstr("for output \"kind\""));
-  EXPECT_THAT(fit({{"id", ids}, {"numbers", numbers}}, {{"kind", labels}, {"value", values}},
-                  std::optional(Tensor(Shape{kSamples, 4}))),
-              HasSubstr("a model with several outputs takes one weight a sample"));
+  EXPECT_THAT(
+      fit({{"id", ids}, {"numbers", numbers}}, {{"kind", labels}, {"value", values}},
+          std::optional(Tensor(Shape{kSamples, 4}))),
+      HasSubstr("a model with several outputs takes one weight a sample. For other weights, make them numbers of "
+                "the targets"));
 }
 
 // They would train by position, each output with the numbers of another.

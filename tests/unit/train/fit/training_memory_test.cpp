@@ -59,7 +59,7 @@ std::size_t growth_of_child(const std::function<void()>& warm_up, const std::fun
 }
 
 // Zeros: what is computed does not matter here.
-struct Kind {
+struct TrainedKind {
   Model model;
   std::shared_ptr<const Optimizer> optimizer;
   std::vector<LossHandle> losses;
@@ -67,11 +67,11 @@ struct Kind {
   std::vector<MetricHandle> metrics{};
 };
 
-Dataset zeros(std::int64_t samples, const Shape& features, const Shape& targets) {
+Dataset zeros_of_shapes(std::int64_t samples, const Shape& features, const Shape& targets) {
   return from_tensors(Tensor(features.with_batch(samples)), Tensor(targets.with_batch(samples)));
 }
 
-struct Training {
+struct MeasuredFit {
   std::int64_t batch = 1;
   int shards = 1;
   int prefetch = 0;
@@ -79,17 +79,17 @@ struct Training {
   std::vector<CallbackHandle> callbacks{};
 };
 
-Dataset batches_of(const Kind& kind, const Training& training) {
+Dataset batches_for_fit(const TrainedKind& kind, const MeasuredFit& training) {
   // Two steps leave enough for all buffers of batches that are loaded ahead.
   const std::int64_t batches = (3 + training.prefetch) * training.accumulate;
   const Dataset data = kind.data(batches * training.batch).batch(training.batch);
   return training.prefetch > 0 ? data.prefetch(training.prefetch) : data;
 }
 
-void expect_planned_as_measured(const Kind& kind, const Training& training) {
+void expect_planned_as_measured(const TrainedKind& kind, const MeasuredFit& training) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes memory of its own";
-  const Dataset data = batches_of(kind, training);
-  const Dataset few = batches_of(kind, {.batch = training.shards, .prefetch = training.prefetch});
+  const Dataset data = batches_for_fit(kind, training);
+  const Dataset few = batches_for_fit(kind, {.batch = training.shards, .prefetch = training.prefetch});
   const auto train = [&](const Dataset& batches, std::int64_t accumulate, std::vector<CallbackHandle> callbacks) {
     Replica replica = Replica::alone({.shards = training.shards});
     Trainer trainer(replica, kind.model, *kind.optimizer, kind.losses, kind.metrics);
@@ -105,28 +105,29 @@ void expect_planned_as_measured(const Kind& kind, const Training& training) {
       << plan.passes;
 }
 
-Value conv_bn(const Value& x, std::int64_t filters, std::int64_t kernel, std::int64_t stride) {
+Value normalized_convolution(const Value& x, std::int64_t filters, std::int64_t kernel, std::int64_t stride) {
   const Conv2D convolution{filters, kernel, {.strides = stride, .padding = Padding::same, .use_bias = false}};
   return BatchNormalization{}(convolution(x));
 }
 
-Value block(const Value& x, std::int64_t filters, std::int64_t stride) {
-  const Value shortcut = stride != 1 || x.shape()[2] != filters ? conv_bn(x, filters, 1, stride) : x;
-  return relu(conv_bn(relu(conv_bn(x, filters, 3, stride)), filters, 3, 1) + shortcut);
+Value residual_sum(const Value& x, std::int64_t filters, std::int64_t stride) {
+  const Value shortcut = stride != 1 || x.shape()[2] != filters ? normalized_convolution(x, filters, 1, stride) : x;
+  return relu(normalized_convolution(relu(normalized_convolution(x, filters, 3, stride)), filters, 3, 1) + shortcut);
 }
 
-Kind residual() {
+TrainedKind residual_kind() {
   const Value image = input({28, 28, 1});
-  const Value x = block(block(block(relu(conv_bn(image, 8, 3, 2)), 8, 1), 16, 2), 32, 2);
+  const Value x =
+      residual_sum(residual_sum(residual_sum(relu(normalized_convolution(image, 8, 3, 2)), 8, 1), 16, 2), 32, 2);
   return {.model = Model(image, Dense{10}(GlobalAveragePooling{}(x))),
           .optimizer = std::make_shared<SGD>(SGDOptions{.learning_rate = 0.05F, .momentum = 0.9F}),
           .losses = {SparseCategoricalCrossentropy{{.from_logits = true}}},
           .data = [](std::int64_t samples) {
-            return zeros(samples, {28, 28, 1}, {});
+            return zeros_of_shapes(samples, {28, 28, 1}, {});
           }};
 }
 
-Kind lenet5() {
+TrainedKind lenet_kind() {
   return {
       .model = Sequential{Input{28, 28, 1}, Conv2D{6, 5, {.padding = Padding::same, .activation = Activation::relu}},
                           MaxPooling2D{2}, Conv2D{16, 5, {.activation = Activation::relu}}, MaxPooling2D{2}, Flatten{},
@@ -136,21 +137,21 @@ Kind lenet5() {
       .losses = {SparseCategoricalCrossentropy{{.from_logits = true}}},
       .data =
           [](std::int64_t samples) {
-            return zeros(samples, {28, 28, 1}, {});
+            return zeros_of_shapes(samples, {28, 28, 1}, {});
           },
       .metrics = {SparseCategoricalAccuracy{}}};
 }
 
-Kind dense(const AdamOptions& options = {}) {
+TrainedKind dense_kind(const AdamOptions& options = {}) {
   return {.model = Sequential{Input{784}, Dense{2000, {.activation = Activation::relu}},
                               Dense{1500, {.activation = Activation::relu}}, Dense{10}},
           .optimizer = std::make_shared<Adam>(options),
           .losses = {MeanSquaredError{}},
-          .data = [](std::int64_t samples) { return zeros(samples, {784}, {10}); }};
+          .data = [](std::int64_t samples) { return zeros_of_shapes(samples, {784}, {10}); }};
 }
 
 // Inputs of integers, two outputs, sample weights, embeddings.
-Kind towers() {
+TrainedKind towers_kind() {
   constexpr std::int64_t kUsers = 50'000, kItems = 5'000, kWidth = 32;
   const Value user = input({1}, {.dtype = DType::i32, .name = "user"});
   const Value item = input({1}, {.dtype = DType::u16, .name = "item"});
@@ -173,8 +174,8 @@ Kind towers() {
           .data = data};
 }
 
-std::optional<ErrorCode> code_of_refusal(const Dataset& data, const TrainingMemoryOptions& options = {}) {
-  const Kind kind = dense();
+std::optional<ErrorCode> code_of_refused_plan(const Dataset& data, const TrainingMemoryOptions& options = {}) {
+  const TrainedKind kind = dense_kind();
   try {
     training_memory(Replica::alone(), kind.model, *kind.optimizer, kind.losses, data, options);
   } catch (const Error& error) {
@@ -186,37 +187,37 @@ std::optional<ErrorCode> code_of_refusal(const Dataset& data, const TrainingMemo
 }  // namespace
 
 TEST(TrainingMemory, OfResidualNetworksIsWithinATenthOfWhatAProcessTakes) {
-  expect_planned_as_measured(residual(), {.batch = 512});
-  expect_planned_as_measured(residual(), {.batch = 1024, .shards = 4, .prefetch = 2});
+  expect_planned_as_measured(residual_kind(), {.batch = 512});
+  expect_planned_as_measured(residual_kind(), {.batch = 1024, .shards = 4, .prefetch = 2});
 }
 
 TEST(TrainingMemory, OfLeNetIsWithinATenthOfWhatAProcessTakes) {
-  expect_planned_as_measured(lenet5(), {.batch = 1000});
-  expect_planned_as_measured(lenet5(), {.batch = 1200, .shards = 4, .prefetch = 3});
+  expect_planned_as_measured(lenet_kind(), {.batch = 1000});
+  expect_planned_as_measured(lenet_kind(), {.batch = 1200, .shards = 4, .prefetch = 3});
 }
 
 TEST(TrainingMemory, OfDenseLayersIsWithinATenthOfWhatAProcessTakes) {
-  expect_planned_as_measured(dense(), {.batch = 64});
-  expect_planned_as_measured(dense(), {.batch = 64, .shards = 2});
-  expect_planned_as_measured(dense({.use_ema = true}), {.batch = 16, .accumulate = 4});
+  expect_planned_as_measured(dense_kind(), {.batch = 64});
+  expect_planned_as_measured(dense_kind(), {.batch = 64, .shards = 2});
+  expect_planned_as_measured(dense_kind({.use_ema = true}), {.batch = 16, .accumulate = 4});
 }
 
 TEST(TrainingMemory, OfKeptWeightsAndClippingIsWithinATenthOfWhatAProcessTakes) {
   expect_planned_as_measured(
-      dense({.global_clip_norm = 1.0F}),
+      dense_kind({.global_clip_norm = 1.0F}),
       {.batch = 64, .callbacks = {EarlyStopping{{.monitor = "loss", .restore_best_weights = true}}}});
 }
 
 TEST(TrainingMemory, OfSeveralInputsAndSampleWeightsIsWithinATenthOfWhatAProcessTakes) {
-  expect_planned_as_measured(towers(), {.batch = 4000});
-  expect_planned_as_measured(towers(), {.batch = 16'000, .shards = 2, .prefetch = 1});
+  expect_planned_as_measured(towers_kind(), {.batch = 4000});
+  expect_planned_as_measured(towers_kind(), {.batch = 16'000, .shards = 2, .prefetch = 1});
 }
 
 TEST(TrainingMemory, RefusesDataWithoutBatchesAndNoBatchOfAStep) {
-  const Dataset data = dense().data(8);
+  const Dataset data = dense_kind().data(8);
 
-  EXPECT_EQ(code_of_refusal(data), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of_refusal(data.batch(4), {.accumulate = 0}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of_refused_plan(data), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of_refused_plan(data.batch(4), {.accumulate = 0}), ErrorCode::invalid_argument);
 }
 
 }  // namespace holdfast

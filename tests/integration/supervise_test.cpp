@@ -102,12 +102,12 @@ TEST(Supervise, EndsARunAtOnceWhoseReplicasTakeOtherData) {
   EXPECT_EQ(run.starts(), 2U);
 }
 
-// A replica aborted, and others after it.
-TEST(Supervise, EndsARunAtOnceWhoseReplicasHaveOtherModels) {
+// Their memory for gradients differs, which the watchdog sees before they meet.
+TEST(Supervise, EndsARunAtOnceWhoseReplicasHaveModelsOfOtherSizes) {
   const FailedRun run(FailedRun::OfCalls{"other_model"});
 
   EXPECT_EQ(run.result.exit_code, 1) << run.result.output;
-  EXPECT_THAT(run.result.output, HasSubstr("make the same model, with the same losses and metrics, in all replicas"));
+  EXPECT_THAT(run.result.output, HasSubstr("replicas show memory of different sizes, as those of different models do"));
   EXPECT_EQ(run.starts(), 2U);
 }
 

@@ -305,7 +305,8 @@ Model model_of(const Pipeline& data) {
     inputs.push_back(input(spec.shape, {.dtype = spec.dtype, .name = spec.name}));
   }
   if (inputs.size() > 1) {
-    return Model{inputs, Dense{data.classes}(Dense{12, {.activation = Activation::relu}}(Concatenate{}(inputs)))};
+    const Value hidden = Dense{12, {.activation = Activation::relu}}(Concatenate{}(inputs));
+    return Model{inputs, {Dense{data.classes}(hidden)}};
   }
   const Value& start = inputs[0];
   if (data.kind == Kind::tags) {

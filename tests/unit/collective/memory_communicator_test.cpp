@@ -216,28 +216,6 @@ TEST(MemoryCommunicator, LeavesWhatARankDoesNotTake) {
   EXPECT_EQ(kept == std::vector<std::byte>(1000, std::byte{7}), true);
 }
 
-// The process aborted, and the watchdog started others that did so, too.
-TEST(MemoryCommunicator, RefusesARankWhoseModelIsSmaller) {
-  const CommunicatorShape shape = shape_of(0, 2, 2, 64);
-  const std::size_t bytes = MemoryCommunicator::blocks_bytes(shape);
-  const auto arena = [] { return SharedMemory::create("arena", MemoryCommunicator::kArenaBytes); };
-  const auto blocks = [](std::size_t size) {
-    return std::make_shared<SharedMemory>(SharedMemory::create("blocks", size));
-  };
-  MemoryCommunicator::Memory memory{.own_arena = arena(), .arenas = {}, .own_blocks = blocks(bytes), .blocks = {}};
-  memory.arenas.resize(1);
-  memory.arenas.push_back(arena());
-  memory.blocks = {nullptr, blocks(bytes - 64)};
-
-  try {
-    const MemoryCommunicator communicator(shape, std::move(memory));
-    FAIL() << "it takes blocks that are too small";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::incompatible);
-    EXPECT_NE(std::string(error.what()).find("replica 1 has"), std::string::npos) << error.what();
-  }
-}
-
 TEST(MemoryCommunicator, GathersEveryRanksBytesInOrder) {
   constexpr int kRanks = 3;
   ThreadGroup group(kRanks);

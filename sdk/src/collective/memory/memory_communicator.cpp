@@ -143,18 +143,9 @@ MemoryCommunicator::MemoryCommunicator(const CommunicatorShape& shape, Memory me
     const std::size_t nodes = tree.covering_nodes(shape.assignment.of(rank)).size();
     HOLDFAST_ASSERT(nodes > 0 && nodes <= kMaximumCoveringNodes);
     leaf_ranks_.insert(leaf_ranks_.end(), nodes, rank);
-    if (rank != shape.rank) require_room(*memory_.blocks[static_cast<std::size_t>(rank)], rank);
+    HOLDFAST_ASSERT(rank == shape.rank ||
+                    memory_.blocks[static_cast<std::size_t>(rank)]->size_bytes() >= blocks_bytes(shape));
   }
-}
-
-// Each process makes its model by itself, and its blocks are as large as the model.
-void MemoryCommunicator::require_room(const SharedMemory& blocks, int rank) const {
-  if (blocks.size_bytes() >= blocks_bytes(shape_)) return;
-  throw Error(
-      ErrorCode::incompatible,
-      fmt::format("replica {} has {} bytes for gradients, and replica {} needs {}: its model has fewer parameters "
-                  "or metrics; make the same model, with the same losses and metrics, in all replicas",
-                  rank, blocks.size_bytes(), shape_.rank, blocks_bytes(shape_)));
 }
 
 const std::byte* MemoryCommunicator::arena(int rank) const {

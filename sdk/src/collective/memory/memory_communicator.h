@@ -43,7 +43,6 @@ class MemoryCommunicator final : public Communicator {
     std::shared_ptr<SharedMemory> own_blocks;
     std::vector<std::shared_ptr<const SharedMemory>> blocks;  // by rank, readable; the entry of this rank is not used
   };
-  // Throws Error{incompatible} for blocks of another rank that are too small: its model is another one.
   MemoryCommunicator(const CommunicatorShape& shape, Memory memory);
 
   int rank() const override { return shape_.rank; }
@@ -64,7 +63,6 @@ class MemoryCommunicator final : public Communicator {
   void cancel();
 
  private:
-  void require_room(const SharedMemory& blocks, int rank) const;
   const std::byte* arena(int rank) const;
   const SignalWord& signal(int rank) const;
   bool have_all_arrived() const;

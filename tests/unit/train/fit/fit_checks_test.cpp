@@ -57,7 +57,7 @@ TEST(FitChecks, WarnOfBatchNormalizationWhereSomeShardsHaveOneSample) {
 // Frozen layers take the averages, and the positions of one sample are rows that differ.
 TEST(FitChecks, LetBatchNormalizationsBeThatNeedNoSecondSample) {
   EXPECT_EQ(fit_in_four_shards(normalized_vectors().frozen("batch_normalization"), 4), "");
-  const Model of_positions = Sequential{Input{4}, Reshape{Shape{2, 2}}, BatchNormalization{}, Flatten{}, Dense{1}};
+  const Model of_positions = Sequential{Input{4}, Reshape{{2, 2}}, BatchNormalization{}, Flatten{}, Dense{1}};
   EXPECT_EQ(fit_in_four_shards(of_positions, 4), "");
 }
 

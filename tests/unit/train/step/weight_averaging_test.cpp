@@ -166,7 +166,8 @@ TEST(SwapEMAWeights, HasFilesOfWeightsAloneHoldTheAveragesThatWereValidated) {
 
   const Model averaged = load_model(folder / "weights/1.h5");
   EXPECT_TRUE(std::ranges::equal(averaged.parameter_values(), trainer.averaged_model().parameter_values()));
-  Trainer other(alone, averaged, SGD(0.01F), loss_of_averages());
+  Replica beside = Replica::alone();
+  Trainer other(beside, averaged, SGD(0.01F), loss_of_averages());
   EXPECT_EQ(other.evaluate(averaged_batches()).at("loss"), fit.results.at("val_loss"));
 }
 

@@ -65,8 +65,15 @@ Model golden_batch_normalization() {
                     BatchNormalization{{.epsilon = 1e-5F, .has_scale = false, .has_center = false, .name = "neither"}}};
 }
 
+Model golden_pooling() {
+  return Sequential{Input{9, 6}, UnitNormalization{{.axes = {0, -1}}}, AdaptiveAveragePooling{{5}},
+                    AdaptiveMaxPooling{{2}},
+                    EinsumDense{"abc,cde->abde", {-1, 2, 3}, {.activation = Activation::tanh, .bias_axes = "de"}}};
+}
+
 const std::map<std::string, Model>& described_models() {
   static const std::map<std::string, Model> models = {{"batch_normalization.json", golden_batch_normalization()},
+                                                      {"adaptive_pooling.json", golden_pooling()},
                                                       {"chain.json", golden_chain()},
                                                       {"residual.json", golden_residual()},
                                                       {"two_towers.json", golden_two_towers()}};

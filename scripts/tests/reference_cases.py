@@ -65,6 +65,16 @@ def flag(rng):
     return bool(rng.integers(2))
 
 
+def sparsemax(x):
+    """That of the paper (Martins and Astudillo, 2016, algorithm 1). Keras 3.15 adds up the cumulative sums of all
+    elements that stay, so its results do not add up to 1 where more than one stays."""
+    z = -keras.ops.sort(-x, axis=-1)
+    stays = 1 + keras.ops.arange(1, x.shape[-1] + 1, dtype=x.dtype) * z > keras.ops.cumsum(z, axis=-1)
+    count = keras.ops.sum(keras.ops.cast(stays, x.dtype), axis=-1, keepdims=True)
+    limit = (keras.ops.sum(keras.ops.where(stays, z, 0.0), axis=-1, keepdims=True) - 1) / count
+    return keras.ops.maximum(x - limit, 0.0)
+
+
 # Each activation: the text of a file, and the same in Keras.
 def activations(rng):
     a = keras.activations
@@ -83,7 +93,7 @@ def activations(rng):
         (f"hard_shrink({threshold})", lambda x: a.hard_shrink(x, threshold)), ("exponential", a.exponential),
         ("log_sigmoid", a.log_sigmoid), ("mish", a.mish), ("log_softmax", a.log_softmax),
         (f"squareplus({alpha})", lambda x: a.squareplus(x, alpha)), ("sparse_plus", a.sparse_plus),
-        ("sparse_sigmoid", a.sparse_sigmoid), ("sparsemax", a.sparsemax),
+        ("sparse_sigmoid", a.sparse_sigmoid), ("sparsemax", sparsemax),
         (f"threshold({threshold},{-slope})", lambda x: a.threshold(x, threshold, -slope)),
     ]
 

@@ -67,7 +67,7 @@ KINDS = {
 ACTIVATIONS = ["linear", "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "softplus", "softsign",
                "sigmoid", "tanh", "softmax", "hard_sigmoid", "hard_silu", "hard_tanh", "tanh_shrink", "soft_shrink",
                "hard_shrink", "exponential", "log_sigmoid", "mish", "log_softmax", "swish", "squareplus",
-               "sparse_plus", "sparse_sigmoid", "sparsemax"]
+               "sparse_plus", "sparse_sigmoid"]
 
 
 def joined(shape, parts):

@@ -48,7 +48,6 @@ constexpr std::array kActivationRows = {
     ActivationRow{"squareplus", "Squareplus", "b", 4},
     ActivationRow{"sparse_plus", "SparsePlus", ""},
     ActivationRow{"sparse_sigmoid", "SparseSigmoid", ""},
-    ActivationRow{"sparsemax", "", ""},
     ActivationRow{"softmax", "", ""},
     ActivationRow{"relu", "Relu", ""},
     // Keras's activation of this name is the exact one.

@@ -72,7 +72,8 @@ class ActivationFunction {
   static ActivationFunction mish();            // x * tanh(softplus(x))     Misra, 2019
   static ActivationFunction log_softmax();     // x - log(sum of exp(x)), along the last axis
   // max(x - t, 0) along the last axis, with the t for which the sum is 1      Martins and Astudillo, 2016
-  // Compares each element with each other one, so it is for axes of some hundreds of elements.
+  // Compares each element with each other one, so it is for axes of some hundreds of elements. Keras 3.15 computes
+  // another t where several elements stay, so files of Keras hold none.
   static ActivationFunction sparsemax();
   // a sigmoid(b), where a and b are the halves of the last axis               Dauphin et al., 2017
   // The result has half as many elements. Throws Error{invalid_argument} when it is applied to an odd number of them.

@@ -88,8 +88,15 @@ Model golden_options() {
   return Model(x, GroupNormalization{1, {.gamma_initializer = Initializer::constant(0.25F)}}(moving));
 }
 
+Model golden_pooling() {
+  return Sequential{Input{9, 6}, UnitNormalization{{.axes = {0, -1}}}, AdaptiveAveragePooling{{5}},
+                    AdaptiveMaxPooling{{2}},
+                    EinsumDense{"abc,cde->abde", {-1, 2, 3}, {.activation = Activation::tanh, .bias_axes = "de"}}};
+}
+
 const std::map<std::string, Model>& described_models() {
   static const std::map<std::string, Model> models = {{"batch_normalization.json", golden_batch_normalization()},
+                                                      {"adaptive_pooling.json", golden_pooling()},
                                                       {"chain.json", golden_chain()},
                                                       {"options.json", golden_options()},
                                                       {"residual.json", golden_residual()},

@@ -1,3 +1,6 @@
+// Samples of floats are changed where they come out, and those of bytes as floats from 0 to 255 that are rounded once,
+// at the end. So each change is written once, for both.
+
 #include "data/pictures/pixel_change.h"
 
 #include <fmt/format.h>

@@ -14,8 +14,8 @@
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/shown_text.h"
 #include "holdfast/base/utf8.h"
-#include "holdfast/format/array_file.h"
 #include "holdfast/train/attached_texts.h"
+#include "train/state/snapshot.h"
 
 namespace holdfast {
 namespace {
@@ -73,8 +73,7 @@ void describe_attached_differences(const std::map<std::string, std::string>& sav
 }
 
 std::map<std::string, std::string> attached_texts(const std::string& path) {
-  const format::ArrayFile file = format::ArrayFile::open(posix_file_system(), path);
-  const std::string text(file.metadata());
+  const std::string text = read_metadata(posix_file_system(), path);
   const nlohmann::json metadata = is_deep_json(text) ? nlohmann::json() : nlohmann::json::parse(text, nullptr, false);
   if (!metadata.is_object()) return {};
   try {

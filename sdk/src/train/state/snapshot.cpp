@@ -366,6 +366,10 @@ static Error without_model(const std::string& path) {
                   path)};
 }
 
+std::string read_metadata(FileSystem& files, const std::string& path) {
+  return std::string(format::ArrayFile::open(files, path).metadata());
+}
+
 Snapshot read_model(FileSystem& files, const std::string& path) {
   const format::ArrayFile file = format::ArrayFile::open(files, path);
   Snapshot snapshot{.state = {}, .arrays = {}};

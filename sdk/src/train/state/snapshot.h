@@ -95,6 +95,8 @@ Digest write_savepoint(FileSystem& files, const std::string& path, const Snapsho
                        const SavepointStorage& storage = {});
 // Reads all of a savepoint. Throws Error{invalid_file} for anything but a whole one.
 Snapshot read_savepoint(FileSystem& files, const std::string& path);
+// The metadata of any file of arrays, whose digest is checked. Throws Error{invalid_file} for a damaged file.
+std::string read_metadata(FileSystem& files, const std::string& path);
 // Reads a savepoint, a file of weights, or the file that `holdfast convert` made of a Keras model: the state of the
 // last two has a graph and nothing else, its arrays are the model's. Throws what read_savepoint() throws.
 Snapshot read_model(FileSystem& files, const std::string& path);

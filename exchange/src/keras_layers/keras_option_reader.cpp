@@ -242,10 +242,14 @@ Json KerasOptionReader::read_last_axes(const LayerOption& option, const Json& va
   if (value == -1) return Json::array({-1});
   const auto axes = static_cast<std::int64_t>(rank());
   std::set<std::int64_t> places;
+  std::set<bool> are_negative;
   for (const Json& entry : value.is_array() ? value : Json::array({value})) {
     const std::int64_t axis = axis_in(option.keras, entry, rank());
+    are_negative.insert(axis < 0);
     if (!places.insert(axis < 0 ? axis : axis - axes).second) refuse_option(option.keras);
   }
+  // Keras sorts these numbers, and so gives gamma another order of axes where some count from the end.
+  if (are_negative.size() > 1) refuse_option(option.keras);
   const bool are_last = !places.empty() && *places.begin() == -static_cast<std::int64_t>(places.size());
   if (are_last) return Json(std::vector<std::int64_t>(places.begin(), places.end()));
   refuse(fmt::format("normalizes the axes {}, and Holdfast the last ones alone; permute the value before it",

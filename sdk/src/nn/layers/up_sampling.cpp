@@ -1,3 +1,6 @@
+// New pixels are copies and weighted sums of parts of the value. So devices need no kernels for them, and gradients
+// follow from the parts.
+
 #include "holdfast/nn/up_sampling.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Keras writes an object with a class, and Holdfast a text with the factors. A regularizer of another class has no text.
+// Keras writes an object with a class, and Holdfast a text with the factors. A regularizer of another class has no
+// text.
 
 #include "keras_layers/keras_regularizer.h"
 

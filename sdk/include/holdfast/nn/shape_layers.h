@@ -128,7 +128,7 @@ enum class Interpolation {
 // The default of Keras.
 struct UpSampling2DOptions {
   Interpolation interpolation = Interpolation::nearest;  // what new pixels are
-  std::string name = {};  // empty: the model chooses one
+  std::string name = {};                                 // empty: the model chooses one
 };
 
 // Enlarges an image [height, width, channels] by whole factors (keras.layers.UpSampling2D). With the interpolation

@@ -79,10 +79,11 @@ class PictureLister {
     if (failure) {
       const Error error =
           system_error(failure.value(), fmt::format("cannot open the folder of pictures {}", quoted_text(folder)));
-      throw Error(error.code(),
-                  fmt::format("{}; give the folder that holds a folder of pictures for each class, by a path that counts "
-                              "from the current folder if it is relative",
-                              error.what()));
+      throw Error(
+          error.code(),
+          fmt::format("{}; give the folder that holds a folder of pictures for each class, by a path that counts "
+                      "from the current folder if it is relative",
+                      error.what()));
     }
   }
 

@@ -41,7 +41,7 @@ struct ModuleKind {
   static std::shared_ptr<M> pointer(const Handle& handle) { return handle; }
 };
 template <typename H>
-  requires std::derived_from<H, ::torch::nn::ModuleHolder<typename H::ContainedType>>
+requires std::derived_from<H, ::torch::nn::ModuleHolder<typename H::ContainedType>>
 struct ModuleKind<H> {
   using Module = typename H::ContainedType;  // what functions get
   using Handle = H;                          // what a factory returns

@@ -6,8 +6,10 @@ if(HOLDFAST_BUILDS_PARQUET)
   install(TARGETS holdfast_parquet EXPORT HoldfastTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 if(HOLDFAST_BUILDS_TORCH)
-  install(TARGETS holdfast_torch EXPORT HoldfastTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(DIRECTORY sdk/torch/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+  # A component of its own, as that of CUDA, with targets of its own: the package is whole without it.
+  install(TARGETS holdfast_torch EXPORT HoldfastTorchTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT torch)
+  install(DIRECTORY sdk/torch/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT torch FILES_MATCHING PATTERN "*.h")
+  install(EXPORT HoldfastTorchTargets NAMESPACE Holdfast:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast COMPONENT torch)
 endif()
 if(HOLDFAST_BUILDS_CUDA)
   # Names no folder of this machine: cuDNN is where the loader looks, or CMAKE_INSTALL_RPATH says where.

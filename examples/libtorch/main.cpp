@@ -24,7 +24,7 @@ void fit(holdfast::Replica& replica, holdfast::Trainable& model, const holdfast:
 
 void train_resnet(holdfast::Replica& replica, const ExampleOptions& options) {
   holdfast::torch::TrainableModule<ResNet> model({
-      .inputs = {{.shape = {28, 28, 1}}},
+      .inputs = {{.name = {}, .shape = {28, 28, 1}}},
       .targets = {{.name = {}, .shape = {}}},
       .loss =
           [](const torch::Tensor& output, const holdfast::torch::Batch& batch) {

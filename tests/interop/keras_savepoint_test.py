@@ -360,9 +360,13 @@ def step_of(path):
 @pytest.mark.parametrize("form", FORMS_WITH_STATE)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_what_keras_saved_becomes_a_savepoint_with_the_state_of_its_optimizer(optimizer, form, tmp_path):
-    like, _ = savepoint(tmp_path, optimizer, seed=2, stem="like", step=0)
+    like, likes_content = savepoint(tmp_path, optimizer, seed=2, stem="like", step=0)
     _, content = savepoint(tmp_path, optimizer)
     model = with_state(with_values(in_keras(optimizer), content), optimizer, content)
+    # What Keras does not have stays: the velocity of arrays that Muon updates.
+    in_file = slots_of(model, optimizer)
+    content = {name: value if name.startswith("model/") or name in in_file else likes_content[name]
+               for name, value in content.items()}
 
     program("savepoint", save(model, tmp_path, form), like, tmp_path / "out.h5")
 

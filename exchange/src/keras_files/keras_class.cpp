@@ -259,7 +259,9 @@ std::optional<std::vector<KerasVariable>> keras_variables(std::string_view class
   std::vector<KerasVariable> result;
   // Given statistics are options and no variables.
   if (class_name == "Normalization" && !member(config, "mean").is_null()) return result;
-  const bool lacks_bias = class_name == "EinsumDense" && member(config, "bias_axes").is_null();
+  // Those inside of an attention have no equation in its configuration.
+  const bool is_layer = class_name == "EinsumDense" && !member(config, "equation").is_null();
+  const bool lacks_bias = is_layer && member(config, "bias_axes").is_null();
   for (const Variable& variable : *variables) {
     if (lacks_bias && variable.name == "bias") continue;
     const bool is_there =

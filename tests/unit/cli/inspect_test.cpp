@@ -65,7 +65,7 @@ TEST_F(Inspect, ListsTheTextsThatAModelCarries) {
 
   ASSERT_EQ(run({"inspect", "/d/a.h5"}), kDone);
 
-  EXPECT_THAT(out(), HasSubstr("attached  classes (3 bytes), odd (0 bytes)\n"));
+  EXPECT_THAT(out(), HasSubstr("attached   classes (3 bytes), odd (0 bytes)\n"));
 }
 
 TEST_F(Inspect, PrintsJson) {

@@ -36,6 +36,7 @@ class Regularizer {
   // refuses it for an array of another number of axes (Error{invalid_argument}). Its time grows with the square of
   // the number of rows or columns; one of them alone has no penalty.
   enum class Lines { rows, columns };
+  // Factor and lines of that penalty.
   static Regularizer orthogonal(float factor = 0.01F, Lines lines = Lines::rows);
 
   // Factors of the sums of |w| and of w^2.

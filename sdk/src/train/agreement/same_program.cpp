@@ -74,7 +74,7 @@ void require_same_program(Training& training, const std::string& what, const std
   training.enter(TrainingPhase::waiting_for_peers);
   const std::vector<Digest> digests = gathered_of_ranks(training, digest(std::as_bytes(std::span(own))));
   const auto other = std::ranges::find_if(digests, [&](const Digest& digest) { return digest != digests.front(); });
-  if (other == digests.end()) return training.enter(TrainingPhase::callbacks);
+  if (other == digests.end()) return;
   const std::vector<std::string> texts = gathered_texts(training, own);
   const auto rank = static_cast<std::size_t>(other - digests.begin());
   throw Error(

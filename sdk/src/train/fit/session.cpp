@@ -133,6 +133,7 @@ bool Trainer::Session::compare_arguments() {
   if (generation_.has_ended() || record_of(index).is_finished) return true;
   try {
     require_same_program(training_, fmt::format("call {} of the Trainer", index + 1), arguments_);
+    training_.enter(TrainingPhase::callbacks);
     return true;
   } catch (const GenerationEnded&) {
     return false;

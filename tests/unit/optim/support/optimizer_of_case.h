@@ -70,7 +70,7 @@ inline std::unique_ptr<Optimizer> ftrl_of_case(CaseOptions& of) {
   return std::make_unique<Ftrl>(options);
 }
 
-inline std::unique_ptr<Optimizer> muon_of_case(CaseOptions& of) {
+inline std::unique_ptr<Optimizer> muon_of_case(CaseOptions& of, const nlohmann::json& one) {
   MuonOptions options;
   of.take_common(options);
   of.take("adam_beta_1", options.adam_beta_1);
@@ -85,6 +85,8 @@ inline std::unique_ptr<Optimizer> muon_of_case(CaseOptions& of) {
   of.take("ns_steps", options.ns_steps);
   of.take("nesterov", options.nesterov);
   of.take("rms_rate", options.rms_rate);
+  // Adam updates such an array of Keras, also where a test keeps its elements as a matrix.
+  if (one["shape"].size() < 2) options.adam_arrays = {"*"};
   return std::make_unique<Muon>(options);
 }
 
@@ -100,7 +102,7 @@ inline std::unique_ptr<Optimizer> optimizer_of_case(const nlohmann::json& one) {
   if (kind == "adamw") return with_betas<AdamW>(of, AdamWOptions{});
   if (kind == "schedule_free_adamw") return with_betas<ScheduleFreeAdamW>(of, ScheduleFreeAdamWOptions{});
   if (kind == "ftrl") return ftrl_of_case(of);
-  if (kind == "muon") return muon_of_case(of);
+  if (kind == "muon") return muon_of_case(of, one);
   if (kind == "sgd") {
     SGDOptions options;
     of.take_common(options);

@@ -3,8 +3,8 @@
 // A module of LibTorch that a Trainer trains:
 //
 //   holdfast::torch::TrainableModule<Net> model({
-//       .inputs = {{.shape = {784}}},
-//       .targets = {{.dtype = holdfast::DType::i64}},
+//       .inputs = {{.name = {}, .shape = {784}}},
+//       .targets = {{.name = {}, .shape = {}, .dtype = holdfast::DType::i64}},
 //       .loss = [](const torch::Tensor& output, const holdfast::torch::Batch& batch) {
 //         return torch::cross_entropy_loss(output, batch.target());
 //       },

@@ -100,9 +100,12 @@ void expect_planned_as_measured(const TrainedKind& kind, const MeasuredFit& trai
   const TrainingMemory plan = training_memory(
       Replica::alone({.shards = training.shards}), kind.model, *kind.optimizer, kind.losses, data,
       {.accumulate = training.accumulate, .keeps_weights = !training.callbacks.empty(), .metrics = kind.metrics});
-  EXPECT_NEAR(static_cast<double>(plan.total()), static_cast<double>(measured), 0.1 * static_cast<double>(measured))
-      << "state " << plan.state << ", gradients " << plan.gradients << ", samples " << plan.samples << ", passes "
-      << plan.passes;
+  SCOPED_TRACE(testing::Message() << "state " << plan.state << ", gradients " << plan.gradients << ", samples "
+                                  << plan.samples << ", passes " << plan.passes);
+  const auto planned = static_cast<double>(plan.total());
+  EXPECT_GE(planned, 0.9 * static_cast<double>(measured));
+  // With several shards one thread may have computed all, before the other one touched its memory.
+  if (training.shards == 1) EXPECT_LE(planned, 1.1 * static_cast<double>(measured));
 }
 
 Value normalized_convolution(const Value& x, std::int64_t filters, std::int64_t kernel, std::int64_t stride) {

@@ -134,7 +134,8 @@ void walk_torch_module(const ArraySet& savepoint, Exchange& exchange) {
     const std::string& first = alias == aliases.end() ? name : alias->second;
     const auto array = arrays.find(first);
     if (counters.contains(first)) {
-      exchange.count_batches(theirs, steps);
+      const std::optional<std::int64_t> start = integer_value(member(member(config, "counter_starts"), first));
+      exchange.count_batches(theirs, start.value_or(0) + steps);
     } else if (const auto constant = constants.find(first); constant != constants.end()) {
       exchange.copy(constant->second, theirs);
     } else if (array == arrays.end()) {
@@ -142,8 +143,8 @@ void walk_torch_module(const ArraySet& savepoint, Exchange& exchange) {
     } else if (alias != aliases.end()) {
       exchange.copy(*array->second, theirs);
     } else {
+      if (!taken.insert(name).second) refuse(fmt::format("it names the array {} twice", quoted_text(name)));
       exchange.move(*array->second, theirs, unchanged(*array->second));
-      taken.insert(name);
     }
   }
   for (const auto& [name, array] : arrays) {

@@ -39,7 +39,12 @@ at::Tensor DropoutImpl::forward(const at::Tensor& input) {
                 "holdfast::torch::Dropout draws by seed, step and sample, which only a step of a Trainer has; call "
                 "eval() on the module, or use torch::nn::Dropout outside of a Trainer");
   }
-  if (input.dim() < 1) throw Error(ErrorCode::invalid_argument, "a dropout's input has no axis that counts samples");
+  if (input.dim() < 1 || input.size(0) != shard->samples) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the first axis of a holdfast::torch::Dropout's input has {} elements, and there are {} "
+                            "samples; call it where the first axis counts the samples, as before a transpose()",
+                            input.dim() < 1 ? 0 : input.size(0), shard->samples));
+  }
   at::Tensor mask = at::empty(input.sizes(), at::TensorOptions().dtype(at::kFloat));
   const std::int64_t samples = input.size(0);
   const std::int64_t elements = samples == 0 ? 0 : input.numel() / samples;

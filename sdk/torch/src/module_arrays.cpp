@@ -116,6 +116,7 @@ ModuleArrays::ModuleArrays(const ::torch::nn::Module& module) {
       buffers.add(name_of(name), shape_of(tensor));
     } else if (is_counter(name) && tensor.scalar_type() == at::kLong && tensor.numel() == 1) {
       counters.push_back(name_of(name));
+      counter_starts.push_back(tensor.item<std::int64_t>());
     } else {
       constants.push_back(constant_of(name, tensor));
       constant_digits += constants.back().bytes.size();
@@ -123,7 +124,7 @@ ModuleArrays::ModuleArrays(const ::torch::nn::Module& module) {
   }
   if (constant_digits / 2 > kLargestConstants) {
     throw Error(ErrorCode::unsupported,
-                fmt::format("the module has {} bytes of buffers that are no f32, and savepoints hold at most {}; give "
+                fmt::format("the module has {} bytes of buffers that are not f32, and savepoints hold at most {}; give "
                             "such tables as inputs, or as buffers of f32",
                             constant_digits / 2, kLargestConstants));
   }
@@ -160,6 +161,7 @@ WorkerModule::WorkerModule(std::shared_ptr<::torch::nn::Module> module, const Mo
       })) {
     throw of_another_module();
   }
+  for (const auto& part : module_->modules()) modes_.emplace_back(part, part->is_training());
   std::unordered_map<const void*, bool> seen;
   for (const auto& parameter : module_->named_parameters()) {
     const at::Tensor& tensor = parameter.value();
@@ -172,6 +174,15 @@ WorkerModule::WorkerModule(std::shared_ptr<::torch::nn::Module> module, const Mo
     const bool is_count = std::ranges::find(arrays.counters, name_of(buffer.key())) != arrays.counters.end();
     (tensor.scalar_type() == at::kFloat ? buffers_ : is_count ? counters_ : constants_).push_back(tensor);
   }
+}
+
+static std::vector<std::uint32_t> versions_of(const std::vector<at::Tensor>& some,
+                                              const std::vector<at::Tensor>& others) {
+  std::vector<std::uint32_t> versions;
+  for (const std::vector<at::Tensor>* tensors : {&some, &others}) {
+    for (const at::Tensor& tensor : *tensors) versions.push_back(static_cast<std::uint32_t>(tensor._version()));
+  }
+  return versions;
 }
 
 void WorkerModule::view(std::span<float> parameters, std::span<float> frozen) {
@@ -207,17 +218,37 @@ void WorkerModule::set_buffers(std::span<const float> buffers, std::int64_t step
       to.copy_(at::from_blob(const_cast<float*>(from.data()), to.sizes(), at::kFloat));
     }
   }
-  for (at::Tensor& counter : counters_) *counter.data_ptr<std::int64_t>() = steps;
+  for (std::size_t i = 0; i < counters_.size(); ++i) {
+    *counters_[i].data_ptr<std::int64_t>() = arrays_->counter_starts[i] + steps;
+  }
   steps_ = steps;
+  versions_ = versions_of(parameters_, frozen_);
 }
 
 std::string WorkerModule::forbidden_change() const {
   for (std::size_t i = 0; i < constants_.size(); ++i) {
-    if (hex_of(constants_[i]) != arrays_->constants[i].bytes) return arrays_->constants[i].name;
+    if (hex_of(constants_[i]) != arrays_->constants[i].bytes) {
+      return fmt::format(
+          "the integer buffer \"{}\", which savepoints cannot hold; count in an f32 buffer, or leave it "
+          "as it was made",
+          arrays_->constants[i].name);
+    }
   }
   for (std::size_t i = 0; i < counters_.size(); ++i) {
-    const std::int64_t count = *counters_[i].data_ptr<std::int64_t>();
-    if (count != steps_ && count != steps_ + 1) return arrays_->counters[i];
+    const std::int64_t count = *counters_[i].data_ptr<std::int64_t>() - arrays_->counter_starts[i];
+    if (count == steps_ || count == steps_ + 1) continue;
+    return fmt::format("the counter \"{}\" by another number than 0 or 1; call the layer once in forward()",
+                       arrays_->counters[i]);
+  }
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const ArenaEntry& entry = arrays_->buffers.entries()[i];
+    const bool is_kept = buffers_[i].scalar_type() == at::kFloat && shape_of(buffers_[i]) == entry.shape;
+    if (!is_kept)
+      return fmt::format("the shape or type of the buffer \"{}\"; give it its size when it is made", entry.name);
+  }
+  // Other workers read them meanwhile.
+  if (versions_of(parameters_, frozen_) != versions_) {
+    return "its parameters in place; let the optimizer change them, or keep what forward() changes in f32 buffers";
   }
   return "";
 }
@@ -236,7 +267,12 @@ void WorkerModule::write_changed_buffers(std::span<float> to, std::span<const fl
 }
 
 void WorkerModule::set_training(bool training) {
-  if (module_->is_training() != training) module_->train(training);
+  if (is_training_ == training) return;
+  is_training_ = training;
+  module_->train(training);
+  if (!training) return;
+  // A part that the application put into eval(), such as a normalization that is to stay, stays so.
+  for (const auto& [part, was_training] : modes_) part->train(was_training);
 }
 
 }  // namespace holdfast::torch

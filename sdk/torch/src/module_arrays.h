@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,6 +30,7 @@ struct ModuleArrays {
   ArenaLayout frozen;      // parameters without requires_grad
   ArenaLayout buffers;     // of f32
   std::vector<std::string> counters;
+  std::vector<std::int64_t> counter_starts;  // of each, as the module was made
   std::vector<Constant> constants;
   std::vector<std::pair<std::string, std::string>> aliases;  // a second name, and the first one
   std::vector<std::string> order;  // all names of parameters and buffers, as LibTorch has them
@@ -49,7 +51,7 @@ class WorkerModule {
   void read_initial(std::span<float> parameters, std::span<float> frozen, std::span<float> buffers) const;
   // Before forward(): the state's buffers, and counters as after so many steps.
   void set_buffers(std::span<const float> buffers, std::int64_t steps);
-  // After forward(): the first buffer or counter that no step may leave like this; empty if there is none.
+  // After forward(): what it may not have changed, in words; empty if there is nothing.
   std::string forbidden_change() const;
   // After forward(): the f32 buffers that differ from `before`, times `part`, then for each buffer `part` if it
   // differs. All else is left as it is.
@@ -59,7 +61,7 @@ class WorkerModule {
   const std::shared_ptr<::torch::nn::Module>& pointer() const { return module_; }
   // Those that are trained, in the order of the arena.
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
-  // train() or eval(), if it is not so already.
+  // eval(), or train() for those parts of the module that were in it when it was made.
   void set_training(bool training);
 
  private:
@@ -71,6 +73,10 @@ class WorkerModule {
   std::vector<at::Tensor> counters_;
   std::vector<at::Tensor> constants_;
   std::int64_t steps_ = 0;
+  std::vector<std::uint32_t> versions_;  // of parameters and frozen arrays, before forward()
+  // Each part, before its own parts, and whether it was in train() when the module was made.
+  std::vector<std::pair<std::shared_ptr<::torch::nn::Module>, bool>> modes_;
+  std::optional<bool> is_training_;
 };
 
 // Views of an arena as tensors, one for each entry.

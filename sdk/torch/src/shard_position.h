@@ -10,6 +10,7 @@ struct ShardPosition {
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t first_sample = 0;
+  std::int64_t samples = 0;
   std::uint64_t masks = 0;  // drawn so far in this shard
 };
 

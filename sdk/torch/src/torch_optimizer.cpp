@@ -240,11 +240,11 @@ TorchOptimizer::TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer, std:
     slot_kinds_.push_back(slot);
     uses_.push_back(std::move(uses));
   }
-  if (schedule_ && groups_.front().first_rate == 0) {
+  if (groups_.size() > 1 && groups_.front().first_rate == 0) {
     throw Error(
         ErrorCode::invalid_argument,
-        "the first group of the optimizer has the learning rate 0, so a schedule cannot scale the others by it; "
-        "give the group a rate above 0");
+        "the first group of the optimizer has the learning rate 0, so the others have no ratio to it; give the group a "
+        "rate above 0, or leave its parameters out");
   }
 }
 
@@ -263,7 +263,13 @@ void TorchOptimizer::find_groups() {
                     "the optimizer of the module has a parameter that is none of the module's; make it with "
                     "parameters of the module that the function TrainableOptions::optimizer gets");
       }
-      group_of_[position->second] = groups_.size();
+      std::size_t& of_parameter = group_of_[position->second];
+      if (of_parameter != kNoGroup && of_parameter != groups_.size()) {
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("the parameter \"{}\" is in two groups of the optimizer; name it in one of them",
+                                layout_->entries()[position->second].name));
+      }
+      of_parameter = groups_.size();
       found.parameters.push_back(position->second);
     }
     groups_.push_back(std::move(found));
@@ -344,7 +350,8 @@ void TorchOptimizer::put_states() {
 void TorchOptimizer::take_states(std::span<const at::Tensor> gradients) {
   for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
     if (group_of_[parameter] == kNoGroup || !gradients[parameter].defined()) continue;
-    counts_[parameter] += 1;
+    const std::vector<std::size_t>& group = groups_[group_of_[parameter]].parameters;
+    counts_[parameter] += static_cast<float>(std::ranges::count(group, parameter));
     auto& state = state_of(*optimizer_, parameters_[parameter]);
     for (std::size_t slot = 0; slot < slot_kinds_.size(); ++slot) {
       if (!uses_[slot][parameter]) continue;

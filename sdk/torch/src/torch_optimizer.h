@@ -39,8 +39,8 @@ class TorchOptimizer {
 
   // Of the first group.
   float learning_rate(std::int64_t step) const;
-  // Whether it is a number.
-  bool has_schedule() const { return schedule_.has_value(); }
+  // Whether it is no number.
+  bool has_schedule() const { return schedule_ && !schedule_->constant(); }
 
   // One step, numbered from 1. `gradients` are one for each parameter; an undefined one was not computed, and its
   // parameter stays.
@@ -50,6 +50,7 @@ class TorchOptimizer {
   struct Group {
     std::vector<std::size_t> parameters;  // by position in the layout
     double first_rate = 0;                // as the application set it
+    // LibTorch updates a parameter as often as the group names it: parameters() lists tied ones twice.
   };
 
   void find_groups();

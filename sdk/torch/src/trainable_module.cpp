@@ -16,7 +16,9 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -77,7 +79,9 @@ auto with_errors_of_torch(const char* what, const Run& run) {
     throw;
   } catch (const c10::Error& error) {
     refuse_as_torch(what, error.what_without_backtrace());
-  } catch (const std::runtime_error& error) {
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
     refuse_as_torch(what, error.what());
   }
 }
@@ -155,7 +159,7 @@ class AnyTrainableModule::Implementation {
  public:
   explicit Implementation(ModuleFunctions given) : functions(std::move(given)) {
     check();
-    first = functions.make_module();
+    first = made_module();
     if (first == nullptr) refuse("the function `module` returned no module; return std::make_shared<Net>(...)");
     arrays = std::make_unique<ModuleArrays>(*first);
     if (arrays->parameters.entries().empty()) {
@@ -170,8 +174,8 @@ class AnyTrainableModule::Implementation {
     // Its slots are part of the state, which is asked for before the first step.
     if (functions.make_optimizer) {
       WorkerModule module(first, *arrays);
-      optimizer.emplace(functions.make_optimizer(*first), module.parameters(), arrays->parameters,
-                        functions.learning_rate);
+      auto made = with_errors_of_torch("the optimizer", [&] { return functions.make_optimizer(*first); });
+      optimizer.emplace(std::move(made), module.parameters(), arrays->parameters, functions.learning_rate);
     }
   }
 
@@ -195,6 +199,9 @@ class AnyTrainableModule::Implementation {
           "there is no optimizer; give TrainableOptions::optimizer, a function of the module that returns one of "
           "torch::optim, or one of Holdfast");
     }
+    for (const Metric& metric : functions.metrics) {
+      if (!metric.function) refuse(fmt::format("the metric \"{}\" has no function", metric.name));
+    }
     if (functions.inputs.empty()) {
       refuse("there are no inputs; give TrainableOptions::inputs, the arrays of a sample, such as {{.shape = {784}}}");
     }
@@ -207,6 +214,10 @@ class AnyTrainableModule::Implementation {
     if (functions.optimizer && (functions.learning_rate || has_clipping())) {
       refuse("learning_rate and clipping are for optimizers of LibTorch; give them to Holdfast's optimizer instead");
     }
+  }
+
+  std::shared_ptr<::torch::nn::Module> made_module() const {
+    return with_errors_of_torch("the making", [&] { return functions.make_module(); });
   }
 
   bool has_clipping() const {
@@ -243,7 +254,8 @@ class AnyTrainableModule::Implementation {
   std::optional<TorchOptimizer> optimizer;  // of LibTorch; else functions.optimizer
   std::vector<WorkerModule> workers;
   int threads_per_shard = 1;
-  int threads = 1;  // of an update
+  int threads = 1;         // of an update
+  std::int64_t steps = 0;  // after the last update of this process
   std::vector<float> parameters, frozen, buffers, counts;
   std::vector<std::vector<float>> slots;
   std::vector<float> divided;
@@ -256,7 +268,7 @@ void AnyTrainableModule::Implementation::find_outputs() {
   constexpr std::int64_t kSamples = 2;
   const at::NoGradGuard no_gradients;
   // A module of its own: forward() may change buffers.
-  WorkerModule module(functions.make_module(), *arrays);
+  WorkerModule module(made_module(), *arrays);
   const RowLayout layout(functions.inputs);
   const std::vector<float> zeros(layout.words() * kSamples);
   const Outputs outputs = with_errors_of_torch("forward() with two samples of zeros", [&] {
@@ -264,9 +276,10 @@ void AnyTrainableModule::Implementation::find_outputs() {
     return functions.forward(module.module(),
                              Batch(tensors_of(zeros, layout, kSamples, functions.inputs.size()), {}, kSamples));
   });
+  if (outputs.size() == 0) refuse("forward() returned no output; return a tensor");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const at::Tensor& output = outputs[i];
-    if (output.dim() < 1 || output.size(0) != kSamples || output.scalar_type() != at::kFloat) {
+    if (!output.defined() || output.dim() < 1 || output.size(0) != kSamples || output.scalar_type() != at::kFloat) {
       refuse(
           fmt::format("output {} of forward() has the shape {} and the type {} for two samples; return tensors of f32 "
                       "whose first axis counts the samples",
@@ -332,7 +345,7 @@ void AnyTrainableModule::Implementation::make_workers(const Workers& asked) {
 #endif
   if (parameters.empty()) allocate(asked);
   while (static_cast<int>(workers.size()) < asked.count) {
-    workers.emplace_back(workers.empty() ? first : functions.make_module(), *arrays);
+    workers.emplace_back(workers.empty() ? first : made_module(), *arrays);
     workers.back().view(parameters, frozen);
   }
 }
@@ -359,7 +372,9 @@ Batch AnyTrainableModule::Implementation::batch_of(const ShardBatch& shard) cons
 at::Tensor AnyTrainableModule::Implementation::weights_of(const ShardBatch& shard) const {
   if (!shard.has_sample_weights) return {};
   const std::size_t last = shard.target_layout->arrays().size() - 1;
-  return tensors_of(shard.targets, *shard.target_layout, shard.samples, last + 1)[last].tensor.to(at::kFloat);
+  return tensors_of(shard.targets, *shard.target_layout, shard.samples, last + 1)[last]
+      .tensor.to(at::kFloat)
+      .reshape({shard.samples});
 }
 
 // The sum over the samples, weighted if there are weights, of what a loss or metric returned.
@@ -400,6 +415,7 @@ void AnyTrainableModule::Implementation::write_sums(const Outputs& outputs, cons
 
 void AnyTrainableModule::Implementation::train_shard(const ShardBatch& shard, std::span<float> gradients,
                                                      std::span<float> sums) {
+  shard.check_cancelled();
   WorkerModule& module = worker(shard);
   const Batch batch = batch_of(shard);
   module.set_training(true);
@@ -427,14 +443,13 @@ void AnyTrainableModule::Implementation::train_shard(const ShardBatch& shard, st
       std::ranges::fill(to, 0.0F);
       continue;
     }
-    const at::Tensor whole = of_parameters[i].contiguous();
+    // Those of an Embedding may be sparse.
+    const at::Tensor whole =
+        (of_parameters[i].is_sparse() ? of_parameters[i].to_dense() : of_parameters[i]).contiguous();
     std::memcpy(to.data(), whole.data_ptr<float>(), to.size_bytes());
   }
-  if (const std::string name = module.forbidden_change(); !name.empty()) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("forward() of the module changed the integer buffer \"{}\", which savepoints cannot hold; "
-                            "count in an f32 buffer, or leave it as it was made",
-                            name));
+  if (const std::string change = module.forbidden_change(); !change.empty()) {
+    throw Error(ErrorCode::unsupported, fmt::format("forward() of the module changed {}", change));
   }
   const auto part_of_batch =
       static_cast<float>(static_cast<double>(shard.samples) / static_cast<double>(shard.batch_samples));
@@ -444,7 +459,8 @@ void AnyTrainableModule::Implementation::train_shard(const ShardBatch& shard, st
 // The draws of a shard are a function of its position.
 void AnyTrainableModule::Implementation::seed_and_train(const ShardBatch& shard, std::span<float> gradients,
                                                         std::span<float> sums) {
-  const ShardScope position({.seed = shard.seed, .step = shard.step, .first_sample = shard.first_sample});
+  const ShardScope position(
+      {.seed = shard.seed, .step = shard.step, .first_sample = shard.first_sample, .samples = shard.samples});
   if (!functions.draws) return train_shard(shard, gradients, sums);
   const std::scoped_lock lock(generator_lock());
   ::torch::manual_seed(seed_of_shard(shard.seed, shard.step, shard.first_sample));
@@ -457,9 +473,15 @@ void AnyTrainableModule::Implementation::train_twice(const ShardBatch& shard, st
                                                      std::span<float> sums) {
   std::vector<float> other(gradients.size());
   std::vector<float> other_sums(sums.size());
-  const at::Tensor generator_before = at::detail::getDefaultCPUGenerator().get_state();
+  // Where no module draws, the generator stays as it is.
+  const auto generator_state = [] {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::scoped_lock lock(generator.mutex());
+    return generator.get_state();
+  };
+  const at::Tensor generator_before = functions.draws ? at::Tensor() : generator_state();
   seed_and_train(shard, other, other_sums);
-  if (!functions.draws && !at::equal(generator_before, at::detail::getDefaultCPUGenerator().get_state())) {
+  if (!functions.draws && !at::equal(generator_before, generator_state())) {
     throw Error(
         ErrorCode::invalid_argument,
         "forward() of the module drew from LibTorch's generator, and TrainableOptions::draws is false; leave it "
@@ -489,11 +511,30 @@ void AnyTrainableModule::Implementation::train_twice(const ShardBatch& shard, st
                   name));
 }
 
+// A module may draw in eval(), too: a function of (seed, step, shard) then as well.
 Outputs AnyTrainableModule::Implementation::infer(const ShardBatch& shard, const Batch& batch) {
+  std::unique_lock<std::mutex> lock;
+  if (functions.draws) lock = std::unique_lock(generator_lock());
+  shard.check_cancelled();
+  if (functions.draws) ::torch::manual_seed(seed_of_shard(shard.seed, shard.step, shard.first_sample));
   WorkerModule& module = worker(shard);
   module.set_training(false);
   module.set_buffers(buffers, shard.step);
-  return with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
+  Outputs outputs = with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
+  bool are_as_before = outputs.size() == output_specs.size();
+  for (std::size_t i = 0; i < output_specs.size() && are_as_before; ++i) {
+    std::vector<std::int64_t> sizes{shard.samples};
+    for (const std::int64_t extent : output_specs[i].shape.extents()) sizes.push_back(extent);
+    are_as_before =
+        outputs[i].defined() && outputs[i].scalar_type() == at::kFloat && outputs[i].sizes() == at::IntArrayRef(sizes);
+  }
+  if (!are_as_before) {
+    refuse(
+        fmt::format("forward() returned other outputs for {} samples than for two samples of zeros; return the same "
+                    "number of tensors of f32 with the same shape of a sample",
+                    shard.samples));
+  }
+  return outputs;
 }
 
 std::span<const float> AnyTrainableModule::Implementation::final_gradients(const Update& update) {
@@ -524,7 +565,10 @@ void AnyTrainableModule::Implementation::update_parameters(const Update& update)
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (update.gradients[parameter_floats + i] == 0) tensors[i] = at::Tensor();
   }
-  optimizer->step(update.step, tensors, update.learning_rate);
+  with_errors_of_torch("the update", [&] {
+    optimizer->step(update.step, tensors, update.learning_rate);
+    return 0;
+  });
 }
 
 // A buffer that no shard changed keeps its bits. If all shards changed it, their parts of the batch add up to 1, but
@@ -538,7 +582,7 @@ void AnyTrainableModule::Implementation::update_buffers(std::span<const float> t
     const std::span<const float> sum = arrays->buffers.view(sums, i);
     const std::span<float> buffer = arrays->buffers.view(std::span<float>(buffers), i);
     for (std::size_t element = 0; element < buffer.size(); ++element) {
-      buffer[element] = kept < 1e-4F ? sum[element] : sum[element] + kept * buffer[element];
+      buffer[element] = kept < 1e-6F ? sum[element] : sum[element] + kept * buffer[element];
     }
   }
 }
@@ -553,6 +597,10 @@ std::string AnyTrainableModule::graph() const {
   Json config = {{"arrays", arrays.order}};
   if (!implementation_->functions.description.empty()) config["description"] = implementation_->functions.description;
   if (!arrays.counters.empty()) config["counters"] = arrays.counters;
+  // Of a module that was trained before.
+  for (std::size_t i = 0; i < arrays.counters.size(); ++i) {
+    if (arrays.counter_starts[i] != 0) config["counter_starts"][arrays.counters[i]] = arrays.counter_starts[i];
+  }
   if (!arrays.aliases.empty()) config["aliases"] = arrays.aliases;
   for (const Constant& constant : arrays.constants) {
     config["constants"].push_back(
@@ -629,8 +677,9 @@ void AnyTrainableModule::prepare(const Workers& workers) {
 void AnyTrainableModule::initialize(std::uint64_t seed) {
   Implementation& self = *implementation_;
   const std::scoped_lock lock(generator_lock());
+  use_threads(self.threads_per_shard);
   ::torch::manual_seed(seed_of_initial_parameters(seed));
-  const WorkerModule module(self.functions.make_module(), *self.arrays);
+  const WorkerModule module(self.made_module(), *self.arrays);
   module.read_initial(self.parameters, self.frozen, self.buffers);
   if (self.optimizer) return self.optimizer->initialize_slots();
   for (std::size_t slot = 0; slot < self.slots.size(); ++slot) {
@@ -730,20 +779,20 @@ std::optional<float> AnyTrainableModule::learning_rate(std::int64_t update) cons
 
 void AnyTrainableModule::check_learning_rate(float rate) const {
   const Implementation& self = *implementation_;
-  const bool follows_schedule = self.optimizer ? self.optimizer->has_schedule()
-                                               : !self.functions.optimizer->learning_rate() ||
-                                                     !self.functions.optimizer->learning_rate()->constant();
-  if (!follows_schedule && rate >= 0) return;
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("a callback sets the learning rate {}, which must not be negative, of an optimizer whose rate is "
-                  "a number; leave the schedule or the callback out",
-                  rate));
+  const auto refuse = [&](const char* problem) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("a callback sets the learning rate {}, {}", rate, problem));
+  };
+  if (!(rate >= 0) || std::isinf(rate)) refuse("and a rate is a number of at least 0");
+  const std::optional<LearningRate> own = self.optimizer ? std::nullopt : self.functions.optimizer->learning_rate();
+  if (self.optimizer ? self.optimizer->has_schedule() : !own || !own->constant()) {
+    refuse("and that of the optimizer follows a schedule, which would be lost; leave the schedule or the callback out");
+  }
 }
 
 void AnyTrainableModule::apply_update(const Update& update) {
   if (update.is_weighted && update.weight == 0) return;
   implementation_->update_parameters(update);
+  implementation_->steps = update.step;
   implementation_->update_buffers(update.gradients.subspan(implementation_->parameter_floats));
 }
 
@@ -753,7 +802,7 @@ std::shared_ptr<::torch::nn::Module> AnyTrainableModule::module() {
     throw Error(ErrorCode::invalid_argument, "a TrainableModule was asked for its module before fit() began");
   }
   self.workers.front().set_training(false);
-  self.workers.front().set_buffers(self.buffers, 0);
+  self.workers.front().set_buffers(self.buffers, self.steps);
   return self.workers.front().pointer();
 }
 

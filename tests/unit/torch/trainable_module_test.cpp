@@ -245,6 +245,55 @@ TEST(TrainableModule, LeavesWhatLibTorchLeaves) {
       {});
 }
 
+// parameters() lists a tensor with two names twice, and LibTorch updates it twice.
+TEST(TrainableModule, UpdatesATiedParameterAsOftenAsLibTorchDoes) {
+  expect_bits_of_plain_training<UnevenNet>(
+      [](UnevenNet& net) { return std::make_unique<optim::Adam>(net.parameters(), 1e-2); }, {});
+}
+
+// A normalization that is to stay as it is.
+struct KeepsStatistics : Net {
+  KeepsStatistics() { norm->eval(); }
+};
+
+TEST(TrainableModule, LeavesAPartInTheModeInWhichItWasMade) {
+  const MakeOptimizer<KeepsStatistics> sgd_of_net = [](KeepsStatistics& net) {
+    return std::make_unique<optim::SGD>(net.parameters(), 0.05);
+  };
+  expect_bits_of_plain_training<KeepsStatistics>(sgd_of_net, {});
+
+  TrainableModule<KeepsStatistics> model(options_of<KeepsStatistics>(sgd_of_net));
+  Replica replica = Replica::alone({.seed = kSeed});
+  Trainer trainer(replica, model);
+  trainer.evaluate(data().batch(kBatch));
+  trainer.fit(data().batch(kBatch), {.epochs = 1});
+  for (const float mean : spans_of(model).at("model/norm/running_mean")) EXPECT_EQ(mean, 0);
+}
+
+// Each weight counts for its sample alone, whatever its shape.
+TEST(TrainableModule, WeighsEachSampleByItsWeight) {
+  const auto losses = [](const Shape& shape) {
+    TrainableOptions<Net> options =
+        options_of<Net>([](Net& net) { return std::make_unique<optim::SGD>(net.parameters(), 0); });
+    options.loss = [](const at::Tensor& output, const Batch& batch) {
+      return ::torch::cross_entropy_loss(output, batch.target(), {}, at::Reduction::None);
+    };
+    TrainableModule<Net> model(std::move(options));
+    Replica replica = Replica::alone({.seed = kSeed});
+    Trainer trainer(replica, model);
+    std::vector<float> weights(kBatch * kBatches);
+    weights[7] = 2;
+    const Dataset weighted = from_tensors({{"x", Tensor({kBatch * kBatches, 16}, features())}},
+                                          {{"y", Tensor({kBatch * kBatches}, labels())}}, Tensor(shape, weights));
+    const Dataset one = data().skip(7).take(1);
+    return std::pair(trainer.evaluate(weighted.batch(kBatch)).at("loss"), trainer.evaluate(one.batch(1)).at("loss"));
+  };
+  for (const Shape& shape : {Shape{kBatch * kBatches}, Shape{kBatch * kBatches, 1}}) {
+    const auto [weighted, alone] = losses(shape);
+    EXPECT_NEAR(weighted, alone, 1e-6);
+  }
+}
+
 MakeOptimizer<Net> adam() {
   return [](Net& net) { return std::make_unique<optim::Adam>(net.parameters(), 1e-3); };
 }
@@ -301,6 +350,24 @@ struct DrawsUnseen : Net {
   at::Generator generator = at::detail::createCPUGenerator(7);
 };
 
+struct WritesParameters : Net {
+  ::torch::Tensor forward(const ::torch::Tensor& x) {
+    {
+      const at::NoGradGuard no_gradients;
+      head->weight.clamp_(-1, 1);
+    }
+    return Net::forward(x);
+  }
+};
+
+struct Grows : Net {
+  ::torch::Tensor forward(const ::torch::Tensor& x) {
+    if (is_training()) named_buffers()["cache"].resize_({8});
+    return Net::forward(x);
+  }
+  ::torch::Tensor cache = register_buffer("cache", ::torch::zeros({2}));
+};
+
 template <class M>
 MakeOptimizer<M> sgd() {
   return [](M& net) { return std::make_unique<optim::SGD>(net.parameters(), 0.1); };
@@ -310,6 +377,9 @@ TEST(TrainableModule, RefusesWhatWouldNotComeBackAfterAFailure) {
   EXPECT_THAT(refusal(options_of<Doubles>(sgd<Doubles>())),
               HasSubstr("\"more\" of the module has elements of type Double"));
   EXPECT_THAT(refusal(options_of<CountsCalls>(sgd<CountsCalls>())), HasSubstr("changed the integer buffer \"calls\""));
+  EXPECT_THAT(refusal(options_of<WritesParameters>(sgd<WritesParameters>())),
+              HasSubstr("changed its parameters in place"));
+  EXPECT_THAT(refusal(options_of<Grows>(sgd<Grows>())), HasSubstr("the shape or type of the buffer \"cache\""));
   EXPECT_THAT(refusal(options_of<Remembers>(sgd<Remembers>())), HasSubstr("remembers earlier calls"));
   EXPECT_THAT(refusal(options_of<DrawsUnseen>(sgd<DrawsUnseen>())), HasSubstr("draws from a generator of its own"));
   EXPECT_THAT(refusal(options_of<Net>([](Net& net) { return std::make_unique<optim::LBFGS>(net.parameters()); })),
@@ -384,6 +454,17 @@ TEST(Dropout, DrawsTheMaskOfASampleWhereverItIsComputed) {
   for (std::size_t i = 0; i + 1 < both.size() - 4; ++i) EXPECT_NEAR(2 * both[i], first[i] + second[i], 1e-5F) << i;
   EXPECT_NEAR(both.back(), first.back() + second.back(), 1e-5F);
   EXPECT_NE(first.back(), second.back());
+}
+
+struct Turned : nn::Module {
+  ::torch::Tensor forward(const ::torch::Tensor& x) { return head(dropout(x.transpose(0, 1)).transpose(0, 1)); }
+
+  Dropout dropout = register_module("dropout", Dropout(0.25));
+  nn::Linear head = register_module("head", nn::Linear(16, 3));
+};
+
+TEST(Dropout, RefusesAnInputWhoseFirstAxisIsAnother) {
+  EXPECT_THAT(refusal(options_of<Turned>(sgd<Turned>())), HasSubstr("has 16 elements, and there are 6 samples"));
 }
 
 TEST(Dropout, DropsAsManyAsItsRateSays) {

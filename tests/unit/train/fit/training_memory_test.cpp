@@ -105,7 +105,9 @@ void expect_planned_as_measured(const TrainedKind& kind, const MeasuredFit& trai
   const auto planned = static_cast<double>(plan.total());
   EXPECT_GE(planned, 0.9 * static_cast<double>(measured));
   // With several shards one thread may have computed all, before the other one touched its memory.
-  if (training.shards == 1) EXPECT_LE(planned, 1.1 * static_cast<double>(measured));
+  if (training.shards == 1) {
+    EXPECT_LE(planned, 1.1 * static_cast<double>(measured));
+  }
 }
 
 Value normalized_convolution(const Value& x, std::int64_t filters, std::int64_t kernel, std::int64_t stride) {

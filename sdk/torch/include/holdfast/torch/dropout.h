@@ -25,7 +25,8 @@ class DropoutImpl : public ::torch::nn::Cloneable<DropoutImpl> {
 
   // Does nothing: there is no state.
   void reset() override {}
-  // Throws Error{state} in train() outside of a step of a TrainableModule, where there is no (seed, step, sample).
+  // Throws Error{invalid_argument} in train() outside of a step of a TrainableModule, where there is no (seed, step,
+  // sample), and for an input whose first axis is not as long as there are samples.
   at::Tensor forward(const at::Tensor& input);
   // "holdfast::torch::Dropout(rate=0.1)".
   void pretty_print(std::ostream& stream) const override;

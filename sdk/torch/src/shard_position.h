@@ -14,7 +14,7 @@ struct ShardPosition {
   std::uint64_t masks = 0;  // drawn so far in this shard
 };
 
-// Of this thread, between construction and destruction of a ShardScope; else null.
+// The position that a ShardScope gave this thread; null outside of one.
 ShardPosition* shard_position();
 
 class ShardScope {

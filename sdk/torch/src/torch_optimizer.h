@@ -37,9 +37,9 @@ class TorchOptimizer {
   // As they are before the first step.
   void initialize_slots() const;
 
-  // Of the first group.
+  // The rate of the first group in this step.
   float learning_rate(std::int64_t step) const;
-  // Whether it is no number.
+  // Whether the rate changes from step to step.
   bool has_schedule() const { return schedule_ && !schedule_->constant(); }
 
   // One step, numbered from 1. `gradients` are one for each parameter; an undefined one was not computed, and its

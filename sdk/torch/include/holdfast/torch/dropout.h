@@ -23,7 +23,7 @@ class DropoutImpl : public ::torch::nn::Cloneable<DropoutImpl> {
   // Throws Error{invalid_argument} unless 0 <= rate < 1.
   explicit DropoutImpl(double rate = 0.5);
 
-  // Does nothing: there is no state.
+  // Does nothing, since a dropout has no state.
   void reset() override {}
   // Throws Error{invalid_argument} in train() outside of a step of a TrainableModule, where there is no (seed, step,
   // sample), and for an input whose first axis is not as long as there are samples.
@@ -31,7 +31,7 @@ class DropoutImpl : public ::torch::nn::Cloneable<DropoutImpl> {
   // "holdfast::torch::Dropout(rate=0.1)".
   void pretty_print(std::ostream& stream) const override;
 
-  // Of an element to become zero.
+  // The probability with which an element becomes zero.
   double rate() const { return rate_; }
 
  private:

@@ -1,0 +1,446 @@
+// A shard is computed by the module of its worker, with gradients from torch::autograd::grad(): they are tensors of
+// their own, so that workers whose modules share parameters may run at once. After the gradients each shard writes a
+// tail, which is summed with them: for each parameter whether the shard used it, the buffers that forward() changed
+// times the shard's part of the batch, and for each buffer that part if it changed. docs/decisions/torch.md
+
+#include "module_training.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <ATen/core/grad_mode.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/utils.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "compute/arithmetic/gradient_clipping.h"
+#include "compute/backend.h"
+#include "holdfast/base/error.h"
+#include "holdfast/core/random.h"
+#include "module_arrays.h"
+#include "optim/clipping_options.h"
+#include "optim/gradient_clipper.h"
+#include "optim/update_pass.h"
+#include "shard_position.h"
+#include "shard_tensors.h"
+#include "torch_optimizer.h"
+#include "train/step/grouped_update.h"
+
+namespace holdfast::torch {
+std::mutex& generator_lock() {
+  static std::mutex lock;
+  return lock;
+}
+
+void use_threads(int threads) {
+  thread_local int used = 0;
+  if (used == threads) return;
+  at::set_num_threads(threads);
+  used = threads;
+}
+
+namespace {
+
+// OpenBLAS has one number for the process, on which the bits of its products depend. So it is set once, and the same
+// for all shards.
+void use_threads_in_openblas(int threads) {
+  using SetThreads = void (*)(int);
+  if (auto* set = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) set(threads);
+}
+
+std::string described(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.sizes();
+  return text.str();
+}
+
+}  // namespace
+
+AnyTrainableModule::Implementation::Implementation(ModuleFunctions given) : functions(std::move(given)) {
+  check();
+  first = made_module();
+  if (first == nullptr) refuse("the function `module` returned no module; return std::make_shared<Net>(...)");
+  arrays = std::make_unique<ModuleArrays>(*first);
+  if (arrays->parameters.entries().empty()) {
+    refuse("the module has no parameter that requires a gradient, so there is nothing to train");
+  }
+  find_outputs();
+  parameter_floats = arrays->parameters.float_count();
+  buffer_floats = arrays->buffers.float_count();
+  tail_floats = arrays->parameters.entries().size() + buffer_floats + arrays->buffers.entries().size();
+  clipping_of_torch = functions.clipping.value || functions.clipping.norm || functions.clipping.global_norm;
+  check_clipping("torch::optim", functions.clipping);
+  // Its slots are part of the state, which is asked for before the first step.
+  if (functions.make_optimizer) {
+    WorkerModule module(first, *arrays);
+    auto made = with_errors_of_torch("the optimizer", [&] { return functions.make_optimizer(*first); });
+    optimizer.emplace(std::move(made), module.parameters(), arrays->parameters, functions.learning_rate);
+  }
+}
+
+void AnyTrainableModule::Implementation::check() const {
+  if (!functions.make_module) {
+    refuse(
+        "the module's class has no constructor without arguments; give TrainableOptions::module, a function that "
+        "makes one");
+  }
+  if (!functions.forward) {
+    refuse("the module has no forward(torch::Tensor); give TrainableOptions::forward, a function of module and batch");
+  }
+  if (!functions.loss) refuse("there is no loss; give TrainableOptions::loss, a function of outputs and batch");
+  if (!functions.make_optimizer && !functions.optimizer) {
+    refuse(
+        "there is no optimizer; give TrainableOptions::optimizer, a function of the module that returns one of "
+        "torch::optim, or one of Holdfast");
+  }
+  for (const Metric& metric : functions.metrics) {
+    if (!metric.function) refuse(fmt::format("the metric \"{}\" has no function", metric.name));
+  }
+  if (functions.inputs.empty()) {
+    refuse("there are no inputs; give TrainableOptions::inputs, the arrays of a sample, such as {{.shape = {784}}}");
+  }
+  if (functions.targets.empty()) {
+    refuse("there are no targets; give TrainableOptions::targets, such as {{.dtype = holdfast::DType::i64}}");
+  }
+  if (functions.optimizer && functions.optimizer->weight_average().is_kept) {
+    throw Error(ErrorCode::unsupported, "a TrainableModule keeps no moving averages; leave use_ema out");
+  }
+  if (functions.optimizer && (functions.learning_rate || has_clipping())) {
+    refuse("learning_rate and clipping are for optimizers of LibTorch; give them to Holdfast's optimizer instead");
+  }
+}
+
+void AnyTrainableModule::Implementation::find_outputs() {
+  constexpr std::int64_t kSamples = 2;
+  const at::NoGradGuard no_gradients;
+  // A module of its own: forward() may change buffers.
+  WorkerModule module(made_module(), *arrays);
+  const RowLayout layout(functions.inputs);
+  const std::vector<float> zeros(layout.words() * kSamples);
+  const Outputs outputs = with_errors_of_torch("forward() with two samples of zeros", [&] {
+    module.set_training(false);
+    return functions.forward(module.module(),
+                             Batch(tensors_of(zeros, layout, kSamples, functions.inputs.size()), {}, kSamples));
+  });
+  if (outputs.size() == 0) refuse("forward() returned no output; return a tensor");
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor& output = outputs[i];
+    if (!output.defined() || output.dim() < 1 || output.size(0) != kSamples || output.scalar_type() != at::kFloat) {
+      refuse(
+          fmt::format("output {} of forward() has the shape {} and the type {} for two samples; return tensors of f32 "
+                      "whose first axis counts the samples",
+                      i, described(output), at::toString(output.scalar_type())));
+    }
+    const auto sizes = output.sizes().slice(1);
+    output_specs.push_back({.name = {}, .shape = Shape(std::vector<std::int64_t>(sizes.begin(), sizes.end()))});
+  }
+}
+
+void AnyTrainableModule::Implementation::clear_padding(std::span<float> gradients) const {
+  std::size_t end = 0;
+  for (const ArenaEntry& entry : arrays->parameters.entries()) {
+    std::fill(gradients.begin() + static_cast<std::ptrdiff_t>(end),
+              gradients.begin() + static_cast<std::ptrdiff_t>(entry.offset), 0.0F);
+    end = entry.offset + entry.element_count();
+  }
+  // The last array's, and that between buffers, which are in the tail.
+  std::fill(gradients.begin() + static_cast<std::ptrdiff_t>(end), gradients.end(), 0.0F);
+}
+
+void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
+  parameters.assign(parameter_floats, 0.0F);
+  frozen.assign(arrays->frozen.float_count(), 0.0F);
+  buffers.assign(buffer_floats, 0.0F);
+  counts.assign(arrays->parameters.entries().size(), 0.0F);
+  backend = compute::make_cpu_backend(asked.threads_per_shard);
+  const std::size_t slot_count = optimizer ? optimizer->slot_names().size() : functions.optimizer->slot_names().size();
+  slots.assign(slot_count, std::vector<float>(parameter_floats));
+  std::vector<compute::NormRange> ranges;
+  std::vector<std::string> names;
+  for (const ArenaEntry& entry : arrays->parameters.entries()) {
+    ranges.push_back({.begin = entry.offset, .end = entry.offset + entry.element_count()});
+    names.push_back(entry.name);
+  }
+  const GradientClipping clipping = optimizer ? functions.clipping : functions.optimizer->clipping();
+  if (clipping.value || clipping.norm || clipping.global_norm) {
+    clipper.emplace(clipping, std::move(ranges), parameter_floats, host_memory(), nullptr);
+  }
+  if (optimizer) return optimizer->view({slots.begin(), slots.end()}, counts);
+  if (!functions.optimizer->parameter_rules().is_empty() || functions.optimizer->needs_whole_arrays()) {
+    grouped.emplace(*functions.optimizer, arrays->parameters, names);
+  }
+}
+
+void AnyTrainableModule::Implementation::make_workers(const Workers& asked) {
+  if (asked.device != "cpu") {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a module of LibTorch is trained on the CPU, and this run asks for {}; give "
+                            "SuperviseOptions::devices {{\"cpu\"}}",
+                            asked.device));
+  }
+  threads_per_shard = asked.threads_per_shard;
+  threads = asked.count * asked.threads_per_shard;
+  use_threads_in_openblas(threads_per_shard);
+  auto& context = at::globalContext();
+  context.setDeterministicAlgorithms(true, false);
+  context.setDeterministicCuDNN(true);
+  context.setBenchmarkCuDNN(false);
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 2)
+  // Memory that an operation does not fill is an error of the module, and to fill it takes time in each step.
+  context.setDeterministicFillUninitializedMemory(false);
+#endif
+  if (parameters.empty()) allocate(asked);
+  while (static_cast<int>(workers.size()) < asked.count) {
+    workers.emplace_back(workers.empty() ? first : made_module(), *arrays);
+    workers.back().view(parameters, frozen);
+  }
+}
+
+WorkerModule& AnyTrainableModule::Implementation::worker(const ShardBatch& shard) {
+  HOLDFAST_ASSERT(shard.worker >= 0 && shard.worker < static_cast<int>(workers.size()));
+  use_threads(threads_per_shard);
+  return workers[static_cast<std::size_t>(shard.worker)];
+}
+
+Batch AnyTrainableModule::Implementation::batch_of(const ShardBatch& shard) const {
+  const RowLayout inputs = layout_of(shard.input_layout, functions.inputs);
+  std::vector<NamedTensor> of_targets;
+  if (!shard.targets.empty() || shard.target_layout != nullptr) {
+    const RowLayout targets = layout_of(shard.target_layout, functions.targets);
+    const std::size_t weights = shard.has_sample_weights ? 1 : 0;
+    of_targets = tensors_of(shard.targets, targets, shard.samples, targets.arrays().size() - weights);
+  }
+  return {tensors_of(shard.features, inputs, shard.samples, inputs.arrays().size()), std::move(of_targets),
+          shard.samples};
+}
+
+// Undefined without weights.
+at::Tensor AnyTrainableModule::Implementation::weights_of(const ShardBatch& shard) const {
+  if (!shard.has_sample_weights) return {};
+  const std::size_t last = shard.target_layout->arrays().size() - 1;
+  return tensors_of(shard.targets, *shard.target_layout, shard.samples, last + 1)[last]
+      .tensor.to(at::kFloat)
+      .reshape({shard.samples});
+}
+
+// The sum over the samples, weighted if there are weights, of what a loss or metric returned.
+float AnyTrainableModule::Implementation::sum_of(const at::Tensor& values, const ShardBatch& shard,
+                                                 const at::Tensor& weights, const std::string& what) const {
+  const bool is_mean = values.defined() && values.dim() == 0;
+  const bool is_each = values.defined() && values.dim() == 1 && values.size(0) == shard.samples;
+  if (!is_mean && !is_each) {
+    refuse(
+        fmt::format("the {} returned a tensor of shape {} for {} samples; return the mean over the samples, a scalar, "
+                    "or a value for each sample",
+                    what, values.defined() ? described(values) : "undefined", shard.samples));
+  }
+  if (is_mean && weights.defined()) {
+    refuse(
+        fmt::format("the {} returned a scalar, and the samples have weights; return a value for each sample "
+                    "(Reduction::None)",
+                    what));
+  }
+  const at::Tensor floats = values.detach().to(at::kFloat);
+  if (is_mean) return floats.item<float>() * static_cast<float>(shard.samples);
+  return (weights.defined() ? floats * weights : floats).sum().item<float>();
+}
+
+void AnyTrainableModule::Implementation::write_sums(const Outputs& outputs, const at::Tensor& loss, const Batch& batch,
+                                                    const ShardBatch& shard, std::span<float> sums) const {
+  const at::NoGradGuard no_gradients;
+  const at::Tensor weights = weights_of(shard);
+  sums[0] = sum_of(loss, shard, weights, "loss");
+  for (std::size_t i = 0; i < functions.metrics.size(); ++i) {
+    const Metric& metric = functions.metrics[i];
+    const at::Tensor values =
+        with_errors_of_torch(metric.name.c_str(), [&] { return metric.function(outputs, batch); });
+    sums[i + 1] = sum_of(values, shard, weights, fmt::format("metric \"{}\"", metric.name));
+  }
+  if (weights.defined()) sums.back() = weights.sum().item<float>();
+}
+
+void AnyTrainableModule::Implementation::train_shard(const ShardBatch& shard, std::span<float> gradients,
+                                                     std::span<float> sums) {
+  shard.check_cancelled();
+  WorkerModule& module = worker(shard);
+  const Batch batch = batch_of(shard);
+  module.set_training(true);
+  module.set_buffers(buffers, shard.step);
+  const Outputs outputs = with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
+  shard.check_cancelled();
+  const at::Tensor loss = with_errors_of_torch("the loss", [&] { return functions.loss(outputs, batch); });
+  write_sums(outputs, loss, batch, shard, sums);
+  shard.check_cancelled();
+  // The shard's summand of the gradient of the batch's mean loss.
+  const at::Tensor weights = weights_of(shard);
+  const double part =
+      static_cast<double>(loss.dim() == 0 ? shard.samples : 1) / static_cast<double>(shard.batch_samples);
+  const at::Tensor scale = weights.defined() ? weights : at::full(loss.sizes(), part, loss.options());
+  const auto of_parameters = with_errors_of_torch("the backward pass", [&] {
+    return ::torch::autograd::grad({loss}, module.parameters(), {scale}, false, false, true);
+  });
+  const std::size_t count = of_parameters.size();
+  float* const used = gradients.data() + parameter_floats;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::span<float> to = arrays->parameters.view(gradients.first(parameter_floats), i);
+    used[i] = of_parameters[i].defined() ? 1.0F : 0.0F;
+    if (to.empty()) continue;
+    if (!of_parameters[i].defined()) {
+      std::ranges::fill(to, 0.0F);
+      continue;
+    }
+    // Those of an Embedding may be sparse.
+    const at::Tensor whole =
+        (of_parameters[i].is_sparse() ? of_parameters[i].to_dense() : of_parameters[i]).contiguous();
+    std::memcpy(to.data(), whole.data_ptr<float>(), to.size_bytes());
+  }
+  if (const std::string change = module.forbidden_change(); !change.empty()) {
+    throw Error(ErrorCode::unsupported, fmt::format("forward() of the module changed {}", change));
+  }
+  const auto part_of_batch =
+      static_cast<float>(static_cast<double>(shard.samples) / static_cast<double>(shard.batch_samples));
+  module.write_changed_buffers(gradients.subspan(parameter_floats + count), buffers, part_of_batch);
+}
+
+// The draws of a shard are a function of its position.
+void AnyTrainableModule::Implementation::seed_and_train(const ShardBatch& shard, std::span<float> gradients,
+                                                        std::span<float> sums) {
+  const ShardScope position(
+      {.seed = shard.seed, .step = shard.step, .first_sample = shard.first_sample, .samples = shard.samples});
+  if (!functions.draws) return train_shard(shard, gradients, sums);
+  const std::scoped_lock lock(generator_lock());
+  ::torch::manual_seed(seed_of_shard(shard.seed, shard.step, shard.first_sample));
+  train_shard(shard, gradients, sums);
+}
+
+// Computes the first shard of a run twice: a module that remembers earlier calls, or draws where Holdfast cannot see
+// it, computes something else for the same shard.
+void AnyTrainableModule::Implementation::train_twice(const ShardBatch& shard, std::span<float> gradients,
+                                                     std::span<float> sums) {
+  std::vector<float> other(gradients.size());
+  std::vector<float> other_sums(sums.size());
+  // Where no module draws, the generator stays as it is.
+  const auto generator_state = [] {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::scoped_lock lock(generator.mutex());
+    return generator.get_state();
+  };
+  const at::Tensor generator_before = functions.draws ? at::Tensor() : generator_state();
+  seed_and_train(shard, other, other_sums);
+  if (!functions.draws && !at::equal(generator_before, generator_state())) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        "forward() of the module drew from LibTorch's generator, and TrainableOptions::draws is false; leave it "
+        "true, or use holdfast::torch::Dropout");
+  }
+  seed_and_train(shard, gradients, sums);
+  const auto differs = [](std::span<const float> a, std::span<const float> b) {
+    return std::memcmp(a.data(), b.data(), a.size_bytes()) != 0;
+  };
+  std::string name = differs(sums, other_sums) ? "its loss or metrics" : "";
+  for (std::size_t i = 0; i < arrays->parameters.entries().size() && name.empty(); ++i) {
+    const std::span<float> all = gradients.first(parameter_floats);
+    if (differs(arrays->parameters.view(all, i),
+                arrays->parameters.view(std::span<float>(other).first(parameter_floats), i))) {
+      name = fmt::format("the gradient of \"{}\"", arrays->parameters.entries()[i].name);
+    }
+  }
+  if (name.empty() && differs(gradients.subspan(parameter_floats), std::span(other).subspan(parameter_floats))) {
+    name = "a buffer";
+  }
+  if (name.empty()) return;
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("the module computed the same shard twice, and {} differed: it remembers earlier calls, or draws "
+                  "from a generator of its own. A step that is repeated after a failure would give other weights. "
+                  "Keep such state in buffers of f32, and draw with LibTorch's generator",
+                  name));
+}
+
+// A module may draw in eval(), too: a function of (seed, step, shard) then as well.
+Outputs AnyTrainableModule::Implementation::infer(const ShardBatch& shard, const Batch& batch) {
+  std::unique_lock<std::mutex> lock;
+  if (functions.draws) lock = std::unique_lock(generator_lock());
+  shard.check_cancelled();
+  if (functions.draws) ::torch::manual_seed(seed_of_shard(shard.seed, shard.step, shard.first_sample));
+  WorkerModule& module = worker(shard);
+  module.set_training(false);
+  module.set_buffers(buffers, shard.step);
+  Outputs outputs = with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
+  bool are_as_before = outputs.size() == output_specs.size();
+  for (std::size_t i = 0; i < output_specs.size() && are_as_before; ++i) {
+    std::vector<std::int64_t> sizes{shard.samples};
+    for (const std::int64_t extent : output_specs[i].shape.extents()) sizes.push_back(extent);
+    are_as_before =
+        outputs[i].defined() && outputs[i].scalar_type() == at::kFloat && outputs[i].sizes() == at::IntArrayRef(sizes);
+  }
+  if (!are_as_before) {
+    refuse(
+        fmt::format("forward() returned other outputs for {} samples than for two samples of zeros; return the same "
+                    "number of tensors of f32 with the same shape of a sample",
+                    shard.samples));
+  }
+  return outputs;
+}
+
+std::span<const float> AnyTrainableModule::Implementation::final_gradients(const Update& update) {
+  std::span<const float> gradients = update.gradients.first(parameter_floats);
+  if (update.is_weighted) {
+    divided.resize(parameter_floats);
+    std::ranges::transform(gradients, divided.begin(), [&](float gradient) { return gradient / update.weight; });
+    gradients = divided;
+  }
+  return clipper ? clipper->clip(gradients, update.passes) : gradients;
+}
+
+void AnyTrainableModule::Implementation::update_parameters(const Update& update) {
+  const std::span<const float> gradients = final_gradients(update);
+  if (!optimizer) {
+    const std::unique_ptr<Optimizer> changed =
+        update.learning_rate ? functions.optimizer->with_learning_rate(*update.learning_rate) : nullptr;
+    const Optimizer& own = changed ? *changed : *functions.optimizer;
+    const std::vector<std::span<float>> spans(slots.begin(), slots.end());
+    const UpdateArrays all{parameters, gradients, spans};
+    if (grouped) return grouped->update(*backend, own, update.learning_rate, update.step, all, update.passes);
+    return update_arrays(*backend, own, update.step, all, update.passes);
+  }
+  use_threads(threads);
+  // LibTorch's optimizers read gradients and do not write them.
+  const std::span<float> readable(const_cast<float*>(gradients.data()), gradients.size());
+  std::vector<at::Tensor> tensors = views_of(arrays->parameters, readable);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (update.gradients[parameter_floats + i] == 0) tensors[i] = at::Tensor();
+  }
+  with_errors_of_torch("the update", [&] {
+    optimizer->step(update.step, tensors, update.learning_rate);
+    return 0;
+  });
+}
+
+// A buffer that no shard changed keeps its bits. If all shards changed it, their parts of the batch add up to 1, but
+// for rounding.
+void AnyTrainableModule::Implementation::update_buffers(std::span<const float> tail) {
+  const std::span<const float> sums = tail.subspan(arrays->parameters.entries().size(), buffer_floats);
+  const std::span<const float> changed = tail.subspan(arrays->parameters.entries().size() + buffer_floats);
+  for (std::size_t i = 0; i < arrays->buffers.entries().size(); ++i) {
+    if (changed[i] == 0) continue;
+    const float kept = 1 - changed[i];
+    const std::span<const float> sum = arrays->buffers.view(sums, i);
+    const std::span<float> buffer = arrays->buffers.view(std::span<float>(buffers), i);
+    for (std::size_t element = 0; element < buffer.size(); ++element) {
+      buffer[element] = kept < 1e-6F ? sum[element] : sum[element] + kept * buffer[element];
+    }
+  }
+}
+
+}  // namespace holdfast::torch

@@ -1,0 +1,60 @@
+#include "shard_tensors.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::torch {
+
+static at::ScalarType scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return at::kFloat;
+    case DType::bf16:
+      return at::kBFloat16;
+    case DType::i32:
+      return at::kInt;
+    case DType::i64:
+      return at::kLong;
+    case DType::u8:
+      return at::kByte;
+    case DType::boolean:
+      return at::kBool;
+    case DType::u16:
+      return at::kShort;
+    default:
+      break;
+  }
+  throw Error(ErrorCode::unsupported, fmt::format("samples of {} cannot become tensors of LibTorch", name(dtype)));
+}
+
+std::vector<NamedTensor> tensors_of(std::span<const float> rows, const RowLayout& layout, std::int64_t samples,
+                                    std::size_t arrays) {
+  std::vector<NamedTensor> tensors;
+  for (std::size_t i = 0; i < arrays; ++i) {
+    const ArraySpec& array = layout.arrays()[i];
+    const at::ScalarType type = scalar_type(array.dtype);
+    std::vector<std::int64_t> sizes{samples};
+    std::vector<std::int64_t> strides;
+    std::int64_t stride = 1;
+    for (const std::int64_t extent : array.shape.extents()) sizes.push_back(extent);
+    for (std::size_t axis = sizes.size() - 1; axis > 0; --axis) {
+      strides.insert(strides.begin(), stride);
+      stride *= sizes[axis];
+    }
+    const std::size_t row_bytes = layout.words() * sizeof(float);
+    strides.insert(strides.begin(), static_cast<std::int64_t>(row_bytes / size_bytes(array.dtype)));
+    auto* first = const_cast<float*>(rows.data()) + layout.first_word(i);
+    at::Tensor tensor = at::from_blob(first, sizes, strides, type).contiguous();
+    if (array.dtype == DType::u16) tensor = tensor.to(at::kInt).bitwise_and(0xffff);
+    tensors.push_back({array.name, std::move(tensor)});
+  }
+  return tensors;
+}
+
+RowLayout layout_of(const RowLayout* given, const std::vector<ArraySpec>& specs) {
+  return given != nullptr ? *given : RowLayout({specs.front()});
+}
+
+}  // namespace holdfast::torch

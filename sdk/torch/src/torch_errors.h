@@ -1,0 +1,35 @@
+#pragma once
+
+// Exceptions of LibTorch as errors of Holdfast.
+
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <new>
+#include <string>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::torch {
+
+// Throws Error for what LibTorch said of `what`: "forward()".
+[[noreturn]] void refuse_as_torch(const char* what, const std::string& said);
+
+// What LibTorch throws says what was wrong, and in which operation; the lines after the first are addresses. Some of
+// its checks throw classes of the standard library.
+template <class Run>
+auto with_errors_of_torch(const char* what, const Run& run) {
+  try {
+    return run();
+  } catch (const Error&) {
+    throw;
+  } catch (const c10::Error& error) {
+    refuse_as_torch(what, error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    refuse_as_torch(what, error.what());
+  }
+}
+
+}  // namespace holdfast::torch

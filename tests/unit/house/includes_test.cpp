@@ -248,7 +248,8 @@ TEST(House, ExamplesTheCommandAndTestingUsePublicHeadersOnly) {
       const bool is_public = include.target.starts_with("holdfast/");
       const std::string part = include.target.substr(0, include.target.find('/'));
       const bool is_library =
-          std::set<std::string>{"CLI", "fmt", "nlohmann", "gtest", "torch", "sys", "arpa", "netinet", "linux"}.contains(part);
+          std::set<std::string>{"CLI", "fmt", "nlohmann", "gtest", "torch", "sys", "arpa", "netinet", "linux"}.contains(
+              part);
       EXPECT_TRUE(is_own || is_public || is_library) << include.file << " -> " << include.target;
     }
   }

@@ -9,17 +9,14 @@ target_compile_options(holdfast_options INTERFACE
   -fno-math-errno
   # Objects name sources as seen from the root of the tree: those of one clone are good for every other one.
   -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+target_compile_options(holdfast_options INTERFACE
   # g++ 12 takes "a" + std::string for a memcpy over itself (its bug 105651), at -O3.
-  target_compile_options(holdfast_options INTERFACE -Wno-restrict)
-endif()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
   # By default g++ collects its garbage from 128 MiB on, again and again: a tenth of the time to compile a batch of tests,
   # which takes a quarter more memory without.
-  target_compile_options(holdfast_options INTERFACE --param=ggc-min-heapsize=1000000)
+  $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000>
   # A source that is compiled in a batch looks like a header to g++, where a member of an unnamed namespace's type would be a mistake.
-  target_compile_options(holdfast_options INTERFACE -Wno-subobject-linkage)
-endif()
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 if(HOLDFAST_WARNINGS_AS_ERRORS)
   target_compile_options(holdfast_options INTERFACE -Werror)
 endif()

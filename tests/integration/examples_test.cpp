@@ -226,14 +226,14 @@ TEST(Digits, LearnsRealHandwritingOnOneAndTwoReplicas) {
     const ProgramResult result =
         run_program(built_program("digits"),
                     {"--images", data + "/t10k-images-idx3-ubyte.gz", "--labels", data + "/t10k-labels-idx1-ubyte.gz",
-                     "--replicas", std::to_string(replicas), "--shards", "2", "--epochs", "10", "--seed", "1",
+                     "--replicas", std::to_string(replicas), "--shards", "2", "--epochs", "5", "--seed", "1",
                      "--run-dir", folder / "run", "--report", folder / "report.json"},
                     std::chrono::minutes(10));
     ASSERT_EQ(result.exit_code, 0) << result.output;
 
     const nlohmann::json report = report_of(folder);
 
-    EXPECT_GE(report.at("test_accuracy").get<double>(), 0.97) << replicas << " replicas";
+    EXPECT_GE(report.at("test_accuracy").get<double>(), 0.96) << replicas << " replicas";
     digests.push_back(report.at("weights_digest"));
   }
   EXPECT_EQ(digests[1], digests[0]);

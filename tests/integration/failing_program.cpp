@@ -13,17 +13,17 @@
 #include "holdfast/holdfast.h"
 
 // Tests search for these names in the watchdog's output.
-[[gnu::noipa]] void crash_at_a_wrong_address(volatile int* address) {
+[[gnu::noinline]] void crash_at_a_wrong_address(volatile int* address) {
   *address = 1;
 }
-[[gnu::noipa]] int crash_by_recursion(volatile int* depth) {
+[[gnu::noinline]] int crash_by_recursion(volatile int* depth) {
   if (*depth < 0) return 0;
   volatile char room[4096];
   room[0] = 1;
   *depth = *depth + 1;
   return crash_by_recursion(depth) + room[0];
 }
-[[gnu::noipa]] void crash_by_abort() {
+[[gnu::noinline]] void crash_by_abort() {
   std::abort();
 }
 

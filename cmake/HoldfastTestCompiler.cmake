@@ -1,0 +1,19 @@
+# Compiles what this folder declares, the tests, with clang where it is installed: without optimisation it takes 0.6 times
+# as long as g++, and most of the time of scripts/test goes there. The libraries are g++'s. Both compilers have one binary
+# interface, and so the tests also see that programs of clang can use libraries of g++.
+#
+# CMake chooses a compiler for each project, and reads these variables in each folder.
+
+option(HOLDFAST_TESTS_WITH_CLANG "Compile the tests with clang where it is found" ON)
+find_program(HOLDFAST_CLANG clang++)
+if(NOT HOLDFAST_TESTS_WITH_CLANG OR NOT HOLDFAST_CLANG OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  return()
+endif()
+
+set(CMAKE_CXX_COMPILER ${HOLDFAST_CLANG})
+set(CMAKE_CXX_COMPILER_ID Clang)
+set(CMAKE_PCH_PROLOGUE "#pragma clang system_header")
+set(CMAKE_CXX_COMPILE_OPTIONS_INVALID_PCH)
+set(CMAKE_CXX_COMPILE_OPTIONS_INSTANTIATE_TEMPLATES_PCH -fpch-instantiate-templates)
+set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -Xclang -include-pch -Xclang <PCH_FILE> -Xclang -include -Xclang <PCH_HEADER>)
+set(CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH -Xclang -emit-pch -Xclang -include -Xclang <PCH_HEADER> -x c++-header)

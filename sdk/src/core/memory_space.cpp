@@ -53,16 +53,17 @@ class HostMemory final : public MemorySpace {
     for (std::size_t i = 0; i < sum.size(); ++i) result[i] += addend[i];
   }
 
-  // In NaN and infinity all bits of the exponent are ones. A maximum over integers vectorises; a loop that stops at the
-  // first hit would not.
+  // In NaN and infinity all bits of the exponent are ones. This form vectorises, where a loop that stops at the first
+  // hit would not, and a maximum of integers takes three times as long without SSE4.
   bool is_finite(std::span<const float> array) override {
-    std::uint32_t largest = 0;
+    constexpr std::uint32_t kExponent = 0x7F80'0000U;
+    std::uint32_t found = 0;
     for (const float& element : array) {
       std::uint32_t bits = 0;
       std::memcpy(&bits, &element, sizeof bits);
-      largest = std::max(largest, bits & 0x7FFF'FFFFU);
+      found |= static_cast<std::uint32_t>((bits & kExponent) == kExponent);
     }
-    return largest < 0x7F80'0000U;
+    return found == 0;
   }
 
   void fill_zero(std::span<float> array) override { std::fill(array.begin(), array.end(), 0.0F); }

@@ -785,19 +785,31 @@ def solve(rng, made, mode):
         output_gradient = draw(rng, text["output"]["shape"]) / 4
         step = 2.0**-14
 
-        # Of the sum of output * output_gradient. Those of inputs are added up over the samples: the test moves an
-        # element of all samples at once.
+        # Of the sum of output * output_gradient, for each element of an argument.
+        def slopes(given, i, g):
+            found = np.zeros(given[i].size)
+            for place in range(given[i].size):
+                above, below = (outputs(changed(given, i, place, sign * step))[0] for sign in (1, -1))
+                found[place] = ((above - below) * g).sum() / (2 * step)
+            return found.reshape(given[i].shape)
+
+        # The same for an input of a layer that does not mix samples: copies of all samples, each with another element
+        # moved, are one batch. Added up over the samples.
+        def slopes_of_input(given, i, g):
+            count = given[i][0].size
+            moves = np.concatenate([np.eye(count), -np.eye(count)]) * step
+            batch = [np.concatenate([value] * len(moves)) for value in given[:len(trained)]]
+            batch[i] = batch[i] + np.repeat(moves, samples, axis=0).reshape(batch[i].shape)
+            above, below = outputs(batch + given[len(trained):])[0].reshape((2, count) + g.shape)
+            return ((above - below) * g).reshape(count, -1).sum(axis=1).reshape(given[i].shape[1:]) / (2 * step)
+
+        # Those of inputs are added up over the samples: the test moves an element of all samples at once.
         def gradients(everything):
             given, g = everything[:-1], everything[-1]
-            found = []
-            for i, argument in enumerate(given):
-                slopes = np.zeros(argument.size)
-                for place in range(argument.size):
-                    above, below = (outputs(changed(given, i, place, sign * step))[0] for sign in (1, -1))
-                    slopes[place] = ((above - below) * g).sum() / (2 * step)
-                slopes = slopes.reshape(argument.shape)
-                found.append(slopes.sum(axis=0) if i < len(trained) else slopes)
-            return found
+            mixes_samples = len(made["buffers"]) > 0
+            of_inputs = [slopes(given, i, g).sum(axis=0) if mixes_samples else slopes_of_input(given, i, g)
+                         for i in range(len(trained))]
+            return of_inputs + [slopes(given, i, g) for i in range(len(trained), len(given))]
 
         found = with_magnitudes(rng, gradients, arguments + [output_gradient])
         text["output_gradient"] = as_text(output_gradient)

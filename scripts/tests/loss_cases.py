@@ -29,6 +29,15 @@ FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/nn/losses/ref
 SCALE = 0.5
 
 
+def first_of_equals(x, k, sorted=True):
+    """The k largest of the last axis. Of equal ones the first are taken, as by TensorFlow and JAX; NumPy takes any."""
+    places = np.argsort(-np.asarray(x), axis=-1, kind="stable")[..., :k]
+    return np.take_along_axis(np.asarray(x), places, axis=-1), places
+
+
+keras.src.ops.top_k = first_of_equals
+
+
 def sample_shape(rng, least=2):
     """Of one sample: [elements], or [positions, elements]."""
     elements = int(rng.integers(least, 6))
@@ -389,23 +398,28 @@ def solve_loss(rng, made, number):
     moved = [outputs, targets] if moves_targets else [outputs]
     loss = getattr(keras.losses, made["class"])(reduction="none", **keras_options(made, outputs.ndim))
 
-    def value(arguments):
-        each = np.asarray(loss(arguments[-1] if moves_targets else targets, arguments[0]))
+    # The value of each of several batches, which lie one after another.
+    def values(count, some_outputs, some_targets):
+        each = np.asarray(loss(some_targets, some_outputs))
         kept = 1 if weights is None else weights.ndim
         each = each.mean(axis=tuple(range(kept, each.ndim))) if each.ndim > kept else each
-        return [np.asarray((each if weights is None else each * weights).sum())]
+        each = each if weights is None else each * np.concatenate([weights] * count)
+        return each.reshape(count, -1).sum(axis=1)
 
-    def difference(arguments, place, step):
-        above, below = (value(changed(arguments, 0, place, sign * step))[0] for sign in (1, -1))
-        return above - below
+    def value(arguments):
+        return [values(1, arguments[0], arguments[-1] if moves_targets else targets)[0]]
 
     def gradient(arguments):
-        slopes = np.zeros(outputs.size)
-        for place, number in enumerate(outputs.reshape(-1)):
-            # Of fourth order, with a step in proportion: a logarithm bends much where a number is small.
-            step = 2.0**-11 * abs(number)
-            close, far = (difference(arguments, place, step * n) for n in (1, 2))
-            slopes[place] = SCALE * (8 * close - far) / (12 * step)
+        # Of fourth order, with a step in proportion: a logarithm bends much where a number is small.
+        steps = 2.0**-11 * np.abs(outputs.reshape(-1))
+        # A probability is clipped at 1.
+        below = 1 - outputs.reshape(-1)
+        steps = np.where((0 < below) & (below < 1), np.minimum(steps, below / 4), steps)
+        moves = np.concatenate([np.diag(steps) * n for n in (1, -1, 2, -2)])
+        batches = (arguments[0].reshape(1, -1) + moves).reshape((-1,) + outputs.shape[1:])
+        some_targets = np.concatenate([arguments[-1] if moves_targets else targets] * len(moves))
+        found = values(len(moves), batches, some_targets).reshape(4, -1)
+        slopes = SCALE * (8 * (found[0] - found[1]) - (found[2] - found[3])) / (12 * steps)
         return [slopes.reshape(outputs.shape)]
 
     text = text_of(made, outputs, targets, weights)

@@ -7,8 +7,10 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <utility>
 #include <vector>
 
+#include "compute/arithmetic/element_functions.h"
 #include "compute/arithmetic/exponential.h"
 #include "compute/arithmetic/lanes.h"
 #include "compute/cpu/kernels/vector_kernels.h"
@@ -93,6 +95,28 @@ TEST_F(InstructionSets, GiveTheSameActivations) {
       result.insert(result.end(), output.begin(), output.end());
       return result;
     });
+  }
+}
+
+// Loops that compute a part of a formula ahead, for a block of elements, give what the formula gives for each element.
+TEST_F(InstructionSets, GiveTheBitsOfTheFormulasOfFunctions) {
+  using enum ElementFunction;
+  using Formula = float (*)(float, float, float);
+  const std::pair<ElementFunction, Formula> formulas[] = {
+      {tanh, element<tanh>}, {sigmoid, element<sigmoid>}, {gelu, element<gelu>}, {gelu_slope, element<gelu_slope>}};
+  for (const auto& [function, formula] : formulas) {
+    for (const std::int64_t length : lengths()) {
+      const Floats input = mixed_numbers(length, 1);
+      Floats expected(input.size()), result(input.size());
+      std::ranges::transform(input, expected.begin(), [one = formula](float x) { return one(x, 0, 0); });
+      const ElementLane operands[] = {{.values = input.data()}, {}, {}};
+      for (const InstructionSet set : supported_instruction_sets()) {
+        force_instruction_set(set);
+        vector_kernels().run_instruction(function, operands, length, result.data());
+        EXPECT_TRUE(bits_of_all(result) == bits_of_all(expected))
+            << name_of(function) << " on " << name_of(set) << ", length " << length;
+      }
+    }
   }
 }
 

@@ -147,7 +147,24 @@ HOLDFAST_HOST_DEVICE inline float hyperbolic_tangent(float x) {
   return with_sign_of(magnitude >= 0.625F ? large : small, x);
 }
 
-HOLDFAST_HOST_DEVICE inline float error_function(float x) {
+// log(1 - erf(|x|)) where |x| is at least 0.92. A function of its own, because loops compute it ahead of the rest
+// (activations.h).
+HOLDFAST_HOST_DEVICE inline float error_exponent(float x) {
+  // From 4 on erf is 1 in float.
+  const float bounded = at_most_positive(absolute(x), 4.0F);
+  float q = 1.6435696536e-6F;
+  q = q * bounded - 4.61779127904e-5F;
+  q = q * bounded + 0.000597743471961F;
+  q = q * bounded - 0.00476357524915F;
+  q = q * bounded + 0.0264310176034F;
+  q = q * bounded - 0.110094480828F;
+  q = q * bounded - 0.631814516659F;
+  q = q * bounded - 1.13023761637F;
+  return q * bounded + 0.000320441531277F;
+}
+
+// erf(x), of x and error_exponent(x).
+HOLDFAST_HOST_DEVICE inline float error_of(float x, float exponent) {
   const float magnitude = absolute(x);
   const float square = x * x;
   // erf(x) / x - 1 as a function of x^2
@@ -158,19 +175,12 @@ HOLDFAST_HOST_DEVICE inline float error_function(float x) {
   p = p * square - 0.376124929873F;
   p = p * square + 0.128379149693F;
   const float small = magnitude + magnitude * p;
-  // log(1 - erf(x)), from 0.92 on. From 4 on erf is 1 in float.
-  const float bounded = at_most_positive(magnitude, 4.0F);
-  float q = 1.6435696536e-6F;
-  q = q * bounded - 4.61779127904e-5F;
-  q = q * bounded + 0.000597743471961F;
-  q = q * bounded - 0.00476357524915F;
-  q = q * bounded + 0.0264310176034F;
-  q = q * bounded - 0.110094480828F;
-  q = q * bounded - 0.631814516659F;
-  q = q * bounded - 1.13023761637F;
-  q = q * bounded + 0.000320441531277F;
-  const float large = 1.0F - exponential_near<0>(q);
+  const float large = 1.0F - exponential_near<0>(exponent);
   return with_sign_of(magnitude >= 0.92F ? large : small, x);
+}
+
+HOLDFAST_HOST_DEVICE inline float error_function(float x) {
+  return error_of(x, error_exponent(x));
 }
 
 // base^exponent with the special cases of C's pow(). Logarithm and exponential are computed in double: in float an

@@ -9,15 +9,47 @@ namespace holdfast::compute {
 namespace {
 
 template <class Formula>
-void activation_forward(const float* input, float* output, std::int64_t count) {
+concept HasEarlyPart = requires {
+  Formula::early(0.0F);
+};
+
+// Calls finish(i, Formula::early(input[i])) for each i. The early parts of a block stay in the cache.
+template <class Formula, class Finish>
+[[gnu::always_inline]] inline void in_two_parts(const float* input, std::int64_t count, const Finish& finish) {
+  constexpr std::int64_t kBlock = 64;
+  alignas(64) float early[kBlock];
+  std::int64_t begin = 0;
+  for (; begin + kBlock <= count; begin += kBlock) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) output[i] = Formula::value(input[i]);
+    for (std::int64_t i = 0; i < kBlock; ++i) early[i] = Formula::early(input[begin + i]);
+#pragma omp simd
+    for (std::int64_t i = 0; i < kBlock; ++i) finish(begin + i, early[i]);
+  }
+#pragma omp simd
+  for (std::int64_t i = begin; i < count; ++i) finish(i, Formula::early(input[i]));
+}
+
+template <class Formula>
+void activation_forward(const float* input, float* output, std::int64_t count) {
+  if constexpr (HasEarlyPart<Formula>) {
+    in_two_parts<Formula>(input, count,
+                          [=](std::int64_t i, float early) { output[i] = Formula::late_value(input[i], early); });
+  } else {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) output[i] = Formula::value(input[i]);
+  }
 }
 
 template <class Formula>
 void activation_backward(const float* kept, const float* output_gradient, float* input_gradient, std::int64_t count) {
+  if constexpr (HasEarlyPart<Formula>) {
+    in_two_parts<Formula>(kept, count, [=](std::int64_t i, float early) {
+      input_gradient[i] = output_gradient[i] * Formula::late_derivative(kept[i], early);
+    });
+  } else {
 #pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) input_gradient[i] = output_gradient[i] * Formula::derivative(kept[i]);
+    for (std::int64_t i = 0; i < count; ++i) input_gradient[i] = output_gradient[i] * Formula::derivative(kept[i]);
+  }
 }
 
 template <class Formula>

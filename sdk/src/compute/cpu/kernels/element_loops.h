@@ -4,6 +4,7 @@
 // array, or one number for all elements.
 
 #include "compute/arithmetic/element_functions.h"
+#include "compute/cpu/kernels/activation_loops.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
@@ -31,13 +32,26 @@ void element_loop(const ElementLane* operands, std::int64_t count, float* result
   }
 }
 
+// Functions of one array with a loop of two parts.
+template <ElementFunction kFunction>
+void function_loop(const ElementLane* operands, std::int64_t count, float* result) {
+  using enum ElementFunction;
+  const float* const a = operands[0].values;
+  if constexpr (kFunction == gelu) return activation_forward<Gelu>(a, result, count);
+  if constexpr (kFunction == gelu_slope) {
+    return in_two_parts<Gelu>(a, count,
+                              [=](std::int64_t i, float early) { result[i] = Gelu::late_derivative(a[i], early); });
+  }
+  element_loop<kFunction, 0>(operands, count, result);
+}
+
 template <ElementFunction kFunction>
 void run_element_function(const ElementLane* operands, std::int64_t count, float* result) {
   constexpr int kTaken = operands_of(kFunction);
   unsigned mask = 0;
   for (int i = 0; i < kTaken; ++i) mask |= operands[i].is_scalar ? 1U << i : 0U;
   if constexpr (kTaken == 1) {
-    return mask == 0 ? element_loop<kFunction, 0>(operands, count, result)
+    return mask == 0 ? function_loop<kFunction>(operands, count, result)
                      : element_loop<kFunction, 1>(operands, count, result);
   } else if constexpr (kTaken == 2) {
     switch (mask) {

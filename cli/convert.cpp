@@ -22,6 +22,7 @@ struct ConvertOptions {
   std::string output;
   std::string to{};    // the name of a format::ConvertTarget; empty: chosen by the extension of `output`
   std::string like{};  // a savepoint of the same model
+  bool takes_averages = false;
   bool replaces_output = false;
   std::optional<format::Compression> compression{};  // for Holdfast files only
   std::optional<int> zstd_level{};                   // implies Compression::zstd
@@ -46,6 +47,7 @@ format::ConvertOptions library_options(const ConvertOptions& options, Progress& 
   check_compression(options, target);
   return {.to = target,
           .like = options.like,
+          .takes_averages = options.takes_averages,
           .replaces_output = options.replaces_output,
           .compression = options.compression.value_or(options.zstd_level ? Compression::zstd : Compression::fast),
           .zstd_level = options.zstd_level.value_or(1),
@@ -101,6 +103,8 @@ void add_convert_options(CLI::App& command, ConvertOptions& options) {
                   "savepoint")
       ->type_name("SAVEPOINT");
   add_compression(command, options);
+  command.add_flag("--averages", options.takes_averages,
+                   "Write the moving averages of the weights (use_ema) as the weights");
   command.add_flag("--force", options.replaces_output, "Replace OUT if it exists");
 }
 

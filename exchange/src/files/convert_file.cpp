@@ -102,6 +102,34 @@ std::string describe(DType dtype, const std::vector<std::uint64_t>& shape) {
       fmt::format("the arrays do not fit the given savepoint: {}; give a savepoint of the same model", problem));
 }
 
+// The averages of the weights become the weights. Frozen ones have none, and stay.
+void take_averages(ArraySet& set) {
+  // The names of the slot in savepoints, and in Keras's files.
+  const std::array<std::string, 2> prefixes = {std::string(kOptimizerPrefix) + "moving_average/",
+                                               std::string(kOptimizerPrefix) + "average/"};
+  std::map<std::string, const NamedArray*> averages;
+  for (const NamedArray& array : set.arrays) {
+    for (const std::string& prefix : prefixes) {
+      if (array.name.starts_with(prefix)) averages.emplace(kModelPrefix + array.name.substr(prefix.size()), &array);
+    }
+  }
+  bool has_averages = false;
+  for (NamedArray& array : set.arrays) {
+    const auto found = averages.find(array.name);
+    if (found == averages.end()) continue;
+    if (found->second->dtype != array.dtype || found->second->shape != array.shape) {
+      throw Error(ErrorCode::invalid_file, fmt::format("array {} is {}, and its average is {}; the file is damaged",
+                                                       quoted_text(array.name), describe(array.dtype, array.shape),
+                                                       describe(found->second->dtype, found->second->shape)));
+    }
+    array.bytes = found->second->bytes;
+    has_averages = true;
+  }
+  if (has_averages) return;
+  throw Error(ErrorCode::invalid_argument,
+              "it has no moving averages of its weights, which a training with use_ema keeps; leave out --averages");
+}
+
 // Matches the arrays of `set` with those of `like` by name.
 class ByName {
  public:
@@ -168,6 +196,7 @@ class Converter {
   Conversion convert_all() {
     // All of the input is read before the output is opened, so both may be one file.
     ArraySet set = read();
+    if (options_.takes_averages) take_averages(set);
     if (!options_.like.empty()) set = as_savepoint(set);
     report("writing " + output_, 0, 1);
     write(std::move(set));

@@ -11,6 +11,8 @@
 //
 //   Adam{{.use_ema = true, .ema_momentum = 0.999F}}
 //
+// fit() leaves the trained weights at its end, where Keras makes the averages the weights: Trainer::take_averages().
+//
 // Averages begin as the initial weights, or after a Trainer::compile() as the weights of that moment. They are part of
 // the training state. Savepoints hold them as one more slot, "optimizer/moving_average/dense/kernel". Training goes on
 // with the parameters. SwapEMAWeights (swap_ema_weights.h) validates the averages, and Trainer::evaluate(),

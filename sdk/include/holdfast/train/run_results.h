@@ -18,10 +18,11 @@ namespace holdfast {
 
 // One call of fit() or evaluate(), in the order in which the training function made them.
 struct CallResults {
-  std::string kind;           // "fit", "evaluate", "predict", "load_weights" or "compile"
+  std::string kind;           // "fit", "evaluate", "predict", "load_weights", "take_averages" or "compile"
   Logs results;               // of fit(): of its last epoch
   std::vector<Logs> history;  // of fit(): one entry per epoch; else empty
-  // What Dataset::skip_bad() left out of the data of fit(), with that for validation, or of evaluate().
+  // What Dataset::skip_bad() and CsvOptions::skip_ragged left out of the data of fit(), with that for validation, or of
+  // evaluate().
   SkippedSamples skipped_samples{};
 };
 

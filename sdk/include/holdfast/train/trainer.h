@@ -216,11 +216,22 @@ class Trainer {
   // Own averages are slots, and stay.
   void load_weights(const std::string& path, Weights weights = Weights::trained);
 
+  // Makes the moving averages of the weights the weights, for this Trainer and for the model that it was given, as
+  // Keras's fit() does at its end (keras.Optimizer.finalize_variable_values). fit() itself leaves the trained weights:
+  //
+  //   trainer.fit(train.batch(256), {.epochs = 10});  // Adam{{.use_ema = true}}
+  //   trainer.take_averages();
+  //
+  // A later fit() goes on from the averages, which stay in their slot. Buffers and frozen layers stay as they are.
+  // This is a call of the run, as load_weights() is, and like that writes no savepoint: Trainer::save() does. Throws
+  // Error{invalid_argument} if the optimizer keeps no averages.
+  void take_averages();
+
   // The means over `data` by name: the loss and each metric. `data` must be batched. Blocks. Without `weights`, it
   // reads those that the last fit() gave to the model (FitResult::weights): the averages with SwapEMAWeights, as
-  // Keras's model has them then, and else the trained ones. After load_weights() and compile() these are the trained
-  // ones again. Throws Error{invalid_argument} for averages that the optimizer does not keep
-  // (holdfast/optim/weight_average.h).
+  // Keras's model has them then, and else the trained ones. After load_weights(), take_averages() and
+  // compile() these are the trained ones again. Throws Error{invalid_argument} for averages that the optimizer does not
+  // keep (holdfast/optim/weight_average.h).
   Logs evaluate(const Dataset& data, std::optional<Weights> weights = {});
 
   // A model of its own with the moving averages as weights, of the layers that are trained at present. To predict with

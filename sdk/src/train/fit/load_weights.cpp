@@ -1,5 +1,6 @@
 // Other weights are another state, so loading them is a call of the run, as fit() is: a process that joins later gets
-// them with the state, and a run that starts again after it loads them again. docs/decisions/training.md
+// them with the state, and a run that starts again after it loads them again. So it is where the averages become the
+// weights: taking them twice is taking them once. docs/decisions/training.md
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "train/fit/session.h"
 #include "train/state/run_results.h"
 #include "train/state/snapshot.h"
+#include "train/step/model_trainable.h"
 
 namespace holdfast {
 
@@ -61,6 +63,50 @@ void Trainer::Session::require_same_weights(const Digest& digest, const std::str
               fmt::format("the replicas have read different weights from {}: it changed meanwhile, or each host has a "
                           "file of its own there; load a file that stays as it is",
                           path));
+}
+
+// By name: frozen parameters have no average.
+static void copy_averages_to_weights(Trainable& trainable) {
+  const std::string prefix = fmt::format("optimizer/{}/", kAverageSlot);
+  const std::vector<StateSpan> spans = trainable.state();
+  for (const StateSpan& average : spans) {
+    if (!average.name.starts_with(prefix)) continue;
+    const auto weight = std::ranges::find(spans, "model/" + average.name.substr(prefix.size()), &StateSpan::name);
+    HOLDFAST_ASSERT(weight != spans.end());
+    trainable.memory().copy(average.values, weight->values);
+  }
+}
+
+void Trainer::Session::take_averages() {
+  require_averages(Weights::averaged, "take_averages()");
+  generation_.join();
+  CallRecord begun;
+  begun.kind = "take_averages";
+  begun.epochs = 1;
+  begun.data = "null";
+  const std::size_t call = join_call(begun);
+  if (is_repeated(call)) copy_averages_to_weights(training_.trainable);
+  in_call(call, [&] { run_take_averages(call, begun); });
+  weights_of_model_ = Weights::trained;
+  // As at the end of fit(), the model of the program gets them.
+  if (auto* const trainable = dynamic_cast<ModelTrainable*>(&training_.trainable)) trainable->on_fit_end();
+  note_results(*training_.context, training_.state, training_.weights_digest());
+}
+
+void Trainer::Session::run_take_averages(std::size_t call, const CallRecord& begun) {
+  while (!record_of(call).is_finished) {
+    try {
+      training_.enter(TrainingPhase::callbacks);
+      // Nothing in here waits for another rank, as in load_weights().
+      copy_averages_to_weights(training_.trainable);
+      record_of(call).is_finished = true;
+    } catch (const GenerationEnded&) {
+      begin_next_generation(begun);
+    } catch (const RollBack&) {
+      generation_.give_up_state();
+      begin_next_generation(begun);
+    }
+  }
 }
 
 }  // namespace holdfast

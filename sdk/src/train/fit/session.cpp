@@ -220,8 +220,9 @@ void Trainer::Session::note_skipped(std::size_t call, std::initializer_list<cons
   if (skipped.count == 0) return;
   training_.context->skipped[call] = skipped;
   if (!training_.is_primary()) return;
-  log(LogLevel::warning, fmt::format("skip_bad() left {} bad samples out of the data. The first: {}", skipped.count,
-                                     fmt::join(skipped.first, "; ")));
+  log(LogLevel::warning,
+      fmt::format("{} bad samples were left out of the data, as skip_bad() or skip_ragged allows. The first: {}",
+                  skipped.count, fmt::join(skipped.first, "; ")));
   const nlohmann::json details{{"count", skipped.count}, {"first", skipped.first}};
   training_.supervision.report_event("samples_skipped",
                                      details.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));

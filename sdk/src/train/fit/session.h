@@ -44,7 +44,8 @@ class Trainer::Session {
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size, AskedWeights asked);
   void attach(const std::string& name, const std::string& text);
   Digest save(const std::string& path);
-  void load_weights(const std::string& path, Weights weights);   // load_weights.cpp
+  void load_weights(const std::string& path, Weights weights);  // load_weights.cpp
+  void take_averages();
   void compile(const Model& model, const Optimizer& optimizer);  // compile.cpp
   Model averaged_model();
   Digest weights_digest();
@@ -106,6 +107,7 @@ class Trainer::Session {
 
   // load_weights.cpp
   void run_load_weights(std::size_t call, const CallRecord& begun, const Snapshot& saved, const std::string& path);
+  void run_take_averages(std::size_t call, const CallRecord& begun);
   void require_same_weights(const Digest& digest, const std::string& path);
 
   // compile.cpp

@@ -36,6 +36,9 @@ Logs Trainer::evaluate(const Dataset& data, std::optional<Weights> weights) {
 Model Trainer::averaged_model() const {
   return session_->averaged_model();
 }
+void Trainer::take_averages() {
+  session_->take_averages();
+}
 Tensor Trainer::predict(const Dataset& data, std::optional<Weights> weights) {
   return session_->predict(data, weights);
 }

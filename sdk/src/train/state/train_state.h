@@ -16,8 +16,9 @@ namespace holdfast {
 
 // One call of fit() or evaluate(), in the order of the program.
 struct CallRecord {
-  std::string kind;  // "fit", "evaluate", "predict", "load_weights", "compile"
-  // Dataset::description(); of "load_weights" the digest of the weights; of "compile" what is trained, and how:
+  std::string kind;  // "fit", "evaluate", "predict", "load_weights", "take_averages", "compile"
+  // Dataset::description(); of "load_weights" the digest of the weights; of "take_averages" null; of "compile" what is
+  // trained, and how:
   // {"frozen": [names of layers], "optimizer": its configuration, "slots": [names]}.
   std::string data;
   std::int64_t epochs = 0;

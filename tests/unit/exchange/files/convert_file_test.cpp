@@ -215,6 +215,31 @@ TEST_F(ConvertFile, GoesToKerasAndBackWithTheOptimizersState) {
   }
 }
 
+TEST_F(ConvertFile, TakesAveragesForTheWeights) {
+  ArraySet averaged = dense_savepoint();
+  for (const std::string array : {"bias", "kernel"}) {
+    const std::vector<std::uint64_t> shape =
+        array == "bias" ? std::vector<std::uint64_t>{3} : std::vector<std::uint64_t>{2, 3};
+    averaged.arrays.push_back(floats("average of " + array, shape));
+    averaged.arrays.back().name = "optimizer/moving_average/d/" + array;
+  }
+  write("/d/a.h5", averaged);
+
+  convert("/d/a.h5", "/d/b.h5", {.takes_averages = true});
+  convert("/d/a.h5", "/d/b.safetensors", {.to = ConvertTarget::pytorch, .takes_averages = true});
+
+  ArraySet expected = averaged;
+  expected.arrays[0].bytes = averaged.arrays[6].bytes;
+  expected.arrays[1].bytes = averaged.arrays[7].bytes;
+  std::ranges::sort(expected.arrays, {}, &NamedArray::name);
+  expect_equal(read_any(files_, "/d/b.h5"), expected);
+  convert("/d/a.h5", "/d/trained.safetensors", {.to = ConvertTarget::pytorch});
+  EXPECT_NE(read_any(files_, "/d/b.safetensors").arrays[0].bytes,
+            read_any(files_, "/d/trained.safetensors").arrays[0].bytes);
+  write("/d/plain.h5", dense_savepoint());
+  EXPECT_THAT(refusal("/d/plain.h5", "/d/c.npz", {.takes_averages = true}).sentence, HasSubstr("no moving averages"));
+}
+
 TEST_F(ConvertFile, SaysThatTheOptimizersStateIsLeftOut) {
   write("/d/a.h5", dense_savepoint());
 

@@ -67,6 +67,10 @@ TEST(WeightAverages, AreThoseOfKerasForAllOptimizers) {
 
     expect_close(model.parameter_values(), one["expected"], "parameters");
     expect_close(trainer.averaged_model().parameter_values(), one["slots"]["moving_average"], "averages");
+
+    // The weights of Keras's model after fit().
+    trainer.take_averages();
+    expect_close(model.parameter_values(), one["slots"]["moving_average"], "parameters after take_averages()");
   }
 }
 
@@ -265,6 +269,65 @@ TEST(WeightAverages, AreTakenFromSavepoints) {
   EXPECT_EQ(trainer.evaluate(averaged_batches()), expected);
   // A frozen layer has no average, and keeps its own weights.
   EXPECT_EQ(load_model(path, Weights::averaged).frozen_layers(), std::vector<std::string>{"conv2d"});
+}
+
+// fit(), the averages, and a further fit() from them. A failure at a step of the second fit() ends the run.
+std::string train_on_from_averages(const ThreadRun& run, std::int64_t fail_at = -1) {
+  std::string digest;
+  train_on_threads(run, [&](Replica& replica) {
+    const Model model = small_model();
+    Trainer trainer(replica, model, Adam(averaging_options()), loss_of_averages());
+    trainer.fit(averaged_batches());
+    trainer.take_averages();
+    // A run that goes on within the second fit() passes the call.
+    if (trainer.step() == 6) {
+      EXPECT_TRUE(std::ranges::equal(model.parameter_values(), trainer.averaged_model().parameter_values()));
+    }
+    trainer.fit(averaged_batches(), {.epochs = 2, .callbacks = {ModelCheckpoint(), FailAt(fail_at)}});
+    if (replica.is_primary()) digest = trainer.weights_digest().hex();
+  });
+  return digest;
+}
+
+TEST(TakeAverages, IsACallOfTheRunWithTheSameBitsOnAnyNumberOfReplicasAndAfterFailures) {
+  const std::string expected = train_on_from_averages({.run_directory = TemporaryFolder().path()});
+  // Before the first savepoint of the second fit(), so that the call is repeated, and after it.
+  for (const std::int64_t fail_at : {8, 14}) {
+    const TemporaryFolder failed;
+    EXPECT_ANY_THROW(train_on_from_averages({.replicas = 2, .run_directory = failed.path()}, fail_at));
+    EXPECT_EQ(train_on_from_averages({.replicas = 2, .run_directory = failed.path()}), expected) << fail_at;
+  }
+  EXPECT_EQ(train_on_from_averages({.replicas = 3, .run_directory = TemporaryFolder().path()}), expected);
+}
+
+TEST(TakeAverages, ChangesWhatTheTrainingGoesOnFrom) {
+  const auto train = [](bool takes) {
+    Replica alone = Replica::alone();
+    Trainer trainer(alone, small_model(), Adam(averaging_options()), loss_of_averages());
+    trainer.fit(averaged_batches(), {.callbacks = {SwapEMAWeights()}});
+    const Logs averaged = trainer.evaluate(averaged_batches());
+    if (takes) trainer.take_averages();
+    EXPECT_EQ(trainer.evaluate(averaged_batches()) == averaged, true);
+    trainer.fit(averaged_batches());
+    return trainer.weights_digest().hex();
+  };
+
+  EXPECT_NE(train(true), train(false));
+}
+
+TEST(TakeAverages, LeavesFrozenLayersAndNeedsAnOptimizerThatKeepsAverages) {
+  Replica alone = Replica::alone();
+  const Model frozen = small_model().frozen("conv2d");
+  {
+    Trainer trainer(alone, frozen, Adam(averaging_options()), loss_of_averages());
+    trainer.fit(averaged_batches());
+    const Logs expected = trainer.evaluate(averaged_batches(), Weights::averaged);
+    trainer.take_averages();
+    EXPECT_EQ(trainer.evaluate(averaged_batches()), expected);
+  }
+  Trainer plain(alone, small_model(), Adam(0.01F), loss_of_averages());
+  EXPECT_THAT(sentence_thrown_by([&] { plain.take_averages(); }),
+              HasSubstr("take_averages() asks for moving averages"));
 }
 
 TEST(WeightAverages, BeginAnewWithAnOptimizerAfterCompile) {

@@ -47,6 +47,7 @@ ConvertTarget convert_target_for(const std::string& path);
 struct ConvertOptions {
   std::optional<ConvertTarget> to{};            // without a value: convert_target_for(output)
   std::string like{};                           // a savepoint of the same model; the arrays become one like it first
+  bool takes_averages = false;                  // moving averages (use_ema) become the weights; they stay, too
   bool replaces_output = false;                 // otherwise an output that exists is an error
   Compression compression = Compression::fast;  // of ConvertTarget::holdfast
   int zstd_level = 1;                           // likewise
@@ -65,7 +66,8 @@ struct Conversion {
 };
 
 // Blocks until `output` is written, completely or not at all. `input` and `output` may be the same file. Throws
-// Error{invalid_argument} for an output that exists or whose name Keras would not load, Error{unsupported} for a Keras
+// Error{invalid_argument} for an output that exists or whose name Keras would not load, and for an input without
+// averages where they are to be taken; Error{unsupported} for a Keras
 // model without arrays that cannot become one of Holdfast, what reading `input` threw, and what the target's writer
 // threw for arrays that it cannot hold.
 Conversion convert_file(FileSystem& files, const std::string& input, const std::string& output,

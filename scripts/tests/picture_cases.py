@@ -46,6 +46,14 @@ def cases():
         yield f"rotated_{mode}", through(layers.RandomRotation((0.1, 0.1), fill_mode=mode), values)
     yield "shifted", through(layers.RandomTranslation((0.2, 0.2), (-0.1, -0.1), fill_mode="reflect"), values)
     yield "zoomed", through(layers.RandomZoom((-0.3, -0.3), fill_mode="reflect"), values)
+    for mode in ("reflect", "constant"):
+        shear = layers.RandomShear(0.5, 0.5, fill_mode=mode)
+        yield f"sheared_{mode}", np.asarray(shear.transform_images(
+            values[None], {"shear_factor": np.array([[0.3, -0.2]], np.float32)}, training=True))[0]
+    corners = np.array([[0, 0], [WIDTH - 1, 0], [0, HEIGHT - 1], [WIDTH - 1, HEIGHT - 1]], np.float32)
+    moved = corners * np.array([[1, 1], [0.8, 1], [1, 1.2], [1.1, 0.7]], np.float32)
+    yield "in_perspective", np.asarray(layers.RandomPerspective().transform_images(values[None], {
+        "apply_perspective": np.array([True]), "start_points": corners[None], "end_points": moved[None]}))[0]
     contrast = layers.RandomContrast((0.5, 0.5), value_range=(0, 255))
     yield "contrast", np.asarray(contrast.transform_images(
         values[None], {"contrast_factor": np.full((1, 1, 1, 1), 1.5, np.float32)}, training=True))[0]

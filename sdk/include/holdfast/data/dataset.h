@@ -25,6 +25,7 @@
 #include "holdfast/core/row_layout.h"
 #include "holdfast/core/shape.h"
 #include "holdfast/core/tensor.h"
+#include "holdfast/data/skipped_samples.h"
 
 namespace holdfast {
 
@@ -70,14 +71,6 @@ struct SkipBadOptions {
   // A file that keeps what was found, so that samples are looked at once and not at each start of the program. It is
   // written if it is not there. Empty: none.
   std::string index = "";
-};
-
-// What the skip_bad() stages of a data set left out.
-struct SkippedSamples {
-  std::int64_t count = 0;          // of an epoch
-  std::vector<std::string> first;  // what is wrong with the first ones, at most kMostNamed for each stage
-
-  static constexpr std::size_t kMostNamed = 5;  // samples of a stage that are named
 };
 
 // How Dataset::cache() fills a file.
@@ -212,6 +205,16 @@ class Dataset {
   // Throws Error{invalid_argument} unless 0 < alpha <= 1000, for integers among inputs (but u8, which is rounded) and
   // targets, and for scalar targets, which are usually numbers of classes.
   Dataset mixup(float alpha = 0.2F) const;
+  // Replaces a rectangle of each picture by that of another one, which is drawn from the whole epoch (Yun et al.:
+  // "CutMix: Regularization Strategy to Train Strong Classifiers with Localizable Features", 2019). Its area is 1 -
+  // share of the picture, with a share as in mixup(), and it has the proportions of the picture and lies anywhere in
+  // it. Targets become s * sample + (1 - s) * other, where s is the part of the pixels that stayed. All draws are a
+  // function of (seed, epoch, position), as those of mixup().
+  //
+  //   read_pictures("flowers", {.height = 64, .width = 64, .one_hot = true}).cutmix()
+  //
+  // Takes samples of one input [height, width, channels] of f32 or u8. Throws Error{invalid_argument} as mixup() does.
+  Dataset cutmix(float alpha = 1) const;
 
   // Keeps samples, so that each is loaded only once: in the memory of this process, as it is first asked for; or in a
   // file, which is written before this returns if it does not exist. It changes no bit and has no part in the
@@ -224,10 +227,10 @@ class Dataset {
   // needed. The file is shared by replicas. It appears under its name when it is whole, and holds the description of
   // what it was made of and a digest of each sample, which is checked when the sample is loaded.
   //
-  // Throws Error{invalid_argument} after shuffle(), mixup() and maps that may draw: all but resize(), center_crop(),
-  // standardize(), and those with MapOptions{.draws = false}. Throws Error{incompatible} for a file that was made of
-  // other data, Error{invalid_file} for one that is damaged or no cache, which is left as it is, and what the file
-  // system throws.
+  // Throws Error{invalid_argument} after shuffle(), mixup(), cutmix() and maps that may draw: all but resize(),
+  // center_crop(), standardize(), and those with MapOptions{.draws = false}. Throws Error{incompatible} for a file that
+  // was made of other data, Error{invalid_file} for one that is damaged or no cache, which is left as it is, and what
+  // the file system throws.
   Dataset cache() const;
   Dataset cache(const std::string& path, CacheOptions options = {}) const;
 
@@ -273,7 +276,7 @@ class Dataset {
   // Error{invalid_file} for one that is damaged, which is left as it is: remove it. An index is not looked at again
   // when the content of files changes and the description() of the data does not.
   Dataset skip_bad(const SkipBadOptions& options) const;
-  // What all skip_bad() stages of this data set left out, in their order.
+  // What all skip_bad() stages of this data set left out, in their order, and CsvOptions::skip_ragged.
   SkippedSamples skipped_samples() const;
 
   // Makes one sample of `count` samples that follow one another: inputs get a leading axis of that extent. Window w

@@ -155,7 +155,8 @@ void check_outputs(const Model& part, const Dataset& data, const CachedOutputsOp
   }
   if (!data.last_stage()->is_same_in_all_epochs()) {
     refuse_outputs(
-        "got samples that may differ from epoch to epoch: put shuffle(), mixup(), and each map() that may draw after "
+        "got samples that may differ from epoch to epoch: put shuffle(), mixup(), cutmix(), and each map() that may "
+        "draw after "
         "it");
   }
   if (options.block < 1 || options.block > kMostBlockSamples || options.threads < 0 ||

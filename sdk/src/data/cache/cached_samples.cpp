@@ -33,9 +33,10 @@ float* zeroed_words(std::int64_t samples, std::size_t words) {
 CacheStage::CacheStage(std::shared_ptr<const Stage> before)
     : Stage(before->layouts(), before->size(), before->number()), before_(std::move(before)) {
   if (before_->is_same_in_all_epochs()) return;
-  throw Error(ErrorCode::invalid_argument,
-              "cache() stands after a stage whose samples may differ from epoch to epoch: shuffle(), mixup(), or a "
-              "map() that may draw; put it before them");
+  throw Error(
+      ErrorCode::invalid_argument,
+      "cache() stands after a stage whose samples may differ from epoch to epoch: shuffle(), mixup(), cutmix(), or a "
+      "map() that may draw; put it before them");
 }
 
 MemoryCacheStage::MemoryCacheStage(std::shared_ptr<const Stage> before)

@@ -4,6 +4,7 @@
 #include "data/pictures/picture_motion.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -127,6 +128,86 @@ void move_picture(std::span<const float> from, std::int64_t height, std::int64_t
       const double x = points.x_of(column);
       const AxisPair rows = points.rows_at(x, y);
       interpolate(row_at(rows.first), row_at(rows.second), rows.weight, points.columns_at(x, y), channels, output);
+      output += channels;
+    }
+  }
+}
+
+namespace {
+
+using LinearRow = std::array<double, 9>;  // eight factors of the unknowns, and the right side
+
+// Gaussian elimination with pivots. Returns false if there is not one solution, which is left in the last numbers.
+bool solve_for_warp(std::array<LinearRow, 8>& rows) {
+  constexpr double kLeastPivot = 1e-12;
+  for (std::size_t column = 0; column < rows.size(); ++column) {
+    const auto below = rows.begin() + static_cast<std::ptrdiff_t>(column);
+    const auto pivot = std::max_element(below, rows.end(), [column](const LinearRow& a, const LinearRow& b) {
+      return std::abs(a[column]) < std::abs(b[column]);
+    });
+    std::iter_swap(below, pivot);
+    const LinearRow& chosen = rows[column];
+    if (!(std::abs(chosen[column]) > kLeastPivot)) return false;
+    for (LinearRow& row : rows) {
+      if (&row == &chosen) continue;
+      const double factor = row[column] / chosen[column];
+      for (std::size_t i = column; i < row.size(); ++i) row[i] -= factor * chosen[i];
+    }
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].back() /= rows[i][i];
+  return true;
+}
+
+// A point far beyond all pictures, where a warp has none: a float that is not finite is not an index.
+double within_reach(double point) {
+  constexpr double kReach = 1e9;
+  if (!(point > -kReach)) return -kReach;
+  return std::min(point, kReach);
+}
+
+}  // namespace
+
+PictureCorners corners_of(std::int64_t height, std::int64_t width) {
+  const auto right = static_cast<double>(width - 1);
+  const auto bottom = static_cast<double>(height - 1);
+  return {PicturePoint{0, 0}, PicturePoint{right, 0}, PicturePoint{0, bottom}, PicturePoint{right, bottom}};
+}
+
+// Two equations for each corner: the result at `to` is the picture at `from`, multiplied by k.
+PictureWarp warp_between(const PictureCorners& from, const PictureCorners& to) {
+  std::array<LinearRow, 8> rows{};
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const auto [x, y] = to[i];
+    const auto [from_x, from_y] = from[i];
+    rows[2 * i] = {x, y, 1, 0, 0, 0, -from_x * x, -from_x * y, from_x};
+    rows[2 * i + 1] = {0, 0, 0, x, y, 1, -from_y * x, -from_y * y, from_y};
+  }
+  if (!solve_for_warp(rows)) return {};
+  const auto number = [&](std::size_t i) { return rows[i].back(); };
+  return {.x_of_x = number(0),
+          .x_of_y = number(1),
+          .first_x = number(2),
+          .y_of_x = number(3),
+          .y_of_y = number(4),
+          .first_y = number(5),
+          .k_of_x = number(6),
+          .k_of_y = number(7)};
+}
+
+void warp_picture(std::span<const float> from, std::int64_t height, std::int64_t width, std::int64_t channels,
+                  const PictureWarp& warp, PictureEdge edge, std::span<float> into) {
+  HOLDFAST_ASSERT(from.size() == into.size() && std::cmp_equal(into.size(), height * width * channels));
+  const auto row_at = [&](std::int64_t row) { return row < 0 ? nullptr : from.data() + row * width * channels; };
+  float* output = into.data();
+  for (std::int64_t row = 0; row < height; ++row) {
+    const auto y = static_cast<double>(row);
+    for (std::int64_t column = 0; column < width; ++column) {
+      const auto x = static_cast<double>(column);
+      const double k = warp.k_of_x * x + warp.k_of_y * y + 1;
+      const double from_x = within_reach((warp.x_of_x * x + warp.x_of_y * y + warp.first_x) / k);
+      const double from_y = within_reach((warp.y_of_x * x + warp.y_of_y * y + warp.first_y) / k);
+      const AxisPair rows = pair_at(from_y, height, edge);
+      interpolate(row_at(rows.first), row_at(rows.second), rows.weight, pair_at(from_x, width, edge), channels, output);
       output += channels;
     }
   }

@@ -128,6 +128,11 @@ Dataset Dataset::mixup(float alpha) const {
   return Dataset(std::make_shared<MixupStage>(stage_, alpha));
 }
 
+Dataset Dataset::cutmix(float alpha) const {
+  check_is_open("cutmix");
+  return Dataset(std::make_shared<CutmixStage>(stage_, alpha));
+}
+
 Dataset Dataset::shuffle() const {
   // A window of all samples is a full shuffle. An empty data set still needs a window of at least one.
   return shuffle(std::max<std::int64_t>(1, size()));

@@ -17,23 +17,23 @@ namespace {
 
 constexpr float kMostAlpha = 1000;
 
-Error refused_mixup(const std::string& reason) {
-  return Error(ErrorCode::invalid_argument, fmt::format("mixup(): {}", reason));
+Error refused_mixing(const char* name, const std::string& reason) {
+  return Error(ErrorCode::invalid_argument, fmt::format("{}(): {}", name, reason));
 }
 
-void check_arrays(const SampleLayouts& layouts) {
+void check_arrays(const char* name, const SampleLayouts& layouts) {
   for (const ArraySpec& input : layouts.inputs.arrays()) {
     if (input.dtype != DType::f32 && input.dtype != DType::u8) {
-      throw refused_mixup(fmt::format("the input {} is not of f32 or u8, so it has no mean", input.to_string()));
+      throw refused_mixing(name, fmt::format("the input {} is not of f32 or u8, so it has no mean", input.to_string()));
     }
   }
   const std::size_t targets = layouts.targets.arrays().size() - (layouts.has_weights ? 1 : 0);
   for (const ArraySpec& target : layouts.targets.arrays().first(targets)) {
     if (target.dtype != DType::f32 || target.shape.rank() == 0) {
-      throw refused_mixup(
-          fmt::format("the target {} may be the number of a class, which has no mean; use targets of "
-                      "f32 [classes], such as .one_hot = true of read_pictures()",
-                      target.to_string()));
+      throw refused_mixing(name,
+                           fmt::format("the target {} may be the number of a class, which has no mean; use targets of "
+                                       "f32 [classes], such as .one_hot = true of read_pictures()",
+                                       target.to_string()));
     }
   }
 }
@@ -62,7 +62,8 @@ void mix_rows(const RowLayout& layout, std::size_t arrays, std::span<float> own,
   }
 }
 
-// The logarithm of a draw from the gamma distribution with this shape, up to a constant factor.
+}  // namespace
+
 double draw_log_gamma(double shape, Random& random) {
   const double raised = shape < 1 ? shape + 1 : shape;
   const double d = raised - 1.0 / 3;
@@ -78,23 +79,22 @@ double draw_log_gamma(double shape, Random& random) {
   }
 }
 
-}  // namespace
-
 float draw_share(double alpha, Random& random) {
   const double own = draw_log_gamma(alpha, random);
   const double other = draw_log_gamma(alpha, random);
   return static_cast<float>(1 / (1 + std::exp(other - own)));
 }
 
-MixupStage::MixupStage(std::shared_ptr<const Stage> before, float alpha)
-    : ChainedStage(before, before->size()), alpha_(alpha) {
+MixingStage::MixingStage(std::shared_ptr<const Stage> before, const char* name, float alpha)
+    : ChainedStage(before, before->size()), name_(name), alpha_(alpha) {
   if (!(alpha > 0 && alpha <= kMostAlpha)) {
-    throw refused_mixup(fmt::format("alpha lies above 0 and is at most {}, so {} cannot work", kMostAlpha, alpha));
+    throw refused_mixing(name,
+                         fmt::format("alpha lies above 0 and is at most {}, so {} cannot work", kMostAlpha, alpha));
   }
-  check_arrays(layouts());
+  check_arrays(name, layouts());
 }
 
-void MixupStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+void MixingStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   Random random(seed, Purpose::augmentation, draw_major(*this, epoch), static_cast<std::uint64_t>(position));
   const auto partner = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size())));
   const float share = draw_share(alpha_, random);
@@ -103,14 +103,59 @@ void MixupStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posit
   std::vector<float> features(feature_words());
   std::vector<float> targets(target_words());
   before().load(seed, epoch, partner, {.features = features, .targets = targets});
-  mix_rows(layouts().inputs, layouts().inputs.arrays().size(), destination.features, features, share);
+  const float own = mix_inputs({.share = share, .random = random}, destination.features, features);
   const std::size_t mixed_targets = layouts().targets.arrays().size() - (layouts().has_weights ? 1 : 0);
-  mix_rows(layouts().targets, mixed_targets, destination.targets, targets, share);
+  mix_rows(layouts().targets, mixed_targets, destination.targets, targets, own);
 }
 
-void MixupStage::describe(nlohmann::ordered_json& stages) const {
+void MixingStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
-  stages.push_back({{"kind", "mixup"}, {"alpha", alpha_}});
+  stages.push_back({{"kind", name_}, {"alpha", alpha_}});
+}
+
+MixupStage::MixupStage(std::shared_ptr<const Stage> before, float alpha)
+    : MixingStage(std::move(before), "mixup", alpha) {}
+
+float MixupStage::mix_inputs(Draws draws, std::span<float> own, std::span<float> other) const {
+  mix_rows(layouts().inputs, layouts().inputs.arrays().size(), own, other, draws.share);
+  return draws.share;
+}
+
+CutmixStage::CutmixStage(std::shared_ptr<const Stage> before, float alpha)
+    : MixingStage(std::move(before), "cutmix", alpha) {
+  const std::span<const ArraySpec> inputs = layouts().inputs.arrays();
+  if (inputs.size() == 1 && inputs[0].shape.rank() == 3) return;
+  throw refused_mixing("cutmix", fmt::format("it takes samples of one picture [height, width, channels], and these "
+                                             "have {} inputs, the first of them {}; mixup() takes any",
+                                             inputs.size(), inputs[0].to_string()));
+}
+
+float CutmixStage::mix_inputs(Draws draws, std::span<float> own, std::span<float> other) const {
+  const Shape& shape = feature_shape();
+  // The area is 1 - share of the picture, and sides have whole pixels.
+  const float part = std::sqrt(1 - draws.share);
+  const auto cut = [&](std::int64_t side) { return std::lround(part * static_cast<float>(side)); };
+  const std::int64_t rows = cut(shape[0]);
+  const std::int64_t columns = cut(shape[1]);
+  const auto place = [&](std::int64_t places) {
+    return static_cast<std::int64_t>(draws.random.below(static_cast<std::uint64_t>(places + 1)));
+  };
+  const std::int64_t first_row = place(shape[0] - rows);
+  const std::int64_t first_column = place(shape[1] - columns);
+  const ArrayRow into(layouts().inputs, own);
+  const ArrayRow from(layouts().inputs, other);
+  const auto copy = [&](auto to, auto source) {
+    for (std::int64_t row = first_row; row < first_row + rows; ++row) {
+      const auto at = static_cast<std::size_t>((row * shape[1] + first_column) * shape[2]);
+      std::ranges::copy(source.subspan(at, static_cast<std::size_t>(columns * shape[2])), to.subspan(at).begin());
+    }
+  };
+  if (layouts().inputs.arrays()[0].dtype == DType::f32) {
+    copy(into.elements<float>(0), from.elements<float>(0));
+  } else {
+    copy(into.elements<std::uint8_t>(0), from.elements<std::uint8_t>(0));
+  }
+  return 1 - static_cast<float>(rows * columns) / static_cast<float>(shape[0] * shape[1]);
 }
 
 }  // namespace holdfast

@@ -1,16 +1,13 @@
 #pragma once
 
-// The stage of Dataset::mixup(): each sample becomes a mean of itself and a partner.
+// The stages of Dataset::mixup() and cutmix(): each sample becomes a mixture of itself and a partner.
 
 #include "data/stages/stage.h"
 
 namespace holdfast {
 
-class MixupStage : public ChainedStage {
+class MixingStage : public ChainedStage {
  public:
-  // Throws Error{invalid_argument} as Dataset::mixup() does.
-  MixupStage(std::shared_ptr<const Stage> before, float alpha);
-
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
   const Stage* source() const override { return nullptr; }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
@@ -24,9 +21,47 @@ class MixupStage : public ChainedStage {
   StageKind kind() const override { return StageKind::map; }
   void describe(nlohmann::ordered_json& stages) const override;
 
+ protected:
+  // What is drawn once the partner is known, before any sample is loaded.
+  struct Draws {
+    float share = 1;
+    Random random;  // for further draws
+  };
+
+  // `name` is that of the function of Dataset, and of the stage in descriptions. Throws Error{invalid_argument} as that
+  // function does.
+  MixingStage(std::shared_ptr<const Stage> before, const char* name, float alpha);
+
  private:
+  // Mixes `other` into the inputs of a sample. Returns the share of the sample's own targets.
+  virtual float mix_inputs(Draws draws, std::span<float> own, std::span<float> other) const = 0;
+
+  const char* name_;
   float alpha_;
 };
+
+// The mean of both samples.
+class MixupStage final : public MixingStage {
+ public:
+  // Throws Error{invalid_argument} as Dataset::mixup() does.
+  MixupStage(std::shared_ptr<const Stage> before, float alpha);
+
+ private:
+  float mix_inputs(Draws draws, std::span<float> own, std::span<float> other) const override;
+};
+
+// The sample with a rectangle of the partner's picture.
+class CutmixStage final : public MixingStage {
+ public:
+  // Throws Error{invalid_argument} as Dataset::cutmix() does.
+  CutmixStage(std::shared_ptr<const Stage> before, float alpha);
+
+ private:
+  float mix_inputs(Draws draws, std::span<float> own, std::span<float> other) const override;
+};
+
+// The logarithm of a draw from the gamma distribution with this shape, up to a constant factor.
+double draw_log_gamma(double shape, Random& random);
 
 // A draw from the beta distribution with both parameters `alpha`: gamma draws by Marsaglia and Tsang ("A Simple Method
 // for Generating Gamma Variables", 2000), kept as logarithms, since they underflow for a small alpha.

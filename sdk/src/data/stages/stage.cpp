@@ -21,11 +21,12 @@ void check_row(const RowLayout& layout, std::span<float> words, std::int64_t pos
   }
 }
 
-void add_skipped(const Stage& stage, std::set<const Stage*>& seen, SkippedSamples& all) {
+// Parts of one table have what was left out of its file in common, which counts once.
+void add_skipped(const Stage& stage, std::set<const void*>& seen, SkippedSamples& all) {
   if (!seen.insert(&stage).second) return;
   for (const Stage* parent : stage.parents()) add_skipped(*parent, seen, all);
   const SkippedSamples* const own = stage.skipped();
-  if (own == nullptr) return;
+  if (own == nullptr || !seen.insert(own).second) return;
   all.count += own->count;
   all.first.insert(all.first.end(), own->first.begin(), own->first.end());
 }
@@ -87,7 +88,7 @@ bool has_stage(const Stage& last, StageKind kind) {
 
 SkippedSamples skipped_by(std::span<const Stage* const> last) {
   SkippedSamples all;
-  std::set<const Stage*> seen;
+  std::set<const void*> seen;
   for (const Stage* stage : last) add_skipped(*stage, seen, all);
   return all;
 }

@@ -44,6 +44,10 @@ struct CsvOptions {
   // Fields that stand for no value, spelled exactly so.
   std::vector<std::string> missing = {"", "NA", "N/A", "NaN", "nan", "null", "NULL"};
 
+  // Lines with more or fewer fields than the first one that may be left out; more are an error. Those that are left out
+  // are counted in Table::skipped_rows(), and in the log and the report of a run that trains with the table.
+  std::int64_t skip_ragged = 0;
+
   // Limits, each of which is checked before the memory for what exceeds it is taken. A table needs about as much memory
   // as its file has bytes, and 8 bytes a cell.
   std::int64_t max_bytes = std::int64_t{2} << 30;  // of the content, after decompression
@@ -54,8 +58,8 @@ struct CsvOptions {
 
 // Throws Error{not_found}, {refused} or {input_output} if the file cannot be opened or read. Throws Error{invalid_file}
 // that names the file, the line, the column and the remedy for
-//   - a line with more or fewer fields than the first one, an unclosed quote, or a quote inside of a field that has
-//   none
+//   - more lines with more or fewer fields than the first one than skip_ragged allows, an unclosed quote, or a quote
+//   inside of a field that has none
 //     around it;
 //   - a NUL, text that is not UTF-8, or a carriage return without a line feed;
 //   - a number outside of the range of its type, or a value that has not the type that was declared;

@@ -18,6 +18,8 @@
 #include <variant>
 #include <vector>
 
+#include "holdfast/data/skipped_samples.h"
+
 namespace holdfast {
 
 struct TableData;
@@ -92,6 +94,9 @@ class Table {
   template <std::integral Count>
   requires(!std::same_as<Count, bool>) TableSplit split(Count for_validation, TableSplitOptions options = {})
   const;
+
+  // The lines of the file that CsvOptions::skip_ragged left out, also of a part of the table.
+  const SkippedSamples& skipped_rows() const;
 
   // For people: a line for each column with its type, its missing cells, and its range or number of categories.
   std::string summary() const;

@@ -34,6 +34,9 @@ void check_options(const CsvOptions& options) {
   if (options.decimal_point == options.separator) {
     throw refused_options("the decimal point is the separator; use another separator");
   }
+  if (options.skip_ragged < 0) {
+    throw refused_options(fmt::format("skip_ragged is a number of lines, not {}", options.skip_ragged));
+  }
   for (const std::int64_t limit : {options.max_bytes, options.max_rows, options.max_columns, options.max_field_bytes}) {
     if (limit < 1) throw refused_options(fmt::format("limits are 1 or more, not {}", limit));
   }
@@ -112,13 +115,24 @@ void CsvTable::name_columns(const CsvRecord& first) {
   for (const auto& [name, type] : options_.types) data_.index_of(name);
 }
 
-void CsvTable::add_row(const CsvRecord& record) {
-  if (record.size() != cells_.size()) {
+void CsvTable::skip_or_refuse(const CsvRecord& ragged) {
+  const std::string reason = fmt::format("\"{}\", line {}: {} fields, where the first line has {}", data_.path,
+                                         ragged.line(), ragged.size(), cells_.size());
+  if (options_.skip_ragged == 0) {
     refuse_csv(
-        fmt::format("\"{}\", line {}: {} fields, where the first line has {}; a cell without a value needs its "
-                    "separator, and a text with separators needs quotes",
-                    data_.path, record.line(), record.size(), cells_.size()));
+        fmt::format("{}; a cell without a value needs its separator, and a text with separators needs quotes", reason));
   }
+  SkippedSamples& skipped = data_.skipped;
+  if (skipped.count == options_.skip_ragged) {
+    refuse_csv(fmt::format("{}; skip_ragged allows {} such lines, and the first was: {}", reason, options_.skip_ragged,
+                           skipped.first.front()));
+  }
+  ++skipped.count;
+  if (skipped.first.size() < SkippedSamples::kMostNamed) skipped.first.push_back(reason);
+}
+
+void CsvTable::add_row(const CsvRecord& record) {
+  if (record.size() != cells_.size()) return skip_or_refuse(record);
   if (data_.rows >= options_.max_rows) {
     refuse_csv(fmt::format("\"{}\", line {}: more than {} rows; raise max_rows to read them", data_.path, record.line(),
                            options_.max_rows));

@@ -31,6 +31,7 @@ class CsvTable {
   void take(const CsvRecord& record);
   bool is_header(const CsvRecord& first) const;
   void name_columns(const CsvRecord& first);
+  void skip_or_refuse(const CsvRecord& ragged);
   void add_row(const CsvRecord& record);
   bool is_missing(std::string_view cell) const { return missing_.contains(cell); }
   CellNumber number(std::size_t column, std::int64_t row) const;

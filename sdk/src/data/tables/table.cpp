@@ -215,6 +215,10 @@ TableSplit Table::split_off(std::int64_t count, const TableSplitOptions& options
   return {.training = part(parts.training), .validation = part(parts.validation)};
 }
 
+const SkippedSamples& Table::skipped_rows() const {
+  return data_->skipped;
+}
+
 std::string Table::place(std::int64_t row) const {
   return data_->place(data_row(row));
 }

@@ -57,6 +57,7 @@ struct TableData {
   std::vector<std::int64_t> lines = {};  // of each row in the file, counted from 1; empty if it has no lines
   std::vector<TableColumn> columns = {};
   std::int64_t rows = 0;
+  SkippedSamples skipped = {};  // lines of the file that were left out
 
   // "\"houses.csv\", line 17", "\"houses.parquet\", row 15", or "row 15 of the table".
   std::string place(std::int64_t row) const;

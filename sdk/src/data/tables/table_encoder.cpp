@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "data/stages/range_stage.h"
 #include "data/tables/encoder_file.h"
 #include "data/tables/nearest_name.h"
 #include "data/tables/table_data.h"
@@ -166,15 +169,40 @@ bool TableEncoding::has_ids() const {
   return std::ranges::any_of(features, [](const ColumnEncoding& each) { return each.kind == EncodingKind::id; });
 }
 
+namespace {
+
+// All samples of a table, with what was left out of its file.
+class TableRowsStage final : public RangeStage {
+ public:
+  TableRowsStage(const std::shared_ptr<const Stage>& before, const Table& table)
+      : RangeStage(before, 0, before->size()), table_(table) {}
+
+  const SkippedSamples* skipped() const override { return &table_.skipped_rows(); }
+  void describe(nlohmann::ordered_json& stages) const override { before().describe(stages); }
+
+ private:
+  Table table_;
+};
+
+// A file without such lines keeps the plain source, whose arrays can be pinned as they are.
+Dataset with_skipped_rows(const Dataset& samples, const Table& table) {
+  if (table.skipped_rows().count == 0) return samples;
+  return Dataset(std::make_shared<TableRowsStage>(samples.last_stage(), table));
+}
+
+}  // namespace
+
 Dataset TableEncoder::dataset(const Table& table) const {
   std::vector<NamedTensor> inputs = named_inputs(table, *encoding_);
   Tensor targets = target_tensor(table, *encoding_);
   // One array of f32 for both keeps the plain source, whose arrays can be pinned as they are.
-  if (!encoding_->has_ids()) return from_tensors(std::move(inputs[0].tensor), std::move(targets));
+  if (!encoding_->has_ids()) {
+    return with_skipped_rows(from_tensors(std::move(inputs[0].tensor), std::move(targets)), table);
+  }
   std::vector<NamedTensor> outputs;
   outputs.push_back({.name = encoding_->targets.size() == 1 ? encoding_->targets[0].column : "targets",
                      .tensor = std::move(targets)});
-  return from_tensors(std::move(inputs), std::move(outputs));
+  return with_skipped_rows(from_tensors(std::move(inputs), std::move(outputs)), table);
 }
 
 Tensor TableEncoder::features(const Table& table) const {

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "holdfast/base/error.h"
+#include "holdfast/data/table_encoder.h"
 #include "unit/data/support/idx_writer.h"
+#include "unit/data/support/loaded.h"
 
 namespace holdfast {
 namespace {
@@ -120,6 +122,30 @@ TEST_F(Csv, CountsTheLinesOfQuotedFields) {
 TEST_F(Csv, RefusesLinesWithOtherNumbersOfFields) {
   expect_invalid("a,b,c\n1,2,3\n1,2\n", {path(), "line 3", "2 fields, where the first line has 3", "quotes"});
   expect_invalid("a,b\n1,2,3\n", {"line 2", "3 fields"});
+}
+
+TEST_F(Csv, LeavesLinesWithOtherNumbersOfFieldsOutWhereThatIsAllowed) {
+  const std::string content = "a,b\n1,2\n3\n4,5\n6,7,8\n9,10\n11,12\n";
+  const Table table = read(content, {.skip_ragged = 2});
+
+  EXPECT_THAT(table.numbers("a"), ElementsAre(1, 4, 9, 11));
+  EXPECT_EQ(table.place(1), "\"" + path() + "\", line 4");
+  EXPECT_EQ(table.skipped_rows().count, 2);
+  EXPECT_THAT(table.skipped_rows().first, ElementsAre(HasSubstr("line 3: 1 fields"), HasSubstr("line 5: 3 fields")));
+  expect_invalid(content, {"line 5", "skip_ragged allows 1 such lines", "line 3: 1 fields"}, {.skip_ragged = 1});
+  expect_refused(content, {.skip_ragged = -1}, ErrorCode::invalid_argument, {"skip_ragged is a number of lines"});
+}
+
+// fit() gets training and validation data of one file, whose lines were left out once.
+TEST_F(Csv, CountsWhatItLeftOutOnceForAllPartsOfATable) {
+  const Table table = read("a,b\n1,2\n3\n4,5\n6,7,8\n9,10\n11,12\n", {.skip_ragged = 5});
+  const TableEncoder encoder = TableEncoder::fit(table, {.targets = {"b"}});
+  const Dataset training = encoder.dataset(table.skip(1)), validation = encoder.dataset(table.take(1));
+
+  EXPECT_EQ(training.size(), 3);
+  EXPECT_EQ(training.skipped_samples().count, 2);
+  EXPECT_EQ(Dataset::concatenate({training, validation}).skipped_samples().count, 2);
+  EXPECT_EQ(loaded(training, 0, 0, 2), loaded(encoder.dataset(read("a,b\n1,2\n4,5\n9,10\n11,12\n").skip(1)), 0, 0, 2));
 }
 
 TEST_F(Csv, RefusesFilesWithoutRows) {

@@ -150,13 +150,13 @@ struct FBetaScoreOptions {
   std::string name{};                          // the name in the logs; empty: "fbeta_score"
 };
 
-// (1 + b^2) P R / (b^2 P + R) of precision P and recall R, for each of at most 64 classes along the last axis. Targets
-// are 0 or 1. Denominators are larger by 1e-7, as in Keras.
+// (1 + b^2) P R / (b^2 P + R) of precision P and recall R, for each of at most 1024 classes along the last axis.
+// Targets are 0 or 1. Denominators are larger by 1e-7, as in Keras.
 class FBetaScore final : public BuiltInMetric {
  public:
   // Throws Error{invalid_argument} for options out of range.
   explicit FBetaScore(const FBetaScoreOptions& options = {});
-  // Throws Error{invalid_argument} for more than 64 classes, unless the average is micro.
+  // Throws Error{invalid_argument} for more than 1024 classes, unless the average is micro.
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
   // With FBetaAverage::none, as with macro.
   double result(std::span<const double> sums, double weight) const override;

@@ -127,18 +127,23 @@ enum class R2Aggregation { uniform_average, variance_weighted_average, none };
 struct R2ScoreOptions {
   R2Aggregation class_aggregation = R2Aggregation::uniform_average;  // see R2Aggregation
   std::string name{};                                                // the name in the logs; empty: "r2_score"
+  // Variables that explain the targets, at least 0. Above 0, the score is adjusted for their number p and that of the
+  // samples n (the sum of their weights, if they have some): 1 - (1 - score) (n - 1) / (n - p - 1). As in Keras, the
+  // plain score is reported where n is at most p + 1.
+  std::int64_t num_regressors = 0;
 };
 
-// 1 - sum((t - y)^2) / sum((t - mean(t))^2), for each element of the last axis, of which there are at most 64; axes
+// 1 - sum((t - y)^2) / sum((t - mean(t))^2), for each element of the last axis, of which there are at most 1024; axes
 // before it are positions. 1 is perfect, and 0 is what the mean of t reaches. An infinite score counts as 0, as in
-// Keras; where t is always y and constant, it is NaN. Without Keras's num_regressors.
+// Keras; where t is always y and constant, it is NaN.
 //
 // The variance is mean(t^2) - mean(t)^2, of sums in f32. Targets whose mean is a thousand times their spread leave no
 // digit of it: subtract the mean first, which a training needs anyway.
 class R2Score final : public BuiltInMetric {
  public:
+  // Throws Error{invalid_argument} for a negative number of regressors.
   explicit R2Score(const R2ScoreOptions& options = {});
-  // Throws Error{invalid_argument} for more than 64 outputs.
+  // Throws Error{invalid_argument} for more than 1024 outputs.
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
   // With R2Aggregation::none, as with uniform_average.
   double result(std::span<const double> sums, double weight) const override;
@@ -147,7 +152,10 @@ class R2Score final : public BuiltInMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<R2Score>(*this); }
 
  private:
+  double mean_score(std::span<const double> sums, double weight) const;
+
   R2Aggregation aggregation_;
+  std::int64_t regressors_;
 };
 
 }  // namespace holdfast::metrics

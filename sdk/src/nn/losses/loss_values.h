@@ -51,7 +51,7 @@ Value sparse_crossentropy(const Value& log_probabilities, const Value& class_num
 Value element_of_last_axis(const Value& x, std::int64_t index);
 // "name_0", "name_1" and so on, for each element of the last axis.
 std::vector<std::string> names_of_elements(const std::string& name, const Shape& outputs);
-// The extent of the last axis, for metrics with sums for each element of it. Throws Error{invalid_argument} above 64.
+// The extent of the last axis, for metrics with sums for each element of it. Throws Error{invalid_argument} above 1024.
 std::int64_t checked_classes(std::string_view what, const Value& outputs);
 
 // Throws Error{invalid_argument} unless there is a target for each element of the outputs. A broadcast would count

@@ -19,6 +19,23 @@ const char* text_of(R2Aggregation aggregation) {
   return aggregation == R2Aggregation::uniform_average ? R"("uniform_average")" : R"("variance_weighted_average")";
 }
 
+// The member of the number stands there where it is not 0, so that other configurations stay as they were.
+std::string r2_options(const R2ScoreOptions& options) {
+  if (options.num_regressors < 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("R2Score: num_regressors is at least 0, not {}", options.num_regressors));
+  }
+  std::string text = fmt::format(R"("class_aggregation":{})", text_of(options.class_aggregation));
+  if (options.num_regressors > 0) text += fmt::format(R"(,"num_regressors":{})", options.num_regressors);
+  return text;
+}
+
+// Keras's for so many samples.
+double adjusted_r2(double score, std::int64_t regressors, double samples) {
+  const double rest = samples - static_cast<double>(regressors) - 1;
+  return regressors == 0 || !(rest > 0) ? score : 1 - (1 - score) * (samples - 1) / rest;
+}
+
 struct R2OfOutput {
   double score = 0;
   double spread = 0;  // of the targets
@@ -112,9 +129,9 @@ std::vector<Value> ConcordanceCorrelation::sums(const Value& outputs, const Valu
 }
 
 R2Score::R2Score(const R2ScoreOptions& options)
-    : BuiltInMetric("r2_score", options.name,
-                    fmt::format(R"("class_aggregation":{})", text_of(options.class_aggregation))),
-      aggregation_(options.class_aggregation) {}
+    : BuiltInMetric("r2_score", options.name, r2_options(options)),
+      aggregation_(options.class_aggregation),
+      regressors_(options.num_regressors) {}
 
 std::vector<Value> R2Score::sums(const Value& outputs, const Value& targets) const {
   const std::int64_t count = checked_classes("r2_score", outputs);
@@ -127,6 +144,10 @@ std::vector<Value> R2Score::sums(const Value& outputs, const Value& targets) con
 }
 
 double R2Score::result(std::span<const double> sums, double weight) const {
+  return adjusted_r2(mean_score(sums, weight), regressors_, weight);
+}
+
+double R2Score::mean_score(std::span<const double> sums, double weight) const {
   double scores = 0, weighted_scores = 0, spread = 0;
   for (std::size_t first = 0; first < sums.size(); first += kSumsOfR2) {
     const R2OfOutput of = r2_of(sums, first, weight);
@@ -142,7 +163,7 @@ std::vector<double> R2Score::results(std::span<const double> sums, double weight
   if (aggregation_ != R2Aggregation::none) return {result(sums, weight)};
   std::vector<double> scores;
   for (std::size_t first = 0; first < sums.size(); first += kSumsOfR2)
-    scores.push_back(r2_of(sums, first, weight).score);
+    scores.push_back(adjusted_r2(r2_of(sums, first, weight).score, regressors_, weight));
   return scores;
 }
 

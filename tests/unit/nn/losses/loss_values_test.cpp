@@ -136,8 +136,8 @@ TEST(MetricsOfValues, RefuseOutputsThatDoNotFit) {
               HasSubstr(".class_id = 3, but the outputs have 3 classes"));
   EXPECT_THAT(sentence_thrown_by([] { sum_of_rows(metrics::Recall({.top_k = 4}), Row(3), Row(3), 1); }),
               HasSubstr(".top_k = 4, but the outputs have 3 classes"));
-  EXPECT_THAT(sentence_thrown_by([] { sum_of_rows(metrics::R2Score(), Row(65), Row(65), 1); }),
-              HasSubstr("at most 64"));
+  EXPECT_THAT(sentence_thrown_by([] { sum_of_rows(metrics::R2Score(), Row(1025), Row(1025), 1); }),
+              HasSubstr("at most 1024"));
 }
 
 TEST(TopK, CountsEqualOutputsForTheTarget) {
@@ -199,6 +199,37 @@ TEST(Correlations, OfConstantsAreNotANumberOrZero) {
 TEST(Ratios, AreZeroOfNothing) {
   EXPECT_EQ(metrics::Precision().result(std::array{0.0, 0.0}, 4), 0.0);
   EXPECT_EQ(metrics::Recall().result(std::array{0.0, 0.0}, 4), 0.0);
+}
+
+// Keras 3.15: R2Score(num_regressors=2) of these five pairs, and of the first three, for which it reports the plain
+// score.
+TEST(R2Score, IsAdjustedForRegressorsAsInKeras) {
+  const Row targets{1, 4, 3, 7, 5}, outputs{2, 4, 4, 6, 5.5F};
+  const metrics::R2Score adjusted({.num_regressors = 2}), plain;
+  const auto score = [&](const metrics::R2Score& metric, std::int64_t samples) {
+    std::vector<double> sums(3);
+    for (std::int64_t i = 0; i < samples; ++i) {
+      const double t = targets[static_cast<std::size_t>(i)], y = outputs[static_cast<std::size_t>(i)];
+      sums[0] += t, sums[1] += t * t, sums[2] += (t - y) * (t - y);
+    }
+    return metric.result(sums, static_cast<double>(samples));
+  };
+
+  EXPECT_NEAR(score(adjusted, 5), 0.675, 1e-6);
+  EXPECT_EQ(score(adjusted, 3), score(plain, 3));
+  EXPECT_NE(adjusted.configuration(), plain.configuration());
+  EXPECT_THAT(sentence_thrown_by([] { metrics::R2Score({.num_regressors = -1}); }), HasSubstr("at least 0, not -1"));
+}
+
+// More classes than bits of a word, against the definition.
+TEST(F1Score, TakesManyClasses) {
+  constexpr std::size_t kClasses = 300;
+  const metrics::F1Score macro({.average = metrics::FBetaAverage::macro});
+  std::vector<double> sums(3 * kClasses);
+  for (std::size_t i = 0; i < kClasses; ++i) sums[3 * i] = 3, sums[3 * i + 1] = 1, sums[3 * i + 2] = i % 2 == 0 ? 1 : 5;
+
+  EXPECT_NEAR(macro.result(sums, 1), (0.75 + 0.5) / 2, 1e-6);
+  EXPECT_NO_THROW(sum_of_rows(metrics::F1Score(), Row(2 * kClasses), Row(2 * kClasses), 2));
 }
 
 TEST(R2Score, TakesAnInfiniteScoreForZero) {

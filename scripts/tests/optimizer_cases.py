@@ -28,7 +28,8 @@ UNIT = pathlib.Path(__file__).resolve().parents[2] / "tests/unit"
 KINDS = {"rmsprop": optimizers.RMSprop, "adagrad": optimizers.Adagrad, "adadelta": optimizers.Adadelta,
          "adamax": optimizers.Adamax, "nadam": optimizers.Nadam, "lion": optimizers.Lion,
          "sgd": optimizers.SGD, "adam": optimizers.Adam, "adamw": optimizers.AdamW, "lamb": optimizers.Lamb,
-         "ftrl": optimizers.Ftrl, "schedule_free_adamw": optimizers.ScheduleFreeAdamW, "muon": optimizers.Muon}
+         "ftrl": optimizers.Ftrl, "schedule_free_adamw": optimizers.ScheduleFreeAdamW, "muon": optimizers.Muon,
+         "adafactor": optimizers.Adafactor}
 CASES = [
     ("rmsprop", {}),
     ("rmsprop", {"learning_rate": 0.01, "rho": 0.75, "momentum": 0.5, "weight_decay": 0.125}),
@@ -64,6 +65,11 @@ CASES = [
               "adam_weight_decay": 0.125, "epsilon": 0.01}),
     ("lamb", {}),
     ("lamb", {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.01, "weight_decay": 0.125}),
+    ("adafactor", {}),
+    ("adafactor", {"shape": [2, 3], "learning_rate": 0.5, "weight_decay": 0.125}),
+    ("adafactor", {"shape": [1, 2, 3], "learning_rate": 0.1, "beta_2_decay": -0.5, "epsilon_1": 0.01, "epsilon_2": 1.0,
+                   "clip_threshold": 0.5}),
+    ("adafactor", {"shape": [3, 2, 1], "learning_rate": 0.1, "epsilon_1": 0.01}),
 ]
 # Moving averages of the parameters, of all kinds, some of which overwrite them.
 AVERAGES = [(kind, {"learning_rate": 0.01, "weight_decay": 0.125, "use_ema": True, "ema_momentum": 0.75} | more)
@@ -81,7 +87,8 @@ def options_of(kind, given):
     names = {"learning_rate", "rho", "momentum", "epsilon", "centered", "beta_1", "beta_2", "initial_accumulator_value",
              "nesterov", "amsgrad", "warmup_steps", "learning_rate_power", "l1_regularization_strength",
              "l2_regularization_strength", "l2_shrinkage_regularization_strength", "beta", "adam_beta_1", "adam_beta_2",
-             "adam_weight_decay", "adam_lr_ratio", "ns_steps", "rms_rate", "muon_a", "muon_b", "muon_c"}
+             "adam_weight_decay", "adam_lr_ratio", "ns_steps", "rms_rate", "muon_a", "muon_b", "muon_c", "beta_2_decay",
+             "epsilon_1", "epsilon_2", "clip_threshold"}
     options = {name: as_float(value) for name, value in config.items() if name in names}
     return options | {name: as_float(value) for name, value in given.items()}
 
@@ -90,6 +97,15 @@ def our_name(kind, slot):
     """Of a slot: Keras's, but for Adam's and for averages."""
     adam = {"momentum": "m", "velocity": "v", "velocity_hat": "v_hat"} if kind in ("adam", "adamw") else {}
     return ({"average": "moving_average"} | adam).get(slot, slot)
+
+
+def factors_of(optimizer, variable):
+    """The slots of Adafactor, repeated along the axes that they lack."""
+    if len(variable.shape) < 2:
+        return {"row_velocity": optimizer._v[0].value, "column_velocity": np.zeros(variable.shape)}
+    rows, columns = np.asarray(optimizer._r[0].value), np.asarray(optimizer._c[0].value)
+    return {"row_velocity": np.broadcast_to(rows[..., None], variable.shape),
+            "column_velocity": np.broadcast_to(columns[..., None, :], variable.shape)}
 
 
 def case(number, kind, given):
@@ -106,6 +122,9 @@ def case(number, kind, given):
     assert variable.dtype == "float64", variable.dtype
     slots = {our_name(kind, state.path.split("/")[-1].removeprefix("w_")): np.asarray(state.value).reshape(-1).tolist()
              for state in optimizer.variables if state.shape == variable.shape}
+    if kind == "adafactor":
+        slots = {name: slot for name, slot in slots.items() if name == "moving_average"}
+        slots |= {name: np.reshape(slot, -1).tolist() for name, slot in factors_of(optimizer, variable).items()}
     extents = {"shape": shape} if shape != [ELEMENTS] or kind == "muon" else {}
     return {"kind": kind, "options": options, **extents, "parameters": parameters.tolist(), "gradients": gradients.tolist(),
             "expected": np.asarray(variable.value).reshape(-1).tolist(), "slots": slots}

@@ -90,6 +90,16 @@ inline std::unique_ptr<Optimizer> muon_of_case(CaseOptions& of, const nlohmann::
   return std::make_unique<Muon>(options);
 }
 
+inline std::unique_ptr<Optimizer> adafactor_of_case(CaseOptions& of) {
+  AdafactorOptions options;
+  of.take_common(options);
+  of.take("beta_2_decay", options.beta_2_decay);
+  of.take("epsilon_1", options.epsilon_1);
+  of.take("epsilon_2", options.epsilon_2);
+  of.take("clip_threshold", options.clip_threshold);
+  return std::make_unique<Adafactor>(options);
+}
+
 // The optimizer of a case of scripts/tests/optimizer_cases.py.
 inline std::unique_ptr<Optimizer> optimizer_of_case(const nlohmann::json& one) {
   const auto kind = one["kind"].get<std::string>();
@@ -103,6 +113,7 @@ inline std::unique_ptr<Optimizer> optimizer_of_case(const nlohmann::json& one) {
   if (kind == "schedule_free_adamw") return with_betas<ScheduleFreeAdamW>(of, ScheduleFreeAdamWOptions{});
   if (kind == "ftrl") return ftrl_of_case(of);
   if (kind == "muon") return muon_of_case(of, one);
+  if (kind == "adafactor") return adafactor_of_case(of);
   if (kind == "sgd") {
     SGDOptions options;
     of.take_common(options);

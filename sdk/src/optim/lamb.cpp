@@ -4,6 +4,7 @@
 #include "holdfast/optim/lamb.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "holdfast/base/error.h"
@@ -22,6 +23,10 @@ struct LambStep {
     return momentum * momentum_correction / (std::sqrt(velocity * velocity_correction) + epsilon);
   }
 };
+
+// Elements whose directions are computed before they are summed: sums have one order, and the rest need not wait for
+// them, so the compiler takes several elements at once.
+constexpr std::size_t kTogether = 1024;
 
 double corrected(float beta, std::int64_t step) {
   return 1.0 / (1.0 - std::pow(static_cast<double>(beta), static_cast<double>(step)));
@@ -72,16 +77,27 @@ void Lamb::update(std::int64_t step, std::span<float> parameters, std::span<cons
   const auto kept = static_cast<float>(kept_of(options_.weight_decay, rate));
   const std::span<float> momenta = slots[0];
   const std::span<float> velocities = slots[1];
+  const float rest_1 = 1.0F - options_.beta_1;
+  const float rest_2 = 1.0F - options_.beta_2;
   double weights = 0;
   double directions = 0;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const float gradient = gradients[i];
-    momenta[i] += (gradient - momenta[i]) * (1.0F - options_.beta_1);
-    velocities[i] += (gradient * gradient - velocities[i]) * (1.0F - options_.beta_2);
-    parameters[i] *= kept;
-    const double direction = numbers.direction(momenta[i], velocities[i]);
-    weights += static_cast<double>(parameters[i]) * parameters[i];
-    directions += direction * direction;
+  std::array<float, kTogether> direction{};
+  for (std::size_t begin = 0; begin < parameters.size(); begin += kTogether) {
+    const std::size_t count = std::min(kTogether, parameters.size() - begin);
+    const float* const gradient = gradients.data() + begin;
+    float* const parameter = parameters.data() + begin;
+    float* const momentum = momenta.data() + begin;
+    float* const velocity = velocities.data() + begin;
+    for (std::size_t i = 0; i < count; ++i) {
+      momentum[i] += (gradient[i] - momentum[i]) * rest_1;
+      velocity[i] += (gradient[i] * gradient[i] - velocity[i]) * rest_2;
+      parameter[i] *= kept;
+      direction[i] = numbers.direction(momentum[i], velocity[i]);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      weights += static_cast<double>(parameter[i]) * static_cast<double>(parameter[i]);
+      directions += static_cast<double>(direction[i]) * static_cast<double>(direction[i]);
+    }
   }
   // Where one of the norms is 0, the step is that of the learning rate alone.
   const double ratio = weights > 0 && directions > 0 ? std::sqrt(weights / directions) : 1.0;

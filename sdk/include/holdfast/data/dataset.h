@@ -458,6 +458,17 @@ struct NamedTensor {
 Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets,
                      std::optional<Tensor> sample_weights = {});
 
+// The same with weights of each target, named like the targets. The loss of each output is divided by the sum of its
+// own weights. Either all are [samples], or all are [samples, positions] with the positions of their output: the axes
+// of the output but the last, and none for an output of one axis, whose weights are [samples].
+//
+//   from_tensors({{"text", text}}, {{"topic", topics}, {"words", words}}, {{"topic", weights}, {"words", mask}})
+//
+// The weights of a sample follow each other in one array "sample_weight", in the order of the targets. Throws as above,
+// and unless there is one array of weights for each target.
+Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets,
+                     std::vector<NamedTensor> target_weights);
+
 // The weight of each class, by its number, with which all classes count alike: samples / (classes * samples of
 // the class), as scikit-learn's "balanced" does. For FitOptions::class_weights; give it the part that is trained
 // on. The target is a whole number from 0 on, or a one-hot row. Classes without a sample get the weight 1 and

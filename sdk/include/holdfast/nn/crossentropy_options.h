@@ -2,6 +2,9 @@
 
 // The options that all cross-entropies share. They decide how the outputs of the last layer are read.
 
+#include <cstdint>
+#include <optional>
+
 namespace holdfast {
 
 // All but accept_any_activation are part of configuration(); that one concerns a check.
@@ -16,6 +19,9 @@ struct CrossentropyOptions {
   // al., 2016). The loss is then a function of values (value_loss.h). Class numbers cannot be moved, so the sparse
   // cross-entropy refuses it; give one-hot targets to CategoricalCrossentropy.
   float label_smoothing = 0;
+  // For class numbers alone: samples or positions with this target, often -1 or 255, have no loss, and the mean is over
+  // all others of the batch, as in Keras. The other cross-entropies refuse it.
+  std::optional<std::int64_t> ignore_class = {};
 };
 
 }  // namespace holdfast

@@ -70,6 +70,10 @@ class Loss {
   // for each index of any leading axes of the output.
   virtual bool is_mean_of_elements() const { return false; }
 
+  // The target of samples or positions that have no loss. They count in the divisor of the mean loss neither. Targets
+  // of the loss are single numbers then. Metrics count them all the same.
+  virtual std::optional<float> ignored_target() const { return std::nullopt; }
+
   // The loss as a function of values, where it is one (value_loss.h); else null. It lives as long as this loss.
   virtual const ValueLoss* as_values() const { return nullptr; }
   // For Holdfast's own losses: describes the kernel of devices that computes this loss, and returns true.

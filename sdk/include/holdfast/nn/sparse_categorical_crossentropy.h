@@ -8,7 +8,8 @@
 //                             p = clip(output / sum(output), e, 1-e)  without, e = 1e-7
 //
 // With logits the gradient is softmax(output) - one_hot(target), fused with the loss. Without logits,
-// probabilities that are clipped have no gradient.
+// probabilities that are clipped have no gradient. Targets of .ignore_class have no loss and are not counted; on GPUs
+// the host computes the loss then.
 //
 //   SparseCategoricalCrossentropy{{.from_logits = true}}     // after a last layer without an activation
 
@@ -34,6 +35,7 @@ class SparseCategoricalCrossentropy : public Loss {
                  std::span<float> gradient) const override;
   // The axes before the classes. The loss of a sample is the mean over its positions.
   std::size_t position_axes(const Shape& output) const override;
+  std::optional<float> ignored_target() const override;
   bool describe_kernel(compute::LossShape& kernel) const override;
 
  private:

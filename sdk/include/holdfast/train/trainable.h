@@ -65,6 +65,9 @@ struct ShardBatch {
   // If true, the last array of `targets` holds the weights of the samples, and the functions below write the
   // sum of these weights to the end of `sums`, which is one longer. Only if check_sample_weights() accepts.
   bool has_sample_weights = false;
+  // Only for a Trainable with divisors of its own (divisor_count() above 0): the sums of what sum_divisors() wrote,
+  // over the global batch. Empty where nothing of the results is kept.
+  std::span<const float> divisors{};
   // If true, both lie in memory() instead. Only if reads_samples_on_device() returns true.
   bool is_on_device = false;
   // Throws if a replica was lost and this shard will be computed again. Call it now and then if a shard
@@ -185,6 +188,15 @@ class Trainable {
   virtual bool converts_targets() const { return false; }
   // Throws Error{invalid_argument} unless samples may have weights of this shape. The default takes none.
   virtual void check_sample_weights(const ArraySpec& weights) const;
+  // How many numbers a batch of such targets is divided by, where its samples or the sum of their weights are not all:
+  // outputs with weights of their own, targets that a loss ignores. With the default 0 the update divides by these.
+  // `targets` is null for one f32 array. At most 64.
+  virtual std::size_t divisor_count(const RowLayout* /*targets*/, bool /*has_sample_weights*/) const { return 0; }
+  // Writes what this shard adds to the divisors. The first divides the first sum; where it is 0 over all shards,
+  // nothing is applied. Called for each shard before compute_gradients() or compute_sums(), which find the sums over
+  // all shards in ShardBatch::divisors and divide the gradients by them. The update does not divide then. From one
+  // thread at a time.
+  virtual void sum_divisors(const ShardBatch& /*batch*/, std::span<float> /*divisors*/) {}
 
   // Called before all functions below. Called again between steps if there may be more workers than
   // before, with the same number of threads for each.
@@ -216,6 +228,8 @@ class Trainable {
   virtual std::optional<Best> best_of(const std::string& result_name) const;
   // A number for each of result_names(). The default divides each sum by `weight`.
   virtual std::vector<double> results(std::span<const double> sums, double weight) const;
+  // The same for sums with divisors of their own, added over the same steps. The default divides by the first.
+  virtual std::vector<double> results_by_divisors(std::span<const double> sums, std::span<const double> divisors) const;
   // Floats that each shard writes: the gradients, then everything else that is summed over shards
   // (batch statistics).
   virtual std::size_t gradient_count() const = 0;

@@ -154,6 +154,52 @@ Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> t
                                                       samples, std::move(input_tensors), std::move(target_tensors)));
 }
 
+namespace {
+
+// The weights of each target, side by side: [samples, all weights of a sample].
+Tensor joined_weights(const std::vector<NamedTensor>& targets, const std::vector<NamedTensor>& weights,
+                      std::int64_t samples) {
+  std::vector<const Tensor*> of_targets;
+  std::int64_t width = 0;
+  for (const NamedTensor& target : targets) {
+    const auto found = std::ranges::find(weights, target.name, &NamedTensor::name);
+    if (found == weights.end() || weights.size() != targets.size()) {
+      const auto names = [](const std::vector<NamedTensor>& tensors) {
+        std::vector<std::string> quoted;
+        for (const NamedTensor& tensor : tensors) quoted.push_back(fmt::format("\"{}\"", tensor.name));
+        return fmt::format("{}", fmt::join(quoted, ", "));
+      };
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("there are weights for {}, and the targets are {}; give weights to each target by its "
+                              "name, 1 where all samples count alike",
+                              names(weights), names(targets)));
+    }
+    check_samples(*found, "weights of target", samples);
+    check_sample_weights(found->tensor);
+    of_targets.push_back(&found->tensor);
+    width += found->tensor.shape().without_batch().element_count();
+  }
+  std::vector<float> joined;
+  joined.reserve(static_cast<std::size_t>(samples * width));
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    for (const Tensor* const tensor : of_targets) {
+      const std::span<const float> row = tensor->sample(sample);
+      joined.insert(joined.end(), row.begin(), row.end());
+    }
+  }
+  return Tensor({samples, width}, std::move(joined));
+}
+
+}  // namespace
+
+Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets,
+                     std::vector<NamedTensor> target_weights) {
+  if (inputs.empty() || inputs[0].tensor.shape().rank() == 0)
+    return from_tensors(std::move(inputs), std::move(targets));
+  Tensor weights = joined_weights(targets, target_weights, inputs[0].tensor.shape()[0]);
+  return from_tensors(std::move(inputs), std::move(targets), std::optional(std::move(weights)));
+}
+
 Dataset from_tensors(Tensor features, Tensor targets) {
   const bool have_samples = features.shape().rank() > 0 && targets.shape().rank() > 0;
   if (!have_samples || features.shape()[0] != targets.shape()[0]) {

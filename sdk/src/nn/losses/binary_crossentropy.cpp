@@ -8,7 +8,9 @@
 
 namespace holdfast {
 BinaryCrossentropy::BinaryCrossentropy(CrossentropyOptions options)
-    : options_(options), smoothed_(smoothed_binary_crossentropy(options)) {}
+    : options_(options), smoothed_(smoothed_binary_crossentropy(options)) {
+  check_ignores_no_class("binary_crossentropy", options);
+}
 
 std::string BinaryCrossentropy::name() const {
   return "binary_crossentropy";

@@ -48,7 +48,9 @@ double evaluate_probabilities(std::span<const float> row, std::span<const float>
 }  // namespace
 
 CategoricalCrossentropy::CategoricalCrossentropy(CrossentropyOptions options)
-    : options_(options), smoothed_(smoothed_categorical_crossentropy(options)) {}
+    : options_(options), smoothed_(smoothed_categorical_crossentropy(options)) {
+  check_ignores_no_class("categorical_crossentropy", options);
+}
 
 std::string CategoricalCrossentropy::name() const {
   return "categorical_crossentropy";

@@ -32,12 +32,21 @@ void check_crossentropy(const std::string& loss, const CrossentropyOptions& opti
                   accept);
 }
 
+void check_ignores_no_class(const std::string& loss, const CrossentropyOptions& options) {
+  if (!options.ignore_class) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} was given .ignore_class = {}, but its targets are not class numbers; use "
+                          "SparseCategoricalCrossentropy, or weights of samples",
+                          loss, *options.ignore_class));
+}
+
 std::string crossentropy_configuration(const std::string& kind, const CrossentropyOptions& options) {
   // Without smoothing the text is that of savepoints which know none. A check changes none of the numbers, so a run may
   // resume with another choice of it.
   const float smoothing = options.label_smoothing;
-  return fmt::format(R"({{"kind":"{}","from_logits":{}{}}})", kind, options.from_logits,
-                     smoothing == 0 ? "" : fmt::format(R"(,"label_smoothing":{})", json_number(smoothing)));
+  return fmt::format(R"({{"kind":"{}","from_logits":{}{}{}}})", kind, options.from_logits,
+                     smoothing == 0 ? "" : fmt::format(R"(,"label_smoothing":{})", json_number(smoothing)),
+                     options.ignore_class ? fmt::format(R"(,"ignore_class":{})", *options.ignore_class) : "");
 }
 
 }  // namespace holdfast

@@ -16,7 +16,10 @@ namespace holdfast {
 void check_crossentropy(const std::string& loss, const CrossentropyOptions& options, std::optional<Activation> last,
                         std::string_view fitting);
 
-// {"kind":KIND,"from_logits":...}, and the smoothing if there is any.
+// Throws Error{invalid_argument} for an ignore_class, which only class numbers have.
+void check_ignores_no_class(const std::string& loss, const CrossentropyOptions& options);
+
+// {"kind":KIND,"from_logits":...}, and the smoothing and the ignored class if there are any.
 std::string crossentropy_configuration(const std::string& kind, const CrossentropyOptions& options);
 
 }  // namespace holdfast

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "compute/device_kernels.h"
 #include "core/sample_error.h"
@@ -54,6 +55,15 @@ double evaluate_labelled_probabilities(std::span<const float> row, std::size_t l
 }  // namespace
 
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(CrossentropyOptions options) : options_(options) {
+  // Targets are compared as f32, in which larger numbers are not exact.
+  constexpr std::int64_t kExact = std::int64_t{1} << 24;
+  if (options.ignore_class && std::abs(*options.ignore_class) > kExact) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("sparse_categorical_crossentropy was given .ignore_class = {}; it is a number from -2^24 to "
+                    "2^24",
+                    *options.ignore_class));
+  }
   if (options.label_smoothing == 0) return;
   throw Error(
       ErrorCode::invalid_argument,
@@ -92,6 +102,10 @@ float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, st
   // Samples are added in their order, which no number of threads changes.
   double sum = 0;
   for (std::size_t row = 0; row < rows.count; ++row) {
+    if (options_.ignore_class && rows.targets[row] == static_cast<float>(*options_.ignore_class)) {
+      std::ranges::fill(rows.gradient(gradient, row), 0.0F);
+      continue;
+    }
     sum += evaluate_row(rows.output(row), checked_class(rows, row), scale, rows.gradient(gradient, row));
   }
   return static_cast<float>(sum);
@@ -101,7 +115,12 @@ std::size_t SparseCategoricalCrossentropy::position_axes(const Shape& output) co
   return axes_before_classes(output);
 }
 
+std::optional<float> SparseCategoricalCrossentropy::ignored_target() const {
+  return options_.ignore_class ? std::optional(static_cast<float>(*options_.ignore_class)) : std::nullopt;
+}
+
 bool SparseCategoricalCrossentropy::describe_kernel(compute::LossShape& kernel) const {
+  if (options_.ignore_class) return false;
   // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
   kernel.kind = compute::LossKind::sparse_categorical_crossentropy;
   kernel.from_logits = options_.from_logits;

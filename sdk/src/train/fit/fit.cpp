@@ -98,6 +98,7 @@ void Trainer::Session::count_step(CallRecord& record, const Batch& batch, const 
   }
   for (std::size_t i = 0; i < outcome.sums.size(); ++i) record.epoch_sums[i] += is_skipped ? 0 : outcome.sums[i];
   if (batch.has_weights()) record.epoch_weight = record.epoch_weight.value_or(0) + (is_skipped ? 0 : outcome.weight);
+  if (!is_skipped) add_divisors(outcome.divisors, record.epoch_divisors);
   // Skipped samples count here as well, since this number tells callbacks how far the epoch is.
   record.epoch_samples += batch.samples;
   if (is_skipped) record.epoch_skipped_samples += batch.samples;
@@ -125,7 +126,7 @@ Logs Trainer::Session::means_of_epoch(const CallRecord& record) const {
   // A callback may end fit() before the first step of an epoch, when nothing was summed.
   std::vector<double> sums = record.epoch_sums;
   sums.resize(training_.trainable.sum_names().size());
-  return results_by_name(training_.trainable, sums, record.epoch_weight.value_or(samples));
+  return results_by_name(training_.trainable, sums, record.epoch_weight.value_or(samples), record.epoch_divisors);
 }
 
 // The epoch number changes after the callbacks, which belong to the epoch that ends. A savepoint that they ask for is
@@ -150,6 +151,7 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context) {
   record.epoch_sums.clear();
   record.epoch_samples = 0;
   record.epoch_weight.reset();
+  record.epoch_divisors.clear();
   record.epoch_skipped_samples = 0;
   ++state.epoch;
   state.batch = 0;

@@ -342,18 +342,20 @@ Logs Trainer::Session::evaluate_once(const Dataset& data, Weights weights) {
   const auto loader = samples_.open(data, {});
   std::vector<double> sums(training_.trainable.sum_names().size());
   double samples = 0;  // or their weight
+  std::vector<double> divisors;
   for (;;) {
     training_.enter(TrainingPhase::reading_data);
     const std::optional<Batch> batch = loader->next();
     if (!batch) break;
     const StepRunner::Outcome outcome = training_.runner->evaluate(*batch, training_.state.step);
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += outcome.sums[i];
+    add_divisors(outcome.divisors, divisors);
     samples += batch->has_weights() ? outcome.weight : static_cast<double>(batch->samples);
     // A savepoint or a comparison is for the end of a step.
     asked_ |= {.stop = outcome.requests.stop, .regroup = outcome.requests.regroup};
     end_where_asked();
   }
-  return results_by_name(training_.trainable, sums, samples);
+  return results_by_name(training_.trainable, sums, samples, divisors);
 }
 
 Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size, AskedWeights asked) {

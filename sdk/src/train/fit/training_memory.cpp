@@ -119,16 +119,19 @@ class TrainingMemoryPlan {
     const ModelPlan plan(model.training, model.memory_options(samples), *backend, true);
     std::size_t bytes = plan.arena_bytes() + plan.own_bytes_of_kernels() + converted(samples);
     for (const ModelArray& output : model_.outputs()) bytes += bytes_of(elements(output.spec.shape, samples));
-    const std::optional<Shape> weights =
-        layouts_.has_weights ? std::optional(layouts_.targets.arrays().back().shape) : std::nullopt;
+    std::vector<Shape> shapes;
+    if (layouts_.has_weights) shapes = evaluation_.shapes_of_weights(layouts_.targets.arrays().back().shape);
+    const auto weights_of = [&](std::size_t output) {
+      return shapes.empty() ? std::nullopt : std::optional(shapes[output]);
+    };
     const auto add = [&](std::optional<SumsGraph> graph) {
       if (graph) bytes += ValueProgram(*std::move(graph), *backend).planned_bytes(samples);
     };
     for (std::size_t output = 0; output < model_.outputs().size(); ++output) {
-      add(evaluation_.graph_of_output_loss(output, weights));
+      add(evaluation_.graph_of_output_loss(output, weights_of(output)));
     }
     for (std::size_t index = 0; index < evaluation_.metrics().size(); ++index) {
-      add(evaluation_.graph_of_metric(index, weights));
+      add(evaluation_.graph_of_metric(index, weights_of(evaluation_.metrics()[index].output)));
     }
     return bytes + backend->workspace_bytes();
   }

@@ -163,6 +163,7 @@ Json call(const CallRecord& record) {
   if (record.is_ended_by_callback) object["ended_by_callback"] = true;
   if (record.epoch_skipped_samples > 0) object["epoch_skipped_samples"] = record.epoch_skipped_samples;
   if (record.epoch_weight) object["epoch_weight"] = numbers({*record.epoch_weight});
+  if (!record.epoch_divisors.empty()) object["epoch_divisors"] = numbers(record.epoch_divisors);
   if (record.keeps_weights) {
     object["kept_weights"] = {{"epoch", record.kept_epoch},
                               {"use", kKeptUseNames[static_cast<std::size_t>(record.kept_use)]}};
@@ -199,6 +200,9 @@ CallRecord call_from(const Json& object) {
     const std::vector<double> weight = numbers_from(member(object, "epoch_weight"));
     if (weight.size() != 1) throw Error(ErrorCode::invalid_file, "its epoch_weight is not one number");
     record.epoch_weight = weight.front();
+  }
+  if (object.contains("epoch_divisors")) {
+    record.epoch_divisors = numbers_from(member(object, "epoch_divisors"));
   }
   if (object.contains("own_savepoint_step")) {
     record.own_savepoint_step = integer_at<std::int64_t>(object, "own_savepoint_step");

@@ -39,6 +39,8 @@ struct CallRecord {
   std::int64_t begun_at_step = -1;
   // If the samples have weights: their sum over the steps that were not skipped.
   std::optional<double> epoch_weight;
+  // If the Trainable has divisors of its own: their sums over these steps, by which `epoch_sums` are divided.
+  std::vector<double> epoch_divisors;
   // Whether a callback of this fit() may keep weights, the epoch that they are of (-1: none yet), and what becomes of
   // them at the end.
   bool keeps_weights = false;

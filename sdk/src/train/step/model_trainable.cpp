@@ -138,11 +138,6 @@ ModelTrainable::WorkerState& ModelTrainable::worker(const ShardBatch& batch) {
 
 namespace {
 
-const RowLayout& plain_layout() {
-  static const RowLayout layout({ArraySpec()});
-  return layout;
-}
-
 // How array `array` of rows of this layout becomes an array of its own; nothing if the rows are that array.
 std::optional<compute::RowConversion> conversion_of(const RowLayout& layout, std::size_t array, DType to,
                                                     std::int64_t samples) {
@@ -184,16 +179,15 @@ void ModelTrainable::list_columns(WorkerState& state, const ShardBatch& batch) c
   Columns& columns = state.lists.columns;
   columns.inputs.clear();
   columns.targets.clear();
-  if (!batch.has_sample_weights) columns.weights.reset();
-  columns.scale = 1;
+  columns.weights.clear();
   std::size_t converted = 0;
   const auto add = [&](const float* rows, const RowLayout& layout, std::size_t array, DType to,
                        std::vector<Column>& list) {
     list.push_back({.array = rows, .rows = rows, .conversion = conversion_of(layout, array, to, batch.samples)});
     if (list.back().conversion) converted += elements_of(*list.back().conversion);
   };
-  const RowLayout& inputs = batch.input_layout == nullptr ? plain_layout() : *batch.input_layout;
-  const RowLayout& targets = batch.target_layout == nullptr ? plain_layout() : *batch.target_layout;
+  const RowLayout& inputs = batch.input_layout == nullptr ? plain_row_layout() : *batch.input_layout;
+  const RowLayout& targets = batch.target_layout == nullptr ? plain_row_layout() : *batch.target_layout;
   const float* const features = moved(batch.features, &DeviceShard::features);
   std::vector<std::size_t>& places = state.lists.places;
   find_array_places(inputs.arrays(), model_.inputs(), places);
@@ -207,15 +201,26 @@ void ModelTrainable::list_columns(WorkerState& state, const ShardBatch& batch) c
     const std::size_t count = targets.arrays().size() - (batch.has_sample_weights ? 1 : 0);
     find_array_places(targets.arrays().first(count), model_.outputs(), places);
     for (const std::size_t place : places) add(rows, targets, place, DType::f32, columns.targets);
-    if (batch.has_sample_weights) add(rows, targets, count, DType::f32, columns.targets);
-    // With weights, the sum of the gradients is divided later: no shard knows the weights of the others.
-    if (batch.has_sample_weights) columns.weights = targets.arrays().back().shape;
-    columns.scale = columns.weights ? 1.0F : 1.0F / static_cast<float>(batch.batch_samples);
+    set_weighting(columns, batch);
+    if (evaluation_.are_of_each_output(columns.weights_read)) {
+      find_weight_offsets(columns.weighting.weights, places, state.lists.offsets);
+      for (std::size_t output = 0; output < places.size(); ++output) {
+        add(rows, targets, count, DType::f32, columns.weights);
+        // A part of the array of each row.
+        compute::RowConversion& part = *columns.weights.back().conversion;
+        converted -= elements_of(part);
+        part.first_word += static_cast<std::int64_t>(state.lists.offsets[output]);
+        part.elements = columns.weighting.weights[output].element_count();
+        converted += elements_of(part);
+      }
+    } else if (batch.has_sample_weights) {
+      add(rows, targets, count, DType::f32, columns.weights);
+    }
   }
   // All arrays in one block, sized before the first of them gets its place: growing moves the block.
   state.converted.grow_to(converted);
   float* next = state.converted.data();
-  for (std::vector<Column>* list : {&columns.inputs, &columns.targets}) {
+  for (std::vector<Column>* list : {&columns.inputs, &columns.targets, &columns.weights}) {
     for (Column& column : *list) {
       if (!column.conversion) continue;
       column.array = next;
@@ -232,7 +237,7 @@ void ModelTrainable::list_columns(WorkerState& state, const ShardBatch& batch) c
 void ModelTrainable::take_apart(WorkerState& state) const {
   compute::ArrayKernels& kernels = state.program->backend().array_kernels();
   const Columns& columns = state.lists.columns;
-  for (const std::vector<Column>* list : {&columns.inputs, &columns.targets}) {
+  for (const std::vector<Column>* list : {&columns.inputs, &columns.targets, &columns.weights}) {
     for (const Column& column : *list) {
       if (column.conversion) kernels.convert(*column.conversion, column.rows, const_cast<float*>(column.array));
     }
@@ -260,21 +265,20 @@ void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const
   OutputSums::Shard& shard = state.lists.evaluated;
   shard.outputs.clear();
   shard.targets.clear();
+  shard.weights.clear();
   shard.samples = batch.samples;
-  shard.scale = columns.scale;
   for (std::size_t output = 0; output < outputs.size(); ++output) {
     shard.outputs.push_back(reinterpret_cast<const float*>(outputs[output]));
     shard.targets.push_back(columns.targets[output].array);
+    if (columns.weights.empty()) continue;
+    shard.weights.push_back(columns.weights[columns.weights.size() > 1 ? output : 0].array);
   }
-  // Weights are the last array of the targets, after one for each output.
-  shard.weights = columns.weights ? columns.targets.back().array : nullptr;
-  shard.weights_each = columns.weights ? columns.weights->element_count() : 1;
   // An earlier shard may have left some.
   if (!has_gradients) shard.gradients.clear();
   // fetch_sums() completes the sums of a device.
   if (state.device_shard) return state.sums->run(shard, state.device_shard->sums.data());
   state.sums->run(shard, sums.data());
-  evaluation_.complete(sums, batch.samples);
+  evaluation_.complete(sums, batch.samples, columns.weighting.has_own_divisors);
 }
 
 // The key names all that the passes depend on, except what never changes: parameters that are trained, loss and
@@ -294,7 +298,8 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch,
   add(state.output_gradients.data());
   add(state.converted.data());
   // Data sets of one Trainer may have their arrays in other orders and types.
-  for (const std::vector<Column>* list : {&state.lists.columns.inputs, &state.lists.columns.targets}) {
+  const Columns& columns = state.lists.columns;
+  for (const std::vector<Column>* list : {&columns.inputs, &columns.targets, &columns.weights}) {
     for (const Column& column : *list) {
       key.push_back(column.conversion ? static_cast<std::uint64_t>(column.conversion->first_word) + 1 : 0);
       if (!column.conversion) continue;
@@ -357,7 +362,7 @@ void ModelTrainable::compute_gradients_of(const ShardBatch& batch, GradientSink&
   const auto prepared = state.program->prepare_training(
       batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
   lists.key.assign(prepared.begin(), prepared.end());
-  state.sums->prepare(batch.samples, lists.columns.weights, lists.columns.scale, lists.key);
+  state.sums->prepare(batch.samples, lists.columns.weighting, lists.key);
   lists.key.push_back(address_of(gradients.data()));
   // Another kernel is queued at the end, so this is another recording.
   lists.key.push_back(looks ? 1 : 0);
@@ -416,7 +421,7 @@ void ModelTrainable::compute_sums_of(const ShardBatch& batch, std::span<float> s
   ShardLists& lists = state.lists;
   const auto prepared = state.program->prepare_inference(batch.samples);
   lists.key.assign(prepared.begin(), prepared.end());
-  state.sums->prepare(batch.samples, lists.columns.weights, lists.columns.scale, lists.key);
+  state.sums->prepare(batch.samples, lists.columns.weighting, lists.key);
   lists.key.push_back(address_of(weights().data()));
   if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
   state.lists.parts.assign(1, std::ref(queue));
@@ -431,8 +436,9 @@ bool ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std
   std::vector<float> fetched(sums.size() + 1);
   state.program->backend().memory().copy_to_host({state.device_shard->sums.data(), fetched.size()}, fetched);
   std::copy_n(fetched.begin(), sums.size(), sums.begin());
-  evaluation_.complete(sums, batch.samples);
-  if (std::isnan(sums[0])) state.sums->check_labels(batch.samples);
+  evaluation_.complete(sums, batch.samples, state.lists.columns.weighting.has_own_divisors);
+  const auto losses = sums.first(evaluation_.first_metric());
+  if (std::ranges::any_of(losses, [](float loss) { return std::isnan(loss); })) state.sums->check_labels(batch.samples);
   // The device counts in an integer. It travels with the sums, so it needs no copy of its own.
   return std::bit_cast<std::uint32_t>(fetched.back()) == 0;
 }

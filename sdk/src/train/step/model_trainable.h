@@ -21,6 +21,9 @@
 
 namespace holdfast {
 
+// That of rows without a layout: they are one f32 array of any shape.
+const RowLayout& plain_row_layout();
+
 class ModelTrainable final : public Trainable {
  public:
   // Throws Error{invalid_argument} if the losses do not fit the model's outputs, or the options of clipping contradict
@@ -40,6 +43,8 @@ class ModelTrainable final : public Trainable {
   std::vector<ArraySpec> outputs() const override;
   bool converts_targets() const override { return true; }
   void check_sample_weights(const ArraySpec& weights) const override { evaluation_.check_weights(weights); }
+  std::size_t divisor_count(const RowLayout* targets, bool has_sample_weights) const override;
+  void sum_divisors(const ShardBatch& batch, std::span<float> divisors) override;
   void prepare(const Workers& workers) override;
   bool reads_samples_on_device() const override { return true; }
   void initialize(std::uint64_t seed) override;
@@ -51,6 +56,10 @@ class ModelTrainable final : public Trainable {
   }
   std::vector<double> results(std::span<const double> sums, double weight) const override {
     return evaluation_.results(sums, weight);
+  }
+  std::vector<double> results_by_divisors(std::span<const double> sums,
+                                          std::span<const double> divisors) const override {
+    return evaluation_.results_by_divisors(sums, divisors);
   }
   std::size_t gradient_count() const override;
   std::size_t most_gradients() const override { return most_gradients_; }
@@ -95,9 +104,10 @@ class ModelTrainable final : public Trainable {
   // A shard in the memory in which the worker computes.
   struct Columns {
     std::vector<Column> inputs;
-    std::vector<Column> targets;     // then the weights, if there are any
-    std::optional<Shape> weights{};  // of a sample
-    float scale = 1;                 // of the gradients of the losses
+    std::vector<Column> targets;
+    std::vector<Column> weights;          // for each output, or of all; empty without weights
+    std::optional<Shape> weights_read{};  // of a row; what `weighting` was made for
+    OutputSums::Weighting weighting{};
   };
   // The lists of a shard. They keep their memory from shard to shard, so that a step allocates nothing.
   struct ShardLists {
@@ -106,7 +116,8 @@ class ModelTrainable final : public Trainable {
     ModelProgram::BackwardArrays arrays{};
     std::vector<std::uint64_t> key{};
     std::vector<std::function<void()>> parts{};
-    std::vector<std::size_t> places{};  // find_array_places()
+    std::vector<std::size_t> places{};   // find_array_places()
+    std::vector<std::size_t> offsets{};  // find_weight_offsets()
   };
   struct WorkerState {
     std::unique_ptr<ModelProgram> program;
@@ -132,6 +143,12 @@ class ModelTrainable final : public Trainable {
   // rest.
   void list_columns(WorkerState& state, const ShardBatch& batch) const;
   void take_apart(WorkerState& state) const;
+  // output_divisors.cpp
+  // Where the weights of each output begin in those of a row, for weights of these shapes. Its target is the one at
+  // its place in the row.
+  static void find_weight_offsets(std::span<const Shape> shapes, std::span<const std::size_t> places,
+                                  std::vector<std::size_t>& offsets);
+  void set_weighting(Columns& columns, const ShardBatch& batch) const;
   void queue_to_loss(WorkerState& state, const ShardBatch& batch, std::span<float> sums);
   void compute_no_samples(const ShardBatch& batch, GradientSink& sink, std::span<float> sums);
   // Computes losses and metrics, and the gradients of the losses if `has_gradients`.

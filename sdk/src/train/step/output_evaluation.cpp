@@ -71,6 +71,7 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
     static_cast<void>(graph_of_output_loss(output, std::nullopt));
     const Loss& loss = *losses_[output].get();
     positions_of(loss, described_name("loss", loss.name()), outputs_[output].spec.shape, target_shapes_[output]);
+    check_ignored(output);
   }
   for (const MetricHandle& metric : metrics) {
     const std::size_t output = output_named(metric);
@@ -139,38 +140,89 @@ std::vector<ArraySpec> OutputEvaluation::targets() const {
   return specs;
 }
 
-void OutputEvaluation::check_weights(const ArraySpec& weights) const {
-  if (weights.shape.rank() == 0) return;
-  const Shape& output = outputs_.front().spec.shape;
-  const auto positions = weights.shape.extents();
+bool OutputEvaluation::ignores_targets() const {
+  return std::ranges::any_of(losses_, [](const LossHandle& loss) { return loss.get()->ignored_target().has_value(); });
+}
+
+void OutputEvaluation::check_ignored(std::size_t output) const {
+  const Loss& loss = *losses_[output].get();
+  if (!loss.ignored_target()) return;
+  const Shape& shape = outputs_[output].spec.shape;
+  const std::int64_t positions = positions_of(loss, described_name("loss", loss.name()), shape, target_shapes_[output]);
+  if (loss.as_values() == nullptr && target_shapes_[output].element_count() == positions) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} ignores a target, but its targets {} are not one number for each of {} positions",
+                          described_name("loss", loss.name()), target_shapes_[output].to_string(), positions));
+}
+
+bool OutputEvaluation::takes_weights(std::size_t output, const Shape& weights) const {
+  if (weights.rank() == 0) return true;
+  const Shape& shape = outputs_[output].spec.shape;
+  const auto positions = weights.extents();
   // Weights may stand for the first axes of the output, as a mask of positions does in a sequence.
-  const bool leads = positions.size() <= output.rank() &&
-                     std::ranges::equal(positions, std::span(output.extents()).first(positions.size()));
+  const bool leads = positions.size() <= shape.rank() &&
+                     std::ranges::equal(positions, std::span(shape.extents()).first(positions.size()));
   // A row of the targets belongs to each weight, so their elements must divide evenly.
-  const bool divides = target_elements(0) % static_cast<std::size_t>(weights.shape.element_count()) == 0;
+  const bool divides = target_elements(output) % static_cast<std::size_t>(weights.element_count()) == 0;
   // A class is not a position: it has no loss of its own. Functions of values are checked by their graphs.
   const auto takes = [&](const auto& part) {
     if (part.as_values() != nullptr) return true;
-    return part.is_mean_of_elements() || positions.size() <= part.position_axes(output);
+    return part.is_mean_of_elements() || positions.size() <= part.position_axes(shape);
   };
-  const bool all_take = takes(*losses_.front().get()) && std::ranges::all_of(metrics_, [&](const OutputMetric& metric) {
-                          return metric.ignores_weights || takes(*metric.metric);
+  const bool all_take = takes(*losses_[output].get()) && std::ranges::all_of(metrics_, [&](const OutputMetric& metric) {
+                          return metric.output != output || metric.ignores_weights || takes(*metric.metric);
                         });
-  if (!has_several() && leads && divides && all_take) {
-    static_cast<void>(graph_of_output_loss(0, weights.shape));
-    for (std::size_t index = 0; index < metrics_.size(); ++index) {
-      static_cast<void>(graph_of_metric(index, weights.shape));
-    }
-    return;
+  if (!leads || !divides || !all_take) return false;
+  static_cast<void>(graph_of_output_loss(output, weights));
+  for (std::size_t index = 0; index < metrics_.size(); ++index) {
+    if (metrics_[index].output == output) static_cast<void>(graph_of_metric(index, weights));
   }
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("the sample weights have the shape {} a sample; a model {} takes one weight a sample{}. For other "
-                  "weights, make them numbers of the targets, which a loss of values reads (LossFunction in "
-                  "value_loss.h)",
-                  weights.shape.to_string(),
-                  has_several() ? "with several outputs" : "with the output " + output.to_string(),
-                  has_several() ? "" : ", or one for each position of the output's first axes"));
+  return true;
+}
+
+// The last axis of an output holds the numbers of a position. An output of one axis has no positions.
+Shape OutputEvaluation::positions(std::size_t output) const {
+  const auto& extents = outputs_[output].spec.shape.extents();
+  if (extents.size() < 2) return {};
+  return Shape(std::vector<std::int64_t>(extents.begin(), extents.end() - 1));
+}
+
+std::vector<Shape> OutputEvaluation::shapes_of_weights(const Shape& weights) const {
+  std::vector<Shape> shapes(outputs_.size(), weights);
+  if (!are_of_each_output(weights)) return shapes;
+  const bool has_positions = weights.element_count() != static_cast<std::int64_t>(outputs_.size());
+  for (std::size_t output = 0; output < shapes.size(); ++output) {
+    shapes[output] = has_positions ? positions(output) : Shape();
+  }
+  return shapes;
+}
+
+void OutputEvaluation::check_weights(const ArraySpec& weights) const {
+  if (weights.shape.rank() == 0) return;
+  const std::vector<Shape> shapes = shapes_of_weights(weights.shape);
+  std::int64_t numbers = 0;
+  bool all_take = !has_several() || weights.shape.rank() == 1;
+  for (std::size_t output = 0; output < shapes.size() && all_take; ++output) {
+    numbers += shapes[output].element_count();
+    all_take = takes_weights(output, shapes[output]);
+  }
+  if (all_take && numbers == weights.shape.element_count()) return;
+  std::int64_t all_positions = 0;
+  for (std::size_t output = 0; output < outputs_.size(); ++output) all_positions += positions(output).element_count();
+  const std::string taken =
+      has_several()
+          ? fmt::format(
+                "with several outputs takes one weight a sample, {} (one for each output), or {} (one for each "
+                "position of all outputs, in the order of the targets)",
+                outputs_.size(), all_positions)
+          : fmt::format(
+                "with the output {} takes one weight a sample, or one for each position of the output's first "
+                "axes",
+                outputs_.front().spec.shape.to_string());
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the sample weights have the shape {} a sample; a model {}. For other weights, make them "
+                          "numbers of the targets, which a loss of values reads (LossFunction in value_loss.h)",
+                          weights.shape.to_string(), taken));
 }
 
 std::vector<std::string> OutputEvaluation::sum_names() const {
@@ -198,16 +250,39 @@ std::vector<std::string> OutputEvaluation::result_names() const {
   return names;
 }
 
-std::vector<double> OutputEvaluation::results(std::span<const double> sums, double weight) const {
-  std::vector<double> results;
-  for (const double sum : sums.first(first_metric())) results.push_back(sum / weight);
+void OutputEvaluation::append_metric_results(std::span<const double> sums, const DivisorOf& divisor_of,
+                                             std::vector<double>& results) const {
   sums = sums.subspan(first_metric());
   for (const OutputMetric& metric : metrics_) {
-    const std::vector<double> own =
-        metric.metric->results(sums.first(metric.sums), metric.ignores_weights ? sums[metric.sums] : weight);
+    const double divisor = metric.ignores_weights ? sums[metric.sums] : divisor_of(metric);
+    const std::vector<double> own = metric.metric->results(sums.first(metric.sums), divisor);
     results.insert(results.end(), own.begin(), own.end());
     sums = sums.subspan(metric.places());
   }
+}
+
+std::vector<double> OutputEvaluation::results(std::span<const double> sums, double weight) const {
+  std::vector<double> results;
+  for (const double sum : sums.first(first_metric())) results.push_back(sum / weight);
+  append_metric_results(
+      sums, [&](const OutputMetric&) { return weight; }, results);
+  return results;
+}
+
+std::vector<double> OutputEvaluation::results_by_divisors(std::span<const double> sums,
+                                                          std::span<const double> divisors) const {
+  HOLDFAST_ASSERT(divisors.size() == divisor_count());
+  // Of several outputs the first sum has penalties alone: no common divisor would fit all losses.
+  std::vector<double> results = {sums[0] / divisors[0]};
+  for (std::size_t output = 0; output < outputs_.size() && has_several(); ++output) {
+    const double divisor = divisors[1 + output];
+    const double loss = sums[loss_place(output)] / divisor;
+    results.push_back(loss);
+    if (divisor > 0) results[0] += static_cast<double>(losses_[output].weight()) * loss;
+  }
+  const std::span<const double> of_metrics = divisors.subspan(1 + outputs_.size());
+  append_metric_results(
+      sums, [&](const OutputMetric& metric) { return of_metrics[metric.output]; }, results);
   return results;
 }
 
@@ -260,7 +335,7 @@ void OutputEvaluation::append_configuration(nlohmann::json& configuration) const
   configuration["losses"] = losses;
 }
 
-void OutputEvaluation::complete(std::span<float> sums, std::int64_t samples) const {
+void OutputEvaluation::complete(std::span<float> sums, std::int64_t samples, bool has_own_divisors) const {
   std::size_t place = first_metric();
   for (const OutputMetric& metric : metrics_) {
     if (metric.ignores_weights) sums[place + metric.sums] = static_cast<float>(samples);
@@ -271,6 +346,7 @@ void OutputEvaluation::complete(std::span<float> sums, std::int64_t samples) con
     return;
   }
   sums[0] = 0;
+  if (has_own_divisors) return;
   for (std::size_t output = 0; output < outputs_.size(); ++output) {
     sums[0] += losses_[output].weight() * sums[loss_place(output)];
   }

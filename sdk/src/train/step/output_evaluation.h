@@ -3,6 +3,7 @@
 // The losses and metrics of all outputs of a model: what they are, and whether they fit. OutputSums computes them.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -26,21 +27,36 @@ class OutputEvaluation {
 
   // The targets that the losses take, in the order of the outputs.
   std::vector<ArraySpec> targets() const;
-  // Throws Error{invalid_argument} unless weights of this shape fit the outputs: one a sample, or one for each position
-  // of the only output.
+  // Throws Error{invalid_argument} unless weights of this shape fit the outputs: one a sample, one for each position of
+  // the only output, or for several outputs those of one after another.
   void check_weights(const ArraySpec& weights) const;
+  // Whether weights of this shape, if there are any, are of several outputs.
+  bool are_of_each_output(const std::optional<Shape>& weights) const {
+    return has_several() && weights && weights->rank() > 0;
+  }
+  // Whether the losses have divisors of their own: outputs have weights of their own, or a loss ignores targets.
+  bool has_own_divisors(const std::optional<Shape>& weights) const {
+    return are_of_each_output(weights) || ignores_targets();
+  }
+  // How many there are: that of the first sum, then those of the losses, then those of the metrics of each output.
+  std::size_t divisor_count() const { return 1 + 2 * outputs_.size(); }
+  // The shape of each output's part of weights that fit.
+  std::vector<Shape> shapes_of_weights(const Shape& weights) const;
   // "loss", then the loss of each output if there are several, then the sums of the metrics.
   std::vector<std::string> sum_names() const;
   // What is reported of these sums: of a metric with several, one number.
   std::vector<std::string> result_names() const;
   std::vector<double> results(std::span<const double> sums, double weight) const;
+  // The same for sums with divisors of their own. An output without anything to divide by adds nothing to the loss.
+  std::vector<double> results_by_divisors(std::span<const double> sums, std::span<const double> divisors) const;
   // Whether lower or higher values of one of these are better: losses fall, and a metric says it of itself or by its
   // name. Empty where nobody can say.
   std::optional<Best> best_of(const std::string& result_name) const;
   // Adds the configurations of losses and metrics to a JSON object.
   void append_configuration(nlohmann::json& configuration) const;
   // Completes the sums of a shard of so many samples, which have the losses of the outputs and the sums of metrics.
-  void complete(std::span<float> sums, std::int64_t samples) const;
+  // With divisors of their own the losses of several outputs have no sum.
+  void complete(std::span<float> sums, std::int64_t samples, bool has_own_divisors) const;
   // The losses and metrics that devices cannot compute, for a message.
   std::vector<std::string> without_device_code() const;
 
@@ -77,6 +93,16 @@ class OutputEvaluation {
 
  private:
   bool has_several() const { return outputs_.size() > 1; }
+  bool ignores_targets() const;
+  // Throws Error{invalid_argument} if the loss ignores targets that are not single numbers.
+  void check_ignored(std::size_t output) const;
+  // Whether the loss and the metrics of an output take weights of this shape. May throw the same error as the graphs.
+  bool takes_weights(std::size_t output, const Shape& weights) const;
+  // The axes of an output that count positions, if weights of several outputs are given for each position.
+  Shape positions(std::size_t output) const;
+  using DivisorOf = std::function<double(const OutputMetric&)>;
+  void append_metric_results(std::span<const double> sums, const DivisorOf& divisor_of,
+                             std::vector<double>& results) const;
   std::size_t output_named(const MetricHandle& metric) const;
   // Throws Error{invalid_argument} for other numbers of results and of names.
   void name_results(OutputMetric& metric) const;

@@ -32,11 +32,16 @@ struct Rows {
   std::int64_t count() const { return static_cast<std::int64_t>(groups * each); }
 };
 
-// `positions` is of one sample; 0 where a loss takes a whole group as one row.
-Rows rows_of(const OutputEvaluation& evaluation, const OutputSums::Shard& shard, std::size_t output,
-             std::size_t position_axes) {
-  const auto samples = static_cast<std::size_t>(shard.samples);
-  const std::size_t groups = samples * static_cast<std::size_t>(shard.weights_each);
+// How many samples there are, and how many weights each of them has.
+struct Counts {
+  std::int64_t samples = 0;
+  std::int64_t weights_each = 1;
+};
+
+// `position_axes` is 0 where a loss takes a whole group as one row.
+Rows rows_of(const OutputEvaluation& evaluation, Counts counts, std::size_t output, std::size_t position_axes) {
+  const auto samples = static_cast<std::size_t>(counts.samples);
+  const std::size_t groups = samples * static_cast<std::size_t>(counts.weights_each);
   std::size_t rows = groups;
   if (position_axes > 0) {
     rows = samples;
@@ -111,15 +116,21 @@ float metric_on_host(const Metric& metric, const Rows& rows, const HostArrays& a
 // A shard's arrays of one output, seen from the host: the arrays themselves, or copies of what lies on a device.
 class SeenFromHost {
  public:
-  SeenFromHost(MemorySpace& memory, const Rows& rows, const OutputSums::Shard& shard, std::size_t output,
-               float* gradient)
-      : memory_(memory) {
+  // Arrays in the memory of the back end; null: no weights, no gradient wanted.
+  struct Given {
+    const float* outputs;
+    const float* targets;
+    const float* weights;
+    float* gradient;
+  };
+
+  SeenFromHost(MemorySpace& memory, const Rows& rows, const Given& given) : memory_(memory) {
     const std::size_t count = rows.groups * rows.each;
-    arrays_.outputs = seen({shard.outputs[output], count * rows.output_elements}, outputs_);
-    arrays_.targets = seen({shard.targets[output], count * rows.target_elements}, targets_);
-    if (shard.weights != nullptr) arrays_.weights = seen({shard.weights, rows.groups}, weights_).data();
-    if (gradient == nullptr) return;
-    device_gradient_ = {gradient, count * rows.output_elements};
+    arrays_.outputs = seen({given.outputs, count * rows.output_elements}, outputs_);
+    arrays_.targets = seen({given.targets, count * rows.target_elements}, targets_);
+    if (given.weights != nullptr) arrays_.weights = seen({given.weights, rows.groups}, weights_).data();
+    if (given.gradient == nullptr) return;
+    device_gradient_ = {given.gradient, count * rows.output_elements};
     if (!memory.is_host()) gradient_.resize(device_gradient_.size());
     arrays_.gradient = memory.is_host() ? device_gradient_ : std::span<float>(gradient_);
   }
@@ -163,7 +174,8 @@ void set_rows(const Rows& rows, Shape& shape) {
 
 void OutputSums::repeat(std::span<const std::uint64_t> key, const Parts& parts,
                         const std::function<void(std::size_t part)>& after_part) {
-  if (backend_.device_kernels() == nullptr || evaluation_.without_device_code().empty()) {
+  const bool is_recorded = !weighting_.has_own_divisors && evaluation_.without_device_code().empty();
+  if (backend_.device_kernels() == nullptr || is_recorded) {
     return backend_.repeat(key, parts, after_part);
   }
   for (std::size_t part = 0; part < parts.size(); ++part) {
@@ -172,32 +184,43 @@ void OutputSums::repeat(std::span<const std::uint64_t> key, const Parts& parts,
   }
 }
 
-OutputSums::Programs& OutputSums::programs_for(const std::optional<Shape>& weights) {
+OutputSums::Programs& OutputSums::programs_for(const std::vector<Shape>& weights) {
   for (const auto& made : made_) {
     if (made->weights == weights) return *made;
   }
+  const auto shape_of = [&](std::size_t output) {
+    return weights.empty() ? std::nullopt : std::optional(weights[output]);
+  };
   auto programs = std::make_unique<Programs>(Programs{.weights = weights, .losses = {}, .metrics = {}});
   const auto add = [&](std::optional<SumsGraph> graph, std::vector<std::unique_ptr<ValueProgram>>& list) {
     list.push_back(graph ? std::make_unique<ValueProgram>(std::move(*graph), backend_) : nullptr);
   };
   for (std::size_t output = 0; output < evaluation_.outputs().size(); ++output) {
-    add(evaluation_.graph_of_output_loss(output, weights), programs->losses);
+    add(evaluation_.graph_of_output_loss(output, shape_of(output)), programs->losses);
   }
   for (std::size_t index = 0; index < evaluation_.metrics().size(); ++index) {
-    add(evaluation_.graph_of_metric(index, weights), programs->metrics);
+    add(evaluation_.graph_of_metric(index, shape_of(evaluation_.metrics()[index].output)), programs->metrics);
   }
   made_.push_back(std::move(programs));
   return *made_.back();
 }
 
-void OutputSums::prepare(std::int64_t samples, const std::optional<Shape>& weights, float scale,
-                         std::vector<std::uint64_t>& key) {
-  // Weights are a further array, so other work is queued with them.
-  key.push_back(weights ? static_cast<std::uint64_t>(weights->element_count()) : 0);
-  prepared_ = &programs_for(weights);
+std::int64_t OutputSums::weights_of_sample(std::size_t output) const {
+  return weighting_.weights.empty() ? 1 : weighting_.weights[output].element_count();
+}
+
+float OutputSums::scale_of(std::size_t output) const {
+  return weighting_.scales[output] * evaluation_.loss(output).weight();
+}
+
+void OutputSums::prepare(std::int64_t samples, const Weighting& weighting, std::vector<std::uint64_t>& key) {
+  weighting_ = weighting;
+  // Weights are a further array, so other work is queued with them. With divisors of their own nothing is recorded.
+  key.push_back(weighting.weights.empty() ? 0 : static_cast<std::uint64_t>(weights_of_sample(0)));
+  prepared_ = &programs_for(weighting.weights);
   for (std::size_t output = 0; output < prepared_->losses.size(); ++output) {
     ValueProgram* const program = prepared_->losses[output].get();
-    if (program != nullptr) program->prepare(samples, scale * evaluation_.loss(output).weight(), key);
+    if (program != nullptr) program->prepare(samples, scale_of(output), key);
   }
   for (const auto& program : prepared_->metrics) {
     if (program) program->prepare(samples, 1, key);
@@ -209,20 +232,23 @@ void OutputSums::run_loss(const Shard& shard, std::size_t output, float* sum) {
   if (ValueProgram* const program = prepared_->losses[output].get()) {
     return program->run({.outputs = shard.outputs[output],
                          .targets = shard.targets[output],
-                         .weights = shard.weights,
+                         .weights = shard.weights_of(output),
                          .gradient = gradient,
                          .sums = sum});
   }
   const Loss& loss = *evaluation_.loss(output).get();
-  const float scale = shard.scale * evaluation_.loss(output).weight();
-  const Rows rows = rows_of(evaluation_, shard, output, loss.position_axes(evaluation_.outputs()[output].spec.shape));
+  const float scale = scale_of(output);
+  const Rows rows = rows_of(evaluation_, {.samples = shard.samples, .weights_each = weights_of_sample(output)}, output,
+                            loss.position_axes(evaluation_.outputs()[output].spec.shape));
   compute::LossShape kernel;
   compute::DeviceKernels* const device = backend_.device_kernels();
   if (device != nullptr && loss.describe_kernel(kernel)) {
     set_rows(rows, kernel);
-    return device->loss(kernel, {shard.outputs[output], shard.targets[output], shard.weights}, scale, gradient, sum);
+    return device->loss(kernel, {shard.outputs[output], shard.targets[output], shard.weights_of(output)}, scale,
+                        gradient, sum);
   }
-  const SeenFromHost seen(backend_.memory(), rows, shard, output, gradient);
+  const SeenFromHost seen(backend_.memory(), rows,
+                          {shard.outputs[output], shard.targets[output], shard.weights_of(output), gradient});
   try {
     seen.hand_over(loss_on_host(loss, rows, seen.arrays(), scale), sum);
   } catch (const SampleError& error) {
@@ -236,47 +262,46 @@ void OutputSums::check_labels(std::int64_t samples) {
   } catch (const SampleError& error) {
     // The device does not say of which output the row is.
     if (evaluation_.outputs().size() > 1) throw;
-    const Shard shard{.outputs = {}, .targets = {}, .samples = samples};
     const Shape& output = evaluation_.outputs()[0].spec.shape;
-    throw with_position(error, rows_of(evaluation_, shard, 0, evaluation_.loss(0).get()->position_axes(output)),
+    throw with_position(error,
+                        rows_of(evaluation_, {.samples = samples}, 0, evaluation_.loss(0).get()->position_axes(output)),
                         samples);
   }
 }
 
 void OutputSums::run_metric(const Shard& shard, std::size_t index, float* sums) {
   const OutputEvaluation::OutputMetric& metric = evaluation_.metrics()[index];
-  if (metric.ignores_weights && shard.weights != nullptr) {
-    Shard plain = shard;
-    plain.weights = nullptr;
-    plain.weights_each = 1;
-    return run_metric(plain, index, sums);
-  }
+  const float* const weights = metric.ignores_weights ? nullptr : shard.weights_of(metric.output);
   if (ValueProgram* const program = prepared_->metrics[index].get()) {
     return program->run({.outputs = shard.outputs[metric.output],
                          .targets = shard.targets[metric.output],
-                         .weights = shard.weights,
+                         .weights = weights,
                          .sums = sums});
   }
-  const Rows rows = rows_of(evaluation_, shard, metric.output,
+  const Counts counts = {.samples = shard.samples,
+                         .weights_each = weights == nullptr ? 1 : weights_of_sample(metric.output)};
+  const Rows rows = rows_of(evaluation_, counts, metric.output,
                             metric.metric->position_axes(evaluation_.outputs()[metric.output].spec.shape));
   compute::MetricShape kernel;
   compute::DeviceKernels* const device = backend_.device_kernels();
   if (device != nullptr && metric.metric->describe_kernel(kernel)) {
     set_rows(rows, kernel);
-    return device->metric(kernel, {shard.outputs[metric.output], shard.targets[metric.output], shard.weights}, sums);
+    return device->metric(kernel, {shard.outputs[metric.output], shard.targets[metric.output], weights}, sums);
   }
-  const SeenFromHost seen(backend_.memory(), rows, shard, metric.output, nullptr);
+  const SeenFromHost seen(backend_.memory(), rows,
+                          {shard.outputs[metric.output], shard.targets[metric.output], weights, nullptr});
   seen.hand_over(metric_on_host(*metric.metric, rows, seen.arrays()), sums);
 }
 
 // The divisor of the whole batch is the sum over all shards, so each shard adds its own.
 void OutputSums::sum_weights(const Shard& shard, float* sum) {
-  const std::int64_t count = shard.samples * shard.weights_each;
+  const std::int64_t count = shard.samples * weights_of_sample(0);
+  const float* const weights = shard.weights.front();
   if (backend_.device_kernels() != nullptr) {
-    return backend_.array_kernels().reduce({.kind = compute::ReductionKind::sum, .reduced = count}, shard.weights, sum);
+    return backend_.array_kernels().reduce({.kind = compute::ReductionKind::sum, .reduced = count}, weights, sum);
   }
   double weight = 0;
-  for (std::int64_t group = 0; group < count; ++group) weight += static_cast<double>(shard.weights[group]);
+  for (std::int64_t group = 0; group < count; ++group) weight += static_cast<double>(weights[group]);
   *sum = static_cast<float>(weight);
 }
 
@@ -289,7 +314,7 @@ void OutputSums::run(const Shard& shard, float* sums) {
     run_metric(shard, index, next);
     next += evaluation_.metrics()[index].places();
   }
-  if (shard.weights != nullptr) sum_weights(shard, next);
+  if (!shard.weights.empty() && !weighting_.has_own_divisors) sum_weights(shard, next);
 }
 
 void divide(compute::Backend& backend, std::span<const float> numbers, float divisor, std::span<float> quotients,

@@ -93,6 +93,33 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
   add_to_sum(check->report(local_.begin), check->recomputations, layout_.check(slot.tail));
 }
 
+// A few numbers a sample, so one thread reads them all.
+void ShardComputation::sum_divisors(const Batch& batch, std::int64_t step, int shards_together, std::size_t count) {
+  HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count() * shards_together);
+  accumulator_.reset();
+  for (int index = 0; index < local_.count(); ++index) {
+    const Slot slot = acquire(index);
+    const int first = index * shards_together;
+    sum_divisors_of(batch, step, {first, first + shards_together}, slot.tail.first(count));
+    // Requests wait for the sums that follow.
+    accumulator_.complete(local_.begin + index, {.begin = layout_.gradient_floats(), .end = layout_.block_floats()});
+  }
+  accumulator_.finish(passes_);
+}
+
+// In the order of the tree, as compute_together() adds.
+void ShardComputation::sum_divisors_of(const Batch& batch, std::int64_t step, ShardRange shards,
+                                       std::span<float> divisors) {
+  if (shards.count() == 1) {
+    return trainable_.sum_divisors(shard_batch(batch, static_cast<std::size_t>(shards.begin), step, 0), divisors);
+  }
+  const auto children = ShardTree::children(shards);
+  std::vector<float> right(divisors.size());
+  sum_divisors_of(batch, step, children.first, divisors);
+  sum_divisors_of(batch, step, children.second, right);
+  host_memory().add(right, divisors);
+}
+
 void ShardComputation::compute_sums(const Batch& batch, std::int64_t step) {
   HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count());
   context_.supervision->enter(TrainingPhase::evaluating, step);
@@ -221,6 +248,7 @@ ShardBatch ShardComputation::shard_batch(const Batch& batch, std::size_t index, 
           .input_layout = batch.input_layout(),
           .target_layout = batch.target_layout(),
           .has_sample_weights = batch.has_weights(),
+          .divisors = divisors_,
           .is_on_device = batch.is_on_device,
           .check_cancelled = [this] { check_cancelled(); }};
 }

@@ -44,6 +44,10 @@ class ShardComputation {
   // The sum of these is that of one shard: with powers of two, as the shard tree over all of them adds. A device's
   // gradients go to the other ranks in buckets while its last shard is still being computed.
   void compute(const Batch& batch, std::int64_t step, const Options& options);
+  // Adds up the divisors of this rank's shards. They are the first numbers of the tail.
+  void sum_divisors(const Batch& batch, std::int64_t step, int shards_together, std::size_t count);
+  // What compute() and compute_sums() give to the Trainable: the sums of all ranks. Empty without divisors of its own.
+  void set_divisors(std::span<const float> divisors) { divisors_.assign(divisors.begin(), divisors.end()); }
   // Computes loss and metrics alone, in inference mode.
   void compute_sums(const Batch& batch, std::int64_t step);
   // Computes the outputs of this rank's samples, shard after shard: of each shard, one output after another.
@@ -77,6 +81,7 @@ class ShardComputation {
   void compute_one(const Work& work, std::size_t shard, const Slot& into, GradientSink sink);
   void compute_together(const Work& work, ShardRange shards, const Slot& into, std::size_t depth);
   Slot scratch(int worker, std::size_t depth);
+  void sum_divisors_of(const Batch& batch, std::int64_t step, ShardRange shards, std::span<float> divisors);
   void compute_sums_of_shard(const Batch& batch, std::int64_t step, int worker, int index);
   Slot acquire(int index);
   void complete(int index, const Slot& slot, bool with_gradients);
@@ -107,6 +112,7 @@ class ShardComputation {
   // For the step that is being computed.
   Options options_{};
   std::optional<bool> lone_sum_is_finite_;
+  std::vector<float> divisors_;
 };
 
 }  // namespace holdfast

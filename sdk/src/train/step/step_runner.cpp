@@ -99,6 +99,7 @@ void StepRunner::use_layout() {
 
 // The other ranks do the same with their shards at the same time.
 StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, const TrainOptions& options) {
+  find_divisors(batch, step, options.shards_together);
   if (options.checked_shards > 0) return CheckedStep(*this, options).train(batch, step);
   // Forward and backward; gradients that are complete are on their way to the other ranks meanwhile.
   shards_->compute(batch, step,
@@ -108,6 +109,21 @@ StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, con
   // Over all shards, in the order of the tree: the same bits on every rank.
   const Sum sum = reduce(step);
   return agree_and_update(sum, batch, step, options);
+}
+
+void StepRunner::find_divisors(const Batch& batch, std::int64_t step, int shards_together) {
+  divisors_.clear();
+  const std::size_t count = trainable_.divisor_count(batch.target_layout(), batch.has_weights());
+  if (count > 0) {
+    HOLDFAST_ASSERT(count <= layout_.tail_floats());
+    context_.supervision->enter(TrainingPhase::computing, step);
+    shards_->sum_divisors(batch, step, shards_together, count);
+    context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+    const FloatRange tail{.begin = layout_.gradient_floats(), .end = layout_.block_floats()};
+    const Sums sums = communicator_->reduce(shards_->covering_slots(), tail, deadline());
+    divisors_.assign(sums.tail.begin(), sums.tail.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  shards_->set_divisors(divisors_);
 }
 
 // Every rank has the same sum, and so comes to the same conclusion.
@@ -140,11 +156,14 @@ StepRunner::Sum StepRunner::reduce(std::int64_t step) {
 
 void StepRunner::update(const Sum& sum, const Batch& batch, std::int64_t step, std::optional<float> learning_rate) {
   context_.supervision->enter(TrainingPhase::updating, step);
+  // Shards divide by divisors of their own. Where nothing is left to divide by, nothing is applied.
+  const bool are_divided = !divisors_.empty();
+  const bool has_nothing = are_divided && divisors_.front() == 0;
   shards_->faulty().apply_update({.step = step + 1,
                                   .batch_samples = batch.samples,
                                   .gradients = sum.block.gradients.first(layout_.gradient_count()),
-                                  .is_weighted = batch.has_weights(),
-                                  .weight = layout_.weighted_sums(sum.block.tail).back(),
+                                  .is_weighted = are_divided ? has_nothing : batch.has_weights(),
+                                  .weight = are_divided ? 0 : layout_.weighted_sums(sum.block.tail).back(),
                                   .learning_rate = learning_rate,
                                   .passes = shards_->passes()});
   // Own samples only: each process counts what it has trained on itself.
@@ -155,10 +174,12 @@ StepRunner::Outcome StepRunner::outcome_of(const Sum& sum) const {
   const std::span<const float> sums = layout_.sums(sum.block.tail);
   return {.sums = std::vector<double>(sums.begin(), sums.end()),
           .weight = static_cast<double>(layout_.weighted_sums(sum.block.tail).back()),
+          .divisors = std::vector<double>(divisors_.begin(), divisors_.end()),
           .requests = layout_.requests(sum.block.tail)};
 }
 
 StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) {
+  find_divisors(batch, step, 1);
   shards_->compute_sums(batch, step);
   context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
   const FloatRange tail{.begin = layout_.gradient_floats(), .end = layout_.block_floats()};
@@ -171,6 +192,10 @@ StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) 
 void StepRunner::add_penalty(const Batch& batch, Outcome& outcome) const {
   const double penalty = trainable_.penalty();
   if (penalty == 0 || outcome.sums.empty()) return;
+  if (!outcome.divisors.empty()) {
+    outcome.sums.front() += penalty * outcome.divisors.front();
+    return;
+  }
   outcome.sums.front() += penalty * (batch.has_weights() ? outcome.weight : static_cast<double>(batch.samples));
 }
 

@@ -27,9 +27,10 @@ class StepRunner {
  public:
   // Over the whole global batch; the same on every rank.
   struct Outcome {
-    std::vector<double> sums;  // one for each of Trainable::sum_names()
-    double weight = 0;         // of the samples, if they have weights
-    Requests requests{};       // that some rank made with this step
+    std::vector<double> sums;        // one for each of Trainable::sum_names()
+    double weight = 0;               // of the samples, if they have weights
+    std::vector<double> divisors{};  // of the batch, if the Trainable has divisors of its own
+    Requests requests{};             // that some rank made with this step
     // Which sum or gradient is NaN or infinite, so that nothing was applied; empty if all are finite.
     std::string not_finite{};
     // Set only if the ranks disagreed about gradients, so that the step was computed again. The update was applied if
@@ -96,6 +97,8 @@ class StepRunner {
   Trainable& trainable() { return trainable_; }
 
  private:
+  // Reduces what a Trainable with divisors of its own divides by over all ranks: no shard knows it alone.
+  void find_divisors(const Batch& batch, std::int64_t step, int shards_together);
   void add_penalty(const Batch& batch, Outcome& outcome) const;
   void update(const Sum& sum, const Batch& batch, std::int64_t step, std::optional<float> learning_rate);
   std::string describe_not_finite(const Sums& reduced) const;
@@ -105,6 +108,7 @@ class StepRunner {
   BlockLayout layout_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<ShardComputation> shards_;
+  std::vector<float> divisors_;  // of the batch that is being computed
 };
 
 }  // namespace holdfast

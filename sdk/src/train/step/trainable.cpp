@@ -33,4 +33,9 @@ std::vector<double> Trainable::results(std::span<const double> sums, double weig
   return means;
 }
 
+std::vector<double> Trainable::results_by_divisors(std::span<const double> sums,
+                                                   std::span<const double> divisors) const {
+  return results(sums, divisors.front());
+}
+
 }  // namespace holdfast

@@ -254,8 +254,9 @@ TEST(SeveralArrays, AreCheckedBeforeTheFirstStep) {
   EXPECT_THAT(
       fit({{"id", ids}, {"numbers", numbers}}, {{"kind", labels}, {"value", values}},
           std::optional(Tensor(Shape{kSamples, 4}))),
-      HasSubstr("a model with several outputs takes one weight a sample. For other weights, make them numbers of "
-                "the targets"));
+      HasSubstr("a model with several outputs takes one weight a sample, 2 (one for each output), or 2 (one for each "
+                "position of all outputs, in the order of the targets). For other weights, make them numbers of the "
+                "targets"));
 }
 
 // They would train by position, each output with the numbers of another.

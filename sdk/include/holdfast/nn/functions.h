@@ -126,6 +126,13 @@ Value permute(const Value& x, const AxisList& order);
 Value concatenate(const std::vector<Value>& values, std::int64_t axis = -1);
 // Elements [begin, end) along an axis.
 Value slice(const Value& x, std::int64_t axis, std::int64_t begin, std::int64_t end);
+// One value as several, side by side along an axis: `parts` equal ones, or parts of these extents, which add up to that
+// of the axis. The reverse of concatenate(). Throws Error{invalid_argument} for extents that do not fit.
+//
+//   const std::vector<Value> gates = split(Dense{4 * units}(x), 4);
+std::vector<Value> split(const Value& x, std::int64_t parts, std::int64_t axis = -1);
+// Likewise, with the extent of each part.
+std::vector<Value> split(const Value& x, const std::vector<std::int64_t>& extents, std::int64_t axis = -1);
 // Zeros before and after the elements of an axis.
 Value pad(const Value& x, std::int64_t axis, std::int64_t before, std::int64_t after);
 // Each element along the axis `count` times, next to each other.

@@ -289,6 +289,42 @@ Value slice(const Value& x, std::int64_t axis, std::int64_t begin, std::int64_t 
   return apply_one(std::make_shared<const SliceOperation>(place, begin, end), {x});
 }
 
+std::vector<Value> split(const Value& x, const std::vector<std::int64_t>& extents, std::int64_t axis) {
+  const std::size_t place = checked_axis(axis, x.shape(), "split");
+  const std::int64_t extent = x.shape()[place];
+  std::int64_t sum = 0;
+  bool are_valid = !extents.empty();
+  for (const std::int64_t part : extents) {
+    // Written so that no sum can overflow.
+    are_valid = are_valid && part >= 1 && part <= extent - sum;
+    if (are_valid) sum += part;
+  }
+  if (!are_valid || sum != extent) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("split() got parts of [{}] along axis {} of {}; give parts of at least 1 that add up to {}",
+                            fmt::join(extents, ", "), place, x.shape().to_string(), extent));
+  }
+  std::vector<Value> values;
+  std::int64_t begin = 0;
+  for (const std::int64_t part : extents) {
+    values.push_back(slice(x, static_cast<std::int64_t>(place), begin, begin + part));
+    begin += part;
+  }
+  return values;
+}
+
+std::vector<Value> split(const Value& x, std::int64_t parts, std::int64_t axis) {
+  const std::size_t place = checked_axis(axis, x.shape(), "split");
+  const std::int64_t extent = x.shape()[place];
+  if (parts < 1 || extent % parts != 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("split() got {} parts along axis {} of {}; {} is not a multiple of it. Give the extent of "
+                            "each part instead",
+                            parts, place, x.shape().to_string(), extent));
+  }
+  return split(x, std::vector<std::int64_t>(static_cast<std::size_t>(parts), extent / parts), axis);
+}
+
 Value pad(const Value& x, std::int64_t axis, std::int64_t before, std::int64_t after) {
   const std::size_t place = checked_axis(axis, x.shape(), "pad");
   // A padding of nothing would be a copy that costs memory.

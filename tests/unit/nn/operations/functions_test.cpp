@@ -206,6 +206,34 @@ TEST(Functions, ReorderElements) {
         for (const std::size_t i : {2, 3, 4, 5, 8, 9, 10, 11}) y.push_back(x[i] * x[i]);
         return y;
       });
+  // Parts of equal extents, and of given ones; the gradient of each meets its own elements.
+  expect_function(
+      {2, 4},
+      [](const Value& x) {
+        const std::vector<Value> parts = split(x, 2);
+        return parts[0] * parts[1];
+      },
+      [](const Values& x) {
+        Values y;
+        for (const std::size_t i : {0, 1, 4, 5, 8, 9, 12, 13}) y.push_back(x[i] * x[i + 2]);
+        return y;
+      });
+  expect_function(
+      {3, 2},
+      [](const Value& x) {
+        const std::vector<Value> parts = split(x, {1, 2}, 0);
+        return square(parts[0]) * parts[1];
+      },
+      [](const Values& x) {
+        Values y;
+        for (std::size_t sample = 0; sample < 2; ++sample) {
+          for (std::size_t i = 0; i < 4; ++i) {
+            const double first = x[sample * 6 + i % 2];
+            y.push_back(first * first * x[sample * 6 + 2 + i]);
+          }
+        }
+        return y;
+      });
   expect_function(
       {2, 2}, [](const Value& x) { return square(pad(x, 1, 1, 2)); },
       [](const Values& x) {
@@ -285,6 +313,9 @@ TEST(Functions, RefuseWhatTheyCannotTakeWithTheShapes) {
   EXPECT_THAT(refusal([&] { reshape(x, {-1, -1}); }), HasSubstr("cannot be reshaped"));
   EXPECT_THAT(refusal([&] { permute(x, {0, 0}); }), HasSubstr("each axis of a value of shape [3, 4] once"));
   EXPECT_THAT(refusal([&] { slice(x, 1, 2, 5); }), HasSubstr("elements 2 to 5 of axis 1 of a value of shape [3, 4]"));
+  EXPECT_THAT(refusal([&] { split(x, 3); }), HasSubstr("3 parts along axis 1 of [3, 4]; 4 is not a multiple of it"));
+  EXPECT_THAT(refusal([&] { split(x, {1, 2}); }), HasSubstr("parts of [1, 2] along axis 1 of [3, 4]"));
+  EXPECT_THAT(refusal([&] { split(x, {5, -1}); }), HasSubstr("give parts of at least 1 that add up to 4"));
   EXPECT_THAT(refusal([&] { pad(x, 0, -1, 0); }), HasSubstr("cannot be padded with -1 and 0"));
   EXPECT_THAT(refusal([&] { concatenate({x, y}, 0); }), HasSubstr("shapes [3, 4] and [3, 5] cannot be concatenated"));
   EXPECT_THAT(refusal([&] { concatenate({}, 0); }), HasSubstr("at least one value"));

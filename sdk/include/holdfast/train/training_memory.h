@@ -5,11 +5,12 @@
 //   const TrainingMemory memory = training_memory(replica, model, Adam{}, {loss}, train.batch(256).prefetch(2));
 //   std::printf("%zu bytes, %zu of them for arrays between layers\n", memory.total(), memory.passes);
 //
-// Model::training_memory() plans one pass of one thread alone; the figures here hold all that fit() keeps. On CPUs they
-// are within a tenth of what a process takes, once it takes some 30 MB.
+// Model::training_memory() and Model::summary(n) plan one pass of one thread alone; the figures here hold all that
+// fit() keeps. On CPUs they are within a tenth of what a process takes, once it takes some 30 MB.
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "holdfast/data/dataset.h"
@@ -58,5 +59,15 @@ struct TrainingMemoryOptions {
 TrainingMemory training_memory(const Replica& replica, const Model& model, const Optimizer& optimizer,
                                const std::vector<LossHandle>& losses, const Dataset& data,
                                const TrainingMemoryOptions& options = {});
+
+// The layers of the model as Model::summary() shows them, then what training_memory() plans, part by part, for this
+// replica's threads, optimizer and batches:
+//
+//   std::cout << training_summary(replica, model, Adam{}, {loss}, train.batch(256));
+//
+// Throws what training_memory() throws.
+std::string training_summary(const Replica& replica, const Model& model, const Optimizer& optimizer,
+                             const std::vector<LossHandle>& losses, const Dataset& data,
+                             const TrainingMemoryOptions& options = {});
 
 }  // namespace holdfast

@@ -176,4 +176,20 @@ TrainingMemory training_memory(const Replica& replica, const Model& model, const
   return TrainingMemoryPlan(*replica.shared_context(), model, optimizer, losses, data, options).run();
 }
 
+std::string training_summary(const Replica& replica, const Model& model, const Optimizer& optimizer,
+                             const std::vector<LossHandle>& losses, const Dataset& data,
+                             const TrainingMemoryOptions& options) {
+  const TrainingMemory memory = training_memory(replica, model, optimizer, losses, data, options);
+  const Replica::Context& context = *replica.shared_context();
+  const auto line = [](const char* what, std::size_t bytes) {
+    return fmt::format("  {:<12}{:>10.1f} MiB\n", what, static_cast<double>(bytes) / (1024 * 1024));
+  };
+  return model.summary() +
+         fmt::format("Memory of fit() with {} and batches of {} samples in {} {}, {} at once\n", optimizer.name(),
+                     data.batch_size(), context.shards, context.shards == 1 ? "shard" : "shards",
+                     std::clamp(context.most_workers, 1, context.shards)) +
+         line("state", memory.state) + line("gradients", memory.gradients) + line("samples", memory.samples) +
+         line("passes", memory.passes) + line("saving", memory.saving) + line("total", memory.total());
+}
+
 }  // namespace holdfast

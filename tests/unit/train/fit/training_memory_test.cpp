@@ -218,6 +218,22 @@ TEST(TrainingMemory, OfSeveralInputsAndSampleWeightsIsWithinATenthOfWhatAProcess
   expect_planned_as_measured(towers_kind(), {.batch = 16'000, .shards = 2, .prefetch = 1});
 }
 
+TEST(TrainingSummary, EndsWithTheMemoryOfFit) {
+  const Sequential model{Input{256}, Dense{256}};
+  const Replica replica = Replica::alone({.shards = 4});
+  const Dataset data = zeros_of_shapes(64, {256}, {256}).batch(16);
+
+  const std::string text = training_summary(replica, model, Adam{}, {MeanSquaredError{}}, data);
+
+  EXPECT_TRUE(text.starts_with(model.summary()));
+  EXPECT_NE(text.find("Memory of fit() with adam and batches of 16 samples in 4 shards"), std::string::npos);
+  // The weights, both slots of Adam, and the copy that the model has after fit(): 4 x 257 x 256 floats.
+  EXPECT_NE(text.find("state              1.0 MiB"), std::string::npos) << text;
+  EXPECT_NE(text.find("saving             0.0 MiB"), std::string::npos) << text;
+  const TrainingMemory memory = training_memory(replica, model, Adam{}, {MeanSquaredError{}}, data);
+  EXPECT_NE(text.find(std::to_string(memory.total() / (1024 * 1024)) + "."), std::string::npos) << text;
+}
+
 TEST(TrainingMemory, RefusesDataWithoutBatchesAndNoBatchOfAStep) {
   const Dataset data = dense_kind().data(8);
 

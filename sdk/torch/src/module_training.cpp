@@ -164,7 +164,7 @@ void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
   counts.assign(arrays->parameters.entries().size(), 0.0F);
   backend = compute::make_cpu_backend(asked.threads_per_shard);
   const std::size_t slot_count = optimizer ? optimizer->slot_names().size() : functions.optimizer->slot_names().size();
-  slots.assign(slot_count, std::vector<float>(parameter_floats));
+  slots.assign(slot_count, ArenaFloats(parameter_floats));
   std::vector<compute::NormRange> ranges;
   std::vector<std::string> names;
   for (const ArenaEntry& entry : arrays->parameters.entries()) {
@@ -175,7 +175,7 @@ void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
   if (clipping.value || clipping.norm || clipping.global_norm) {
     clipper.emplace(clipping, std::move(ranges), parameter_floats, host_memory(), nullptr);
   }
-  if (optimizer) return optimizer->view({slots.begin(), slots.end()}, counts);
+  if (optimizer) return optimizer->view(parameters, {slots.begin(), slots.end()}, counts);
   if (!functions.optimizer->parameter_rules().is_empty() || functions.optimizer->needs_whole_arrays()) {
     grouped.emplace(*functions.optimizer, arrays->parameters, names);
   }
@@ -358,7 +358,7 @@ void AnyTrainableModule::Implementation::train_twice(const ShardBatch& shard, st
   if (name.empty() && differs(gradients.subspan(parameter_floats), std::span(other).subspan(parameter_floats))) {
     name = "a buffer";
   }
-  if (name.empty()) return;
+  if (name.empty()) return check_hidden_state(shard);
   throw Error(
       ErrorCode::unsupported,
       fmt::format("the module computed the same shard twice, and {} differed: it remembers earlier calls, or draws "
@@ -367,16 +367,46 @@ void AnyTrainableModule::Implementation::train_twice(const ShardBatch& shard, st
                   name));
 }
 
+// What a module keeps in train() may show only in eval(). A module that is made anew has kept nothing, as one of a
+// replica that was replaced.
+void AnyTrainableModule::Implementation::check_hidden_state(const ShardBatch& shard) {
+  const at::NoGradGuard no_gradients;
+  const Batch batch = batch_of(shard);
+  std::unique_lock<std::mutex> lock(generator_lock());
+  WorkerModule other(made_module(), *arrays);
+  lock.unlock();
+  other.view(parameters, frozen);
+  const Outputs kept = forward_in_eval(worker(shard), shard, batch);
+  const Outputs made = forward_in_eval(other, shard, batch);
+  bool are_same = kept.size() == made.size();
+  for (std::size_t i = 0; i < kept.size() && are_same; ++i) {
+    const at::Tensor a = kept[i].contiguous();
+    const at::Tensor b = made[i].contiguous();
+    are_same = a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() &&
+               (a.nbytes() == 0 || std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0);
+  }
+  if (are_same) return;
+  throw Error(ErrorCode::unsupported,
+              "after a step, forward() of the module in eval() returned something else than that of a module which was "
+              "made anew and has the same parameters and buffers: it remembers earlier calls, or the function "
+              "`module` does not make the same module each time. A replica that is replaced would lose what it "
+              "remembers. Keep such state in buffers of f32");
+}
+
 // A module may draw in eval(), too: a function of (seed, step, shard) then as well.
-Outputs AnyTrainableModule::Implementation::infer(const ShardBatch& shard, const Batch& batch) {
+Outputs AnyTrainableModule::Implementation::forward_in_eval(WorkerModule& module, const ShardBatch& shard,
+                                                            const Batch& batch) {
   std::unique_lock<std::mutex> lock;
   if (functions.draws) lock = std::unique_lock(generator_lock());
   shard.check_cancelled();
   if (functions.draws) ::torch::manual_seed(seed_of_shard(shard.seed, shard.step, shard.first_sample));
-  WorkerModule& module = worker(shard);
   module.set_training(false);
   module.set_buffers(buffers, shard.step);
-  Outputs outputs = with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
+  return with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
+}
+
+Outputs AnyTrainableModule::Implementation::infer(const ShardBatch& shard, const Batch& batch) {
+  Outputs outputs = forward_in_eval(worker(shard), shard, batch);
   bool are_as_before = outputs.size() == output_specs.size();
   for (std::size_t i = 0; i < output_specs.size() && are_as_before; ++i) {
     std::vector<std::int64_t> sizes{shard.samples};
@@ -415,14 +445,10 @@ void AnyTrainableModule::Implementation::update_parameters(const Update& update)
     return update_arrays(*backend, own, update.step, all, update.passes);
   }
   use_threads(threads);
-  // LibTorch's optimizers read gradients and do not write them.
-  const std::span<float> readable(const_cast<float*>(gradients.data()), gradients.size());
-  std::vector<at::Tensor> tensors = views_of(arrays->parameters, readable);
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (update.gradients[parameter_floats + i] == 0) tensors[i] = at::Tensor();
-  }
   with_errors_of_torch("the update", [&] {
-    optimizer->step(update.step, tensors, update.learning_rate);
+    optimizer->step(update.step, gradients,
+                    update.gradients.subspan(parameter_floats, arrays->parameters.entries().size()),
+                    update.learning_rate);
     return 0;
   });
 }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,21 @@ namespace holdfast::torch {
 
 // LibTorch has one generator for all threads of the process.
 std::mutex& generator_lock();
+// LibTorch's operations are quickest on memory that begins with a cache line.
+template <class T>
+struct CacheLineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kAlignment{64};
+
+  CacheLineAllocator() = default;
+  template <class U>
+  CacheLineAllocator(const CacheLineAllocator<U>& /*other*/) {}  // NOLINT(google-explicit-constructor)
+  T* allocate(std::size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kAlignment)); }
+  void deallocate(T* from, std::size_t /*count*/) { ::operator delete(from, kAlignment); }
+  friend bool operator==(const CacheLineAllocator&, const CacheLineAllocator&) { return true; }
+};
+using ArenaFloats = std::vector<float, CacheLineAllocator<float>>;
+
 // Sets the number of threads of LibTorch's operations on the calling thread, which has its own.
 void use_threads(int threads);
 
@@ -59,6 +75,8 @@ class AnyTrainableModule::Implementation {
   void train_shard(const ShardBatch& shard, std::span<float> gradients, std::span<float> sums);
   void seed_and_train(const ShardBatch& shard, std::span<float> gradients, std::span<float> sums);
   void train_twice(const ShardBatch& shard, std::span<float> gradients, std::span<float> sums);
+  void check_hidden_state(const ShardBatch& shard);
+  Outputs forward_in_eval(WorkerModule& module, const ShardBatch& shard, const Batch& batch);
   Outputs infer(const ShardBatch& shard, const Batch& batch);
   std::span<const float> final_gradients(const Update& update);
   void update_parameters(const Update& update);
@@ -77,9 +95,9 @@ class AnyTrainableModule::Implementation {
   int threads_per_shard = 1;
   int threads = 1;         // of an update
   std::int64_t steps = 0;  // after the last update of this process
-  std::vector<float> parameters, frozen, buffers, counts;
-  std::vector<std::vector<float>> slots;
-  std::vector<float> divided;
+  ArenaFloats parameters, frozen, buffers, counts;
+  std::vector<ArenaFloats> slots;
+  ArenaFloats divided;
   std::unique_ptr<compute::Backend> backend;  // passes of Holdfast's optimizers
   std::optional<GradientClipper> clipper;
   std::optional<GroupedUpdate> grouped;

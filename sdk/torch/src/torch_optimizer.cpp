@@ -1,6 +1,7 @@
 // LibTorch makes the state of a parameter in the first step that updates it. Here that step runs as LibTorch wrote it,
 // so that its bits are LibTorch's; what it made is then copied into arenas, of which later steps get views. Counters of
-// steps are numbers of the state as well: a parameter that a step does not use is not counted. docs/decisions/torch.md
+// steps are numbers of the state as well: a parameter that a step does not use is not counted. The optimizer gets
+// pieces of parameters, because each of its operations reads and writes all of an array. docs/decisions/torch.md
 
 #include "torch_optimizer.h"
 
@@ -31,6 +32,10 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr std::size_t kNoGroup = std::numeric_limits<std::size_t>::max();
+
+// A parameter, its gradient, two slots and what an operation returns fit into the second cache of most processors. A
+// multiple of all vectors, so that an element is computed by the same instructions as in the whole array.
+constexpr std::size_t kPieceFloats = std::size_t{1} << 15;
 
 struct SlotKind {
   const char* name;
@@ -297,11 +302,38 @@ std::vector<std::string> TorchOptimizer::slot_names() const {
   return names;
 }
 
-void TorchOptimizer::view(std::vector<std::span<float>> slots, std::span<float> counts) {
+void TorchOptimizer::view(std::span<float> parameters, std::vector<std::span<float>> slots, std::span<float> counts) {
   arenas_ = std::move(slots);
   counts_ = counts;
-  slots_.clear();
-  for (const std::span<float> arena : arenas_) slots_.push_back(views_of(*layout_, arena));
+  pieces_.clear();
+  // What LibTorch made for the parameters of the application.
+  optimizer_->state().clear();
+  const auto part = [](std::span<float> arena, const Piece& piece) {
+    return at::from_blob(arena.subspan(piece.begin).data(), {static_cast<std::int64_t>(piece.count)}, at::kFloat);
+  };
+  std::vector<std::vector<at::Tensor>> of_parameter(parameters_.size());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (group_of_[i] == kNoGroup) continue;
+    const ArenaEntry& entry = layout_->entries()[i];
+    for (std::size_t first = 0; first < entry.element_count(); first += kPieceFloats) {
+      Piece piece{.parameter = i,
+                  .begin = entry.offset + first,
+                  .count = std::min(kPieceFloats, entry.element_count() - first),
+                  .tensor = {},
+                  .slots = {}};
+      piece.tensor = part(parameters, piece);
+      for (const std::span<float> arena : arenas_) piece.slots.push_back(part(arena, piece));
+      of_parameter[i].push_back(piece.tensor);
+      pieces_.push_back(std::move(piece));
+    }
+  }
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    std::vector<at::Tensor>& params = optimizer_->param_groups()[group].params();
+    params.clear();
+    for (const std::size_t i : groups_[group].parameters) {
+      params.insert(params.end(), of_parameter[i].begin(), of_parameter[i].end());
+    }
+  }
 }
 
 void TorchOptimizer::initialize_slots() const {
@@ -331,38 +363,53 @@ void TorchOptimizer::set_rates(std::optional<double> rate) {
 
 // A state that was never updated is left to LibTorch, whose first step differs from the later ones.
 void TorchOptimizer::put_states() {
-  for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
-    if (group_of_[parameter] == kNoGroup) continue;
-    const auto updates = static_cast<std::int64_t>(counts_[parameter]);
+  for (const Piece& piece : pieces_) {
+    const auto updates = static_cast<std::int64_t>(counts_[piece.parameter]);
     if (updates == 0 && !kind_->has_states_at_first) {
-      optimizer_->state().erase(key_in(optimizer_->state(), parameters_[parameter]));
+      optimizer_->state().erase(key_in(optimizer_->state(), piece.tensor));
       continue;
     }
-    auto& state = state_of(*optimizer_, parameters_[parameter]);
+    auto& state = state_of(*optimizer_, piece.tensor);
     if (state == nullptr) state = kind_->make_state(updates);
     kind_->set_updates(*state, updates);
     for (std::size_t slot = 0; slot < slot_kinds_.size(); ++slot) {
-      if (uses_[slot][parameter]) kind_->slots[slot_kinds_[slot]].tensor(*state) = slots_[slot][parameter];
+      if (uses_[slot][piece.parameter]) kind_->slots[slot_kinds_[slot]].tensor(*state) = piece.slots[slot];
     }
   }
 }
 
-void TorchOptimizer::take_states(std::span<const at::Tensor> gradients) {
-  for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
-    if (group_of_[parameter] == kNoGroup || !gradients[parameter].defined()) continue;
-    const std::vector<std::size_t>& group = groups_[group_of_[parameter]].parameters;
-    counts_[parameter] += static_cast<float>(std::ranges::count(group, parameter));
-    auto& state = state_of(*optimizer_, parameters_[parameter]);
+// LibTorch's optimizers read gradients and do not write them.
+void TorchOptimizer::give_gradients(std::span<const float> gradients, std::span<const float> used) {
+  for (Piece& piece : pieces_) {
+    at::Tensor& gradient = piece.tensor.mutable_grad();
+    if (used[piece.parameter] == 0) {
+      gradient = at::Tensor();
+      continue;
+    }
+    auto* const begin = const_cast<float*>(gradients.subspan(piece.begin).data());
+    if (gradient.defined() && gradient.data_ptr() == begin) continue;
+    gradient = at::from_blob(begin, {static_cast<std::int64_t>(piece.count)}, at::kFloat);
+  }
+}
+
+void TorchOptimizer::take_states(std::span<const float> used) {
+  for (const Piece& piece : pieces_) {
+    if (used[piece.parameter] == 0) continue;
+    auto& state = state_of(*optimizer_, piece.tensor);
     for (std::size_t slot = 0; slot < slot_kinds_.size(); ++slot) {
-      if (!uses_[slot][parameter]) continue;
-      at::Tensor& made = kind_->slots[slot_kinds_[slot]].tensor(*state);
-      at::Tensor& kept = slots_[slot][parameter];
+      if (!uses_[slot][piece.parameter]) continue;
+      const at::Tensor& made = kind_->slots[slot_kinds_[slot]].tensor(*state);
+      const at::Tensor& kept = piece.slots[slot];
       if (made.defined() && made.data_ptr() != kept.data_ptr()) kept.copy_(made);
     }
   }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (group_of_[i] == kNoGroup || used[i] == 0) continue;
+    counts_[i] += static_cast<float>(std::ranges::count(groups_[group_of_[i]].parameters, i));
+  }
 }
 
-void TorchOptimizer::step(std::int64_t step, std::span<const at::Tensor> gradients,
+void TorchOptimizer::step(std::int64_t step, std::span<const float> gradients, std::span<const float> used,
                           std::optional<float> learning_rate) {
   const at::NoGradGuard no_gradients;
   if (learning_rate) {
@@ -373,10 +420,9 @@ void TorchOptimizer::step(std::int64_t step, std::span<const at::Tensor> gradien
     set_rates(std::nullopt);
   }
   put_states();
-  for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = gradients[i];
+  give_gradients(gradients, used);
   optimizer_->step();
-  for (at::Tensor& parameter : parameters_) parameter.mutable_grad() = at::Tensor();
-  take_states(gradients);
+  take_states(used);
 }
 
 }  // namespace holdfast::torch

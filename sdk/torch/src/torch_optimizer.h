@@ -33,7 +33,7 @@ class TorchOptimizer {
   bool has_slot(std::size_t slot, std::size_t parameter) const { return uses_[slot][parameter]; }
 
   // The arenas must stay where they are. `counts` has a number for each parameter: how often it was updated.
-  void view(std::vector<std::span<float>> slots, std::span<float> counts);
+  void view(std::span<float> parameters, std::vector<std::span<float>> slots, std::span<float> counts);
   // As they are before the first step.
   void initialize_slots() const;
 
@@ -42,9 +42,10 @@ class TorchOptimizer {
   // Whether the rate changes from step to step.
   bool has_schedule() const { return schedule_ && !schedule_->constant(); }
 
-  // One step, numbered from 1. `gradients` are one for each parameter; an undefined one was not computed, and its
-  // parameter stays.
-  void step(std::int64_t step, std::span<const at::Tensor> gradients, std::optional<float> learning_rate);
+  // One step, numbered from 1. `gradients` are an arena of the layout, which is read. `used` has a number for each
+  // parameter: 0 if no shard used it, and then it stays.
+  void step(std::int64_t step, std::span<const float> gradients, std::span<const float> used,
+            std::optional<float> learning_rate);
 
  private:
   struct Group {
@@ -53,10 +54,20 @@ class TorchOptimizer {
     // LibTorch updates a parameter as often as the group names it: parameters() lists tied ones twice.
   };
 
+  // A part of a parameter that fits into a processor's cache, with its part of each slot.
+  struct Piece {
+    std::size_t parameter = 0;  // by position in the layout
+    std::size_t begin = 0;      // in the arenas
+    std::size_t count = 0;      // of floats
+    at::Tensor tensor;
+    std::vector<at::Tensor> slots;
+  };
+
   void find_groups();
   void set_rates(std::optional<double> rate);
   void put_states();
-  void take_states(std::span<const at::Tensor> gradients);
+  void give_gradients(std::span<const float> gradients, std::span<const float> used);
+  void take_states(std::span<const float> used);
 
   std::unique_ptr<::torch::optim::Optimizer> optimizer_;
   std::vector<at::Tensor> parameters_;
@@ -64,12 +75,12 @@ class TorchOptimizer {
   std::optional<LearningRate> schedule_;
   const OptimizerKind* kind_ = nullptr;
   std::vector<Group> groups_;
-  std::vector<std::size_t> group_of_;           // by parameter; kNoGroup
-  std::vector<std::size_t> slot_kinds_;         // positions in the kind's slots of those that a group uses
-  std::vector<std::vector<bool>> uses_;         // by slot and parameter
-  std::vector<std::span<float>> arenas_;        // by slot
-  std::vector<std::vector<at::Tensor>> slots_;  // views, by slot and parameter
-  std::span<float> counts_;                     // by parameter
+  std::vector<std::size_t> group_of_;     // by parameter; kNoGroup
+  std::vector<std::size_t> slot_kinds_;   // positions in the kind's slots of those that a group uses
+  std::vector<std::vector<bool>> uses_;   // by slot and parameter
+  std::vector<std::span<float>> arenas_;  // by slot
+  std::span<float> counts_;               // by parameter
+  std::vector<Piece> pieces_;             // of the parameters that are in a group
 };
 
 }  // namespace holdfast::torch

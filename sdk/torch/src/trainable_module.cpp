@@ -91,6 +91,11 @@ std::string AnyTrainableModule::arithmetic() const {
       }
     }
   }
+  // OpenBLAS has products of its own for each kind of processor.
+  using CoreName = char* (*)();
+  if (auto* core = reinterpret_cast<CoreName>(dlsym(RTLD_DEFAULT, "openblas_get_corename"))) {
+    text += fmt::format(", OpenBLAS for {}", core());
+  }
   const Implementation& self = *implementation_;
   text += fmt::format(", {} threads a shard", self.threads_per_shard);
   if (self.backend && (!self.optimizer || self.clipper)) text += "; " + self.backend->description();

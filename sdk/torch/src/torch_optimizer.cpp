@@ -17,6 +17,7 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -212,7 +213,9 @@ const OptimizerKind& kind_of(const optim::Optimizer& optimizer) {
 template <class Map>
 typename Map::key_type key_in(const Map& /*states*/, const at::Tensor& parameter) {
   if constexpr (std::is_same_v<typename Map::key_type, std::string>) {
-    return c10::guts::to_string(parameter.unsafeGetTensorImpl());
+    std::ostringstream address;
+    address << parameter.unsafeGetTensorImpl();
+    return address.str();
   } else {
     return parameter.unsafeGetTensorImpl();
   }

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -124,7 +125,9 @@ template <class State>
 const State& plain_state(optim::Optimizer& optimizer, const at::Tensor& parameter) {
   for (const auto& [key, state] : optimizer.state()) {
     if constexpr (std::is_same_v<std::decay_t<decltype(key)>, std::string>) {
-      if (key == c10::guts::to_string(parameter.unsafeGetTensorImpl())) return static_cast<const State&>(*state);
+      std::ostringstream address;
+      address << parameter.unsafeGetTensorImpl();
+      if (key == address.str()) return static_cast<const State&>(*state);
     } else {
       if (key == parameter.unsafeGetTensorImpl()) return static_cast<const State&>(*state);
     }

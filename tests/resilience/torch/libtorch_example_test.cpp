@@ -16,7 +16,6 @@
 namespace holdfast {
 namespace {
 
-using recovery::FaultKind;
 using recovery::FaultPhase;
 using resilience::expect_survives;
 
@@ -94,22 +93,23 @@ TEST_P(LibTorchModel, GoesOnFromASavepointOnAnotherNumberOfReplicas) {
   EXPECT_EQ(digest_of(folder), undisturbed_digest_on(1, GetParam()));
 }
 
-// The example says neither when memory snapshots are made nor that survivors wait, so some faults find nothing to
-// strike.
+// Of the phases that each run gets to, whenever it makes memory snapshots.
 TEST_P(LibTorchModel, SurvivesASampleOfAllFaults) {
-  const std::vector<resilience::Case> sample =
-      resilience::sample_of(resilience::fault_matrix({.savepoint_step = 20}), 5, 18);
+  const std::vector<resilience::Case> sample = resilience::sample_of(
+      resilience::fault_matrix(
+          {.phases = {FaultPhase::forward, FaultPhase::backward, FaultPhase::reduce, FaultPhase::before_update,
+                      FaultPhase::after_update, FaultPhase::writing, FaultPhase::before_rename},
+           .savepoint_step = 20}),
+      5, 18);
   resilience::ResilienceTest& test =
       resilience::resilience_test_of(libtorch_program(GetParam()), std::chrono::minutes(2));
-  int struck = 0;
   for (const resilience::Case& one : sample) {
+    SCOPED_TRACE(one.name);
     const resilience::CaseResult result = test.run(one);
-    EXPECT_TRUE(has_survived(result.verdict))
-        << one.name << ": " << to_string(result.verdict) << ": " << result.sentence << "\n"
-        << result.run.output;
-    struck += result.run.faults_struck;
+    EXPECT_TRUE(has_survived(result.verdict)) << to_string(result.verdict) << ": " << result.sentence << "\n"
+                                              << result.run.output;
+    EXPECT_GE(result.run.faults_struck, 1) << result.run.output;
   }
-  EXPECT_GE(struck, 3);
 }
 
 }  // namespace

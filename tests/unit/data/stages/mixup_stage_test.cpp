@@ -150,7 +150,9 @@ TEST(Cutmix, ReplacesARectangleAndSharesTargetsByItsPixels) {
         first_column = std::min(first_column, i % kColumns), last_column = std::max(last_column, i % kColumns);
       }
       // The pixels of the partner fill a rectangle.
-      if (changed > 0) EXPECT_EQ(changed, (last_row - first_row + 1) * (last_column - first_column + 1));
+      if (changed > 0) {
+        EXPECT_EQ(changed, (last_row - first_row + 1) * (last_column - first_column + 1));
+      }
       mixed += changed > 0 ? 1 : 0;
       const float share = 1 - static_cast<float>(changed) / (kRows * kColumns);
       EXPECT_NEAR(targets[static_cast<std::size_t>(position)], share, 1e-6);

@@ -1,0 +1,18 @@
+# Installs BUILD and its part for LibTorch into a fresh prefix, and builds and runs a program against it. Then a prefix
+# without that part must say what is missing.
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix --component Unspecified)
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/without -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix
+                RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE said)
+if(result EQUAL 0 OR NOT said MATCHES "built[ \n]+without[ \n]+LibTorch")
+  message(FATAL_ERROR "without the part for LibTorch, find_package() said: ${said}")
+endif()
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix --component torch)
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=${WORK}/prefix ${LAUNCHER})
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/consumer)
+file(REMOVE_RECURSE ${WORK})

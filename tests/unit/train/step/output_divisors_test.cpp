@@ -11,6 +11,7 @@
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
 #include "support/thrown.h"
+#include "unit/train/support/played_callbacks.h"
 #include "unit/train/support/small_training.h"
 
 namespace holdfast {
@@ -218,21 +219,23 @@ TEST(WeightsOfOutputs, BelongToTheTargetsInAnyOrder) {
 }
 
 TEST(WeightsOfOutputs, ContinueFromASavepointWithinAnEpoch) {
-  const TemporaryFolder folder;
   const Dataset data = masked_data(drawn_arrays());
-  const auto run = [&](std::int64_t epochs, bool saves) {
-    Outcome outcome;
-    train_on_threads({.replicas = 2, .run_directory = saves ? folder.path() : ""}, [&](Replica& replica) {
+  const auto run = [&](const TemporaryFolder& folder, std::optional<std::int64_t> fail_at) {
+    return outcomes_of({.run_directory = folder.path()}, [&](Replica& replica) {
       Trainer trainer(replica, tagger(), Adam(0.02F), losses());
-      const FitResult fit = trainer.fit(data.shuffle().batch(8), {.epochs = epochs});
-      if (replica.rank() == 0) outcome = {trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
-    });
-    return outcome;
+      std::vector<CallbackHandle> callbacks = {ModelCheckpoint({.every_steps = 2})};
+      if (fail_at) callbacks.push_back(FailAt(*fail_at));
+      const FitResult fit = trainer.fit(data.shuffle().batch(8), {.epochs = 3, .callbacks = callbacks});
+      return Outcome{trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+    })[0];
   };
+  const TemporaryFolder undisturbed;
+  const Outcome expected = run(undisturbed, {});
+  const TemporaryFolder folder;
+  // An epoch has 6 steps, so the last savepoint stands in the second one.
+  EXPECT_THROW(run(folder, 9), std::runtime_error);
 
-  run(1, true);
-
-  expect_equal(run(3, true), run(3, false));
+  expect_equal(run(folder, {}), expected);
 }
 
 TEST(WeightsOfOutputs, AreAccumulatedOverSeveralBatches) {

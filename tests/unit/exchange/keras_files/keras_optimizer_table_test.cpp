@@ -29,8 +29,10 @@ std::vector<std::vector<std::string>> pass_names(std::string_view class_name, co
 TEST(KerasOptimizerTable, NamesTheSlotsOfHoldfast) {
   std::ifstream file(source_folder() + "/tests/unit/optim/reference/optimizers.json");
   const Json cases = Json::parse(file);
-  ASSERT_EQ(cases.size(), 31U);
+  ASSERT_EQ(cases.size(), 35U);
   for (const Json& one : cases) {
+    // Its slots have another shape in Keras, so they stay in savepoints.
+    if (text_member(one, "kind") == "adafactor") continue;
     const KerasOptimizerKind* kind = keras_optimizer_of_kind(text_member(one, "kind"));
     ASSERT_NE(kind, nullptr) << text_member(one, "kind");
     std::set<std::string> names;

@@ -8,7 +8,7 @@ target_compile_options(holdfast_options INTERFACE
   # Nobody reads errno after a square root, and g++ vectorises none that might set it.
   -fno-math-errno
   # Objects name sources as seen from the root of the tree: those of one clone are good for every other one.
-  -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
 target_compile_options(holdfast_options INTERFACE
   # g++ 12 takes "a" + std::string for a memcpy over itself (its bug 105651), at -O3.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>

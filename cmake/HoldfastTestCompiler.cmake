@@ -4,9 +4,27 @@
 #
 # CMake chooses a compiler for each project, and reads these variables in each folder.
 
+set(HOLDFAST_LIBRARY_COMPILER ${CMAKE_CXX_COMPILER})
+set(HOLDFAST_LIBRARY_COMPILER_ID ${CMAKE_CXX_COMPILER_ID})
 option(HOLDFAST_TESTS_WITH_CLANG "Compile the tests with clang where it is found" ON)
 find_program(HOLDFAST_CLANG clang++)
-if(NOT HOLDFAST_TESTS_WITH_CLANG OR NOT HOLDFAST_CLANG OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(NOT HOLDFAST_TESTS_WITH_CLANG OR NOT HOLDFAST_CLANG OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR
+   CMAKE_CROSSCOMPILING OR HOLDFAST_SANITIZE)
+  return()
+endif()
+# One that is too old, or does not find the headers of g++'s library, is not taken.
+if(NOT DEFINED HOLDFAST_CLANG_WORKS)
+  file(WRITE ${CMAKE_BINARY_DIR}/clang_works.cpp "#include <span>\n#include <string>\nint main() { return std::span(std::string()).empty() ? 0 : 1; }\n")
+  execute_process(COMMAND ${HOLDFAST_CLANG} -std=c++20 ${CMAKE_BINARY_DIR}/clang_works.cpp -o ${CMAKE_BINARY_DIR}/clang_works
+                  RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+  set(works OFF)
+  if(result EQUAL 0)
+    set(works ON)
+  endif()
+  set(HOLDFAST_CLANG_WORKS ${works} CACHE INTERNAL "Whether clang compiles a program of C++20")
+endif()
+if(NOT HOLDFAST_CLANG_WORKS)
+  message(STATUS "Holdfast: tests are compiled with g++, since ${HOLDFAST_CLANG} cannot compile C++20 here")
   return()
 endif()
 

@@ -190,7 +190,7 @@ class Trainable {
   virtual void check_sample_weights(const ArraySpec& weights) const;
   // How many numbers a batch of such targets is divided by, where its samples or the sum of their weights are not all:
   // outputs with weights of their own, targets that a loss ignores. With the default 0 the update divides by these.
-  // `targets` is null for one f32 array. At most 64.
+  // `targets` is null for one f32 array. At most 32, or twice the number of sums where that is more.
   virtual std::size_t divisor_count(const RowLayout* /*targets*/, bool /*has_sample_weights*/) const { return 0; }
   // Writes what this shard adds to the divisors. The first divides the first sum; where it is 0 over all shards,
   // nothing is applied. Called for each shard before compute_gradients() or compute_sums(), which find the sums over

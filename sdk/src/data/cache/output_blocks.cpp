@@ -23,7 +23,8 @@ SampleLayouts layouts_of_outputs(const Model& part, const Stage& before) {
   if (arrays.size() == 1) arrays[0].name.clear();
   return {.inputs = RowLayout(std::move(arrays)),
           .targets = before.layouts().targets,
-          .has_weights = before.layouts().has_weights};
+          .has_weights = before.layouts().has_weights,
+          .has_weights_of_targets = before.layouts().has_weights_of_targets};
 }
 
 OutputBlocks::OutputBlocks(const Model& part, const Stage& before, std::int64_t block, int threads)

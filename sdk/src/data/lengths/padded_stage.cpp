@@ -104,15 +104,12 @@ std::int64_t room_of(const SampleLayouts& layouts, std::size_t length_input) {
 
 // Targets that have a weight for each position follow the positions of the inputs.
 bool has_targets_of_positions(const SampleLayouts& layouts, std::int64_t room) {
-  if (!layouts.has_weights || !begins_with(layouts.targets.arrays().back().shape, room)) return false;
-  // The weights of several targets stand side by side: their only axis counts targets, or positions, or both.
-  if (layouts.targets.arrays().size() > 2) {
+  if (layouts.has_weights_of_targets) {
     throw refused_padding(
-        fmt::format("{} targets share weights of shape [{}], and nothing says which of these belong to positions; "
-                    "pad the samples first, and give weights to the result",
-                    layouts.targets.arrays().size() - 1, room));
+        "each target has weights of its own, and they stand side by side without an axis of positions; pad the arrays "
+        "and their weights before from_tensors() takes them");
   }
-  return true;
+  return layouts.has_weights && begins_with(layouts.targets.arrays().back().shape, room);
 }
 
 SampleLayouts padded_layouts(const SampleLayouts& before, std::int64_t length, LengthInput keep) {

@@ -124,8 +124,10 @@ void check_sample_weights(const Tensor& weights) {
   }
 }
 
-Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets,
-                     std::optional<Tensor> sample_weights) {
+namespace {
+
+Dataset from_weighted(std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets,
+                      std::optional<Tensor> sample_weights, bool are_of_targets) {
   if (inputs.empty() || inputs[0].tensor.shape().rank() == 0) {
     throw Error(ErrorCode::invalid_argument, "from_tensors() needs at least one input, with one entry per sample");
   }
@@ -150,17 +152,35 @@ Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> t
   RowLayout target_layout = take(targets, "target", target_tensors);
   return Dataset(std::make_shared<TensorArraysSource>(SampleLayouts{.inputs = std::move(input_layout),
                                                                     .targets = std::move(target_layout),
-                                                                    .has_weights = sample_weights.has_value()},
+                                                                    .has_weights = sample_weights.has_value(),
+                                                                    .has_weights_of_targets = are_of_targets},
                                                       samples, std::move(input_tensors), std::move(target_tensors)));
 }
 
-namespace {
+// A sample has one weight, or one for each position, which are the first axes of its target. Without this, the weights
+// of one target could pass for those of another: side by side, only their sum counts.
+void check_width(const NamedTensor& target, const Tensor& weights) {
+  const Shape of_target = target.tensor.shape().without_batch();
+  const std::int64_t width = weights.shape().without_batch().element_count();
+  std::int64_t positions = 1;
+  bool is_possible = width == 1;
+  for (const std::int64_t extent : of_target.extents()) {
+    positions *= extent;
+    is_possible = is_possible || width == positions;
+  }
+  if (is_possible) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the weights of target \"{}\" have the shape {}, and a sample of it the shape {}; a sample "
+                          "takes one weight, or one for each position of the target's first axes",
+                          target.name, weights.shape().to_string(), of_target.to_string()));
+}
 
 // The weights of each target, side by side: [samples, all weights of a sample].
 Tensor joined_weights(const std::vector<NamedTensor>& targets, const std::vector<NamedTensor>& weights,
                       std::int64_t samples) {
   std::vector<const Tensor*> of_targets;
   std::int64_t width = 0;
+  if (targets.empty()) throw Error(ErrorCode::invalid_argument, "there are weights of targets, but no targets");
   for (const NamedTensor& target : targets) {
     const auto found = std::ranges::find(weights, target.name, &NamedTensor::name);
     if (found == weights.end() || weights.size() != targets.size()) {
@@ -176,6 +196,7 @@ Tensor joined_weights(const std::vector<NamedTensor>& targets, const std::vector
     }
     check_samples(*found, "weights of target", samples);
     check_sample_weights(found->tensor);
+    check_width(target, found->tensor);
     of_targets.push_back(&found->tensor);
     width += found->tensor.shape().without_batch().element_count();
   }
@@ -197,7 +218,15 @@ Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> t
   if (inputs.empty() || inputs[0].tensor.shape().rank() == 0)
     return from_tensors(std::move(inputs), std::move(targets));
   Tensor weights = joined_weights(targets, target_weights, inputs[0].tensor.shape()[0]);
-  return from_tensors(std::move(inputs), std::move(targets), std::optional(std::move(weights)));
+  const bool are_of_targets = targets.size() > 1;
+  // Of one target they are what samples have anyway, with the shape that its positions have.
+  if (!are_of_targets) weights = std::move(target_weights[0].tensor);
+  return from_weighted(std::move(inputs), std::move(targets), std::move(weights), are_of_targets);
+}
+
+Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets,
+                     std::optional<Tensor> sample_weights) {
+  return from_weighted(std::move(inputs), std::move(targets), std::move(sample_weights), false);
 }
 
 Dataset from_tensors(Tensor features, Tensor targets) {

@@ -83,7 +83,8 @@ SampleLayouts layouts_side_by_side(const std::vector<std::shared_ptr<const Stage
   }
   return {.inputs = RowLayout(std::move(inputs)),
           .targets = RowLayout(std::move(targets)),
-          .has_weights = parts.back()->layouts().has_weights};
+          .has_weights = parts.back()->layouts().has_weights,
+          .has_weights_of_targets = parts.back()->layouts().has_weights_of_targets};
 }
 
 // Copies the arrays of one row to those of another one from `first` on, and returns the number of the next array.

@@ -53,6 +53,8 @@ struct SampleLayouts {
   RowLayout targets;
   // The last array of the targets is the weight of the sample, or one weight for each position.
   bool has_weights = false;
+  // Whether that array has the weights of each target side by side, which no axis of positions orders.
+  bool has_weights_of_targets = false;
 
   bool are_plain() const { return inputs.is_plain() && targets.is_plain() && !has_weights; }
 };
@@ -153,7 +155,8 @@ class ChainedStage : public Stage {
   ChainedStage(std::shared_ptr<const Stage> before, RowLayout inputs)
       : Stage({.inputs = std::move(inputs),
                .targets = before->layouts().targets,
-               .has_weights = before->layouts().has_weights},
+               .has_weights = before->layouts().has_weights,
+               .has_weights_of_targets = before->layouts().has_weights_of_targets},
               before->size(), before->number() + 1),
         before_(std::move(before)) {}
 

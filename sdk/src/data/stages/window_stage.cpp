@@ -40,7 +40,8 @@ RowLayout with_leading_axis(const RowLayout& layout, std::int64_t count) {
 SampleLayouts layouts_of_windows(const SampleLayouts& before, std::int64_t count, WindowTargets targets) {
   return {.inputs = with_leading_axis(before.inputs, count),
           .targets = targets == WindowTargets::all ? with_leading_axis(before.targets, count) : before.targets,
-          .has_weights = before.has_weights};
+          .has_weights = before.has_weights,
+          .has_weights_of_targets = before.has_weights_of_targets};
 }
 
 // Writes the arrays of one sample to their place `index` in those of a window.

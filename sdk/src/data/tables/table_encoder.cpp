@@ -172,15 +172,30 @@ bool TableEncoding::has_ids() const {
 namespace {
 
 // All samples of a table, with what was left out of its file.
-class TableRowsStage final : public RangeStage {
+class TableRowsStage final : public Stage {
  public:
-  TableRowsStage(const std::shared_ptr<const Stage>& before, const Table& table)
-      : RangeStage(before, 0, before->size()), table_(table) {}
+  // It has the number of the stage before: what follows draws the same as for a file without such lines.
+  TableRowsStage(std::shared_ptr<const Stage> before, const Table& table)
+      : Stage(before->layouts(), before->size(), before->number()), before_(std::move(before)), table_(table) {}
 
+  std::vector<const Stage*> parents() const override { return {before_.get()}; }
+  const Stage* source() const override { return before_->source(); }
+  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before_->source_position(seed, epoch, position);
+  }
+  StageKind kind() const override { return StageKind::range; }
   const SkippedSamples* skipped() const override { return &table_.skipped_rows(); }
-  void describe(nlohmann::ordered_json& stages) const override { before().describe(stages); }
+  void describe(nlohmann::ordered_json& stages) const override { before_->describe(stages); }
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override {
+    before_->load(seed, epoch, position, destination);
+  }
+  void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
+                    std::span<float> targets) const override {
+    before_->load_targets(seed, epoch, position, targets);
+  }
 
  private:
+  std::shared_ptr<const Stage> before_;
   Table table_;
 };
 

@@ -24,7 +24,11 @@ class BlockLayout {
   std::size_t gradient_floats() const {
     return whole_lines(std::max<std::size_t>({gradient_count_, most_gradients_, 1}));
   }
-  std::size_t tail_floats() const { return whole_lines(sum_count_ + kWeights + kRequests + kCheckFloats); }
+  // Before the pass it carries what the sums are divided by instead: one number for the first sum, and two for each
+  // output, of whose losses and metrics there are sums too.
+  std::size_t tail_floats() const {
+    return whole_lines(std::max(sum_count_ + kWeights + kRequests + kCheckFloats, 2 * sum_count_));
+  }
   std::size_t block_floats() const { return gradient_floats() + tail_floats(); }
 
   // Parts of a tail.

@@ -50,6 +50,8 @@ StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& fir
   StepCheck check = prepare(nullptr, step);
   // Own samples are read anew as well: a flipped bit may be in the buffer that the first time used.
   const LoadedShards loaded = options_.load(runner_.shards());
+  // What the sums are divided by may have come from such a buffer too. Each rank gets here, so all reduce it again.
+  runner_.find_divisors(loaded.batch(), step, options_.shards_together);
   runner_.computation().compute(loaded.batch(), step, computation_options(check));
   const StepRunner::Sum reduced = runner_.reduce(step);
 

@@ -5,6 +5,8 @@
 // docs/decisions/data.md
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "holdfast/base/elements.h"
 #include "train/context/array_places.h"
@@ -17,8 +19,10 @@ std::optional<Shape> weights_of(const RowLayout* targets, bool has_sample_weight
   return has_sample_weights ? std::optional(targets->arrays().back().shape) : std::nullopt;
 }
 
-// The loss of an output that all samples mask has no gradient.
+// The loss of an output that all samples mask has no gradient. A divisor that is not finite makes the gradient so, and
+// the step is not applied.
 float scale_for(float divisor) {
+  if (!std::isfinite(divisor)) return std::numeric_limits<float>::quiet_NaN();
   return divisor > 0 ? 1.0F / divisor : 0.0F;
 }
 

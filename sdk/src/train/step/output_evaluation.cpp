@@ -341,6 +341,8 @@ void OutputEvaluation::complete(std::span<float> sums, std::int64_t samples, boo
     if (metric.ignores_weights) sums[place + metric.sums] = static_cast<float>(samples);
     place += metric.places();
   }
+  // On a device this place has what was added up there last, maybe for other data.
+  if (has_own_divisors && place < sums.size()) sums[place] = 0;
   if (!has_several()) {
     if (losses_.front().weight() != 1) sums[0] *= losses_.front().weight();
     return;

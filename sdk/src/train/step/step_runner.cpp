@@ -115,7 +115,12 @@ void StepRunner::find_divisors(const Batch& batch, std::int64_t step, int shards
   divisors_.clear();
   const std::size_t count = trainable_.divisor_count(batch.target_layout(), batch.has_weights());
   if (count > 0) {
-    HOLDFAST_ASSERT(count <= layout_.tail_floats());
+    if (count > layout_.tail_floats()) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the batches are divided by {} numbers (divisor_count()); a Trainable with {} sums may "
+                              "have {}",
+                              count, trainable_.sum_names().size(), layout_.tail_floats()));
+    }
     context_.supervision->enter(TrainingPhase::computing, step);
     shards_->sum_divisors(batch, step, shards_together, count);
     context_.supervision->enter(TrainingPhase::waiting_for_peers, step);

@@ -87,7 +87,9 @@ class StepRunner {
   // output after another. Changes nothing.
   void predict(const Batch& batch, std::int64_t step, std::span<float> outputs);
 
-  // The parts of a step, for CheckedStep.
+  // The parts of a step, for CheckedStep. The first, before the pass, reduces what a Trainable with divisors of its own
+  // divides by over all ranks: no shard knows it alone.
+  void find_divisors(const Batch& batch, std::int64_t step, int shards_together);
   ShardComputation& computation() { return *shards_; }
   Sum reduce(std::int64_t step);
   Outcome agree_and_update(const Sum& sum, const Batch& batch, std::int64_t step, const TrainOptions& options);
@@ -97,8 +99,6 @@ class StepRunner {
   Trainable& trainable() { return trainable_; }
 
  private:
-  // Reduces what a Trainable with divisors of its own divides by over all ranks: no shard knows it alone.
-  void find_divisors(const Batch& batch, std::int64_t step, int shards_together);
   void add_penalty(const Batch& batch, Outcome& outcome) const;
   void update(const Sum& sum, const Batch& batch, std::int64_t step, std::optional<float> learning_rate);
   std::string describe_not_finite(const Sums& reduced) const;

@@ -149,7 +149,7 @@ TEST(PaddedStage, RefusesWhatCannotBeMeant) {
                    {{"kind", Tensor(Shape{2})}, {"age", Tensor(Shape{2})}},
                    std::vector<NamedTensor>{{"kind", Tensor(Shape{2})}, {"age", Tensor(Shape{2})}});
 
-  expect_refused([&] { weighted.padded(4); }, "2 targets share weights of shape [2]");
+  expect_refused([&] { weighted.padded(4); }, "each target has weights of its own");
   expect_refused([&] { plain.padded(4); }, "reads how long a sample is from an input \"length\"");
   expect_refused([&] { uneven.padded(4); }, "that of \"age\" of f32 [] is another one");
   expect_refused([] { sentences(3).padded(0); }, "samples get a length of 1 or more, not 0");

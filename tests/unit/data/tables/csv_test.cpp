@@ -148,6 +148,21 @@ TEST_F(Csv, CountsWhatItLeftOutOnceForAllPartsOfATable) {
   EXPECT_EQ(loaded(training, 0, 0, 2), loaded(encoder.dataset(read("a,b\n1,2\n4,5\n9,10\n11,12\n").skip(1)), 0, 0, 2));
 }
 
+// What draws is told apart by its number, which describe() does not show.
+TEST_F(Csv, DrawsTheSameAfterLinesThatItLeftOutAsWithoutThem) {
+  const auto shuffled = [&](const std::string& content) {
+    const Table table = read(content, {.skip_ragged = 5});
+    const Dataset data = TableEncoder::fit(table, {.targets = {"b"}}).dataset(table).shuffle();
+    std::vector<float> numbers;
+    for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
+      for (std::int64_t i = 0; i < data.size(); ++i) numbers.push_back(loaded(data, 3, epoch, i)[0]);
+    }
+    return numbers;
+  };
+
+  EXPECT_EQ(shuffled("a,b\n1,2\n3\n4,5\n9,10\n11,12\n"), shuffled("a,b\n1,2\n4,5\n9,10\n11,12\n"));
+}
+
 TEST_F(Csv, RefusesFilesWithoutRows) {
   expect_invalid("", {path(), "holds no row"});
   expect_invalid("a,b\n", {"holds no row after its header"});

@@ -379,7 +379,7 @@ Json loss_cases_in(const std::string& name) {
 }
 
 void expect_loss_of_case(const Json& one, compute::Backend& backend, double roundings) {
-  constexpr float kScale = 0.5F;
+  constexpr float kGradientScale = 0.5F;
   const std::unique_ptr<Loss> loss = losses_of_cases().at(one.at("class"))(one.at("options"));
   const std::unique_ptr<Loss> clone = loss->clone();
   const CaseArrays arrays(one);
@@ -388,9 +388,9 @@ void expect_loss_of_case(const Json& one, compute::Backend& backend, double roun
   EXPECT_EQ(clone->configuration(), loss->configuration());
   const DescribeLoss describe = [&](const Value& o, const Value& t) { return clone->as_values()->losses(o, t); };
 
-  const ComputedCase found = clone->as_values() == nullptr ? run_rows(*clone, arrays, kScale)
+  const ComputedCase found = clone->as_values() == nullptr ? run_rows(*clone, arrays, kGradientScale)
                                                            : run_case(graph_of_loss("loss", describe, arrays.shapes),
-                                                                      arrays, kScale, true, backend);
+                                                                      arrays, kGradientScale, true, backend);
 
   expect_near_case(found.sums, one.at("value"), roundings, "value");
   expect_near_case(found.gradient, one.at("gradient"), roundings, "gradient");

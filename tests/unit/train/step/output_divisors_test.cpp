@@ -267,6 +267,31 @@ TEST(WeightsOfOutputs, AreNeededForEachTarget) {
               HasSubstr("there are weights for \"left\", and the targets are \"left\", \"right\""));
   EXPECT_THAT(sentence_for({{"left", example.weight(example.left)}, {"right", example.weight({1, 1, -1, 1, 1})}}),
               HasSubstr("sample weight 2 is -1"));
+  EXPECT_THAT(sentence_for({{"left", Tensor(Shape{5, 3})}, {"right", example.weight(example.right)}}),
+              HasSubstr("the weights of target \"left\" have the shape [5, 3], and a sample of it the shape [1]"));
+}
+
+TEST(WeightsOfOutputs, MayBeThoseOfManyOutputs) {
+  constexpr int kOutputs = 40;
+  const TwoScales example;
+  const Value x = input({1}, {.name = "x"});
+  std::vector<Value> outputs;
+  std::vector<NamedTensor> targets, weights;
+  std::vector<LossHandle> losses;
+  for (int output = 0; output < kOutputs; ++output) {
+    const std::string name = "output_" + std::to_string(output);
+    outputs.push_back(Dense{1, {.name = name}}(x));
+    targets.push_back({name, example.tensor(example.targets)});
+    weights.push_back({name, example.weight(output % 2 == 0 ? example.left : example.right)});
+    losses.push_back(MeanSquaredError{});
+  }
+  Replica replica = Replica::alone();
+  Trainer trainer(replica, Model({x}, outputs), SGD(0.1F), losses);
+
+  const Logs logs = trainer.fit(from_tensors({{"x", example.tensor(example.x)}}, targets, weights).batch(5)).results;
+
+  EXPECT_EQ(trainer.step(), 1);
+  EXPECT_TRUE(std::isfinite(logs.at("loss")));
 }
 
 // What Keras 3.15.1 gives, with the reduction mean_with_sample_weight. Its numbers are f32.

@@ -85,7 +85,7 @@ TEST_P(LibTorchModel, GoesOnFromASavepointOnAnotherNumberOfReplicas) {
   const TemporaryFolder folder;
   // Once the savepoint has its name, however long that took.
   const ProgramResult killed =
-      run_of_libtorch(GetParam(), 4, folder, "rank=0,step=20,phase=pruning,fault=kill-watchdog");
+      run_of_libtorch(GetParam(), 4, folder, "rank=0,step=20,phase=after-rename,fault=kill-watchdog");
   ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
 
   const ProgramResult resumed = run_of_libtorch(GetParam(), 1, folder);

@@ -77,8 +77,30 @@ static void copy_averages_to_weights(Trainable& trainable) {
   }
 }
 
+// A Trainable of one's own chooses the names of its state.
+static void require_averages_by_name(Trainable& trainable) {
+  const std::string prefix = fmt::format("optimizer/{}/", kAverageSlot);
+  const std::vector<StateSpan> spans = trainable.state();
+  bool has_any = false;
+  for (const StateSpan& average : spans) {
+    if (!average.name.starts_with(prefix)) continue;
+    has_any = true;
+    const std::string weight = "model/" + average.name.substr(prefix.size());
+    if (std::ranges::find(spans, weight, &StateSpan::name) != spans.end()) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("take_averages(): the state has \"{}\", but no weights \"{}\"; name both alike",
+                            average.name, weight));
+  }
+  if (has_any || dynamic_cast<ModelTrainable*>(&trainable) != nullptr) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("take_averages(): no array of the state has a name that begins with \"{}\", as averages of "
+                          "weights \"model/...\" do; name them so",
+                          prefix));
+}
+
 void Trainer::Session::take_averages() {
   require_averages(Weights::averaged, "take_averages()");
+  require_averages_by_name(training_.trainable);
   generation_.join();
   CallRecord begun;
   begun.kind = "take_averages";

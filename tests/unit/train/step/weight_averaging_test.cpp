@@ -351,5 +351,50 @@ TEST(WeightAverages, OfASavepointWithoutThemAreRefused) {
               HasSubstr("has no moving averages beside its weights"));
 }
 
+// Keeps averages, and gives its arrays names of its own.
+class OwnAverages final : public Trainable {
+ public:
+  explicit OwnAverages(std::vector<std::string> names) : names_(std::move(names)), values_(names_.size()) {}
+
+  bool keeps_averages() const override { return true; }
+  std::vector<StateSpan> state() override {
+    std::vector<StateSpan> spans;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      spans.push_back({.name = names_[i], .shape = Shape{1}, .values = std::span(&values_[i], 1)});
+    }
+    return spans;
+  }
+  std::string graph() const override { return "{}"; }
+  std::string configuration() const override { return "{}"; }
+  std::string arithmetic() const override { return "none"; }
+  Shape feature_shape() const override { return {}; }
+  Shape target_shape() const override { return {}; }
+  Shape output_shape() const override { return {}; }
+  std::vector<std::string> sum_names() const override { return {"loss"}; }
+  std::size_t gradient_count() const override { return 1; }
+  void prepare(const Workers&) override {}
+  void initialize(std::uint64_t) override {}
+  void compute_gradients(const ShardBatch&, GradientSink&, std::span<float>) override {}
+  void compute_sums(const ShardBatch&, std::span<float>) override {}
+  void predict(const ShardBatch&, std::span<float>) override {}
+  void apply_update(const Update&) override {}
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<float> values_;
+};
+
+TEST(TakeAverages, OfATrainableOfOnesOwnNeedNamesThatSayWhatTheyAverage) {
+  const auto sentence_for = [](std::vector<std::string> names) {
+    Replica alone = Replica::alone();
+    OwnAverages trainable(std::move(names));
+    Trainer trainer(alone, trainable);
+    return sentence_thrown_by([&] { trainer.take_averages(); });
+  };
+
+  EXPECT_THAT(sentence_for({"model/w", "optimizer/ema/w"}), HasSubstr("no array of the state has a name that begins"));
+  EXPECT_THAT(sentence_for({"model/v", "optimizer/moving_average/w"}), HasSubstr("but no weights \"model/w\""));
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -6,7 +6,7 @@
 //   std::printf("%zu bytes, %zu of them for arrays between layers\n", memory.total(), memory.passes);
 //
 // Model::training_memory() and Model::summary(n) plan one pass of one thread alone; the figures here hold all that
-// fit() keeps. On CPUs they are mostly within a tenth of what a process takes, once it takes some 30 MB.
+// fit() keeps. On CPUs they are within a tenth of what a process takes without huge pages, once it takes some 30 MB.
 
 #include <cstddef>
 #include <cstdint>

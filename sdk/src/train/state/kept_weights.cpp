@@ -61,14 +61,17 @@ void KeptWeights::exchange(Trainable& trainable) {
   MemorySpace& memory = trainable.memory();
   const std::vector<StateSpan> kept = spans();
   const std::vector<StateSpan> weights = kept_of(trainable);
-  std::size_t most = 1;
-  for (const StateSpan& span : kept) most = std::max(most, span.values.size());
-  const std::shared_ptr<float[]> between = memory.allocate(most);
+  // In pieces, since an array may be as large as all others together.
+  constexpr std::size_t kPiece = 1 << 18;
+  const std::shared_ptr<float[]> between = memory.allocate(kPiece);
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    const std::span<float> copy(between.get(), kept[i].values.size());
-    memory.copy(kept[i].values, copy);
-    memory.copy(weights[i].values, kept[i].values);
-    memory.copy(copy, weights[i].values);
+    for (std::size_t begin = 0; begin < kept[i].values.size(); begin += kPiece) {
+      const std::size_t count = std::min(kPiece, kept[i].values.size() - begin);
+      const std::span<float> copy(between.get(), count);
+      memory.copy(kept[i].values.subspan(begin, count), copy);
+      memory.copy(weights[i].values.subspan(begin, count), kept[i].values.subspan(begin, count));
+      memory.copy(copy, weights[i].values.subspan(begin, count));
+    }
   }
   // The memory in between must not go while a device still copies.
   memory.wait();

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +39,8 @@ std::size_t growth_of_child(const std::function<void()>& warm_up, const std::fun
     // On a thread of its own: OpenMP's threads of the parent are not copied.
     std::thread([&] {
       ::mallopt(M_ARENA_MAX, 1);
+      // A page of 2 MiB is resident as a whole, and whether there is one depends on what else runs.
+      ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
       warm_up();
       ::malloc_trim(0);
       std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins anew
@@ -103,11 +106,10 @@ void expect_planned_as_measured(const TrainedKind& kind, const MeasuredFit& trai
   SCOPED_TRACE(testing::Message() << "state " << plan.state << ", gradients " << plan.gradients << ", samples "
                                   << plan.samples << ", passes " << plan.passes);
   const auto planned = static_cast<double>(plan.total());
-  // Mostly within a tenth. Beside other programs, single runs took 12 % more than planned, for reasons not known yet.
-  EXPECT_GE(planned, 0.85 * static_cast<double>(measured));
+  EXPECT_GE(planned, 0.9 * static_cast<double>(measured));
   // With several shards one thread may have computed all, before the other one touched its memory.
   if (training.shards == 1) {
-    EXPECT_LE(planned, 1.15 * static_cast<double>(measured));
+    EXPECT_LE(planned, 1.1 * static_cast<double>(measured));
   }
 }
 
@@ -192,29 +194,30 @@ std::optional<ErrorCode> code_of_refused_plan(const Dataset& data, const Trainin
 
 }  // namespace
 
-TEST(TrainingMemory, OfResidualNetworksIsNearWhatAProcessTakes) {
+TEST(TrainingMemory, OfResidualNetworksIsWithinATenthOfWhatAProcessTakes) {
   expect_planned_as_measured(residual_kind(), {.batch = 512});
   expect_planned_as_measured(residual_kind(), {.batch = 1024, .shards = 4, .prefetch = 2});
 }
 
-TEST(TrainingMemory, OfLeNetIsNearWhatAProcessTakes) {
+TEST(TrainingMemory, OfLeNetIsWithinATenthOfWhatAProcessTakes) {
   expect_planned_as_measured(lenet_kind(), {.batch = 1000});
   expect_planned_as_measured(lenet_kind(), {.batch = 1200, .shards = 4, .prefetch = 3});
 }
 
-TEST(TrainingMemory, OfDenseLayersIsNearWhatAProcessTakes) {
+TEST(TrainingMemory, OfDenseLayersIsWithinATenthOfWhatAProcessTakes) {
   expect_planned_as_measured(dense_kind(), {.batch = 64});
   expect_planned_as_measured(dense_kind(), {.batch = 64, .shards = 2});
   expect_planned_as_measured(dense_kind({.use_ema = true}), {.batch = 16, .accumulate = 4});
 }
 
-TEST(TrainingMemory, OfKeptWeightsAndClippingIsNearWhatAProcessTakes) {
-  expect_planned_as_measured(
-      dense_kind({.global_clip_norm = 1.0F}),
-      {.batch = 64, .callbacks = {EarlyStopping{{.monitor = "loss", .restore_best_weights = true}}}});
+TEST(TrainingMemory, OfKeptWeightsAndClippingIsWithinATenthOfWhatAProcessTakes) {
+  const std::vector<CallbackHandle> keeps_weights = {EarlyStopping{{.monitor = "loss", .restore_best_weights = true}}};
+  expect_planned_as_measured(dense_kind({.global_clip_norm = 1.0F}), {.batch = 64});
+  expect_planned_as_measured(dense_kind(), {.batch = 64, .callbacks = keeps_weights});
+  expect_planned_as_measured(dense_kind({.global_clip_norm = 1.0F}), {.batch = 64, .callbacks = keeps_weights});
 }
 
-TEST(TrainingMemory, OfSeveralInputsAndSampleWeightsIsNearWhatAProcessTakes) {
+TEST(TrainingMemory, OfSeveralInputsAndSampleWeightsIsWithinATenthOfWhatAProcessTakes) {
   expect_planned_as_measured(towers_kind(), {.batch = 4000});
   expect_planned_as_measured(towers_kind(), {.batch = 16'000, .shards = 2, .prefetch = 1});
 }

@@ -95,7 +95,7 @@ TEST_P(LibTorchModel, GoesOnFromASavepointOnAnotherNumberOfReplicas) {
   EXPECT_EQ(digest_of(folder), undisturbed_digest_on(1, GetParam()));
 }
 
-// Of the phases that each run gets to, whenever it makes memory snapshots.
+// The sample has only phases that each run gets to, whenever it makes memory snapshots.
 TEST_P(LibTorchModel, SurvivesASampleOfAllFaults) {
   const std::vector<resilience::Case> sample = resilience::sample_of(
       resilience::fault_matrix(

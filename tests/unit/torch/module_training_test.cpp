@@ -36,7 +36,7 @@ TEST(ModuleTraining, AddsTheGradientsAndStatisticsOfTheBatchesOfAStep) {
     EXPECT_EQ(std::memcmp(values.data(), expected.at(name).data(), values.size_bytes()), 0) << name;
   }
   EXPECT_EQ(expected.at("optimizer/updates").front(), kBatches);
-  // Of 5 steps an epoch.
+  // An epoch has 5 steps.
   EXPECT_EQ(dynamic_cast<Net&>(*accumulated.module()).norm->num_batches_tracked.item<std::int64_t>(), kBatches);
 }
 
@@ -98,7 +98,7 @@ TEST(ModuleTraining, RefusesWhatAModuleKeepsForEval) {
   EXPECT_EQ(refusal(options_of<SavesForEval>(sgd<SavesForEval>())), "nothing was refused");
 }
 
-// Of several values for one place, the last one stays.
+// The last of several values for one place stays.
 struct PutsSeveralTimes : Net {
   ::torch::Tensor forward(const ::torch::Tensor& x) {
     const ::torch::Tensor twice = ::torch::zeros({2}, ::torch::kLong);

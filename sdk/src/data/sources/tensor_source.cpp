@@ -219,7 +219,7 @@ Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> t
     return from_tensors(std::move(inputs), std::move(targets));
   Tensor weights = joined_weights(targets, target_weights, inputs[0].tensor.shape()[0]);
   const bool are_of_targets = targets.size() > 1;
-  // Of one target they are what samples have anyway, with the shape that its positions have.
+  // The weights of a single target are those of its samples, in the shape of its positions.
   if (!are_of_targets) weights = std::move(target_weights[0].tensor);
   return from_weighted(std::move(inputs), std::move(targets), std::move(weights), are_of_targets);
 }

@@ -156,7 +156,7 @@ void ModelTrainable::sum_divisors(const ShardBatch& batch, std::span<float> divi
     divisors[1 + outputs + output] = static_cast<float>(of_metrics);
     has_any = has_any || of_loss > 0;
   }
-  // Of one output the first sum is its loss. Of several it is that of penalties, which need some samples to count.
+  // The first sum is the loss of a single output. With several outputs it has penalties, which need samples to count.
   if (outputs == 1) divisors[0] = divisors[1];
   if (outputs > 1 && has_any) divisors[0] = static_cast<float>(batch.samples);
 }

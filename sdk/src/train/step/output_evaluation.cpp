@@ -272,7 +272,7 @@ std::vector<double> OutputEvaluation::results(std::span<const double> sums, doub
 std::vector<double> OutputEvaluation::results_by_divisors(std::span<const double> sums,
                                                           std::span<const double> divisors) const {
   HOLDFAST_ASSERT(divisors.size() == divisor_count());
-  // Of several outputs the first sum has penalties alone: no common divisor would fit all losses.
+  // With several outputs the first sum has penalties alone: no common divisor would fit all losses.
   std::vector<double> results = {sums[0] / divisors[0]};
   for (std::size_t output = 0; output < outputs_.size() && has_several(); ++output) {
     const double divisor = divisors[1 + output];

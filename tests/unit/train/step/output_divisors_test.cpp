@@ -126,7 +126,7 @@ struct TwoScales {
     };
     return Model({input_value}, {output("left"), output("right")});
   }
-  // Of sum of w * (x - t)^2 / sum of w at a kernel of 1, and its derivative.
+  // The loss sum of w * (x - t)^2 / sum of w at a kernel of 1, and its derivative.
   double loss(const std::vector<float>& weights) const {
     return mean(weights, [](double d, double) { return d * d; });
   }

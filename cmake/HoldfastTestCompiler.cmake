@@ -1,6 +1,6 @@
-# With HOLDFAST_TESTS_WITH_CLANG, compiles what this folder declares, the tests, with clang: without optimisation it takes
-# 0.6 times as long as g++, and most of the time of scripts/test goes there. The libraries are g++'s. Both compilers have
-# one binary interface. It is off until the kernels of devices that the tests emulate have run so, too.
+# Compiles what this folder declares, the tests, with clang where it is found: without optimisation it takes 0.6 times as
+# long as g++, and most of the time of scripts/test goes there. The libraries are g++'s. Both compilers have one binary
+# interface. HOLDFAST_TESTS_WITH_CLANG=OFF leaves the tests to the compiler of the libraries.
 #
 # CMake chooses a compiler for each project, and reads these variables in each folder.
 

@@ -67,7 +67,7 @@ TEST(Digests, OfModelsAreThoseThatWereRecordedWithTheSameArithmetic) {
   for (const auto& item : of_models.items()) is_any_of_these_kernels |= kernels_in(item.key()) == kernels_in(place);
   ASSERT_TRUE(is_any_of_these_kernels) << "record \"" << place << "\": " << found.dump(1);
   if (!of_models.contains(place)) {
-    GTEST_SKIP() << "no digests were recorded with this arithmetic: \"" << place << "\": " << found.dump(1);
+    GTEST_SKIP() << "no digests were recorded with this arithmetic: \"" << place << "\": " << found.dump();
   }
   EXPECT_EQ(found, of_models.at(place));
 }

@@ -15,6 +15,7 @@
 namespace holdfast {
 namespace {
 
+// U+FEFF in UTF-8. Spreadsheets write it first; without this rule it would be a part of the first column's name.
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
@@ -44,19 +45,24 @@ void CsvParser::finish() {
     for (const char c : mark_) take(c);
   }
   switch (state_) {
+    // The end of the file is far from the mistake, so the error names the line of the quote.
     case State::quoted:
       line_ = quoted_line_;
       refuse("the quote that opens here is never closed; close it, and write a quote inside of a quoted field twice");
     case State::carriage_return:
       refuse("the file ends with a carriage return without a line feed; end lines in LF or CR LF");
+    // A last record needs no line end (RFC 4180, section 2, rule 2). After one, there is no record to end.
     default:
       if (state_ != State::begin || record_.size() > 0) end_record();
   }
 }
 
 void CsvParser::take(char c) {
+  // Here and not as UTF-8 in end_field(), because a NUL tells more: mostly that the file is UTF-16.
   if (c == '\0') refuse("a NUL byte; the file is binary, damaged or UTF-16: save it as UTF-8");
   switch (state_) {
+    // Separators and line ends have no meaning in here. The next quote decides: it
+    // closes the field, or another one follows.
     case State::quoted:
       if (c == '"') {
         state_ = State::closed;
@@ -82,6 +88,8 @@ void CsvParser::take_plain(char c) {
     state_ = State::carriage_return;
     return;
   }
+  // The field ended with its quote. Blanks may follow, and a quote directly after it makes both an escaped quote. A
+  // quote after a blank is a mistake, which is why `padded` is a state of its own.
   if (state_ == State::closed || state_ == State::padded) {
     if (is_blank(c)) {
       state_ = State::padded;
@@ -95,6 +103,7 @@ void CsvParser::take_plain(char c) {
     return;
   }
   if (state_ == State::begin) {
+    // Blanks before a field do not count. A tab that separates is not blank, see is_blank().
     if (is_blank(c)) return;
     if (c == '"') {
       is_quoted_ = true;
@@ -109,22 +118,30 @@ void CsvParser::take_plain(char c) {
 }
 
 void CsvParser::append(char c) {
+  // An unclosed quote turns the rest of the file into one field. The limit ends that
+  // before it takes the memory of the file.
   if (record_.bytes_.size() - field_begin_ >= limits_.field_bytes) {
     refuse(
         fmt::format("the field has more than {} bytes; look for a quote that is not closed, or raise max_field_bytes",
                     limits_.field_bytes));
   }
   record_.bytes_ += c;
+  // Most fields are ASCII, which is always UTF-8. So only the others are looked at again in end_field().
   is_ascii_ = is_ascii_ && static_cast<unsigned char>(c) < 0x80;
 }
 
+// Fields lie one after another in the bytes of the record, and only their ends are kept. Nothing is allocated for a
+// field once the record has had its longest line.
 void CsvParser::end_field() {
   if (record_.ends_.size() >= limits_.fields) {
     refuse(fmt::format("more than {} columns; check the separator, or raise max_columns", limits_.fields));
   }
+  // Blanks before a field were never stored. Those after it are known as such only
+  // now. Within quotes they belong to it.
   if (!is_quoted_) {
     while (record_.bytes_.size() > field_begin_ && is_blank(record_.bytes_.back())) record_.bytes_.pop_back();
   }
+  // Checked for each field and not for each piece: a piece of the file may end within a character.
   if (!is_ascii_ && !is_utf8(std::string_view(record_.bytes_).substr(field_begin_))) {
     refuse("text that is not UTF-8; convert the file, for example by: iconv -f LATIN1 -t UTF-8");
   }
@@ -135,6 +152,7 @@ void CsvParser::end_field() {
   state_ = State::begin;
 }
 
+// The record is lent to the callback and its memory is used for the next line, so the callback must copy what it keeps.
 void CsvParser::end_record() {
   end_field();
   on_record_(record_);

@@ -21,6 +21,8 @@ Error refused_options(const std::string& sentence) {
 }
 
 void check_options(const CsvOptions& options) {
+  // Letters, digits, signs, quotes and line ends have a meaning in fields. A byte above 0x7F is a part of a character
+  // of UTF-8.
   const auto separator = static_cast<unsigned char>(options.separator);
   const bool separates = separator < 0x80 && !std::isalnum(separator) && separator != '\0' &&
                          std::string_view("\"\r\n-+").find(options.separator) == std::string_view::npos;
@@ -42,6 +44,7 @@ void check_options(const CsvOptions& options) {
   }
 }
 
+// What is wrong with the file, as opposed to what is wrong with the options.
 [[noreturn]] void refuse_csv(const std::string& sentence) {
   throw Error(ErrorCode::invalid_file, sentence);
 }
@@ -55,8 +58,10 @@ CsvLimits limits_of(const CsvOptions& options) {
 
 CsvTable::CsvTable(const std::string& path, const CsvOptions& options)
     : options_(options),
+      // Cells are looked up as views, so no string is made for any of them.
       missing_(options.missing.begin(), options.missing.end()),
       parser_(path, options.separator, limits_of(options), [this](const CsvRecord& record) { take(record); }) {
+  // After the parser was made of the same options. That is safe: it keeps its limits and reads nothing before feed().
   check_options(options);
   data_.path = path;
 }
@@ -71,6 +76,8 @@ void CsvTable::feed(std::string_view bytes) {
   parser_.feed(bytes);
 }
 
+// Types are found here, after the last row. One column is converted at a time and its text is freed, so the text of all
+// columns and their numbers are never in memory together.
 Table CsvTable::finish() {
   parser_.finish();
   if (data_.rows == 0)
@@ -99,6 +106,7 @@ bool CsvTable::is_header(const CsvRecord& first) const {
   return true;
 }
 
+// The first record decides how many columns there are, whether it is a header or a row.
 void CsvTable::name_columns(const CsvRecord& first) {
   has_header_ = is_header(first);
   if (!options_.names.empty() && options_.names.size() != first.size()) {
@@ -112,9 +120,12 @@ void CsvTable::name_columns(const CsvRecord& first) {
   }
   cells_.resize(first.size());
   check_column_names(data_, ErrorCode::invalid_file);
+  // For its error alone: a misspelt name in `types` would otherwise have no effect, and the column another type.
   for (const auto& [name, type] : options_.types) data_.index_of(name);
 }
 
+// Returns if the line may be left out. What was left out is part of the table, so that the log and the report of a run
+// can name it.
 void CsvTable::skip_or_refuse(const CsvRecord& ragged) {
   const std::string reason = fmt::format("\"{}\", line {}: {} fields, where the first line has {}", data_.path,
                                          ragged.line(), ragged.size(), cells_.size());
@@ -134,6 +145,7 @@ void CsvTable::skip_or_refuse(const CsvRecord& ragged) {
 void CsvTable::add_row(const CsvRecord& record) {
   if (record.size() != cells_.size()) return skip_or_refuse(record);
   if (data_.rows >= options_.max_rows) {
+    // Before the cells are kept, so that the limit bounds the memory of all columns too.
     refuse_csv(fmt::format("\"{}\", line {}: more than {} rows; raise max_rows to read them", data_.path, record.line(),
                            options_.max_rows));
   }
@@ -152,6 +164,9 @@ void CsvTable::refuse_cell(std::size_t column, std::int64_t row, const std::stri
                          quoted_text(data_.columns[column].name), quoted_text(cells_[column][row], 40), reason));
 }
 
+// The order of types is integer, real, text, and a column gets the first one that holds all of its values. Text ends
+// the search: the row that caused it is kept, because users ask why a column of numbers is text. A column without any
+// value is one of reals, so it can be filled with a number.
 ColumnType CsvTable::found_type(std::size_t column) {
   ColumnType type = ColumnType::integer;
   bool has_values = false;
@@ -163,16 +178,21 @@ ColumnType CsvTable::found_type(std::size_t column) {
       data_.columns[column].text_row = row;
       return ColumnType::text;
     }
+    // A whole number of more than 64 bits leaves the column integer. convert_integers() then refuses it by its line,
+    // unless a real elsewhere says that the column is one of measurements, which may be rounded.
     if (kind == CellKind::real || kind == CellKind::out_of_range) type = ColumnType::real;
   }
   return has_values ? type : ColumnType::real;
 }
 
+// A declared type is not looked for, so a value of another type is an error and not a wider column.
 void CsvTable::convert(std::size_t column) {
   TableColumn& into = data_.columns[column];
   const auto declared = options_.types.find(into.name);
   into.type = declared != options_.types.end() ? declared->second : found_type(column);
   for (std::int64_t row = 0; row < data_.rows; ++row) {
+    // Cells of all types are marked first. A missing cell of text keeps its spelling,
+    // "NA" or "", which category_of() hides.
     if (is_missing(cells_[column][row])) into.set_missing(row, data_.rows);
   }
   switch (into.type) {

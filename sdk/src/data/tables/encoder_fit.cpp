@@ -33,6 +33,7 @@ struct EncodedNames {
 
   EncodedNames(const Table& table, const TableEncoderOptions& options)
       : features(options.features), targets(options.targets) {
+    // All other columns, in the order of the table: that is the order of the features in a sample.
     if (features.empty()) {
       for (const std::string& column : table.columns()) {
         if (!contains(targets, column)) features.push_back(column);
@@ -42,6 +43,7 @@ struct EncodedNames {
     if (features.empty()) throw refused_fit("all columns are targets, and none is left for features");
     std::set<std::string> used;
     for (const std::string& name : all()) {
+      // For its error alone, which names the nearest column.
       table.type(name);
       if (used.insert(name).second) continue;
       throw refused_fit(
@@ -68,6 +70,7 @@ struct EncodedNames {
 // Fits one column to the rows of a table.
 class ColumnFit {
  public:
+  // `table` and `options` must outlive this object, which is used for one call of feature() or target().
   ColumnFit(const Table& table, const TableEncoderOptions& options, const std::string& column)
       : table_(table), options_(options), cells_(table.data().columns[table.data().index_of(column)]) {
     result_.column = column;
@@ -81,6 +84,8 @@ class ColumnFit {
     return number(options_.normalize);
   }
 
+  // Targets that are categories become classes, counted from 0, and never several numbers: that is what the sparse
+  // losses take.
   ColumnEncoding target() {
     if (contains(options_.ids, result_.column)) {
       throw refused_fit(fmt::format("`ids` names {}, a target; a target of categories has classes as it is",
@@ -94,6 +99,8 @@ class ColumnFit {
  private:
   bool is_category() const { return cells_.type == ColumnType::text || contains(options_.categories, result_.column); }
 
+  // Rows of this table alone, in their order. Its columns may hold rows of another part of a split, and a mean over
+  // those would tell the model of validation.
   template <typename Function>
   void for_each_value(const Function& function) const {
     for (std::int64_t row = 0; row < table_.rows(); ++row) {
@@ -102,10 +109,14 @@ class ColumnFit {
     }
   }
 
+  // Mean and deviation are computed even if they are not used: a column without values, or with numbers whose squares
+  // are infinite, is refused either way, and a fill by the mean needs it.
   ColumnEncoding number(bool is_normalized) {
     const auto [mean, deviation] = mean_and_deviation();
     if (is_normalized) {
       result_.mean = mean;
+      // A constant column becomes 0 and stays harmless. An epsilon instead would
+      // make millions of the first other value.
       result_.deviation = deviation > 0 ? deviation : 1;
     }
     if (fill_ != nullptr) {
@@ -125,6 +136,7 @@ class ColumnFit {
     return std::move(result_);
   }
 
+  // Two passes, see the top of this file. The deviation is that of the population, as documented: divided by `count`.
   std::pair<double, double> mean_and_deviation() const {
     double count = 0;
     double sum = 0;
@@ -140,6 +152,7 @@ class ColumnFit {
       squares += distance * distance;
     });
     const double deviation = std::sqrt(squares / count);
+    // Cells are finite, so this is an overflow: of the sum, which makes the mean infinite, or of the squares.
     if (!std::isfinite(deviation)) {
       throw refused_fit(fmt::format("the squares of column {} exceed 64-bit floats; scale it, or leave it out",
                                     quoted_text(result_.column)));
@@ -152,6 +165,8 @@ class ColumnFit {
                                    quoted_text(result_.column), table_.rows()));
   }
 
+  // Reals are refused even where the column is named in `categories`: 0.1 has no text that is surely that of the file,
+  // so the categories of two files would not match.
   ColumnEncoding category(EncodingKind kind, UnknownCategory unknown) {
     if (cells_.type == ColumnType::real) {
       throw refused_fit(
@@ -164,6 +179,7 @@ class ColumnFit {
     result_.categories = sorted_categories();
     if (fill_ != nullptr) add_fill();
     if (result_.categories.empty()) throw without_values();
+    // Ids have the width 0, so the limit is for columns of one number a category.
     if (result_.width() > options_.max_one_hot) {
       throw refused_fit(
           fmt::format("column {} has {} categories, more than max_one_hot ({}); leave it out of the "
@@ -174,6 +190,8 @@ class ColumnFit {
     return std::move(result_);
   }
 
+  // Integers are sorted as numbers: "10" comes after "9". Texts are sorted by their bytes, whatever the locale. A
+  // sorted order is what makes equal tables give equal encoders, whatever the order of their rows.
   std::vector<std::string> sorted_categories() const {
     std::vector<std::string> sorted;
     if (cells_.type == ColumnType::integer) {
@@ -206,6 +224,7 @@ class ColumnFit {
   ColumnEncoding result_;
 };
 
+// Targets are one tensor of f32 in a data set of a table, and a class among numbers would be trained on as a number.
 void check_targets(const TableEncoding& encoding) {
   if (encoding.targets.size() == 1) return;
   for (const ColumnEncoding& target : encoding.targets) {
@@ -227,6 +246,7 @@ TableEncoder TableEncoder::fit(const Table& training, const TableEncoderOptions&
   for (const auto& [name, fill] : options.fill) names.require(name, "fill");
   TableEncoding encoding;
   for (const std::string& name : names.features) {
+    // Options that name no column were refused above, so each of them has an effect from here on.
     encoding.features.push_back(ColumnFit(training, options, name).feature());
   }
   for (const std::string& name : names.targets) {

@@ -20,6 +20,7 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
+// Both stand in the files of users. Another meaning of any member needs another version.
 constexpr const char* kEncoderFormat = "holdfast table encoder";
 constexpr int kEncoderVersion = 1;
 
@@ -40,6 +41,8 @@ std::string_view name_of(EncodingKind kind) {
   }
 }
 
+// In a fixed order, because equal encoders have equal texts. The library prints a double by the shortest digits that
+// give the same bits, so an encoder that is read again computes the same features.
 OrderedJson json_of_column(const ColumnEncoding& encoding) {
   OrderedJson json = {{"column", encoding.column}, {"kind", name_of(encoding.kind)}};
   if (encoding.kind == EncodingKind::number) {
@@ -81,6 +84,7 @@ class Members {
     if (!member.is_boolean()) throw damaged_encoder(fmt::format("member \"{}\" is neither true nor false", name));
     return member.get<bool>();
   }
+  // None of the lists may be empty: an encoder has a feature, a target, and a category in each column of categories.
   const Json& list(const char* name) const {
     const Json& member = (*this)[name];
     if (!member.is_array() || member.empty()) {
@@ -121,6 +125,7 @@ ColumnEncoding column_from_json(const Json& json) {
   encoding.kind = kind == "id" ? EncodingKind::id : EncodingKind::one_hot;
   encoding.categories = members.texts("categories");
   encoding.has_other = members.boolean("other");
+  // Throws for a category that is there twice, of which one would never be used.
   encoding.index_categories();
   if (members.has("fill")) {
     encoding.filled_category = members.text("fill");
@@ -131,6 +136,7 @@ ColumnEncoding column_from_json(const Json& json) {
   return encoding;
 }
 
+// `names` is shared by features and targets: no column is both.
 std::vector<ColumnEncoding> columns_from_json(const Json& list, std::set<std::string>& names) {
   std::vector<ColumnEncoding> columns;
   for (const Json& entry : list) {
@@ -142,6 +148,7 @@ std::vector<ColumnEncoding> columns_from_json(const Json& list, std::set<std::st
   return columns;
 }
 
+// What fit() gives: one class without "other", which no model has an output for, or any number of numbers.
 void check_kinds(const TableEncoding& encoding) {
   for (const ColumnEncoding& target : encoding.targets) {
     const bool is_class = target.kind == EncodingKind::id && encoding.targets.size() == 1 && !target.has_other;
@@ -155,6 +162,7 @@ void check_kinds(const TableEncoding& encoding) {
 
 std::string TableEncoder::text() const {
   OrderedJson json = {{"format", kEncoderFormat}, {"version", kEncoderVersion}};
+  // The order of the columns is that of the features in a sample.
   for (const auto& [name, columns] : {std::pair{"features", &encoding_->features}, {"targets", &encoding_->targets}}) {
     OrderedJson list = OrderedJson::array();
     for (const ColumnEncoding& column : *columns) list.push_back(json_of_column(column));
@@ -165,6 +173,8 @@ std::string TableEncoder::text() const {
 
 TableEncoder TableEncoder::from_text(std::string_view text) {
   if (is_deep_json(text)) throw damaged_encoder("its lists are nested more than a thousand levels deep");
+  // Without exceptions: a text that is not JSON gives a discarded value. The depth was checked before, because the
+  // library copies values by recursion.
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw damaged_encoder("it is not JSON");
   const Members members(json);

@@ -11,6 +11,7 @@ namespace {
 // Names of columns may be as long as a field, and the distance takes the product of both lengths.
 constexpr std::size_t kCompared = 200;
 
+// Another case is half a mistake. So "Price" is nearer to "price" than "prize" is.
 std::size_t cost_of_replacing(char a, char b) {
   if (a == b) return 0;
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
@@ -22,6 +23,8 @@ std::size_t letter_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);  // the distances of a prefix of a from all prefixes of b
   for (std::size_t j = 0; j < row.size(); ++j) row[j] = 2 * j;
   for (const char letter : a) {
+    // One row is enough: a cell needs its left and upper neighbours, and the one between them, which `diagonal` keeps
+    // after it was overwritten.
     std::size_t diagonal = row[0];
     row[0] += 2;
     for (std::size_t j = 1; j < row.size(); ++j) {
@@ -40,6 +43,7 @@ std::string nearest_name(std::string_view asked, std::span<const std::string> na
   std::size_t least = 0;
   for (const std::string& name : names) {
     const std::size_t found = letter_distance(asked.substr(0, kCompared), std::string_view(name).substr(0, kCompared));
+    // The first of several equals stays, so the message does not depend on anything but the names.
     if (nearest != nullptr && found >= least) continue;
     nearest = &name;
     least = found;

@@ -33,6 +33,8 @@ std::size_t rows_of(const NamedColumn& column) {
 }
 
 // Fills a column from values of a program.
+// NaN and the empty text stand for no value, as in files. The cell itself becomes 0 or stays empty, which readers must
+// not take for a value: they ask is_missing() first.
 struct ColumnFiller {
   const NamedColumn& given;
   TableColumn& column;
@@ -71,6 +73,7 @@ std::shared_ptr<const TableData> data_of_columns(const std::vector<NamedColumn>&
       throw refused_table(fmt::format("column {} of a table has {} rows, where {} has {}", quoted_text(given.name),
                                       rows_of(given), quoted_text(columns[0].name), rows_of(columns[0])));
     }
+    // Names and cells come into messages, descriptions and JSON of encoders, which are UTF-8.
     if (!is_utf8(given.name)) throw refused_table("the name of a column is not UTF-8 without NUL; convert it");
     data.columns.push_back({.name = given.name});
     std::visit(ColumnFiller{given, data.columns.back()}, given.values);
@@ -91,6 +94,7 @@ std::int64_t Table::rows() const {
   return chosen_ ? static_cast<std::int64_t>(chosen_->size()) : data_->rows;
 }
 
+// The only way from a row of this table to one of its columns. It checks the row, since callers pass what users gave.
 std::int64_t Table::data_row(std::int64_t row) const {
   if (row < 0 || row >= rows()) {
     throw refused_table(fmt::format("there is no row {} in a table of {} rows", row, rows()));
@@ -123,6 +127,7 @@ bool Table::is_missing(std::string_view column, std::int64_t row) const {
   return data_->columns[data_->index_of(column)].is_missing(data_row(row));
 }
 
+// A cell without a value is refused rather than given as NaN, which would spread through everything computed from it.
 std::vector<double> Table::numbers(std::string_view column) const {
   const TableColumn& found = data_->columns[data_->index_of(column)];
   require_numbers(*data_, found);
@@ -151,6 +156,8 @@ std::vector<std::string> Table::texts(std::string_view column) const {
   return values;
 }
 
+// Rows are translated to those of the columns at once, so a table that was cut many times looks them up in one step.
+// The columns are shared, and what was skipped in the file is kept with them.
 Table Table::chosen(std::vector<std::int64_t> rows) const {
   for (std::int64_t& row : rows) row = data_row(row);
   Table table = *this;
@@ -201,6 +208,7 @@ TableSplit Table::split_off(std::int64_t count, const TableSplitOptions& options
         "than there are",
         count, rows()));
   }
+  // Positions of splits have 4 bytes, as those of Dataset::split().
   if (rows() > std::numeric_limits<std::uint32_t>::max()) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("split() takes up to 4294967295 rows, not {}; use take() and skip() on so many", rows()));
@@ -210,6 +218,7 @@ TableSplit Table::split_off(std::int64_t count, const TableSplitOptions& options
   SplitPositions parts;
   // A part that is split again with the same seed must not be drawn alike, so the number of rows enters.
   parts.add(std::move(all), count, Random(options.seed, Purpose::split, 0, static_cast<std::uint64_t>(rows())));
+  // The order of the file stays in both parts, and with it the order of every later sum.
   parts.sort();
   const auto part = [&](const SplitPositions::Positions& rows) { return chosen({rows.begin(), rows.end()}); };
   return {.training = part(parts.training), .validation = part(parts.validation)};

@@ -24,6 +24,7 @@ std::string_view to_string(ColumnType type) {
   }
 }
 
+// A search through the names: it is asked once for a column and not once for a cell.
 std::size_t TableData::index_of(std::string_view column) const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -35,6 +36,7 @@ std::size_t TableData::index_of(std::string_view column) const {
                           quoted_text(column), quoted_text(nearest_name(column, names))));
 }
 
+// Two columns of one name could not be told apart by any later function, and the second would never be read.
 void check_column_names(const TableData& data, ErrorCode code) {
   std::set<std::string_view> names;
   for (const TableColumn& column : data.columns) {
@@ -47,6 +49,7 @@ void check_column_names(const TableData& data, ErrorCode code) {
 
 void require_numbers(const TableData& data, const TableColumn& column) {
   if (column.type != ColumnType::text) return;
+  // The row that made the column text is what the user looks for: mostly one cell of thousands holds "?" or "n/a".
   std::string reason = "as which it was declared";
   if (column.text_row >= 0) {
     reason =
@@ -58,6 +61,7 @@ void require_numbers(const TableData& data, const TableColumn& column) {
                           quoted_text(column.name), reason));
 }
 
+// Reals have no such text, since digits that print a double need not be those of the file. Callers refuse them before.
 std::string category_of(const TableColumn& column, std::int64_t row) {
   HOLDFAST_ASSERT(column.type != ColumnType::real);
   if (column.is_missing(row)) return {};

@@ -27,6 +27,8 @@ Error refused_encoding(const std::string& sentence) {
 }
 
 // One column of a table, with what its cells become.
+// The column is found once. The table and the encoding must outlive this object; both belong to the caller of the
+// functions below.
 class EncodedColumn {
  public:
   EncodedColumn(const Table& table, const ColumnEncoding& encoding)
@@ -41,6 +43,7 @@ class EncodedColumn {
     const bool is_missing = cells_.is_missing(in_data);
     if (is_missing && !encoding_.filled_number) throw without_value(row);
     const double value = is_missing ? *encoding_.filled_number : cells_.number(in_data);
+    // In double until here: the difference of two large floats would have few digits left.
     const auto result = static_cast<float>((value - encoding_.mean) / encoding_.deviation);
     if (std::isfinite(result)) return result;
     throw refused_encoding(
@@ -72,6 +75,7 @@ class EncodedColumn {
         table_.place(row), quoted_text(encoding_.column), quoted_text(text, 40), encoding_.categories.size()));
   }
 
+  // Id 0 is that of "other" if there is one, and then that of category i is i + 1.
   std::int64_t id(std::int64_t row) const {
     const std::int64_t found = category(row);
     return found < 0 ? 0 : found + encoding_.first_id();
@@ -91,6 +95,7 @@ class EncodedColumn {
 };
 
 std::vector<EncodedColumn> encoded_columns(const Table& table, const std::vector<ColumnEncoding>& encodings) {
+  // A data set of no samples would fail much later, in fit().
   if (table.rows() == 0) throw refused_encoding("the table has no rows to make samples of");
   std::vector<EncodedColumn> columns;
   columns.reserve(encodings.size());
@@ -99,6 +104,7 @@ std::vector<EncodedColumn> encoded_columns(const Table& table, const std::vector
 }
 
 // Writes one row; ids leave no trace here.
+// Features are zeros before. A category that is not known leaves them so, as UnknownCategory::other promises.
 void write_features(const std::vector<EncodedColumn>& columns, std::int64_t row, std::span<float> features) {
   std::size_t next = 0;
   for (const EncodedColumn& column : columns) {
@@ -135,6 +141,7 @@ std::vector<NamedTensor> named_inputs(const Table& table, const TableEncoding& e
   return inputs;
 }
 
+// Classes have the shape [] a sample, for the sparse losses, and numbers [columns].
 Tensor target_tensor(const Table& table, const TableEncoding& encoding) {
   const std::vector<EncodedColumn> columns = encoded_columns(table, encoding.targets);
   if (encoding.has_class_target()) {
@@ -151,6 +158,7 @@ Tensor target_tensor(const Table& table, const TableEncoding& encoding) {
 
 }  // namespace
 
+// The next position is the number of categories so far, so positions follow the order of the list.
 void ColumnEncoding::index_categories() {
   for (const std::string& category : categories) {
     if (positions.emplace(category, static_cast<std::int64_t>(positions.size())).second) continue;
@@ -285,6 +293,7 @@ Tensor TableEncoder::to_target_units(Tensor outputs) const {
                                        outputs.shape().to_string()));
   }
   std::size_t column = 0;
+  // Row-major, so the columns come in turns. Computed in double as the way there was.
   for (float& output : outputs.values()) {
     const ColumnEncoding& target = encoding_->targets[column];
     output = static_cast<float>(output * target.deviation + target.mean);

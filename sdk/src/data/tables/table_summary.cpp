@@ -11,6 +11,7 @@
 namespace holdfast {
 namespace {
 
+// Integers are shown as doubles with six digits: a summary is for people, and nothing is computed from it.
 std::string shown_range(const Table& table, const TableColumn& column) {
   std::optional<std::pair<double, double>> range;
   for (std::int64_t row = 0; row < table.rows(); ++row) {
@@ -22,6 +23,7 @@ std::string shown_range(const Table& table, const TableColumn& column) {
   return range ? fmt::format("{:g} to {:g}", range->first, range->second) : "no values";
 }
 
+// Views of the cells, which live as long as the table: a column of text may be as large as its file.
 std::string shown_categories(const Table& table, const TableColumn& column) {
   std::unordered_set<std::string_view> categories;
   for (std::int64_t row = 0; row < table.rows(); ++row) {

@@ -18,6 +18,7 @@
 namespace holdfast {
 namespace {
 
+// All bytes of a character but its first are 10xxxxxx in UTF-8, so counting the others counts characters.
 bool begins_character(char byte) {
   return (static_cast<std::uint8_t>(byte) & 0xC0U) != 0x80U;
 }
@@ -33,6 +34,7 @@ std::string place_in_text(std::string_view text, std::size_t offset) {
   return fmt::format("byte {} (line {})", offset + 1, 1 + std::ranges::count(text.substr(0, offset), '\n'));
 }
 
+// `offset` never passes the end: is_utf8() refused the text, so one of its characters is refused too.
 std::optional<std::size_t> find_bad_character(std::string_view text) {
   // One pass decides about good texts; only bad ones are searched.
   if (is_utf8(text)) return {};
@@ -45,6 +47,8 @@ std::optional<std::size_t> find_bad_character(std::string_view text) {
 }
 
 Text::Text(std::string content, TextUnit unit)
+    // Both parts of a split, and copies, are views of one string that the last of them frees. A text of gigabytes is
+    // never copied.
     : owner_(std::make_shared<const std::string>(std::move(content))), content_(*owner_), unit_(unit) {
   if (unit == TextUnit::bytes) {
     size_ = static_cast<std::int64_t>(content_.size());
@@ -58,6 +62,7 @@ Text::Text(std::string content, TextUnit unit)
   size_ = std::ranges::count_if(content_, begins_character);
 }
 
+// Cut once, and not drawn: windows of drawn pieces would hold characters of both parts at their borders.
 TextSplit Text::split(double for_validation) const {
   if (!(for_validation > 0 && for_validation < 1) || size_ < 2) {
     throw Error(ErrorCode::invalid_argument,
@@ -66,6 +71,7 @@ TextSplit Text::split(double for_validation) const {
   }
   const auto wanted = static_cast<std::int64_t>(std::floor(for_validation * static_cast<double>(size_)));
   const std::int64_t validation = std::clamp<std::int64_t>(wanted, 1, size_ - 1);
+  // From the end, one unit at a time. The loop body steps over a whole character, so the cut never lies within one.
   std::size_t begin = content_.size();
   for (std::int64_t units = 0; units < validation; ++units) {
     do --begin;
@@ -91,6 +97,7 @@ Text read_text(const std::string& path, const TextOptions& options) {
     if (const auto bad = find_bad_character(content)) {
       reader.refuse(fmt::format("{}; convert it to UTF-8 or read it as TextUnit::bytes", problem_at(content, *bad)));
     }
+    // Not a part of the text: it would be a character of the vocabulary. In bytes it stays, as any other byte.
     if (content.starts_with("\xEF\xBB\xBF")) content.erase(0, 3);
   }
   if (content.empty()) reader.refuse("it is empty");

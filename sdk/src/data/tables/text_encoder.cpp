@@ -37,7 +37,9 @@ namespace {
 constexpr const char* kTextEncoderFormat = "holdfast text encoder";
 constexpr int kTextEncoderVersion = 1;
 constexpr std::int64_t kByteIds = 256;
+// Targets are f32, which counts whole numbers up to 2^24.
 constexpr std::int64_t kMostTextIds = std::int64_t{1} << 24;
+// What Unicode has for a character that cannot be shown, and so what stands for those of id 0.
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 Error damaged_text_encoder(const std::string& reason) {
@@ -72,6 +74,8 @@ std::vector<std::string> characters_of(const nlohmann::json& json) {
     const bool is_character =
         text != nullptr && !text->empty() && is_utf8(*text) && bytes_of_first_character(*text) == text->size();
     if (!is_character) throw damaged_text_encoder(fmt::format("entry {} is not a character", characters.size()));
+    // Sorted means in the order of code points, and no character twice. Ids are places in the list, so another order
+    // would be another encoder.
     if (!characters.empty() && characters.back() >= *text) throw damaged_text_encoder("its vocabulary is not sorted");
     characters.push_back(*text);
   }
@@ -98,6 +102,7 @@ TextEncoder TextEncoder::fit(const Text& training, const TextEncoderOptions& opt
                                                     found.size(), kMostTextIds - 1));
   }
   vocabulary->characters.assign(found.begin(), found.end());
+  // After the list is complete: the map holds views of its strings, and a longer vector would move short ones.
   vocabulary->number_characters();
   return TextEncoder(std::move(vocabulary));
 }
@@ -117,6 +122,7 @@ const std::vector<std::string>& TextEncoder::vocabulary() const {
 
 Tensor TextEncoder::encode(std::string_view text) const {
   std::vector<std::int32_t> ids;
+  // At most as many ids as bytes; a text of other letters than ASCII gives fewer.
   ids.reserve(text.size());
   if (unit() == TextUnit::bytes) {
     for (const char byte : text) ids.push_back(static_cast<std::uint8_t>(byte));
@@ -141,6 +147,8 @@ Tensor TextEncoder::encode(std::string_view text) const {
   return Tensor(Shape{static_cast<std::int64_t>(ids.size())}, ids);
 }
 
+// Sample i is the unit i with the unit i + 1 as its target, so both tensors are the same ids, shifted by one. window()
+// cuts them into sequences later, at any length, without encoding again.
 Dataset TextEncoder::dataset(const Text& text) const {
   if (text.unit() != unit() || text.size() < 2) {
     throw Error(ErrorCode::invalid_argument,
@@ -165,6 +173,7 @@ std::string TextEncoder::decode(std::span<const std::int32_t> ids) const {
     if (unit() == TextUnit::bytes) {
       text += static_cast<char>(id);
     } else if (vocabulary_->has_other && id == 0) {
+      // So text that was encoded with `other` does not come back as it was; nothing else is lost.
       text += kReplacement;
     } else {
       text += vocabulary_->characters[static_cast<std::size_t>(id - (vocabulary_->has_other ? 1 : 0))];
@@ -173,6 +182,7 @@ std::string TextEncoder::decode(std::span<const std::int32_t> ids) const {
   return text;
 }
 
+// Members in a fixed order, and the vocabulary is sorted: equal encoders have equal texts.
 std::string TextEncoder::text() const {
   nlohmann::ordered_json json = {{"format", kTextEncoderFormat},
                                  {"version", kTextEncoderVersion},

@@ -1,5 +1,6 @@
-// Draws are made in one order, and only for options that are set, so what is drawn for one option is the same for all
-// pictures of a run.
+// Draws are made in one order, and only for options that are set. How many there are depends on the options alone,
+// never on the picture or on an earlier draw, so a sample is a function of (seed, epoch, position). See
+// docs/decisions/data.md.
 
 #include <fmt/format.h>
 
@@ -22,6 +23,8 @@ struct AugmentRange {
   float most;
 };
 
+// The order is that of names in descriptions, which runs compare when they resume: never sort it. A zoom of 1 would
+// show nothing of a picture, so it ends below.
 constexpr AugmentRange kRanges[] = {{"rotate", &AugmentOptions::rotate, 1},
                                     {"shift_rows", &AugmentOptions::shift_rows, 1},
                                     {"shift_columns", &AugmentOptions::shift_columns, 1},
@@ -48,6 +51,8 @@ std::string name_of(const AugmentOptions& options) {
   std::string text = fmt::format("augment flip {}, edge {}, max_value {}", static_cast<int>(options.flip),
                                  static_cast<int>(options.edge), options.max_value);
   for (const AugmentRange& range : kRanges) {
+    // What is off is left out of the name, so an option that is added later leaves
+    // the names of present runs as they are.
     if (options.*range.value != 0) text += fmt::format(", {} {}", range.name, options.*range.value);
   }
   return text;
@@ -59,10 +64,12 @@ float drawn_between(float most, Random& random) {
 }
 
 bool drawn_flip(const AugmentOptions& options, Flip direction, Random& random) {
+  // A flip that is off draws nothing, like a range of 0 above.
   if (options.flip != direction && options.flip != Flip::both) return false;
   return random.uniform() < 0.5F;
 }
 
+// The order of these lines is the order of the draws, which the bits of present runs depend on.
 PictureMotion drawn_motion(const AugmentOptions& options, Random& random) {
   PictureMotion motion{.edge = options.edge};
   motion.flips_columns = drawn_flip(options, Flip::horizontal, random);
@@ -79,6 +86,8 @@ bool moves(const PictureMotion& motion) {
          motion.shown != 1;
 }
 
+// The center is any pixel with the same probability, as in the paper that the header names. So the part of the square
+// that lies outside is lost, and less than `part` may be cut at the edges.
 void cut_out(std::span<float> pixels, const Shape& shape, float part, Random& random) {
   const auto side = static_cast<std::int64_t>(std::lround(part * static_cast<float>(std::min(shape[0], shape[1]))));
   const auto begin = [&](std::int64_t extent) {
@@ -95,6 +104,8 @@ void cut_out(std::span<float> pixels, const Shape& shape, float part, Random& ra
 }
 
 // Changes of pixels in their places, after the motion.
+// Contrast comes first, with the mean of the moved picture, then brightness. Values are cut once, after both: cutting
+// in between would lose what brightness brings back.
 void change_pixels(const AugmentOptions& options, std::span<float> pixels, const ArraySpec& array, Random& random) {
   const Shape& shape = array.shape;
   const float most = array.dtype == DType::u8 ? 255.0F : options.max_value;
@@ -114,6 +125,7 @@ void change_pixels(const AugmentOptions& options, std::span<float> pixels, const
 void augment_picture(const AugmentOptions& options, const ArrayRow& from, const ArrayRow& into, Random& random) {
   const ArraySpec& array = from.layout().arrays()[0];
   const Shape& shape = array.shape;
+  // Drawn before pixels are looked at, so floats and bytes draw the same.
   const PictureMotion motion = drawn_motion(options, random);
   const auto augment_floats = [&](std::span<const float> pixels, std::span<float> result) {
     if (moves(motion)) {
@@ -123,6 +135,7 @@ void augment_picture(const AugmentOptions& options, const ArrayRow& from, const 
     }
     change_pixels(options, result, array, random);
   };
+  // Floats go from row to row. Bytes are changed as floats and rounded once, at the end.
   if (array.dtype == DType::f32) return augment_floats(from.elements<float>(0), into.elements<float>(0));
   const std::vector<float> pixels = floats_of(from);
   std::vector<float> result(pixels.size());
@@ -132,6 +145,7 @@ void augment_picture(const AugmentOptions& options, const ArrayRow& from, const 
 
 }  // namespace
 
+// The mean is summed in double: in f32 the pixels of a large picture would stop to count. Each channel has its own.
 void change_contrast(std::span<float> pixels, std::size_t channels, float factor) {
   for (std::size_t channel = 0; channel < channels; ++channel) {
     double sum = 0;

@@ -23,31 +23,38 @@ namespace {
 // A progressive file of a few hundred bytes may ask for thousands of passes over all pixels. Encoders make about ten.
 constexpr int kMostScans = 100;
 
+// The object must not move: libjpeg keeps pointers to the members below, and jumps back into functions of it.
 class JpegReader {
  public:
   JpegReader(std::span<const std::uint8_t> bytes, const std::string& path) : bytes_(bytes), path_(path) {
     info_.err = jpeg_std_error(&errors_);
+    // Must not return, or the library would go on with broken data. Its default ends the process.
     errors_.error_exit = [](j_common_ptr info) { of(info).jump_with_message(); };
     errors_.emit_message = [](j_common_ptr info, int level) {
       // Levels from 0 on are traces.
       if (level < 0) of(info).jump_with_message();
     };
     errors_.output_message = [](j_common_ptr) {};
+    // Called by the library now and then while it decodes, and so the one place where its work can be limited.
     progress_.progress_monitor = [](j_common_ptr info) {
       if (of(info).info_.input_scan_number > kMostScans) of(info).jump("it has too many scans");
     };
     info_.client_data = this;
   }
+  // Allowed at any time, also after a jump and before jpeg_create_decompress(): all of `info_` is 0 at first.
   ~JpegReader() { jpeg_destroy_decompress(&info_); }
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
   Picture read(const DecodeOptions& options) {
     require(read_header());
+    // Four are CMYK or YCCK, and what they look like depends on a color profile, which is not read.
     if (info_.num_components != 1 && info_.num_components != 3) {
       throw Error(ErrorCode::unsupported, fmt::format("the JPEG picture {} has {} colors (CMYK?); convert it to RGB",
                                                       quoted_text(path_), info_.num_components));
     }
+    // Outside of the functions that jump: it has a destructor, which a jump would pass over. It refuses too many pixels
+    // before it takes their memory.
     Picture picture = sized_picture(info_.image_height, info_.image_width, options, path_);
     info_.out_color_space = options.channels == 1 ? JCS_GRAYSCALE : options.channels == 3 ? JCS_EXT_RGB : JCS_EXT_RGBA;
     require(read_rows(picture.pixels.data(), static_cast<std::size_t>(picture.width * picture.channels)));
@@ -68,6 +75,8 @@ class JpegReader {
 
   bool read_rows(std::uint8_t* pixels, std::size_t row_bytes) {
     if (setjmp(place_) != 0) return false;
+    // All three are set, whatever the defaults of a version are: the bits of a picture must not depend on the library.
+    // Smoothing is for previews of progressive files, and would invent detail.
     info_.dct_method = JDCT_ISLOW;
     info_.do_fancy_upsampling = TRUE;
     info_.do_block_smoothing = FALSE;
@@ -87,6 +96,7 @@ class JpegReader {
   }
 
   [[noreturn]] void jump(const char* message) {
+    // Into memory of the object, since a string could not be freed after the jump.
     std::snprintf(message_.data(), message_.size(), "%s", message);
     std::longjmp(place_, 1);
   }

@@ -20,6 +20,8 @@ bool begins_with(std::span<const std::uint8_t> bytes, std::span<const std::uint8
 }  // namespace
 
 Picture decode_picture(std::span<const std::uint8_t> bytes, const DecodeOptions& options, const std::string& path) {
+  // The SOI marker and the first byte of the next marker (JPEG), and the signature of
+  // PNG. Names of files are not believed.
   static constexpr std::array<std::uint8_t, 3> kJpeg = {0xFF, 0xD8, 0xFF};
   static constexpr std::array<std::uint8_t, 8> kPng = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
   if (begins_with(bytes, kJpeg)) return decode_jpeg(bytes, options, path);
@@ -41,6 +43,8 @@ Picture sized_picture(std::uint64_t height, std::uint64_t width, const DecodeOpt
                   .width = static_cast<std::int64_t>(width),
                   .channels = options.channels,
                   .pixels = {}};
+  // At most 4 times max_pixels, which was checked. So a head that promises more than
+  // the file has takes no more than that.
   picture.pixels.resize(height * width * static_cast<std::uint64_t>(options.channels));
   return picture;
 }

@@ -17,6 +17,7 @@
 namespace holdfast {
 namespace {
 
+// Larger sides are mistakes. With this limit, products of two sides and the channels stay far below 63 bits.
 constexpr std::int64_t kMostChangedSide = 1 << 14;
 
 void check_size(std::string_view change, std::int64_t height, std::int64_t width) {
@@ -30,6 +31,7 @@ ArraySpec resized(const ArraySpec& input, std::int64_t height, std::int64_t widt
   return {.name = input.name, .shape = Shape{height, width, input.shape[2]}, .dtype = input.dtype};
 }
 
+// Checked once, when map() is written: all samples of a data set have one size.
 ArraySpec cropped(std::string_view change, const ArraySpec& input, std::int64_t height, std::int64_t width,
                   std::int64_t padding) {
   check_picture(change, input);
@@ -48,6 +50,7 @@ void copy_part(const Shape& from_shape, std::span<const Pixel> from, std::int64_
                const Shape& shape, std::span<Pixel> into) {
   const std::int64_t channels = shape[2];
   // The columns of the result that lie within the picture.
+  // `begin` and `end` are the same for each row, so they are found once. If no column lies within, all rows stay zeros.
   const std::int64_t begin = std::max<std::int64_t>(0, -first_column);
   const std::int64_t end = std::min(shape[1], from_shape[1] - first_column);
   for (std::int64_t row = 0; row < shape[0]; ++row) {
@@ -56,6 +59,7 @@ void copy_part(const Shape& from_shape, std::span<const Pixel> from, std::int64_
     std::ranges::fill(line, Pixel{});
     const std::int64_t from_row = first_row + row;
     if (from_row < 0 || from_row >= from_shape[0] || begin >= end) continue;
+    // The column first_column + begin is at least 0 here, also where first_column is not.
     const auto at = static_cast<std::size_t>((from_row * from_shape[1] + first_column + begin) * channels);
     std::ranges::copy(from.subspan(at, static_cast<std::size_t>((end - begin) * channels)),
                       line.begin() + begin * channels);
@@ -91,6 +95,7 @@ void resize_row(const ArrayRow& from, PictureInterpolation interpolation, const 
     resize_into<float>(from_shape, from.elements<float>(0), output.shape, interpolation, into.elements<float>(0));
     return;
   }
+  // Sums are made in floats and rounded once. Rounding after each axis would lose half a step twice.
   std::vector<float> pixels(static_cast<std::size_t>(output.shape.element_count()));
   resize_into<std::uint8_t>(from_shape, from.elements<std::uint8_t>(0), output.shape, interpolation, pixels);
   std::ranges::transform(pixels, into.elements<std::uint8_t>(0).begin(), byte_of);
@@ -130,6 +135,7 @@ void write_floats(std::span<const float> pixels, const ArrayRow& picture) {
   if (picture.layout().arrays()[0].dtype == DType::f32) {
     std::ranges::copy(pixels, picture.elements<float>(0).begin());
   } else {
+    // Also cuts to 0 to 255, for changes that leave this range.
     std::ranges::transform(pixels, picture.elements<std::uint8_t>(0).begin(), byte_of);
   }
 }
@@ -143,6 +149,7 @@ PictureChange resize(std::int64_t height, std::int64_t width, PictureInterpolati
   const auto apply = [=](const ArrayRow& from, const ArrayRow& into, Random&) {
     resize_row(from, interpolation, into);
   };
+  // The interpolation is a number in the name, which descriptions hold: the order of that enum must stay.
   return {.name = fmt::format("resize {} x {} by {}", height, width, static_cast<int>(interpolation)),
           .output = output,
           .apply = apply,
@@ -173,6 +180,8 @@ PictureChange random_crop(std::int64_t height, std::int64_t width, RandomCropOpt
       return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(side + 2 * padding - cut + 1))) -
              padding;
     };
+    // The row is drawn before the column, as two statements: the order in which
+    // arguments are computed is not fixed in C++.
     const std::int64_t row = drawn(shape[0], height);
     const std::int64_t column = drawn(shape[1], width);
     copy_part(from, row, column, into);
@@ -200,6 +209,7 @@ PictureChange standardize(std::vector<float> means, std::vector<float> deviation
   const auto apply = [means = std::move(means), deviations = std::move(deviations)](const ArrayRow& from,
                                                                                     const ArrayRow& into, Random&) {
     const std::vector<float> pixels = floats_of(from);
+    // One number for all pixels, multiplied and not divided: the bits of present runs depend on it.
     const float scale = from.layout().arrays()[0].dtype == DType::u8 ? 1.0F / 255.0F : 1.0F;
     const std::span<float> features = into.elements<float>(0);
     for (std::size_t i = 0; i < pixels.size(); ++i) {

@@ -14,6 +14,7 @@
 namespace holdfast {
 namespace {
 
+// The weights of ITU-R BT.601 with the digits that Keras has. The decoders have them with others, see png_decoder.cpp.
 float gray_of(const float* pixel) {
   return 0.2989F * pixel[0] + 0.587F * pixel[1] + 0.114F * pixel[2];
 }
@@ -24,6 +25,7 @@ void for_each_color(const Pixels& pixels, const Change& change) {
   for (std::size_t at = 0; at < pixels.values.size(); at += 3) change(pixels.values.data() + at);
 }
 
+// In this form a factor of 0 gives the pixel to the bit.
 void blend_with_gray(const Pixels& pixels, float factor) {
   for_each_color(pixels, [&](float* pixel) {
     const float gray = gray_of(pixel);
@@ -44,9 +46,11 @@ HueSaturationValue hsv_of(const float* pixel) {
   const float blue = pixel[2];
   const float value = std::max({red, green, blue});
   const float range = value - std::min({red, green, blue});
+  // Gray has no hue. Without this, the next line would divide by 0.
   if (!(range > 0)) return {.hue = 0, .saturation = 0, .value = value};
   const float sixth = 1 / (6 * range);
   float hue = 0;
+  // Exact comparisons are right here: `value` is one of the three. Where two are equal, both formulas give one hue.
   if (value == red) {
     hue = sixth * (green - blue);
   } else if (value == green) {
@@ -57,6 +61,7 @@ HueSaturationValue hsv_of(const float* pixel) {
   return {.hue = hue < 0 ? hue + 1 : hue, .saturation = range / value, .value = value};
 }
 
+// Any real number is a hue: whole turns are taken off. Each channel is a piecewise linear function of the turn.
 void write_hsv(const HueSaturationValue& color, float* pixel) {
   const float turn = (color.hue - std::floor(color.hue)) * 6;
   const float parts[3] = {std::clamp(std::abs(turn - 3) - 1, 0.0F, 1.0F),
@@ -67,6 +72,7 @@ void write_hsv(const HueSaturationValue& color, float* pixel) {
   }
 }
 
+// Gray pixels stay as they are, since their saturation is 0.
 void move_hue(const Pixels& pixels, float turns) {
   for_each_color(pixels, [&](float* pixel) {
     HueSaturationValue color = hsv_of(pixel);
@@ -89,6 +95,8 @@ bool is_set(const DrawnRange& range) {
   return range.least != 0 || range.most != 0;
 }
 
+// The order is part of what the change means. A change that is left out draws nothing, so another option may change
+// what the ones after it draw.
 void jitter(const ColorJitterOptions& options, const Pixels& pixels, Random& random) {
   if (is_set(options.brightness)) {
     const float added = pixels.most * drawn_from(options.brightness, random);

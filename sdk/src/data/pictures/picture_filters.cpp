@@ -14,6 +14,7 @@
 namespace holdfast {
 namespace {
 
+// Each pixel takes a sum over height * width neighbours, so larger sides would take far too long.
 constexpr int kMostBlurSide = 99;
 
 // Weights [height, width], with odd sides.
@@ -30,6 +31,8 @@ float sum_around(const Pixels& pixels, std::span<const float> from, const PixelK
   float sum = 0;
   for (std::int64_t i = 0; i < kernel.height; ++i) {
     const std::int64_t y = row + i - kernel.height / 2;
+    // A pixel outside is 0 and adds nothing. The sum of the weights is not changed for it, so edges become darker, as
+    // in Keras.
     if (y < 0 || y >= shape[0]) continue;
     for (std::int64_t j = 0; j < kernel.width; ++j) {
       const std::int64_t x = column + j - kernel.width / 2;
@@ -44,6 +47,7 @@ float sum_around(const Pixels& pixels, std::span<const float> from, const PixelK
 // Calls write(value, sum) for each pixel and channel with the sum around it in the picture as it was.
 template <typename Write>
 void filter_pixels(const Pixels& pixels, const PixelKernel& kernel, const Write& write) {
+  // A copy, because results are written over the pixels that later sums need.
   const std::vector<float> from(pixels.values.begin(), pixels.values.end());
   std::size_t at = 0;
   for (std::int64_t row = 0; row < pixels.shape[0]; ++row) {
@@ -62,6 +66,7 @@ void sharpen(const Pixels& pixels, float factor) {
   clamp_pixels(pixels);
 }
 
+// The normal distribution at whole distances from the middle, divided by the sum. The constant before it would cancel.
 std::vector<float> normal_weights(int size, float sigma) {
   std::vector<float> weights;
   float sum = 0;
@@ -82,6 +87,7 @@ void blur(const GaussianBlurOptions& options, const Pixels& pixels, Random& rand
   if (!is_blurred) return;
   const std::vector<float> rows = normal_weights(options.height, row_sigma);
   const std::vector<float> columns = normal_weights(options.width, column_sigma);
+  // The product of both weights, in one pass. Two passes would be faster, and round otherwise than Keras.
   PixelKernel kernel{.height = options.height, .width = options.width, .weights = {}};
   for (const float row : rows) {
     for (const float column : columns) kernel.weights.push_back(row * column);

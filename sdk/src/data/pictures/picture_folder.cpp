@@ -40,12 +40,14 @@ struct FolderEntry {
 std::vector<FolderEntry> entries_of(const fs::path& folder) {
   std::error_code failure;
   std::vector<FolderEntry> entries;
+  // With error codes throughout: an exception of the standard library would not say what was tried.
   fs::directory_iterator iterator(folder, failure);
   while (!failure && iterator != fs::directory_iterator()) {
     std::string name = iterator->path().filename().string();
     std::error_code ignored;  // an entry that cannot be looked at fails when it is opened
     if (name[0] != '.') {
       entries.push_back({.name = std::move(name),
+                         // Follows links, so a link to a folder is both.
                          .is_folder = iterator->is_directory(ignored),
                          .is_link = iterator->is_symlink(ignored)});
     }
@@ -55,6 +57,7 @@ std::vector<FolderEntry> entries_of(const fs::path& folder) {
     throw system_error(failure.value(),
                        fmt::format("cannot list the folder of pictures {}", quoted_text(folder.string())));
   }
+  // By bytes, since the order of a folder differs between file systems, and numbers of samples follow from it.
   std::ranges::sort(entries, {}, &FolderEntry::name);
   return entries;
 }
@@ -75,6 +78,7 @@ class PictureLister {
  public:
   PictureLister(const std::string& folder, const PictureOptions& options) : options_(options) {
     std::error_code failure;
+    // Resolved once. The folder itself may be reached by links: the user named it.
     root_ = fs::canonical(folder, failure);
     if (failure) {
       const Error error =
@@ -108,6 +112,7 @@ class PictureLister {
   std::vector<std::string> class_names() const {
     std::vector<std::string> names;
     for (const FolderEntry& entry : entries_of(root_)) {
+      // Files next to the classes are passed over, such as a license.
       if (entry.is_folder && !entry.is_link) names.push_back(entry.name);
       if (entry.is_folder && entry.is_link) refuse_folder_link(root_ / entry.name);
     }
@@ -123,6 +128,7 @@ class PictureLister {
   void check_classes() const {
     std::set<std::string> seen;
     for (const std::string& name : result_.classes) {
+      // One part of a path and not a way out of the folder.
       const bool is_name = !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
       std::error_code failure;
       const fs::file_status status = fs::symlink_status(root_ / name, failure);
@@ -155,6 +161,7 @@ class PictureLister {
 
   void add_file(const fs::path& path, const std::string& name, bool is_link) {
     const std::string ending = ending_of(name);
+    // Nobody would notice pictures that were left out without a word.
     if (is_one_of(ending, {".gif", ".bmp", ".webp", ".tif", ".tiff"})) {
       throw Error(ErrorCode::unsupported, fmt::format("the picture {} is not JPEG or PNG; convert it, or remove it",
                                                       quoted_text(path.string())));
@@ -183,6 +190,7 @@ class PictureLister {
     const fs::path target = fs::canonical(link, failure);
     if (failure)
       throw system_error(failure.value(), fmt::format("cannot follow the link {}", quoted_text(link.string())));
+    // By parts of paths. As texts, "/data/a" would also begin "/data/ab".
     const bool is_within = std::mismatch(root_.begin(), root_.end(), target.begin(), target.end()).first == root_.end();
     if (!is_within) {
       throw Error(ErrorCode::refused, fmt::format("the link {} leaves the folder of pictures {}; copy the picture",
@@ -214,11 +222,14 @@ std::vector<std::string> picture_classes(const std::string& folder) {
   return PictureLister(folder, {}).class_names();
 }
 
+// Runs on the threads that load. The file may have changed since the folder was listed, so everything that was checked
+// then is checked again, on the open file and not on its name.
 std::vector<std::uint8_t> read_listed(const PictureFile& file, std::int64_t max_file_bytes) {
   const std::string purpose = fmt::format("read the picture {}", quoted_text(file.path));
   const FileDescriptor descriptor = open_regular_file(file.path, O_RDONLY | O_NOFOLLOW, purpose);
   struct stat status {};
   if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, "cannot " + purpose);
+  // The size is part of the description, so another one is another data set.
   if (status.st_size != file.bytes) {
     throw Error(ErrorCode::invalid_file,
                 fmt::format("cannot {}: it has {} bytes, and had {} when the folder was listed; start again", purpose,

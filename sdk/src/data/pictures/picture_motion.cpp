@@ -32,6 +32,8 @@ std::int64_t index_at(std::int64_t index, std::int64_t size, PictureEdge edge) {
   return within < size ? within : period - 1 - within;
 }
 
+// The point lies between two pixels, and the weight is its distance from the first. Both are found by the same rule, so
+// a point on the edge mixes with what lies beyond it.
 AxisPair pair_at(double point, std::int64_t size, PictureEdge edge) {
   // Rounded down, without a call of floor() in each pixel.
   auto index = static_cast<std::int64_t>(point);
@@ -50,6 +52,9 @@ class Motion {
         width_(width),
         center_row_(static_cast<double>(height - 1) / 2),
         center_column_(static_cast<double>(width - 1) / 2) {
+    // The inverse of the motion: it leads from a pixel of the result to its point in the picture,
+    // so that each pixel of the result is written once and none is left empty. In double, because a
+    // point is a sum of large and small numbers.
     const double angle = 2 * std::numbers::pi * static_cast<double>(motion.turns);
     const double shown = motion.shown;
     cosine_ = shown * std::cos(angle);
@@ -89,6 +94,8 @@ inline void interpolate(const float* upper, const float* lower, float row_weight
     return row == nullptr || column < 0 ? 0.0F : row[column * channels + channel];
   };
   for (std::int64_t channel = 0; channel < channels; ++channel) {
+    // Both weights are multiplied even where one is 0. Leaving one out would give
+    // other bits for an infinite or NaN pixel.
     const float above = (1 - columns.weight) * pixel(upper, columns.first, channel) +
                         columns.weight * pixel(upper, columns.second, channel);
     const float below = (1 - columns.weight) * pixel(lower, columns.first, channel) +
@@ -105,6 +112,7 @@ void move_picture(std::span<const float> from, std::int64_t height, std::int64_t
   const Motion points(motion, height, width);
   const auto row_at = [&](std::int64_t row) { return row < 0 ? nullptr : from.data() + row * width * channels; };
   float* output = into.data();
+  // The same numbers come out of both branches: without a turn the sine is 0, and so is what it adds.
   if (motion.turns == 0) {
     // Without a turn all rows of the result have the same columns of the picture.
     std::vector<AxisPair> columns;
@@ -138,6 +146,8 @@ namespace {
 using LinearRow = std::array<double, 9>;  // eight factors of the unknowns, and the right side
 
 // Gaussian elimination with pivots. Returns false if there is not one solution, which is left in the last numbers.
+// In double, with columns of very different sizes: products of coordinates stand next to ones. The pivot keeps the
+// error small. The draws of a sample decide about the numbers, so a system without a solution is not an error.
 bool solve_for_warp(std::array<LinearRow, 8>& rows) {
   constexpr double kLeastPivot = 1e-12;
   for (std::size_t column = 0; column < rows.size(); ++column) {
@@ -148,6 +158,7 @@ bool solve_for_warp(std::array<LinearRow, 8>& rows) {
     std::iter_swap(below, pivot);
     const LinearRow& chosen = rows[column];
     if (!(std::abs(chosen[column]) > kLeastPivot)) return false;
+    // Above and below the pivot (Gauss and Jordan), so nothing is left to substitute.
     for (LinearRow& row : rows) {
       if (&row == &chosen) continue;
       const double factor = row[column] / chosen[column];
@@ -161,12 +172,14 @@ bool solve_for_warp(std::array<LinearRow, 8>& rows) {
 // A point far beyond all pictures, where a warp has none: a float that is not finite is not an index.
 double within_reach(double point) {
   constexpr double kReach = 1e9;
+  // Catches a NaN too, which is not greater than anything.
   if (!(point > -kReach)) return -kReach;
   return std::min(point, kReach);
 }
 
 }  // namespace
 
+// Middles of pixels, not edges: coordinates count from the first pixel, as in Keras.
 PictureCorners corners_of(std::int64_t height, std::int64_t width) {
   const auto right = static_cast<double>(width - 1);
   const auto bottom = static_cast<double>(height - 1);
@@ -203,6 +216,7 @@ void warp_picture(std::span<const float> from, std::int64_t height, std::int64_t
     const auto y = static_cast<double>(row);
     for (std::int64_t column = 0; column < width; ++column) {
       const auto x = static_cast<double>(column);
+      // May be 0, where the point lies at infinity, or below, beyond it. within_reach() makes a number of either.
       const double k = warp.k_of_x * x + warp.k_of_y * y + 1;
       const double from_x = within_reach((warp.x_of_x * x + warp.x_of_y * y + warp.first_x) / k);
       const double from_y = within_reach((warp.y_of_x * x + warp.y_of_y * y + warp.first_y) / k);

@@ -20,6 +20,7 @@
 namespace holdfast {
 namespace {
 
+// More changes or chains than that are mistakes: the time of a picture grows with their product.
 constexpr int kMostPolicyNumber = 100;
 constexpr float kMostPolicyAlpha = 1000;
 constexpr std::int64_t kColorChannels = 3;
@@ -29,6 +30,7 @@ using PolicyChanges = std::vector<PictureChange>;
 // The change of colors is the last one, so that it can be left out.
 PolicyChanges policy_changes(float strength, float max_value) {
   const DrawnRange up_to{0, strength};
+  // As in RandAugment of Keras, where more strength keeps more bits.
   const int bits = std::max(1, static_cast<int>(8 * strength));
   return {random_shear({.x = up_to, .y = up_to}),
           augment({.shift_rows = strength, .shift_columns = strength}),
@@ -43,6 +45,7 @@ PolicyChanges policy_changes(float strength, float max_value) {
           random_color_degeneration(up_to, max_value)};
 }
 
+// The last change needs three channels. Others take any number, so the rest of the order is the same for all pictures.
 std::size_t applicable(const PolicyChanges& changes, const ArrayRow& picture) {
   const bool has_colors = picture.layout().arrays()[0].shape[2] == kColorChannels;
   return has_colors ? changes.size() : changes.size() - 1;
@@ -68,6 +71,7 @@ class ChangedPicture {
   ArrayRow row() { return ArrayRow(layout_, now_); }
 
  private:
+  // That of the samples, which outlives each call.
   const RowLayout& layout_;
   std::vector<float> now_;
   std::vector<float> next_;
@@ -83,6 +87,8 @@ PictureChange policy(const std::string& function, std::string name,
 }
 
 // Weights that are positive and sum to 1, from logarithms of draws of the gamma distribution.
+// A draw from the Dirichlet distribution. The largest logarithm is subtracted first, so one weight is 1 before the
+// division and none overflows, however small alpha is.
 std::vector<double> drawn_weights(int count, double alpha, Random& random) {
   std::vector<double> weights;
   for (int i = 0; i < count; ++i) weights.push_back(draw_log_gamma(alpha, random));
@@ -100,6 +106,7 @@ void mix_chains(const AugMixOptions& options, const PolicyChanges& changes, cons
   std::vector<float> pixels = floats_of(from);
   for (float& pixel : pixels) pixel *= share;
   ChangedPicture chain(from);
+  // The last choice leaves the picture as it is, and comes as often as any other.
   const std::size_t choices = applicable(changes, from) + 1;
   for (const double weight : weights) {
     chain.begin_with(from);
@@ -108,6 +115,7 @@ void mix_chains(const AugMixOptions& options, const PolicyChanges& changes, cons
       if (choice + 1 < choices) chain.apply(changes[choice], random);
     }
     const std::vector<float> changed = floats_of(chain.row());
+    // Chains are added one after another, in their order: a sum in another order would have other bits.
     const float part = (1 - share) * static_cast<float>(weight);
     for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] += part * changed[i];
   }

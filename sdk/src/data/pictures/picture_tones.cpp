@@ -17,6 +17,7 @@ namespace {
 
 constexpr float kWhiteByte = 255;
 
+// Cut off and not rounded: bits and bins are those of a cast to a byte.
 std::uint8_t byte_below(float value) {
   return static_cast<std::uint8_t>(std::clamp(value, 0.0F, kWhiteByte));
 }
@@ -24,6 +25,7 @@ std::uint8_t byte_below(float value) {
 void posterize(const Pixels& pixels, int bits) {
   const float scale = kWhiteByte / pixels.most;
   for (float& value : pixels.values) {
+    // The lower bits become 0, so white becomes the largest number that is left and not 255.
     const int dropped = 8 - bits;
     value = static_cast<float>(byte_below(value * scale) >> dropped << dropped) / scale;
   }
@@ -37,6 +39,7 @@ void stretch_channel(const Pixels& pixels, std::size_t channel) {
     low = std::min(low, pixels.values[i]);
     high = std::max(high, pixels.values[i]);
   }
+  // A channel of one value has nothing to stretch, and the scale would be infinite.
   if (!(high > low)) return;
   const float scale = pixels.most / (high - low);
   for (std::size_t i = channel; i < pixels.values.size(); i += channels) {
@@ -52,10 +55,12 @@ void equalize_channel(const Pixels& pixels, std::size_t channel) {
   for (std::size_t i = channel; i < pixels.values.size(); i += channels) ++counts[byte_below(pixels.values[i] * scale)];
   const auto first = std::ranges::find_if(counts, [](std::int64_t count) { return count > 0; });
   const auto pixels_of_channel = static_cast<std::int64_t>(pixels.values.size() / channels);
+  // Pixels of the darkest bin become 0, so they are taken off the count on both sides of the division.
   const std::int64_t darkest = first == counts.end() ? 0 : *first;
   if (darkest == pixels_of_channel) return;
   std::array<float, 256> table{};
   std::int64_t below = 0;
+  // One table of 256 numbers for all pixels of the channel. Counts are integers, so no order of pixels changes them.
   for (std::size_t byte = 0; byte < table.size(); ++byte) {
     below += counts[byte];
     const double level =

@@ -1,3 +1,6 @@
+// Each change only says how a point of the result leads to one of the picture, as numbers of one projective map. So all
+// of them share one loop over pixels (picture_motion.h), which interpolates once.
+
 #include "holdfast/data/picture_warps.h"
 
 #include <fmt/format.h>
@@ -19,6 +22,7 @@ using DrawnWarp = std::function<PictureWarp(std::int64_t height, std::int64_t wi
 void warp_row(const DrawnWarp& drawn, PictureEdge edge, const ArrayRow& from, const ArrayRow& into, Random& random) {
   const ArraySpec& array = from.layout().arrays()[0];
   const Shape& shape = array.shape;
+  // Before pixels are looked at, so floats and bytes draw the same.
   const PictureWarp warp = drawn(shape[0], shape[1], random);
   if (array.dtype == DType::f32) {
     return warp_picture(from.elements<float>(0), shape[0], shape[1], shape[2], warp, edge, into.elements<float>(0));
@@ -46,6 +50,7 @@ PictureChange random_shear(const ShearOptions& options) {
   check_range("random_shear", "x", options.x, 0, 1);
   check_range("random_shear", "y", options.y, 0, 1);
   const auto drawn = [options](std::int64_t /*height*/, std::int64_t /*width*/, Random& random) {
+    // One sign for both directions. Three draws are made for each sample, also where a range is one number.
     const float sign = random.uniform() < 0.5F ? -1.0F : 1.0F;
     PictureWarp warp;
     warp.x_of_y = sign * drawn_from(options.x, random);
@@ -62,6 +67,7 @@ PictureChange random_perspective(const PerspectiveOptions& options) {
   check_number("random_perspective", "probability", options.probability, 0, 1);
   check_number("random_perspective", "scale", options.scale, 0, 1);
   const auto drawn = [options](std::int64_t height, std::int64_t width, Random& random) -> PictureWarp {
+    // All draws are made in any case, so how many there are does not depend on the first.
     const bool changes = random.uniform() < options.probability;
     PictureCorners corners = corners_of(height, width);
     for (PicturePoint& corner : corners) {

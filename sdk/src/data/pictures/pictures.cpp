@@ -61,6 +61,8 @@ PictureView<std::uint8_t> whole(const Picture& picture) {
 PictureView<std::uint8_t> cropped(const Picture& picture, std::int64_t height, std::int64_t width) {
   PictureView<std::uint8_t> view = whole(picture);
   // As smart_resize() of Keras; sides are below 2^28, so products fit.
+  // One of the two keeps its full side, and the other is cut: integers are rounded
+  // down, so neither exceeds the picture.
   view.height = std::clamp<std::int64_t>(picture.width * height / width, 1, picture.height);
   view.width = std::clamp<std::int64_t>(picture.height * width / height, 1, picture.width);
   view.pixels += (picture.height - view.height) / 2 * view.row_pixels;
@@ -77,6 +79,7 @@ void resize_and_pad(const Picture& picture, const PictureOptions& options, std::
   };
   const std::int64_t height = fitting(picture.height, options.height);
   const std::int64_t width = fitting(picture.width, options.width);
+  // Black is 0 in either type, so what is around the picture needs no scale.
   std::vector<float> inner(static_cast<std::size_t>(height * width * picture.channels));
   resize_picture(whole(picture), height, width, options.interpolation, inner);
   std::ranges::fill(into, 0.0F);
@@ -97,12 +100,14 @@ void fit_picture(const Picture& picture, const PictureOptions& options, std::spa
 }
 
 // Writes one sample.
+// Runs on any loading thread, and holds a whole decoded picture meanwhile. What it throws names the file.
 void load_picture(const PictureFile& file, const PictureOptions& options, const ArrayRow& into) {
   const Picture picture = decode_picture(read_listed(file, options.max_file_bytes),
                                          {.channels = options.channels, .max_pixels = options.max_pixels}, file.path);
   if (options.dtype == DType::f32) {
     const std::span<float> features = into.elements<float>(0);
     fit_picture(picture, options, features);
+    // After resizing, as a product of each result: so `scale` has no influence on which pixels are mixed.
     for (float& feature : features) feature *= options.scale;
     return;
   }
@@ -162,6 +167,7 @@ class PictureSource : public SourceStage {
     nlohmann::ordered_json classes = nlohmann::ordered_json::array();
     for (const std::string& name : folder_.classes) classes.push_back(name);
     stages.push_back({{"kind", "pictures"},
+                      // Height, width and type are those of the layouts, which the description holds elsewhere.
                       {"names_and_sizes", folder_.digest},
                       {"classes", std::move(classes)},
                       {"interpolation", name_of(options_.interpolation)},
@@ -189,6 +195,7 @@ Tensor read_picture(const std::string& path, const PictureOptions& options) {
   // A link that the application names is followed, other than those of a folder.
   std::error_code failure;
   const std::filesystem::path resolved = std::filesystem::canonical(path, failure);
+  // The size is taken as if the file had been listed, so that read_listed() reads it by its rules.
   const std::uintmax_t bytes = failure ? 0 : std::filesystem::file_size(resolved, failure);
   if (failure) throw system_error(failure.value(), fmt::format("cannot read the picture {}", quoted_text(path)));
   const RowLayout layout({input_of(options)});

@@ -28,6 +28,7 @@ void change_row(const PixelChange& change, const ArrayRow& from, const ArrayRow&
   const ArraySpec& array = from.layout().arrays()[0];
   if (array.dtype == DType::f32) {
     std::ranges::copy(from.elements<float>(0), into.elements<float>(0).begin());
+    // `from` must stay as it is, so the change works on its copy.
     change.apply({.values = into.elements<float>(0), .shape = array.shape, .most = change.max_value}, random);
     return;
   }
@@ -43,6 +44,7 @@ PictureChange change_of_pixels(PixelChange change) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}(): max_value is a finite number above 0, not {}", change.name, change.max_value));
   }
+  // The name stands in descriptions, which runs compare when they resume. So max_value is always there, also for bytes.
   const std::string name = fmt::format("{} {}, max_value {}", change.name, change.options, change.max_value);
   const bool draws = change.draws;
   const auto output = [function = change.name, needs_colors = change.needs_colors](const ArraySpec& input) {

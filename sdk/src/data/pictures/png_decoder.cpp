@@ -26,6 +26,7 @@ constexpr png_alloc_size_t kMostChunkBytes = 8U << 20;
 class PngReader {
  public:
   PngReader(std::span<const std::uint8_t> bytes, const std::string& path) : bytes_(bytes), path_(path) {}
+  // Takes null pointers, so it is right after a failure at any point.
   ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
@@ -35,6 +36,7 @@ class PngReader {
     // Color is read as such and becomes gray afterwards: libpng would do so by gamma.
     DecodeOptions stored = options;
     const bool to_gray = options.channels == 1 && (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
+    // Three bytes a pixel are taken for a picture of one, so max_pixels counts pixels and not bytes.
     if (to_gray) stored.channels = 3;
     require(choose_pixels(stored.channels));
     Picture picture = sized_picture(png_get_image_height(png_, info_), png_get_image_width(png_, info_), stored, path_);
@@ -45,6 +47,8 @@ class PngReader {
                                                       "bytes a row, where {} were expected; convert it",
                                                       quoted_text(path_), png_get_rowbytes(png_, info_), row_bytes));
     }
+    // A member and not a local of read_rows(), where a jump would pass over its destructor. Interlaced files write to
+    // all rows several times, so the library needs all of them at once.
     rows_.resize(static_cast<std::size_t>(picture.height));
     for (std::size_t row = 0; row < rows_.size(); ++row) rows_[row] = picture.pixels.data() + row * row_bytes;
     require(read_rows());
@@ -62,6 +66,7 @@ class PngReader {
     std::longjmp(reader.place_, 1);
   }
 
+  // libpng asks for bytes by this function. It must deliver all of them or not return.
   static void take(png_structp png, png_bytep into, std::size_t count) {
     PngReader& reader = *static_cast<PngReader*>(png_get_io_ptr(png));
     if (count > reader.bytes_.size()) png_error(png, "it is cut off");
@@ -71,11 +76,13 @@ class PngReader {
 
   bool read_header() {
     if (setjmp(place_) != 0) return false;
+    // The library may call fail() from here on, also for warnings, so the place of the jump is set before.
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, &fail, &fail);
     if (png_ == nullptr) return false;
     info_ = png_create_info_struct(png_);
     if (info_ == nullptr) return false;
     png_set_read_fn(png_, this, &take);
+    // Limits of the library come before it takes memory. sized_picture() then limits the product of both sides.
     png_set_user_limits(png_, kMostPngSide, kMostPngSide);
     png_set_chunk_malloc_max(png_, kMostChunkBytes);
     png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
@@ -101,6 +108,7 @@ class PngReader {
     } else {
       png_set_strip_alpha(png_);
     }
+    // The number of passes, which png_read_image() knows by itself.
     static_cast<void>(png_set_interlace_handling(png_));
     png_read_update_info(png_, info_);
     return true;
@@ -109,10 +117,12 @@ class PngReader {
   bool read_rows() {
     if (setjmp(place_) != 0) return false;
     png_read_image(png_, rows_.data());
+    // Reads the chunks after the pixels: a file that ends before IEND is cut off.
     png_read_end(png_, nullptr);
     return true;
   }
 
+  // In place: pixel i is read before it is written, and it lies at or after the byte that it becomes.
   static void turn_gray(Picture& picture) {
     const std::size_t count = picture.pixels.size() / 3;
     for (std::size_t i = 0; i < count; ++i) {

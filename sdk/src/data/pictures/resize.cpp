@@ -26,6 +26,7 @@ struct AxisTaps {
   std::vector<float> weights;
 };
 
+// The center of an output pixel, without a rounding of floats that would choose the other one of two neighbours.
 AxisTaps nearest_taps(std::int64_t from, std::int64_t to) {
   AxisTaps axis{.taps = {}, .weights = {1.0F}};
   for (std::int64_t i = 0; i < to; ++i) {
@@ -37,6 +38,7 @@ AxisTaps nearest_taps(std::int64_t from, std::int64_t to) {
 
 // A triangle around the center of each output, as wide as one input, or as one output where that is wider.
 AxisTaps triangle_taps(std::int64_t from, std::int64_t to, bool antialias) {
+  // In double, and rounded to f32 once, for each weight.
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   const double reach = antialias ? std::max(scale, 1.0) : 1.0;
   AxisTaps axis;
@@ -50,6 +52,8 @@ AxisTaps triangle_taps(std::int64_t from, std::int64_t to, bool antialias) {
     for (std::int64_t at = first; at <= last; ++at) sum += 1 - std::abs(static_cast<double>(at) - center) / reach;
     const std::size_t begin = axis.weights.size();
     for (std::int64_t at = first; at <= last; ++at) {
+      // Divided by the sum of those that lie within the picture, so at its edges
+      // weights still sum to 1 and nothing darkens.
       axis.weights.push_back(static_cast<float>((1 - std::abs(static_cast<double>(at) - center) / reach) / sum));
     }
     axis.taps.push_back({.first = first, .begin = begin, .count = axis.weights.size() - begin});
@@ -71,6 +75,7 @@ float* add_columns(std::span<const float> row, const AxisTaps& columns, std::siz
     const float* const pixels = row.data() + static_cast<std::size_t>(column.first) * channels;
     const float* const weights = columns.weights.data() + column.begin;
     for (std::size_t channel = 0; channel < channels; ++channel) {
+      // One output is one chain of additions, from the first neighbour to the last, as the header promises.
       float sum = 0;
       for (std::size_t k = 0; k < column.count; ++k) sum += weights[k] * pixels[k * channels + channel];
       *output++ = sum;
@@ -106,6 +111,7 @@ void resize_rows(const PictureView<Pixel>& from, std::int64_t height, std::int64
     for (std::size_t k = 0; k < tap.count; ++k) {
       const float weight = rows.weights[tap.begin + k];
       const Pixel* const pixels = from.pixels + (tap.first + static_cast<std::int64_t>(k)) * from.row_pixels;
+      // The first row is stored and not added, so the buffer needs no zeros.
       if (k == 0) {
         for (std::size_t i = 0; i < row.size(); ++i) row[i] = weight * static_cast<float>(pixels[i]);
       } else {
